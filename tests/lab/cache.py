@@ -1,0 +1,64 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Things that are slow to make, kept under a hash of what they are made from."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from tests.lab import progress
+from tests.lab.settings import CACHE
+
+_FOLDER = "artefacts"
+
+
+def key(parts: Iterable[bytes | str]) -> str:
+    """A short hash over the parts, in their order."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "big") + data)
+    return digest.hexdigest()[:16]
+
+
+def path_of(name: str, inputs: bytes | str) -> Path:
+    """Where the artefact of this name and these inputs is, or will be."""
+    return CACHE / _FOLDER / f"{name}-{key([inputs])}"
+
+
+def artefact(name: str, inputs: bytes | str, build: Callable[[Path], None]) -> Path:
+    """The artefact, built when there is none for these inputs yet.
+
+    `build` gets a path that does not exist and makes a file or a folder there. It is moved to its
+    final name at the end only, so that a crash half way leaves nothing that counts as built.
+    """
+    final = path_of(name, inputs)
+    if final.exists():
+        os.utime(final)
+        progress.note(name, "cached")
+        return final
+    final.parent.mkdir(parents=True, exist_ok=True)
+    partial = final.parent / f".building-{name}"
+    remove(partial)
+    with progress.step(name):
+        build(partial)
+        partial.rename(final)
+    return final
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file, as hex: an input of what is made from it."""
+    with path.open("rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
