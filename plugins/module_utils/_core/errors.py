@@ -1,0 +1,32 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The errors that a user is meant to read; every one carries a message only."""
+
+from __future__ import annotations
+
+
+class FabricError(Exception):
+    """Base of all errors of the collection; ``str(exc)`` is the whole message.
+
+    The message says what failed, on which object, what was expected and found, and what to do.
+    """
+
+
+class InputError(FabricError):
+    """A value given by the user cannot be accepted."""
+
+
+class ParseError(FabricError):
+    """Text read from a host, a tool or a file does not have the expected form."""
+
+
+class ConflictError(FabricError):
+    """Something that is not ours stands in the way."""
+
+
+class ClusterError(FabricError):
+    """The cluster refused a request or did not reach the wanted state."""
+
+
+class CommandError(FabricError):
+    """A command could not be run or failed."""
