@@ -1,0 +1,75 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The programs of the lab that are built from Go modules. All of them are static: they run here and in the hosts."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.lab import cache, command
+from tests.lab.errors import LabError
+from tests.lab.settings import REPO
+
+KUBERNETES_VERSION = "v1.35.4"
+
+_MODULE = REPO / "tests" / "lab" / "controlplane"
+_NEEDED = (1, 25)
+_VERSION = "k8s.io/component-base/version"
+_KUBERNETES_FLAGS = (
+    f"-s -w -X {_VERSION}.gitVersion={KUBERNETES_VERSION} -X {_VERSION}.gitMajor=1 "
+    f"-X {_VERSION}.gitMinor={KUBERNETES_VERSION.split('.')[1]}"
+)
+
+
+def labkube() -> Path:
+    """API server, controller manager, scheduler and kubelet in one binary (minutes the first time)."""
+    files = ("main.go", "go.mod", "go.sum")
+    inputs = b"".join((_MODULE / name).read_bytes() for name in files) + _KUBERNETES_FLAGS.encode()
+    return cache.artefact("labkube", inputs, lambda path: _build(".", _KUBERNETES_FLAGS, path))
+
+
+def pause() -> Path:
+    """The program of the pause image."""
+    inputs = (_MODULE / "pause" / "main.go").read_bytes()
+    return cache.artefact("pause", inputs, lambda path: _build("./pause", "-s -w", path))
+
+
+def installed(package: str, version: str) -> Path:
+    """The program of a public Go package, by `go install` (minutes the first time)."""
+    name = package.rsplit("/", 1)[-1]
+    target = f"{package}@{version}"
+    return cache.artefact(name, target, lambda folder: _install(target, folder)) / name
+
+
+def _build(package: str, flags: str, path: Path) -> None:
+    argv = ["build", "-trimpath", "-ldflags", flags, "-o", str(path), package]
+    _go(argv, {"GOFLAGS": "-mod=readonly"})
+
+
+def _install(target: str, folder: Path) -> None:
+    folder.mkdir()
+    argv = ["install", "-trimpath", "-ldflags", "-s -w", target]
+    _go(argv, {"GOBIN": str(folder), "GOFLAGS": ""})
+
+
+def _go(arguments: Sequence[str], settings: dict[str, str]) -> None:
+    """Run go; it keeps its own caches, so that an interrupted build goes on where it was."""
+    environment = {**os.environ, "CGO_ENABLED": "0", **settings}
+    command.run(["nice", str(go()), *arguments], cwd=_MODULE, env=environment)
+
+
+def go() -> Path:
+    """The go command, from PATH or the usual place; LabError when there is none or it is too old."""
+    needed = ".".join(map(str, _NEEDED))
+    found = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
+    if not found:
+        raise LabError(f"go is not here; install Go {needed} or newer (https://go.dev/doc/install)")
+    said = command.run([found, "version"], cwd=Path("/"))
+    match = re.search(r"go(\d+)\.(\d+)", said)
+    if not match or (int(match[1]), int(match[2])) < _NEEDED:
+        raise LabError(f"{found} is {said.strip()}; install Go {needed} or newer")
+    return Path(found)
