@@ -1,0 +1,39 @@
+# make demo: the lab, site.yml on it, the report.   make test: every gate, one summary.
+PYTHON ?= python3
+
+.PHONY: help demo test check install lab-up lab-reset lab-down soak bench clean
+
+help:
+	@echo "make demo      build the lab, run playbooks/site.yml on it, print the verdict and where the report is"
+	@echo "make test      lint, sanity, unit tests, lab scenarios; one summary at the end"
+	@echo "make check     the gates that need no lab"
+	@echo "make soak      repeated and random faults on the lab (long)"
+	@echo "make bench     figures: tasks, requests, plan and facts at scale"
+	@echo "make lab-up, lab-reset, lab-down    the virtual lab alone;  make clean    remove what was built"
+
+# Installs missing Debian packages where it may (root on Debian or Ubuntu); names them all otherwise.
+install:
+	@$(PYTHON) -m tests.lab install
+	@$(PYTHON) tests/environment.py
+
+demo: install
+	@$(PYTHON) -m tests.demo
+
+test: install
+	@$(PYTHON) -m tests.check
+
+check:
+	@$(PYTHON) -m tests.check --no-lab
+
+soak: install
+	@$(PYTHON) -m tests.soak
+
+bench: install
+	@$(PYTHON) -m tests.bench
+
+lab-up lab-reset lab-down: lab-%:
+	@$(PYTHON) -m tests.lab $*
+
+clean:
+	@$(PYTHON) -m tests.lab clean
+	rm -rf .venv .cache .demo .lab

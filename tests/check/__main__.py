@@ -1,0 +1,131 @@
+"""python3 -m tests.check [--list] [--only NAME ...] [--no-lab]: run the gates, print one summary, exit 0 if all passed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests import environment
+from tests.check.gates import Gate, all_gates, lab_up
+
+LOGS = environment.CACHE / "check"
+TAIL = 60
+
+
+@dataclass
+class Outcome:
+    """How one gate ended; `reason` is None when it passed."""
+
+    name: str
+    reason: str | None
+    seconds: float
+
+
+def main() -> int:
+    options = arguments()
+    gates = [g for g in all_gates() if wanted(g, options)]
+    if options.list:
+        print("\n".join(gate.name for gate in gates))
+        return 0
+    environment.main()
+    LOGS.mkdir(parents=True, exist_ok=True)
+    lab = LabInBackground() if any(gate.uses_lab for gate in gates) else None
+    outcomes: list[Outcome] = []
+    for gate in gates:
+        if gate.uses_lab and lab:
+            outcomes += lab.wait()
+            if lab.failed:
+                outcomes.append(Outcome(gate.name, "the lab did not come up", 0.0))
+                continue
+        outcomes.append(run(gate))
+    print(summary(outcomes))
+    return 1 if not outcomes or any(failed(outcome) for outcome in outcomes) else 0
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="tests.check", description=__doc__)
+    parser.add_argument("--list", action="store_true", help="name the gates and stop")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="only gates whose name contains NAME")
+    parser.add_argument("--no-lab", action="store_true", help="leave out what needs the lab")
+    return parser.parse_args()
+
+
+def wanted(gate: Gate, options: argparse.Namespace) -> bool:
+    if options.no_lab and gate.uses_lab:
+        return False
+    return not options.only or any(name in gate.name for name in options.only)
+
+
+class LabInBackground:
+    """Brings the lab up beside the gates that do not need it."""
+
+    def __init__(self) -> None:
+        self._outcome: list[Outcome] = []
+        self._told = False
+        self._thread = threading.Thread(target=self._up, daemon=True)
+        self._thread.start()
+
+    def _up(self) -> None:
+        self._outcome.append(run(Gate("lab up", lab_up), quiet=True))
+
+    def wait(self) -> list[Outcome]:
+        """Wait for the lab; its outcome the first time, nothing later."""
+        if self._told:
+            return []
+        self._thread.join()
+        self._told = True
+        show(self._outcome[0])
+        return self._outcome
+
+    @property
+    def failed(self) -> bool:
+        return not self._outcome or self._outcome[0].reason is not None
+
+
+def run(gate: Gate, quiet: bool = False) -> Outcome:
+    begin = time.monotonic()
+    with log_of(gate.name).open("w") as log:
+        try:
+            reason = gate.run(log)
+        except Exception as error:  # a gate that cannot start has failed, and the others still run
+            reason = f"{type(error).__name__}: {error}"
+    outcome = Outcome(gate.name, reason, time.monotonic() - begin)
+    if not quiet:
+        show(outcome)
+    return outcome
+
+
+def log_of(name: str) -> Path:
+    return LOGS / f"{name.replace(' ', '-')}.log"
+
+
+def failed(outcome: Outcome) -> bool:
+    return outcome.reason not in (None, "left out")
+
+
+def show(outcome: Outcome) -> None:
+    word = "FAILED" if failed(outcome) else outcome.reason or "passed"
+    print(f"{word:9}{outcome.seconds:7.0f} s  {outcome.name}", flush=True)
+    if failed(outcome):
+        lines = log_of(outcome.name).read_text(errors="replace").splitlines()
+        print("\n".join(f"    {line}" for line in lines[-TAIL:]))
+        print(f"    {outcome.reason}; whole log: {log_of(outcome.name).relative_to(environment.REPO)}", flush=True)
+
+
+def summary(outcomes: list[Outcome]) -> str:
+    bad = [outcome.name for outcome in outcomes if failed(outcome)]
+    out = [outcome.name for outcome in outcomes if outcome.reason == "left out"]
+    lines = ["", "summary"]
+    lines += [f"  {o.reason or 'passed':32.32} {o.seconds:6.0f} s  {o.name}" for o in outcomes]
+    lines.append(f"{len(outcomes) - len(bad) - len(out)} passed, {len(bad)} failed, {len(out)} left out")
+    if bad:
+        lines.append(f"failed: {', '.join(bad)}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""What each gate runs. A gate is a name and a function that writes to a log and says passed or not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from tests import environment
+from tests.check import sanity
+
+REPO = environment.REPO
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One gate: `run(log)` returns None when passed, otherwise a short reason."""
+
+    name: str
+    run: Callable[[IO[str]], str | None]
+    uses_lab: bool = False
+
+
+def command(*argv: str, env: dict[str, str] | None = None) -> Callable[[IO[str]], str | None]:
+    """A gate that is one command: exit code 0 passes."""
+
+    def run(log: IO[str]) -> str | None:
+        log.write(f"$ {' '.join(argv)}\n")
+        log.flush()
+        merged = {**environment.environ(), **(env or {})}
+        done = subprocess.run(argv, cwd=REPO, env=merged, stdout=log, stderr=subprocess.STDOUT)
+        return None if done.returncode == 0 else f"exit code {done.returncode}"
+
+    return run
+
+
+def ansible_lint(log: IO[str]) -> str | None:
+    """Lint through the collections tree, where playbooks and modules are found by their full names."""
+    return command("ansible-lint", "--offline", "--profile", "production", "--strict")(log)
+
+
+def shellcheck(log: IO[str]) -> str | None:
+    """Every tracked or new file that is a shell script."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=REPO, check=True, capture_output=True, text=True
+    )
+    scripts = [name for name in listed.stdout.splitlines() if is_shell(REPO / name)]
+    return command("shellcheck", "--severity=style", *scripts)(log)
+
+
+def is_shell(path: Path) -> bool:
+    if not path.is_file() or path.suffix not in ("", ".sh"):
+        return False
+    with path.open("rb") as file:
+        first = file.readline(64)
+    return first.startswith(b"#!") and first.split(b"/")[-1].split()[-1] in (b"sh", b"bash")
+
+
+def lab_up(log: IO[str]) -> str | None:
+    """Build or start the lab; it goes on beside the gates that do not need it."""
+    return command(sys.executable, "-m", "tests.lab", "up")(log)
+
+
+def scenario(name: str) -> Gate:
+    """A molecule scenario on the lab."""
+    # Molecule works in a folder of its own below MOLECULE_EPHEMERAL_DIRECTORY; keep it inside the checkout.
+    env = {"MOLECULE_EPHEMERAL_DIRECTORY": str(REPO / ".cache" / "molecule" / name), "LAB_PYTHON": sys.executable}
+    return Gate(f"scenario {name}", command("molecule", "test", "--scenario-name", name, env=env), uses_lab=True)
+
+
+def scenarios() -> list[Gate]:
+    return [scenario(path.parent.name) for path in sorted((REPO / "molecule").glob("*/molecule.yml"))]
+
+
+def all_gates() -> list[Gate]:
+    """In the order in which they run and are shown."""
+    return [
+        Gate("ruff", command("ruff", "check", ".")),
+        Gate("mypy", mypy),
+        Gate("yamllint", command("yamllint", "--strict", ".")),
+        Gate("shellcheck", shellcheck),
+        Gate("ansible-lint", ansible_lint),
+        Gate("unit", command("pytest", "tests/unit")),
+        *sanity_gates(),
+        *scenarios(),
+    ]
+
+
+def sanity_gates() -> list[Gate]:
+    return [Gate(f"sanity {core.name}", core.run) for core in sanity.cores()]
+
+
+def mypy(log: IO[str]) -> str | None:
+    """The plugins under their Ansible name, then the lab and the gates."""
+    tree = environment.COLLECTIONS
+    plugins = command(
+        "mypy", "-p", "ansible_collections.gpufabric.rdma.plugins", env={"MYPYPATH": str(tree)}
+    )(log)
+    return plugins or command("mypy", "tests/lab", "tests/check", "tests/environment.py")(log)
+
+
+def cpu_count() -> int:
+    return os.cpu_count() or 1

@@ -1,0 +1,102 @@
+"""Who may import whom: the table of docs/architecture.md, read from the source with ast."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PLUGINS = Path(__file__).resolve().parents[3] / "plugins"
+HOST_MODULES = {"rdma_facts", "netdev_names", "rail_links", "preflight", "soft_roce"}
+MAY = {
+    "_core": {"_core"},
+    "_fabric": {"_core", "_fabric", "netaddr"},
+    "_host": {"_core", "_host", "ansible"},
+    "_k8s": {"_core", "_fabric", "_k8s", "ansible"},
+    "host module": {"_core", "_host", "ansible"},
+    "localhost module": {"_core", "_fabric", "_k8s", "ansible"},
+}
+IMPURE_MODULES = {"subprocess", "time", "random", "logging"}
+IMPURE_CALLS = {"open", "print"}
+
+
+def layer(path: Path) -> str | None:
+    parts = path.relative_to(PLUGINS).parts
+    if parts[0] == "module_utils":
+        return parts[1]
+    if parts[0] == "modules":
+        return "host module" if path.stem in HOST_MODULES else "localhost module"
+    return None
+
+
+def imports(path: Path, tree: ast.AST) -> Iterator[str]:
+    """What each import statement reaches: a package of ours, ansible, or a top-level name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield (node.module or "").split(".")[0]
+        elif isinstance(node, ast.ImportFrom):
+            yield relative(path, node)
+
+
+def relative(path: Path, node: ast.ImportFrom) -> str:
+    base = path.parents[node.level - 1].relative_to(PLUGINS).parts
+    parts = (*base, *(node.module or "").split("."))
+    inside = [part for part in parts if part.startswith("_") and part != "__future__"]
+    return inside[0] if inside else "."
+
+
+def faults(path: Path) -> list[str]:
+    name = layer(path)
+    if name is None:
+        return []
+    tree = ast.parse(path.read_text())
+    allowed = MAY[name] | ({"kubernetes", "urllib3"} if path.parts[-2:] == ("_k8s", "client.py") else set())
+    found = [
+        f"{path.name} ({name}) imports {target}"
+        for target in imports(path, tree)
+        if target not in allowed and target not in sys.stdlib_module_names and target != "."
+    ]
+    if name in ("_core", "_fabric"):
+        found += [f"{path.name} ({name}) {what}" for what in impure(path, tree)]
+    return found
+
+
+def impure(path: Path, tree: ast.AST) -> Iterator[str]:
+    yield from (f"imports {t}" for t in imports(path, tree) if t in IMPURE_MODULES)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in IMPURE_CALLS:
+            yield f"calls {node.func.id}() in line {node.lineno}"
+        if isinstance(node, ast.Attribute) and node.attr == "environ":
+            yield f"reads os.environ in line {node.lineno}"
+
+
+@pytest.mark.parametrize("path", sorted(PLUGINS.rglob("*.py")), ids=lambda p: str(p.relative_to(PLUGINS)))
+def test_imports_stay_in_their_layer(path: Path) -> None:
+    assert faults(path) == []
+
+
+@pytest.mark.parametrize(
+    ("where", "source", "expected"),
+    [
+        ("module_utils/_core/x.py", "import netaddr", ["x.py (_core) imports netaddr"]),
+        ("module_utils/_core/x.py", "from .._fabric.plan import plan", ["x.py (_core) imports _fabric"]),
+        ("module_utils/_fabric/x.py", "import time", ["x.py (_fabric) imports time"]),
+        ("module_utils/_fabric/x.py", "open('a')", ["x.py (_fabric) calls open() in line 1"]),
+        ("module_utils/_k8s/x.py", "import kubernetes", ["x.py (_k8s) imports kubernetes"]),
+        ("modules/rdma_facts.py", "from ..module_utils._fabric import plan",
+         ["rdma_facts.py (host module) imports _fabric"]),
+    ],
+)
+def test_the_gate_sees_a_wrong_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, source: str, expected: list[str]
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "PLUGINS", tmp_path)
+    path = tmp_path / where
+    path.parent.mkdir(parents=True)
+    path.write_text(source)
+    assert faults(path) == expected

@@ -1,0 +1,72 @@
+"""Every role documents its inputs: meta/argument_specs.yml equals defaults/main.yml in keys and values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROLES = Path(__file__).resolve().parents[3] / "roles"
+MAX_INPUTS = 25
+
+
+def spec_and_defaults(role: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    spec = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())
+    defaults = yaml.safe_load((role / "defaults" / "main.yml").read_text()) or {}
+    return spec["argument_specs"]["main"]["options"], defaults
+
+
+def differences(options: dict[str, Any], defaults: dict[str, Any]) -> list[str]:
+    """Inputs that one side has and the other has not, or whose default differs."""
+    found = []
+    for name in sorted(set(options) | set(defaults)):
+        option = options.get(name)
+        if option is None:
+            found.append(f"{name}: not in argument_specs")
+        elif name not in defaults and not option.get("required") and "default" in option:
+            found.append(f"{name}: has a default in argument_specs but not in defaults")
+        elif name not in defaults and not option.get("required"):
+            found.append(f"{name}: neither required nor in defaults")
+        elif name in defaults and option.get("required"):
+            found.append(f"{name}: required, yet in defaults")
+        elif name in defaults and defaults[name] != option.get("default"):
+            found.append(f"{name}: default {option.get('default')!r} in argument_specs, {defaults[name]!r} in defaults")
+    return found
+
+
+ALL = sorted(path for path in ROLES.glob("*") if path.is_dir())
+
+
+@pytest.mark.parametrize("role", ALL, ids=lambda p: p.name)
+def test_spec_equals_defaults(role: Path) -> None:
+    assert differences(*spec_and_defaults(role)) == []
+
+
+@pytest.mark.parametrize("role", ALL, ids=lambda p: p.name)
+def test_inputs_are_prefixed_described_and_few(role: Path) -> None:
+    options, _defaults = spec_and_defaults(role)
+    assert [name for name in options if not name.startswith(f"{role.name}_")] == []
+    assert [name for name, option in options.items() if not option.get("description")] == []
+    assert len(options) <= MAX_INPUTS
+    assert (role / "README.md").is_file()
+
+
+@pytest.mark.parametrize(
+    ("options", "defaults", "expected"),
+    [
+        ({"a": {"default": 1}}, {"a": 1}, []),
+        ({"a": {"required": True}}, {}, []),
+        ({"a": {}}, {"a": None}, []),
+        ({"a": {"default": 1}}, {"a": 2}, ["a: default 1 in argument_specs, 2 in defaults"]),
+        ({}, {"a": 2}, ["a: not in argument_specs"]),
+        ({"a": {}}, {}, ["a: neither required nor in defaults"]),
+        ({"a": {"default": 5}}, {}, ["a: has a default in argument_specs but not in defaults"]),
+        ({"a": {"required": True}}, {"a": 1}, ["a: required, yet in defaults"]),
+    ],
+)
+def test_the_gate_sees_a_difference(
+    options: dict[str, Any], defaults: dict[str, Any], expected: list[str]
+) -> None:
+    assert differences(options, defaults) == expected
