@@ -1,0 +1,149 @@
+"""The whole, from bare hosts to a verdict and back: each test goes on where the one before ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.scenario import HOSTS, REPO, REPORT, TRACEBACK, host, playbook, report
+from tests.scenario.state import cluster_state, host_state, leftovers, testers
+
+HOST_ROLES = ("preflight", "rail_names", "rail_links", "rdma_stack")
+MODULES_PER_HOST = 8
+REQUESTS_PER_NODE = 25
+
+
+@pytest.fixture(scope="module")
+def before() -> Iterator[dict[str, Any]]:
+    """Hosts and cluster as the lab's snapshot leaves them."""
+    yield {"cluster": cluster_state(), **{name: host_state(name) for name in HOSTS}}
+
+
+@pytest.fixture(scope="module")
+def predicted(before: dict[str, Any]) -> set[str]:
+    """Changes that check mode announced on untouched hosts."""
+    run = playbook("site", "--check", "--diff").must()
+    assert not TRACEBACK.search(run.output)
+    assert "measured" in run.output, "check mode says that nothing was measured"
+    return host_changes(run.changed)
+
+
+@pytest.fixture(scope="module")
+def converged(predicted: set[str]) -> Any:
+    return playbook("site").must()
+
+
+def host_changes(changed: list[str]) -> set[str]:
+    return {line for line in changed if any(f" {role} : " in line for role in HOST_ROLES)}
+
+
+def test_check_mode_changes_nothing(before: dict[str, Any], predicted: set[str]) -> None:
+    assert {name: host_state(name) for name in HOSTS} == {name: before[name] for name in HOSTS}
+    assert cluster_state() == before["cluster"]
+
+
+def test_check_mode_predicted_what_changed(predicted: set[str], converged: Any) -> None:
+    assert predicted
+    assert predicted == host_changes(converged.changed)
+
+
+def test_every_rail_passed_on_hosts_and_in_pods(converged: Any) -> None:
+    result = report()
+    assert result["verdict"] == "pass"
+    measured = {(r["where"], r["rail"], r["client"], r["server"]) for r in result["results"]}
+    assert measured == {
+        (where, rail, a, b) for where in ("host", "pod") for rail in ("rail0", "rail1")
+        for a in HOSTS for b in HOSTS if a != b
+    }
+    assert {r["verdict"] for r in result["results"]} == {"pass"}
+    assert all(r["value"] > 0 and r["unit"] == "Gb/s" for r in result["results"])
+
+
+def test_report_files(converged: Any) -> None:
+    schema = json.loads((REPO / "docs" / "report.schema.json").read_text())
+    jsonschema.validate(report(), schema)
+    for name in ("report.html", "junit.xml", "metrics.prom", "plan.json"):
+        assert (REPORT / name).stat().st_size > 0, name
+    page = (REPORT / "report.html").read_text()
+    assert "http://" not in page.replace("http://www.w3.org/", "") and "https://" not in page
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_hosts_are_as_planned(name: str, converged: Any) -> None:
+    machine = host(name)
+    plan = json.loads((REPORT / "plan.json").read_text())
+    for rail in plan["hosts"][name]["rails"]:
+        link = json.loads(machine.check_output(f"ip -json addr show dev {rail['netdev']}"))[0]
+        assert (link["mtu"], link["operstate"]) == (rail["mtu"], "UP")
+        assert rail["address"] in [f"{a['local']}/{a['prefixlen']}" for a in link["addr_info"]]
+        path = machine.check_output(f"readlink -f /sys/class/net/{rail['netdev']}/device")
+        assert path.endswith(rail["pci"])
+    assert machine.check_output("rdma link show").count("state ACTIVE") == 2
+
+
+def test_nothing_is_left_of_the_measurement(converged: Any) -> None:
+    assert testers() == []
+    assert [line for name in HOSTS for line in leftovers(name)] == []
+
+
+def test_second_run_changes_nothing_and_stays_cheap(converged: Any) -> None:
+    again = playbook("site").must()
+    assert again.changed == []
+    prepare = [
+        row["task"] for row in again.tasks
+        if row["on"] == "lab-1" and row["module"] and "rdma_validate" not in row["task"]
+    ]
+    assert len(prepare) <= MODULES_PER_HOST, prepare
+    requests = report()["context"]["requests"]
+    assert requests["validation"] / len(HOSTS) <= REQUESTS_PER_NODE
+    print(f"first run {converged.seconds:.0f} s, second {again.seconds:.0f} s; "
+          f"{len(prepare)} module executions a host to prepare; requests {requests}")
+
+
+def test_each_playbook_runs_alone_and_by_full_name(converged: Any) -> None:
+    run = playbook("gpufabric.rdma.discover").must()
+    assert run.changed == []
+    run = playbook("gpufabric.rdma.plan", "--check", "--diff").must()
+    assert run.changed == []
+    for name in ("prepare", "networks"):
+        assert playbook(name, "--diff").must().changed == []
+    assert playbook("prepare", "--limit", "lab-2").must().changed == []
+
+
+def test_limit_never_passes_without_a_measurement(converged: Any) -> None:
+    run = playbook("validate", "--limit", "lab-1")
+    assert run.rc != 0
+    assert "two" in run.output and not TRACEBACK.search(run.output)
+
+
+def test_no_secret_in_any_output_or_file(converged: Any, tmp_path: Path) -> None:
+    config = json.loads((REPO / ".lab" / "kubeconfig").read_text())
+    key = config["users"][0]["user"]["client-key-data"]
+    planted = "planted-secret-5c1f0e"
+    run = playbook("deploy", "-vvv", "--diff", K8S_AUTH_API_KEY=planted)
+    folders = (REPORT, Path("/tmp"))
+    files = [p for folder in folders for p in folder.glob("**/*") if p.is_file() and p.stat().st_size < 5_000_000]
+    for secret in (key, planted):
+        assert secret not in run.output
+        leaked = [str(p) for p in files if owned(p) and secret.encode() in p.read_bytes()]
+        assert leaked == []
+
+
+def owned(path: Path) -> bool:
+    return REPORT in path.parents or "ansible" in str(path) or "gpufabric" in str(path)
+
+
+def test_teardown_brings_everything_back(before: dict[str, Any], converged: Any) -> None:
+    playbook("teardown").must()
+    after = {name: host_state(name) for name in HOSTS}
+    assert after == {name: before[name] for name in HOSTS}
+    assert cluster_state() == before["cluster"]
+
+
+def test_second_teardown_changes_nothing(converged: Any) -> None:
+    assert playbook("teardown").must().changed == []

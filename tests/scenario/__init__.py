@@ -1,0 +1,101 @@
+"""Drives playbooks on the lab for the scenarios below molecule/: run one, look at its recap, its tasks, its report."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import testinfra
+from testinfra.host import Host
+
+from tests import environment
+
+REPO = environment.REPO
+ACCESS = REPO / ".lab"
+HOSTS = ("lab-1", "lab-2", "lab-3")
+REPORT = REPO / ".demo" / "report"
+CALLBACKS = Path(__file__).parent / "callbacks"
+# How Ansible shows an exception that nobody turned into a message.
+TRACEBACK = re.compile(r"Traceback \(most recent call last\)|MODULE FAILURE|An exception occurred")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished playbook: exit code, what it printed, seconds, its recap by host, and a row for each task."""
+
+    rc: int
+    output: str
+    seconds: float
+    recap: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    tasks: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def changed(self) -> list[str]:
+        """`host: task` of every task that reported a change."""
+        return [f"{row['host']}: {row['task']}" for row in self.tasks if row["changed"]]
+
+    def modules(self, host: str) -> list[str]:
+        """Names of the tasks that executed a module on this host itself."""
+        return [row["task"] for row in self.tasks if row["module"] and row["on"] == host]
+
+    def must(self, rc: int = 0) -> Run:
+        """This run, or a failure that shows what it printed."""
+        if self.rc != rc:
+            raise AssertionError(f"exit code {self.rc}, expected {rc}\n{self.output[-12000:]}")
+        return self
+
+
+def playbook(name: str, *args: str, inventory: str = "inventories/lab", timeout: int = 1500, **env: str) -> Run:
+    """Run playbooks/NAME.yml on the lab; never raises for its exit code (see Run.must)."""
+    path = f"playbooks/{name}.yml" if "/" not in name and "." not in name else name
+    with tempfile.TemporaryDirectory() as folder:
+        record = Path(folder) / "tasks.json"
+        begin = time.monotonic()
+        done = subprocess.run(
+            ["ansible-playbook", "-i", inventory, path, *args],
+            cwd=REPO, env={**_environ(record), **env}, timeout=timeout, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )
+        seconds = time.monotonic() - begin
+        recorded = json.loads(record.read_text()) if record.is_file() else {"tasks": [], "hosts": {}}
+    print(f"{path} {' '.join(args)}: exit code {done.returncode}, {seconds:.0f} s")
+    return Run(done.returncode, done.stdout, seconds, recorded["hosts"], tuple(recorded["tasks"]))
+
+
+def _environ(record: Path) -> dict[str, str]:
+    return {
+        **environment.environ(),
+        "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACKS),
+        "ANSIBLE_CALLBACKS_ENABLED": "record",
+        "ANSIBLE_NOCOLOR": "1",
+        "RECORD_TASKS": str(record),
+    }
+
+
+def lab(*args: str, timeout: int = 900) -> str:
+    """Run a command of the lab; its output."""
+    done = subprocess.run(
+        [os.environ.get("LAB_PYTHON", sys.executable), "-m", "tests.lab", *args],
+        cwd=REPO, timeout=timeout, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )
+    if done.returncode:
+        raise AssertionError(f"lab {' '.join(args)}: exit code {done.returncode}\n{done.stdout}")
+    return done.stdout
+
+
+def host(name: str) -> Host:
+    """A testinfra host, so that a test looks at the host itself and not at what the product says of it."""
+    return testinfra.get_host(f"ssh://{name}", ssh_config=str(ACCESS / "ssh_config"))
+
+
+def report(folder: Path = REPORT) -> dict[str, Any]:
+    return json.loads((folder / "report.json").read_text())
