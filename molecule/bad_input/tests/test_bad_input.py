@@ -41,7 +41,7 @@ INTENT = [
     pytest.param({"rails": [{"name": "rail0", "pci": ["0000:99:00.0"]}]},
                  ["rail0", "lab-1", "lab-2", "lab-3", "0000:01:00.0"], id="rail that matches no port"),
     pytest.param({"rail_count": 3}, ["3", "2", "lab-1"], id="more rails than ports"),
-    pytest.param({"supernet": "172.30.0.0/24", "rail_prefix": 24}, ["172.30.0.0/24", "2", "1"], id="supernet too small"),
+    pytest.param({"supernet": "172.30.0.0/24"}, ["172.30.0.0/24", "2", "1"], id="supernet too small"),
     pytest.param({"supernet": "10.0.0.0/16"}, ["10.0.2.0/24", "lab-1", "10.0.0.0/16"], id="overlap with the host"),
 ]
 
