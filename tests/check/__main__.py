@@ -1,4 +1,4 @@
-"""python3 -m tests.check [--list] [--only NAME ...] [--no-lab]: run the gates, print one summary, exit 0 if all passed."""
+"""python3 -m tests.check [--list] [--only NAME ...] [--no-lab]: run the gates, print one summary."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def main() -> int:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests.check", description=__doc__)
     parser.add_argument("--list", action="store_true", help="name the gates and stop")
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="only gates whose name contains NAME")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="gates whose name contains NAME")
     parser.add_argument("--no-lab", action="store_true", help="leave out what needs the lab")
     return parser.parse_args()
 

@@ -1,0 +1,105 @@
+"""`make soak`: what is too long for `make test`. Repeated measurements, a flapping cable, power cuts during prepare.
+
+Everything is seeded and bounded; each step prints what it did and how it ended. Exit code 0 only when all held.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import threading
+import time
+
+from tests.scenario import HOSTS, REPO, host, lab, playbook, report
+
+ON_HOSTS = ("-e", '{"rdma_validate_where": ["host"]}')
+
+
+def main() -> int:
+    options = arguments()
+    lab("up")
+    problems: list[str] = []
+    for name, steps in (("repeat", repeat), ("flap", flap), ("power cut", power_cuts)):
+        if name in options.only:
+            problems += [f"{name}: {problem}" for problem in steps(options)]
+    print("\n".join(["", f"soak: {len(problems)} problems", *problems]))
+    return 1 if problems else 0
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="tests.soak", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=10, help="healthy measurements in a row")
+    parser.add_argument("--cuts", type=int, default=20, help="power cuts at random points of prepare")
+    parser.add_argument("--only", nargs="+", default=["repeat", "flap", "power cut"])
+    return parser.parse_args()
+
+
+def repeat(options: argparse.Namespace) -> list[str]:
+    """A healthy fleet is judged healthy, every time."""
+    lab("reset")
+    playbook("prepare").must()
+    problems = []
+    for number in range(1, options.repeats + 1):
+        run = playbook("validate", *ON_HOSTS)
+        if run.rc:
+            bad = [r for r in report()["results"] if r["verdict"] != "pass"]
+            problems.append(f"measurement {number} of a healthy fleet: {json.dumps(bad)[:500]}")
+    return problems
+
+
+def flap(options: argparse.Namespace) -> list[str]:
+    """A cable that goes off and on while it is measured must not pass unseen, nor spoil other rails."""
+    stop = threading.Event()
+    thread = threading.Thread(target=flap_cable, args=(stop,))
+    thread.start()
+    playbook("validate", *ON_HOSTS)
+    stop.set()
+    thread.join()
+    lab("heal")
+    spoiled = [r for r in report()["results"] if r["rail"] == "rail1" and r["verdict"] != "pass"]
+    return [f"the other rail was spoiled: {json.dumps(spoiled)[:500]}"] if spoiled else []
+
+
+def flap_cable(stop: threading.Event) -> None:
+    while not stop.is_set():
+        lab("fault", "cable", "lab-1", "0")
+        stop.wait(4)
+        lab("heal", "lab-1")
+        stop.wait(4)
+
+
+def power_cuts(options: argparse.Namespace) -> list[str]:
+    """Cut lab-2's power at random points of prepare; the next run converges and leaves no half-written file."""
+    chance = random.Random(options.seed)
+    problems = []
+    for number in range(1, options.cuts + 1):
+        lab("reset")
+        after = chance.uniform(2, 40)
+        process = subprocess.Popen(
+            ["ansible-playbook", "-i", "inventories/lab", "playbooks/prepare.yml"],
+            cwd=REPO, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        time.sleep(after)  # the point of the cut is what is random here, not a wait for a condition
+        lab("fault", "cut", "lab-2")
+        process.wait(timeout=900)
+        playbook("prepare").must()
+        again = playbook("prepare").must()
+        if again.changed:
+            problems.append(f"cut {number} after {after:.0f} s: not converged: {again.changed}")
+        problems += half_written(number)
+    return problems
+
+
+def half_written(number: int) -> list[str]:
+    """Files of ours that are empty or temporary."""
+    command = "find /etc/systemd /etc/modules-load.d /var/lib/gpufabric /run/gpufabric -name '.*tmp*' -o -size 0 -type f"
+    found = [line for name in HOSTS for line in host(name).run(command).stdout.splitlines() if "gpufabric" in line]
+    return [f"cut {number}: half-written {path}" for path in found]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
