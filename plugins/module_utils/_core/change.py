@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Dict
+from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,6 +20,6 @@ class Change:
         """Whether the two states differ."""
         return bool(self.before != self.after)
 
-    def diff(self) -> Dict[str, Any]:
+    def diff(self) -> dict[str, Any]:
         """Return the states in the form of Ansible's ``diff`` result."""
         return {"before": self.before, "after": self.after}

@@ -1,0 +1,217 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is known of a host: raw text of sysfs, /proc and ``ip`` becomes a HostInventory."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from . import network
+from .devices import NETWORK_CLASS, Gpu, Port, RdmaDevice, is_gpu
+from .errors import InputError
+
+SCHEMA = 1
+# Processes named as holders of queue pairs: enough to find them, few enough to read.
+MAX_HOLDERS = 8
+_RDMA_MODULES = re.compile(
+    r"mlx[45]_(core|ib|en)|mlxfw|ib_\w+|rdma_\w+|rdmavt|iw_cm|siw|irdma|bnxt_re|ionic_rdma|efa|"
+    r"nvidia|nvidia_peermem|nv_peer_mem|gdrdrv|amdgpu|mst_\w+|knem"
+)
+_PERFTEST_VERSION = re.compile(r"[Vv]ersion:?\s*(\S+)")
+
+
+@dataclasses.dataclass(frozen=True)
+class Workloads:
+    """Who uses RDMA now; ``queue_pairs`` is None where no tool could tell."""
+
+    queue_pairs: int | None
+    holders: tuple[str, ...]
+
+    @classmethod
+    def from_rdma(cls, text: str | None) -> Workloads:
+        """Count user space's queue pairs in ``rdma -j resource show qp``.
+
+        The kernel's own (one or two a port) have no ``pid``.
+        """
+        try:
+            pairs = json.loads(text) if text else None
+        except ValueError:
+            pairs = None
+        if pairs is None:
+            return cls(None, ())
+        users = [pair for pair in pairs if "pid" in pair]
+        holders = sorted({f"{pair.get('comm', '?')}[{pair['pid']}]" for pair in users})
+        return cls(len(users), tuple(holders[:MAX_HOLDERS]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the value of ``ansible_facts.rdma.workloads``; pods are not known here."""
+        return {"queue_pairs": self.queue_pairs, "gpu_pods": None, "holders": list(self.holders)}
+
+
+@dataclasses.dataclass(frozen=True)
+class HostInventory:
+    """Everything that the collection knows of one host, read at one moment."""
+
+    machine_id: str
+    hostname: str
+    arch: str
+    os: dict[str, str]
+    kernel_release: str
+    kernel_cmdline: str
+    virtual: bool
+    secure_boot: bool | None
+    iommu_groups: int
+    managers: tuple[str, ...]
+    ports: tuple[Port, ...]
+    rdma_devices: tuple[RdmaDevice, ...]
+    gpus: tuple[Gpu, ...]
+    default_route: tuple[str, ...]
+    ssh_netdev: str | None
+    networks: tuple[str, ...]
+    modules: dict[str, int]
+    perftest: dict[str, str] | None
+    workloads: Workloads
+    reboot: tuple[str, ...]
+
+    @classmethod
+    def from_raw(cls, raw: Mapping[str, Any]) -> HostInventory:
+        """Build it from what ``_host.sysfs.read_raw`` returns.
+
+        Raises ParseError when a tool's output has another form than known.
+        """
+        interfaces = network.parse_interfaces(raw["ip_addr"])
+        routes = network.parse_routes(raw["route"], raw["ipv6_route"])
+        rdma = _rdma_devices(raw, interfaces)
+        ports = _ports(raw["pci"], interfaces, rdma)
+        own = tuple(dict.fromkeys(route.netdev for route in routes if route.is_default))
+        ssh = network.ssh_netdev(raw["ssh_connection"], interfaces.values())
+        rail_capable = {port.netdev.name for port in ports if port.netdev} - {*own, ssh}
+        return cls(
+            machine_id=raw["machine_id"],
+            hostname=raw["hostname"],
+            arch=raw["arch"],
+            os=_os_release(raw["os_release"]),
+            kernel_release=raw["kernel_release"],
+            kernel_cmdline=raw["cmdline"],
+            virtual=_is_virtual(raw["cpuinfo"]),
+            secure_boot=raw["secure_boot"],
+            iommu_groups=raw["iommu_groups"],
+            managers=tuple(raw["managers"]),
+            ports=ports,
+            rdma_devices=rdma,
+            gpus=tuple(Gpu.from_raw(a, r) for a, r in sorted(raw["pci"].items()) if is_gpu(r)),
+            default_route=own,
+            ssh_netdev=ssh,
+            networks=network.own_networks(interfaces.values(), routes, rail_capable),
+            modules=_rdma_modules(raw["modules"]),
+            perftest=_perftest(raw["perftest"]),
+            workloads=Workloads.from_rdma(raw["queue_pairs"]),
+            reboot=tuple(raw["reboot"]),
+        )
+
+    def port(self, address: str) -> Port:
+        """Return the port at a PCI address; InputError names the ports that there are."""
+        for port in self.ports:
+            if port.pci == address:
+                return port
+        known = ", ".join(port.title for port in self.ports) or "none"
+        raise InputError(f"no network port at {address} on {self.hostname}; its ports: {known}")
+
+    def owner(self, netdev: str) -> str | None:
+        """Say why a netdev must be left alone, None when it need not be.
+
+        Masters count: a port below the bond of the default route carries it too.
+        """
+        if netdev in self.default_route:
+            return f"{netdev} carries the default route"
+        if netdev == self.ssh_netdev:
+            return f"{netdev} carries the ssh connection of this run"
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the value of ``ansible_facts.rdma``."""
+        return {
+            "schema": SCHEMA,
+            "machine_id": self.machine_id,
+            "hostname": self.hostname,
+            "arch": self.arch,
+            "os": self.os,
+            "kernel": {"release": self.kernel_release, "cmdline": self.kernel_cmdline},
+            "virtual": self.virtual,
+            "secure_boot": self.secure_boot,
+            "iommu_groups": self.iommu_groups,
+            "managers": list(self.managers),
+            "ports": [port.to_dict() for port in self.ports],
+            "rdma_devices": [device.to_dict() for device in self.rdma_devices],
+            "gpus": [gpu.to_dict() for gpu in self.gpus],
+            "default_route": list(self.default_route),
+            "ssh_netdev": self.ssh_netdev,
+            "networks": list(self.networks),
+            "modules": self.modules,
+            "perftest": self.perftest,
+            "workloads": self.workloads.to_dict(),
+            "reboot": list(self.reboot),
+            "next_kernel": None,
+        }
+
+
+def _rdma_devices(
+    raw: Mapping[str, Any], interfaces: Mapping[str, network.Interface]
+) -> tuple[RdmaDevice, ...]:
+    mtus = {name: interface.mtu for name, interface in interfaces.items()}
+    devices = [RdmaDevice.from_raw(n, r, mtus) for n, r in sorted(raw["infiniband"].items())]
+    # raw["pci"] holds physical functions only, so this leaves out the devices of VFs.
+    return tuple(device for device in devices if device.is_soft or device.pci in raw["pci"])
+
+
+def _ports(
+    functions: Mapping[str, Any],
+    interfaces: Mapping[str, network.Interface],
+    rdma: tuple[RdmaDevice, ...],
+) -> tuple[Port, ...]:
+    return tuple(
+        Port.from_raw(address, raw, interfaces, rdma)
+        for address, raw in sorted(functions.items())
+        if raw["class"].startswith(NETWORK_CLASS)
+    )
+
+
+def _os_release(text: str) -> dict[str, str]:
+    """Parse /etc/os-release; ``like`` is ID_LIKE, the families that the system descends from."""
+    values: dict[str, str] = {}
+    for line in text.splitlines():
+        key, found, value = line.partition("=")
+        if found:
+            values[key.strip()] = " ".join(shlex.split(value))
+    return {
+        "id": values.get("ID", ""),
+        "version": values.get("VERSION_ID", ""),
+        "name": values.get("PRETTY_NAME", ""),
+        "like": values.get("ID_LIKE", ""),
+    }
+
+
+def _is_virtual(cpuinfo: str) -> bool:
+    flags = next((line for line in cpuinfo.splitlines() if line.startswith("flags")), "")
+    return "hypervisor" in flags.split()
+
+
+def _rdma_modules(text: str) -> dict[str, int]:
+    lines: list[list[str]] = [line.split() for line in text.splitlines()]
+    return {
+        fields[0]: int(fields[2])
+        for fields in sorted(lines)
+        if len(fields) > 2 and fields[2].isdigit() and _RDMA_MODULES.fullmatch(fields[0])
+    }
+
+
+def _perftest(raw: Mapping[str, str] | None) -> dict[str, str] | None:
+    if not raw:
+        return None
+    match = _PERFTEST_VERSION.search(raw["output"])
+    return {"path": raw["path"], "version": match.group(1) if match else ""}

@@ -1,0 +1,125 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Addresses, routes and the own ssh connection, from what ``ip`` and /proc print."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import json
+import struct
+from collections.abc import Iterable
+from typing import Any
+
+from .errors import ParseError
+
+_ROUTE_UP = 0x1
+_DEFAULT_V6 = "0" * 32
+
+
+@dataclasses.dataclass(frozen=True)
+class Interface:
+    """One entry of ``ip -d -j addr``; addresses are those of global scope, with prefix."""
+
+    name: str
+    mac: str
+    mtu: int
+    min_mtu: int
+    max_mtu: int
+    master: str | None
+    altnames: tuple[str, ...]
+    addresses: tuple[str, ...]
+
+    @classmethod
+    def from_ip(cls, entry: dict[str, Any]) -> Interface:
+        """Build it from one entry; ``permaddr`` (the MAC before bonding) wins over the MAC."""
+        addresses = [
+            f"{item['local']}/{item['prefixlen']}"
+            for item in entry.get("addr_info", [])
+            if item.get("scope") == "global" and "local" in item
+        ]
+        return cls(
+            name=entry["ifname"],
+            mac=entry.get("permaddr") or entry.get("address", ""),
+            mtu=entry.get("mtu", 0),
+            min_mtu=entry.get("min_mtu", 0),
+            max_mtu=entry.get("max_mtu", 0),
+            master=entry.get("master"),
+            altnames=tuple(entry.get("altnames", ())),
+            addresses=tuple(addresses),
+        )
+
+
+def parse_interfaces(text: str) -> dict[str, Interface]:
+    """Parse the output of ``ip -d -j addr show`` into name -> Interface; ParseError otherwise."""
+    try:
+        entries = [entry for entry in json.loads(text or "[]") if entry]
+        return {entry["ifname"]: Interface.from_ip(entry) for entry in entries}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ParseError(f"the output of 'ip -d -j addr show' cannot be read: {error!r}") from error
+
+
+@dataclasses.dataclass(frozen=True)
+class Route:
+    """One IPv4 route of the main table, or an IPv6 default route (network None)."""
+
+    netdev: str
+    network: ipaddress.IPv4Network | None
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the route leads everywhere."""
+        return self.network is None or self.network.prefixlen == 0
+
+
+def parse_routes(ipv4: str, ipv6: str) -> list[Route]:
+    """Parse /proc/net/route, and the default routes of /proc/net/ipv6_route."""
+    routes = [_route4(line.split()) for line in ipv4.splitlines()[1:] if len(line.split()) >= 8]
+    for fields in (line.split() for line in ipv6.splitlines()):
+        # A default route of prefix 0 on lo is the kernel's own "unreachable".
+        if len(fields) == 10 and fields[:2] == [_DEFAULT_V6, "00"] and fields[9] != "lo":
+            routes.append(Route(fields[9], None))
+    return [route for route in routes if route]
+
+
+def _route4(fields: list[str]) -> Route | None:
+    if not int(fields[3], 16) & _ROUTE_UP:
+        return None
+    # The kernel prints the words in the byte order of the machine; all supported ones are little.
+    network, mask = (struct.pack("<I", int(fields[i], 16)) for i in (1, 7))
+    prefix = bin(int.from_bytes(mask, "big")).count("1")
+    return Route(fields[0], ipaddress.IPv4Network((network, prefix), strict=False))
+
+
+def own_networks(
+    interfaces: Iterable[Interface], routes: Iterable[Route], rail_capable: Iterable[str]
+) -> tuple[str, ...]:
+    """Return the IPv4 subnets that the host uses on interfaces that cannot be rails, ordered."""
+    skipped = set(rail_capable) | {"lo"}
+    found = {
+        ipaddress.ip_interface(address).network
+        for interface in interfaces
+        if interface.name not in skipped
+        for address in interface.addresses
+    }
+    found.update(route.network for route in routes if route.network and route.netdev not in skipped)
+    # Host routes (one a pod with some CNIs) say nothing that a subnet does not.
+    wanted = {
+        net for net in found if isinstance(net, ipaddress.IPv4Network) and 0 < net.prefixlen < 32
+    }
+    return tuple(str(network) for network in sorted(wanted))
+
+
+def ssh_netdev(connection: str, interfaces: Iterable[Interface]) -> str | None:
+    """Return the interface with the server's address of SSH_CONNECTION, None without one.
+
+    ``connection`` is ``client_ip client_port server_ip server_port``.
+    """
+    fields = connection.split()
+    if len(fields) != 4:
+        return None
+    address = fields[2].replace("::ffff:", "").split("%")[0]
+    for interface in interfaces:
+        if address in (item.split("/")[0] for item in interface.addresses):
+            return interface.name
+    return None

@@ -1,0 +1,52 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PCI addresses and paths."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from .errors import InputError
+
+_ADDRESS = re.compile(r"(?:([0-9a-fA-F]{4,8}):)?([0-9a-fA-F]{2}):([01][0-9a-fA-F])\.([0-7])")
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class PciAddress:
+    """Domain, bus, slot and function; ordered as numbers."""
+
+    domain: int
+    bus: int
+    slot: int
+    function: int
+
+    @classmethod
+    def parse(cls, text: str) -> PciAddress:
+        """Parse ``0000:18:00.0`` or ``18:00.0``; InputError when it is neither."""
+        match = _ADDRESS.fullmatch(text)
+        if not match:
+            raise InputError(f"'{text}' is not a PCI address; expected the form 0000:18:00.0")
+        domain, bus, slot, function = (int(part or "0", 16) for part in match.groups())
+        return cls(domain, bus, slot, function)
+
+    def __str__(self) -> str:
+        return f"{self.domain:04x}:{self.bus:02x}:{self.slot:02x}.{self.function}"
+
+    @property
+    def id_path(self) -> str:
+        """The udev property ID_PATH of the function, which .link and .network files match."""
+        return f"pci-{self}"
+
+
+def device_path(realpath: str) -> tuple[str, ...]:
+    """Return the components from the PCI root down to the device itself.
+
+    ``/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0`` gives ``("pci0000:00",
+    "0000:00:01.0", "0000:01:00.0")``; a path without a PCI root gives ``()``.
+    """
+    parts = realpath.split("/")
+    root = next(
+        (i for i, part in enumerate(parts) if re.match(r"pci[0-9a-f]+:[0-9a-f]+$", part)), None
+    )
+    return () if root is None else tuple(parts[root:])

@@ -1,0 +1,79 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Write and remove files of a host."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+from .._core.errors import FabricError
+
+
+def read(path: str) -> str | None:
+    """Return the text of a file, None when it does not exist."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            return stream.read()
+    except FileNotFoundError:
+        return None
+
+
+def write(path: str, text: str, mode: int = 0o644) -> None:
+    """Write a file in one step: readers see the old text or the new one, never a part.
+
+    Missing folders are made. FabricError names the path and what the system said.
+    """
+    folder = os.path.dirname(path)
+    try:
+        os.makedirs(folder, exist_ok=True)
+        handle, draft = tempfile.mkstemp(prefix=".gpufabric-", dir=folder)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                stream.write(text)
+            os.chmod(draft, mode)
+            os.replace(draft, path)
+        except BaseException:
+            os.unlink(draft)
+            raise
+    except OSError as error:
+        raise FabricError(f"cannot write {path}: {error.strerror}") from error
+
+
+def remove(path: str) -> None:
+    """Remove a file; a file that is not there is fine."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise FabricError(f"cannot remove {path}: {error.strerror}") from error
+
+
+def put(path: str, text: str | None, mode: int = 0o644) -> None:
+    """Make a file have this text; None removes it."""
+    if text is None:
+        remove(path)
+    else:
+        write(path, text, mode)
+
+
+def set_kernel(path: str, value: str) -> None:
+    """Write a value to a file of sysfs or /proc/sys and read it back.
+
+    FabricError when the kernel refuses it, or accepts it and keeps another one.
+    """
+    try:
+        # One write call without truncation: the kernel takes each write as a whole value.
+        handle = os.open(path, os.O_WRONLY)
+        try:
+            os.write(handle, value.encode())
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise FabricError(f"the kernel refused '{value}' for {path}: {error.strerror}") from error
+    found = (read(path) or "").strip()
+    if found != value:
+        raise FabricError(
+            f"{path} is '{found}' after writing '{value}'; the kernel did not take it"
+        )

@@ -1,0 +1,221 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Read the raw state of a host: files below given roots, and a few tools. Judges nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import Any
+
+from . import command
+
+PCI_FILES = [
+    "class",
+    "vendor",
+    "device",
+    "numa_node",
+    "local_cpulist",
+    "current_link_speed",
+    "current_link_width",
+    "max_link_speed",
+    "max_link_width",
+    "sriov_totalvfs",
+    "sriov_numvfs",
+]
+NET_FILES = [
+    "address",
+    "mtu",
+    "speed",
+    "carrier",
+    "operstate",
+    "flags",
+    "type",
+    "dev_id",
+    "phys_port_name",
+]
+RDMA_FILES = ["node_guid", "fw_ver", "parent"]
+RDMA_PORT_FILES = ["state", "rate", "link_layer"]
+# Network controllers, display controllers, processing accelerators: what an inventory lists.
+PCI_CLASSES = ("0x02", "0x03", "0x12")
+SECURE_BOOT = "firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+# The unit of each network manager: a running service has a control group.
+MANAGERS = {
+    "NetworkManager": "NetworkManager.service",
+    "systemd-networkd": "systemd-networkd.service",
+    "wicked": "wickedd.service",
+}
+CGROUPS = ("fs/cgroup", "fs/cgroup/systemd", "fs/cgroup/unified")
+# /proc/cpuinfo of a large server is slow to make; the flags stand in its first block.
+CPUINFO_BYTES = 8192
+
+
+@dataclasses.dataclass(frozen=True)
+class Roots:
+    """Where to read; another root is a chroot or a test's tree."""
+
+    sysfs: str = "/sys"
+    proc: str = "/proc"
+    etc: str = "/etc"
+    run: str = "/run"
+
+
+def read_text(path: str, limit: int = 1 << 20) -> str | None:
+    """Return the stripped text of a file; None when it cannot be read.
+
+    Files of sysfs that have no value now (the speed of a link that is down) fail with EINVAL.
+    """
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(limit).decode("utf-8", "replace").strip()
+    except OSError:
+        return None
+
+
+def names(folder: str) -> list[str]:
+    """Return the sorted names in a folder, none when there is no such folder."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def read_raw(roots: Roots) -> dict[str, Any]:
+    """Read everything that ``HostInventory.from_raw`` takes.
+
+    CommandError when ``ip`` is missing or fails; other tools are optional.
+    """
+    sysfs, proc, etc = roots.sysfs, roots.proc, roots.etc
+    rdma = _infiniband(sysfs)
+    return {
+        "machine_id": read_text(f"{etc}/machine-id") or "",
+        "hostname": read_text(f"{proc}/sys/kernel/hostname") or "",
+        "arch": read_text(f"{proc}/sys/kernel/arch") or os.uname().machine,
+        "os_release": read_text(f"{etc}/os-release") or "",
+        "kernel_release": read_text(f"{proc}/sys/kernel/osrelease") or "",
+        "cmdline": read_text(f"{proc}/cmdline") or "",
+        "cpuinfo": read_text(f"{proc}/cpuinfo", CPUINFO_BYTES) or "",
+        "secure_boot": _secure_boot(sysfs),
+        "iommu_groups": len(names(f"{sysfs}/kernel/iommu_groups")),
+        "managers": managers(roots),
+        "pci": _pci(sysfs),
+        "infiniband": rdma,
+        "ip_addr": command.run(["ip", "-d", "-j", "addr", "show"]).stdout,
+        "route": read_text(f"{proc}/net/route") or "",
+        "ipv6_route": read_text(f"{proc}/net/ipv6_route") or "",
+        "modules": read_text(f"{proc}/modules") or "",
+        "ssh_connection": _ssh_connection(proc),
+        "perftest": _perftest(),
+        "queue_pairs": _queue_pairs() if rdma else "[]",
+        "reboot": _reboot(roots.run),
+    }
+
+
+def managers(roots: Roots) -> list[str]:
+    """Return the network managers that run, ordered by name."""
+    found = [
+        name
+        for name, unit in MANAGERS.items()
+        if any(os.path.isdir(f"{roots.sysfs}/{top}/system.slice/{unit}") for top in CGROUPS)
+    ]
+    interfaces = read_text(f"{roots.etc}/network/interfaces") or ""
+    stanzas = [line.split() for line in interfaces.splitlines() if line.startswith("iface ")]
+    # ifupdown runs no service; it is in use when it configures more than the loopback.
+    if any(words[1] != "lo" for words in stanzas if len(words) > 1):
+        found.append("ifupdown")
+    return sorted(found)
+
+
+def _pci(sysfs: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for address in names(f"{sysfs}/bus/pci/devices"):
+        folder = f"{sysfs}/bus/pci/devices/{address}"
+        kind = read_text(f"{folder}/class") or ""
+        if not kind.startswith(PCI_CLASSES) or os.path.exists(f"{folder}/physfn"):
+            continue
+        raw: dict[str, Any] = {name: read_text(f"{folder}/{name}") for name in PCI_FILES}
+        raw["driver"] = _target(f"{folder}/driver")
+        raw["realpath"] = os.path.realpath(folder)
+        raw["net"] = _netdevs(folder)
+        found[address] = raw
+    return found
+
+
+def _netdevs(folder: str) -> dict[str, Any]:
+    # virtio has one device between the PCI function and the netdev.
+    below = [name for name in names(folder) if name.startswith("virtio")]
+    homes = [f"{folder}/net", *(f"{folder}/{name}/net" for name in below)]
+    return {name: _net(f"{home}/{name}") for home in homes for name in names(home)}
+
+
+def _net(folder: str) -> dict[str, Any]:
+    raw: dict[str, Any] = {name: read_text(f"{folder}/{name}") for name in NET_FILES}
+    raw["master"] = _target(f"{folder}/master")
+    raw["uppers"] = [name[6:] for name in names(folder) if name.startswith("upper_")]
+    return raw
+
+
+def _infiniband(sysfs: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in names(f"{sysfs}/class/infiniband"):
+        folder = f"{sysfs}/class/infiniband/{name}"
+        raw: dict[str, Any] = {file: read_text(f"{folder}/{file}") for file in RDMA_FILES}
+        raw.update({file: read_text(f"{folder}/ports/1/{file}") for file in RDMA_PORT_FILES})
+        raw["ndev"] = read_text(f"{folder}/ports/1/gid_attrs/ndevs/0")
+        raw["realpath"] = os.path.realpath(folder)
+        found[name] = raw
+    return found
+
+
+def _target(link: str) -> str | None:
+    try:
+        return os.path.basename(os.readlink(link))
+    except OSError:
+        return None
+
+
+def _secure_boot(sysfs: str) -> bool | None:
+    if not os.path.isdir(f"{sysfs}/firmware/efi"):
+        return False
+    try:
+        with open(f"{sysfs}/{SECURE_BOOT}", "rb") as stream:
+            # Four bytes of attributes, then the value.
+            return stream.read(5)[4:] == b"\x01"
+    except OSError:
+        return None
+
+
+def _ssh_connection(proc: str) -> str:
+    """Find SSH_CONNECTION in the processes above us: sudo clears it in our own environment."""
+    process = "self"
+    while process not in ("0", ""):
+        environment = read_text(f"{proc}/{process}/environ") or ""
+        for item in environment.split("\0"):
+            if item.startswith("SSH_CONNECTION="):
+                return item.partition("=")[2]
+        status = read_text(f"{proc}/{process}/status") or ""
+        parents = [line.split()[1] for line in status.splitlines() if line.startswith("PPid:")]
+        process = parents[0] if parents else ""
+    return ""
+
+
+def _perftest() -> dict[str, str] | None:
+    path = command.find("ib_write_bw")
+    if not path:
+        return None
+    # It prints its version and exits with status 1.
+    result = command.run([path, "--version"], check=False)
+    return {"path": path, "output": result.stdout + result.stderr}
+
+
+def _queue_pairs() -> str | None:
+    if not command.find("rdma"):
+        return None
+    result = command.run(["rdma", "-j", "resource", "show", "qp"], check=False)
+    return result.stdout if result.rc == 0 else None
+
+
+def _reboot(run: str) -> list[str]:
+    folder = f"{run}/gpufabric/reboot.d"
+    lines = [(read_text(f"{folder}/{name}") or "").splitlines() for name in names(folder)]
+    return [line for part in lines for line in part]
