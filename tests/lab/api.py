@@ -19,7 +19,7 @@ from typing import Any
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-_METRIC = re.compile(r'^apiserver_request_total\{(?P<labels>.*)\} (?P<value>\S+)$', re.MULTILINE)
+_METRIC = re.compile(r"^apiserver_request_total\{(?P<labels>.*)\} (?P<value>\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
@@ -73,9 +73,7 @@ class Api:
         """Replace the object at path."""
         return self.request("PUT", path, body)
 
-    def patch(
-        self, path: str, body: Any, kind: str = MERGE_PATCH, **query: str
-    ) -> dict[str, Any]:
+    def patch(self, path: str, body: Any, kind: str = MERGE_PATCH, **query: str) -> dict[str, Any]:
         """Patch the object at path; kind is the content type of the patch."""
         return self.request("PATCH", path, body, kind=kind, query=query)
 
@@ -110,15 +108,16 @@ class Api:
         query: Mapping[str, str] | None = None,
         timeout: float = 30.0,
     ) -> dict[str, Any]:
-        """Send one request and return the JSON answer; ApiError when the server refuses, OSError when it is not there."""
+        """Send one request and return the JSON answer.
+
+        Raises ApiError when the server refuses, OSError when it is not there.
+        """
         raw = None if body is None else json.dumps(body).encode()
         headers = {} if raw is None else {"Content-Type": kind}
         answer = self._send(method, _with_query(path, query or {}), raw, headers, timeout)
         return dict(json.loads(answer))
 
-    def _send(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], timeout: float
-    ) -> bytes:
+    def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], timeout: float) -> bytes:
         connection = self._connect(timeout)
         try:
             connection.request(method, path, body, {**self._headers(), **headers})
@@ -132,9 +131,7 @@ class Api:
 
     def _connect(self, timeout: float) -> http.client.HTTPSConnection:
         where = self.endpoint
-        return http.client.HTTPSConnection(
-            where.host, where.port, timeout=timeout, context=where.context
-        )
+        return http.client.HTTPSConnection(where.host, where.port, timeout=timeout, context=where.context)
 
     def _headers(self) -> dict[str, str]:
         headers = {"Accept": "application/json, */*", "User-Agent": self.agent}

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -25,6 +26,7 @@ _KUBERNETES_FLAGS = (
 )
 
 
+@functools.cache
 def labkube() -> Path:
     """API server, controller manager, scheduler and kubelet in one binary (minutes the first time)."""
     files = ("main.go", "go.mod", "go.sum")

@@ -1,0 +1,160 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The container images of the lab, as archives that `ctr images import` reads. No registry knows them."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import tarfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tests.lab import cache, golang, packages
+
+PAUSE = "registry.lab/pause:1"
+TESTER = "gpufabric-lab/tester:1"
+
+_TESTER_PACKAGES = """
+base-files coreutils dash grep ibverbs-providers ibverbs-utils iproute2 mawk perftest procps python3 sed util-linux
+"""
+#: Needed by the packages' scripts or by programs that no pod of the lab runs.
+_LEFT_OUT = """
+adduser base-passwd debconf debianutils dpkg init-system-helpers libdb5.3t64 libpam-modules libpam-modules-bin
+libpam-runtime media-types mount openssl-provider-legacy passwd pci.ids systemd tar tzdata udev
+"""
+_LEFT_OUT_PATHS = re.compile(
+    r"usr/share/(doc|man|info|locale)/|usr/lib/[^/]+/gconv/|usr/lib/python3[^/]+/(test|pydoc_data)/"
+)
+_MERGED_USR = ("bin", "sbin", "lib", "lib64")
+_TESTER_FILES = {
+    "etc/passwd": "root:x:0:0:root:/root:/bin/sh\n",
+    "etc/group": "root:x:0:\n",
+    "etc/nsswitch.conf": "hosts: files dns\n",
+}
+_TESTER_LINKS = {"usr/bin/awk": "mawk"}
+_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"
+
+#: A member of a layer, and its content.
+Entry = tuple[tarfile.TarInfo, "bytes | Path"]
+
+
+def pause() -> Path:
+    """The archive of the pause image."""
+    program = golang.pause()
+    return cache.artefact(
+        "pause-image",
+        f"{PAUSE} {cache.file_hash(program)}",
+        lambda to: write_image(to, PAUSE, [_file("pause", program, 0o755)], ["/pause"]),
+    )
+
+
+def tester(root: Path) -> Path:
+    """The archive of the tester image, from the files of Debian packages in the tree at root."""
+    wanted, unwanted = _TESTER_PACKAGES.split(), frozenset(_LEFT_OUT.split())
+    chosen = packages.closure(packages.installed(root), wanted, unwanted)
+    recipe = [TESTER, _LEFT_OUT_PATHS.pattern, _TESTER_FILES, _TESTER_LINKS]
+    inputs = json.dumps([recipe, [(package.name, package.version) for package in chosen]])
+    return cache.artefact(
+        "tester-image",
+        inputs,
+        lambda to: write_image(to, TESTER, tester_entries(root, chosen), ["/bin/sh"]),
+    )
+
+
+def tester_entries(root: Path, chosen: Iterable[packages.Package]) -> list[Entry]:
+    """What the tester's layer holds, links of the merged /usr first."""
+    entries = [_link(name, f"usr/{name}") for name in _MERGED_USR]
+    entries += [_folder("tmp", 0o1777), _folder("root", 0o700), _folder("run", 0o755)]
+    entries += [_text(name, text) for name, text in _TESTER_FILES.items()]
+    entries += [_link(name, target) for name, target in _TESTER_LINKS.items()]
+    names = {name for package in chosen for name in packages.files(root, package)}
+    names = {_merged(name) for name in names if not _LEFT_OUT_PATHS.match(name)}
+    own = {info.name for info, _content in entries}
+    entries += [_copy(root, name) for name in sorted(_with_bytecode(root, names) - own)]
+    return entries
+
+
+def write_image(path: Path, name: str, entries: Sequence[Entry], command: Sequence[str]) -> None:
+    """Write a docker archive of one layer at path. The same entries always give the same bytes."""
+    layer = path.with_name(f"{path.name}-layer")
+    with tarfile.open(layer, "w", format=tarfile.GNU_FORMAT) as archive:
+        for entry in entries:
+            _add(archive, entry)
+    settings = {"Env": [_PATH], "Cmd": list(command), "WorkingDir": "/"}
+    layers = {"type": "layers", "diff_ids": [f"sha256:{cache.file_hash(layer)}"]}
+    config = _json({"architecture": "amd64", "os": "linux", "config": settings, "rootfs": layers})
+    config_name = f"{hashlib.sha256(config).hexdigest()}.json"
+    manifest = _json([{"Config": config_name, "RepoTags": [name], "Layers": ["layer.tar"]}])
+    with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as archive:
+        for member, content in (("manifest.json", manifest), (config_name, config)):
+            _add(archive, (_info(member, 0o644, len(content)), content))
+        _add(archive, _file("layer.tar", layer, 0o644))
+    layer.unlink()
+
+
+def _with_bytecode(root: Path, names: set[str]) -> set[str]:
+    """The names and the compiled form of the Python files among them: without it each start takes seconds more."""
+    compiled = {
+        str(path.relative_to(root))
+        for name in names
+        if name.endswith(".py")
+        for path in (root / name).parent.glob(f"__pycache__/{Path(name).stem}.cpython-*.pyc")
+    }
+    return names | compiled
+
+
+def _merged(name: str) -> str:
+    first, slash, _rest = name.partition("/")
+    return f"usr/{name}" if slash and first in _MERGED_USR else name
+
+
+def _copy(root: Path, name: str) -> Entry:
+    source = root / name
+    if source.is_symlink():
+        return _link(name, str(source.readlink()))
+    info, content = _file(name, source, source.stat().st_mode & 0o7777)
+    # dpkg took this time from the package; Python compares it with the one in the compiled file.
+    info.mtime = int(source.stat().st_mtime)
+    return info, content
+
+
+def _file(name: str, source: Path, mode: int) -> Entry:
+    return _info(name, mode, source.stat().st_size), source
+
+
+def _text(name: str, text: str) -> Entry:
+    return _info(name, 0o644, len(text.encode())), text.encode()
+
+
+def _link(name: str, target: str) -> Entry:
+    info = _info(name, 0o777, 0)
+    info.type, info.linkname = tarfile.SYMTYPE, target
+    return info, b""
+
+
+def _folder(name: str, mode: int) -> Entry:
+    info = _info(name, mode, 0)
+    info.type = tarfile.DIRTYPE
+    return info, b""
+
+
+def _info(name: str, mode: int, size: int) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.mode, info.size = mode, size
+    return info
+
+
+def _add(archive: tarfile.TarFile, entry: Entry) -> None:
+    info, content = entry
+    if isinstance(content, bytes):
+        archive.addfile(info, io.BytesIO(content) if content else None)
+        return
+    with content.open("rb") as source:
+        archive.addfile(info, source)
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
