@@ -77,6 +77,8 @@ class HostInventory:
     perftest: dict[str, str] | None
     workloads: Workloads
     reboot: tuple[str, ...]
+    # All network devices, also those that no port has; not part of the facts.
+    interfaces: tuple[network.Interface, ...] = ()
 
     @classmethod
     def from_raw(cls, raw: Mapping[str, Any]) -> HostInventory:
@@ -112,6 +114,7 @@ class HostInventory:
             perftest=_perftest(raw["perftest"]),
             workloads=Workloads.from_rdma(raw["queue_pairs"]),
             reboot=tuple(raw["reboot"]),
+            interfaces=tuple(interfaces.values()),
         )
 
     def port(self, address: str) -> Port:

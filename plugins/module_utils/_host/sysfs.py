@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from typing import Any
 
+from .._core.inventory import HostInventory
 from . import command
 
 PCI_FILES = [
@@ -59,6 +61,11 @@ class Roots:
     etc: str = "/etc"
     run: str = "/run"
 
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> Roots:
+        """Take the roots from the options of a module."""
+        return cls(params["sysfs_root"], params["proc_root"], params["etc_root"], params["run_root"])
+
 
 def read_text(path: str, limit: int = 1 << 20) -> str | None:
     """Return the stripped text of a file; None when it cannot be read.
@@ -78,6 +85,11 @@ def names(folder: str) -> list[str]:
         return sorted(os.listdir(folder))
     except OSError:
         return []
+
+
+def read_inventory(roots: Roots) -> HostInventory:
+    """Read the host now; CommandError and ParseError as ``read_raw`` and ``from_raw`` say."""
+    return HostInventory.from_raw(read_raw(roots))
 
 
 def read_raw(roots: Roots) -> dict[str, Any]:

@@ -1,0 +1,76 @@
+# Copyright: Contributors to the gpufabric.rdma collection
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Documentation that the modules on hosts share."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """The roots that a chroot or a test redirects."""
+
+    DOCUMENTATION = r"""
+options:
+  sysfs_root:
+    description: Where sysfs is mounted.
+    type: path
+    default: /sys
+  proc_root:
+    description: Where procfs is mounted.
+    type: path
+    default: /proc
+  etc_root:
+    description: The host's configuration folder.
+    type: path
+    default: /etc
+  run_root:
+    description: The host's folder of run-time data.
+    type: path
+    default: /run
+"""
+
+    RAILS = r"""
+options:
+  rails:
+    description: The host's slice of the plan, C(plan.hosts[name].rails) of M(gpufabric.rdma.fabric_plan).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      rail:
+        description: Name of the rail.
+        type: str
+        required: true
+      pci:
+        description: PCI address of the port.
+        type: str
+        required: true
+      driver:
+        description: Driver of the port; the files match it beside the PCI path.
+        type: str
+      mac:
+        description: MAC address of the port when the plan was made; for reading only.
+        type: str
+      current:
+        description: Name of the network device when the plan was made; for reading only.
+        type: str
+      netdev:
+        description: Name that the network device shall have.
+        type: str
+        required: true
+      address:
+        description: IPv4 address with prefix; none leaves the addresses as they are.
+        type: str
+      mtu:
+        description: MTU in bytes.
+        type: int
+        required: true
+"""
+
+    STATE_ROOT = r"""
+options:
+  state_root:
+    description: Where values before us are recorded.
+    type: path
+    default: /var/lib/gpufabric
+"""

@@ -1,0 +1,35 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Argument specifications that the modules on hosts share; documented in doc_fragments/host.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+ROOTS: dict[str, Any] = {
+    "sysfs_root": {"type": "path", "default": "/sys"},
+    "proc_root": {"type": "path", "default": "/proc"},
+    "etc_root": {"type": "path", "default": "/etc"},
+    "run_root": {"type": "path", "default": "/run"},
+}
+RAILS: dict[str, Any] = {
+    "rails": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "rail": {"type": "str", "required": True},
+            "pci": {"type": "str", "required": True},
+            "driver": {"type": "str"},
+            "mac": {"type": "str"},
+            "current": {"type": "str"},
+            "netdev": {"type": "str", "required": True},
+            "address": {"type": "str"},
+            "mtu": {"type": "int", "required": True},
+        },
+    }
+}
+STATE: dict[str, Any] = {
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "state_root": {"type": "path", "default": "/var/lib/gpufabric"},
+}

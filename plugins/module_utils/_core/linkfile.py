@@ -1,0 +1,204 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""systemd's .link and .network files, and udev rules: which of them reach a port."""
+
+from __future__ import annotations
+
+import fnmatch
+import posixpath
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from .devices import Port
+from .pci import PciAddress
+
+# Only the first file that matches counts, so ours repeats what the distributions' 99-default.link sets.
+ALTERNATIVE_NAMES = "database onboard slot path"
+MAC_POLICY = "persistent"
+# Low enough to win against the distribution and netplan (10-netplan-*), and recognisable.
+PREFIX = "10-gpufabric-"
+
+_ASSIGNS_NAME = re.compile(r'(?<![\w{])NAME\s*:?=\s*"([^"]*)"')
+_RULE_MATCH = re.compile(r'(ATTR\{address\}|ATTRS\{address\}|KERNELS|DRIVERS|SUBSYSTEM)\s*==\s*"([^"]*)"')
+
+
+class Setting(NamedTuple):
+    """One assignment of a systemd file."""
+
+    section: str
+    key: str
+    value: str
+
+
+class Foreign(NamedTuple):
+    """A file of somebody else that names a port; ``name`` is empty when a policy decides."""
+
+    path: str
+    name: str
+
+
+def parse(text: str) -> list[Setting]:
+    """Parse a systemd file; comments and lines that are no assignment are left out."""
+    found = []
+    section = ""
+    for line in (line.strip() for line in text.splitlines()):
+        if line.startswith("[") and line.endswith("]"):
+            section = line[1:-1]
+        elif "=" in line and not line.startswith(("#", ";")):
+            key, _equals, value = line.partition("=")
+            found.append(Setting(section, key.strip(), value.strip()))
+    return found
+
+
+def format_link(title: str, port: Port, name: str) -> str:
+    """Return the text of the .link file that gives a port its name.
+
+    The driver is matched too: switchdev representors have the PCI path of their port.
+    """
+    return _format(
+        [
+            f"# {title}",
+            "[Match]",
+            *match_lines(port),
+            "",
+            "[Link]",
+            f"Name={name}",
+            f"AlternativeNamesPolicy={ALTERNATIVE_NAMES}",
+            f"MACAddressPolicy={MAC_POLICY}",
+        ]
+    )
+
+
+def format_network(title: str, port: Port, mtu: int, address: str | None) -> str:
+    """Return the text of the .network file of a rail.
+
+    The rail is configured without a cable too, and no boot waits for it. Router
+    advertisements are not taken: a rail must not become a default route.
+    """
+    addresses = [f"Address={address}"] if address else ["KeepConfiguration=yes"]
+    return _format(
+        [
+            f"# {title}",
+            "[Match]",
+            *match_lines(port),
+            "",
+            "[Link]",
+            f"MTUBytes={mtu}",
+            "RequiredForOnline=no",
+            "",
+            "[Network]",
+            *addresses,
+            "ConfigureWithoutCarrier=yes",
+            "IPv6AcceptRA=no",
+            "LLDP=yes",
+        ]
+    )
+
+
+def match_lines(port: Port) -> list[str]:
+    """Return the lines of a [Match] section that hold for this port alone, whatever its name."""
+    driver = [f"Driver={port.driver}"] if port.driver else []
+    return [f"Path={PciAddress.parse(port.pci).id_path}", *driver]
+
+
+def matches(settings: Iterable[Setting], port: Port) -> bool:
+    """Whether the [Match] section of a .link or .network file can hold for a port.
+
+    Conditions that cannot be known here (Property, Host, KernelVersion...) count as holding.
+    """
+    patterns: dict[str, list[str]] = {}
+    for setting in settings:
+        if setting.section == "Match":
+            # An empty assignment takes the earlier ones back.
+            patterns[setting.key] = [*patterns.get(setting.key, []), *setting.value.split()] if setting.value else []
+    known = _properties(port)
+    return all(_holds(known[key], globs) for key, globs in patterns.items() if key in known and globs)
+
+
+def first_match(files: Mapping[str, str], port: Port, suffix: str) -> str | None:
+    """Return the path of the first file that matches a port in systemd's order, ours left out.
+
+    ``files`` maps path -> text, ordered by rank of folder: of two files of one name the first
+    hides the other.
+    """
+    by_name: dict[str, str] = {}
+    for path in files:
+        base = posixpath.basename(path)
+        if base.endswith(suffix) and not base.startswith(PREFIX):
+            by_name.setdefault(base, path)
+    for _base, path in sorted(by_name.items()):
+        settings = parse(files[path])
+        if settings and matches(settings, port):
+            return path
+    return None
+
+
+def value_of(settings: Iterable[Setting], section: str, key: str) -> str:
+    """Return the last value of a key, empty when it is not set."""
+    values = [s.value for s in settings if (s.section, s.key) == (section, key)]
+    return values[-1] if values else ""
+
+
+def foreign_names(files: Mapping[str, str], rules: Mapping[str, str], port: Port, own: str) -> list[Foreign]:
+    """Return who else would name a port: a .link file that comes before ``own``, netplan, udev rules."""
+    found = []
+    path = first_match(files, port, ".link")
+    if path:
+        base = posixpath.basename(path)
+        name = value_of(parse(files[path]), "Link", "Name")
+        # netplan renames by itself too (set-name), whatever the order of the files.
+        if base < own or ("netplan" in base and name):
+            found.append(Foreign(path, name))
+    for path, text in rules.items():
+        found += [Foreign(path, name) for name in _rule_names(text, port)]
+    return found
+
+
+def _rule_names(text: str, port: Port) -> list[str]:
+    lines = text.replace("\\\n", "").splitlines()
+    rules = [line for line in lines if _ASSIGNS_NAME.search(line) and not line.lstrip().startswith("#")]
+    return [_ASSIGNS_NAME.findall(rule)[-1] for rule in rules if _rule_holds(rule, port)]
+
+
+def _rule_holds(rule: str, port: Port) -> bool:
+    mac = port.netdev.mac.lower() if port.netdev else ""
+    known = {
+        "ATTR{address}": [mac],
+        "ATTRS{address}": [mac],
+        "KERNELS": list(port.path),
+        "DRIVERS": [port.driver or ""],
+        "SUBSYSTEM": ["net"],
+    }
+    return all(
+        any(fnmatch.fnmatchcase(value, glob.lower()) for value in known[key] for glob in globs.split("|"))
+        for key, globs in _RULE_MATCH.findall(rule)
+    )
+
+
+def _properties(port: Port) -> dict[str, str | None]:
+    link = port.netdev
+    mac = link.mac.lower() if link else None
+    return {
+        "Path": PciAddress.parse(port.pci).id_path,
+        "Driver": port.driver,
+        "MACAddress": mac,
+        "PermanentMACAddress": mac,
+        # The kernel's name of old is not known any more; a name that udev gave is not it.
+        "Name": link.name if link else None,
+        "Type": "infiniband" if port.infiniband else "ether",
+        "Kind": None,
+    }
+
+
+def _holds(value: str | None, globs: list[str]) -> bool:
+    negated = globs[0].startswith("!")
+    plain = [globs[0][1:], *globs[1:]] if negated else globs
+    if value is None:
+        return negated
+    hit = any(fnmatch.fnmatchcase(value.lower(), glob.lower()) for glob in plain)
+    return hit != negated
+
+
+def _format(lines: Iterable[str]) -> str:
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,182 @@
+#!/usr/bin/python
+# Copyright: Contributors to the gpufabric.rdma collection
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: netdev_names
+short_description: Give the ports of a host predictable names by PCI path
+version_added: "0.1.0"
+description:
+  - Writes one systemd C(.link) file a rail, with a low number, that matches the port by PCI path and driver.
+  - Refuses before the first write when another C(.link) file, netplan or a udev rule would give the port another name, when another
+    network device has the name, or when a port carries the default route, the ssh connection or is a member of a bond.
+  - The name before is recorded once and comes back with O(state=absent).
+extends_documentation_fragment:
+  - gpufabric.rdma.host
+  - gpufabric.rdma.host.rails
+  - gpufabric.rdma.host.state_root
+options:
+  state:
+    description:
+      - V(present) makes the host as the rails say. Ports that were rails before and are none now get their recorded state back.
+      - V(absent) gives all ports their recorded state back and removes the files; O(rails) is not looked at.
+    type: str
+    choices: [present, absent]
+    default: present
+  apply:
+    description:
+      - V(now) renames at once what nothing uses (no address, nothing on top); the link goes down and up for it.
+      - V(boot) leaves every rename to the next boot.
+    type: str
+    choices: [now, boot]
+    default: boot
+  lib_root:
+    description: Where the distribution has its C(systemd/network) folder.
+    type: path
+    default: /usr/lib
+attributes:
+  check_mode:
+    description: Can run in check mode and says what would change, without changing it.
+    support: full
+  diff_mode:
+    description: Returns the state before and after.
+    support: full
+  platform:
+    description: Where the module can run.
+    platforms: linux
+    support: full
+author:
+  - Contributors to gpufabric.rdma (@gpufabric)
+"""
+
+EXAMPLES = r"""
+- name: Name the rails, at once where nothing uses them
+  gpufabric.rdma.netdev_names:
+    rails:
+      - {rail: rail0, pci: "0000:18:00.0", driver: mlx5_core, netdev: rail0, mtu: 9000}
+      - {rail: rail1, pci: "0000:3a:00.0", driver: mlx5_core, netdev: rail1, mtu: 9000}
+    apply: now
+
+- name: Give all ports their first names back
+  gpufabric.rdma.netdev_names:
+    state: absent
+    apply: now
+"""
+
+RETURN = r"""
+diff:
+  description: State before and after.
+  returned: always
+  type: dict
+  contains:
+    before:
+      description: State found.
+      returned: always
+      type: dict
+    after:
+      description: State wanted; with check mode off also the state reached.
+      returned: always
+      type: dict
+reboot_required:
+  description: Whether something waits for the next boot.
+  returned: always
+  type: bool
+reasons:
+  description: What waits for the next boot, and why.
+  returned: always
+  type: list
+  elements: str
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._core import arguments, linkfile, naming
+from ..module_utils._core.errors import CommandError, FabricError
+from ..module_utils._core.rail import parse_rails
+from ..module_utils._host import command, state, sysfs
+
+NAME = "netdev_names"
+ARGUMENTS = {
+    **arguments.ROOTS,
+    **arguments.RAILS,
+    **arguments.STATE,
+    "apply": {"type": "str", "choices": ["now", "boot"], "default": "boot"},
+    "lib_root": {"type": "path", "default": "/usr/lib"},
+}
+
+
+def read_plan(params: Mapping[str, Any], roots: sysfs.Roots) -> naming.NamePlan:
+    """Read the host and work out what to do."""
+    folder = f"{roots.etc}/systemd/network"
+    rules = {
+        **state.read_folder(f"{roots.etc}/udev/rules.d", ".rules"),
+        **state.read_folder(f"{roots.run}/udev/rules.d", ".rules"),
+    }
+    return naming.plan_names(
+        sysfs.read_inventory(roots),
+        parse_rails(params["rails"] if params["state"] == "present" else []),
+        state.load(params["state_root"], NAME),
+        naming.Files(
+            own=state.read_folder(folder, ".link", linkfile.PREFIX),
+            links=state.read_systemd(roots, params["lib_root"], ".link"),
+            rules=rules,
+        ),
+        folder,
+        params["apply"] == "now",
+    )
+
+
+def apply(plan: naming.NamePlan) -> None:
+    """Write the files and rename."""
+    before, after = plan.change.before["files"], plan.change.after["files"]
+    state.write_files(before, after)
+    if before != after:
+        # udev must not see the rename with the rules of before.
+        command.run(["udevadm", "control", "--reload"])
+    for argv in naming.rename_commands(plan.renames):
+        command.run(argv)
+    if plan.renames:
+        command.run(["udevadm", "settle", "--timeout=20"], check=False)
+
+
+def converge(params: Mapping[str, Any], check_mode: bool) -> naming.NamePlan:
+    """Plan, apply unless in check mode, and make sure that nothing is left to do."""
+    roots = sysfs.Roots.from_params(params)
+    plan = read_plan(params, roots)
+    if check_mode:
+        return plan
+    state.save(params["state_root"], NAME, {**state.load(params["state_root"], NAME), **plan.record})
+    if plan.change.changed:
+        apply(plan)
+        left = read_plan(params, roots).change
+        if left.changed:
+            raise CommandError(f"after renaming the host has {left.before['names']}, expected {left.after['names']}")
+    # Only now: a rename that failed half way still knows the first names.
+    state.save(params["state_root"], NAME, plan.record)
+    state.set_reasons(roots, NAME, plan.reasons)
+    return plan
+
+
+def main() -> None:
+    """Carry out the plan."""
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    try:
+        plan = converge(module.params, module.check_mode)
+    except FabricError as error:
+        module.fail_json(msg=f"{NAME}: {error}")
+    module.exit_json(
+        changed=plan.change.changed,
+        diff=plan.change.diff(),
+        reboot_required=bool(plan.reasons),
+        reasons=list(plan.reasons),
+    )
+
+
+if __name__ == "__main__":
+    main()

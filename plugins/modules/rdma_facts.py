@@ -1,0 +1,166 @@
+#!/usr/bin/python
+# Copyright: Contributors to the gpufabric.rdma collection
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: rdma_facts
+short_description: Read what a host has for RDMA
+version_added: "0.1.0"
+description:
+  - Reads network ports, RDMA devices, GPUs, PCI paths, NUMA nodes, links, addresses, the RDMA stack and who uses it
+    in one call, and returns them as the fact V(rdma).
+  - Only physical functions are listed. Changes nothing.
+extends_documentation_fragment:
+  - gpufabric.rdma.host
+attributes:
+  check_mode:
+    description: Can run in check mode and says what would change, without changing it.
+    support: full
+  diff_mode:
+    description: Nothing changes, so there is no difference.
+    support: none
+  platform:
+    description: Where the module can run.
+    platforms: linux
+    support: full
+author:
+  - Contributors to gpufabric.rdma (@gpufabric)
+"""
+
+EXAMPLES = r"""
+- name: Read the host
+  gpufabric.rdma.rdma_facts:
+
+- name: Show its ports
+  ansible.builtin.debug:
+    var: ansible_facts.rdma.ports
+"""
+
+RETURN = r"""
+ansible_facts:
+  description: The facts of the host.
+  returned: always
+  type: dict
+  contains:
+    rdma:
+      description: The host as the collection knows it.
+      returned: always
+      type: dict
+      contains:
+        schema:
+          description: Version of this structure.
+          type: int
+          returned: always
+        machine_id:
+          description: Content of C(/etc/machine-id).
+          type: str
+          returned: always
+        hostname:
+          description: Name of the host.
+          type: str
+          returned: always
+        arch:
+          description: Machine architecture.
+          type: str
+          returned: always
+        os:
+          description: C(id), C(version), C(name) and C(like) of the operating system.
+          type: dict
+          returned: always
+        kernel:
+          description: C(release) and C(cmdline) of the running kernel.
+          type: dict
+          returned: always
+        virtual:
+          description: Whether the host is a virtual machine.
+          type: bool
+          returned: always
+        secure_boot:
+          description: Whether secure boot is on; null when it cannot be told.
+          type: bool
+          returned: always
+        iommu_groups:
+          description: Number of IOMMU groups; 0 when the IOMMU is off.
+          type: int
+          returned: always
+        managers:
+          description: Network managers that run.
+          type: list
+          elements: str
+          returned: always
+        ports:
+          description: >-
+            Physical network functions by PCI address, with netdev, MAC, MTU, speed in Gb/s, carrier, link layer, NUMA node, PCIe link,
+            VFs, master, addresses, RDMA devices and the path from the PCI root.
+          type: list
+          elements: dict
+          returned: always
+        rdma_devices:
+          description: RDMA devices with state, link layer, rate in Gb/s, MTU, GUID and firmware.
+          type: list
+          elements: dict
+          returned: always
+        gpus:
+          description: GPUs with vendor, driver, NUMA node and the path from the PCI root.
+          type: list
+          elements: dict
+          returned: always
+        default_route:
+          description: Network devices with a default route.
+          type: list
+          elements: str
+          returned: always
+        ssh_netdev:
+          description: Network device of the ssh connection of this run, null without one.
+          type: str
+          returned: always
+        networks:
+          description: IPv4 subnets on network devices that cannot be rails.
+          type: list
+          elements: str
+          returned: always
+        modules:
+          description: RDMA related kernel modules with their use count.
+          type: dict
+          returned: always
+        perftest:
+          description: C(path) and C(version) of perftest, null when it is not installed.
+          type: dict
+          returned: always
+        workloads:
+          description: Open C(queue_pairs) of programs (null when unknown) and their C(holders).
+          type: dict
+          returned: always
+        reboot:
+          description: Reasons to reboot that modules of this collection left since the last boot.
+          type: list
+          elements: str
+          returned: always
+        next_kernel:
+          description: Reserved, null.
+          type: str
+          returned: always
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._core import arguments
+from ..module_utils._core.errors import FabricError
+from ..module_utils._host import sysfs
+
+
+def main() -> None:
+    """Read and return."""
+    module = AnsibleModule(argument_spec=arguments.ROOTS, supports_check_mode=True)
+    try:
+        inventory = sysfs.read_inventory(sysfs.Roots.from_params(module.params))
+    except FabricError as error:
+        module.fail_json(msg=f"rdma_facts: {error}")
+    module.exit_json(changed=False, ansible_facts={"rdma": inventory.to_dict()})
+
+
+if __name__ == "__main__":
+    main()
