@@ -13,6 +13,7 @@ scenario leaves in it stays there.
 from __future__ import annotations
 
 import io
+import ipaddress
 import os
 import shutil
 import ssl
@@ -102,7 +103,10 @@ def external() -> Path | None:
 def is_here(server: str) -> bool:
     """Whether the URL of a server is on this machine by its address."""
     host = urlsplit(server).hostname or ""
-    return host in ("localhost", "::1") or host.startswith("127.")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def kubeconfig(path: Path) -> None:
