@@ -248,9 +248,7 @@ def is_gpu(raw: Raw) -> bool:
 
 def _own_netdev(nets: Mapping[str, Raw], interfaces: Mapping[str, Interface]) -> Netdev | None:
     own: list[str] = [
-        name
-        for name in sorted(nets)
-        if not _REPRESENTOR.fullmatch(nets[name].get("phys_port_name") or "")
+        name for name in sorted(nets) if not _REPRESENTOR.fullmatch(nets[name].get("phys_port_name") or "")
     ]
     if not own:
         return None

@@ -163,9 +163,7 @@ class HostInventory:
         }
 
 
-def _rdma_devices(
-    raw: Mapping[str, Any], interfaces: Mapping[str, network.Interface]
-) -> tuple[RdmaDevice, ...]:
+def _rdma_devices(raw: Mapping[str, Any], interfaces: Mapping[str, network.Interface]) -> tuple[RdmaDevice, ...]:
     mtus = {name: interface.mtu for name, interface in interfaces.items()}
     devices = [RdmaDevice.from_raw(n, r, mtus) for n, r in sorted(raw["infiniband"].items())]
     # raw["pci"] holds physical functions only, so this leaves out the devices of VFs.

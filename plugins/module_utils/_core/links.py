@@ -159,9 +159,7 @@ def _wanted_state(rail: Rail, before: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _files(
-    rails: tuple[Rail, ...], ports: Mapping[str, Port], have: Have, folders: tuple[str, str]
-) -> dict[str, str]:
+def _files(rails: tuple[Rail, ...], ports: Mapping[str, Port], have: Have, folders: tuple[str, str]) -> dict[str, str]:
     network, sysctl = folders
     files = {}
     for rail in rails:

@@ -104,9 +104,7 @@ def own_networks(
     }
     found.update(route.network for route in routes if route.network and route.netdev not in skipped)
     # Host routes (one a pod with some CNIs) say nothing that a subnet does not.
-    wanted = {
-        net for net in found if isinstance(net, ipaddress.IPv4Network) and 0 < net.prefixlen < 32
-    }
+    wanted = {net for net in found if isinstance(net, ipaddress.IPv4Network) and 0 < net.prefixlen < 32}
     return tuple(str(network) for network in sorted(wanted))
 
 

@@ -46,7 +46,5 @@ def device_path(realpath: str) -> tuple[str, ...]:
     "0000:00:01.0", "0000:01:00.0")``; a path without a PCI root gives ``()``.
     """
     parts = realpath.split("/")
-    root = next(
-        (i for i, part in enumerate(parts) if re.match(r"pci[0-9a-f]+:[0-9a-f]+$", part)), None
-    )
+    root = next((i for i, part in enumerate(parts) if re.match(r"pci[0-9a-f]+:[0-9a-f]+$", part)), None)
     return () if root is None else tuple(parts[root:])

@@ -74,6 +74,4 @@ def set_kernel(path: str, value: str) -> None:
         raise FabricError(f"the kernel refused '{value}' for {path}: {error.strerror}") from error
     found = (read(path) or "").strip()
     if found != value:
-        raise FabricError(
-            f"{path} is '{found}' after writing '{value}'; the kernel did not take it"
-        )
+        raise FabricError(f"{path} is '{found}' after writing '{value}'; the kernel did not take it")

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -35,6 +36,10 @@ def save(state_root: str, module: str, values: Mapping[str, Any]) -> None:
     text = json.dumps(values, indent=1, sort_keys=True) + "\n" if values else None
     if files.read(path) != text:
         files.put(path, text, mode=0o600)
+    if not values:
+        # Not empty: other modules have records too. Not there: nothing was ever recorded.
+        with contextlib.suppress(OSError):
+            os.rmdir(state_root)
 
 
 def set_reasons(roots: Roots, module: str, reasons: Iterable[str]) -> None:

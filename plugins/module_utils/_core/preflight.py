@@ -1,0 +1,141 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a host can be prepared: all problems at once, before anything changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from .devices import Port
+from .errors import ConflictError, InputError
+from .inventory import HostInventory
+from .links import SUPPORTED
+from .rail import Rail, usable_link
+
+# Operating system -> oldest version.
+SYSTEMS: Mapping[str, tuple[int, ...]] = {
+    "debian": (12,),
+    "ubuntu": (22, 4),
+    "rhel": (9,),
+    "rocky": (9,),
+    "almalinux": (9,),
+    "ol": (9,),
+    "centos": (9,),
+    "fedora": (40,),
+    "sles": (15, 4),
+}
+OLDEST_KERNEL = (5, 14)
+
+
+class Findings(NamedTuple):
+    """Problems stop the run; warnings are for people to read."""
+
+    problems: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+class Consent(NamedTuple):
+    """What the user's settings make acceptable."""
+
+    installs: bool
+    busy: bool
+
+
+def check(inventory: HostInventory, rails: Iterable[Rail], consent: Consent) -> Findings:
+    """Judge a host against its slice of the plan.
+
+    ``consent.installs``: the run itself installs missing packages; ``consent.busy``: ports in
+    use may be changed.
+    """
+    rails = tuple(rails)
+    problems = [
+        *_system_problems(inventory),
+        *_manager_problems(inventory),
+        *_perftest_problems(inventory, consent.installs),
+        *(problem for rail in rails for problem in _rail_problems(inventory, rail)),
+        *_busy_problems(inventory, rails, consent.busy),
+    ]
+    ports = {port.pci: port for port in inventory.ports}
+    warnings = [text for rail in rails if rail.pci in ports for text in _link_warnings(rail, ports[rail.pci])]
+    return Findings(tuple(problems), tuple(warnings))
+
+
+def _system_problems(inventory: HostInventory) -> list[str]:
+    system, version = inventory.os["id"], inventory.os["version"]
+    oldest = SYSTEMS.get(system)
+    problems = []
+    if oldest is None:
+        problems.append(
+            f"operating system '{inventory.os['name'] or system or 'unknown'}' is not supported; "
+            f"supported are {', '.join(sorted(SYSTEMS))}"
+        )
+    elif _numbers(version) < oldest:
+        problems.append(f"{system} {version} is too old; expected {'.'.join(map(str, oldest))} or newer")
+    if _numbers(inventory.kernel_release)[:2] < OLDEST_KERNEL:
+        problems.append(
+            f"kernel {inventory.kernel_release} is too old; expected {'.'.join(map(str, OLDEST_KERNEL))} or newer"
+        )
+    return problems
+
+
+def _manager_problems(inventory: HostInventory) -> list[str]:
+    managers = inventory.managers
+    if SUPPORTED in managers and "NetworkManager" not in managers:
+        return []
+    return [f"network manager: found {', '.join(managers) or 'none'}, supported is {SUPPORTED} alone"]
+
+
+def _perftest_problems(inventory: HostInventory, installs: bool) -> list[str]:
+    if inventory.perftest or installs:
+        return []
+    return ["perftest (ib_write_bw) is missing; install it, or let rdma_stack_install_packages be true"]
+
+
+def _rail_problems(inventory: HostInventory, rail: Rail) -> list[str]:
+    try:
+        usable_link(inventory, inventory.port(rail.pci))
+    except (InputError, ConflictError) as error:
+        return [f"rail {rail.name}: {error}"]
+    return []
+
+
+def _busy_problems(inventory: HostInventory, rails: Iterable[Rail], allowed: bool) -> list[str]:
+    pairs = inventory.workloads.queue_pairs
+    moving = [rail.name for rail in rails if _would_change(inventory, rail)]
+    if allowed or not pairs or not moving:
+        return []
+    return [
+        f"{pairs} RDMA queue pairs are in use by {', '.join(inventory.workloads.holders)}, and {', '.join(moving)} "
+        "would change; stop them, or set preflight_busy_hosts: true"
+    ]
+
+
+def _would_change(inventory: HostInventory, rail: Rail) -> bool:
+    link = next((port.netdev for port in inventory.ports if port.pci == rail.pci), None)
+    if link is None:
+        return False
+    has_address = rail.address is None or rail.address in link.addresses
+    return link.name != rail.netdev or link.mtu != rail.mtu or not has_address
+
+
+def _link_warnings(rail: Rail, port: Port) -> list[str]:
+    warnings = []
+    pcie = port.pcie
+    if port.netdev and port.netdev.carrier is False:
+        warnings.append(f"rail {rail.name}: {port.title} has no carrier; check the cable and the switch port")
+    if pcie.width and pcie.max_width and pcie.width < pcie.max_width:
+        warnings.append(
+            f"rail {rail.name}: {port.title} has a PCIe link of x{pcie.width}, the card can x{pcie.max_width}"
+        )
+    if pcie.speed and pcie.max_speed and pcie.speed < pcie.max_speed:
+        warnings.append(
+            f"rail {rail.name}: {port.title} has a PCIe link of {pcie.speed:g} GT/s, the card can {pcie.max_speed:g}"
+        )
+    return warnings
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    match = re.match(r"[\d.]+", version)
+    return tuple(int(part) for part in match.group().strip(".").split(".") if part) if match else ()
