@@ -1,0 +1,257 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the user wants: the dict ``rdma_fabric`` of the inventory as a checked, immutable value."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .fields import Reader, nearest, raise_problems
+from .objects.releases import LINES, line_of
+
+RDMA_MTUS = (256, 512, 1024, 2048, 4096)
+TESTS = ("write_bw", "read_bw", "send_bw", "write_lat", "read_lat", "send_lat")
+
+# A rail's name becomes a network interface (15 characters), a Kubernetes object and a device plugin resource.
+_RAIL_NAME = r"[a-z]([a-z0-9-]{0,13}[a-z0-9])?"
+_PCI = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
+_NAMESPACE = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_FIRST_NODE_PORT = 30000
+
+
+@dataclass(frozen=True)
+class RailIntent:
+    """A rail that the user names; ``pci`` may be empty, then a port is found for it."""
+
+    name: str
+    pci: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Select:
+    """Which ports can be rails; empty tuples and 0 mean any. ``min_speed`` in Gb/s."""
+
+    vendors: tuple[str, ...]
+    drivers: tuple[str, ...]
+    min_speed: float
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """For how many hosts the address blocks are laid out, and how many pods each may run on a rail."""
+
+    hosts: int
+    pods_per_host: int
+
+
+@dataclass(frozen=True)
+class Operator:
+    """The Network Operator: chart version, where it runs, where its component images come from."""
+
+    release: str
+    namespace: str
+    image_repository: str
+    component_version: str
+    nfd: bool
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """``tolerance`` is the share of the expected rate that must be reached; ``floor`` (Gb/s) replaces it."""
+
+    tolerance: float
+    floor: float | None
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """The fleet's threshold and those of single rails, by rail name."""
+
+    fleet: Threshold
+    rails: Mapping[str, Threshold]
+
+    def of(self, rail: str) -> Threshold:
+        """Return the threshold of one rail."""
+        return self.rails.get(rail, self.fleet)
+
+
+@dataclass(frozen=True)
+class Intent:
+    """The whole intent. Fields are named and documented as the keys of ``rdma_fabric``."""
+
+    profile: str
+    rails: tuple[RailIntent, ...]
+    select: Select
+    rail_count: int | None
+    rename: bool
+    supernet: ipaddress.IPv4Network | None
+    rail_prefix: int
+    capacity: Capacity
+    addresses: str
+    mtu: int
+    operator: Operator
+    network_namespace: str
+    shared_devices_max: int
+    node_labels: Mapping[str, str]
+    node_selector: Mapping[str, str]
+    thresholds: Thresholds
+    tests: Mapping[str, Any]
+    absent_hosts: str
+
+    @classmethod
+    def from_params(cls, params: Any) -> Intent:
+        """Read ``rdma_fabric``; raise one InputError that names every wrong key by its path."""
+        problems: list[str] = []
+        reader = Reader(params, "rdma_fabric", problems)
+        rails = _rails(reader)
+        intent = cls(
+            profile=reader.text("profile", "macvlan", choices=("macvlan",)),
+            rails=rails,
+            select=_select(reader.section("select")),
+            rail_count=reader.integer("rail_count", len(rails) or None, 1, 64),
+            rename=reader.flag("rename", True),
+            supernet=_supernet(reader),
+            rail_prefix=reader.integer("rail_prefix", 24, 8, 28),
+            capacity=_capacity(reader.section("capacity")),
+            addresses=reader.text("addresses", "plan", choices=("plan", "keep")),
+            mtu=reader.integer("mtu", 9000, 1280, 16384),
+            operator=_operator(reader.section("operator")),
+            network_namespace=reader.text("network_namespace", "default", pattern=_NAMESPACE),
+            shared_devices_max=reader.integer("shared_devices_max", 63, 1, 10000),
+            node_labels=reader.labels("node_labels"),
+            node_selector=reader.labels("node_selector"),
+            thresholds=_thresholds(reader.section("thresholds")),
+            tests=_tests(reader.section("tests")),
+            absent_hosts=reader.text("absent_hosts", "stop", choices=("stop", "report")),
+        )
+        reader.close()
+        _check_together(reader, intent)
+        raise_problems(problems)
+        return intent
+
+
+def check_rail_keys(intent: Intent, rails: tuple[str, ...]) -> None:
+    """Refuse thresholds of rails that do not exist (known only once the rails are found)."""
+    unknown = [name for name in intent.thresholds.rails if name not in rails]
+    raise_problems([f"rdma_fabric.thresholds.rails.{name}: no such rail; {nearest(name, rails)}" for name in unknown])
+
+
+def _rails(reader: Reader) -> tuple[RailIntent, ...]:
+    rails = []
+    for item in reader.sections("rails"):
+        name = item.text("name", None, pattern=_RAIL_NAME)
+        pci = tuple(address.lower() for address in item.texts("pci"))
+        if "name" not in item:
+            item.refuse("name", "missing; every rail needs a name")
+        item.close()
+        rails.append(RailIntent(name or "", pci))
+    names = [rail.name for rail in rails]
+    for name in sorted({name for name in names if name and names.count(name) > 1}):
+        reader.refuse("rails", f'the name "{name}" is given to more than one rail')
+    return tuple(rails)
+
+
+def _select(reader: Reader) -> Select:
+    select = Select(
+        vendors=tuple(vendor.lower() for vendor in reader.texts("vendors", ("15b3",))),
+        drivers=reader.texts("drivers"),
+        min_speed=reader.number("min_speed", 0.0, 0, 10000),
+    )
+    reader.close()
+    return select
+
+
+def _supernet(reader: Reader) -> ipaddress.IPv4Network | None:
+    text = reader.text("supernet", None)
+    if text is None:
+        return None
+    try:
+        return ipaddress.IPv4Network(text)
+    except ValueError as exc:
+        reader.refuse("supernet", f'expected an IPv4 network such as 192.168.0.0/16, found "{text}" ({exc})')
+        return None
+
+
+def _capacity(reader: Reader) -> Capacity:
+    capacity = Capacity(
+        hosts=reader.integer("hosts", 32, 1, 100000),
+        pods_per_host=reader.integer("pods_per_host", 2, 1, 10000),
+    )
+    reader.close()
+    return capacity
+
+
+def _operator(reader: Reader) -> Operator:
+    release = reader.text("release", "26.7.1", pattern=r"\d+\.\d+\.\d+(-[a-z0-9.]+)?")
+    line = line_of(release)
+    if line is None:
+        reader.refuse("release", f"{release} is of no supported line; supported: {', '.join(LINES)}")
+    operator = Operator(
+        release=release,
+        namespace=reader.text("namespace", "nvidia-network-operator", pattern=_NAMESPACE),
+        image_repository=reader.text("image_repository", line.repository if line else None),
+        component_version=reader.text("component_version", "network-operator-v" + release),
+        nfd=reader.flag("nfd", True),
+    )
+    reader.close()
+    return operator
+
+
+def _thresholds(reader: Reader) -> Thresholds:
+    fleet = _threshold(reader, Threshold(0.95, None))
+    rails = {}
+    for name, item in reader.named_sections("rails").items():
+        rails[name] = _threshold(item, fleet)
+        item.close()
+    reader.close()
+    return Thresholds(fleet, rails)
+
+
+def _threshold(reader: Reader, default: Threshold) -> Threshold:
+    return Threshold(
+        tolerance=reader.number("tolerance", default.tolerance, 0.01, 1.0),
+        floor=reader.number("floor", default.floor, 0.0, 10000.0),
+    )
+
+
+def _tests(reader: Reader) -> dict[str, Any]:
+    tests = {
+        "duration": reader.integer("duration", 10, 1, 3600),
+        "size": reader.integer("size", 65536, 2, 1 << 30),
+        "queue_pairs": reader.integer("queue_pairs", 4, 1, 1024),
+        "tx_depth": reader.integer("tx_depth", 128, 1, 8192),
+        "mtu": reader.integer("mtu", None, 256, 4096),
+        "kinds": list(reader.texts("kinds", ("write_bw",), choices=TESTS)),
+        "control": reader.text("control", "rail", choices=("rail", "management")),
+        "port_base": reader.integer("port_base", 18500, 1024, 65535),
+        "retries": reader.integer("retries", 2, 0, 10),
+    }
+    if tests["mtu"] is not None and tests["mtu"] not in RDMA_MTUS:
+        reader.refuse("mtu", f"expected one of 256, 512, 1024, 2048, 4096, found {tests['mtu']}")
+    reader.close()
+    return tests
+
+
+def _check_together(reader: Reader, intent: Intent) -> None:
+    """Note what only several keys together show."""
+    if intent.supernet is None and intent.addresses == "plan" and "supernet" not in reader:
+        reader.refuse("supernet", "missing; give the network that rails take addresses from, or set addresses: keep")
+    if intent.rails and intent.rail_count != len(intent.rails):
+        reader.refuse("rail_count", f"{intent.rail_count}, but rails lists {len(intent.rails)}")
+    for rail in intent.rails:
+        _check_pci(reader, rail)
+    # Port numbers go up to base + 8 x rails; Kubernetes forwards node ports, the kernel lends ephemeral ones.
+    last = intent.tests["port_base"] + 8 * (intent.rail_count or 16)
+    if last > _FIRST_NODE_PORT:
+        message = f"ports up to {last} needed, but they must stay below {_FIRST_NODE_PORT}"
+        reader.refuse("tests.port_base", message)
+
+
+def _check_pci(reader: Reader, rail: RailIntent) -> None:
+    for address in rail.pci:
+        if not re.fullmatch(_PCI, address):
+            reader.refuse("rails", f'{rail.name}: expected PCI addresses such as 0000:18:00.0, found "{address}"')

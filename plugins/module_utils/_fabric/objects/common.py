@@ -1,0 +1,32 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What every object that we create has in common."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+MANAGED_BY = {"app.kubernetes.io/managed-by": "gpufabric"}
+POLICY_NAME = "nic-cluster-policy"
+
+
+def metadata(name: str, namespace: str | None = None) -> dict[str, Any]:
+    """Return metadata with our label; never annotations, the operator overwrites them on networks."""
+    own: dict[str, Any] = {"name": name}
+    if namespace:
+        own["namespace"] = namespace
+    own["labels"] = dict(MANAGED_BY)
+    return own
+
+
+def to_json(value: Mapping[str, Any]) -> str:
+    """Return compact JSON that the operator can put between single quotes (names cannot hold one)."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+def node_selector(selector: Mapping[str, str]) -> dict[str, Any]:
+    """Return a core/v1 NodeSelector that asks for all the labels."""
+    terms = [{"key": key, "operator": "In", "values": [value]} for key, value in sorted(selector.items())]
+    return {"nodeSelectorTerms": [{"matchExpressions": terms}]}

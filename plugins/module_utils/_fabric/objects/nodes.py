@@ -1,0 +1,21 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Labels of the fabric's nodes: those that we set, and those that select a node of the fabric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+# The operator itself runs nothing on a node without this label; NFD sets it where it runs.
+NIC_LABEL = {"feature.node.kubernetes.io/pci-15b3.present": "true"}
+
+
+def fabric_selector(extra: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels that a node of the fabric has."""
+    return {**NIC_LABEL, **extra}
+
+
+def node_objects(names: Iterable[str], labels: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return Nodes that carry only the labels to set, in the order of ``names``."""
+    return [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": dict(labels)}} for name in names]

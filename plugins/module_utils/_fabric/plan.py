@@ -1,0 +1,216 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Intent x facts -> plan. A pure function: the same input gives the same plan, byte for byte."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .addresses import Claim, Seat, assign
+from .expect import expectations
+from .hosts import Host, match_nodes, read_hosts
+from .intent import Intent, check_rail_keys
+from .objects.networks import build_macvlan
+from .objects.nodes import NIC_LABEL, fabric_selector
+from .objects.policy import build_policy, resource_name
+from .objects.pools import build_pool
+from .objects.releases import line_of
+from .rails import Port, RailMap, check_names_free, find_rails, netdev_names
+from .ranges import RailRange, block_size, check_capacity, check_overlap, other_networks, rail_ranges
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What is decided before the plan is written down. ``ranges`` is empty without a supernet."""
+
+    intent: Intent
+    hosts: tuple[Host, ...]
+    rails: RailMap
+    netdevs: tuple[str, ...]
+    ranges: tuple[RailRange, ...]
+    seats: Mapping[str, Seat]
+
+
+def plan(
+    fabric: Mapping[str, Any],
+    hosts: Mapping[str, Mapping[str, Any]],
+    group: Sequence[str] | None = None,
+    limit: Collection[str] | None = None,
+    absent: Collection[str] = (),
+    nodes: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """Return the plan as a dict.
+
+    ``fabric`` is ``rdma_fabric``; ``hosts`` is name -> {facts, rdma_host}; ``group`` all hosts in order (default:
+    those of ``hosts``); ``limit`` the hosts of this run (default: all); ``absent`` those that did not answer;
+    ``nodes`` the Nodes of ``cluster_info`` when known. Raise a FabricError that lists all problems of one kind.
+    """
+    intent = Intent.from_params(fabric)
+    order = list(hosts) if group is None else list(group)
+    chosen = set(order if limit is None else limit)
+    members = read_hosts(hosts, order, chosen, set(absent), intent.absent_hosts)
+    rails = find_rails(intent, members)
+    check_rail_keys(intent, rails.names)
+    netdevs = netdev_names(intent, rails)
+    check_names_free(members, rails, netdevs)
+    ranges = _ranges(intent, members, rails)
+    layout = Layout(intent, members, rails, netdevs, ranges, _seats(intent, members, rails, ranges))
+    return _write(layout, match_nodes(members, nodes))
+
+
+def _ranges(intent: Intent, hosts: Sequence[Host], rails: RailMap) -> tuple[RailRange, ...]:
+    if intent.supernet is None:
+        return ()
+    ranges = rail_ranges(intent.supernet, intent.rail_prefix, len(rails.names))
+    check_capacity(intent, ranges[0], len(hosts))
+    networks = {host.name: other_networks(host.facts, rails.ports[host.name]) for host in hosts if host.facts}
+    check_overlap(rails.names, ranges, networks)
+    return ranges
+
+
+def _seats(intent: Intent, hosts: Sequence[Host], rails: RailMap, ranges: Sequence[RailRange]) -> dict[str, Seat]:
+    """Return the hosts' seats; with ``addresses: keep`` only the numbers mean something."""
+    planned = ranges if intent.addresses == "plan" else ()
+    claims = [Claim(host.name, host.number, _kept(host, rails, planned)) for host in hosts]
+    size = planned[0].host_count if planned else max([len(hosts), *(host.number or 0 for host in hosts)])
+    return assign(claims, rails.names[: len(planned)], size)
+
+
+def _kept(host: Host, rails: RailMap, ranges: Sequence[RailRange]) -> tuple[int | None, ...]:
+    """Return for each rail the number of the address that the host has inside the rail's host block."""
+    if not host.facts:
+        return (None,) * len(ranges)
+    return tuple(_number_of(port, own) for port, own in zip(rails.ports[host.name], ranges))
+
+
+def _number_of(port: Port, own: RailRange) -> int | None:
+    first = int(own.subnet.network_address)
+    for text in port["addresses"]:
+        if ":" not in text:
+            number = int(ipaddress.IPv4Address(text.split("/")[0])) - first
+            if 1 <= number <= own.host_count:
+                return number
+    return None
+
+
+def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return the plan of a layout (``nodes``: host -> Node name)."""
+    intent, members = layout.intent, layout.hosts
+    rails = [_rail(layout, index) for index in range(len(layout.rails.names))]
+    run = [host.name for host in members if host.limited]
+    return {
+        "schema": SCHEMA,
+        "rails": rails,
+        "hosts": {host.name: _host(layout, host, nodes[host.name]) for host in members},
+        "absent": [host.name for host in members if host.absent],
+        "objects": {"policy": _policy(intent, rails), "networks": _networks(layout, rails)},
+        "nodes": {"labels": dict(intent.node_labels), "selector": fabric_selector(intent.node_selector)},
+        "operator": {
+            "release": intent.operator.release,
+            "namespace": intent.operator.namespace,
+            "nfd": intent.operator.nfd,
+            "network_namespace": intent.network_namespace,
+        },
+        "expectations": expectations(intent, layout.rails, [host for host in members if host.limited]),
+        "tests": dict(intent.tests),
+        "warnings": list(_warnings(layout)),
+        "endpoints": {"host": run, "pod": list(run)},
+    }
+
+
+def _rail(layout: Layout, index: int) -> dict[str, Any]:
+    name = layout.rails.names[index]
+    ports = [own[index] for own in layout.rails.ports.values()]
+    own = layout.ranges[index] if layout.ranges else None
+    return {
+        "name": name,
+        "index": index,
+        "netdev": layout.netdevs[index],
+        "link_layer": ports[0]["link_layer"],
+        "subnet": str(own.subnet) if own else None,
+        "gateway": None,
+        "host_range": own.host_range if own else None,
+        "pool_range": own.pool_range if own else None,
+        "pool_subnet": str(own.pool) if own else None,
+        "mtu": layout.intent.mtu,
+        "resource": resource_name(name),
+        "network": name,
+        "pool": name,
+        "vendors": sorted({port["vendor"] for port in ports}),
+        "drivers": sorted({port["driver"] for port in ports if port["driver"]}),
+    }
+
+
+def _host(layout: Layout, host: Host, node: str | None) -> dict[str, Any]:
+    ports = layout.rails.ports.get(host.name, ())
+    return {
+        "number": layout.seats[host.name].number,
+        "machine_id": host.facts.get("machine_id") if host.facts else None,
+        "node": node,
+        "rails": [
+            _host_rail(layout, host, index, ports[index] if ports else None) for index in range(len(layout.rails.names))
+        ],
+    }
+
+
+def _host_rail(layout: Layout, host: Host, index: int, port: Port | None) -> dict[str, Any]:
+    """Return one rail of one host; what only facts tell is None for a host without facts."""
+    known: Port = port or {}
+    return {
+        "rail": layout.rails.names[index],
+        "pci": known.get("pci"),
+        "driver": known.get("driver"),
+        "mac": known.get("mac"),
+        "current": known.get("netdev"),
+        "netdev": layout.netdevs[index],
+        "address": _address(layout, host, index, known),
+        "mtu": layout.intent.mtu,
+    }
+
+
+def _address(layout: Layout, host: Host, index: int, port: Port) -> str | None:
+    if layout.intent.addresses == "keep":
+        return next((text for text in port.get("addresses", ()) if ":" not in text), None)
+    own = layout.ranges[index]
+    return f"{own.host_address(layout.seats[host.name].rails[index])}/{own.subnet.prefixlen}"
+
+
+def _policy(intent: Intent, rails: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    line = line_of(intent.operator.release)
+    return [build_policy(intent, line, rails)] if line else []
+
+
+def _networks(layout: Layout, rails: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    intent = layout.intent
+    if not layout.ranges:
+        return []
+    size = block_size(layout.ranges[0].pool, intent.capacity.hosts)
+    selector = fabric_selector(intent.node_selector)
+    pools = [build_pool(rail["pool"], intent.operator.namespace, rail["pool_subnet"], size, selector) for rail in rails]
+    networks = [
+        build_macvlan(rail["network"], rail["netdev"], rail["mtu"], rail["pool"], intent.network_namespace)
+        for rail in rails
+    ]
+    return pools + networks
+
+
+def _warnings(layout: Layout) -> Iterator[str]:
+    intent = layout.intent
+    yield from layout.rails.warnings
+    for host in layout.hosts:
+        if host.absent:
+            yield f"{host.name} gave no facts; it is reported as no_data"
+    for host in layout.hosts:
+        kept = layout.seats[host.name].rails
+        if host.number and any(number != host.number for number in kept):
+            yield f"{host.name} keeps an address that it has, although rdma_host.number is {host.number}"
+    if not intent.operator.nfd and not NIC_LABEL.items() <= {**intent.node_labels, **intent.node_selector}.items():
+        label = next(iter(NIC_LABEL))
+        yield f"no NFD, and rdma_fabric.node_labels does not set {label}: somebody else must, or nothing will run"
+    if not layout.ranges:
+        yield "rdma_fabric.supernet is not given, so no networks for pods are planned"
