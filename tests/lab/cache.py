@@ -14,6 +14,8 @@ from tests.lab import progress
 from tests.lab.settings import CACHE
 
 _FOLDER = "artefacts"
+#: Said once is enough, however often a command asks for it.
+_told: set[str] = set()
 
 
 def key(parts: Iterable[bytes | str]) -> str:
@@ -39,7 +41,9 @@ def artefact(name: str, inputs: bytes | str, build: Callable[[Path], None]) -> P
     final = path_of(name, inputs)
     if final.exists():
         os.utime(final)
-        progress.note(name, "cached")
+        if name not in _told:
+            _told.add(name)
+            progress.note(name, "cached")
         return final
     final.parent.mkdir(parents=True, exist_ok=True)
     partial = final.parent / f".building-{name}"
@@ -47,6 +51,7 @@ def artefact(name: str, inputs: bytes | str, build: Callable[[Path], None]) -> P
     with progress.step(name):
         build(partial)
         partial.rename(final)
+    _told.add(name)
     return final
 
 

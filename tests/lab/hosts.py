@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +15,8 @@ from tests.lab import cache, command, image, machine, process, progress, qmp, ss
 from tests.lab.errors import LabError
 from tests.lab.settings import HOSTS, SNAPSHOT
 
+#: Ends when a host has booted, well or with a failed unit.
+BOOTED = ("sh", "-c", "systemctl is-system-running --wait || true")
 _BOOT_SECONDS = 600
 _STOP_SECONDS = 120
 #: What each host has for itself and must not come from the template.
@@ -111,13 +113,21 @@ def _overlay(path: Path, backing: Path, kind: str) -> None:
     command.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", str(backing), "-F", kind, str(path)])
 
 
+def wait(host: str, argv: Sequence[str], seconds: float) -> None:
+    """Wait until a starting host can be reached and run a program there (perhaps more than once).
+
+    Raises LabError with the end of its console when it does not come, at once when its QEMU ended.
+    """
+    try:
+        ssh.wait(host, argv, seconds, lambda: host in process.running())
+    except LabError as error:
+        raise LabError(f"{error}\nThe end of its console:\n{process.log_tail(host)}") from None
+
+
 def _boot(host: str, disk: Path) -> None:
     with progress.step(f"boot of {host}"):
         machine.start(host, disk, image.boot_disk())
-        try:
-            ssh.wait(host, ["sh", "-c", "systemctl is-system-running --wait || true"], _BOOT_SECONDS)
-        except LabError as error:
-            raise LabError(f"{error}\nLast lines of its console:\n{process.log_tail(host)}") from None
+        wait(host, BOOTED, _BOOT_SECONDS)
 
 
 def _power_off(host: str) -> None:

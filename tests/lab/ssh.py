@@ -7,7 +7,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.lab import cache, command, settings
@@ -76,16 +76,19 @@ def run(host: str, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 
     return command.run(login(host, [shlex.join(argv)]), stdin=stdin, timeout=timeout)
 
 
-def wait(host: str, argv: Sequence[str], seconds: float) -> str:
+def wait(host: str, argv: Sequence[str], seconds: float, alive: Callable[[], bool]) -> str:
     """As `run`, trying again until the host can be reached; for a host that is starting.
 
-    Only for what may be run more than once. Raises LabError when `seconds` are over.
+    Only for what may be run more than once. Raises LabError when `seconds` are over or the host
+    is not `alive`.
     """
     deadline = time.monotonic() + seconds
     while True:
         done = _try(host, argv)
         if done is not None and done.returncode != _UNREACHABLE:
             break
+        if not alive():
+            raise LabError(f"{host} has ended")
         if time.monotonic() > deadline:
             said = done.stderr.decode().strip() if done else f"silent for {_TRY_SECONDS} s"
             raise LabError(f"{host} cannot be reached over ssh after {seconds:.0f} s: {said}")
