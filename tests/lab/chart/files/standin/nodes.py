@@ -52,7 +52,8 @@ def allocations(pool: Object, nodes: list[Object]) -> list[Object]:
     They start behind the network address and end before the broadcast address; a node keeps its block, the
     next one gets the first free, and who finds none gets none (no error is shown).
     """
-    spec, names = pool["spec"], [one["metadata"]["name"] for one in nodes if _matches(spec, one)]
+    spec = pool["spec"]
+    names = [one["metadata"]["name"] for one in nodes if _matches(spec, one)]
     subnet, size = ipaddress.ip_network(spec["subnet"], strict=False), int(spec["perNodeBlockSize"])
     start, end = int(subnet.network_address) + 1, int(subnet.broadcast_address)
     count = (end - start) // size
