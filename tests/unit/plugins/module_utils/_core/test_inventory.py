@@ -1,0 +1,166 @@
+"""Whole machines from their manifests: what the inventory says of each."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+import sysfs_tree
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError, ParseError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core.inventory import HostInventory, Workloads
+
+GPU_SERVER = "gpu-server-8-rails"
+ODD_HOST = "odd-host"
+# ansible_facts.rdma as other parts rely on it.
+FACTS = (
+    "schema machine_id hostname arch os kernel virtual secure_boot iommu_groups managers ports rdma_devices gpus "
+    "default_route ssh_netdev networks modules perftest workloads reboot next_kernel"
+).split()
+PORT = (
+    "pci vendor device driver netdev mac mtu speed carrier operstate link_layer numa_node local_cpus pcie vfs master "
+    "addresses rdma path"
+).split()
+DEVICE = "name pci netdev port state link_layer rate active_mtu max_mtu node_guid firmware".split()
+
+
+def read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostInventory:
+    return sysfs_tree.materialise(name, tmp_path, monkeypatch).inventory()
+
+
+@pytest.mark.parametrize("name", [GPU_SERVER, ODD_HOST])
+def test_facts_have_exactly_the_agreed_keys(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = read(name, tmp_path, monkeypatch).to_dict()
+    assert list(facts) == FACTS
+    assert all(set(port) == set(PORT) for port in facts["ports"])
+    assert all(set(device) == set(DEVICE) for device in facts["rdma_devices"])
+    assert json.loads(json.dumps(facts)) == facts
+
+
+def test_gpu_server_rails_are_not_the_first_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = read(GPU_SERVER, tmp_path, monkeypatch).to_dict()
+    rails = [port for port in facts["ports"] if port["speed"] == 400.0]
+    assert [(port["pci"], port["rdma"][0]) for port in rails] == [
+        ("0000:18:00.0", "mlx5_0"),
+        ("0000:40:00.0", "mlx5_2"),
+        ("0000:4f:00.0", "mlx5_3"),
+        ("0000:5e:00.0", "mlx5_4"),
+        ("0000:9a:00.0", "mlx5_5"),
+        ("0000:c0:00.0", "mlx5_7"),
+        ("0000:ce:00.0", "mlx5_8"),
+        ("0000:dc:00.0", "mlx5_9"),
+    ]
+    assert len(facts["ports"]) == 12
+    assert [port["master"] for port in facts["ports"] if port["driver"] == "i40e"] == ["bond0", "bond0"]
+
+
+def test_gpu_server_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = read(GPU_SERVER, tmp_path, monkeypatch).port("0000:9a:00.0").to_dict()
+    assert port == {
+        "pci": "0000:9a:00.0",
+        "vendor": "15b3",
+        "device": "1021",
+        "driver": "mlx5_core",
+        "netdev": "enp154s0np0",
+        "mac": "b8:3f:d2:00:9a:00",
+        "mtu": 4200,
+        "speed": 400.0,
+        "carrier": True,
+        "operstate": "up",
+        "link_layer": "ethernet",
+        "numa_node": 1,
+        "local_cpus": "56-111,168-223",
+        "pcie": {"speed": 32.0, "width": 16, "max_speed": 32.0, "max_width": 16},
+        "vfs": {"total": 16, "count": 0},
+        "master": None,
+        "addresses": [],
+        "rdma": ["mlx5_5"],
+        "path": ["pci0000:97", "0000:97:01.0", "0000:98:00.0", "0000:99:00.0", "0000:9a:00.0"],
+    }
+
+
+def test_each_gpu_shares_a_switch_with_a_rail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inventory = read(GPU_SERVER, tmp_path, monkeypatch)
+    switches = {port.path[:3] for port in inventory.ports if len(port.path) == 5}
+    assert len(inventory.gpus) == 8
+    assert {gpu.path[:3] for gpu in inventory.gpus} == switches
+
+
+def test_gpu_server_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = read(GPU_SERVER, tmp_path, monkeypatch).to_dict()
+    assert facts["hostname"] == "gpu-11"
+    assert facts["os"] == {"id": "ubuntu", "version": "24.04", "name": "Ubuntu 24.04.1 LTS", "like": "debian"}
+    assert facts["managers"] == ["systemd-networkd"]
+    assert facts["default_route"] == ["bond0"]
+    assert facts["ssh_netdev"] == "bond0"
+    # The routes of single pods (/32) are no networks; storage is a port's, and stands there.
+    assert facts["networks"] == ["10.0.0.0/24", "10.244.5.0/24"]
+    assert facts["modules"] == {"ib_uverbs": 2, "mlx5_core": 1, "mlx5_ib": 0, "nvidia_peermem": 0, "rdma_ucm": 0}
+    assert facts["perftest"] == {"path": "/usr/bin/ib_write_bw", "version": "24.01.0"}
+    assert facts["workloads"] == {"queue_pairs": 2, "gpu_pods": None, "holders": ["python3[4711]"]}
+    assert (facts["virtual"], facts["secure_boot"], facts["iommu_groups"]) == (False, False, 12)
+    device = facts["rdma_devices"][0]
+    assert (device["state"], device["rate"], device["active_mtu"]) == ("ACTIVE", 400.0, 4096)
+
+
+def test_odd_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = read(ODD_HOST, tmp_path, monkeypatch).to_dict()
+    ports = {port["pci"]: port for port in facts["ports"]}
+    narrow, infiniband, unbound = (ports[f"0000:{bus}:00.0"] for bus in ("01", "21", "41"))
+    assert (narrow["pcie"]["width"], narrow["pcie"]["max_width"]) == (8, 16)
+    assert (narrow["carrier"], narrow["speed"]) == (False, 40.0)
+    assert (infiniband["link_layer"], infiniband["speed"], infiniband["numa_node"]) == ("infiniband", 400.0, None)
+    assert (unbound["netdev"], unbound["driver"], unbound["mtu"]) == (None, "vfio-pci", None)
+    assert (facts["managers"], facts["secure_boot"], facts["perftest"]) == (["NetworkManager"], True, None)
+    assert facts["ssh_netdev"] is None
+    # The mask 255.255.252.0; eno1 is a port, but the default route keeps it from being a rail.
+    assert facts["networks"] == ["172.16.0.0/22"]
+    assert [d["active_mtu"] for d in facts["rdma_devices"]] == [1024, 2048]
+    assert facts["workloads"]["queue_pairs"] is None
+
+
+def test_facts_of_eight_rails_are_small_and_quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = sysfs_tree.materialise(GPU_SERVER, tmp_path, monkeypatch)
+    start = time.process_time()
+    facts = host.inventory().to_dict()
+    assert time.process_time() - start < 0.3
+    assert len(json.dumps(facts)) < 20_000
+
+
+def test_reboot_reasons_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = sysfs_tree.materialise(ODD_HOST, tmp_path, monkeypatch)
+    folder = tmp_path / "run/gpufabric/reboot.d"
+    folder.mkdir(parents=True)
+    (folder / "netdev_names").write_text("first\nsecond\n")
+    assert host.inventory().reboot == ("first", "second")
+
+
+def test_missing_port_names_those_that_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError) as caught:
+        read(ODD_HOST, tmp_path, monkeypatch).port("0000:81:00.0")
+    assert str(caught.value) == (
+        "no network port at 0000:81:00.0 on odd-1; its ports: 0000:01:00.0 (ens1np0), 0000:21:00.0 (ibp33s0), "
+        "0000:41:00.0, 0000:61:00.0 (eno1)"
+    )
+
+
+def test_unreadable_ip_output_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = sysfs_tree.materialise(ODD_HOST, tmp_path, monkeypatch)
+    host.prints[sysfs_tree.IP] = "Option -j is unknown"
+    with pytest.raises(ParseError, match="the output of 'ip -d -j addr show' cannot be read"):
+        host.inventory()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[]", Workloads(0, ())),
+        (None, Workloads(None, ())),
+        ("Unknown command", Workloads(None, ())),
+        ('[{"type": "GSI", "comm": "ib_core"}]', Workloads(0, ())),
+        ('[{"type": "RC", "pid": 7, "comm": "a"}, {"type": "UD", "pid": 7, "comm": "a"}]', Workloads(2, ("a[7]",))),
+    ],
+)
+def test_queue_pairs_of_programs_are_counted(text: str | None, expected: Workloads) -> None:
+    assert Workloads.from_rdma(text) == expected

@@ -1,0 +1,103 @@
+"""Make a host out of a text manifest: files below a folder, and a stand-in for the host's programs.
+
+A manifest is one file per machine. ``[folder]`` names the folder of the lines below it, ``name = text`` is a file (text in
+double quotes is a JSON string), ``name -> target`` a link, ``name/`` a folder. ``$ command = text`` is what a command prints.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import CommandError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core.inventory import HostInventory
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host import command, sysfs
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "sysfs"
+
+
+@dataclass
+class Host:
+    """A machine below ``root``; ``ran`` lists the commands that were asked of it."""
+
+    root: Path
+    prints: dict[str, str]
+    ran: list[list[str]] = field(default_factory=list)
+    reacts: Callable[[list[str]], str | None] = lambda argv: None
+
+    @property
+    def roots(self) -> sysfs.Roots:
+        return sysfs.Roots(*(str(self.root / name) for name in ("sys", "proc", "etc", "run")))
+
+    def options(self) -> dict[str, str]:
+        """The options of a module that redirect it to this machine."""
+        names = {"sysfs_root": "sys", "proc_root": "proc", "etc_root": "etc", "run_root": "run"}
+        return {option: str(self.root / folder) for option, folder in names.items()}
+
+    def inventory(self) -> HostInventory:
+        return sysfs.read_inventory(self.roots)
+
+    def links(self) -> list[dict[str, Any]]:
+        """What ``ip`` prints now, parsed; write it back with ``set_links``."""
+        return json.loads(self.prints[IP])
+
+    def set_links(self, links: list[dict[str, Any]]) -> None:
+        self.prints[IP] = json.dumps(links)
+
+    def run(self, argv: Sequence[str], timeout: float = 60, check: bool = True) -> command.Result:
+        shown = " ".join(argv)
+        self.ran.append(list(argv))
+        refusal = self.reacts(list(argv))
+        if refusal is None:
+            return command.Result(0, self.prints.get(shown, ""), "")
+        if check:
+            raise CommandError(f"'{shown}' failed with status 2 and said: {refusal}")
+        return command.Result(2, "", refusal)
+
+    def find(self, program: str) -> str | None:
+        paths = [shown.split()[0] for shown in self.prints]
+        return next((path for path in paths if path.rpartition("/")[2] == program), None)
+
+
+IP = "ip -d -j addr show"
+
+
+def materialise(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """Build the machine of ``tests/fixtures/sysfs/NAME.txt`` and let commands go to it."""
+    host = Host(root, {})
+    folder = root
+    for line in (FIXTURES / f"{name}.txt").read_text().splitlines():
+        if line.startswith("[") and line.endswith("]"):
+            folder = root / line[1:-1]
+            folder.mkdir(parents=True, exist_ok=True)
+        elif line.startswith("$ "):
+            shown, _equals, text = line[2:].partition(" = ")
+            host.prints[shown] = _text(text)
+        elif line and not line.startswith("#"):
+            _entry(folder, line)
+    monkeypatch.setattr(command, "run", host.run)
+    monkeypatch.setattr(command, "find", host.find)
+    return host
+
+
+def _entry(folder: Path, line: str) -> None:
+    name, arrow, target = line.partition(" -> ")
+    if arrow:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        os.symlink(target, folder / name)
+        return
+    name, equals, text = line.partition(" = ")
+    if not equals:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        return
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(_text(text).encode("latin-1") if "efivars" in str(folder) else _text(text).encode())
+
+
+def _text(text: str) -> str:
+    return json.loads(text) if text.startswith('"') else text
