@@ -1,0 +1,189 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# Copyright: Contributors to the gpufabric.rdma collection
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: fabric_judge
+short_description: Judge what was measured so far and say what to measure next
+version_added: "0.1.0"
+description:
+  - One step of the measurement. Reads the plan and the raw logs collected so far, returns a verdict for every planned
+    test, and the schedule lines of the next pass until there is nothing left to measure.
+  - The first pass is the whole schedule; later ones repeat what gave no data, at most C(rdma_fabric.tests.retries) times.
+  - Nothing is remembered and nothing is written. No data is never a pass.
+  - Runs on the controller.
+author:
+  - Contributors to gpufabric.rdma (@gpufabric)
+options:
+  plan:
+    description: The plan, as returned by M(gpufabric.rdma.fabric_plan).
+    type: dict
+    required: true
+  where:
+    description: Whose measurement is judged, that of the bare hosts or that of the pods.
+    type: str
+    choices: [host, pod]
+    required: true
+  evidence:
+    description:
+      - Folder with the raw output of the testers.
+      - C(describe/NAME.log) is what a tester said of itself, C(pass-N/NAME.log) what it printed in pass N. A file
+        C(NAME.error) in place of a log says why there is none.
+      - The number of folders C(pass-N) tells how many passes were played.
+    type: path
+    required: true
+  limit:
+    description: Only these endpoints of the plan; all of them when empty.
+    type: list
+    elements: str
+    default: []
+  slot_margin:
+    description: Seconds that a slot is longer than the measurement in it, for start, retries and the guard.
+    type: int
+    default: 8
+attributes:
+  check_mode:
+    description: Can run in check mode and return what it would otherwise, since it changes nothing.
+    support: full
+  diff_mode:
+    description: Nothing changes, so there is no difference.
+    support: none
+  platform:
+    description: Where the module can run.
+    platforms: posix
+    support: full
+"""
+
+EXAMPLES = r"""
+- name: Judge, and get the lines of the next pass
+  gpufabric.rdma.fabric_judge:
+    plan: "{{ rdma_plan }}"
+    where: host
+    evidence: "{{ playbook_dir }}/report/evidence/host"
+  delegate_to: localhost
+  run_once: true
+  register: step
+"""
+
+RETURN = r"""
+done:
+  description: Whether there is nothing left to measure.
+  returned: always
+  type: bool
+pass:
+  description: Number of the pass that RV(lines) are for; the last one played when RV(done).
+  returned: always
+  type: int
+  sample: 1
+slot:
+  description: Length of a slot in seconds.
+  returned: always
+  type: int
+  sample: 18
+rounds:
+  description: Number of rounds of the next pass.
+  returned: always
+  type: int
+  sample: 6
+seconds:
+  description: How long the next pass takes from its start.
+  returned: always
+  type: int
+  sample: 108
+lines:
+  description: Schedule lines by endpoint, each list closed by C(END count).
+  returned: always
+  type: dict
+  sample: {"gpu-1": ["0 rail0 client 192.168.0.2 18500 write_bw -F -D 10", "END 1"]}
+results:
+  description: One result for every planned pair, rail and direction.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - where: host
+      rail: rail0
+      client: gpu-1
+      server: gpu-2
+      test: write_bw
+      value: 97.9
+      unit: Gb/s
+      expected: 93.1
+      bound_by: link
+      verdict: pass
+      reason: ""
+      passes: [{"pass": 1, "value": 97.9, "verdict": "pass", "reason": ""}]
+summary:
+  description: Verdict of all, counts, one row per rail, and findings - whom the failures point at.
+  returned: always
+  type: dict
+warnings_found:
+  description: What was noticed and changes no verdict.
+  returned: always
+  type: list
+  elements: str
+time:
+  description: The controller's clock, in seconds since the epoch, to work out a common start from.
+  returned: always
+  type: float
+"""
+
+import os
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._core.errors import FabricError
+from ..module_utils._fabric.measure.evidence import Evidence, Pass
+from ..module_utils._fabric.measure.judge import step
+
+
+def read_folder(folder: str, suffix: str) -> dict[str, str]:
+    """Return the content of the files with a suffix by their name without it; empty for a missing folder."""
+    found = {}
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        if name.endswith(suffix):
+            # What a dying tester wrote need not be text to its end.
+            with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
+                found[name[: -len(suffix)]] = file.read()
+    return found
+
+
+def read_evidence(folder: str) -> Evidence:
+    """Return what the evidence folder holds; passes are counted without a gap from 1."""
+    passes = []
+    while os.path.isdir(os.path.join(folder, f"pass-{len(passes) + 1}")):
+        played = os.path.join(folder, f"pass-{len(passes) + 1}")
+        passes.append(Pass(read_folder(played, ".log"), read_folder(played, ".error")))
+    described = os.path.join(folder, "describe")
+    return Evidence(read_folder(described, ".log"), read_folder(described, ".error"), tuple(passes))
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "plan": {"type": "dict", "required": True},
+            "where": {"type": "str", "choices": ["host", "pod"], "required": True},
+            "evidence": {"type": "path", "required": True},
+            "limit": {"type": "list", "elements": "str", "default": []},
+            "slot_margin": {"type": "int", "default": 8},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    try:
+        evidence = read_evidence(params["evidence"])
+        found = step(params["plan"], params["where"], evidence, params["limit"], params["slot_margin"]).to_dict()
+    except FabricError as exc:
+        module.fail_json(msg=str(exc))
+    # "warnings" is Ansible's own key.
+    found["warnings_found"] = found.pop("warnings")
+    module.exit_json(changed=False, time=time.time(), **found)
+
+
+if __name__ == "__main__":
+    main()
