@@ -1,0 +1,62 @@
+# Copyright: Contributors to the gpufabric.rdma collection
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Documentation that the modules against the cluster share."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """How to reach the cluster: names and environment as in kubernetes.core."""
+
+    DOCUMENTATION = r"""
+options:
+  kubeconfig:
+    description:
+      - Path of the kubeconfig; also E(K8S_AUTH_KUBECONFIG) or E(KUBECONFIG). Several files are joined by colons.
+      - Without it and without O(host), C(~/.kube/config) is used, or the service account when running in a pod.
+    type: path
+  context:
+    description: Context of the kubeconfig; also E(K8S_AUTH_CONTEXT).
+    type: str
+  host:
+    description: URL of the API server; also E(K8S_AUTH_HOST).
+    type: str
+  api_key:
+    description: Bearer token; also E(K8S_AUTH_API_KEY).
+    type: str
+  username:
+    description: User name for an API server that takes one; also E(K8S_AUTH_USERNAME).
+    type: str
+  password:
+    description: Password of O(username); also E(K8S_AUTH_PASSWORD).
+    type: str
+  validate_certs:
+    description: Whether to check the API server's certificate; also E(K8S_AUTH_VERIFY_SSL).
+    type: bool
+    aliases: [verify_ssl]
+  ca_cert:
+    description: Path of the certificate authority's file; also E(K8S_AUTH_SSL_CA_CERT).
+    type: path
+    aliases: [ssl_ca_cert]
+  client_cert:
+    description: Path of the client certificate; also E(K8S_AUTH_CERT_FILE).
+    type: path
+    aliases: [cert_file]
+  client_key:
+    description: Path of the client certificate's key; also E(K8S_AUTH_KEY_FILE).
+    type: path
+    aliases: [key_file]
+  proxy:
+    description: URL of an HTTP proxy; also E(K8S_AUTH_PROXY).
+    type: str
+  impersonate_user:
+    description: User to act as; also E(K8S_AUTH_IMPERSONATE_USER).
+    type: str
+  impersonate_groups:
+    description: Groups to act as; also E(K8S_AUTH_IMPERSONATE_GROUPS).
+    type: list
+    elements: str
+requirements:
+  - kubernetes >= 29.0.0 (Python)
+"""

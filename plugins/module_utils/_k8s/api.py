@@ -1,0 +1,213 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Requests to the API server: retries, errors that a user can act on, and a count."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Callable, NamedTuple, Protocol
+from urllib.parse import urlencode
+
+from .._core.errors import ClusterError
+
+MANAGER = "gpufabric"
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+TRIES = 4
+TIMEOUT = 30.0
+PAGE = 500
+_AGAIN = frozenset((429, 500, 502, 503, 504))
+
+
+class Response(NamedTuple):
+    """What came back: HTTP status, headers by lower-case name, body as text."""
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+
+class ConnectionFailed(Exception):
+    """No answer came: refused, reset, timed out or no trust; the text says which."""
+
+
+class Transport(Protocol):
+    """Sends one request; ConnectionFailed when no answer came."""
+
+    server: str
+
+    def send(
+        self, method: str, path: str, headers: Mapping[str, str], body: str | None, timeout: float
+    ) -> Response:
+        """Return the answer, whatever its status."""
+
+    def execute(
+        self, path: str, command: list[str], stdin: str, timeout: float
+    ) -> tuple[int, str]:
+        """Run a command in a container: exit code and what it printed."""
+
+
+class ApiError(ClusterError):
+    """The API server said no; ``status`` is the HTTP status, ``answer`` its Status object."""
+
+    def __init__(self, message: str, status: int = 0, answer: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.answer = answer or {}
+
+
+class Api:
+    """One cluster. Safe to use from several threads; ``requests`` counts what was sent."""
+
+    def __init__(self, transport: Transport, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.transport = transport
+        self.requests = 0
+        self._sleep = sleep
+        self._lock = threading.Lock()
+
+    def get(self, path: str, **query: Any) -> dict[str, Any] | None:
+        """Return the object at ``path``; None when there is none (or its kind is not served)."""
+        try:
+            return self.call("GET", path, query)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def items(self, path: str, **query: Any) -> Iterator[dict[str, Any]]:
+        """Yield the objects of a collection, page by page; none when its kind is not served."""
+        query = {"limit": PAGE, **query}
+        while True:
+            page = self.get(path, **query) or {}
+            yield from page.get("items") or []
+            query["continue"] = (page.get("metadata") or {}).get("continue")
+            if not query["continue"]:
+                return
+
+    def metadata(self, path: str) -> list[dict[str, Any]]:
+        """Return only the metadata of a collection's objects: definitions and nodes are big."""
+        response = self.send("GET", path, accept=_METADATA)
+        if response.status >= 400:
+            raise _refused("GET", path, response, self.transport.server)
+        return [item["metadata"] for item in _load(response.text).get("items") or []]
+
+    def apply(self, path: str, body: dict[str, Any], force: bool, dry_run: bool) -> dict[str, Any]:
+        """Server-side apply ``body`` with our field manager and return the object that results."""
+        query = {"fieldManager": MANAGER, "force": str(force).lower(), **_dry(dry_run)}
+        return self.call("PATCH", path, query, body, APPLY)
+
+    def delete(self, path: str, body: dict[str, Any] | None = None) -> None:
+        """Delete with Background propagation (Foreground never ends while an operator runs); gone is fine."""
+        try:
+            self.call("DELETE", path, {}, {"propagationPolicy": "Background", **(body or {})})
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any] | None = None,
+        body: dict[str, Any] | None = None,
+        content_type: str = "application/json",
+    ) -> dict[str, Any]:
+        """Send and return the JSON answer; ApiError for any status of 400 and up."""
+        response = self.send(method, path, query, body, content_type)
+        if response.status >= 400:
+            raise _refused(method, path, response, self.transport.server)
+        return _load(response.text)
+
+    def text(self, path: str, query: Mapping[str, Any], timeout: float = 60.0) -> str:
+        """Return a plain text answer, such as a log."""
+        response = self.send("GET", path, query, timeout=timeout)
+        if response.status >= 400:
+            raise _refused("GET", path, response, self.transport.server)
+        return response.text
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any] | None = None,
+        body: dict[str, Any] | None = None,
+        content_type: str = "application/json",
+        timeout: float = TIMEOUT,
+        accept: str = "application/json, */*",
+    ) -> Response:
+        """Send one request and try again what may pass: no connection, 429 and 5xx.
+
+        Every request of ours may be repeated: reads, applies, deletes and access reviews.
+        """
+        target = path + ("?" + urlencode(_given(query)) if _given(query) else "")
+        headers = {"Accept": accept, "Content-Type": content_type}
+        text = None if body is None else json.dumps(body)
+        for attempt in range(1, TRIES + 1):
+            self.count()
+            try:
+                response = self.transport.send(method, target, headers, text, timeout)
+            except ConnectionFailed as failed:
+                if attempt == TRIES:
+                    raise _silent(method, path, self.transport.server, failed) from None
+                self._sleep(0.5 * 2 ** (attempt - 1))
+                continue
+            if response.status not in _AGAIN or attempt == TRIES:
+                return response
+            self._sleep(_pause(response, attempt))
+        raise AssertionError("unreachable")
+
+    def execute(self, path: str, command: list[str], stdin: str, timeout: float) -> tuple[int, str]:
+        """Run a command in a container, once; ApiError when it could not be started."""
+        self.count()
+        try:
+            return self.transport.execute(path, command, stdin, timeout)
+        except ConnectionFailed as failed:
+            raise _silent("exec", path, self.transport.server, failed) from None
+
+    def count(self) -> None:
+        """Count one request."""
+        with self._lock:
+            self.requests += 1
+
+
+def _given(query: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {key: value for key, value in (query or {}).items() if value is not None}
+
+
+def _dry(dry_run: bool) -> dict[str, str]:
+    return {"dryRun": "All"} if dry_run else {}
+
+
+def _pause(response: Response, attempt: int) -> float:
+    wanted = response.headers.get("retry-after", "")
+    return min(float(wanted), 10.0) if wanted.isdigit() else 0.5 * 2 ** (attempt - 1)
+
+
+def _load(text: str) -> dict[str, Any]:
+    try:
+        answer = json.loads(text) if text else {}
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+def _silent(method: str, path: str, server: str, failed: ConnectionFailed) -> ApiError:
+    return ApiError(
+        f"the API server {server} does not answer ({method} {path}): {failed};"
+        " check that it runs, that this machine reaches it, and the server in the kubeconfig"
+    )
+
+
+def _refused(method: str, path: str, response: Response, server: str) -> ApiError:
+    answer = _load(response.text)
+    said = str(answer.get("message") or response.text.strip()[:300] or "no message")
+    advice = {
+        401: "; the credentials are not valid here: check user, token or certificate of the kubeconfig",
+        403: "; ask for this permission, or use an account that has it",
+    }.get(response.status, "")
+    text = f"the API server {server} refused {method} {path} with {response.status}: {said}{advice}"
+    return ApiError(text, response.status, answer)

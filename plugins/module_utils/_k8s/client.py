@@ -1,0 +1,238 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How to reach the cluster: the only file that imports the kubernetes client.
+
+The client loads the configuration and keeps the connections; requests are raw JSON, since its
+typed and dynamic layers cost a second for a list of nodes and dozens of discovery requests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule, env_fallback, missing_required_lib
+
+from .._core.errors import ClusterError
+from .api import Api, ApiError, ConnectionFailed, Response
+
+try:
+    import kubernetes
+    import kubernetes.stream.ws_client as ws_client
+    import urllib3
+    import websocket
+
+    IMPORT_ERROR = None
+except ImportError:
+    IMPORT_ERROR = traceback.format_exc()
+
+CONNECT_SECONDS = 10.0
+POOL = 40
+_IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
+
+
+def _option(env: str, kind: str = "str", **more: Any) -> dict[str, Any]:
+    return {"type": kind, "fallback": (env_fallback, env.split()), **more}
+
+
+AUTH_SPEC: dict[str, dict[str, Any]] = {
+    "kubeconfig": _option("K8S_AUTH_KUBECONFIG KUBECONFIG", "path"),
+    "context": _option("K8S_AUTH_CONTEXT"),
+    "host": _option("K8S_AUTH_HOST"),
+    "api_key": _option("K8S_AUTH_API_KEY", no_log=True),
+    "username": _option("K8S_AUTH_USERNAME"),
+    "password": _option("K8S_AUTH_PASSWORD", no_log=True),
+    "validate_certs": _option("K8S_AUTH_VERIFY_SSL", "bool", aliases=["verify_ssl"]),
+    "ca_cert": _option("K8S_AUTH_SSL_CA_CERT", "path", aliases=["ssl_ca_cert"]),
+    "client_cert": _option("K8S_AUTH_CERT_FILE", "path", aliases=["cert_file"]),
+    "client_key": _option("K8S_AUTH_KEY_FILE", "path", aliases=["key_file"], no_log=False),
+    "proxy": _option("K8S_AUTH_PROXY"),
+    "impersonate_user": _option("K8S_AUTH_IMPERSONATE_USER"),
+    "impersonate_groups": _option("K8S_AUTH_IMPERSONATE_GROUPS", "list", elements="str"),
+}
+
+
+def connect(module: AnsibleModule) -> Api:
+    """Return the cluster that the module's auth options name; ClusterError when they cannot be used."""
+    if IMPORT_ERROR:
+        module.fail_json(msg=missing_required_lib("kubernetes"), exception=IMPORT_ERROR)
+    return Api(KubernetesTransport(configuration(module.params), impersonation(module.params)))
+
+
+def configuration(params: Mapping[str, Any]) -> Any:
+    """Return the client's configuration: kubeconfig or in-cluster, then the single options over it."""
+    found = kubernetes.client.Configuration()
+    path = params.get("kubeconfig")
+    if not params.get("host") or path:
+        _load(found, path, params.get("context"))
+    found.connection_pool_maxsize = POOL
+    found.retries = False
+    for option, attribute in (
+        ("host", "host"),
+        ("validate_certs", "verify_ssl"),
+        ("ca_cert", "ssl_ca_cert"),
+        ("client_cert", "cert_file"),
+        ("client_key", "key_file"),
+        ("proxy", "proxy"),
+    ):
+        if params.get(option) is not None:
+            setattr(found, attribute, params[option])
+    _credentials(found, params)
+    return found
+
+
+def _credentials(found: Any, params: Mapping[str, Any]) -> None:
+    if params.get("api_key"):
+        found.api_key = {"authorization": "Bearer " + params["api_key"]}
+        found.api_key_prefix = {}
+        found.refresh_api_key_hook = None
+    elif params.get("username") and params.get("password"):
+        basic = f"{params['username']}:{params['password']}"
+        found.api_key = {"authorization": urllib3.make_headers(basic_auth=basic)["authorization"]}
+
+
+def _load(found: Any, path: str | None, context: str | None) -> None:
+    if not path and os.environ.get(_IN_CLUSTER) and not os.path.exists(os.path.expanduser("~/.kube/config")):
+        kubernetes.config.load_incluster_config(client_configuration=found)
+        return
+    name = path or os.path.expanduser("~/.kube/config")
+    for part in filter(None, name.split(os.pathsep)):
+        _check_readable(part)
+    try:
+        kubernetes.config.load_kube_config(
+            config_file=name, context=context, client_configuration=found, persist_config=False
+        )
+    except Exception as error:  # any content of a kubeconfig can break the client in any way
+        raise ClusterError(
+            f"kubeconfig {name}: it cannot be used: {_without_content(error)};"
+            " check the file with kubectl config view"
+        ) from None
+
+
+def _check_readable(path: str) -> None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            file.read(1)
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not text"
+        raise ClusterError(
+            f"kubeconfig {path}: it cannot be read: {why}; name the file by option kubeconfig or KUBECONFIG"
+        ) from None
+
+
+def _without_content(error: Exception) -> str:
+    """Say what is wrong without quoting the file: parsers' messages repeat lines of it, secrets included."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is not None:
+        return f"line {mark.line + 1} is not valid YAML"
+    if isinstance(error, kubernetes.config.ConfigException):
+        return str(error).splitlines()[0][:200]
+    return f"it does not have the form of a kubeconfig ({type(error).__name__})"
+
+
+def impersonation(params: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the headers that ask the API server to act as somebody else."""
+    user = params.get("impersonate_user")
+    groups = params.get("impersonate_groups") or []
+    return ([("Impersonate-User", user)] if user else []) + [("Impersonate-Group", g) for g in groups]
+
+
+class KubernetesTransport:
+    """Requests over the kubernetes client's connection pool."""
+
+    def __init__(self, config: Any, more_headers: list[tuple[str, str]]) -> None:
+        self.config = config
+        self.server = config.host.rstrip("/")
+        self._more = more_headers
+        self._pool = kubernetes.client.ApiClient(config).rest_client.pool_manager
+        # The exec stream has no time limit of its own for connecting.
+        websocket.setdefaulttimeout(CONNECT_SECONDS)
+
+    def send(
+        self, method: str, path: str, headers: Mapping[str, str], body: str | None, timeout: float
+    ) -> Response:
+        """Send one request; ConnectionFailed when no answer came."""
+        given = urllib3.HTTPHeaderDict({**headers, **self._authorization()})
+        for name, value in self._more:
+            given.add(name, value)
+        try:
+            answer = self._pool.request(
+                method,
+                self.server + path,
+                body=None if body is None else body.encode(),
+                headers=given,
+                timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=timeout),
+                retries=False,
+                redirect=False,
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise ConnectionFailed(_plain(error)) from None
+        names = {name.lower(): value for name, value in answer.headers.items()}
+        return Response(answer.status, names, answer.data.decode("utf-8", "replace"))
+
+    def _authorization(self) -> dict[str, str]:
+        setting = self.config.auth_settings().get("BearerToken")
+        return {"Authorization": setting["value"]} if setting and setting["value"] else {}
+
+    def execute(self, path: str, command: list[str], stdin: str, timeout: float) -> tuple[int, str]:
+        """Run a command in a container over a WebSocket: exit code, and what it printed.
+
+        Standard input cannot be closed in the older protocol, so the command must know where it ends.
+        """
+        query = [("command", word) for word in command]
+        query += [("stdin", "true"), ("stdout", "true"), ("stderr", "true")]
+        headers = {name.lower(): value for name, value in self._authorization().items()}
+        try:
+            stream = ws_client.websocket_call(
+                self.config, "GET", self.server + path, query_params=query, headers=headers, _preload_content=False
+            )
+        except kubernetes.client.rest.ApiException as error:
+            raise _handshake(error, path) from None
+        try:
+            return _converse(stream, stdin, timeout)
+        except (OSError, websocket.WebSocketException) as error:
+            raise ConnectionFailed(_plain(error)) from None
+        finally:
+            stream.close()
+
+
+def _converse(stream: Any, stdin: str, timeout: float) -> tuple[int, str]:
+    for start in range(0, len(stdin), 32768):
+        stream.write_stdin(stdin[start : start + 32768])
+    deadline = time.monotonic() + timeout
+    while stream.is_open():
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise ConnectionFailed(f"the command did not end in {timeout:.0f} seconds")
+        stream.update(timeout=left)
+    printed = stream.read_all()
+    return _exit_code(stream.read_channel(ws_client.ERROR_CHANNEL)), printed
+
+
+def _exit_code(status: str) -> int:
+    """Return the exit code out of the Status object that ends a stream."""
+    try:
+        answer = json.loads(status)
+    except ValueError:
+        raise ConnectionFailed("the stream ended without an exit code") from None
+    if answer.get("status") == "Success":
+        return 0
+    for cause in (answer.get("details") or {}).get("causes") or []:
+        if cause.get("reason") == "ExitCode" and str(cause.get("message", "")).isdigit():
+            return int(cause["message"])
+    raise ConnectionFailed(str(answer.get("message") or "the command could not be run")[:300])
+
+
+def _handshake(error: Any, path: str) -> Exception:
+    """The client's exception for a refused stream may repeat the answer; the first line is enough."""
+    first = (str(error.reason or "").splitlines() or ["no reason given"])[0][:200]
+    return ConnectionFailed(first) if not error.status else ApiError(f"exec {path}: {first}", error.status)
+
+
+def _plain(error: Exception) -> str:
+    """Drop the object addresses that the HTTP library puts in front of the reason."""
+    return str(error).rsplit("object at 0x", 1)[-1].split(": ", 1)[-1][:300] or type(error).__name__

@@ -1,0 +1,28 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Waiting with an end: clock and sleep are parameters, so that no test has to wait."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Callable, NamedTuple
+
+
+class Clock(NamedTuple):
+    """Seconds that only grow, and a way to let them pass."""
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
+def ticks(timeout: float, interval: float, clock: Clock) -> Iterator[float]:
+    """Yield the seconds since the start: at once, then every ``interval``, and a last time at ``timeout``."""
+    start = clock.now()
+    while True:
+        elapsed = clock.now() - start
+        yield elapsed
+        left = timeout - (clock.now() - start)
+        if left <= 0:
+            return
+        clock.sleep(min(interval, left))

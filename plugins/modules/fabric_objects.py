@@ -1,0 +1,209 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# Copyright: Contributors to the gpufabric.rdma collection
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: fabric_objects
+short_description: Apply or remove a list of Kubernetes objects
+version_added: "0.1.0"
+description:
+  - Applies objects in order by server-side apply with the field manager C(gpufabric), two requests an object, and shows the
+    difference of the fields that we own. Removes them in reverse order and waits until they are gone.
+  - An object that was there before us is shared, not taken. It does not get the label C(app.kubernetes.io/managed-by), and
+    O(state=absent) gives up the fields that we applied instead of deleting it. Nodes are always like that, and only labels of
+    a node can be applied; a node is never created nor deleted.
+extends_documentation_fragment:
+  - gpufabric.rdma.cluster
+options:
+  objects:
+    description: The objects, each with C(apiVersion), C(kind) and C(metadata).
+    type: list
+    elements: dict
+    required: true
+  state:
+    description: Whether the objects shall be there.
+    type: str
+    choices: [present, absent]
+    default: present
+  force:
+    description: Take fields that another field manager owns. Without it such a conflict is an error that names the owner.
+    type: bool
+    default: false
+  timeout:
+    description: Seconds to wait until removed objects are gone.
+    type: int
+    default: 120
+  remains:
+    description:
+      - With O(state=absent), what a removed operator leaves behind and nobody else removes.
+      - Only looked at while a Namespace among O(objects) is there and was made by us.
+    type: dict
+    suboptions:
+      definitions:
+        description: >-
+          API groups whose definitions are removed when they are no older than that namespace and no object of their kind is left.
+        type: list
+        elements: str
+        default: []
+      node_labels:
+        description: Prefixes of labels that are removed from all nodes.
+        type: list
+        elements: str
+        default: []
+attributes:
+  check_mode:
+    description: Can run in check mode and says what would change, without changing it.
+    details: By a dry run on the server. A kind that is not served yet is reported as to be created.
+    support: full
+  diff_mode:
+    description: Returns what changes.
+    details: The fields that we own; values of a Secret are hidden.
+    support: full
+  platform:
+    description: Where the module can run.
+    details: On the controller; the cluster is reached over its API.
+    platforms: posix
+    support: full
+author:
+  - Contributors to gpufabric.rdma (@gpufabric)
+"""
+
+EXAMPLES = r"""
+- name: Apply the policy of a plan
+  gpufabric.rdma.fabric_objects:
+    kubeconfig: ~/.kube/config
+    objects: "{{ rdma_plan.objects.policy }}"
+  delegate_to: localhost
+  run_once: true
+
+- name: Label a node
+  gpufabric.rdma.fabric_objects:
+    objects:
+      - apiVersion: v1
+        kind: Node
+        metadata:
+          name: gpu-1
+          labels:
+            feature.node.kubernetes.io/pci-15b3.present: "true"
+  delegate_to: localhost
+
+- name: Remove the networks of a plan
+  gpufabric.rdma.fabric_objects:
+    state: absent
+    objects: "{{ rdma_plan.objects.networks }}"
+  delegate_to: localhost
+  run_once: true
+"""
+
+RETURN = r"""
+objects:
+  description: What was done with each object, in order.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    kind:
+      description: Kind of the object.
+      type: str
+      returned: always
+    name:
+      description: Name of the object.
+      type: str
+      returned: always
+    namespace:
+      description: Its namespace, null when it has none.
+      type: str
+      returned: always
+    action:
+      description: >-
+        V(create), V(update), V(delete), V(release) (our fields were given up) or V(none); in check mode what would be done.
+      type: str
+      returned: always
+requests:
+  description: Number of requests sent to the API server.
+  returned: success
+  type: int
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._core.change import Change
+from ..module_utils._core.errors import FabricError
+from ..module_utils._fabric.objects.order import apply_order, delete_order
+from ..module_utils._k8s import remains
+from ..module_utils._k8s.api import Api
+from ..module_utils._k8s.apply import Options, Outcome, apply_object, remove_object, wait_gone
+from ..module_utils._k8s.client import AUTH_SPEC, connect
+from ..module_utils._k8s.kinds import label, path_of
+from ..module_utils._k8s.poll import Clock
+
+SPEC: dict[str, Any] = {
+    "objects": {"type": "list", "elements": "dict", "required": True},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "force": {"type": "bool", "default": False},
+    "timeout": {"type": "int", "default": 120},
+    "remains": {
+        "type": "dict",
+        "options": {
+            "definitions": {"type": "list", "elements": "str", "default": []},
+            "node_labels": {"type": "list", "elements": "str", "default": []},
+        },
+    },
+}
+
+
+def remove_all(api: Api, params: dict[str, Any], options: Options, clock: Clock) -> list[Outcome]:
+    """Remove what an operator left, then the objects in reverse order; wait until all are gone."""
+    done: list[Outcome] = []
+    wanted = params["remains"]
+    since = remains.made_since(api, params["objects"]) if wanted else None
+    if wanted and since:
+        done += remains.remove(api, wanted["definitions"], wanted["node_labels"], since, options, clock)
+    removed = [remove_object(api, item, options) for item in delete_order(params["objects"])]
+    if not options.check:
+        wait_gone(api, [outcome.item for outcome in removed if outcome.action == "delete"], options, clock)
+    return done + removed
+
+
+def run(api: Api, params: dict[str, Any], options: Options, clock: Clock) -> dict[str, Any]:
+    """Bring the objects to the wanted state and return the module's result."""
+    for item in params["objects"]:
+        path_of(api, item)
+    if params["state"] == "present":
+        outcomes = [apply_object(api, item, options, clock) for item in apply_order(params["objects"])]
+    else:
+        outcomes = remove_all(api, params, options, clock)
+    differ = [outcome for outcome in outcomes if outcome.action != "none"]
+    change = Change(
+        {label(outcome.item): outcome.before for outcome in differ},
+        {label(outcome.item): outcome.after for outcome in differ},
+    )
+    return {
+        "changed": change.changed,
+        "diff": change.diff(),
+        "objects": [outcome.to_dict() for outcome in outcomes],
+        "requests": api.requests,
+    }
+
+
+def main() -> None:
+    """Apply or remove, and say what differed."""
+    module = AnsibleModule(argument_spec={**AUTH_SPEC, **SPEC}, supports_check_mode=True)
+    params = module.params
+    try:
+        api = connect(module)
+        options = Options(module.check_mode, params["force"], params["timeout"])
+        result = run(api, params, options, Clock())
+    except FabricError as error:
+        module.fail_json(msg=f"fabric_objects: {error}")
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()
