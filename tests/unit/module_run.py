@@ -1,0 +1,19 @@
+"""Run a module through its main() and return what it says."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from typing import Any
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+
+PACKAGE = "ansible_collections.gpufabric.rdma.plugins.modules"
+
+
+def run(name: str, capsys: pytest.CaptureFixture[str], check: bool = False, **params: Any) -> dict[str, Any]:
+    module = importlib.import_module(f"{PACKAGE}.{name}")
+    with patch_module_args({**params, "_ansible_check_mode": check}), pytest.raises(SystemExit):
+        module.main()
+    return json.loads(capsys.readouterr().out.splitlines()[-1])

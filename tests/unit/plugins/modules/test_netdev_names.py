@@ -1,0 +1,250 @@
+"""netdev_names through main() on a machine whose links can be renamed."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sysfs_tree
+from module_run import run
+from sysfs_tree import Host
+
+FIRST, SECOND = "0000:18:00.0", "0000:40:00.0"
+LINK = """\
+# Written by gpufabric.rdma.netdev_names, which removes it with state: absent.
+[Match]
+Path=pci-0000:18:00.0
+Driver=mlx5_core
+
+[Link]
+Name=rail0
+AlternativeNamesPolicy=database onboard slot path
+MACAddressPolicy=persistent
+"""
+
+
+@pytest.fixture()
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    made = sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch)
+    made.reacts = lambda argv: rename(made, argv)
+    return made
+
+
+def rename(host: Host, argv: list[str]) -> str | None:
+    """Do what the kernel does for ``ip link set dev OLD name NEW``."""
+    if argv[:4] != ["ip", "link", "set", "dev"] or argv[5] != "name":
+        return None
+    old, new = argv[4], argv[6]
+    links = host.links()
+    if any(link["ifname"] == new for link in links):
+        return "RTNETLINK answers: File exists"
+    for link in links:
+        link["ifname"] = new if link["ifname"] == old else link["ifname"]
+    host.set_links(links)
+    for folder in host.root.glob(f"sys/devices/**/net/{old}"):
+        os.rename(folder, folder.parent / new)
+    return None
+
+
+def rails(*pairs: tuple[str, str]) -> list[dict[str, Any]]:
+    entry = {"driver": "mlx5_core", "address": None, "mtu": 9000}
+    return [{"rail": name, "netdev": name, "pci": pci, **entry} for name, pci in pairs]
+
+
+RAILS = rails(("rail0", FIRST), ("rail1", SECOND))
+
+
+def call(host: Host, capsys: pytest.CaptureFixture[str], check: bool = False, **params: Any) -> dict[str, Any]:
+    options = {**host.options(), "lib_root": str(host.root / "usr/lib"), "state_root": str(host.root / "var")}
+    return run("netdev_names", capsys, check, **{"rails": RAILS, "apply": "now", **options, **params})
+
+
+def everything(root: Path) -> dict[str, str]:
+    return {str(path): path.read_text() for top in ("etc", "var", "run") for path in (root / top).rglob("*") if path.is_file()}
+
+
+def test_ports_are_renamed_now_and_the_file_keeps_it(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    result = call(host, capsys)
+    assert (result["changed"], result["reboot_required"], result["reasons"]) == (True, False, [])
+    assert result["diff"]["before"] == {"files": {}, "names": {FIRST: "enp24s0np0", SECOND: "enp64s0np0"}}
+    assert result["diff"]["after"]["names"] == {FIRST: "rail0", SECOND: "rail1"}
+    assert (host.root / "etc/systemd/network/10-gpufabric-rail0.link").read_text() == LINK
+    assert [argv for argv in host.ran if argv[:2] == ["ip", "link"]] == [
+        ["ip", "link", "set", "dev", "enp24s0np0", "down"],
+        ["ip", "link", "set", "dev", "enp64s0np0", "down"],
+        ["ip", "link", "set", "dev", "enp24s0np0", "name", "rail0"],
+        ["ip", "link", "set", "dev", "enp64s0np0", "name", "rail1"],
+        ["ip", "link", "set", "dev", "rail0", "up"],
+        ["ip", "link", "set", "dev", "rail1", "up"],
+    ]
+    record = host.root / "var/netdev_names.json"
+    assert json.loads(record.read_text()) == {FIRST: "enp24s0np0", SECOND: "enp64s0np0"}
+    assert record.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_second_run_changes_nothing(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    call(host, capsys)
+    before = everything(host.root)
+    host.ran.clear()
+    assert call(host, capsys)["changed"] is False
+    assert everything(host.root) == before
+    assert [argv for argv in host.ran if argv[0] in ("udevadm", "networkctl") or argv[:2] == ["ip", "link"]] == []
+
+
+def test_check_mode_says_the_same_and_changes_nothing(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    before = everything(host.root)
+    checked = call(host, capsys, check=True)
+    assert everything(host.root) == before
+    done = call(host, capsys)
+    assert {key: checked[key] for key in ("changed", "diff")} == {key: done[key] for key in ("changed", "diff")}
+
+
+def test_absent_gives_the_first_names_back(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    before = everything(host.root)
+    call(host, capsys)
+    result = call(host, capsys, state="absent", rails=[])
+    assert result["diff"]["after"] == {"files": {}, "names": {FIRST: "enp24s0np0", SECOND: "enp64s0np0"}}
+    assert everything(host.root) == before
+    assert call(host, capsys, state="absent", rails=[])["changed"] is False
+
+
+def test_a_port_that_is_no_rail_any_more_gets_its_name_back(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    call(host, capsys)
+    result = call(host, capsys, rails=RAILS[:1])
+    assert result["diff"]["after"]["names"] == {FIRST: "rail0", SECOND: "enp64s0np0"}
+    assert not (host.root / "etc/systemd/network/10-gpufabric-rail1.link").exists()
+
+
+def test_names_can_change_places(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    call(host, capsys)
+    result = call(host, capsys, rails=rails(("rail0", SECOND), ("rail1", FIRST)))
+    assert result["diff"]["after"]["names"] == {SECOND: "rail0", FIRST: "rail1"}
+    assert json.loads((host.root / "var/netdev_names.json").read_text()) == {FIRST: "enp24s0np0", SECOND: "enp64s0np0"}
+
+
+def test_boot_leaves_a_reason(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    result = call(host, capsys, apply="boot", rails=RAILS[:1])
+    reason = "0000:18:00.0 gets its name rail0 (now enp24s0np0) at the next boot: apply is boot"
+    assert (result["changed"], result["reboot_required"], result["reasons"]) == (True, True, [reason])
+    assert (host.root / "run/gpufabric/reboot.d/netdev_names").read_text() == reason + "\n"
+    assert call(host, capsys, apply="boot", rails=RAILS[:1])["changed"] is False
+    assert host.inventory().reboot == (reason,)
+
+
+def test_a_port_with_an_address_waits_for_a_boot(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    result = call(host, capsys, rails=rails(("store", "0000:29:00.0")))
+    assert result["reasons"] == [
+        "0000:29:00.0 gets its name store (now enp41s0np0) at the next boot: it has the address 10.1.1.11/24"
+    ]
+
+
+def test_waiting_spreads_to_the_name_that_is_not_free(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    wanted = [*rails(("a", "0000:29:00.0")), *rails(("b", FIRST))]
+    wanted[0]["netdev"], wanted[1]["netdev"] = "free0", "enp41s0np0"
+    assert call(host, capsys, rails=wanted)["reasons"][1] == (
+        "0000:18:00.0 gets its name enp41s0np0 (now enp24s0np0) at the next boot: enp41s0np0 is still in use"
+    )
+
+
+def write(path: str, text: str) -> dict[str, str]:
+    return {path: text}
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (
+            write("etc/systemd/network/05-mine.link", "[Match]\nPath=pci-0000:18:*\n[Link]\nName=fast0\n"),
+            "0000:18:00.0 (enp24s0np0) is to be named rail0, but {root}/etc/systemd/network/05-mine.link names it fast0; "
+            "remove that file or its rule for this port",
+        ),
+        (
+            write("run/systemd/network/10-netplan-x.link", "[Match]\nMACAddress=B8:3F:D2:00:18:00\n[Link]\nName=x\n"),
+            "0000:18:00.0 (enp24s0np0) is to be named rail0, but {root}/run/systemd/network/10-netplan-x.link names it x; "
+            "remove that file or its rule for this port",
+        ),
+        (
+            write(
+                "etc/udev/rules.d/70-net.rules",
+                'SUBSYSTEM=="net", ACTION=="add", ATTR{address}=="b8:3f:d2:00:18:00", NAME="ib0"\n',
+            ),
+            "0000:18:00.0 (enp24s0np0) is to be named rail0, but {root}/etc/udev/rules.d/70-net.rules names it ib0; "
+            "remove that file or its rule for this port",
+        ),
+        (
+            write("etc/systemd/network/01-all.link", "[Match]\nOriginalName=*\n[Link]\nNamePolicy=path\n"),
+            "0000:18:00.0 (enp24s0np0) is to be named rail0, but {root}/etc/systemd/network/01-all.link names it "
+            "by a policy; remove that file or its rule for this port",
+        ),
+    ],
+)
+def test_who_would_name_the_port_too_is_found_first(
+    host: Host, capsys: pytest.CaptureFixture[str], files: dict[str, str], message: str
+) -> None:
+    for path, text in files.items():
+        (host.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (host.root / path).write_text(text)
+    before = everything(host.root)
+    result = call(host, capsys, rails=RAILS[:1])
+    assert result["failed"] and result["msg"] == "netdev_names: " + message.format(root=host.root)
+    assert everything(host.root) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("etc/systemd/network/05-other.link", "[Match]\nMACAddress=00:00:00:00:00:01\n[Link]\nName=fast0\n"),
+        ("etc/systemd/network/05-same.link", "[Match]\nPath=pci-0000:18:00.0\n[Link]\nName=rail0\n"),
+        ("etc/systemd/network/05-representors.link", "[Match]\nDriver=mlx5e_rep\n[Link]\nName=rep\n"),
+        ("etc/systemd/network/20-late.link", "[Match]\nPath=pci-0000:18:00.0\n[Link]\nName=late\n"),
+        ("etc/udev/rules.d/70-net.rules", '# NAME="x"\nSUBSYSTEM=="net", KERNELS=="0000:99:00.0", NAME="x"\n'),
+        ("etc/udev/rules.d/71-match.rules", 'SUBSYSTEM=="net", NAME=="eth0", TAG+="x"\n'),
+    ],
+)
+def test_files_that_do_not_reach_the_port_are_fine(
+    host: Host, capsys: pytest.CaptureFixture[str], path: str, text: str
+) -> None:
+    (host.root / path).parent.mkdir(parents=True, exist_ok=True)
+    (host.root / path).write_text(text)
+    assert call(host, capsys, rails=RAILS[:1])["changed"] is True
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        (rails(("bond0", FIRST)), "0000:18:00.0 is to be named bond0, but bond0 has this name; rename or remove it"),
+        (rails(("a", "0000:82:00.0")), "rail a: 0000:82:00.0 (eno1) is a member of bond0; a rail must stand alone"),
+        (rails(("a", FIRST), ("b", FIRST)), "rails a and b have the same pci: 0000:18:00.0"),
+        (rails(("a", "18")), "'18' is not a PCI address; expected the form 0000:18:00.0"),
+        (
+            rails(("a/b", FIRST)),
+            "rail a/b: 'a/b' cannot be the name of a network device; expected a letter, then at most 14 letters, digits, "
+            "'_' or '-'",
+        ),
+    ],
+)
+def test_refusals(host: Host, capsys: pytest.CaptureFixture[str], wanted: list[dict[str, Any]], message: str) -> None:
+    assert call(host, capsys, rails=wanted)["msg"] == f"netdev_names: {message}"
+
+
+def test_what_the_kernel_refuses_is_said_and_the_first_names_are_kept(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host.reacts = lambda argv: "RTNETLINK answers: Device or resource busy" if "name" in argv else None
+    result = call(host, capsys, rails=RAILS[:1])
+    assert result["msg"] == (
+        "netdev_names: 'ip link set dev enp24s0np0 name rail0' failed with status 2 and said: "
+        "RTNETLINK answers: Device or resource busy"
+    )
+    assert json.loads((host.root / "var/netdev_names.json").read_text()) == {FIRST: "enp24s0np0"}
+
+
+def test_an_alternative_name_gives_way(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    links = host.links()
+    next(link for link in links if link["ifname"] == "enp24s0np0")["altnames"] = ["rail0"]
+    host.set_links(links)
+    call(host, capsys, rails=RAILS[:1])
+    assert ["ip", "link", "property", "del", "dev", "enp24s0np0", "altname", "rail0"] in host.ran
