@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .api import Api
 from .components import Settings
-from .lease import RENEW, Lease
+from .lease import DURATION, RENEW, Lease
 from .operator import Operator
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -50,8 +50,10 @@ def main() -> int:
     lease.acquire()
     Operator(api, settings).start()
     print("leading and working", flush=True)
+    missed = 0
     while not done.wait(RENEW):
-        if not lease.renew():
+        missed = 0 if lease.renew() else missed + RENEW
+        if missed >= DURATION:
             print("the lease was lost", file=sys.stderr)
             return 1
     lease.release()

@@ -27,7 +27,7 @@ class Lease:
             time.sleep(2)
 
     def renew(self) -> bool:
-        """Take or keep it; False when somebody else holds it or was quicker."""
+        """Take or keep it; False when somebody else holds it or was quicker, or no server answers."""
         try:
             found = self._get()
             if found and self._other_holds(found["spec"]):
@@ -41,6 +41,8 @@ class Lease:
             if error.code == 409:
                 return False
             raise
+        except OSError:
+            return False
         return True
 
     def release(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import components, networks, nodes, reconcile
-from .api import JSON_PATCH, MERGE, Api, ApiError, Watched, now
+from .api import JSON_PATCH, MERGE, Api, Watched, now
 from .components import Object, Settings
 from .writer import Writer, path
 
@@ -46,7 +46,7 @@ class Worker:
             self._woken.clear()
             try:
                 rest = self._work()
-            except (ApiError, OSError):
+            except Exception:  # A worker that ends would be an operator that hangs without a word.
                 traceback.print_exc(limit=3, file=sys.stderr)
                 rest = 2.0
 
