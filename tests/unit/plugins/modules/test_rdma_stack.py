@@ -1,0 +1,158 @@
+"""rdma_stack through main() on a machine that loads modules and starts units."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sysfs_tree
+from module_run import run
+from sysfs_tree import Host
+
+NETDEV = "enp24s0np0"
+RAILS = [{"rail": "rail0", "pci": "0000:18:00.0", "netdev": NETDEV, "driver": "mlx5_core", "mtu": 9000}]
+PACKAGES = ["dpkg-query", "--show", "--showformat=${Package} ${db:Status-Status}\n"]
+LOAD = """\
+# Written by gpufabric.rdma.rdma_stack, which removes it with state: absent.
+ib_umad
+ib_uverbs
+rdma_rxe
+rdma_ucm
+"""
+
+
+@pytest.fixture()
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    made = sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch)
+    made.reacts = lambda argv: obey(made, argv)
+    (tmp_path / "sys/module/ib_uverbs").mkdir(parents=True)
+    have(made, "ibverbs-providers", "rdma-core", "perftest")
+    return made
+
+
+def have(host: Host, *installed: str, asked: tuple[str, ...] = ("ibverbs-providers", "perftest", "rdma-core")) -> None:
+    lines = [f"{name} {'installed' if name in installed else 'config-files'}\n" for name in asked]
+    host.prints[" ".join([*PACKAGES, *asked])] = "".join(lines)
+    host.prints["/usr/bin/dpkg-query"] = ""
+
+
+def obey(host: Host, argv: list[str]) -> str | None:
+    """Do what modprobe and systemctl do."""
+    modules, units = host.root / "sys/module", host.root / "etc/systemd/system"
+    instance = argv[-1].partition("@")[2].replace(".service", "")
+    wants = units / f"sys-subsystem-net-devices-{instance}.device.wants" / argv[-1]
+    device = host.root / "sys/class/infiniband" / f"rxe_{instance}"
+    if argv[:2] == ["modprobe", "--remove"]:
+        (modules / argv[2]).rmdir()
+    elif argv[0] == "modprobe":
+        (modules / argv[1]).mkdir()
+    elif argv[:2] == ["systemctl", "enable"]:
+        wants.parent.mkdir(exist_ok=True)
+        os.symlink("../gpufabric-soft-roce@.service", wants)
+    elif argv[:2] == ["systemctl", "restart"]:
+        device.mkdir()
+        (device / "parent").write_text(instance)
+    elif argv[:2] == ["systemctl", "disable"]:
+        wants.unlink()
+        (device / "parent").unlink()
+        device.rmdir()
+    return None
+
+
+def call(host: Host, capsys: pytest.CaptureFixture[str], check: bool = False, **params: Any) -> dict[str, Any]:
+    options = {**host.options(), "state_root": str(host.root / "var")}
+    return run("rdma_stack", capsys, check, **{"rails": RAILS, "provider": "soft_roce", **options, **params})
+
+
+def files(host: Host) -> dict[str, str]:
+    paths = [path for top in ("etc", "var", "run") for path in (host.root / top).rglob("*") if path.is_file()]
+    modules = {str(path): "" for path in (host.root / "sys/module").iterdir()}
+    return {**modules, **{str(path): path.read_text() for path in paths}}
+
+
+def test_soft_roce_comes_now_and_at_boots(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    result = call(host, capsys)
+    assert (result["changed"], result["reboot_required"]) == (True, False)
+    assert result["packages"] == {"install": [], "remove": []}
+    after = result["diff"]["after"]
+    assert (after["devices"], after["units"]) == ([f"rxe_{NETDEV}"], [f"gpufabric-soft-roce@{NETDEV}.service"])
+    assert (host.root / "etc/modules-load.d/gpufabric-rdma.conf").read_text() == LOAD
+    unit = (host.root / "etc/systemd/system/gpufabric-soft-roce@.service").read_text()
+    assert "ExecStart=rdma link add rxe_%I type rxe netdev %I\n" in unit
+    assert "BindsTo=sys-subsystem-net-devices-%i.device\n" in unit
+    assert [argv[1:] for argv in host.ran if argv[0] in ("systemctl", "modprobe")] == [
+        ["daemon-reload"],
+        ["ib_umad"],
+        ["rdma_rxe"],
+        ["rdma_ucm"],
+        ["enable", f"gpufabric-soft-roce@{NETDEV}.service"],
+        ["restart", f"gpufabric-soft-roce@{NETDEV}.service"],
+    ]
+
+
+def test_a_second_run_changes_nothing(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    call(host, capsys)
+    before = files(host)
+    host.ran.clear()
+    assert call(host, capsys)["changed"] is False
+    assert files(host) == before
+    assert [argv for argv in host.ran if argv[0] in ("systemctl", "modprobe")] == []
+
+
+def test_check_mode_changes_nothing_and_does_not_wait_for_names(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = files(host)
+    result = call(host, capsys, check=True, rails=[{**RAILS[0], "netdev": "rail0"}])
+    assert (result["changed"], result["reasons"]) == (True, [])
+    assert result["diff"]["after"]["devices"] == ["rxe_rail0"]
+    assert files(host) == before
+
+
+def test_a_port_without_its_name_waits(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    result = call(host, capsys, rails=[{**RAILS[0], "netdev": "rail0"}])
+    assert result["reasons"] == ["soft-RoCE on rail0 waits for 0000:18:00.0 to get its name"]
+    assert result["diff"]["after"]["devices"] == []
+
+
+def test_absent_takes_everything_back(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    before = files(host)
+    call(host, capsys)
+    assert call(host, capsys, state="absent")["changed"] is True
+    assert files(host) == before
+    assert call(host, capsys, state="absent")["changed"] is False
+
+
+def test_inbox_has_no_soft_devices(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    after = call(host, capsys, provider="inbox")["diff"]["after"]
+    assert (after["devices"], after["modules"]) == ([], ["ib_umad", "ib_uverbs", "rdma_ucm"])
+    assert not (host.root / "etc/systemd/system").exists()
+
+
+def test_only_packages_that_came_with_us_go(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    have(host, "rdma-core")
+    first = call(host, capsys, provider="inbox")
+    assert first["packages"] == {"install": ["ibverbs-providers", "perftest"], "remove": []}
+    have(host, "ibverbs-providers", "perftest", asked=("ibverbs-providers", "perftest"))
+    gone = call(host, capsys, state="absent")
+    assert gone["packages"] == {"install": [], "remove": ["ibverbs-providers", "perftest"]}
+    assert json.loads((host.root / "var/rdma_stack.json").read_text()) == {"packages": gone["packages"]["remove"]}
+    have(host, asked=("ibverbs-providers", "perftest"))
+    assert call(host, capsys, state="absent")["packages"]["remove"] == []
+    assert not (host.root / "var").exists()
+
+
+def test_a_unit_that_does_not_start_is_said(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    host.reacts = lambda argv: "Job failed" if "restart" in argv else obey(host, argv)
+    assert call(host, capsys)["msg"] == (
+        f"rdma_stack: 'systemctl restart gpufabric-soft-roce@{NETDEV}.service' failed with status 2 and said: Job failed"
+    )
+
+
+def test_an_unknown_distribution_needs_names(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    (host.root / "etc/os-release").write_text("ID=arch\nPRETTY_NAME=Arch\n")
+    assert call(host, capsys)["msg"] == "rdma_stack: no packages are known for Arch; name them in rdma_stack_packages"
+    assert call(host, capsys, install_packages=False)["changed"] is True
