@@ -76,7 +76,8 @@ def test_order_of_states_and_conditions_is_the_recorded_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_daemon_sets_are_made_changed_and_deleted_as_recorded(name: str) -> None:
-    real, generation = [], {}
+    real: list[tuple[float, str, str]] = []
+    generation: dict[str, int] = {}
     for line in read(name):
         if line.get("kind") != "DaemonSet" or line["event"] == "INITIAL":
             continue
