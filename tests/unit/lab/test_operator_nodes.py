@@ -29,7 +29,8 @@ def test_labels_go_with_the_nic_label() -> None:
 
 
 def test_a_node_that_waits_and_has_a_driver() -> None:
-    one = node(**{WAIT: "false", CONFIGURATION: "false"})
+    one = node()
+    one["metadata"]["labels"].update({WAIT: "false", CONFIGURATION: "false"})
     wanted = {WAIT: "true", nodes.UPGRADE_LABEL: "upgrade-done"}
     assert nodes.label_changes(one, True, True) == wanted
 
