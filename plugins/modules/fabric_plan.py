@@ -1,0 +1,205 @@
+#!/usr/bin/python
+# Copyright: Contributors to the gpufabric.rdma collection
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: fabric_plan
+short_description: Derive the plan of an RDMA fabric from intent and facts
+version_added: "0.1.0"
+description:
+  - Works out everything that the other parts of the collection need from what the user wants (the dict C(rdma_fabric))
+    and what the hosts have (the facts of M(gpufabric.rdma.rdma_facts)) - which port is which rail, interface names,
+    addresses of hosts and pools of pods, Kubernetes objects, the rate to expect of each link, and warnings.
+  - It is a calculation. The same input gives the same plan, nothing is read or changed, and all problems of one kind
+    are told in one message.
+  - Runs on the controller, once for all hosts.
+author:
+  - Contributors to gpufabric.rdma (@gpufabric)
+options:
+  fabric:
+    description:
+      - The intent, as C(rdma_fabric) in the inventory. An unknown key is refused with its path and the nearest known key.
+    type: dict
+    required: true
+  facts:
+    description:
+      - The facts of the hosts by their inventory names, each the value of C(ansible_facts.rdma).
+      - A host of this run whose facts are missing or empty counts as absent.
+    type: dict
+    required: true
+  settings:
+    description:
+      - What differs on single hosts, by their inventory names, each the value of the variable C(rdma_host) with the
+        keys C(number), C(node_name) and C(rails).
+    type: dict
+    default: {}
+  group:
+    description:
+      - All hosts of the fabric in the order of the inventory, also those that are not part of this run. Numbers and
+        addresses follow this order, so that C(--limit) never changes them.
+    type: list
+    elements: str
+    required: true
+  limit:
+    description:
+      - The hosts of this run. All hosts of the O(group) when left out.
+    type: list
+    elements: str
+  absent:
+    description:
+      - Hosts of this run that did not answer although facts of an earlier run are known.
+    type: list
+    elements: str
+    default: []
+  nodes:
+    description:
+      - The Nodes of the cluster when they are known, as M(gpufabric.rdma.cluster_info) returns them. Each host is matched
+        with its Node by machine id.
+    type: list
+    elements: dict
+    default: []
+attributes:
+  check_mode:
+    description: Can run in check mode and return the same result.
+    support: full
+  diff_mode:
+    description: Returns what was changed in diff mode.
+    support: none
+    details: Nothing is changed.
+  platform:
+    description: Target OS on which the module runs.
+    platforms: posix
+    support: full
+  idempotent:
+    description: Running it again with the same input has the same result.
+    support: full
+seealso:
+  - module: gpufabric.rdma.rdma_facts
+"""
+
+EXAMPLES = r"""
+- name: Plan the fabric of one host
+  gpufabric.rdma.fabric_plan:
+    fabric:
+      supernet: 192.168.0.0/16
+    facts:
+      gpu-1: "{{ hostvars['gpu-1'].ansible_facts.rdma }}"
+    group: [gpu-1]
+  delegate_to: localhost
+  run_once: true
+  register: result
+
+- name: Show the addresses of the host
+  ansible.builtin.debug:
+    msg: "{{ result.plan.hosts['gpu-1'].rails | map(attribute='address') }}"
+"""
+
+RETURN = r"""
+plan:
+  description: The plan.
+  returned: success
+  type: dict
+  contains:
+    schema:
+      description: Version of this structure.
+      type: int
+      returned: always
+      sample: 1
+    rails:
+      description:
+        - The rails in order, each with name, index, netdev, link_layer, subnet, gateway, host_range, pool_range,
+          pool_subnet, mtu, resource, network, pool, vendors and drivers.
+      type: list
+      elements: dict
+      returned: always
+      sample: [{name: rail0, netdev: rail0, subnet: 192.168.0.0/24, resource: rdma_rail0}]
+    hosts:
+      description:
+        - By host name its number, machine_id, node (name of its Node, if known), and rails, each with rail, pci, driver, mac,
+          current (the interface's present name), netdev (the planned one), address and mtu. Hosts outside of this run are here too.
+      type: dict
+      returned: always
+      sample: {gpu-1: {number: 1, rails: [{rail: rail0, pci: "0000:18:00.0", address: 192.168.0.1/24}]}}
+    absent:
+      description: Hosts of this run that gave no facts.
+      type: list
+      elements: str
+      returned: always
+      sample: []
+    objects:
+      description: Kubernetes objects to apply, in order, under C(policy) and C(networks).
+      type: dict
+      returned: always
+      sample: {policy: [{kind: NicClusterPolicy}], networks: [{kind: IPPool}, {kind: MacvlanNetwork}]}
+    nodes:
+      description: Labels to set on the fabric's Nodes, and the labels that select them.
+      type: dict
+      returned: always
+      sample: {labels: {}, selector: {feature.node.kubernetes.io/pci-15b3.present: "true"}}
+    operator:
+      description: Release and namespace of the operator, whether its chart brings NFD, and the namespace of the networks.
+      type: dict
+      returned: always
+      sample: {release: 26.7.1, namespace: nvidia-network-operator, nfd: true, network_namespace: default}
+    expectations:
+      description: By rail and host the rate of the link in Gb/s (null when unknown), the RDMA MTU, and floor and tolerance of the judge.
+      type: dict
+      returned: always
+      sample: {rail0: {gpu-1: {rate: 400.0, mtu: 4096, floor: null, tolerance: 0.95}}}
+    tests:
+      description: How to measure; C(rdma_fabric.tests) with its defaults.
+      type: dict
+      returned: always
+      sample: {duration: 10, size: 65536, queue_pairs: 4}
+    warnings:
+      description: What is not wrong but should be looked at.
+      type: list
+      elements: str
+      returned: always
+      sample: ["rail3 is slower than its peers (400 Gb/s) on gpu-7 (100)"]
+    endpoints:
+      description: The hosts to measure, in order, bare under C(host) and in pods under C(pod).
+      type: dict
+      returned: always
+      sample: {host: [gpu-1], pod: [gpu-1]}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._core.errors import FabricError
+from ..module_utils._fabric.plan import plan
+
+ARGUMENT_SPEC = {
+    "fabric": {"type": "dict", "required": True},
+    "facts": {"type": "dict", "required": True},
+    "settings": {"type": "dict", "default": {}},
+    "group": {"type": "list", "elements": "str", "required": True},
+    "limit": {"type": "list", "elements": "str"},
+    "absent": {"type": "list", "elements": "str", "default": []},
+    "nodes": {"type": "list", "elements": "dict", "default": []},
+}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    params = module.params
+    hosts = {
+        name: {"facts": params["facts"].get(name), "rdma_host": params["settings"].get(name)}
+        for name in params["group"]
+    }
+    # The facts of a whole fleet must not come back with the result.
+    invocation = {"module_args": {"fabric": params["fabric"], "group": params["group"], "limit": params["limit"]}}
+    try:
+        result = plan(params["fabric"], hosts, params["group"], params["limit"], params["absent"], params["nodes"])
+    except FabricError as exc:
+        module.fail_json(msg=str(exc), invocation=invocation)
+    for warning in result["warnings"]:
+        module.warn(warning)
+    module.exit_json(changed=False, plan=result, invocation=invocation)
+
+
+if __name__ == "__main__":
+    main()
