@@ -44,8 +44,9 @@ def disks(cluster: ModuleType | None) -> Path:
     and its part of the first boot is done.
     """
     template = _template(cluster)
-    inputs = json.dumps([template.name, _NAME, SNAPSHOT, _cluster_identity(cluster), 3])
-    return cache.artefact("hosts", inputs, partial(_build_hosts, template, cluster))
+    inputs = json.dumps([template.name, _NAME, SNAPSHOT, _cluster_identity(cluster), 4])
+    state = cache.path_of("hosts", inputs).name
+    return cache.artefact("hosts", inputs, partial(_build_hosts, template, cluster, state))
 
 
 def paired_name(folder: Path) -> str:
@@ -81,7 +82,7 @@ def _build_template(base: Path, cluster: ModuleType | None, target: Path) -> Non
     cache.remove(work)
 
 
-def _build_hosts(template: Path, cluster: ModuleType | None, target: Path) -> None:
+def _build_hosts(template: Path, cluster: ModuleType | None, state: str, target: Path) -> None:
     target.mkdir()
     ssh.write_access({})
     switch.start()
@@ -93,7 +94,7 @@ def _build_hosts(template: Path, cluster: ModuleType | None, target: Path) -> No
             ssh.run(host, ["sh", "-c", _NAME, "sh", host])
             (target / f"{host}.pub").write_text(ssh.run(host, ["cat", _PUBLIC_HOST_KEY]))
         if cluster:
-            _join_cluster(cluster)
+            _join_cluster(cluster, state)
         for host in HOSTS:
             with progress.step(f"snapshot of {host}"):
                 machine.save(host, SNAPSHOT)
@@ -102,10 +103,12 @@ def _build_hosts(template: Path, cluster: ModuleType | None, target: Path) -> No
         process.stop([*HOSTS, switch.NAME])
 
 
-def _join_cluster(cluster: ModuleType) -> None:
+def _join_cluster(cluster: ModuleType, state: str) -> None:
     for host in HOSTS:
         with progress.step(f"cluster files on {host}"):
             cluster.first_boot(host, partial(ssh.run, host))
+    with progress.step("nodes join"):
+        cluster.first_join(ssh.run, state)
 
 
 def _overlay(path: Path, backing: Path, kind: str) -> None:

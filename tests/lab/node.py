@@ -134,6 +134,8 @@ def _kubelet() -> dict[str, object]:
         "volumeStatsAggPeriod": "-1s",
         "serializeImagePulls": False,
         "maxPods": 50,
+        # A thawed kubelet tells that it is there by its lease, a quarter of this later at most.
+        "nodeLeaseDurationSeconds": 20,
     }
 
 

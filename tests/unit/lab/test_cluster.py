@@ -148,25 +148,67 @@ def item(status: str, beat: str, taints: list[dict[str, str]] | None = None) -> 
         {"type": "MemoryPressure", "status": "False", "lastHeartbeatTime": "t9"},
         {"type": "Ready", "status": status, "lastHeartbeatTime": beat},
     ]
-    return {"spec": {"taints": taints} if taints else {}, "status": {"conditions": conditions}}
+    return {
+        "metadata": {"name": "lab-1"},
+        "spec": {"taints": taints} if taints else {},
+        "status": {"conditions": conditions},
+    }
+
+
+class Answers:
+    """An API that knows one node, or none, and the lease of it."""
+
+    def __init__(self, node_item: dict[str, Any], renewed: str) -> None:
+        lease = {"metadata": {"name": "lab-1"}, "spec": {"renewTime": renewed}}
+        self.lists = {"nodes": [node_item] if node_item else [], "leases": [lease]}
+
+    def get(self, path: str) -> dict[str, Any]:
+        return {"items": self.lists[path.rsplit("/", 1)[-1]]}
+
+
+TAINT = [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
 
 
 @pytest.mark.parametrize(
-    ("node_item", "stale", "expected"),
+    ("node_item", "renewed", "word", "stale", "expected"),
     [
-        (item("True", "t2"), "t1", True),
-        (item("True", "t1"), "t1", False),
-        (item("True", "t1"), None, True),
-        (item("False", "t2"), "t1", False),
-        (item("True", "t2", [{"key": "node.kubernetes.io/not-ready"}]), "t1", False),
-        ({}, "", False),
+        (item("True", "t2"), "l1", "started", "t1", True),
+        (item("True", "t1"), "l2", "started", "t1", False),
+        (item("True", "t1"), "l2", "thawed", "l1", True),
+        (item("True", "t2"), "l1", "thawed", "l1", False),
+        (item("True", "t1"), "l1", "", "", True),
+        (item("False", "t2"), "l2", "started", "t1", False),
+        (item("True", "t2", TAINT), "l2", "started", "t1", False),
+        ({}, "l1", "started", "", False),
     ],
 )
 def test_a_node_is_ready_by_its_new_word(
-    monkeypatch: pytest.MonkeyPatch, node_item: dict[str, Any], stale: str | None, expected: bool
+    monkeypatch: pytest.MonkeyPatch,
+    node_item: dict[str, Any],
+    renewed: str,
+    word: str,
+    stale: str,
+    expected: bool,
 ) -> None:
-    monkeypatch.setattr(cluster, "_nodes", lambda: {"lab-1": node_item} if node_item else {})
-    assert cluster._node_ready("lab-1", stale) is expected
+    monkeypatch.setattr(cluster, "admin", lambda: Answers(node_item, renewed))
+    assert cluster._node_ready("lab-1", word, stale) is expected
+
+
+def test_a_kubelet_whose_node_is_gone_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: dict[str, str] = {}
+    monkeypatch.setattr(cluster, "ready", lambda timeout: None)
+    monkeypatch.setattr(cluster, "_words", lambda: {"lab-1": {"thawed": "l1", "started": "t1"}})
+    waited: list[str] = []
+    monkeypatch.setattr(cluster, "_wait", lambda name, condition, deadline: waited.append(name))
+
+    def run_on(host: str, argv: Any) -> str:
+        ran[host] = argv[-1]
+        return "started\n"
+
+    cluster.hosts_up(run_on, ["lab-1", "lab-2"])
+    assert "cgroup.freeze" in ran["lab-1"] and "restart" not in ran["lab-1"]
+    assert ran["lab-2"] == "systemctl restart kubelet && echo started"
+    assert waited == ["node lab-1", "node lab-2"]
 
 
 def test_waiting_ends_with_the_reason() -> None:
