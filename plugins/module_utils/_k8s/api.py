@@ -46,9 +46,9 @@ class Transport(Protocol):
         """Return the answer, whatever its status."""
 
     def execute(
-        self, path: str, command: list[str], stdin: str, timeout: float
+        self, path: str, command: list[str], stdin: Callable[[], str], timeout: float
     ) -> tuple[int, str]:
-        """Run a command in a container: exit code and what it printed."""
+        """Run a command in a container: exit code and what it printed. ``stdin`` is asked when it is to be sent."""
 
 
 class ApiError(ClusterError):
@@ -122,9 +122,9 @@ class Api:
             raise _refused(method, path, response, self.transport.server)
         return _load(response.text)
 
-    def text(self, path: str, query: Mapping[str, Any], timeout: float = 60.0) -> str:
+    def text(self, path: str, query: Mapping[str, Any], timeout: float = 60.0, tries: int = TRIES) -> str:
         """Return a plain text answer, such as a log."""
-        response = self.send("GET", path, query, timeout=timeout)
+        response = self.send("GET", path, query, timeout=timeout, tries=tries)
         if response.status >= 400:
             raise _refused("GET", path, response, self.transport.server)
         return response.text
@@ -138,6 +138,7 @@ class Api:
         content_type: str = "application/json",
         timeout: float = TIMEOUT,
         accept: str = "application/json, */*",
+        tries: int = TRIES,
     ) -> Response:
         """Send one request and try again what may pass: no connection, 429 and 5xx.
 
@@ -146,21 +147,23 @@ class Api:
         target = path + ("?" + urlencode(_given(query)) if _given(query) else "")
         headers = {"Accept": accept, "Content-Type": content_type}
         text = None if body is None else json.dumps(body)
-        for attempt in range(1, TRIES + 1):
+        for attempt in range(1, tries + 1):
             self.count()
             try:
                 response = self.transport.send(method, target, headers, text, timeout)
             except ConnectionFailed as failed:
-                if attempt == TRIES:
+                if attempt == tries:
                     raise _silent(method, path, self.transport.server, failed) from None
                 self._sleep(0.5 * 2 ** (attempt - 1))
                 continue
-            if response.status not in _AGAIN or attempt == TRIES:
+            if response.status not in _AGAIN or attempt == tries:
                 return response
             self._sleep(_pause(response, attempt))
         raise AssertionError("unreachable")
 
-    def execute(self, path: str, command: list[str], stdin: str, timeout: float) -> tuple[int, str]:
+    def execute(
+        self, path: str, command: list[str], stdin: Callable[[], str], timeout: float
+    ) -> tuple[int, str]:
         """Run a command in a container, once; ApiError when it could not be started."""
         self.count()
         try:

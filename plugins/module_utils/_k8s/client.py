@@ -13,7 +13,7 @@ import os
 import time
 import traceback
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Callable
 
 from ansible.module_utils.basic import AnsibleModule, env_fallback, missing_required_lib
 
@@ -178,7 +178,9 @@ class KubernetesTransport:
         setting = self.config.auth_settings().get("BearerToken")
         return {"Authorization": setting["value"]} if setting and setting["value"] else {}
 
-    def execute(self, path: str, command: list[str], stdin: str, timeout: float) -> tuple[int, str]:
+    def execute(
+        self, path: str, command: list[str], stdin: Callable[[], str], timeout: float
+    ) -> tuple[int, str]:
         """Run a command in a container over a WebSocket: exit code, and what it printed.
 
         Standard input cannot be closed in the older protocol, so the command must know where it ends.
@@ -193,7 +195,7 @@ class KubernetesTransport:
         except kubernetes.client.rest.ApiException as error:
             raise _handshake(error, path) from None
         try:
-            return _converse(stream, stdin, timeout)
+            return _converse(stream, stdin(), timeout)
         except (OSError, websocket.WebSocketException) as error:
             raise ConnectionFailed(_plain(error)) from None
         finally:

@@ -1,0 +1,152 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Start the testers' Job, see its pods run or say why not, and take everything away again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .._core.errors import ClusterError
+from .api import Api
+from .apply import Options, apply_object, remove_object, wait_gone
+from .kinds import collection
+from .logs import pod_path
+from .pods import State, ready_nodes, state_of
+from .poll import Clock, ticks
+from .testers import SELECTOR, Testers, config_map, job, namespace_object
+
+# How long a pod may be unschedulable, or without its image, before we give it up.
+PATIENCE = 20.0
+POLL = 2.0
+
+
+def start(api: Api, testers: Testers, hostnames: Sequence[str], clock: Clock) -> None:
+    """Remove what an earlier run left, then make namespace, ConfigMap and Job."""
+    remove(api, testers, Options(), clock)
+    for item in (namespace_object(testers), config_map(testers), job(testers, hostnames)):
+        apply_object(api, item, Options(), clock)
+
+
+def list_pods(api: Api, namespace: str) -> list[dict[str, Any]]:
+    """Return the testers' pods."""
+    return list(api.items(collection("v1", "pods", namespace), labelSelector=SELECTOR))
+
+
+def wait_running(
+    api: Api, testers: Testers, endpoints: Mapping[str, str], timeout: float, clock: Clock
+) -> tuple[dict[str, State], dict[str, str]]:
+    """Return endpoint -> its running pod, and endpoint -> why it has none.
+
+    ``endpoints``: name -> node. Ends when every pod runs, is over, or was stuck for a while.
+    """
+    first_stuck: dict[str, float] = {}
+    states: list[State] = []
+    for elapsed in ticks(timeout, POLL, clock):
+        states = [state_of(pod) for pod in list_pods(api, testers.namespace)]
+        for state in states:
+            if state.problem:
+                first_stuck.setdefault(state.name, elapsed)
+            else:
+                first_stuck.pop(state.name, None)
+        if len(states) == len(endpoints) and all(_settled(s, first_stuck, elapsed) for s in states):
+            break
+    return _by_endpoint(endpoints, states, lambda: _why_no_pod(api, testers, timeout))
+
+
+def _settled(state: State, first_stuck: Mapping[str, float], elapsed: float) -> bool:
+    return state.running or state.over or elapsed - first_stuck.get(state.name, elapsed) >= PATIENCE
+
+
+def _by_endpoint(
+    endpoints: Mapping[str, str], states: Sequence[State], why: Any
+) -> tuple[dict[str, State], dict[str, str]]:
+    on_node = {state.node: state for state in states if state.node}
+    waiting = [state.problem for state in states if not state.node and state.problem]
+    running: dict[str, State] = {}
+    problems: dict[str, str] = {}
+    reason = ""
+    for endpoint, node in endpoints.items():
+        state = on_node.get(node)
+        if state is None:
+            reason = reason or (waiting[0] if waiting else why())
+            problems[endpoint] = f"no tester on node {node}: {reason}"
+        elif state.running:
+            running[endpoint] = state
+        else:
+            late = f"pod {state.name} did not start in time"
+            problems[endpoint] = f"no tester on node {node}: {state.problem or late}"
+    return running, problems
+
+
+def _why_no_pod(api: Api, testers: Testers, timeout: float) -> str:
+    """Return why the Job made no pod: quota and admission speak in its events only."""
+    events = api.items(
+        collection("v1", "events", testers.namespace), fieldSelector=f"involvedObject.name={testers.name},type=Warning"
+    )
+    said = [event.get("message") or "" for event in events]
+    return said[-1] if said else f"no pod was scheduled in {timeout:.0f} s"
+
+
+def present(api: Api, testers: Testers) -> list[str]:
+    """Return the Jobs, ConfigMaps and pods of testers that are there."""
+    found = []
+    for version, plural in (("batch/v1", "jobs"), ("v1", "configmaps"), ("v1", "pods")):
+        for item in api.items(collection(version, plural, testers.namespace), labelSelector=SELECTOR):
+            found.append(f"{plural}/{item['metadata']['name']}")
+    return found
+
+
+def remove(api: Api, testers: Testers, options: Options, clock: Clock) -> list[str]:
+    """Delete testers, also those that an earlier run left, wait until they are gone; return what was there.
+
+    Pods on a node that is not ready are force-deleted: no kubelet will ever confirm their end.
+    """
+    found = present(api, testers)
+    if options.check:
+        return found
+    for name in found:
+        plural, _slash, item = name.partition("/")
+        if plural != "pods":
+            version = "batch/v1" if plural == "jobs" else "v1"
+            api.delete(f"{collection(version, plural, testers.namespace)}/{item}")
+    if found:
+        _wait_no_pods(api, testers, options, clock)
+    return found
+
+
+def remove_namespace(api: Api, testers: Testers, options: Options, clock: Clock) -> bool:
+    """Delete the namespace if we made it; whether there was anything to do."""
+    outcome = remove_object(api, namespace_object(testers), options)
+    if outcome.action == "delete" and not options.check:
+        wait_gone(api, [outcome.item], options, clock)
+    return outcome.action != "none"
+
+
+def _wait_no_pods(api: Api, testers: Testers, options: Options, clock: Clock) -> None:
+    forced: set[str] = set()
+    pods: list[dict[str, Any]] = []
+    for elapsed in ticks(options.timeout, POLL, clock):
+        pods = list_pods(api, testers.namespace)
+        if not pods:
+            return
+        # A healthy kubelet ends a tester within its grace period; before that nothing needs force.
+        if elapsed >= 3 * POLL:
+            _force(api, testers.namespace, pods, forced)
+    names = ", ".join(pod["metadata"]["name"] for pod in pods)
+    raise ClusterError(
+        f"pods of the testers are still there {options.timeout:.0f} s after their deletion: {names};"
+        f" look at them in namespace {testers.namespace}"
+    )
+
+
+def _force(api: Api, namespace: str, pods: Sequence[Mapping[str, Any]], forced: set[str]) -> None:
+    waiting = {p["metadata"]["name"]: (p.get("spec") or {}).get("nodeName") for p in pods}
+    left = {name: node for name, node in waiting.items() if name not in forced}
+    if not left:
+        return
+    ready = ready_nodes(api.items(collection("v1", "nodes")))
+    for name, node in left.items():
+        if node not in ready:
+            api.delete(pod_path(namespace, name), {"gracePeriodSeconds": 0})
+            forced.add(name)

@@ -1,0 +1,93 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Raw logs of the testers' pods, one file an endpoint, or the reason why there is none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from .._core.errors import ClusterError
+from .api import Api, ApiError
+from .kinds import collection
+from .poll import Clock, ticks
+from .testers import CONTAINER
+
+DESCRIBED = "\n=== gpufabric described "
+
+
+def pod_path(namespace: str, pod: str) -> str:
+    """Return the path of a pod."""
+    return f"{collection('v1', 'pods', namespace)}/{pod}"
+
+
+def read_log(api: Api, namespace: str, pod: str, until: str, timeout: float, clock: Clock) -> str:
+    """Return a pod's log once ``until`` is in it, or what is there after ``timeout`` seconds; ApiError without any."""
+    text = ""
+    for _elapsed in ticks(timeout, 2.0, clock):
+        text = api.text(f"{pod_path(namespace, pod)}/log", {"container": CONTAINER}, timeout=30.0, tries=2)
+        if until in text:
+            break
+    return text
+
+
+def describe_part(text: str) -> str:
+    """Return what a tester said of itself, without what it printed later; ClusterError when it is not all there."""
+    head, found, tail = text.partition(DESCRIBED)
+    if not found:
+        last = (text.strip().splitlines() or ["nothing"])[-1]
+        raise ClusterError(f"the tester did not describe its rails; the last that it printed: {last[:300]}")
+    return head + found + tail.partition("\n")[0] + "\n"
+
+
+def batch_part(text: str, number: int) -> str:
+    """Return what a tester printed for one batch, to its end or as far as it came; empty when it did not begin."""
+    begin = text.rfind(f"=== gpufabric batch {number} begin")
+    return text[begin:] if begin >= 0 else ""
+
+
+class Evidence:
+    """A folder of the evidence: `describe` or `pass-N`."""
+
+    def __init__(self, root: str, part: str) -> None:
+        self.folder = Path(root) / part
+
+    def prepare(self) -> None:
+        """Make the folder, empty; ClusterError when that cannot be."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for old in self.folder.glob("*.log"):
+                old.unlink()
+            for old in self.folder.glob("*.error"):
+                old.unlink()
+        except OSError as error:
+            raise _unwritable(self.folder, error) from None
+
+    def log(self, endpoint: str, text: str) -> None:
+        """Keep the raw output of an endpoint."""
+        self._write(f"{endpoint}.log", text)
+
+    def errors(self, reasons: Mapping[str, str]) -> None:
+        """Keep why endpoints have no log."""
+        for endpoint, reason in reasons.items():
+            self._write(f"{endpoint}.error", reason + "\n")
+
+    def _write(self, name: str, text: str) -> None:
+        path = self.folder / name
+        try:
+            partial = path.with_name(path.name + ".part")
+            partial.write_text(text, encoding="utf-8")
+            os.replace(partial, path)
+        except OSError as error:
+            raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> ClusterError:
+    return ClusterError(f"evidence {path}: it cannot be written: {error.strerror}; choose another folder")
+
+
+def reason_without_log(error: ApiError, pod: str, node: str, ready: bool) -> str:
+    """Return why a log could not be read, for people: the node first, since that is what they can look at."""
+    where = f"node {node} is not ready" if not ready else f"node {node}"
+    return f"no log of pod {pod} ({where}): {error}"

@@ -1,0 +1,165 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hand each tester its lines, wait for the announced end, and bring the logs back.
+
+The end is known before the start: lead + rounds x slot. Nothing waits for a tester to say that it
+is done, since one that died never will.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from .._core.errors import FabricError
+from .api import Api, ApiError
+from .jobs import list_pods
+from .kinds import collection
+from .logs import Evidence, batch_part, describe_part, pod_path, read_log, reason_without_log
+from .pods import State, ready_nodes, state_of
+from .poll import Clock
+from .testers import CONTAINER, FOLDER, MAILBOX
+
+AT_ONCE = 32
+_TRIES = 3
+_EXEC_SECONDS = 20.0
+# An exec takes two seconds on a slow machine; every batch of them needs that, with a retry.
+_LEAD = 8
+_LEAD_MORE = 6
+_DESCRIBE_SECONDS = 40.0
+_LOG_SECONDS = 8.0
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One pass: its number, lines by endpoint (each list ends with END), seconds of a slot, rounds."""
+
+    number: int
+    lines: Mapping[str, Sequence[str]]
+    slot: int
+    rounds: int
+    lead: int = 0
+
+    def lead_seconds(self) -> int:
+        """Return how long before the first round the lines are handed out."""
+        return self.lead or _LEAD + _LEAD_MORE * math.ceil(len(self.lines) / AT_ONCE)
+
+    def text(self, endpoint: str, start_in: float) -> str:
+        """Return the batch as sent; always equally long, since its length is announced before the time is known."""
+        head = f"BATCH {self.number} {max(math.ceil(start_in), 0):<8d} {self.slot}"
+        return "\n".join([head, *self.lines[endpoint]]) + "\n"
+
+
+def each(names: Sequence[str], work: Callable[[str], Any]) -> dict[str, Any]:
+    """Do ``work`` for every name, 32 at once; a FabricError becomes the value of its name."""
+
+    def safe(name: str) -> Any:
+        try:
+            return work(name)
+        except FabricError as error:
+            return error
+
+    if not names:
+        return {}
+    with ThreadPoolExecutor(min(AT_ONCE, len(names))) as pool:
+        return dict(zip(names, pool.map(safe, names)))
+
+
+def describe(
+    api: Api, namespace: str, running: Mapping[str, State], evidence: Evidence, clock: Clock
+) -> dict[str, str]:
+    """Keep what every tester says of itself; return endpoint -> why there is nothing."""
+
+    def work(endpoint: str) -> None:
+        text = read_log(api, namespace, running[endpoint].name, "\n=== gpufabric described ", _DESCRIBE_SECONDS, clock)
+        evidence.log(endpoint, describe_part(text))
+
+    failed = {name: error for name, error in each(list(running), work).items() if error is not None}
+    return {name: f"tester on node {running[name].node}: {error}" for name, error in failed.items()}
+
+
+def play(
+    api: Api, namespace: str, nodes: Mapping[str, str], batch: Batch, evidence: Evidence, clock: Clock
+) -> dict[str, str]:
+    """Play one batch on all endpoints (``nodes``: endpoint -> node); return endpoint -> why it has no log."""
+    evidence.prepare()
+    states = {s.node: s for s in map(state_of, list_pods(api, namespace))}
+    there = {name: states[node] for name, node in nodes.items() if node in states and states[node].running}
+    problems = {name: _absent(node, states.get(node)) for name, node in nodes.items() if name not in there}
+    start = clock.now() + batch.lead_seconds()
+    sent = each(list(there), lambda name: _deliver(api, namespace, there[name], batch, name, start, clock))
+    for name, error in sent.items():
+        if error is not None:
+            problems[name] = f"node {there[name].node}: the lines did not reach the tester: {error}"
+    waiting = [name for name in there if name not in problems]
+    if waiting:
+        clock.sleep(max(start + batch.rounds * batch.slot - clock.now(), 0))
+        problems.update(_collect(api, namespace, {name: there[name] for name in waiting}, batch, evidence, clock))
+    evidence.errors(problems)
+    return problems
+
+
+def _absent(node: str, state: State | None) -> str:
+    return f"no tester on node {node}: {state.problem if state and state.problem else 'its pod is gone'}"
+
+
+def _deliver(
+    api: Api, namespace: str, pod: State, batch: Batch, endpoint: str, start: float, clock: Clock
+) -> None:
+    """Send the lines by one exec. `head` knows where they end: not every server can close standard input."""
+    size = len(batch.text(endpoint, 0).encode())
+    script = f"head -c {size} | sh {FOLDER}/tester.sh deliver {MAILBOX} {batch.number}"
+    path = f"{pod_path(namespace, pod.name)}/exec?container={CONTAINER}"
+    error = ApiError(f"pod {pod.name}: no time was left to send")
+    for _attempt in range(_TRIES):
+        try:
+            code, said = api.execute(
+                path, ["sh", "-c", script], lambda: batch.text(endpoint, start - clock.now()), _EXEC_SECONDS
+            )
+            if code == 0:
+                return
+            error = ApiError(f"exec in pod {pod.name} ended with {code}: {said.strip()[-300:]}")
+        except ApiError as failed:
+            error = failed
+        if clock.now() + 1 >= start:
+            break
+        clock.sleep(1.0)
+    raise error
+
+
+def _collect(
+    api: Api, namespace: str, pods: Mapping[str, State], batch: Batch, evidence: Evidence, clock: Clock
+) -> dict[str, str]:
+    """Bring back what each tester printed for this batch; return endpoint -> why there is nothing or not all."""
+    done = f"=== gpufabric batch {batch.number} done "
+    logs = each(list(pods), lambda name: read_log(api, namespace, pods[name].name, done, _LOG_SECONDS, clock))
+    failed = [name for name, text in logs.items() if isinstance(text, FabricError) or done not in text]
+    ready, now = _situation(api, namespace) if failed else (set(), {})
+    problems: dict[str, str] = {}
+    for name, text in logs.items():
+        pod = pods[name]
+        if isinstance(text, FabricError):
+            reason = str(reason_without_log(text, pod.name, str(pod.node), pod.node in ready))
+            problems[name] = _ended(pod, now) or reason
+            continue
+        if batch_part(text, batch.number):
+            evidence.log(name, batch_part(text, batch.number))
+        if done not in text:
+            problems[name] = _ended(pod, now) or f"node {pod.node}: the tester did not come to the end in time"
+    return problems
+
+
+def _situation(api: Api, namespace: str) -> tuple[set[str], dict[str, State]]:
+    states = [state_of(pod) for pod in list_pods(api, namespace)]
+    return ready_nodes(api.items(collection("v1", "nodes"))), {state.name: state for state in states}
+
+
+def _ended(pod: State, now: Mapping[str, State]) -> str:
+    """Return that a tester was killed or deleted under way; empty when its pod still runs."""
+    state = now.get(pod.name)
+    if state is None:
+        return f"node {pod.node}: the tester's pod {pod.name} was deleted while it measured"
+    return "" if state.running else f"node {pod.node}: the tester was killed while it measured: {state.problem}"

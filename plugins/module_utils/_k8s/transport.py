@@ -1,0 +1,120 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The three steps of the transport in pods, from a module's parameters to (before, after, result)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .._core.errors import InputError
+from . import jobs, play
+from .api import Api
+from .apply import Options
+from .kinds import collection
+from .logs import Evidence
+from .nodes import nodes_of_hosts
+from .poll import Clock
+from .testers import Testers
+
+Step = tuple[Any, Any, dict[str, Any]]
+
+
+def started(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> Step:
+    """Start the testers and keep their descriptions; problems by endpoint."""
+    testers = _testers(params, _read_script(params["script"]))
+    endpoints, problems, nodes = _endpoints(api, params)
+    before = jobs.present(api, testers)
+    after = [f"jobs/{testers.name}", f"configmaps/{testers.name}"] if endpoints else []
+    if not check:
+        evidence = Evidence(params["evidence"], "describe")
+        evidence.prepare()
+        if endpoints:
+            problems.update(_start(api, testers, endpoints, nodes, params, evidence, clock))
+        evidence.errors(problems)
+    return before, after, {"endpoints": endpoints, "problems": problems}
+
+
+def _start(
+    api: Api,
+    testers: Testers,
+    endpoints: Mapping[str, str],
+    nodes: Mapping[str, Mapping[str, Any]],
+    params: Mapping[str, Any],
+    evidence: Evidence,
+    clock: Clock,
+) -> dict[str, str]:
+    hostnames = [_hostname(nodes[node]) for node in endpoints.values()]
+    jobs.start(api, testers, hostnames, clock)
+    running, problems = jobs.wait_running(api, testers, endpoints, params["timeout"], clock)
+    return {**problems, **play.describe(api, testers.namespace, running, evidence, clock)}
+
+
+def played(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> Step:
+    """Play one pass and keep the logs; problems by endpoint. Nothing in the cluster changes."""
+    lines = params["lines"]
+    batch = play.Batch(params["number"], lines, params["slot"], params["rounds"], params["lead"])
+    endpoints, problems, _nodes = _endpoints(api, {**params, "limit": list(lines)}) if lines else ({}, {}, {})
+    if not check:
+        evidence = Evidence(params["evidence"], f"pass-{batch.number}")
+        problems.update(play.play(api, params["namespace"], endpoints, batch, evidence, clock))
+        evidence.errors(problems)
+    return None, None, {"endpoints": endpoints, "problems": problems, "lead": batch.lead_seconds()}
+
+
+def absent(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> Step:
+    """Remove testers and their namespace."""
+    testers = _testers(params, "")
+    options = Options(check=check, timeout=params["timeout"])
+    found = jobs.remove(api, testers, options, clock)
+    if jobs.remove_namespace(api, testers, options, clock):
+        found.append(f"namespaces/{testers.namespace}")
+    return found, [], {}
+
+
+def _testers(params: Mapping[str, Any], script: str) -> Testers:
+    plan = params.get("plan") or {}
+    namespace = (plan.get("operator") or {}).get("network_namespace") or "default"
+    rails = [
+        {**rail, "network": f"{namespace}/{rail['network']}"} for rail in plan.get("rails") or []
+    ]
+    return Testers(
+        namespace=params["namespace"],
+        name=params["name"],
+        image=params["image"] or "",
+        script=script,
+        rails=rails,
+        host_network=params["host_network"],
+        lifetime=params["lifetime"],
+        idle=params["idle"],
+        pull_policy=params["image_pull_policy"],
+        pull_secrets=params["image_pull_secrets"],
+        tolerations=params["tolerations"],
+        runtime_class=params["runtime_class"],
+    )
+
+
+def _endpoints(
+    api: Api, params: Mapping[str, Any]
+) -> tuple[dict[str, str], dict[str, str], dict[str, Mapping[str, Any]]]:
+    """Return endpoint -> node name, endpoint -> why it has none, and the nodes by name."""
+    plan = params["plan"]
+    wanted = [name for name in plan["endpoints"]["pod"] if not params["limit"] or name in params["limit"]]
+    if not wanted:
+        raise InputError("no endpoint is left to measure in pods: the plan has none, or limit names others")
+    nodes = {node["metadata"]["name"]: node for node in api.items(collection("v1", "nodes"))}
+    found, wrong = nodes_of_hosts({name: plan["hosts"].get(name) or {} for name in wanted}, nodes.values())
+    return found, wrong, nodes
+
+
+def _hostname(node: Mapping[str, Any]) -> str:
+    labels = node["metadata"].get("labels") or {}
+    return str(labels.get("kubernetes.io/hostname") or node["metadata"]["name"])
+
+
+def _read_script(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"script {path}: it cannot be read: {error.strerror}; name the tester script") from None

@@ -1,0 +1,237 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# Copyright: Contributors to the gpufabric.rdma collection
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: fabric_testers
+short_description: Run the testers of a fabric in pods
+version_added: "0.1.0"
+description:
+  - O(state=started) starts one tester a node as an Indexed Job in a namespace of its own, waits until the pods run or says why not, and
+    keeps what each says of its rails.
+  - O(state=played) hands every tester its lines by one short exec, waits until the announced end of the pass, and brings the logs back.
+  - O(state=absent) removes everything, also what a run that was killed left behind.
+  - An endpoint with a problem stops nobody else. The reason is returned, and kept as C(NAME.error) beside the logs of the others.
+notes:
+  - A run ends with O(state=absent), so a role that counts changes may take the three calls together as none.
+  - Two runs at once in one namespace would remove each other's testers.
+extends_documentation_fragment:
+  - gpufabric.rdma.cluster
+options:
+  state:
+    description: Which step to do.
+    type: str
+    choices: [started, played, absent]
+    required: true
+  plan:
+    description:
+      - The plan, as returned by M(gpufabric.rdma.fabric_plan); needed unless O(state=absent). A host's Node is found by its machine id,
+        unless the plan names it.
+    type: dict
+  limit:
+    description: Only these endpoints of the plan; all of them when empty.
+    type: list
+    elements: str
+    default: []
+  evidence:
+    description:
+      - Folder for the raw output, needed unless O(state=absent). C(describe/NAME.log) is what a tester said of itself,
+        C(pass-N/NAME.log) what it printed in pass N, C(NAME.error) why there is no log or no more of it.
+    type: path
+  namespace:
+    description: Namespace of the testers. It is made with the labels that pod security asks for, and removed if it was made by us.
+    type: str
+    default: gpufabric-test
+  name:
+    description: Name of the Job and its ConfigMap.
+    type: str
+    default: gpufabric-testers
+  image:
+    description: Image of the testers, needed for O(state=started). It has sh, coreutils and perftest.
+    type: str
+  image_pull_policy:
+    description: When to pull the image.
+    type: str
+    choices: [Always, IfNotPresent, Never]
+    default: IfNotPresent
+  image_pull_secrets:
+    description: Names of pull secrets in O(namespace).
+    type: list
+    elements: str
+    default: []
+  script:
+    description: Path of the tester script on the controller, needed for O(state=started).
+    type: path
+  host_network:
+    description:
+      - Run privileged on the hosts' network and measure the hosts' own RDMA devices (where RDMA cannot be in pods).
+      - Without it a tester asks for the secondary network and the RDMA resource of every rail.
+    type: bool
+    default: false
+  tolerations:
+    description: Tolerations of the pods.
+    type: list
+    elements: dict
+    default: []
+  runtime_class:
+    description: RuntimeClass of the pods.
+    type: str
+  lifetime:
+    description: Seconds after which a tester is ended whatever happens.
+    type: int
+    default: 14400
+  idle:
+    description: Seconds without lines after which a tester ends itself.
+    type: int
+    default: 900
+  timeout:
+    description: Seconds to wait until pods run, or until they are gone.
+    type: int
+    default: 180
+  number:
+    description: Number of the pass, from 1; needed for O(state=played), as are O(lines), O(slot) and O(rounds).
+    type: int
+  lines:
+    description: Schedule lines by endpoint, each list closed by C(END count), as returned by M(gpufabric.rdma.fabric_judge).
+    type: dict
+  slot:
+    description: Seconds of a round.
+    type: int
+  rounds:
+    description: Number of rounds of the pass.
+    type: int
+  lead:
+    description: Seconds from the first line handed out to the first round; V(0) works it out from the number of endpoints.
+    type: int
+    default: 0
+attributes:
+  check_mode:
+    description: Can run in check mode and says what would change, without changing it.
+    details: Nothing is measured, so nothing is written to O(evidence).
+    support: full
+  diff_mode:
+    description: Returns what changes.
+    details: The testers that were and are there.
+    support: full
+  platform:
+    description: Where the module can run.
+    details: On the controller; the cluster is reached over its API.
+    platforms: posix
+    support: full
+author:
+  - Contributors to gpufabric.rdma (@gpufabric)
+"""
+
+EXAMPLES = r"""
+- name: Start the testers
+  gpufabric.rdma.fabric_testers:
+    state: started
+    plan: "{{ rdma_plan }}"
+    evidence: /tmp/evidence/pod
+    image: registry.example.com/perftest@sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef
+    script: files/tester.sh
+  delegate_to: localhost
+  run_once: true
+
+- name: Play a pass
+  gpufabric.rdma.fabric_testers:
+    state: played
+    plan: "{{ rdma_plan }}"
+    evidence: /tmp/evidence/pod
+    number: "{{ judged.pass }}"
+    lines: "{{ judged.lines }}"
+    slot: "{{ judged.slot }}"
+    rounds: "{{ judged.rounds }}"
+  delegate_to: localhost
+  run_once: true
+
+- name: Remove the testers
+  gpufabric.rdma.fabric_testers:
+    state: absent
+  delegate_to: localhost
+  run_once: true
+"""
+
+RETURN = r"""
+endpoints:
+  description: Node of every endpoint that was asked for and has one.
+  returned: O(state=started) or O(state=played)
+  type: dict
+  sample: {gpu-1: node-a}
+problems:
+  description: Endpoints without a tester or without a complete log, and why.
+  returned: O(state=started) or O(state=played)
+  type: dict
+  sample: {gpu-2: "no tester on node node-b: pod gpufabric-testers-1-x2v cannot be scheduled: 0/3 nodes are available"}
+lead:
+  description: Seconds between handing out the first line and the first round.
+  returned: O(state=played)
+  type: int
+requests:
+  description: Number of requests sent to the API server.
+  returned: success
+  type: int
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._core.change import Change
+from ..module_utils._core.errors import FabricError
+from ..module_utils._k8s import transport
+from ..module_utils._k8s.client import AUTH_SPEC, connect
+from ..module_utils._k8s.poll import Clock
+
+SPEC: dict[str, Any] = {
+    "state": {"type": "str", "choices": ["started", "played", "absent"], "required": True},
+    "plan": {"type": "dict"},
+    "limit": {"type": "list", "elements": "str", "default": []},
+    "evidence": {"type": "path"},
+    "namespace": {"type": "str", "default": "gpufabric-test"},
+    "name": {"type": "str", "default": "gpufabric-testers"},
+    "image": {"type": "str"},
+    "image_pull_policy": {"type": "str", "choices": ["Always", "IfNotPresent", "Never"], "default": "IfNotPresent"},
+    "image_pull_secrets": {"type": "list", "elements": "str", "default": []},
+    "script": {"type": "path"},
+    "host_network": {"type": "bool", "default": False},
+    "tolerations": {"type": "list", "elements": "dict", "default": []},
+    "runtime_class": {"type": "str"},
+    "lifetime": {"type": "int", "default": 14400},
+    "idle": {"type": "int", "default": 900},
+    "timeout": {"type": "int", "default": 180},
+    "number": {"type": "int"},
+    "lines": {"type": "dict"},
+    "slot": {"type": "int"},
+    "rounds": {"type": "int"},
+    "lead": {"type": "int", "default": 0},
+}
+NEEDS = [
+    ("state", "started", ["plan", "evidence", "image", "script"]),
+    ("state", "played", ["plan", "evidence", "number", "lines", "slot", "rounds"]),
+]
+STEPS = {"started": transport.started, "played": transport.played, "absent": transport.absent}
+
+
+def main() -> None:
+    """Do one step of the transport."""
+    module = AnsibleModule(argument_spec={**AUTH_SPEC, **SPEC}, required_if=NEEDS, supports_check_mode=True)
+    # Plan and lines of a whole fleet must not come back with the result.
+    invocation = {"module_args": {key: module.params[key] for key in ("state", "namespace", "name", "limit")}}
+    try:
+        api = connect(module)
+        before, after, result = STEPS[module.params["state"]](api, module.params, module.check_mode, Clock())
+    except FabricError as error:
+        module.fail_json(msg=f"fabric_testers: {error}", invocation=invocation)
+    change = Change(before, after)
+    module.exit_json(
+        changed=change.changed, diff=change.diff(), requests=api.requests, invocation=invocation, **result
+    )
+
+
+if __name__ == "__main__":
+    main()
