@@ -28,6 +28,8 @@ _STATES = {
     "state-nv-ipam-cni": ("nvIpam",),
     "state-OFED": ("ofedDriver",),
 }
+# These run on nodes with a NIC only; the others run on every node of the cluster that takes pods.
+_ON_NIC_NODES = ("state-RDMA-device-plugin", "state-SRIOV-device-plugin", "state-OFED")
 _STATE_LABEL = "nvidia.network-operator.state"
 _OPERATOR_LABEL = {"control-plane": "network-operator-controller"}
 _UPGRADE_LABEL = "nvidia.com/ofed-driver-upgrade-state"
@@ -151,13 +153,18 @@ def _generation(policy: Object, status: Object, line: Line | None) -> Iterator[F
 
 
 def _daemonsets(policy: Object, own: Sequence[Object], nodes: Sequence[str]) -> Iterator[Finding]:
-    labels = {(item["metadata"].get("labels") or {}).get(_STATE_LABEL) for item in own}
+    states = {_state(item) for item in own}
     for state, path in _STATES.items():
-        if _section(policy, path) and state not in labels:
+        if _section(policy, path) and state not in states:
             yield Finding(f"{state}: no DaemonSet yet")
     for item in own:
         yield from _rollout(item, len(nodes))
         yield from _image(policy, item)
+
+
+def _state(item: Object) -> str:
+    """Return which state of the operator made an object; the name that ``appliedStates`` uses."""
+    return (item["metadata"].get("labels") or {}).get(_STATE_LABEL, "")
 
 
 def _section(policy: Object, path: Sequence[str]) -> Object:
@@ -168,7 +175,7 @@ def _section(policy: Object, path: Sequence[str]) -> Object:
 
 
 def _rollout(item: Object, nodes: int) -> Iterator[Finding]:
-    """Yield what keeps a DaemonSet from running its newest pods on exactly ``nodes`` nodes."""
+    """Yield what keeps a DaemonSet from running its newest pods on all ``nodes`` nodes of the fabric."""
     name = f"DaemonSet {item['metadata']['name']}"
     status = item.get("status") or {}
     desired = status.get("desiredNumberScheduled", 0)
@@ -176,16 +183,17 @@ def _rollout(item: Object, nodes: int) -> Iterator[Finding]:
     available = status.get("numberAvailable", 0)
     if status.get("observedGeneration") != item["metadata"].get("generation"):
         yield Finding(f"{name}: the change is not seen by the controller yet")
-    elif desired != nodes:
-        hint = "look at the labels of the nodes" if desired < nodes else "narrow rdma_fabric.node_selector"
-        yield Finding(f"{name}: wants {desired} nodes, the plan has {nodes}; {hint}")
+    elif desired < nodes:
+        yield Finding(f"{name}: wants {desired} nodes, the plan has {nodes}; look at the labels of the nodes")
+    elif desired > nodes and _state(item) in _ON_NIC_NODES:
+        yield Finding(f"{name}: wants {desired} nodes, the plan has {nodes}; narrow rdma_fabric.node_selector")
     elif (updated, available) != (desired, desired):
         yield Finding(f"{name}: {updated} of {desired} pods are new, {available} available")
 
 
 def _image(policy: Object, item: Object) -> Iterator[Finding]:
     """Yield a finding while a DaemonSet does not run the image that the policy names."""
-    path = _STATES.get((item["metadata"].get("labels") or {}).get(_STATE_LABEL, ""))
+    path = _STATES.get(_state(item))
     section = _section(policy, path) if path else {}
     version = section.get("version") or _section(policy, ("global",)).get("version")
     containers = (((item.get("spec") or {}).get("template") or {}).get("spec") or {}).get("containers") or []
