@@ -164,3 +164,16 @@ def test_unreadable_ip_output_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
 )
 def test_queue_pairs_of_programs_are_counted(text: str | None, expected: Workloads) -> None:
     assert Workloads.from_rdma(text) == expected
+
+
+def test_lab_host_as_captured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = read("lab-igb-host", tmp_path, monkeypatch).to_dict()
+    rails = [port for port in facts["ports"] if port["driver"] == "igb"]
+    assert [(port["pci"], port["netdev"], port["vfs"]["total"]) for port in rails] == [
+        ("0000:01:00.0", "enp1s0", 7),
+        ("0000:02:00.0", "enp2s0", 7),
+    ]
+    assert rails[0]["path"] == ["pci0000:00", "0000:00:05.0", "0000:01:00.0"]
+    assert (facts["default_route"], facts["ssh_netdev"], facts["networks"]) == (["enp0s4"], "enp0s4", ["10.0.2.0/24"])
+    assert (facts["managers"], facts["virtual"]) == (["systemd-networkd"], True)
+    assert facts["perftest"] == {"path": "/usr/bin/ib_write_bw", "version": "6.24"}
