@@ -8,8 +8,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from .._core.errors import ClusterError
-from .api import Api, ApiError
+from .._core.errors import ClusterError, FabricError
+from .api import Api
 from .kinds import collection
 from .poll import Clock, ticks
 from .testers import CONTAINER
@@ -87,7 +87,7 @@ def _unwritable(path: Path, error: OSError) -> ClusterError:
     return ClusterError(f"evidence {path}: it cannot be written: {error.strerror}; choose another folder")
 
 
-def reason_without_log(error: ApiError, pod: str, node: str, ready: bool) -> str:
+def reason_without_log(error: FabricError, pod: str, node: str, ready: bool) -> str:
     """Return why a log could not be read, for people: the node first, since that is what they can look at."""
     where = f"node {node} is not ready" if not ready else f"node {node}"
     return f"no log of pod {pod} ({where}): {error}"

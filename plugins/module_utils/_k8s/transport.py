@@ -18,6 +18,7 @@ from .nodes import nodes_of_hosts
 from .poll import Clock
 from .testers import Testers
 
+_NODES = collection("v1", "nodes")
 Step = tuple[Any, Any, dict[str, Any]]
 
 
@@ -103,7 +104,7 @@ def _endpoints(
     wanted = [name for name in plan["endpoints"]["pod"] if not params["limit"] or name in params["limit"]]
     if not wanted:
         raise InputError("no endpoint is left to measure in pods: the plan has none, or limit names others")
-    nodes = {node["metadata"]["name"]: node for node in api.items(collection("v1", "nodes"))}
+    nodes: dict[str, Mapping[str, Any]] = {node["metadata"]["name"]: node for node in api.items(_NODES)}
     found, wrong = nodes_of_hosts({name: plan["hosts"].get(name) or {} for name in wanted}, nodes.values())
     return found, wrong, nodes
 

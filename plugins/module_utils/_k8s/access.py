@@ -1,0 +1,77 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What we may do: one access review for every permission that a run needs."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from .api import Api
+
+_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_WRITE = ("get", "create", "patch", "delete")
+_AT_ONCE = 8
+
+
+class Permission(NamedTuple):
+    """One verb on one resource (``pods/exec`` for a subresource), in a namespace or in all."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str | None = None
+
+    def __str__(self) -> str:
+        """Return e.g. ``patch nodes`` or ``create ippools.nv-ipam.nvidia.com in nvidia-network-operator``."""
+        name = f"{self.resource}.{self.group}" if self.group else self.resource
+        return f"{self.verb} {name}" + (f" in {self.namespace}" if self.namespace else "")
+
+
+def needed(operator: str, networks: str, tests: str) -> list[Permission]:
+    """Return what a whole run needs: ``operator``, ``networks`` and ``tests`` are namespaces."""
+    table: list[tuple[str, str, str | None, tuple[str, ...]]] = [
+        ("", "nodes", None, ("get", "list", "patch")),
+        ("", "namespaces", None, _WRITE),
+        ("apiextensions.k8s.io", "customresourcedefinitions", None, ("get", "list", "create", "delete")),
+        ("mellanox.com", "nicclusterpolicies", None, ("list", *_WRITE)),
+        ("mellanox.com", "macvlannetworks", None, ("list", *_WRITE)),
+        ("rbac.authorization.k8s.io", "clusterroles", None, ("get", "create", "delete")),
+        ("rbac.authorization.k8s.io", "clusterrolebindings", None, ("get", "create", "delete")),
+        ("apps", "deployments", None, ("list",)),
+        ("apps", "daemonsets", None, ("list",)),
+        ("k8s.cni.cncf.io", "network-attachment-definitions", networks, ("list",)),
+        ("nv-ipam.nvidia.com", "ippools", operator, ("list", *_WRITE)),
+        ("", "secrets", operator, ("list", "create", "update", "delete")),
+        ("", "serviceaccounts", operator, ("create", "delete")),
+        ("apps", "deployments", operator, ("get", "create", "patch", "delete")),
+        ("", "pods", operator, ("list",)),
+        ("", "configmaps", tests, ("list", *_WRITE)),
+        ("batch", "jobs", tests, ("list", *_WRITE)),
+        ("", "pods", tests, ("list", "delete")),
+        ("", "pods/exec", tests, ("get", "create")),
+        ("", "pods/log", tests, ("get",)),
+        ("", "events", tests, ("list",)),
+    ]
+    return [Permission(verb, group, name, space) for group, name, space, verbs in table for verb in verbs]
+
+
+def denied(api: Api, permissions: list[Permission]) -> list[str]:
+    """Return the permissions that we do not have."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        allowed = list(pool.map(lambda permission: _allowed(api, permission), permissions))
+    return [str(permission) for permission, yes in zip(permissions, allowed) if not yes]
+
+
+def _allowed(api: Api, permission: Permission) -> bool:
+    resource, _slash, subresource = permission.resource.partition("/")
+    attributes = {"verb": permission.verb, "group": permission.group, "resource": resource}
+    attributes.update({"subresource": subresource} if subresource else {})
+    attributes.update({"namespace": permission.namespace} if permission.namespace else {})
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    answer = api.call("POST", _REVIEWS, {}, body)
+    return bool((answer.get("status") or {}).get("allowed"))

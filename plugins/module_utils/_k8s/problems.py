@@ -1,0 +1,113 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Everything about a cluster that stops a run, found before the first change and said at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .._fabric.objects.nodes import NIC_LABEL
+from .._fabric.objects.releases import line_of
+
+# The order of release lines: the vendor promises an upgrade within a line or to the next one.
+LINES = ("25.10", "26.1", "26.4", "26.7")
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What shall be installed: release, its namespace, whether its chart brings NFD, labels that we set."""
+
+    release: str
+    namespace: str
+    nfd: bool
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the cluster has (shapes: survey.py) and which nodes the hosts are."""
+
+    version: str
+    numbers: tuple[int, int] | None
+    nodes: Sequence[Mapping[str, Any]]
+    hosts: Mapping[str, str]
+    operators: Sequence[Mapping[str, Any]]
+    discoveries: Sequence[Mapping[str, Any]]
+    multuses: Sequence[Mapping[str, Any]]
+
+
+def problems(aim: Aim, found: Found) -> Iterator[str]:
+    """Yield every problem, each with what to do."""
+    yield from _version(aim, found)
+    yield from _nodes(found)
+    yield from _operator(aim, found)
+    yield from _discovery(aim, found)
+    for item in found.multuses:
+        if item["namespace"] != aim.namespace:
+            yield (
+                f"Multus runs already as DaemonSet {item['namespace']}/{item['name']}, and the policy would install a"
+                " second one that fights over the CNI configuration; remove one of them"
+            )
+
+
+def _version(aim: Aim, found: Found) -> Iterator[str]:
+    line = line_of(aim.release)
+    if line is None:
+        yield f"release {aim.release} of the operator is not known here; set rdma_fabric.operator.release to 26.7.x"
+    elif found.numbers and found.numbers < line.min_kubernetes:
+        wanted = ".".join(map(str, line.min_kubernetes))
+        yield (
+            f"the API server is {found.version}; release {aim.release} of the operator needs {wanted} or newer,"
+            " upgrade the cluster or choose an older release"
+        )
+
+
+def _nodes(found: Found) -> Iterator[str]:
+    ready = {node["name"] for node in found.nodes if node["ready"]}
+    for host, node in found.hosts.items():
+        if node not in ready:
+            yield f"Node {node} (host {host}) is not Ready; look at its kubelet, or take the host out of the run"
+
+
+def _operator(aim: Aim, found: Found) -> Iterator[str]:
+    for item in found.operators:
+        if item["namespace"] != aim.namespace:
+            yield (
+                f"a network operator runs already in namespace {item['namespace']} (Deployment {item['name']});"
+                f" set rdma_fabric.operator.namespace to it, or remove it; {aim.namespace} was given"
+            )
+        yield from _jump(str(item["version"]), aim)
+
+
+def _jump(installed: str, aim: Aim) -> Iterator[str]:
+    now, then = (".".join(text.split(".")[:2]) for text in (installed, aim.release))
+    if now not in LINES or then not in LINES:
+        return
+    step = LINES.index(then) - LINES.index(now)
+    if step not in (0, 1):
+        yield (
+            f"the operator is {installed}, wanted is {aim.release}: an upgrade goes to the next line only"
+            f" ({' -> '.join(LINES)}); go one line at a time"
+        )
+
+
+def _discovery(aim: Aim, found: Found) -> Iterator[str]:
+    others = [item for item in found.discoveries if item["namespace"] != aim.namespace]
+    if aim.nfd and others:
+        names = ", ".join(f"{item['namespace']}/{item['name']}" for item in others)
+        yield (
+            f"Node Feature Discovery runs already ({names}), and the chart would install a second one;"
+            " set rdma_fabric.operator.nfd to false"
+        )
+    if aim.nfd or others or NIC_LABEL.items() <= aim.labels.items():
+        return
+    fabric = set(found.hosts.values())
+    bare = [n["name"] for n in found.nodes if n["name"] in fabric and not NIC_LABEL.items() <= n["labels"].items()]
+    if bare:
+        label = next(iter(NIC_LABEL))
+        yield (
+            f"Node Feature Discovery is missing, and these nodes have no label {label}: {', '.join(sorted(bare)[:8])};"
+            " set rdma_fabric.operator.nfd to true, or give the label in rdma_fabric.node_labels"
+        )

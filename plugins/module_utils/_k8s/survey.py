@@ -1,0 +1,131 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is in the cluster, read once: version, nodes, operator, NFD, Multus, objects of our kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .api import Api, ApiError
+from .kinds import CNI, NICS, POOLS, collection
+from .nodes import machine_id
+from .ownership import made_by_us
+from .pods import ready_nodes
+
+_LABELS = ("feature.node.kubernetes.io/pci-", "network.nvidia.com/", "nvidia.com/", "kubernetes.io/hostname")
+_RESOURCES = ("rdma/", "nvidia.com/")
+_OPERATOR = ("control-plane", "network-operator-controller")
+_NFD = "node-feature-discovery"
+_NETWORKS = "k8s.v1.cni.cncf.io/networks"
+_OURS = (
+    ("NicClusterPolicy", NICS, "nicclusterpolicies"),
+    ("MacvlanNetwork", NICS, "macvlannetworks"),
+    ("IPPool", POOLS, "ippools"),
+    ("NetworkAttachmentDefinition", CNI, "network-attachment-definitions"),
+)
+
+
+def version(api: Api) -> tuple[str, tuple[int, int] | None]:
+    """Return the API server's version as it says it, and (major, minor) when that can be told."""
+    found = api.get("/version") or {}
+    digits = ["".join(c for c in str(found.get(key) or "") if c.isdigit()) for key in ("major", "minor")]
+    numbers = (int(digits[0]), int(digits[1])) if all(digits) else None
+    return str(found.get("gitVersion") or ""), numbers
+
+
+def listed(api: Api, version_: str, plural: str, **query: Any) -> list[dict[str, Any]]:
+    """Return the objects of a collection; none when we may not list it, which the access reviews tell."""
+    try:
+        return list(api.items(collection(version_, plural), **query))
+    except ApiError as error:
+        if error.status == 403:
+            return []
+        raise
+
+
+def node_summary(node: Mapping[str, Any], ready: set[str]) -> dict[str, Any]:
+    """Return of a node what matters here: full nodes of a fleet are megabytes."""
+    name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
+    allocatable = (node.get("status") or {}).get("allocatable") or {}
+    return {
+        "name": name,
+        "machine_id": machine_id(node),
+        "labels": {key: value for key, value in sorted(labels.items()) if key.startswith(_LABELS)},
+        "ready": name in ready,
+        "allocatable": {key: value for key, value in sorted(allocatable.items()) if key.startswith(_RESOURCES)},
+    }
+
+
+def summaries(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the summary of every node."""
+    ready = ready_nodes(nodes)
+    return [node_summary(node, ready) for node in nodes]
+
+
+def operators(deployments: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the network operators that are installed: namespace, name, version, image."""
+    found = []
+    for item in deployments:
+        labels = item["metadata"].get("labels") or {}
+        if labels.get(_OPERATOR[0]) == _OPERATOR[1]:
+            image = _images(item)[0]
+            release = labels.get("app.kubernetes.io/version") or image.rpartition(":")[2]
+            found.append({**_place(item), "version": release.lstrip("v"), "image": image})
+    return found
+
+
+def discoveries(deployments: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the masters of Node Feature Discovery: namespace, name, image."""
+    found = []
+    for item in deployments:
+        labels = item["metadata"].get("labels") or {}
+        named = labels.get("app.kubernetes.io/name") == _NFD or _NFD in item["metadata"]["name"]
+        role = labels.get("role") or ""
+        if named and (role == "master" or "master" in item["metadata"]["name"]):
+            found.append({**_place(item), "image": _images(item)[0]})
+    return found
+
+
+def multuses(daemonsets: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the DaemonSets that run Multus: namespace, name, image."""
+    return [
+        {**_place(item), "image": _images(item)[0]}
+        for item in daemonsets
+        if any("multus" in image.rpartition("/")[2] for image in _images(item))
+    ]
+
+
+def _place(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {"namespace": item["metadata"]["namespace"], "name": item["metadata"]["name"]}
+
+
+def _images(item: Mapping[str, Any]) -> list[str]:
+    containers = item["spec"]["template"]["spec"].get("containers") or []
+    return [container.get("image") or "" for container in containers] or [""]
+
+
+def objects(api: Api) -> dict[str, list[dict[str, Any]]]:
+    """Return the objects of our kinds: name, namespace, and whether they were made by us."""
+    return {
+        kind: [
+            {
+                "name": item["metadata"]["name"],
+                "namespace": item["metadata"].get("namespace"),
+                "ours": made_by_us(item),
+            }
+            for item in listed(api, version_, plural)
+        ]
+        for kind, version_, plural in _OURS
+    }
+
+
+def workloads(pods: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the pods of others that ask for RDMA resources or secondary networks: namespace, name, node."""
+    found = []
+    for pod in pods:
+        limits = [c.get("resources", {}).get("limits") or {} for c in pod["spec"].get("containers") or []]
+        uses = any(key.startswith("rdma/") for limit in limits for key in limit)
+        if (uses or _NETWORKS in (pod["metadata"].get("annotations") or {})) and not made_by_us(pod):
+            found.append({**_place(pod), "node": pod["spec"].get("nodeName")})
+    return found
