@@ -1,4 +1,4 @@
-"""`make demo`: the lab, site.yml on it, the verdict. Prints each step with its seconds; exits 0 only when all passed."""
+"""`make demo`: the lab, site.yml on it, the verdict. Prints each step with its seconds; exits 0 only when all pass."""
 
 from __future__ import annotations
 

@@ -96,7 +96,8 @@ def power_cuts(options: argparse.Namespace) -> list[str]:
 
 def half_written(number: int) -> list[str]:
     """Files of ours that are empty or temporary."""
-    command = "find /etc/systemd /etc/modules-load.d /var/lib/gpufabric /run/gpufabric -name '.*tmp*' -o -size 0 -type f"
+    folders = "/etc/systemd /etc/modules-load.d /var/lib/gpufabric /run/gpufabric"
+    command = f"find {folders} -name '.*tmp*' -o -size 0 -type f"
     found = [line for name in HOSTS for line in host(name).run(command).stdout.splitlines() if "gpufabric" in line]
     return [f"cut {number}: half-written {path}" for path in found]
 
