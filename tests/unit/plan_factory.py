@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def port(pci: str, netdev: str | None, **other: Any) -> dict[str, Any]:
+def port(pci: str, netdev: str | None = None, **other: Any) -> dict[str, Any]:
     """Return one port: a 400 Gb/s NIC of the vendor, up, without address."""
     values = {
         "pci": pci,
@@ -57,7 +57,8 @@ def rdma_device(name: str, own: dict[str, Any]) -> dict[str, Any]:
 def rail_port(rail: int, **other: Any) -> dict[str, Any]:
     """Return the port of rail 0.. as a GPU server has it, one PCI bus a rail."""
     bus = 0x18 + 0x10 * rail
-    return port(f"0000:{bus:02x}:00.0", f"enp{bus}s0np0", rdma=[f"mlx5_{rail}"], **other)
+    values = {"rdma": [f"mlx5_{rail}"], "netdev": f"enp{bus}s0np0", **other}
+    return port(f"0000:{bus:02x}:00.0", **values)
 
 
 def host_facts(number: int, rails: int = 2, ports: list[dict[str, Any]] | None = None, **other: Any) -> dict[str, Any]:

@@ -107,6 +107,7 @@ class Intent:
         """Read ``rdma_fabric``; raise one InputError that names every wrong key by its path."""
         problems: list[str] = []
         reader = Reader(params, "rdma_fabric", problems)
+        raise_problems(problems)
         rails = _rails(reader)
         intent = cls(
             profile=reader.text("profile", "macvlan", choices=("macvlan",)),

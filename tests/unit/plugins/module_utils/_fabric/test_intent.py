@@ -1,0 +1,133 @@
+"""The intent: what is accepted, and one clear message for everything that is not."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import Intent, check_rail_keys
+
+NET = {"supernet": "192.168.0.0/16"}
+
+BAD: list[tuple[Any, str]] = [
+    ("rails", 'rdma_fabric: expected a dict, found "rails" (text)'),
+    ({}, "rdma_fabric.supernet: missing; give the network that rails take addresses from, or set addresses: keep"),
+    ({**NET, "supernett": 1}, 'rdma_fabric.supernett: unknown key; did you mean "supernet"?'),
+    ({**NET, "operator": {"relase": "26.7.1"}}, 'rdma_fabric.operator.relase: unknown key; did you mean "release"?'),
+    (
+        {**NET, "capacity": {"zzz": 1}},
+        "rdma_fabric.capacity.zzz: unknown key; known here: hosts, pods_per_host",
+    ),
+    (
+        {**NET, "rails": [{"name": "rail0", "pcie": []}]},
+        'rdma_fabric.rails[0].pcie: unknown key; did you mean "pci"?',
+    ),
+    ({**NET, "mtu": "9k"}, 'rdma_fabric.mtu: expected a whole number, found "9k" (text)'),
+    ({**NET, "mtu": True}, "rdma_fabric.mtu: expected a whole number, found true (true or false)"),
+    ({**NET, "mtu": 500}, "rdma_fabric.mtu: expected 1280 to 16384, found 500"),
+    ({**NET, "rename": "yes"}, 'rdma_fabric.rename: expected true or false, found "yes" (text)'),
+    ({**NET, "tests": []}, "rdma_fabric.tests: expected a dict, found a list"),
+    ({**NET, "rails": {"rail0": {}}}, "rdma_fabric.rails: expected a list, found a dict"),
+    (
+        {**NET, "rails": ["rail0"]},
+        '2 problems: rdma_fabric.rails[0]: expected a dict, found "rail0" (text); rdma_fabric.rails[0].name: '
+        'missing; every '
+        "rail needs a name",
+    ),
+    (
+        {**NET, "select": {"vendors": ["15b3", 8086]}},
+        "rdma_fabric.select.vendors: expected a list of texts, found 8086 (number) in it",
+    ),
+    (
+        {**NET, "node_labels": {"a": True}},
+        "rdma_fabric.node_labels.a: expected text (quote it), found true (true or false)",
+    ),
+    ({**NET, "thresholds": {"tolerance": 2}}, "rdma_fabric.thresholds.tolerance: expected 0.01 to 1, found 2"),
+    ({**NET, "thresholds": {"floor": "x"}}, 'rdma_fabric.thresholds.floor: expected a number, found "x" (text)'),
+    ({**NET, "profile": "sriov"}, 'rdma_fabric.profile: expected one of macvlan, found "sriov" (text)'),
+    (
+        {**NET, "tests": {"kinds": ["write_bw", "ping"]}},
+        "rdma_fabric.tests.kinds: expected some of write_bw, read_bw, send_bw, write_lat, read_lat, send_lat, found "
+        '"ping" (text)',
+    ),
+    ({**NET, "tests": {"mtu": 9000}}, "rdma_fabric.tests.mtu: expected 256 to 4096, found 9000"),
+    ({**NET, "tests": {"mtu": 1500}}, "rdma_fabric.tests.mtu: expected one of 256, 512, 1024, 2048, 4096, found 1500"),
+    (
+        {**NET, "tests": {"port_base": 29990}},
+        "rdma_fabric.tests.port_base: ports up to 30118 needed, but they must stay below 30000",
+    ),
+    (
+        {"supernet": "192.168.1.0/16"},
+        'rdma_fabric.supernet: expected an IPv4 network such as 192.168.0.0/16, found "192.168.1.0/16" '
+        "(192.168.1.0/16 has host bits set)",
+    ),
+    (
+        {**NET, "rails": [{"name": "Rail_0"}]},
+        'rdma_fabric.rails[0].name: found "Rail_0", which does not have the form [a-z]([a-z0-9-]{0,13}[a-z0-9])?',
+    ),
+    (
+        {**NET, "rails": [{"name": "rail0"}, {"name": "rail0"}]},
+        'rdma_fabric.rails: the name "rail0" is given to more than one rail',
+    ),
+    (
+        {**NET, "rails": [{"name": "rail0", "pci": ["18:00.0"]}]},
+        'rdma_fabric.rails: rail0: expected PCI addresses such as 0000:18:00.0, found "18:00.0"',
+    ),
+    (
+        {**NET, "rails": [{"name": "rail0"}], "rail_count": 2},
+        "rdma_fabric.rail_count: 2, but rails lists 1",
+    ),
+    (
+        {**NET, "operator": {"release": "25.10.0"}},
+        "rdma_fabric.operator.release: 25.10.0 is of no supported line; supported: 26.4, 26.7",
+    ),
+    (
+        {"mtu": "x", "rename": 1},
+        '3 problems: rdma_fabric.rename: expected true or false, found 1 (number); rdma_fabric.mtu: expected a whole '
+        'number, found "x" (text); rdma_fabric.supernet: missing; give the network that rails take addresses from, or '
+        "set addresses: keep",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("params", "message"), BAD, ids=range(len(BAD)))
+def test_bad_input(params: Any, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Intent.from_params(params)
+    assert str(caught.value) == message
+
+
+def test_defaults() -> None:
+    intent = Intent.from_params(NET)
+    assert intent.supernet == ipaddress.IPv4Network("192.168.0.0/16")
+    assert (intent.profile, intent.rails, intent.rail_count, intent.rename) == ("macvlan", (), None, True)
+    assert (intent.rail_prefix, intent.mtu, intent.shared_devices_max) == (24, 9000, 63)
+    assert intent.select.vendors == ("15b3",)
+    assert intent.operator.component_version == "network-operator-v26.7.1"
+    assert intent.operator.image_repository == "nvcr.io/nvidia/mellanox"
+    assert intent.thresholds.of("rail0").tolerance == 0.95
+    assert intent.tests["kinds"] == ["write_bw"]
+    assert intent.absent_hosts == "stop"
+
+
+def test_null_means_default() -> None:
+    intent = Intent.from_params({**NET, "rail_count": None, "rails": None, "operator": {"component_version": None}})
+    assert intent.rail_count is None
+    assert intent.operator.component_version == "network-operator-v26.7.1"
+
+
+def test_thresholds_of_one_rail_inherit_the_others() -> None:
+    intent = Intent.from_params({**NET, "thresholds": {"tolerance": 0.9, "rails": {"rail1": {"floor": 1}}}})
+    assert (intent.thresholds.of("rail1").tolerance, intent.thresholds.of("rail1").floor) == (0.9, 1.0)
+    assert intent.thresholds.of("rail0").floor is None
+    check_rail_keys(intent, ("rail0", "rail1"))
+    with pytest.raises(InputError) as caught:
+        check_rail_keys(intent, ("rail10",))
+    assert str(caught.value) == 'rdma_fabric.thresholds.rails.rail1: no such rail; did you mean "rail10"?'
+
+
+def test_a_supernet_is_not_needed_to_keep_addresses() -> None:
+    assert Intent.from_params({"addresses": "keep"}).supernet is None
