@@ -97,18 +97,25 @@ def facts() -> list[Row]:
 
 
 def plan_task() -> list[Row]:
-    """plan.yml with the facts of the fleet in Ansible's fact cache, as a run after discover has them."""
+    """The plan's tasks with the facts of the fleet in Ansible's fact cache, as a run has them after discover."""
     with tempfile.TemporaryDirectory() as folder:
         inventory = fact_cache(Path(folder))
         env = {**environment.environ(), "ANSIBLE_CACHE_PLUGIN": "jsonfile",
                "ANSIBLE_CACHE_PLUGIN_CONNECTION": str(Path(folder) / "facts")}
         begin = time.perf_counter()
-        argv = ["/usr/bin/env", "ansible-playbook", "-i", str(inventory), "playbooks/plan.yml"]
+        argv = ["/usr/bin/env", "ansible-playbook", "-i", str(inventory), str(plan_playbook(Path(folder)))]
         done = subprocess.run(argv, cwd=REPO, env=env, capture_output=True, text=True)
         seconds = time.perf_counter() - begin
     if done.returncode:
-        raise SystemExit(f"bench: plan.yml failed\n{done.stdout[-3000:]}")
-    return [(f"plan.yml for {HOSTS} hosts x {RAILS} rails, from cached facts", seconds, "s", None)]
+        raise SystemExit(f"bench: the plan failed\n{done.stdout[-3000:]}")
+    return [(f"plan of {HOSTS} hosts x {RAILS} rails, task fed from facts: wall time", seconds, "s", None)]
+
+
+def plan_playbook(folder: Path) -> Path:
+    tasks = [{"name": "Plan", "ansible.builtin.include_tasks": str(REPO / "playbooks/tasks/plan.yml"), "run_once": True}]
+    path = folder / "plan.yml"
+    path.write_text(json.dumps([{"name": "Plan", "hosts": "rdma_hosts", "gather_facts": False, "tasks": tasks}]))
+    return path
 
 
 def fact_cache(folder: Path) -> Path:
