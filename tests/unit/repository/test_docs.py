@@ -1,0 +1,191 @@
+"""The documentation names what exists: links, roles, modules, playbooks, every key of the intent and its default."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric import fields
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import Intent
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "roles").glob("*/README.md")])
+README_LINES = 170
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+ROW = re.compile(r"^\| `(?P<key>[^`]+)` \| [^|]* \| (?P<default>[^|]*) \|", re.MULTILINE)
+SMALLEST = {"rails": [{"name": "NAME"}], "supernet": "10.0.0.0/16", "thresholds": {"rails": {"NAME": {}}}}
+
+
+def slug(heading: str) -> str:
+    """The anchor that code hosts make of a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def broken(page: Path) -> list[str]:
+    """Relative links of a page whose file or heading does not exist."""
+    found = []
+    for link in LINK.findall(page.read_text()):
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name) if name else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            found.append(link)
+    return found
+
+
+def anchors(page: Path) -> list[str]:
+    return [slug(heading) for heading in HEADING.findall(page.read_text())]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    assert broken(page) == []
+
+
+def test_the_gate_sees_a_broken_link(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A heading\n[a](page.md) [b](#a-heading) [c](absent.md) [d](page.md#absent) [e](https://x.org)\n")
+    assert broken(page) == ["absent.md", "page.md#absent"]
+
+
+def names(folder: str, pattern: str) -> set[str]:
+    return {path.stem for path in (ROOT / folder).glob(pattern) if path.stem != "__init__"}
+
+
+def first_cells(text: str) -> set[str]:
+    return set(re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE))
+
+
+def test_readme_names_every_playbook_role_and_module_and_no_other() -> None:
+    text = (ROOT / "README.md").read_text()
+    exist = names("playbooks", "*.yml") | names("roles", "*") | names("plugins/modules", "*.py")
+    assert first_cells(text) == exist
+
+
+def test_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) < README_LINES
+
+
+@pytest.mark.parametrize("name", ["hosts.yml", "group_vars/rdma_hosts.yml"])
+def test_readme_shows_the_example_inventory(name: str) -> None:
+    text = (ROOT / "inventories" / "example" / name).read_text()
+    shown = [line for line in text.splitlines() if line != "---" and not line.startswith("# ")]
+    assert "\n".join([f"# {name}", *shown]).rstrip() in (ROOT / "README.md").read_text()
+
+
+def intent_keys(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Every key that the reader of `rdma_fabric` asks for, as it stands in the reference."""
+    readers: list[fields.Reader] = []
+    init = fields.Reader.__init__
+
+    def remember(self: fields.Reader, *args: Any) -> None:
+        init(self, *args)
+        readers.append(self)
+
+    monkeypatch.setattr(fields.Reader, "__init__", remember)
+    Intent.from_params({**SMALLEST, "rails": [{"name": "name"}], "thresholds": {"rails": {"name": {}}}})
+    paths = {f"{reader.path}.{key}" for reader in readers for key in reader._seen}
+    return {
+        path.replace("rdma_fabric.", "", 1).replace("[0]", "[]").replace("rails.name.", "rails.NAME.") for path in paths
+    }
+
+
+def reference() -> dict[str, str]:
+    """Key -> default of the tables of docs/inventory.md below `rdma_fabric`."""
+    text = (ROOT / "docs" / "inventory.md").read_text()
+    section = re.split(r"^## ", text, flags=re.MULTILINE)
+    (page,) = [part for part in section if part.startswith("rdma_fabric\n")]
+    return {match["key"]: match["default"].strip().strip("`") for match in ROW.finditer(page)}
+
+
+def test_inventory_reference_has_every_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = intent_keys(monkeypatch)
+    sections = {key for key in keys if any(other.startswith(f"{key}.") for other in keys)}
+    assert set(reference()) == keys - (sections - {"thresholds.rails"})
+
+
+def value_of(intent: Any, path: str) -> Any:
+    """The value at a path of the intent; the fleet's thresholds stand one level lower."""
+    for part in path.replace("thresholds.", "thresholds.fleet.").split("."):
+        intent = intent[part] if isinstance(intent, dict) else getattr(intent, part)
+    return intent
+
+
+def shown(value: Any) -> str:
+    """A default as the tables show it."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(f'"{item}"' for item in value) + "]"
+    return str(value)
+
+
+def test_inventory_reference_has_the_defaults() -> None:
+    intent = Intent.from_params({"addresses": "keep"})
+    told = {
+        key: default
+        for key, default in reference().items()
+        if not key.startswith(("rails[]", "thresholds.rails")) and key != "addresses"
+    }
+    assert told == {key: shown(value_of(intent, key)) for key in told}
+
+
+ROLES = sorted(path for path in (ROOT / "roles").glob("*") if (path / "meta" / "argument_specs.yml").is_file())
+
+
+def inputs(role: Path) -> set[str]:
+    specs = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())
+    return set(specs["argument_specs"]["main"]["options"])
+
+
+@pytest.mark.parametrize("role", ROLES, ids=lambda p: p.name)
+def test_readme_of_a_role_names_its_inputs_and_no_other(role: Path) -> None:
+    cells = first_cells((role / "README.md").read_text())
+    assert {cell for cell in cells if cell.startswith(role.name)} == inputs(role)
+
+
+def test_pages_name_only_inputs_that_exist() -> None:
+    known = {name for role in ROLES for name in inputs(role)}
+    prefixes = tuple(f"{role.name}_" for role in ROLES)
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    named = {name for page in pages for name in re.findall(r"\b[a-z]+_[a-z_]+[a-z]\b", page.read_text())}
+    assert {name for name in named if name.startswith(prefixes)} - known == set()
+
+
+def test_inventory_reference_has_the_variables_that_playbooks_and_roles_share() -> None:
+    files = [*(ROOT / "playbooks").rglob("*.yml"), *(ROOT / "roles").glob("*/defaults/main.yml")]
+    used = {name for path in files for name in re.findall(r"(?<![\w.])rdma_[a-z_]+[a-z]\b", path.read_text())}
+    shared = {name for name in used if not name.startswith(("rdma_validate", "rdma_stack", "rdma_facts"))}
+    text = (ROOT / "docs" / "inventory.md").read_text()
+    assert {name for name in shared if f"`{name}`" not in text} - {"rdma_hosts", "rdma_plan"} == set()
+
+
+def literals() -> list[str]:
+    """Every text that the code can print, with what is filled in shown as three dots."""
+    found = []
+    for path in (ROOT / "plugins").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.JoinedStr):
+                found.append("".join(str(p.value) if isinstance(p, ast.Constant) else "..." for p in node.values))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(re.sub(r"%[-\d.]*[sdgr]|%\(\w+\)s", "...", node.value))
+    files = [path for folder in ("roles", "playbooks") for path in (ROOT / folder).rglob("*")]
+    return found + [path.read_text() for path in files if path.suffix in (".sh", ".yml") and path.is_file()]
+
+
+def test_messages_of_the_runbook_are_messages_of_the_code() -> None:
+    text = (ROOT / "docs" / "runbook.md").read_text()
+    quoted = re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE)
+    texts = literals()
+    fragments = [part.strip() for message in quoted for part in message.split("...") if part.strip(" ,:;(")]
+    assert len(quoted) > 30
+    assert [part for part in fragments if not any(part in known for known in texts)] == []
