@@ -75,7 +75,7 @@ class Pacer:
     def leave_at(self, now: float, length: int, rate: float) -> float:
         """When a frame that came now is through; each waits for the one before."""
         if not rate:
-            return now
+            return max(now, self._free_at)
         self._free_at = max(now, self._free_at) + length * 8 / rate
         return self._free_at
 

@@ -68,22 +68,21 @@ def impairments(faults: Iterable[Fault]) -> dict[Port, Impairment]:
     """What these faults are at the ports of the switch; several at one port add up."""
     found: dict[Port, Impairment] = {}
     for fault in faults:
-        change = _impairment(fault)
-        if change is not None and fault.rail is not None:
+        if fault.rail is not None:
             for host in [fault.host] if fault.host else HOSTS:
                 port = (fault.rail, number(host))
-                found[port] = replace(found.get(port, HEALTHY), **change)
-    return found
+                found[port] = _impaired(found.get(port, HEALTHY), fault)
+    return {port: what for port, what in found.items() if what != HEALTHY}
 
 
-def _impairment(fault: Fault) -> dict[str, float] | None:
+def _impaired(before: Impairment, fault: Fault) -> Impairment:
     if fault.kind == "slow":
-        return {"rate": rate(fault.value)}
+        return replace(before, rate=rate(fault.value))
     if fault.kind == "lossy":
-        return {"loss": percent(fault.value) / 100}
+        return replace(before, loss=percent(fault.value) / 100)
     if fault.kind == "blackhole":
-        return {"max_frame": _STANDARD_FRAME}
-    return None
+        return replace(before, max_frame=_STANDARD_FRAME)
+    return before
 
 
 def rate(text: str) -> float:

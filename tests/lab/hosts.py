@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -15,8 +15,6 @@ from tests.lab import cache, command, image, machine, process, progress, qmp, ss
 from tests.lab.errors import LabError
 from tests.lab.settings import HOSTS, SNAPSHOT
 
-#: Ends when a host has booted, well or with a failed unit.
-BOOTED = ("sh", "-c", "systemctl is-system-running --wait || true")
 _BOOT_SECONDS = 600
 _STOP_SECONDS = 120
 #: What each host has for itself and must not come from the template.
@@ -34,18 +32,20 @@ hostname "$1"
 printf '127.0.0.1 localhost\\n127.0.1.1 %s\\n::1 localhost ip6-localhost\\n' "$1" > /etc/hosts
 systemctl restart systemd-journald systemd-networkd
 """
+#: A name under which no state of the cluster is ever saved.
+_NO_STATE = "none"
 _PUBLIC_HOST_KEY = "/etc/ssh/ssh_host_ed25519_key.pub"
 
 
 def disks(cluster: ModuleType | None) -> Path:
     """The folder with HOST.qcow2 and HOST.pub (its ssh key) of each host, built when needed.
 
-    Each disk holds the snapshot of the running host. With a `cluster` its files are in the image
-    and its part of the first boot is done.
+    Each disk holds the snapshot of the running host. With a `cluster` the hosts are nodes of it,
+    with kubelet stopped, and the state of the cluster is saved under the folder's name.
     """
     template = _template(cluster)
-    inputs = json.dumps([template.name, _NAME, SNAPSHOT, _cluster_identity(cluster), 4])
-    state = cache.path_of("hosts", inputs).name
+    inputs = json.dumps([template.name, _NAME, SNAPSHOT, _ask(cluster, "identity"), 4])
+    state = paired_name(cache.path_of("hosts", inputs))
     return cache.artefact("hosts", inputs, partial(_build_hosts, template, cluster, state))
 
 
@@ -59,7 +59,7 @@ def _template(cluster: ModuleType | None) -> Path:
     files = cluster.image_files() if cluster else {}
     setup = cluster.image_setup() if cluster else []
     base = image.base(files, setup)
-    inputs = json.dumps([base.name, _FORGET, _template_identity(cluster), 1])
+    inputs = json.dumps([base.name, _FORGET, _ask(cluster, "template_identity"), 1])
     return cache.artefact("template", inputs, partial(_build_template, base, cluster))
 
 
@@ -94,7 +94,7 @@ def _build_hosts(template: Path, cluster: ModuleType | None, state: str, target:
             ssh.run(host, ["sh", "-c", _NAME, "sh", host])
             (target / f"{host}.pub").write_text(ssh.run(host, ["cat", _PUBLIC_HOST_KEY]))
         if cluster:
-            _join_cluster(cluster, state)
+            _join(cluster, state)
         for host in HOSTS:
             with progress.step(f"snapshot of {host}"):
                 machine.save(host, SNAPSHOT)
@@ -103,12 +103,20 @@ def _build_hosts(template: Path, cluster: ModuleType | None, state: str, target:
         process.stop([*HOSTS, switch.NAME])
 
 
-def _join_cluster(cluster: ModuleType, state: str) -> None:
-    for host in HOSTS:
-        with progress.step(f"cluster files on {host}"):
-            cluster.first_boot(host, partial(ssh.run, host))
-    with progress.step("nodes join"):
-        cluster.first_join(ssh.run, state)
+def _join(cluster: ModuleType, state: str) -> None:
+    """Make the hosts nodes of a new cluster, and keep its state."""
+    try:
+        with progress.step("new cluster"):
+            cluster.restore(_NO_STATE)
+            cluster.ready()
+        with progress.step("nodes"):
+            for host in HOSTS:
+                cluster.first_boot(host, partial(ssh.run, host))
+            cluster.hosts_up(ssh.run, timeout=_BOOT_SECONDS)
+        cluster.hosts_down(ssh.run)
+        cluster.save(state)
+    finally:
+        cluster.stop()
 
 
 def _overlay(path: Path, backing: Path, kind: str) -> None:
@@ -116,21 +124,29 @@ def _overlay(path: Path, backing: Path, kind: str) -> None:
     command.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", str(backing), "-F", kind, str(path)])
 
 
-def wait(host: str, argv: Sequence[str], seconds: float) -> None:
-    """Wait until a starting host can be reached and run a program there (perhaps more than once).
+def wait(host: str, attempt: Callable[[str], bool], seconds: float) -> None:
+    """Try again until the attempt on a starting host works.
 
-    Raises LabError with the end of its console when it does not come, at once when its QEMU ended.
+    Raises LabError with the end of its console when it never does, at once when its QEMU ended.
     """
-    try:
-        ssh.wait(host, argv, seconds, lambda: host in process.running())
-    except LabError as error:
-        raise LabError(f"{error}\nThe end of its console:\n{process.log_tail(host)}") from None
+    deadline = time.monotonic() + seconds
+    while not attempt(host):
+        ended = host not in process.running()
+        if ended or time.monotonic() > deadline:
+            what = "has ended" if ended else f"cannot be reached over ssh after {seconds:.0f} s"
+            raise LabError(f"{host} {what}. The end of its console:\n{process.log_tail(host)}")
+        time.sleep(0.2)
+
+
+def has_booted(host: str) -> bool:
+    """Whether a host is up, well or with a failed unit; waits a while for it."""
+    return ssh.succeeds(host, "systemctl is-system-running --wait || true", seconds=60)
 
 
 def _boot(host: str, disk: Path) -> None:
     with progress.step(f"boot of {host}"):
         machine.start(host, disk, image.boot_disk())
-        wait(host, BOOTED, _BOOT_SECONDS)
+        wait(host, has_booted, _BOOT_SECONDS)
 
 
 def _power_off(host: str) -> None:
@@ -146,14 +162,6 @@ def _put(host: str, path: str, content: bytes | Path) -> None:
     """Write a file on a host."""
     data = content.read_bytes() if isinstance(content, Path) else content
     ssh.run(host, ["sh", "-c", 'cat > "$0"', path], stdin=data, timeout=_BOOT_SECONDS)
-
-
-def _template_identity(cluster: ModuleType | None) -> str:
-    return _ask(cluster, "template_identity")
-
-
-def _cluster_identity(cluster: ModuleType | None) -> str:
-    return _ask(cluster, "identity")
 
 
 def _ask(cluster: ModuleType | None, name: str) -> str:

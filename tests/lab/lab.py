@@ -4,14 +4,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
-from tests.lab import cache, command, faults, hosts, image, machine, process, progress, qmp
-from tests.lab import ssh, state, switch
+from tests.lab import cache, command, faults, hosts, image, machine, process, progress, qmp, ssh, state, switch
 from tests.lab.errors import LabError
 from tests.lab.faults import Fault
 from tests.lab.settings import ACCESS, CACHE, HOSTS, RUN, SNAPSHOT
@@ -113,31 +111,24 @@ def write_access(folder: Path, cluster: ModuleType | None) -> None:
 
 
 def _start_all(folder: Path, cluster: ModuleType | None) -> None:
-    if cluster:
-        with progress.step("control plane"):
-            cluster.restore(hosts.paired_name(folder))
     switch.start()
-    with progress.step("hosts"):
+    with progress.step("hosts, control plane" if cluster else "hosts"), ThreadPoolExecutor(1) as pool:
+        done = pool.submit(cluster.restore, hosts.paired_name(folder)) if cluster else None
         _in_parallel(_start_host, HOSTS)
+        if done:
+            done.result()
     _start_nodes(cluster)
 
 
 def _start_host(host: str) -> None:
     machine.start(host, disk(host), image.boot_disk(), SNAPSHOT)
-    _set_clock(host)
+    hosts.wait(host, ssh.set_clock, _RESTORE_SECONDS)
 
 
 def _start_nodes(cluster: ModuleType | None) -> None:
     if cluster:
         with progress.step("nodes"):
             cluster.hosts_up(ssh.run)
-
-
-def _set_clock(host: str) -> None:
-    """A restored host goes on at the time of its snapshot."""
-    script = 'date -s "@$(cat)" >/dev/null'
-    hosts.wait(host, ["sh", "-c", "true"], _RESTORE_SECONDS)
-    ssh.run(host, ["sh", "-c", script], stdin=f"{time.time():.2f}".encode())
 
 
 def _revive(host: str, current: State) -> None:
@@ -152,7 +143,7 @@ def _cut(host: str) -> None:
     """As if its power failed for a moment: memory is lost, the disk is as it was."""
     with progress.step(f"power cut and boot of {host}"):
         qmp.execute(machine.control(host), "system_reset")
-        hosts.wait(host, hosts.BOOTED, _BOOT_SECONDS)
+        hosts.wait(host, hosts.has_booted, _BOOT_SECONDS)
 
 
 def _set_faults(current: State, wanted: list[Fault]) -> None:

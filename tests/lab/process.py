@@ -8,6 +8,7 @@ by that mark alone: no record of a process id can be missing, stale, or hit a st
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -52,7 +53,7 @@ def start(
 def running() -> dict[str, int]:
     """The process id of each program of the lab that runs, by its name."""
     prefix = f"{_MARK}={RUN}:".encode()
-    found = {}
+    found: dict[str, int] = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             name = _marked_name(folder, prefix)
@@ -112,10 +113,8 @@ def _marked_name(folder: Path, prefix: bytes) -> str:
 
 
 def _signal(pid: int, number: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 def _still_alive(pids: Sequence[int], seconds: float) -> list[int]:

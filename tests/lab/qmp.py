@@ -7,8 +7,9 @@ from __future__ import annotations
 import json
 import os
 import socket
+from io import BufferedRWPair
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from tests.lab.errors import LabError
 
@@ -52,7 +53,7 @@ def monitor(path: Path, line: str) -> str:
     return str(said)
 
 
-def _ask(stream: BinaryIO, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
+def _ask(stream: BufferedRWPair, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
     request = {"execute": command, **({"arguments": arguments} if arguments else {})}
     stream.write(json.dumps(request).encode() + b"\n")
     stream.flush()

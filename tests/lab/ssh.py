@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.lab import cache, command, settings
@@ -17,8 +18,8 @@ from tests.lab.settings import ACCESS, HOSTS
 _CONFIG = ACCESS / "ssh_config"
 _KNOWN_HOSTS = ACCESS / "known_hosts"
 _KEY = ACCESS / "id_ed25519"
-_UNREACHABLE = 255
-_TRY_SECONDS = 20
+_ATTEMPT_SECONDS = 8
+_CLOCK_SECONDS = 15
 
 
 def key() -> Path:
@@ -76,46 +77,37 @@ def run(host: str, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 
     return command.run(login(host, [shlex.join(argv)]), stdin=stdin, timeout=timeout)
 
 
-def wait(host: str, argv: Sequence[str], seconds: float, alive: Callable[[], bool]) -> str:
-    """As `run`, trying again until the host can be reached; for a host that is starting.
-
-    Only for what may be run more than once. Raises LabError when `seconds` are over or the host
-    is not `alive`.
-    """
-    deadline = time.monotonic() + seconds
-    while True:
-        done = _try(host, argv)
-        if done is not None and done.returncode != _UNREACHABLE:
-            break
-        if not alive():
-            raise LabError(f"{host} has ended")
-        if time.monotonic() > deadline:
-            said = done.stderr.decode().strip() if done else f"silent for {_TRY_SECONDS} s"
-            raise LabError(f"{host} cannot be reached over ssh after {seconds:.0f} s: {said}")
-        time.sleep(0.3)
-    if done.returncode != 0:
-        raise LabError(f"{shlex.join(argv)} on {host}: {done.stderr.decode().strip()}")
-    return done.stdout.decode()
-
-
-def reachable(host: str, seconds: float = 5) -> bool:
-    """Whether a host answers now."""
+def succeeds(host: str, script: str, seconds: float) -> bool:
+    """Whether a shell script on a host ends well within `seconds`; false when it is unreachable."""
     try:
-        run(host, ["true"], timeout=seconds)
+        command.run([*_attempt(host), script], timeout=seconds)
     except LabError:
         return False
     return True
 
 
-def _try(host: str, argv: Sequence[str]) -> subprocess.CompletedProcess[bytes] | None:
-    line = login(host, [shlex.join(argv)])
-    line[1:1] = ["-o", f"ConnectTimeout={_TRY_SECONDS // 2}", "-o", "BatchMode=yes"]
-    try:
-        return subprocess.run(
-            line, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRY_SECONDS
-        )
-    except subprocess.TimeoutExpired:
-        return None
+def set_clock(host: str) -> bool:
+    """Set a host's clock to ours; whether that worked.
+
+    The host says when it listens, since a connection takes a second to make on emulated hosts.
+    """
+    argv = [*_attempt(host), 'echo; read -r now; date -s "@$now" >/dev/null && echo set']
+    pipe, none = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=none, text=True) as asked:
+        timer = threading.Timer(_CLOCK_SECONDS, asked.kill)
+        timer.start()
+        try:
+            listens = asked.stdout is not None and asked.stdout.readline() != ""
+            said, _none = asked.communicate(f"{time.time():.2f}\n" if listens else None)
+        finally:
+            timer.cancel()
+    return said.strip() == "set"
+
+
+def _attempt(host: str) -> list[str]:
+    """As `login`, giving up early: a connection made before the host is up may never get on."""
+    start, *rest = login(host)
+    return [start, "-o", f"ConnectTimeout={_ATTEMPT_SECONDS}", *rest]
 
 
 def _make_key(target: Path) -> None:

@@ -19,11 +19,12 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from tests.lab import process, qmp
 from tests.lab.errors import LabError
-from tests.lab.fabric import HEALTHY, Impairment, Pacer, Port, Switch, join_frame, split_frames
+from tests.lab.fabric import Impairment, Pacer, Port, Switch, join_frame, split_frames
 from tests.lab.settings import HOSTS, RAILS, REPO, RUN, number
 
 NAME = "switch"
@@ -31,6 +32,8 @@ _CONTROL = "switch.sock"
 _READ_BYTES = 1 << 18
 #: Like a real switch's buffer: what a host does not take in time is lost.
 _QUEUE_BYTES = 8 << 20
+#: What a slow port takes from its host before it makes the host wait, as a slow NIC does.
+_HOLD_BYTES = 32 << 10
 _PORTS: list[Port] = [(rail, number(host)) for rail in range(RAILS) for host in HOSTS]
 
 
@@ -71,10 +74,20 @@ def _request(message: dict[str, Any]) -> dict[str, Any]:
 class _Link:
     """The connection to one host's rail."""
 
-    def __init__(self, link: socket.socket) -> None:
+    def __init__(self, link: socket.socket, ready: Callable[[int], None]) -> None:
         self.socket = link
+        self.ready = ready
         self.received = bytearray()
         self.to_send = bytearray()
+        self.events = 0
+
+
+class _Lane:
+    """One direction of a port, where frames wait when the port is slow."""
+
+    def __init__(self) -> None:
+        self.pacer = Pacer()
+        self.waiting = 0
 
 
 class _Server:
@@ -84,18 +97,20 @@ class _Server:
         self._selector = selectors.DefaultSelector()
         self._links: dict[Port, _Link] = {}
         self._switch = Switch(_PORTS, random.random)
-        self._pacers = {(port, way): Pacer() for port in _PORTS for way in ("in", "out")}
-        self._waiting: list[tuple[float, int, Callable[[], None]]] = []
+        self._in = {port: _Lane() for port in _PORTS}
+        self._out = {port: _Lane() for port in _PORTS}
+        self._later: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
 
     def serve(self) -> None:
         for port in _PORTS:
-            self._listen(f"r{port[0]}h{port[1]}.sock", lambda link, port=port: self._join(port, link))
+            self._listen(f"r{port[0]}h{port[1]}.sock", partial(self._join, port))
         self._listen(_CONTROL, self._control)
         while True:
             for entry, events in self._selector.select(self._timeout()):
                 entry.data(events)
-            self._release()
+            while self._later and self._later[0][0] <= time.monotonic():
+                heapq.heappop(self._later)[2]()
 
     def _listen(self, name: str, accept: Callable[[socket.socket], None]) -> None:
         if os.path.exists(name):
@@ -111,23 +126,23 @@ class _Server:
         if port in self._links:
             self._leave(port, self._links[port])
         link.setblocking(False)
-        self._links[port] = joined = _Link(link)
-        self._selector.register(
-            link, selectors.EVENT_READ, lambda events: self._ready(port, joined, events)
-        )
+        self._links[port] = _Link(link, partial(self._ready, port))
+        self._watch(port)
 
     def _leave(self, port: Port, link: _Link) -> None:
-        self._selector.unregister(link.socket)
+        if link.events:
+            self._selector.unregister(link.socket)
         link.socket.close()
-        if self._links.get(port) is link:
-            del self._links[port]
+        del self._links[port]
 
-    def _ready(self, port: Port, link: _Link, events: int) -> None:
+    def _ready(self, port: Port, events: int) -> None:
+        link = self._links.get(port)
+        if link is None:
+            return
         try:
-            if events & selectors.EVENT_WRITE:
-                self._flush(link)
             if events & selectors.EVENT_READ:
                 self._read(port, link)
+            self._flush(port, link)
         except OSError:
             self._leave(port, link)
 
@@ -137,27 +152,33 @@ class _Server:
             raise ConnectionResetError
         link.received += data
         for frame in split_frames(link.received):
-            for target in self._switch.targets(port, frame):
-                self._pass("in", port, frame, lambda f=frame, t=target: self._out(t, f))
+            self._pass(port, self._in[port], frame, partial(self._switched, port, frame))
 
-    def _out(self, port: Port, frame: bytes) -> None:
-        self._pass("out", port, frame, lambda: self._send(port, frame))
+    def _switched(self, source: Port, frame: bytes) -> None:
+        for port in self._switch.targets(source, frame):
+            lane = self._out[port]
+            if lane.waiting < _QUEUE_BYTES:
+                self._pass(port, lane, frame, partial(self._send, port, frame))
 
-    def _pass(self, way: str, port: Port, frame: bytes, then: Callable[[], None]) -> None:
+    def _pass(self, port: Port, lane: _Lane, frame: bytes, then: Callable[[], None]) -> None:
         """Go on now, or when a slow port is through with the frame."""
         rate = self._switch.rate(port)
-        if not rate:
+        if not rate and not lane.waiting:
             then()
             return
-        when = self._pacers[port, way].leave_at(time.monotonic(), len(frame), rate)
-        heapq.heappush(self._waiting, (when, next(self._order), then))
+        lane.waiting += len(frame)
+        when = lane.pacer.leave_at(time.monotonic(), len(frame), rate)
+        passed: Callable[[], None] = partial(self._passed, port, lane, len(frame), then)
+        heapq.heappush(self._later, (when, next(self._order), passed))
+
+    def _passed(self, port: Port, lane: _Lane, length: int, then: Callable[[], None]) -> None:
+        lane.waiting -= length
+        then()
+        if port in self._links:
+            self._watch(port)
 
     def _timeout(self) -> float | None:
-        return max(0.0, self._waiting[0][0] - time.monotonic()) if self._waiting else None
-
-    def _release(self) -> None:
-        while self._waiting and self._waiting[0][0] <= time.monotonic():
-            heapq.heappop(self._waiting)[2]()
+        return max(0.0, self._later[0][0] - time.monotonic()) if self._later else None
 
     def _send(self, port: Port, frame: bytes) -> None:
         link = self._links.get(port)
@@ -165,29 +186,48 @@ class _Server:
             return
         link.to_send += join_frame(frame)
         try:
-            self._flush(link)
+            self._flush(port, link)
         except OSError:
             self._leave(port, link)
 
-    def _flush(self, link: _Link) -> None:
+    def _flush(self, port: Port, link: _Link) -> None:
         try:
-            del link.to_send[: link.socket.send(link.to_send)]
+            if link.to_send:
+                del link.to_send[: link.socket.send(link.to_send)]
         except BlockingIOError:
             pass
-        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if link.to_send else 0)
-        key = self._selector.get_key(link.socket)
-        if key.events != events:
-            self._selector.modify(link.socket, events, key.data)
+        self._watch(port)
+
+    def _watch(self, port: Port) -> None:
+        """Wait for what a link is good for now: a host on a slow port has to wait with the rest."""
+        link = self._links[port]
+        read = selectors.EVENT_READ if self._in[port].waiting < _HOLD_BYTES else 0
+        events = read | (selectors.EVENT_WRITE if link.to_send else 0)
+        if events == link.events:
+            return
+        if link.events:
+            self._selector.unregister(link.socket)
+        if events:
+            self._selector.register(link.socket, events, link.ready)
+        link.events = events
 
     def _control(self, link: socket.socket) -> None:
         """Answer one request of the lab's command line."""
-        with link, link.makefile("rwb") as stream:
-            link.settimeout(2)
-            message = json.loads(stream.readline())
-            if "impair" in message:
-                faults = {tuple(item.pop("port")): Impairment(**item) for item in message["impair"]}
-                self._switch.impairments = {p: f for p, f in faults.items() if f != HEALTHY}
-            stream.write(json.dumps({"connected": sorted(self._links)}).encode() + b"\n")
+        link.settimeout(2)
+        try:
+            with link, link.makefile("rwb") as stream:
+                message = json.loads(stream.readline())
+                if "impair" in message:
+                    self._switch.impairments = _faults(message["impair"])
+                stream.write(json.dumps({"connected": sorted(self._links)}).encode() + b"\n")
+        except (OSError, ValueError):
+            pass  # It went away; that must not end the network of all hosts.
+
+
+def _faults(listed: list[dict[str, Any]]) -> dict[Port, Impairment]:
+    faults = {(item["port"][0], item["port"][1]): item for item in listed}
+    fields = ("max_frame", "loss", "rate")
+    return {port: Impairment(*[item[name] for name in fields]) for port, item in faults.items()}
 
 
 if __name__ == "__main__":
