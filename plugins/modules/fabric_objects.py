@@ -23,7 +23,16 @@ options:
     description: The objects, each with C(apiVersion), C(kind) and C(metadata).
     type: list
     elements: dict
-    required: true
+    default: []
+  nodes:
+    description: Names of nodes that get O(node_labels); before the objects, and with O(state=absent) after them.
+    type: list
+    elements: str
+    default: []
+  node_labels:
+    description: Labels of O(nodes) that are ours. With O(state=absent), all labels that we applied to them are given up.
+    type: dict
+    default: {}
   state:
     description: Whether the objects shall be there.
     type: str
@@ -82,13 +91,9 @@ EXAMPLES = r"""
 
 - name: Label a node
   gpufabric.rdma.fabric_objects:
-    objects:
-      - apiVersion: v1
-        kind: Node
-        metadata:
-          name: gpu-1
-          labels:
-            feature.node.kubernetes.io/pci-15b3.present: "true"
+    nodes: [gpu-1]
+    node_labels:
+      feature.node.kubernetes.io/pci-15b3.present: "true"
   delegate_to: localhost
 
 - name: Remove the networks of a plan
@@ -135,6 +140,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._core.change import Change
 from ..module_utils._core.errors import FabricError
+from ..module_utils._fabric.objects.nodes import node_objects
 from ..module_utils._fabric.objects.order import apply_order, delete_order
 from ..module_utils._k8s import remains
 from ..module_utils._k8s.api import Api
@@ -144,7 +150,9 @@ from ..module_utils._k8s.kinds import label, path_of
 from ..module_utils._k8s.poll import Clock
 
 SPEC: dict[str, Any] = {
-    "objects": {"type": "list", "elements": "dict", "required": True},
+    "objects": {"type": "list", "elements": "dict", "default": []},
+    "nodes": {"type": "list", "elements": "str", "default": []},
+    "node_labels": {"type": "dict", "default": {}},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "force": {"type": "bool", "default": False},
     "timeout": {"type": "int", "default": 120},
@@ -158,14 +166,23 @@ SPEC: dict[str, Any] = {
 }
 
 
-def remove_all(api: Api, params: dict[str, Any], options: Options, clock: Clock) -> list[Outcome]:
+def wanted_objects(params: dict[str, Any]) -> list[Any]:
+    """Return the objects given, and the nodes as objects that carry only our labels."""
+    labels = {name: str(value) for name, value in params["node_labels"].items()}
+    nodes = node_objects(params["nodes"], labels) if labels or params["state"] == "absent" else []
+    return [*nodes, *params["objects"]]
+
+
+def remove_all(
+    api: Api, items: list[Any], params: dict[str, Any], options: Options, clock: Clock
+) -> list[Outcome]:
     """Remove what an operator left, then the objects in reverse order; wait until all are gone."""
     done: list[Outcome] = []
     wanted = params["remains"]
-    since = remains.made_since(api, params["objects"]) if wanted else None
+    since = remains.made_since(api, items) if wanted else None
     if wanted and since:
         done += remains.remove(api, wanted["definitions"], wanted["node_labels"], since, options, clock)
-    removed = [remove_object(api, item, options) for item in delete_order(params["objects"])]
+    removed = [remove_object(api, item, options) for item in delete_order(items)]
     if not options.check:
         wait_gone(api, [outcome.item for outcome in removed if outcome.action == "delete"], options, clock)
     return done + removed
@@ -173,12 +190,13 @@ def remove_all(api: Api, params: dict[str, Any], options: Options, clock: Clock)
 
 def run(api: Api, params: dict[str, Any], options: Options, clock: Clock) -> dict[str, Any]:
     """Bring the objects to the wanted state and return the module's result."""
-    for item in params["objects"]:
+    items = wanted_objects(params)
+    for item in items:
         path_of(api, item)
     if params["state"] == "present":
-        outcomes = [apply_object(api, item, options, clock) for item in apply_order(params["objects"])]
+        outcomes = [apply_object(api, item, options, clock) for item in apply_order(items)]
     else:
-        outcomes = remove_all(api, params, options, clock)
+        outcomes = remove_all(api, items, params, options, clock)
     differ = [outcome for outcome in outcomes if outcome.action != "none"]
     change = Change(
         {label(outcome.item): outcome.before for outcome in differ},

@@ -63,6 +63,15 @@ def denied(api: Api, permissions: list[Permission]) -> list[str]:
     return [str(permission) for permission, yes in zip(permissions, allowed) if not yes]
 
 
+def grouped(missing: list[str]) -> str:
+    """Return the permissions with the verbs of one resource together: ``get/list nodes, create namespaces``."""
+    verbs: dict[str, list[str]] = {}
+    for text in missing:
+        verb, _space, resource = text.partition(" ")
+        verbs.setdefault(resource, []).append(verb)
+    return ", ".join(f"{'/'.join(found)} {resource}" for resource, found in verbs.items())
+
+
 def _allowed(api: Api, permission: Permission) -> bool:
     resource, _slash, subresource = permission.resource.partition("/")
     attributes = {"verb": permission.verb, "group": permission.group, "resource": resource}
