@@ -45,6 +45,12 @@ options:
     description: Seconds that a slot is longer than the measurement in it, for start, retries and the guard.
     type: int
     default: 8
+  failure:
+    description:
+      - Why the transport failed as a whole. It becomes the reason of all tests that were not played, and ends the
+        measurement.
+    type: str
+    default: ""
 attributes:
   check_mode:
     description: Can run in check mode and return what it would otherwise, since it changes nothing.
@@ -126,14 +132,13 @@ warnings_found:
   returned: always
   type: list
   elements: str
-time:
-  description: The controller's clock, in seconds since the epoch, to work out a common start from.
+requests:
+  description: Requests to the API server that the transport made, from the lines of C(requests) in the evidence folder.
   returned: always
-  type: float
+  type: int
 """
 
 import os
-import time
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -153,14 +158,23 @@ def read_folder(folder: str, suffix: str) -> dict[str, str]:
     return found
 
 
-def read_evidence(folder: str) -> Evidence:
+def count_requests(folder: str) -> int:
+    """Return the sum of the numbers in the file ``requests``, one a line; 0 without the file."""
+    path = os.path.join(folder, "requests")
+    if not os.path.isfile(path):
+        return 0
+    with open(path, encoding="utf-8") as file:
+        return sum(int(line) for line in file if line.strip().isdigit())
+
+
+def read_evidence(folder: str, failure: str) -> Evidence:
     """Return what the evidence folder holds; passes are counted without a gap from 1."""
     passes = []
     while os.path.isdir(os.path.join(folder, f"pass-{len(passes) + 1}")):
         played = os.path.join(folder, f"pass-{len(passes) + 1}")
         passes.append(Pass(read_folder(played, ".log"), read_folder(played, ".error")))
     described = os.path.join(folder, "describe")
-    return Evidence(read_folder(described, ".log"), read_folder(described, ".error"), tuple(passes))
+    return Evidence(read_folder(described, ".log"), read_folder(described, ".error"), tuple(passes), failure)
 
 
 def main() -> None:
@@ -171,18 +185,19 @@ def main() -> None:
             "evidence": {"type": "path", "required": True},
             "limit": {"type": "list", "elements": "str", "default": []},
             "slot_margin": {"type": "int", "default": 8},
+            "failure": {"type": "str", "default": ""},
         },
         supports_check_mode=True,
     )
     params = module.params
     try:
-        evidence = read_evidence(params["evidence"])
+        evidence = read_evidence(params["evidence"], params["failure"])
         found = step(params["plan"], params["where"], evidence, params["limit"], params["slot_margin"]).to_dict()
     except FabricError as exc:
         module.fail_json(msg=str(exc))
     # "warnings" is Ansible's own key.
     found["warnings_found"] = found.pop("warnings")
-    module.exit_json(changed=False, time=time.time(), **found)
+    module.exit_json(changed=False, requests=count_requests(params["evidence"]), **found)
 
 
 if __name__ == "__main__":

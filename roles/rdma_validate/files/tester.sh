@@ -6,7 +6,7 @@
 # uses taskset and stdbuf when they are there. It judges nothing: raw output goes out between markers.
 #
 #   tester.sh describe RAILS                what each rail is here
-#   tester.sh run RAILS [LOG]               play one batch from standard input
+#   tester.sh run RAILS [LOG [START_IN]]    play one batch from standard input, START_IN seconds from now
 #   tester.sh serve RAILS MAILBOX IDLE      describe, then play batches from MAILBOX until told that it was the last
 #   tester.sh deliver MAILBOX N             put the batch on standard input into the mailbox as number N
 #   tester.sh finish MAILBOX                there will be no more batches
@@ -412,9 +412,10 @@ begin_round() {
     [ "$late" -ge 1 ] || wait_until "$begin"
 }
 
-# play FILE: all rounds of a batch, each in its slot.
+# play FILE [START_IN]: all rounds of a batch, each in its slot.
 play() {
     check_batch "$1" || die "the batch is not complete"
+    start_in=${2:-}
     current=
     played=0
     missed=0
@@ -425,7 +426,8 @@ play() {
             slot=$((peer * 100))
             clock
             # "@" marks a start that was worked out when the batch was delivered.
-            case $role in @*) t0=${role#@} ;; *) t0=$((now + ${role%%.*} * 100)) ;; esac
+            start_in=${start_in:-$role}
+            case $start_in in @*) t0=${start_in#@} ;; *) t0=$((now + ${start_in%%.*} * 100)) ;; esac
             say "=== gpufabric batch $number begin $lines"
             continue
             ;;
@@ -480,7 +482,7 @@ run() {
     [ -z "${2:-}" ] || exec >"$2"
     prepare "$1"
     cat >"$work/batch"
-    play "$work/batch"
+    play "$work/batch" "${3:-}"
 }
 
 serve() {
@@ -523,9 +525,9 @@ deliver() {
 
 case "${1:-} $#" in
 "describe 2") describe "$2" ;;
-"run 2" | "run 3") run "$2" "${3:-}" ;;
+"run 2" | "run 3" | "run 4") run "$2" "${3:-}" "${4:-}" ;;
 "serve 4") serve "$2" "$3" "$4" ;;
 "deliver 3") deliver "$2" "$3" ;;
 "finish 2") : >"$2/last" ;;
-*) die "usage: tester.sh describe RAILS | run RAILS [LOG] | serve RAILS MAILBOX IDLE | deliver MAILBOX N | finish MAILBOX" ;;
+*) die "usage: tester.sh describe RAILS | run RAILS [LOG [START_IN]] | serve RAILS MAILBOX IDLE | deliver MAILBOX N | finish MAILBOX" ;;
 esac

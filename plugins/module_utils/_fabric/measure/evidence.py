@@ -51,11 +51,15 @@ class Pass:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything collected so far: descriptions, reasons for missing ones, and the passes played."""
+    """Everything collected so far: descriptions, reasons for missing ones, and the passes played.
+
+    ``failure``: why the transport failed as a whole; nothing more will be played then.
+    """
 
     describe: Mapping[str, str]
     errors: Mapping[str, str]
     passes: tuple[Pass, ...] = ()
+    failure: str = ""
 
 
 def parse_describe(text: str) -> Endpoint:

@@ -56,6 +56,7 @@ class _State:
     rails: list[str]
     endpoints: dict[str, Endpoint] = field(default_factory=dict)
     lost: dict[str, str] = field(default_factory=dict)
+    failure: str = ""
     attempts: dict[Test, list[tuple[Sample | None, str]]] = field(default_factory=dict)
 
 
@@ -73,10 +74,12 @@ def step(
     if not state.attempts:
         raise InputError("nothing was measured: the plan has no rail")
     _describe(state, names, evidence)
+    state.failure = evidence.failure
     rounds = schedule.only(planned, {test for test in state.attempts if not _blocked(state, test)})
     for number, played in enumerate(evidence.passes, 1):
         _absorb(state, rounds, number, played)
         rounds = _again(state) if number <= plan["tests"]["retries"] else []
+    rounds = [] if evidence.failure else rounds
     results = [_result(state, where, test) for test in sorted(state.attempts)]
     return Step(
         done=not rounds,
@@ -106,13 +109,18 @@ def _describe(state: _State, names: Sequence[str], evidence: Evidence) -> None:
     for name in names:
         text = evidence.describe.get(name)
         if text is None:
-            reason = evidence.errors.get(name) or "unreachable, or its tester could not start"
-            state.lost[name] = f"{name}: {reason.strip()}"
+            reason = evidence.errors.get(name) or evidence.failure or "unreachable, or its tester could not start"
+            state.lost[name] = f"{name}: {_line(reason)}"
             continue
         try:
             state.endpoints[name] = parse_describe(text)
         except ParseError as exc:
             state.lost[name] = f"{name}: its tester did not describe itself: {exc}"
+
+
+def _line(text: str) -> str:
+    """Return a message of several lines as one."""
+    return " ".join(text.split())
 
 
 def _blocked(state: _State, test: Test) -> str:
@@ -146,7 +154,7 @@ def _absorb(state: _State, rounds: Sequence[Round], number: int, played: Pass) -
     for name in sorted(used):
         if not logs.get(name, Log()).done:
             why = "its tester ended before the end of the pass" if name in logs else "no log came back"
-            state.lost.setdefault(name, f"{name}: {played.errors.get(name, why).strip()}")
+            state.lost.setdefault(name, f"{name}: {_line(played.errors.get(name) or why)}")
     size = int(state.plan["tests"]["size"])
     for at, round_ in enumerate(rounds):
         for test in round_:
@@ -197,7 +205,9 @@ def _result(state: _State, where: str, test: Test) -> dict[str, Any]:
     expectation = _expectation(state, test)
     judged = [(sample, *_verdict(state, test, (sample, reason))) for sample, reason in state.attempts[test]]
     # The last attempt counts: later passes repeat only what had no data.
-    sample, outcome, reason = judged[-1] if judged else (None, verdict.NO_DATA, _blocked(state, test) or "not played")
+    sample, outcome, reason = (
+        judged[-1] if judged else (None, verdict.NO_DATA, _blocked(state, test) or state.failure or "not played")
+    )
     return {
         "where": where,
         "rail": test.rail,

@@ -23,10 +23,8 @@ def judge(sample: Sample | None, reason: str, expectation: Expectation) -> tuple
         return NO_DATA, reason
     value = sample.average
     if expectation.ceiling is not None and value > expectation.ceiling * ABOVE:
-        return (
-            NO_DATA,
-            f"{gigabits(value)} measured, more than the {gigabits(expectation.ceiling)} that is possible: a wrong reading",
-        )
+        possible = gigabits(expectation.ceiling)
+        return NO_DATA, f"{gigabits(value)} measured, more than the {possible} that is possible: a wrong reading"
     if expectation.least is None:
         return NO_DATA, f"nothing to judge by: {expectation.why}; give rdma_fabric.thresholds.floor"
     if value < expectation.least:
