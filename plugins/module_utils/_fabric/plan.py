@@ -14,7 +14,7 @@ from .expect import expectations
 from .hosts import Host, match_nodes, read_hosts
 from .intent import Intent, check_rail_keys
 from .objects.networks import build_macvlan
-from .objects.nodes import NIC_LABEL, fabric_selector
+from .objects.nodes import NIC_LABEL, NIC_LABEL_NAME, fabric_selector
 from .objects.policy import build_policy, resource_name
 from .objects.pools import build_pool
 from .objects.releases import line_of
@@ -210,7 +210,8 @@ def _warnings(layout: Layout) -> Iterator[str]:
         if host.number and any(number != host.number for number in kept):
             yield f"{host.name} keeps an address that it has, although rdma_host.number is {host.number}"
     if not intent.operator.nfd and not NIC_LABEL.items() <= {**intent.node_labels, **intent.node_selector}.items():
-        label = next(iter(NIC_LABEL))
-        yield f"no NFD, and rdma_fabric.node_labels does not set {label}: somebody else must, or nothing will run"
+        yield (
+            f"no NFD, and rdma_fabric.node_labels does not set {NIC_LABEL_NAME}: somebody else must, or nothing will run"
+        )
     if not layout.ranges:
         yield "rdma_fabric.supernet is not given, so no networks for pods are planned"

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 # The operator itself runs nothing on a node without this label; NFD sets it where it runs.
-NIC_LABEL = {"feature.node.kubernetes.io/pci-15b3.present": "true"}
+NIC_LABEL_NAME = "feature.node.kubernetes.io/pci-15b3.present"
+NIC_LABEL = {NIC_LABEL_NAME: "true"}
 
 
 def fabric_selector(extra: Mapping[str, str]) -> dict[str, str]:

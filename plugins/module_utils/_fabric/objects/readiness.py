@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..fields import some
-from .nodes import NIC_LABEL
+from .nodes import NIC_LABEL, NIC_LABEL_NAME
 from .podstate import pod_findings
 from .releases import Line, line_of
 
@@ -235,7 +235,7 @@ def _nodes(
     known = [by_name[name] for name in wanted if name in by_name]
     unlabelled = [node["metadata"]["name"] for node in known if not _has_labels(node, NIC_LABEL)]
     if unlabelled:
-        yield Finding(f"without the label {next(iter(NIC_LABEL))}: {some(unlabelled)}; NFD or node_labels must set it")
+        yield Finding(f"without the label {NIC_LABEL_NAME}: {some(unlabelled)}; NFD or node_labels must set it")
     if _section(policy, ("ofedDriver",)):
         for node in known:
             yield from _driver(node)
