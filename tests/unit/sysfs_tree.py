@@ -1,7 +1,8 @@
 """Make a host out of a text manifest: files below a folder, and a stand-in for the host's programs.
 
-A manifest is one file per machine. ``[folder]`` names the folder of the lines below it, ``name = text`` is a file (text in
-double quotes is a JSON string), ``name -> target`` a link, ``name/`` a folder. ``$ command = text`` is what a command prints.
+A manifest is one file per machine. ``[folder]`` names the folder of the lines below it, ``name = text`` is a file
+(text in double quotes is a JSON string), ``name -> target`` a link, ``name/`` a folder. ``$ command = text`` is what a
+command prints.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import CommandError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.inventory import HostInventory
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host import command, sysfs

@@ -118,7 +118,7 @@ class RdmaDevice:
             state=(raw.get("state") or "").partition(": ")[2] or "unknown",
             link_layer=link_layer,
             rate=units.leading_number(raw.get("rate")),
-            active_mtu=rdma_mtu(mtus[netdev]) if netdev in mtus else None,
+            active_mtu=rdma_mtu(mtus[netdev]) if netdev is not None and netdev in mtus else None,
             node_guid=raw.get("node_guid") or "",
             firmware=raw.get("fw_ver") or None,
         )

@@ -13,9 +13,8 @@ from typing import NamedTuple
 from .devices import Port
 from .pci import PciAddress
 
-# Only the first file that matches counts, so ours repeats what the distributions' 99-default.link sets.
-ALTERNATIVE_NAMES = "database onboard slot path"
-MAC_POLICY = "persistent"
+# What ours sets where no other file would match; systemd's own 99-default.link has the same.
+DEFAULTS = ("AlternativeNamesPolicy=database onboard slot path", "MACAddressPolicy=persistent")
 # Low enough to win against the distribution and netplan (10-netplan-*), and recognisable.
 PREFIX = "10-gpufabric-"
 
@@ -51,23 +50,18 @@ def parse(text: str) -> list[Setting]:
     return found
 
 
-def format_link(title: str, port: Port, name: str) -> str:
+def format_link(title: str, port: Port, name: str, others: Mapping[str, str]) -> str:
     """Return the text of the .link file that gives a port its name.
 
-    The driver is matched too: switchdev representors have the PCI path of their port.
+    Only the first file that matches counts, so everything else that the port would get (from
+    the file that is first among ``others``, path -> text) is repeated. The driver is matched
+    too: switchdev representors have the PCI path of their port.
     """
-    return _format(
-        [
-            f"# {title}",
-            "[Match]",
-            *match_lines(port),
-            "",
-            "[Link]",
-            f"Name={name}",
-            f"AlternativeNamesPolicy={ALTERNATIVE_NAMES}",
-            f"MACAddressPolicy={MAC_POLICY}",
-        ]
-    )
+    path = first_match(others, port, ".link")
+    found = parse(others[path]) if path else []
+    kept = [f"{s.key}={s.value}" for s in found if s.section == "Link" and s.key not in ("Name", "NamePolicy")]
+    lines = [f"# {title}", "[Match]", *match_lines(port), "", "[Link]", f"Name={name}"]
+    return _format([*lines, *(kept if path else DEFAULTS)])
 
 
 def format_network(title: str, port: Port, mtu: int, address: str | None) -> str:

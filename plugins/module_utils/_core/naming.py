@@ -69,7 +69,8 @@ def plan_names(
     after = {pci: link.name for pci, link in links.items()}
     after.update({pci: names[pci] for pci, link in links.items() if link.name in {r.link.name for r in renames}})
     texts = {
-        f"{folder}/{_file(rail)}": linkfile.format_link(TITLE, inventory.port(rail.pci), rail.netdev) for rail in rails
+        f"{folder}/{_file(rail)}": linkfile.format_link(TITLE, inventory.port(rail.pci), rail.netdev, files.links)
+        for rail in rails
     }
     change = Change(
         before={"files": dict(files.own), "names": {pci: link.name for pci, link in links.items()}},

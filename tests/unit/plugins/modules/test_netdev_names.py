@@ -63,7 +63,12 @@ def call(host: Host, capsys: pytest.CaptureFixture[str], check: bool = False, **
 
 
 def everything(root: Path) -> dict[str, str]:
-    return {str(path): path.read_text() for top in ("etc", "var", "run") for path in (root / top).rglob("*") if path.is_file()}
+    return {
+        str(path): path.read_text()
+        for top in ("etc", "var", "run")
+        for path in (root / top).rglob("*")
+        if path.is_file()
+    }
 
 
 def test_ports_are_renamed_now_and_the_file_keeps_it(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,7 +127,19 @@ def test_names_can_change_places(host: Host, capsys: pytest.CaptureFixture[str])
     call(host, capsys)
     result = call(host, capsys, rails=rails(("rail0", SECOND), ("rail1", FIRST)))
     assert result["diff"]["after"]["names"] == {SECOND: "rail0", FIRST: "rail1"}
-    assert json.loads((host.root / "var/netdev_names.json").read_text()) == {FIRST: "enp24s0np0", SECOND: "enp64s0np0"}
+    assert json.loads((host.root / "var/netdev_names.json").read_text()) == {
+        FIRST: "enp24s0np0",
+        SECOND: "enp64s0np0",
+    }
+
+
+def test_other_settings_of_a_later_file_are_kept(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    path = host.root / "etc/systemd/network/50-rings.link"
+    path.parent.mkdir(parents=True)
+    path.write_text("[Match]\nDriver=mlx5_core\n[Link]\nNamePolicy=path\nRxBufferSize=8192\n")
+    call(host, capsys, rails=RAILS[:1])
+    text = (path.parent / "10-gpufabric-rail0.link").read_text()
+    assert text.partition("[Link]\n")[2] == "Name=rail0\nRxBufferSize=8192\n"
 
 
 def test_boot_leaves_a_reason(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,12 +175,14 @@ def write(path: str, text: str) -> dict[str, str]:
     [
         (
             write("etc/systemd/network/05-mine.link", "[Match]\nPath=pci-0000:18:*\n[Link]\nName=fast0\n"),
-            "0000:18:00.0 (enp24s0np0) is to be named rail0, but {root}/etc/systemd/network/05-mine.link names it fast0; "
+            "0000:18:00.0 (enp24s0np0) is to be named rail0, but {root}/etc/systemd/network/05-mine.link "
+            "names it fast0; "
             "remove that file or its rule for this port",
         ),
         (
             write("run/systemd/network/10-netplan-x.link", "[Match]\nMACAddress=B8:3F:D2:00:18:00\n[Link]\nName=x\n"),
-            "0000:18:00.0 (enp24s0np0) is to be named rail0, but {root}/run/systemd/network/10-netplan-x.link names it x; "
+            "0000:18:00.0 (enp24s0np0) is to be named rail0, but "
+            "{root}/run/systemd/network/10-netplan-x.link names it x; "
             "remove that file or its rule for this port",
         ),
         (
@@ -221,7 +240,8 @@ def test_files_that_do_not_reach_the_port_are_fine(
         (rails(("a", "18")), "'18' is not a PCI address; expected the form 0000:18:00.0"),
         (
             rails(("a/b", FIRST)),
-            "rail a/b: 'a/b' cannot be the name of a network device; expected a letter, then at most 14 letters, digits, "
+            "rail a/b: 'a/b' cannot be the name of a network device; expected a letter, then at most 14 "
+            "letters, digits, "
             "'_' or '-'",
         ),
     ],

@@ -41,7 +41,8 @@ def test_all_problems_of_an_odd_host_at_once(
         "perftest (ib_write_bw) is missing; install it, or let rdma_stack_install_packages be true",
         "rail rail1: 0000:41:00.0 has no network device (driver: vfio-pci); bind its network driver",
         "rail rail2: 0000:61:00.0: eno1 carries the default route; it can never be a rail",
-        "rail rail3: no network port at 0000:81:00.0 on odd-1; its ports: 0000:01:00.0 (ens1np0), 0000:21:00.0 (ibp33s0), "
+        "rail rail3: no network port at 0000:81:00.0 on odd-1; its ports: 0000:01:00.0 (ens1np0), "
+        "0000:21:00.0 (ibp33s0), "
         "0000:41:00.0, 0000:61:00.0 (eno1)",
     ]
     assert result["findings"] == [
@@ -59,7 +60,8 @@ def test_missing_perftest_is_fine_when_the_run_installs_it(
 
 
 BUSY = (
-    "preflight: 1 problem(s): 2 RDMA queue pairs are in use by python3[4711], and rail0 would change; stop them, or set "
+    "preflight: 1 problem(s): 2 RDMA queue pairs are in use by python3[4711], and rail0 would "
+    "change; stop them, or set "
     "preflight_busy_hosts: true"
 )
 AS_IT_IS = rail("enp24s0np0", "0000:18:00.0", mtu=4200)

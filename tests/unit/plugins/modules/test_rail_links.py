@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 import sysfs_tree
-from ansible_collections.gpufabric.rdma.plugins.modules import rail_links
 from module_run import run
 from sysfs_tree import Host
+
+from ansible_collections.gpufabric.rdma.plugins.modules import rail_links
 
 FIRST, SECOND, STORE = "0000:18:00.0", "0000:40:00.0", "0000:29:00.0"
 RULES = {"arp_announce": "0", "arp_ignore": "0", "rp_filter": "1"}
@@ -142,7 +143,8 @@ def test_kept_addresses_keep_their_file(host: Host, capsys: pytest.CaptureFixtur
     assert list(result["diff"]["after"]["files"]) == [f"{host.root}/etc/sysctl.d/90-gpufabric-rails.conf"]
     refused = call(host, capsys, rails=[rail("store", STORE, None, 4000)])
     assert refused["msg"] == (
-        f"rail_links: rail store: 0000:29:00.0 (enp41s0np0) keeps its addresses and so its file {folder}/50-mine.network, "
+        f"rail_links: rail store: 0000:29:00.0 (enp41s0np0) keeps its addresses and so its file "
+        f"{folder}/50-mine.network, "
         "but has MTU 9000; set MTUBytes=4000 there"
     )
 
@@ -153,20 +155,24 @@ def test_kept_addresses_keep_their_file(host: Host, capsys: pytest.CaptureFixtur
         (
             [rail("rail0", FIRST, "192.168.0.11/24", 9999), rail("rail1", SECOND, None, 20)],
             "rail rail0: 0000:18:00.0 (enp24s0np0) takes an MTU from 68 to 9978, 9999 requested; change the MTU of the "
-            "fabric; rail rail1: 0000:40:00.0 (enp64s0np0) takes an MTU from 68 to 9978, 20 requested; change the MTU of "
+            "fabric; rail rail1: 0000:40:00.0 (enp64s0np0) takes an MTU from 68 to 9978, 20 requested; "
+            "change the MTU of "
             "the fabric",
         ),
         (
             [rail("rail0", "0000:19:00.0", None), rail("rail1", "0000:82:00.0", None)],
             "rail rail0: no network port at 0000:19:00.0 on gpu-11; its ports: 0000:18:00.0 (enp24s0np0), 0000:29:00.0 "
-            "(enp41s0np0), 0000:40:00.0 (enp64s0np0), 0000:4f:00.0 (enp79s0np0), 0000:5e:00.0 (enp94s0np0), 0000:82:00.0 "
+            "(enp41s0np0), 0000:40:00.0 (enp64s0np0), 0000:4f:00.0 (enp79s0np0), 0000:5e:00.0 (enp94s0np0), "
+            "0000:82:00.0 "
             "(eno1), 0000:82:00.1 (eno2), 0000:9a:00.0 (enp154s0np0), 0000:aa:00.0 (enp170s0np0), 0000:c0:00.0 "
-            "(enp192s0np0), 0000:ce:00.0 (enp206s0np0), 0000:dc:00.0 (enp220s0np0); rail rail1: 0000:82:00.0 (eno1) is a "
+            "(enp192s0np0), 0000:ce:00.0 (enp206s0np0), 0000:dc:00.0 (enp220s0np0); rail rail1: "
+            "0000:82:00.0 (eno1) is a "
             "member of bond0; a rail must stand alone",
         ),
         (
             [rail("rail0", FIRST, "192.168.0.256/24")],
-            "rail rail0: '192.168.0.256/24' is not an address with prefix: '192.168.0.256/24' does not appear to be an IPv4 "
+            "rail rail0: '192.168.0.256/24' is not an address with prefix: '192.168.0.256/24' does not "
+            "appear to be an IPv4 "
             "or IPv6 interface",
         ),
         (
@@ -198,7 +204,8 @@ def test_another_network_manager_is_refused(
     host = sysfs_tree.materialise("odd-host", tmp_path, monkeypatch)
     result = call(host, capsys, rails=[rail("rail0", "0000:01:00.0", "192.168.0.1/24")])
     assert result["msg"] == (
-        "rail_links: the network of odd-1 is managed by NetworkManager; supported is systemd-networkd alone: enable it for "
+        "rail_links: the network of odd-1 is managed by NetworkManager; supported is systemd-networkd "
+        "alone: enable it for "
         "the rails, or leave the host out"
     )
 
@@ -218,7 +225,8 @@ def test_what_the_kernel_does_not_take_fails(host: Host, capsys: pytest.CaptureF
     host.reacts = lambda argv: None if "mtu" in argv else obey(host, argv)
     result = call(host, capsys, timeout=0)
     assert result["msg"] == (
-        "rail_links: 0000:18:00.0 (enp24s0np0): mtu is 4200, expected 9000; 0000:18:00.0 (enp24s0np0): addresses is [], "
+        "rail_links: 0000:18:00.0 (enp24s0np0): mtu is 4200, expected 9000; 0000:18:00.0 (enp24s0np0): "
+        "addresses is [], "
         "expected ['192.168.0.11/24']; 0000:18:00.0 (enp24s0np0): sysctl is {'arp_announce': '0', 'arp_ignore': '0', "
         "'rp_filter': '1'}, expected {'arp_announce': '2', 'arp_ignore': '1', 'rp_filter': '2'}"
     )

@@ -33,7 +33,9 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     return made
 
 
-def have(host: Host, *installed: str, asked: tuple[str, ...] = ("ibverbs-providers", "perftest", "rdma-core")) -> None:
+def have(
+    host: Host, *installed: str, asked: tuple[str, ...] = ("ibverbs-providers", "perftest", "rdma-core")
+) -> None:
     lines = [f"{name} {'installed' if name in installed else 'config-files'}\n" for name in asked]
     host.prints[" ".join([*PACKAGES, *asked])] = "".join(lines)
     host.prints["/usr/bin/dpkg-query"] = ""
@@ -148,7 +150,8 @@ def test_only_packages_that_came_with_us_go(host: Host, capsys: pytest.CaptureFi
 def test_a_unit_that_does_not_start_is_said(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     host.reacts = lambda argv: "Job failed" if "restart" in argv else obey(host, argv)
     assert call(host, capsys)["msg"] == (
-        f"rdma_stack: 'systemctl restart gpufabric-soft-roce@{NETDEV}.service' failed with status 2 and said: Job failed"
+        f"rdma_stack: 'systemctl restart gpufabric-soft-roce@{NETDEV}.service' failed with status 2 and "
+        f"said: Job failed"
     )
 
 

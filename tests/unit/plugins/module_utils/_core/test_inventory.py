@@ -8,21 +8,70 @@ from pathlib import Path
 
 import pytest
 import sysfs_tree
+
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError, ParseError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.inventory import HostInventory, Workloads
 
 GPU_SERVER = "gpu-server-8-rails"
 ODD_HOST = "odd-host"
 # ansible_facts.rdma as other parts rely on it.
-FACTS = (
-    "schema machine_id hostname arch os kernel virtual secure_boot iommu_groups managers ports rdma_devices gpus "
-    "default_route ssh_netdev networks modules perftest workloads reboot next_kernel"
-).split()
-PORT = (
-    "pci vendor device driver netdev mac mtu speed carrier operstate link_layer numa_node local_cpus pcie vfs master "
-    "addresses rdma path"
-).split()
-DEVICE = "name pci netdev port state link_layer rate active_mtu max_mtu node_guid firmware".split()
+FACTS = [
+    "schema",
+    "machine_id",
+    "hostname",
+    "arch",
+    "os",
+    "kernel",
+    "virtual",
+    "secure_boot",
+    "iommu_groups",
+    "managers",
+    "ports",
+    "rdma_devices",
+    "gpus",
+    "default_route",
+    "ssh_netdev",
+    "networks",
+    "modules",
+    "perftest",
+    "workloads",
+    "reboot",
+    "next_kernel",
+]
+PORT = [
+    "pci",
+    "vendor",
+    "device",
+    "driver",
+    "netdev",
+    "mac",
+    "mtu",
+    "speed",
+    "carrier",
+    "operstate",
+    "link_layer",
+    "numa_node",
+    "local_cpus",
+    "pcie",
+    "vfs",
+    "master",
+    "addresses",
+    "rdma",
+    "path",
+]
+DEVICE = [
+    "name",
+    "pci",
+    "netdev",
+    "port",
+    "state",
+    "link_layer",
+    "rate",
+    "active_mtu",
+    "max_mtu",
+    "node_guid",
+    "firmware",
+]
 
 
 def read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostInventory:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core import pci, units
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
 
