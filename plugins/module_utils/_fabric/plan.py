@@ -210,8 +210,6 @@ def _warnings(layout: Layout) -> Iterator[str]:
         if host.number and any(number != host.number for number in kept):
             yield f"{host.name} keeps an address that it has, although rdma_host.number is {host.number}"
     if not intent.operator.nfd and not NIC_LABEL.items() <= {**intent.node_labels, **intent.node_selector}.items():
-        yield (
-            f"no NFD, and rdma_fabric.node_labels does not set {NIC_LABEL_NAME}: others must, or nothing runs"
-        )
+        yield f"no NFD, and rdma_fabric.node_labels does not set {NIC_LABEL_NAME}: others must, or nothing runs"
     if not layout.ranges:
         yield "rdma_fabric.supernet is not given, so no networks for pods are planned"
