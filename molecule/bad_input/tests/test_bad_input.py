@@ -109,11 +109,11 @@ def test_missing_permissions_all_at_once(before: dict[str, Any]) -> None:
 
 def test_chart_that_is_not_there(before: dict[str, Any], tmp_path: Path) -> None:
     absent = str(tmp_path / "chart.tgz")
-    refused(playbook("deploy", *extra(rdma_chart_ref=absent)), absent)
+    refused(playbook("deploy", *extra(network_operator_chart_ref=absent)), absent)
 
 
 def test_chart_with_another_checksum(before: dict[str, Any]) -> None:
-    refused(playbook("deploy", *extra(rdma_chart_checksum="0" * 64)), "0" * 64)
+    refused(playbook("deploy", *extra(network_operator_chart_checksum="0" * 64)), "0" * 64)
 
 
 def test_nothing_changed(before: dict[str, Any]) -> None:

@@ -139,6 +139,7 @@ def _rail(layout: Layout, index: int) -> dict[str, Any]:
         "pool_subnet": str(own.pool) if own else None,
         "mtu": layout.intent.mtu,
         "resource": resource_name(name),
+        "share": layout.intent.shared_devices_max,
         "network": name,
         "pool": name,
         "vendors": sorted({port["vendor"] for port in ports}),

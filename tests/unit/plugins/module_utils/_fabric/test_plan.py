@@ -39,6 +39,7 @@ def test_the_shape() -> None:
         "pool_subnet": "192.168.0.128/25",
         "mtu": 9000,
         "resource": "rdma_rail0",
+        "share": 63,
         "network": "rail0",
         "pool": "rail0",
         "vendors": ["15b3"],
