@@ -1,0 +1,57 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Artefacts: built once, never half."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.lab import cache
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setattr(cache, "CACHE", tmp_path)
+    return tmp_path
+
+
+def write(text: str, built: list[str]) -> cache.Callable[[Path], None]:
+    def build(path: Path) -> None:
+        built.append(text)
+        path.write_text(text)
+
+    return build
+
+
+def test_the_same_inputs_are_built_once() -> None:
+    built: list[str] = []
+    first = cache.artefact("thing", "a", write("one", built))
+    second = cache.artefact("thing", "a", write("two", built))
+    assert (first, first.read_text(), built) == (second, "one", ["one"])
+
+
+def test_other_inputs_are_another_artefact() -> None:
+    built: list[str] = []
+    assert cache.artefact("thing", "a", write("one", built)) != cache.artefact(
+        "thing", "b", write("two", built)
+    )
+    assert built == ["one", "two"]
+
+
+def test_what_a_failed_build_left_neither_counts_nor_blocks(folder: Path) -> None:
+    def fail(path: Path) -> None:
+        path.mkdir()
+        (path / "half").write_text("half")
+        raise OSError("no space")
+
+    with pytest.raises(OSError, match="no space"):
+        cache.artefact("thing", "a", fail)
+    assert not cache.path_of("thing", "a").exists()
+    assert cache.artefact("thing", "a", write("whole", [])).read_text() == "whole"
+
+
+def test_parts_of_a_key_do_not_run_into_each_other() -> None:
+    assert cache.key(["ab", "c"]) != cache.key(["a", "bc"])
+    assert cache.key(["ab"]) == cache.key([b"ab"])

@@ -1,0 +1,48 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Naming what is missing, all at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab import aptsources, programs
+
+SOURCE = "Types: deb\nURIs: http://mirror.example/debian\nSuites: bookworm\nComponents: main\n"
+
+
+@pytest.mark.parametrize(
+    ("absent", "qemu", "packages"),
+    [
+        (set(), 10, []),
+        ({"debootstrap", "etcd", "python:ensurepip"}, 10, ["debootstrap", "etcd-server", "python3-venv"]),
+        (set(), 7, ["qemu-system-x86", "qemu-utils"]),
+        ({"qemu-img"}, 0, ["qemu-system-x86", "qemu-utils"]),
+    ],
+)
+def test_missing(absent: set[str], qemu: int, packages: list[str]) -> None:
+    assert programs.missing(lambda name: name not in absent, lambda: qemu) == packages
+
+
+def test_by_hand_takes_qemu_from_backports_on_debian_12(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aptsources, "codename", lambda: "bookworm")
+    monkeypatch.setattr(aptsources, "source_texts", lambda: [SOURCE])
+    assert programs.by_hand(["mtools", "qemu-system-x86"]).splitlines() == [
+        "cat > /etc/apt/sources.list.d/gpufabric-lab-backports.sources <<'END'",
+        "Types: deb",
+        "Uris: http://mirror.example/debian",
+        "Suites: bookworm-backports",
+        "Components: main",
+        "END",
+        "apt-get update",
+        "apt-get install -y --no-install-recommends mtools",
+        "apt-get install -y --no-install-recommends -t bookworm-backports qemu-system-x86",
+    ]
+
+
+def test_by_hand_is_one_command_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aptsources, "codename", lambda: "trixie")
+    assert programs.by_hand(["mtools", "qemu-system-x86"]).splitlines() == [
+        "apt-get update",
+        "apt-get install -y --no-install-recommends mtools qemu-system-x86",
+    ]
