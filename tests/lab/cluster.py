@@ -86,24 +86,6 @@ def first_boot(host: str, run: Run, put: object = None) -> None:
     run(["tar", "-x", "-C", "/", "--no-same-owner"], stdin=_archive(node.own_files(host)))
 
 
-def first_join(run_on: RunOn, name: str) -> None:
-    """Let the hosts become nodes of an empty cluster, freeze them for a snapshot and save the cluster under a name.
-
-    What restores the snapshot and that state together has nodes that only go on. Leaves nothing running.
-    """
-    if external():
-        return
-    stop()
-    cache.remove(ETCD_DATA)
-    try:
-        start()
-        hosts_up(run_on)
-        hosts_down(run_on)
-        save(name)
-    finally:
-        stop()
-
-
 # --- the control plane ------------------------------------------------------------------------
 
 
