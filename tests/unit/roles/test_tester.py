@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evidence import (
     parse_batch,
     parse_describe,

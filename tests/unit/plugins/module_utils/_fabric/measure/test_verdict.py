@@ -1,0 +1,74 @@
+"""Whom failures point at."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.verdict import (
+    findings,
+    gigabits,
+    overall,
+    rail_rows,
+)
+
+HOSTS = ("a", "b", "c", "d")
+
+
+def results(bad: Any = lambda *_: False, hosts: tuple[str, ...] = HOSTS, rails: tuple[str, ...] = ("r0", "r1")) -> Any:
+    return [
+        {"where": "host", "rail": rail, "client": c, "server": s, "value": None if bad(rail, c, s) else 10.0,
+         "verdict": "no_data" if bad(rail, c, s) else "pass", "reason": "why" if bad(rail, c, s) else ""}
+        for rail in rails for c, s in permutations(hosts, 2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [([], "no_data"), (["pass"], "pass"), (["pass", "no_data"], "no_data"), (["pass", "fail", "no_data"], "fail")],
+)
+def test_overall(found: list[str], verdict: str) -> None:
+    assert overall([{"verdict": v} for v in found]) == verdict
+
+
+@pytest.mark.parametrize(
+    ("bad", "expected"),
+    [
+        (lambda *_: False, []),
+        (lambda r, c, s: r == "r1" and "b" in (c, s),
+         ["hosts: b r1: none of its 6 tests passed, others pass: host, NIC port or cable (why)"]),
+        (lambda r, c, s: "b" in (c, s),
+         ["hosts: b: no test passed on any rail, others pass: the host itself (why)"]),
+        (lambda r, c, s: r == "r0",
+         ["hosts: r0: none of 12 tests passed: switch, VLAN or configuration of the rail, or both hosts (why)"]),
+        (lambda r, c, s: r == "r0" and c == "b",
+         ["hosts: b r0: no test with it as sender passed, the other direction does (why)"]),
+        (lambda r, c, s: r == "r0" and s == "b",
+         ["hosts: b r0: no test with it as receiver passed, the other direction does (why)"]),
+        (lambda r, c, s: r == "r0" and (c, s) == ("a", "b"),
+         ["hosts: r0: 1 of 12 tests between hosts that pass otherwise did not (a to b) (why)"]),
+        (lambda r, c, s: (r == "r0" and "a" in (c, s)) or (r == "r1" and "b" in (c, s)),
+         ["hosts: a r0: none of its 6 tests passed, others pass: host, NIC port or cable (why)",
+          "hosts: b r1: none of its 6 tests passed, others pass: host, NIC port or cable (why)"]),
+    ],
+)
+def test_findings(bad: Any, expected: list[str]) -> None:
+    assert findings(results(bad)) == expected
+
+
+def test_two_hosts_cannot_be_told_apart() -> None:
+    assert findings(results(lambda *_: True, ("a", "b"), ("r0",))) == [
+        "hosts: r0: none of 2 tests passed: switch, VLAN or configuration of the rail, or both hosts (why)"]
+
+
+def test_rows_count_every_direction_and_skip_what_has_no_value() -> None:
+    rows = rail_rows(results(lambda r, c, s: (r, c, s) == ("r0", "a", "b")))
+    assert rows[0] == {"where": "host", "rail": "r0", "pairs": 12, "pass": 11, "fail": 0, "no_data": 1,
+                       "worst": 10.0, "median": 10.0}
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.0361, "0.0361 Gb/s"), (97.93, "97.9 Gb/s"), (392.16, "392.2 Gb/s")])
+def test_gigabits(value: float, text: str) -> None:
+    assert gigabits(value) == text

@@ -1,0 +1,80 @@
+"""fabric_judge through its main(): what it reads from the evidence folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.gpufabric.rdma.plugins.modules import fabric_judge
+
+SIDE = {"rate": 100.0, "mtu": 4096, "floor": None, "tolerance": 0.95}
+PLAN = {
+    "rails": [{"name": "rail0", "link_layer": "ethernet", "mtu": 9000}],
+    "endpoints": {"host": ["a", "b"], "pod": ["a", "b"]},
+    "expectations": {"rail0": {"a": SIDE, "b": SIDE}},
+    "tests": {"duration": 10, "size": 65536, "queue_pairs": 4, "tx_depth": 128, "mtu": None, "port_base": 18500,
+              "kinds": ["write_bw"], "control": "rail", "retries": 0},
+}
+ROW = " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65536 100 0.00 97.90 0.1"
+
+
+def run(capsys: pytest.CaptureFixture[str], folder: Path, **params: Any) -> dict[str, Any]:
+    args = {"plan": PLAN, "where": "host", "evidence": str(folder), **params}
+    with patch_module_args(args), pytest.raises(SystemExit):
+        fabric_judge.main()
+    return json.loads(capsys.readouterr().out)
+
+
+def describe(folder: Path) -> None:
+    (folder / "describe").mkdir()
+    for number, name in enumerate("ab"):
+        (folder / "describe" / f"{name}.log").write_text(
+            "=== gpufabric describe v1\n"
+            f"rail rail0 device=mlx5_0 port=1 gid=3 address=10.0.0.{number} mtu=4096 rate=\"100 Gb/sec\"\n"
+            "host perftest=6.24\n=== gpufabric described 1\n"
+        )
+
+
+def test_from_nothing_to_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    describe(tmp_path)
+    first = run(capsys, tmp_path)
+    assert (first["changed"], first["done"], first["pass"], first["rounds"], first["seconds"]) == (
+        False, False, 1, 2, 36)
+    (tmp_path / "pass-1").mkdir()
+    for name, lines in first["lines"].items():
+        out = ["=== gpufabric batch 1 begin 2"]
+        for line in lines[:-1]:
+            words = " ".join(line.split()[:4])
+            out += [f"=== gpufabric test {words} rc=0 start=1 seconds=11", ROW, "=== gpufabric end"]
+        out.append("=== gpufabric batch 1 done 2 0")
+        # A log may end in bytes that are no text.
+        (tmp_path / "pass-1" / f"{name}.log").write_bytes("\n".join(out).encode() + b"\n\xff\xfe")
+    (tmp_path / "requests").write_text("12\n7\n")
+    last = run(capsys, tmp_path)
+    assert (last["done"], last["summary"]["verdict"], last["requests"]) == (True, "pass", 19)
+
+
+def test_a_pass_without_logs_is_no_data_with_what_the_transport_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    describe(tmp_path)
+    (tmp_path / "pass-1").mkdir()
+    (tmp_path / "pass-1" / "a.error").write_text("Failed to connect to the host via ssh:\nno route to host\n")
+    last = run(capsys, tmp_path)
+    assert last["done"] and last["summary"]["no_data"] == 2
+    assert last["results"][0]["reason"].startswith("a: Failed to connect to the host via ssh: no route to host; ")
+
+
+def test_a_folder_that_is_not_there_is_no_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = run(capsys, tmp_path / "none", failure="the API server does not answer")
+    assert answer["done"] and answer["results"][0]["reason"] == (
+        "a: the API server does not answer; b: the API server does not answer")
+
+
+def test_one_host_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = run(capsys, tmp_path, limit=["a"])
+    assert answer["failed"] and answer["msg"].startswith("nothing was measured: a measurement needs two hosts, one given")
