@@ -169,7 +169,7 @@ def count_requests(folder: str) -> int:
 
 def read_evidence(folder: str, failure: str) -> Evidence:
     """Return what the evidence folder holds; passes are counted without a gap from 1."""
-    passes = []
+    passes: list[Pass] = []
     while os.path.isdir(os.path.join(folder, f"pass-{len(passes) + 1}")):
         played = os.path.join(folder, f"pass-{len(passes) + 1}")
         passes.append(Pass(read_folder(played, ".log"), read_folder(played, ".error")))

@@ -77,4 +77,5 @@ def test_a_folder_that_is_not_there_is_no_data(tmp_path: Path, capsys: pytest.Ca
 
 def test_one_host_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer = run(capsys, tmp_path, limit=["a"])
-    assert answer["failed"] and answer["msg"].startswith("nothing was measured: a measurement needs two hosts, one given")
+    assert answer["failed"]
+    assert answer["msg"].startswith("nothing was measured: a measurement needs two hosts, one given")
