@@ -36,7 +36,7 @@ options:
   test_namespace:
     description: Namespace of the testers.
     type: str
-    default: gpufabric-test
+    default: gpufabric-validate
   nfd:
     description: Whether the operator's chart shall bring Node Feature Discovery.
     type: bool
@@ -157,7 +157,7 @@ SPEC: dict[str, Any] = {
     "release": {"type": "str"},
     "namespace": {"type": "str", "default": "nvidia-network-operator"},
     "network_namespace": {"type": "str", "default": "default"},
-    "test_namespace": {"type": "str", "default": "gpufabric-test"},
+    "test_namespace": {"type": "str", "default": "gpufabric-validate"},
     "nfd": {"type": "bool", "default": True},
     "node_labels": {"type": "dict", "default": {}},
     "chart_ref": {"type": "str"},

@@ -17,7 +17,7 @@ description:
   - O(state=absent) removes everything, also what a run that was killed left behind.
   - An endpoint with a problem stops nobody else. The reason is returned, and kept as C(NAME.error) beside the logs of the others.
 notes:
-  - A run ends with O(state=absent), so a role that counts changes may take the three calls together as none.
+  - Never reports a change. What it starts it takes away again, and measuring changes nothing.
   - Two runs at once in one namespace would remove each other's testers.
 extends_documentation_fragment:
   - gpufabric.rdma.cluster
@@ -29,7 +29,7 @@ options:
     required: true
   plan:
     description:
-      - The plan, as returned by M(gpufabric.rdma.fabric_plan); needed unless O(state=absent). A host's Node is found by its machine id,
+      - The plan, as returned by M(gpufabric.rdma.fabric_plan); needed for O(state=started). A host's Node is found by its machine id,
         unless the plan names it.
     type: dict
   limit:
@@ -45,7 +45,7 @@ options:
   namespace:
     description: Namespace of the testers. It is made with the labels that pod security asks for, and removed if it was made by us.
     type: str
-    default: gpufabric-test
+    default: gpufabric-validate
   name:
     description: Name of the Job and its ConfigMap.
     type: str
@@ -58,11 +58,9 @@ options:
     type: str
     choices: [Always, IfNotPresent, Never]
     default: IfNotPresent
-  image_pull_secrets:
-    description: Names of pull secrets in O(namespace).
-    type: list
-    elements: str
-    default: []
+  image_pull_secret:
+    description: Name of a pull secret in O(namespace), which must be there before.
+    type: str
   script:
     description: Path of the tester script on the controller, needed for O(state=started).
     type: path
@@ -92,8 +90,8 @@ options:
     description: Seconds to wait until pods run, or until they are gone.
     type: int
     default: 180
-  number:
-    description: Number of the pass, from 1; needed for O(state=played), as are O(lines), O(slot) and O(rounds).
+  pass:
+    description: Number of the pass, from 1; needed for O(state=played), as are O(lines), O(slot) and O(seconds).
     type: int
   lines:
     description: Schedule lines by endpoint, each list closed by C(END count), as returned by M(gpufabric.rdma.fabric_judge).
@@ -101,11 +99,11 @@ options:
   slot:
     description: Seconds of a round.
     type: int
-  rounds:
-    description: Number of rounds of the pass.
+  seconds:
+    description: Seconds from the first round to the end of the pass.
     type: int
-  lead:
-    description: Seconds from the first line handed out to the first round; V(0) works it out from the number of endpoints.
+  start_in:
+    description: Seconds from the first line handed out to the first round; never less than the number of endpoints asks for.
     type: int
     default: 0
 attributes:
@@ -114,9 +112,8 @@ attributes:
     details: Nothing is measured, so nothing is written to O(evidence).
     support: full
   diff_mode:
-    description: Returns what changes.
-    details: The testers that were and are there.
-    support: full
+    description: Nothing changes, so there is no difference.
+    support: none
   platform:
     description: Where the module can run.
     details: On the controller; the cluster is reached over its API.
@@ -140,12 +137,11 @@ EXAMPLES = r"""
 - name: Play a pass
   gpufabric.rdma.fabric_testers:
     state: played
-    plan: "{{ rdma_plan }}"
     evidence: /tmp/evidence/pod
-    number: "{{ judged.pass }}"
+    pass: "{{ judged['pass'] }}"
     lines: "{{ judged.lines }}"
     slot: "{{ judged.slot }}"
-    rounds: "{{ judged.rounds }}"
+    seconds: "{{ judged.seconds }}"
   delegate_to: localhost
   run_once: true
 
@@ -167,10 +163,15 @@ problems:
   returned: O(state=started) or O(state=played)
   type: dict
   sample: {gpu-2: "no tester on node node-b: pod gpufabric-testers-1-x2v cannot be scheduled: 0/3 nodes are available"}
-lead:
-  description: Seconds between handing out the first line and the first round.
+start_in:
+  description: Seconds from the first line handed out to the first round.
   returned: O(state=played)
   type: int
+removed:
+  description: What was there and was removed; in check mode what would be.
+  returned: O(state=absent)
+  type: list
+  elements: str
 requests:
   description: Number of requests sent to the API server.
   returned: success
@@ -181,7 +182,6 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core.change import Change
 from ..module_utils._core.errors import FabricError
 from ..module_utils._k8s import transport
 from ..module_utils._k8s.client import AUTH_SPEC, connect
@@ -192,11 +192,11 @@ SPEC: dict[str, Any] = {
     "plan": {"type": "dict"},
     "limit": {"type": "list", "elements": "str", "default": []},
     "evidence": {"type": "path"},
-    "namespace": {"type": "str", "default": "gpufabric-test"},
+    "namespace": {"type": "str", "default": "gpufabric-validate"},
     "name": {"type": "str", "default": "gpufabric-testers"},
     "image": {"type": "str"},
     "image_pull_policy": {"type": "str", "choices": ["Always", "IfNotPresent", "Never"], "default": "IfNotPresent"},
-    "image_pull_secrets": {"type": "list", "elements": "str", "default": []},
+    "image_pull_secret": {"type": "str"},
     "script": {"type": "path"},
     "host_network": {"type": "bool", "default": False},
     "tolerations": {"type": "list", "elements": "dict", "default": []},
@@ -204,15 +204,15 @@ SPEC: dict[str, Any] = {
     "lifetime": {"type": "int", "default": 14400},
     "idle": {"type": "int", "default": 900},
     "timeout": {"type": "int", "default": 180},
-    "number": {"type": "int"},
+    "pass": {"type": "int"},
     "lines": {"type": "dict"},
     "slot": {"type": "int"},
-    "rounds": {"type": "int"},
-    "lead": {"type": "int", "default": 0},
+    "seconds": {"type": "int"},
+    "start_in": {"type": "int", "default": 0},
 }
 NEEDS = [
     ("state", "started", ["plan", "evidence", "image", "script"]),
-    ("state", "played", ["plan", "evidence", "number", "lines", "slot", "rounds"]),
+    ("state", "played", ["evidence", "pass", "lines", "slot", "seconds"]),
 ]
 STEPS = {"started": transport.started, "played": transport.played, "absent": transport.absent}
 
@@ -224,13 +224,10 @@ def main() -> None:
     invocation = {"module_args": {key: module.params[key] for key in ("state", "namespace", "name", "limit")}}
     try:
         api = connect(module)
-        before, after, result = STEPS[module.params["state"]](api, module.params, module.check_mode, Clock())
+        result = STEPS[module.params["state"]](api, module.params, module.check_mode, Clock())
     except FabricError as error:
         module.fail_json(msg=f"fabric_testers: {error}", invocation=invocation)
-    change = Change(before, after)
-    module.exit_json(
-        changed=change.changed, diff=change.diff(), requests=api.requests, invocation=invocation, **result
-    )
+    module.exit_json(changed=False, requests=api.requests, invocation=invocation, **result)
 
 
 if __name__ == "__main__":

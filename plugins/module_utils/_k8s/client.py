@@ -66,9 +66,10 @@ def connect(module: AnsibleModule) -> Api:
 def configuration(params: Mapping[str, Any]) -> Any:
     """Return the client's configuration: kubeconfig or in-cluster, then the single options over it."""
     found = kubernetes.client.Configuration()
-    path = params.get("kubeconfig")
-    if not params.get("host") or path:
-        _load(found, path, params.get("context"))
+    # An empty option is no option: roles pass what they have.
+    path = params.get("kubeconfig") or os.environ.get("K8S_AUTH_KUBECONFIG") or os.environ.get("KUBECONFIG")
+    if path or not params.get("host"):
+        _load(found, path, params.get("context") or None)
     found.connection_pool_maxsize = POOL
     found.retries = False
     for option, attribute in (

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,18 +15,29 @@ from .kinds import collection
 from .logs import pod_path
 from .pods import State, ready_nodes, state_of
 from .poll import Clock, ticks
-from .testers import SELECTOR, Testers, config_map, job, namespace_object
+from .testers import ENDPOINTS, SELECTOR, Testers, config_map, job, namespace_object
 
 # How long a pod may be unschedulable, or without its image, before we give it up.
 PATIENCE = 20.0
 POLL = 2.0
 
 
-def start(api: Api, testers: Testers, hostnames: Sequence[str], clock: Clock) -> None:
+def start(
+    api: Api, testers: Testers, endpoints: Mapping[str, str], hostnames: Sequence[str], clock: Clock
+) -> None:
     """Remove what an earlier run left, then make namespace, ConfigMap and Job."""
     remove(api, testers, Options(), clock)
-    for item in (namespace_object(testers), config_map(testers), job(testers, hostnames)):
+    for item in (namespace_object(testers), config_map(testers, endpoints), job(testers, hostnames)):
         apply_object(api, item, Options(), clock)
+
+
+def started_on(api: Api, testers: Testers, wanted: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return endpoint -> node as the testers were started, and why for those that were not; no nodes are listed."""
+    path = f"{collection('v1', 'configmaps', testers.namespace)}/{testers.name}"
+    data = (api.get(path) or {}).get("data") or {}
+    started = json.loads(data.get(ENDPOINTS) or "{}")
+    found = {name: started[name] for name in wanted if name in started}
+    return found, {name: "no tester was started for it" for name in wanted if name not in found}
 
 
 def list_pods(api: Api, namespace: str) -> list[dict[str, Any]]:

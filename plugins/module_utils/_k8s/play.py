@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Hand each tester its lines, wait for the announced end, and bring the logs back.
 
-The end is known before the start: lead + rounds x slot. Nothing waits for a tester to say that it
+The end is known before the start: start_in + seconds. Nothing waits for a tester to say that it
 is done, since one that died never will.
 """
 
@@ -35,22 +35,23 @@ _LOG_SECONDS = 8.0
 
 @dataclass(frozen=True)
 class Batch:
-    """One pass: its number, lines by endpoint (each list ends with END), seconds of a slot, rounds."""
+    """One pass: its number, lines by endpoint (each list ends with END), seconds of a slot, of all, and before it."""
 
     number: int
     lines: Mapping[str, Sequence[str]]
     slot: int
-    rounds: int
-    lead: int = 0
-
-    def lead_seconds(self) -> int:
-        """Return how long before the first round the lines are handed out."""
-        return self.lead or _LEAD + _LEAD_MORE * math.ceil(len(self.lines) / AT_ONCE)
+    seconds: int
+    start_in: int
 
     def text(self, endpoint: str, start_in: float) -> str:
         """Return the batch as sent; always equally long, since its length is announced before the time is known."""
         head = f"BATCH {self.number} {max(math.ceil(start_in), 0):<8d} {self.slot}"
         return "\n".join([head, *self.lines[endpoint]]) + "\n"
+
+
+def lead(wanted: int, lines: Mapping[str, Any]) -> int:
+    """Return how many seconds before the first round the lines are handed out: ``wanted``, or what they take."""
+    return max(wanted, _LEAD + _LEAD_MORE * math.ceil(len(lines) / AT_ONCE))
 
 
 def each(names: Sequence[str], work: Callable[[str], Any]) -> dict[str, Any]:
@@ -85,20 +86,18 @@ def play(
     api: Api, namespace: str, nodes: Mapping[str, str], batch: Batch, evidence: Evidence, clock: Clock
 ) -> dict[str, str]:
     """Play one batch on all endpoints (``nodes``: endpoint -> node); return endpoint -> why it has no log."""
-    evidence.prepare()
     states = {s.node: s for s in map(state_of, list_pods(api, namespace))}
     there = {name: states[node] for name, node in nodes.items() if node in states and states[node].running}
     problems = {name: _absent(node, states.get(node)) for name, node in nodes.items() if name not in there}
-    start = clock.now() + batch.lead_seconds()
+    start = clock.now() + batch.start_in
     sent = each(list(there), lambda name: _deliver(api, namespace, there[name], batch, name, start, clock))
     for name, error in sent.items():
         if error is not None:
             problems[name] = f"node {there[name].node}: the lines did not reach the tester: {error}"
     waiting = [name for name in there if name not in problems]
     if waiting:
-        clock.sleep(max(start + batch.rounds * batch.slot - clock.now(), 0))
+        clock.sleep(max(start + batch.seconds - clock.now(), 0))
         problems.update(_collect(api, namespace, {name: there[name] for name in waiting}, batch, evidence, clock))
-    evidence.errors(problems)
     return problems
 
 

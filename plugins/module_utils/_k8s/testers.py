@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from .api import MANAGER
 from .ownership import MARK
 
+ENDPOINTS = "endpoints.json"
 CONTAINER = "tester"
 FOLDER = "/gpufabric"
 MAILBOX = "/mailbox"
@@ -56,15 +58,15 @@ def namespace_object(testers: Testers) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": testers.namespace, "labels": labels}}
 
 
-def config_map(testers: Testers) -> dict[str, Any]:
-    """Return the ConfigMap with the tester script and its table of rails."""
+def config_map(testers: Testers, endpoints: Mapping[str, str]) -> dict[str, Any]:
+    """Return the ConfigMap with the tester script, its table of rails, and which endpoint is which node."""
     names = pod_rail_names(testers.rails, testers.host_network)
     table = "".join(f"rail {rail} {netdev} -\n" for rail, netdev in names.items())
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": _metadata(testers),
-        "data": {"tester.sh": testers.script, "rails": table},
+        "data": {"tester.sh": testers.script, "rails": table, ENDPOINTS: json.dumps(dict(endpoints))},
     }
 
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The three steps of the transport in pods, from a module's parameters to (before, after, result)."""
+"""The three steps of the transport in pods, from a module's parameters to its result."""
 
 from __future__ import annotations
 
@@ -19,22 +19,19 @@ from .poll import Clock
 from .testers import Testers
 
 _NODES = collection("v1", "nodes")
-Step = tuple[Any, Any, dict[str, Any]]
 
 
-def started(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> Step:
+def started(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> dict[str, Any]:
     """Start the testers and keep their descriptions; problems by endpoint."""
     testers = _testers(params, _read_script(params["script"]))
     endpoints, problems, nodes = _endpoints(api, params)
-    before = jobs.present(api, testers)
-    after = [f"jobs/{testers.name}", f"configmaps/{testers.name}"] if endpoints else []
     if not check:
         evidence = Evidence(params["evidence"], "describe")
         evidence.prepare()
         if endpoints:
             problems.update(_start(api, testers, endpoints, nodes, params, evidence, clock))
         evidence.errors(problems)
-    return before, after, {"endpoints": endpoints, "problems": problems}
+    return {"endpoints": endpoints, "problems": problems}
 
 
 def _start(
@@ -47,31 +44,33 @@ def _start(
     clock: Clock,
 ) -> dict[str, str]:
     hostnames = [_hostname(nodes[node]) for node in endpoints.values()]
-    jobs.start(api, testers, hostnames, clock)
+    jobs.start(api, testers, endpoints, hostnames, clock)
     running, problems = jobs.wait_running(api, testers, endpoints, params["timeout"], clock)
     return {**problems, **play.describe(api, testers.namespace, running, evidence, clock)}
 
 
-def played(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> Step:
-    """Play one pass and keep the logs; problems by endpoint. Nothing in the cluster changes."""
+def played(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> dict[str, Any]:
+    """Play one pass and keep the logs; problems by endpoint."""
     lines = params["lines"]
-    batch = play.Batch(params["number"], lines, params["slot"], params["rounds"], params["lead"])
-    endpoints, problems, _nodes = _endpoints(api, {**params, "limit": list(lines)}) if lines else ({}, {}, {})
+    start_in = play.lead(params["start_in"], lines)
+    batch = play.Batch(params["pass"], lines, params["slot"], params["seconds"], start_in)
+    endpoints, problems = jobs.started_on(api, _testers(params, ""), list(batch.lines))
     if not check:
         evidence = Evidence(params["evidence"], f"pass-{batch.number}")
+        evidence.prepare()
         problems.update(play.play(api, params["namespace"], endpoints, batch, evidence, clock))
         evidence.errors(problems)
-    return None, None, {"endpoints": endpoints, "problems": problems, "lead": batch.lead_seconds()}
+    return {"endpoints": endpoints, "problems": problems, "start_in": batch.start_in}
 
 
-def absent(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> Step:
+def absent(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> dict[str, Any]:
     """Remove testers and their namespace."""
     testers = _testers(params, "")
     options = Options(check=check, timeout=params["timeout"])
     found = jobs.remove(api, testers, options, clock)
     if jobs.remove_namespace(api, testers, options, clock):
         found.append(f"namespaces/{testers.namespace}")
-    return found, [], {}
+    return {"removed": found}
 
 
 def _testers(params: Mapping[str, Any], script: str) -> Testers:
@@ -90,7 +89,7 @@ def _testers(params: Mapping[str, Any], script: str) -> Testers:
         lifetime=params["lifetime"],
         idle=params["idle"],
         pull_policy=params["image_pull_policy"],
-        pull_secrets=params["image_pull_secrets"],
+        pull_secrets=[params["image_pull_secret"]] if params["image_pull_secret"] else [],
         tolerations=params["tolerations"],
         runtime_class=params["runtime_class"],
     )
