@@ -39,9 +39,10 @@ def port_rate(port: Port | None, devices: Mapping[str, Mapping[str, Any]]) -> fl
 
 
 def expectations(intent: Intent, rails: RailMap, hosts: Sequence[Host]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return rail -> host -> {rate, mtu, floor, tolerance} for the hosts of this run."""
+    """Return rail -> host -> {rate, mtu, floor, tolerance, pcie} for the hosts of this run (pcie: {speed, width})."""
     mtu = _test_mtu(intent)
     rates = {host.name: _rates(host, rails) for host in hosts}
+    links = {host.name: _pcie_links(host, rails) for host in hosts}
     expected: dict[str, dict[str, dict[str, Any]]] = {}
     for index, rail in enumerate(rails.names):
         threshold = intent.thresholds.of(rail)
@@ -51,6 +52,7 @@ def expectations(intent: Intent, rails: RailMap, hosts: Sequence[Host]) -> dict[
                 "mtu": mtu,
                 "floor": threshold.floor,
                 "tolerance": threshold.tolerance,
+                "pcie": links[name][index],
             }
             for name, own in rates.items()
         }
@@ -62,6 +64,17 @@ def _rates(host: Host, rails: RailMap) -> list[float | None]:
         return [None] * len(rails.names)
     devices = {device["name"]: device for device in host.facts["rdma_devices"]}
     return [port_rate(port, devices) for port in rails.ports[host.name]]
+
+
+def _pcie_links(host: Host, rails: RailMap) -> list[dict[str, Any] | None]:
+    """Return the negotiated PCIe link of each rail's port, None when it is not known."""
+    if not host.facts:
+        return [None] * len(rails.names)
+    links = [port["pcie"] if port else {} for port in rails.ports[host.name]]
+    return [
+        {"speed": link["speed"], "width": link["width"]} if link.get("speed") and link.get("width") else None
+        for link in links
+    ]
 
 
 def _test_mtu(intent: Intent) -> int:

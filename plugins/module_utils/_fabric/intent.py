@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from .fields import Reader, nearest, raise_problems
+from .measure.schedule import KINDS
 from .objects.releases import LINES, line_of
 
 RDMA_MTUS = (256, 512, 1024, 2048, 4096)
-TESTS = ("write_bw", "read_bw", "send_bw", "write_lat", "read_lat", "send_lat")
 
 # A rail's name becomes a network interface (15 characters), a Kubernetes object and a device plugin resource.
 _RAIL_NAME = r"[a-z]([a-z0-9-]{0,13}[a-z0-9])?"
@@ -226,7 +226,7 @@ def _tests(reader: Reader) -> dict[str, Any]:
         "queue_pairs": reader.integer("queue_pairs", 4, 1, 1024),
         "tx_depth": reader.integer("tx_depth", 128, 1, 8192),
         "mtu": reader.integer("mtu", None, 256, 4096),
-        "kinds": list(reader.texts("kinds", ("write_bw",), choices=TESTS)),
+        "kinds": list(reader.texts("kinds", ("write_bw",), choices=KINDS)),
         "control": reader.text("control", "rail", choices=("rail", "management")),
         "port_base": reader.integer("port_base", 18500, 1024, 65535),
         "retries": reader.integer("retries", 2, 0, 10),
