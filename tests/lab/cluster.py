@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import io
 import ipaddress
+import json
 import os
 import shutil
 import ssl
@@ -21,13 +22,13 @@ import tarfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-
+from tests.lab import cache, charts, control_plane, debian, golang, helm, node, oci, pki, process
 from tests.lab import cache, control_plane, debian, golang, node, oci, pki, process
 from tests.lab.api import Api, ApiError, read_kubeconfig, server_of
 from tests.lab.control_plane import ETCD_DATA, HEALTH_PORTS, NAMES
@@ -123,6 +124,14 @@ def kubeconfig(path: Path) -> None:
     path.write_text(text)
 
 
+def tools(folder: Path) -> None:
+    """Put what the inventory deploys with beside the kubeconfig: Helm, and the archive of the stand-in's chart."""
+    link = folder / "helm"
+    link.unlink(missing_ok=True)
+    link.symlink_to(helm.helm())
+    charts.package(folder)
+
+
 def admin() -> Api:
     """The API as administrator."""
     own = external()
@@ -134,11 +143,39 @@ def admin() -> Api:
     return Api.from_kubeconfig(path)
 
 
+def asked(agent: str = "") -> dict[tuple[str, str], int]:
+    """Requests to the lab's API server since it started, by (verb, resource), of people and their programs.
+
+    The cluster's own parts are left out (`api.request_counts` has all). With an agent only requests
+    of programs whose user agent begins so, such as `Helm` or `OpenAPI-Generator`.
+    """
+    if not control_plane.AUDIT_LOG.exists():
+        return {}
+    with control_plane.AUDIT_LOG.open(encoding="utf-8") as log:
+        return audited(log, agent)
+
+
+def audited(lines: Iterable[str], agent: str = "") -> dict[tuple[str, str], int]:
+    """The same for the lines of an audit log."""
+    counts: dict[tuple[str, str], int] = {}
+    for line in lines:
+        event = json.loads(line)
+        if event["stage"] != "ResponseComplete" or not event.get("userAgent", "").startswith(agent):
+            continue
+        target = event.get("objectRef", {})
+        resource = "/".join(filter(None, (target.get("resource"), target.get("subresource"))))
+        key = (event["verb"], resource or event["requestURI"].partition("?")[0])
+        counts[key] = counts.get(key, 0) + 1
+    return counts
+
+
 def start() -> None:
     """Start etcd and the API server, unless they run; `ready` starts the rest when they answer."""
     if external():
         return
     control_plane.write_files()
+    if control_plane.API_SERVER not in process.running():
+        cache.remove(control_plane.AUDIT_LOG)
     _start_missing(NAMES[:2])
 
 
