@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from tests.lab import cache, charts, control_plane, debian, golang, helm, node, oci, pki, process
-from tests.lab import cache, control_plane, debian, golang, node, oci, pki, process
+from tests.lab import cache, charts, control_plane, debian, golang, helm, node, oci, pki, process
 from tests.lab.api import Api, ApiError, read_kubeconfig, server_of
 from tests.lab.control_plane import ETCD_DATA, HEALTH_PORTS, NAMES
 from tests.lab.errors import LabError

@@ -211,6 +211,20 @@ def test_a_kubelet_whose_node_is_gone_starts_anew(monkeypatch: pytest.MonkeyPatc
     assert waited == ["node lab-1", "node lab-2"]
 
 
+def test_requests_are_counted_by_who_asked() -> None:
+    def event(agent: str, stage: str = "ResponseComplete", **more: Any) -> str:
+        return json.dumps({"stage": stage, "userAgent": agent, "verb": "get", "requestURI": "/version?x=1", **more})
+
+    pods: dict[str, Any] = {"objectRef": {"resource": "pods", "subresource": "exec"}}
+    lines = [
+        event("Helm/3"),
+        event("kubectl/1", **pods),
+        event("kubectl/1", stage="ResponseStarted", **pods),
+    ]
+    assert cluster.audited(lines) == {("get", "/version"): 1, ("get", "pods/exec"): 1}
+    assert cluster.audited(lines, "Helm") == {("get", "/version"): 1}
+
+
 def test_waiting_ends_with_the_reason() -> None:
     with pytest.raises(LabError) as caught:
         cluster._wait("node lab-1", lambda: False, deadline=0.0)
