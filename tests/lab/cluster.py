@@ -28,7 +28,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from tests.lab import cache, charts, control_plane, debian, golang, helm, node, oci, pki, process
+
 from tests.lab import cache, charts, control_plane, debian, golang, helm, node, oci, pki, process
 from tests.lab.api import Api, ApiError, read_kubeconfig, server_of
 from tests.lab.control_plane import ETCD_DATA, HEALTH_PORTS, NAMES
