@@ -14,6 +14,7 @@ from tests.lab import progress
 from tests.lab.settings import CACHE
 
 _FOLDER = "artefacts"
+_KEY_LENGTH = 16
 #: Said once is enough, however often a command asks for it.
 _told: set[str] = set()
 
@@ -24,7 +25,7 @@ def key(parts: Iterable[bytes | str]) -> str:
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
         digest.update(len(data).to_bytes(8, "big") + data)
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()[:_KEY_LENGTH]
 
 
 def path_of(name: str, inputs: bytes | str) -> Path:
@@ -53,6 +54,15 @@ def artefact(name: str, inputs: bytes | str, build: Callable[[Path], None]) -> P
         partial.rename(final)
     _told.add(name)
     return final
+
+
+def prune(names: Iterable[str], keep: int) -> None:
+    """Remove all but the artefacts of each name that were used last."""
+    for name in names:
+        pattern = f"{name}-{'[0-9a-f]' * _KEY_LENGTH}"
+        found = sorted((CACHE / _FOLDER).glob(pattern), key=lambda path: path.stat().st_mtime)
+        for path in found[:-keep]:
+            remove(path)
 
 
 def file_hash(path: Path) -> str:

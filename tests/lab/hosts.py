@@ -17,6 +17,10 @@ from tests.lab.settings import HOSTS, SNAPSHOT
 
 _BOOT_SECONDS = 600
 _STOP_SECONDS = 120
+#: The modules that make the hosts, beside the Go sources of the cluster.
+_RECIPE = (
+    "control_plane", "debian", "golang", "hosts", "image", "machine", "node", "oci", "pki", "settings"
+)
 #: What each host has for itself and must not come from the template.
 _FORGET = """set -e
 update-grub 2>/dev/null
@@ -47,6 +51,14 @@ def disks(cluster: ModuleType | None) -> Path:
     inputs = json.dumps([template.name, _NAME, SNAPSHOT, _ask(cluster, "identity"), 4])
     state = paired_name(cache.path_of("hosts", inputs))
     return cache.artefact("hosts", inputs, partial(_build_hosts, template, cluster, state))
+
+
+def recipe() -> str:
+    """A hash of the sources that the hosts are made by: is a running lab still what they say?"""
+    folder = Path(__file__).parent
+    sources = [folder / f"{name}.py" for name in _RECIPE]
+    sources += sorted(path for path in (folder / "controlplane").rglob("*") if path.is_file())
+    return cache.key(path.read_bytes() for path in sources)
 
 
 def paired_name(folder: Path) -> str:

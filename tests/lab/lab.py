@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -16,6 +17,8 @@ from tests.lab.settings import ACCESS, CACHE, HOSTS, RUN, SNAPSHOT
 from tests.lab.state import State
 
 _RESTORE_SECONDS = 60
+#: Artefacts that would fill the disk: what a change of the recipe made useless goes, in time.
+_LARGE = ("debian", "base-image", "template", "hosts")
 _BOOT_SECONDS = 300
 
 
@@ -35,7 +38,8 @@ def up(with_cluster: bool) -> None:
         _copy_disks(folder)
     write_access(folder, cluster)
     _start_all(folder, cluster)
-    state.store(State(str(folder), cluster is not None))
+    state.store(State(str(folder), hosts.recipe(), cluster is not None))
+    cache.prune(_LARGE, keep=2)
 
 
 def reset() -> None:
@@ -46,7 +50,7 @@ def reset() -> None:
         process.stop([switch.NAME])
         _in_parallel(process.kill, HOSTS)
     _start_all(Path(current.disks), _cluster_of(current))
-    state.store(State(current.disks, current.cluster))
+    state.store(replace(current, faults=[]))
 
 
 def down() -> None:
@@ -108,6 +112,7 @@ def write_access(folder: Path, cluster: ModuleType | None) -> None:
     ssh.write_access({host: (folder / f"{host}.pub").read_text() for host in HOSTS})
     if cluster:
         cluster.kubeconfig(ACCESS / "kubeconfig")
+        cluster.tools(ACCESS)
 
 
 def _start_all(folder: Path, cluster: ModuleType | None) -> None:
@@ -148,7 +153,7 @@ def _cut(host: str) -> None:
 
 def _set_faults(current: State, wanted: list[Fault]) -> None:
     switch.impair(faults.impairments(wanted))
-    state.store(State(current.disks, current.cluster, wanted))
+    state.store(replace(current, faults=wanted))
 
 
 def _place(fault: Fault) -> tuple[str, str, int | None]:
@@ -171,7 +176,7 @@ def _is_whole(current: State, cluster: ModuleType | None) -> bool:
     """Whether everything that should run does; a host that is dead on purpose is missed by no one."""
     dead = {fault.host for fault in current.faults if fault.kind == "dead"}
     wanted = {switch.NAME, *HOSTS} - dead
-    same = current.cluster == (cluster is not None)
+    same = current.cluster == (cluster is not None) and current.recipe == hosts.recipe()
     return same and wanted <= set(process.running()) and Path(current.disks).exists()
 
 

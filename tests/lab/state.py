@@ -18,10 +18,12 @@ class State:
     """A lab that came up completely; there is no state of one that did not.
 
     disks: the folder that its disks were copied from.
+    recipe: what these were made by, see `hosts.recipe`.
     cluster: whether it has a control plane and nodes.
     """
 
     disks: str
+    recipe: str
     cluster: bool
     faults: list[Fault] = field(default_factory=list)
 
@@ -30,9 +32,9 @@ def load() -> State | None:
     """The state of the lab; None when there is none that came up."""
     try:
         raw = json.loads(_PATH.read_text())
-    except (OSError, ValueError):
+        return State(**{**raw, "faults": [Fault(**fault) for fault in raw["faults"]]})
+    except (OSError, ValueError, TypeError):
         return None
-    return State(raw["disks"], raw["cluster"], [Fault(**fault) for fault in raw["faults"]])
 
 
 def store(state: State) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,16 @@ def test_what_a_failed_build_left_neither_counts_nor_blocks(folder: Path) -> Non
         cache.artefact("thing", "a", fail)
     assert not cache.path_of("thing", "a").exists()
     assert cache.artefact("thing", "a", write("whole", [])).read_text() == "whole"
+
+
+def test_prune_keeps_what_was_used_last(folder: Path) -> None:
+    paths = {name: cache.artefact("thing", name, write(name, [])) for name in "abc"}
+    other = cache.artefact("thing-other", "a", write("a", []))
+    for age, name in enumerate("bca"):
+        os.utime(paths[name], (1000 - age, 1000 - age))
+    cache.prune(["thing"], keep=2)
+    assert {name for name, path in paths.items() if path.exists()} == {"b", "c"}
+    assert other.exists()
 
 
 def test_parts_of_a_key_do_not_run_into_each_other() -> None:
