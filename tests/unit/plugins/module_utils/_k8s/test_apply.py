@@ -1,0 +1,195 @@
+"""Apply and remove: two requests an object, what was there before us is shared, conflicts have an owner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from cluster_fake import FakeClock, FakeCluster, path_for
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import (
+    ClusterError,
+    ConflictError,
+    InputError,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import apply, kinds, remains
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.apply import Options
+
+OURS = {"app.kubernetes.io/managed-by": "gpufabric"}
+
+
+def pool(subnet: str = "10.0.0.0/24") -> dict[str, Any]:
+    return {
+        "apiVersion": "nv-ipam.nvidia.com/v1alpha1", "kind": "IPPool",
+        "metadata": {"name": "rail0", "namespace": "op", "labels": dict(OURS)}, "spec": {"subnet": subnet},
+    }
+
+
+def plain(kind: str, name: str, **labels: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "labels": labels}}
+
+
+def put(cluster: FakeCluster, item: dict[str, Any], check: bool = False, force: bool = False) -> apply.Outcome:
+    return apply.apply_object(cluster.api(), item, Options(check, force), FakeClock().clock())
+
+
+def test_create_update_and_nothing() -> None:
+    cluster = FakeCluster()
+    first = put(cluster, pool())
+    assert (first.action, first.before, first.after) == (
+        "create", None, {"metadata": {"labels": OURS}, "spec": {"subnet": "10.0.0.0/24"}},
+    )
+    cluster.calls.clear()
+    assert put(cluster, pool()).action == "none"
+    assert [method for method, _path in cluster.calls] == ["GET", "PATCH"]
+    changed = put(cluster, pool("10.0.1.0/24"))
+    assert changed.action == "update"
+    assert changed.before["spec"] == {"subnet": "10.0.0.0/24"}
+    assert changed.to_dict() == {"kind": "IPPool", "name": "rail0", "namespace": "op", "action": "update"}
+
+
+def test_check_mode_changes_nothing_and_knows_what_it_would() -> None:
+    cluster = FakeCluster()
+    assert put(cluster, pool(), check=True).action == "create"
+    assert cluster.objects == {}
+
+
+def test_a_field_that_we_give_up_shows_as_removed() -> None:
+    cluster = FakeCluster()
+    put(cluster, {**pool(), "spec": {"subnet": "10.0.0.0/24", "gateway": "10.0.0.1"}})
+    outcome = put(cluster, pool())
+    assert outcome.before["spec"] == {"subnet": "10.0.0.0/24", "gateway": "10.0.0.1"}
+    assert outcome.after["spec"] == {"subnet": "10.0.0.0/24"}
+
+
+def test_a_conflict_names_the_owner_and_force_takes_the_field() -> None:
+    cluster = FakeCluster()
+    put(cluster, pool())
+    path = path_for(pool())
+    cluster.objects[path]["metadata"]["managedFields"].append(
+        {"manager": "kubectl-edit", "operation": "Update", "fieldsV1": {"f:spec": {"f:subnet": {}}}}
+    )
+    with pytest.raises(ConflictError) as caught:
+        put(cluster, pool("10.9.0.0/24"))
+    assert str(caught.value) == (
+        'IPPool op/rail0: somebody else owns fields that we would change: .spec.subnet: conflict with "kubectl-edit";'
+        " give them up there, or take them with force: true"
+    )
+    assert put(cluster, pool("10.9.0.0/24"), force=True).action == "update"
+
+
+def test_what_was_there_before_us_is_shared_and_given_back() -> None:
+    cluster = FakeCluster(plain("Namespace", "default", team="a"))
+    outcome = put(cluster, plain("Namespace", "default", security="privileged", **OURS))
+    assert outcome.after == {"metadata": {"labels": {"security": "privileged"}}}
+    back = apply.remove_object(cluster.api(), plain("Namespace", "default", **OURS), Options())
+    assert back.action == "release"
+    assert cluster.objects["/api/v1/namespaces/default"]["metadata"]["labels"] == {"team": "a"}
+    again = apply.remove_object(cluster.api(), plain("Namespace", "default", **OURS), Options())
+    assert again.action == "none"
+
+
+def test_a_node_gets_labels_and_is_never_made_nor_deleted() -> None:
+    cluster = FakeCluster(plain("Node", "a"))
+    assert put(cluster, plain("Node", "a", nic="true")).action == "update"
+    assert put(cluster, plain("Node", "a", nic="true")).action == "none"
+    assert apply.remove_object(cluster.api(), plain("Node", "a"), Options(check=True)).action == "release"
+    assert apply.remove_object(cluster.api(), plain("Node", "a"), Options()).action == "release"
+    assert "nic" not in cluster.objects["/api/v1/nodes/a"]["metadata"]["labels"]
+    with pytest.raises(ClusterError, match="Node b does not exist; expected a node that joined"):
+        put(cluster, plain("Node", "b", nic="true"))
+    with pytest.raises(InputError, match="Node a: only labels of a node can be applied, found spec"):
+        put(cluster, {**plain("Node", "a"), "spec": {"unschedulable": True}})
+    assert "DELETE" not in [method for method, _path in cluster.calls]
+
+
+def test_a_kind_that_is_not_served() -> None:
+    cluster = FakeCluster()
+    cluster.unserved.add("/apis/nv-ipam.nvidia.com/v1alpha1/namespaces/op/ippools")
+    assert put(cluster, pool(), check=True).action == "create"
+    with pytest.raises(ClusterError) as caught:
+        put(cluster, pool())
+    assert "expected kind IPPool of nv-ipam.nvidia.com/v1alpha1 to be served" in str(caught.value)
+    assert apply.remove_object(cluster.api(), pool(), Options()).action == "none"
+
+
+def test_a_kind_that_is_served_a_moment_later() -> None:
+    cluster, clock = FakeCluster(), FakeClock()
+    unserved = "/apis/nv-ipam.nvidia.com/v1alpha1/namespaces/op/ippools"
+    cluster.unserved.add(unserved)
+    clock.at(3, lambda: cluster.unserved.discard(unserved))
+    assert apply.apply_object(cluster.api(), pool(), Options(), clock.clock()).action == "create"
+
+
+def test_delete_and_second_delete() -> None:
+    cluster = FakeCluster()
+    put(cluster, pool())
+    assert apply.remove_object(cluster.api(), pool(), Options(check=True)).action == "delete"
+    assert apply.remove_object(cluster.api(), pool(), Options()).action == "delete"
+    assert apply.remove_object(cluster.api(), pool(), Options()).action == "none"
+
+
+def test_an_object_that_does_not_go_is_named_with_what_holds_it() -> None:
+    cluster = FakeCluster()
+    put(cluster, pool())
+    path = path_for(pool())
+    cluster.kept.add(path)
+    cluster.objects[path]["metadata"]["finalizers"] = ["example.com/hold"]
+    apply.remove_object(cluster.api(), pool(), Options())
+    with pytest.raises(ClusterError) as caught:
+        apply.wait_gone(cluster.api(), [pool()], Options(timeout=5), FakeClock().clock())
+    assert str(caught.value) == (
+        "1 objects are still there 5 s after their deletion: IPPool op/rail0 (finalizers example.com/hold);"
+        " see what their finalizers wait for"
+    )
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        ({"kind": "Node"}, "object Node ?: apiVersion, kind and metadata.name are needed"),
+        ({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}},
+         "object Job j: Job needs metadata.namespace"),
+        ({"apiVersion": "a.b/v1", "kind": "Odd", "metadata": {"name": "j"}},
+         "kind Odd of a.b/v1 is not served by the cluster and not known here"),
+    ],
+)
+def test_objects_that_cannot_be_addressed(item: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        kinds.path_of(FakeCluster().api(), item)
+    assert str(caught.value) == message
+
+
+def definition(name: str, created: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": name, "creationTimestamp": created},
+        "spec": {"versions": [{"name": "v1alpha1", "served": True}]},
+    }
+
+
+def test_definitions_that_came_with_the_chart_and_are_unused_go() -> None:
+    cluster = FakeCluster(
+        {**plain("Namespace", "op", **OURS),
+         "metadata": {"name": "op", "labels": OURS, "creationTimestamp": "2026-01-01T10:00:00Z"}},
+        definition("nicclusterpolicies.mellanox.com", "2026-01-01T10:00:01Z"),
+        definition("macvlannetworks.mellanox.com", "2026-01-01T09:00:00Z"),
+        definition("ippools.nv-ipam.nvidia.com", "2026-01-01T10:00:01Z"),
+        definition("other.example.com", "2026-01-01T10:00:01Z"),
+        pool(),
+        plain("Node", "a", **{"network.nvidia.com/operator.mofed.wait": "false", "mine": "x"}),
+    )
+    api = cluster.api()
+    since = remains.made_since(api, [plain("Namespace", "op")])
+    assert since == "2026-01-01T10:00:00Z"
+    groups, labels = ["mellanox.com", "nv-ipam.nvidia.com"], ["network.nvidia.com/operator."]
+    done = remains.remove(api, groups, labels, since, Options(), FakeClock().clock())
+    assert [(o.item["metadata"]["name"], o.action) for o in done] == [
+        ("nicclusterpolicies.mellanox.com", "delete"), ("a", "release"),
+    ]
+    assert cluster.objects["/api/v1/nodes/a"]["metadata"]["labels"] == {"mine": "x"}
+
+
+def test_a_namespace_of_others_tells_nothing() -> None:
+    cluster = FakeCluster(plain("Namespace", "op"))
+    assert remains.made_since(cluster.api(), [plain("Namespace", "op")]) is None

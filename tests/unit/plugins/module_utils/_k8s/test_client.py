@@ -1,0 +1,172 @@
+"""The one file that knows the kubernetes client, against an HTTP server on the loopback."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ClusterError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import client
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.api import Api, ApiError, ConnectionFailed
+
+SECRET = "planted-secret-token"
+
+
+class Server(http.server.BaseHTTPRequestHandler):
+    seen: list[tuple[str, dict[str, str]]] = []
+    codes: list[int] = []
+
+    def do_GET(self) -> None:
+        Server.seen.append((self.path, {k.lower(): v for k, v in self.headers.items()}))
+        code = Server.codes.pop(0) if Server.codes else 200
+        if code == 0:
+            self.connection.close()
+            return
+        body = json.dumps({"message": "said", "metadata": {}}).encode()
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    found = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    Server.seen, Server.codes = [], []
+    thread = threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{found.server_port}"
+    found.shutdown()
+    found.server_close()
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("KUBECONFIG", "K8S_AUTH_KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+def kubeconfig(folder: Path, url: str) -> str:
+    path = folder / "kubeconfig"
+    path.write_text(json.dumps({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        "clusters": [{"name": "k", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": {"token": SECRET}}],
+    }))
+    return str(path)
+
+
+def connect(**params: Any) -> Api:
+    transport = client.KubernetesTransport(client.configuration(params), client.impersonation(params))
+    return Api(transport, sleep=lambda seconds: None)
+
+
+def test_kubeconfig_token_and_impersonation(server: str, tmp_path: Path) -> None:
+    api = connect(kubeconfig=kubeconfig(tmp_path, server), impersonate_user="eve", impersonate_groups=["a", "b"])
+    assert api.get("/version") == {"message": "said", "metadata": {}}
+    path, headers = Server.seen[0]
+    assert (path, headers["authorization"]) == ("/version", f"Bearer {SECRET}")
+    assert headers["impersonate-user"] == "eve"
+    assert headers["impersonate-group"] in ("a", "b")
+
+
+def test_single_options_go_over_the_kubeconfig(server: str, tmp_path: Path) -> None:
+    api = connect(kubeconfig=kubeconfig(tmp_path, "http://127.0.0.1:1"), host=server, api_key="other")
+    api.get("/version")
+    assert Server.seen[0][1]["authorization"] == "Bearer other"
+
+
+def test_user_and_password(server: str) -> None:
+    connect(host=server, username="u", password="p").get("/version")
+    assert Server.seen[0][1]["authorization"] == "Basic dTpw"
+
+
+def test_environment_names_the_kubeconfig(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", kubeconfig(tmp_path, server))
+    connect(kubeconfig="").get("/version")
+    assert len(Server.seen) == 1
+
+
+def test_a_connection_that_breaks_is_tried_again(server: str, tmp_path: Path) -> None:
+    Server.codes = [0, 503, 200]
+    api = connect(kubeconfig=kubeconfig(tmp_path, server))
+    assert api.get("/version")
+    assert api.requests == 3
+
+
+def test_a_server_that_is_down_is_named_without_secrets(tmp_path: Path) -> None:
+    with pytest.raises(ApiError) as caught:
+        connect(kubeconfig=kubeconfig(tmp_path, "http://127.0.0.1:1")).get("/version")
+    assert "http://127.0.0.1:1 does not answer" in str(caught.value)
+    assert "refused" in str(caught.value)
+    assert "0x" not in str(caught.value) and SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (f"users: [{{name: u, user: {{token: {SECRET}", "line 1 is not valid YAML"),
+        (f"users:\n  token: {SECRET}\n", "Invalid kube-config file."),
+        (f"- {SECRET}\n", "it does not have the form of a kubeconfig"),
+        (f'{{"current-context": "c", "contexts": "{SECRET}"}}', "kube"),
+    ],
+)
+def test_a_broken_kubeconfig_is_named_but_not_quoted(tmp_path: Path, content: str, expected: str) -> None:
+    path = tmp_path / "broken"
+    path.write_text(content)
+    with pytest.raises(ClusterError) as caught:
+        connect(kubeconfig=str(path))
+    assert str(caught.value).startswith(f"kubeconfig {path}: it cannot be used: ")
+    assert expected in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError) as caught:
+        connect(kubeconfig=str(tmp_path / "none"))
+    assert str(caught.value) == (
+        f"kubeconfig {tmp_path}/none: it cannot be read: No such file or directory;"
+        " name the file by option kubeconfig or KUBECONFIG"
+    )
+
+
+def test_exec_to_a_server_that_does_not_stream(server: str, tmp_path: Path) -> None:
+    api = connect(kubeconfig=kubeconfig(tmp_path, server))
+    with pytest.raises(ApiError) as caught:
+        api.execute("/api/v1/namespaces/n/pods/p/exec?container=c", ["true"], lambda: "", 1.0)
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"status": "Success"}', 0),
+        ('{"status": "Failure", "details": {"causes": [{"reason": "ExitCode", "message": "2"}]}}', 2),
+    ],
+)
+def test_exit_code_of_a_command(text: str, expected: int) -> None:
+    assert client._exit_code(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the stream ended without an exit code"),
+        ('{"status": "Failure", "message": "no such container"}', "no such container"),
+    ],
+)
+def test_a_command_without_exit_code(text: str, message: str) -> None:
+    with pytest.raises(ConnectionFailed) as caught:
+        client._exit_code(text)
+    assert str(caught.value) == message

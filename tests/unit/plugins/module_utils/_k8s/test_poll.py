@@ -1,0 +1,21 @@
+"""Waiting ends, and nothing sleeps in a test."""
+
+from __future__ import annotations
+
+from cluster_fake import FakeClock
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.poll import ticks
+
+
+def test_ticks_look_at_once_and_a_last_time_at_the_end() -> None:
+    assert list(ticks(5, 2, FakeClock().clock())) == [0, 2, 4, 5]
+    assert list(ticks(0, 2, FakeClock().clock())) == [0]
+
+
+def test_time_spent_between_ticks_counts() -> None:
+    clock = FakeClock()
+    seen = []
+    for elapsed in ticks(10, 2, clock.clock()):
+        seen.append(elapsed)
+        clock.time += 5
+    assert seen == [0, 7]
