@@ -166,9 +166,14 @@ SPEC: dict[str, Any] = {
 }
 
 
+def _text(value: Any) -> str:
+    """Labels are text; YAML makes true of a label without quotes."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def wanted_objects(params: dict[str, Any]) -> list[Any]:
     """Return the objects given, and the nodes as objects that carry only our labels."""
-    labels = {name: str(value) for name, value in params["node_labels"].items()}
+    labels = {name: _text(value) for name, value in params["node_labels"].items()}
     nodes = node_objects(params["nodes"], labels) if labels or params["state"] == "absent" else []
     return [*nodes, *params["objects"]]
 

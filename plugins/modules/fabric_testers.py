@@ -204,7 +204,7 @@ SPEC: dict[str, Any] = {
     "lifetime": {"type": "int", "default": 14400},
     "idle": {"type": "int", "default": 900},
     "timeout": {"type": "int", "default": 180},
-    "pass": {"type": "int"},
+    "pass": {"type": "int", "no_log": False},
     "lines": {"type": "dict"},
     "slot": {"type": "int"},
     "seconds": {"type": "int"},

@@ -113,7 +113,7 @@ class FakeCluster:
         for key, item in sorted(self.objects.items()):
             parent = key.rsplit("/", 1)[0]
             inside = parent == path or (parent.endswith("/" + plural) and parent.startswith(base + "/namespaces/"))
-            labels = item["metadata"].get("labels") or {}
+            labels = item.get("metadata", {}).get("labels") or {}
             if inside and wanted.items() <= labels.items():
                 yield item
 

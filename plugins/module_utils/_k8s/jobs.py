@@ -19,7 +19,8 @@ from .testers import ENDPOINTS, SELECTOR, Testers, config_map, job, namespace_ob
 
 # How long a pod may be unschedulable, or without its image, before we give it up.
 PATIENCE = 20.0
-POLL = 2.0
+# Pods take several seconds to start; a poll is one request.
+POLL = 4.0
 
 
 def start(
@@ -143,7 +144,7 @@ def _wait_no_pods(api: Api, testers: Testers, options: Options, clock: Clock) ->
         if not pods:
             return
         # A healthy kubelet ends a tester within its grace period; before that nothing needs force.
-        if elapsed >= 3 * POLL:
+        if elapsed >= 2 * POLL:
             _force(api, testers.namespace, pods, forced)
     names = ", ".join(pod["metadata"]["name"] for pod in pods)
     raise ClusterError(

@@ -102,7 +102,9 @@ def play(
 
 
 def _absent(node: str, state: State | None) -> str:
-    return f"no tester on node {node}: {state.problem if state and state.problem else 'its pod is gone'}"
+    if state is None:
+        return f"no tester on node {node}: its pod is gone"
+    return f"no tester on node {node}: {state.problem or f'pod {state.name} has not started'}"
 
 
 def _deliver(

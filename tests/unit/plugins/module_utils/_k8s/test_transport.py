@@ -1,0 +1,265 @@
+"""The transport in pods as a whole: start, describe, play, collect, remove; a fault of one stops nobody else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cluster_fake import FakeClock, FakeCluster
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ClusterError, InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import transport
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.api import ConnectionFailed
+
+JOBS = "/apis/batch/v1/namespaces/gpufabric-validate/jobs/gpufabric-testers"
+PODS = "/api/v1/namespaces/gpufabric-validate/pods"
+DESCRIBED = "=== gpufabric describe v1\nrail rail0 device=mlx5_0\n=== gpufabric described 1\n"
+PLAN = {
+    "rails": [{"name": "rail0", "netdev": "rail0", "network": "rail0", "resource": "rdma_rail0"}],
+    "operator": {"network_namespace": "default"},
+    "hosts": {name: {"machine_id": name} for name in ("h1", "h2", "h3")},
+    "endpoints": {"host": ["h1", "h2", "h3"], "pod": ["h1", "h2", "h3"]},
+}
+
+
+class World:
+    """A cluster of three nodes whose Job makes a pod a node; ``states`` overrides what the pod of a node does."""
+
+    def __init__(self, tmp_path: Path, **states: Any) -> None:
+        self.cluster = FakeCluster(*[node(name) for name in ("h1", "h2", "h3")])
+        self.clock = FakeClock()
+        self.clock.at(0.5, lambda: self.make_pods(states))
+        self.folder = tmp_path
+        script = tmp_path / "tester.sh"
+        script.write_text("#!/bin/sh\n")
+        self.params: dict[str, Any] = {
+            "plan": PLAN, "limit": [], "evidence": str(tmp_path / "ev"), "namespace": "gpufabric-validate",
+            "name": "gpufabric-testers", "image": "img:1", "image_pull_policy": "IfNotPresent",
+            "image_pull_secret": None, "script": str(script), "host_network": True, "tolerations": [],
+            "runtime_class": None, "lifetime": 100, "idle": 10, "timeout": 60, "start_in": 0,
+        }
+
+    def make_pods(self, states: dict[str, Any]) -> None:
+        for name in ("h1", "h2", "h3"):
+            state = states.get(name, RUNNING)
+            if state is not None:
+                self.cluster.put(pod(f"pod-{name}", None if state is UNSCHEDULABLE else f"node-{name}", state))
+                self.cluster.logs[f"pod-{name}"] = [DESCRIBED]
+
+    def start(self) -> dict[str, Any]:
+        return transport.started(self.cluster.api(), self.params, False, self.clock.clock())
+
+    def play(self, lines: dict[str, list[str]]) -> dict[str, Any]:
+        given = {**self.params, "pass": 1, "lines": lines, "slot": 10, "seconds": 20}
+        return transport.played(self.cluster.api(), given, False, self.clock.clock())
+
+    def remove(self, check: bool = False) -> dict[str, Any]:
+        return transport.absent(self.cluster.api(), self.params, check, self.clock.clock())
+
+    def files(self, part: str) -> dict[str, str]:
+        return {path.name: path.read_text() for path in sorted((self.folder / "ev" / part).iterdir())}
+
+
+def node(name: str, ready: str = "True") -> dict[str, Any]:
+    return {
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": f"node-{name}", "labels": {"kubernetes.io/hostname": f"host-{name}"}},
+        "status": {"nodeInfo": {"machineID": name}, "conditions": [{"type": "Ready", "status": ready}]},
+    }
+
+
+RUNNING = {"phase": "Running", "containerStatuses": [{"state": {"running": {}}}]}
+UNSCHEDULABLE = {
+    "phase": "Pending",
+    "conditions": [{"type": "PodScheduled", "status": "False", "message": "1 node(s) were unschedulable"}],
+}
+NO_IMAGE = {
+    "phase": "Pending",
+    "containerStatuses": [{"state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}}],
+}
+
+
+def pod(name: str, node_name: str | None, status: dict[str, Any]) -> dict[str, Any]:
+    labels = {"app.kubernetes.io/managed-by": "gpufabric", "app.kubernetes.io/component": "tester"}
+    return {
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": "gpufabric-validate", "labels": labels},
+        "spec": {"nodeName": node_name, "containers": [{"image": "img:1"}]},
+        "status": status,
+    }
+
+
+def test_start_makes_everything_and_keeps_descriptions(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    assert world.start() == {
+        "endpoints": {"h1": "node-h1", "h2": "node-h2", "h3": "node-h3"}, "problems": {},
+    }
+    job = world.cluster.objects[JOBS]
+    affinity = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+    term = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0]
+    assert term["matchExpressions"][0]["values"] == ["host-h1", "host-h2", "host-h3"]
+    assert world.files("describe") == {"h1.log": DESCRIBED, "h2.log": DESCRIBED, "h3.log": DESCRIBED}
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        (UNSCHEDULABLE, "pod pod-h2 cannot be scheduled: 1 node(s) were unschedulable"),
+        (NO_IMAGE, "pod pod-h2: ImagePullBackOff, image img:1: not found"),
+        (None, "no pod was scheduled in 60 s"),
+    ],
+)
+def test_one_that_cannot_start_leaves_the_others(tmp_path: Path, state: Any, reason: str) -> None:
+    world = World(tmp_path, h2=state)
+    result = world.start()
+    assert result["problems"] == {"h2": f"no tester on node node-h2: {reason}"}
+    assert sorted(world.files("describe")) == ["h1.log", "h2.error", "h3.log"]
+    assert world.files("describe")["h2.error"] == f"no tester on node node-h2: {reason}\n"
+    assert world.clock.time <= 61
+
+
+def test_a_host_without_node_is_a_problem_of_its_own(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    del world.cluster.objects["/api/v1/nodes/node-h3"]
+    result = world.start()
+    assert result["endpoints"] == {"h1": "node-h1", "h2": "node-h2"}
+    assert "no Node has its machine id h3" in result["problems"]["h3"]
+
+
+def test_a_tester_that_says_nothing_useful(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.clock.at(1, lambda: world.cluster.logs.update({"pod-h1": ["sh: not found\n"]}))
+    problems = world.start()["problems"]
+    assert problems == {
+        "h1": "tester on node node-h1: the tester did not describe its rails; the last that it printed: sh: not found"
+    }
+
+
+def test_limit_and_nothing_left(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.params["limit"] = ["other"]
+    with pytest.raises(InputError, match="no endpoint is left to measure in pods"):
+        world.start()
+
+
+LINES = {name: ["0 rail0 client 10.0.0.1 18500 write_bw -D 2", "END 1"] for name in ("h1", "h2", "h3")}
+DONE = DESCRIBED + "=== gpufabric batch 1 begin 1\nraw\n=== gpufabric batch 1 done 1 0\n"
+
+
+def started(tmp_path: Path) -> World:
+    world = World(tmp_path)
+    world.start()
+    for name in ("h1", "h2", "h3"):
+        world.cluster.logs[f"pod-{name}"] = [DONE]
+    world.cluster.calls.clear()
+    return world
+
+
+def test_play_sends_waits_for_the_announced_end_and_collects(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    begin = world.clock.time
+    assert world.play(LINES)["problems"] == {}
+    assert world.clock.time == begin + 14 + 20
+    log = "=== gpufabric batch 1 begin 1\nraw\n=== gpufabric batch 1 done 1 0\n"
+    assert world.files("pass-1") == {"h1.log": log, "h2.log": log, "h3.log": log}
+    path, command, sent = world.cluster.commands[0]
+    assert path.endswith("/exec?container=tester")
+    assert sent == "BATCH 1 14       10\n0 rail0 client 10.0.0.1 18500 write_bw -D 2\nEND 1\n"
+    assert command == ["sh", "-c", f"head -c {len(sent)} | sh /gpufabric/tester.sh deliver /mailbox 1"]
+    # One list of pods, one exec and one log a node: nothing grows with the number of pairs.
+    assert len(world.cluster.calls) == 2 + 3
+
+
+def test_an_exec_that_fails_is_tried_again(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    world.cluster.exec_results = [ConnectionFailed("reset"), (2, "the batch did not arrive complete")]
+    assert world.play(LINES)["problems"] == {}
+    assert len(world.cluster.commands) == 5
+
+
+def test_an_exec_that_never_works_is_named(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    world.cluster.exec_results = [(2, "disk full")] * 9
+    problems = world.play(LINES)["problems"]
+    assert problems["h1"] == (
+        "node node-h1: the lines did not reach the tester: exec in pod pod-h1 ended with 2: disk full"
+    )
+    assert sorted(world.files("pass-1")) == ["h1.error", "h2.error", "h3.error"]
+
+
+def test_a_tester_that_is_killed_under_way(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    begin = world.clock.time
+
+    def kill() -> None:
+        del world.cluster.objects[f"{PODS}/pod-h2"]
+        del world.cluster.logs["pod-h2"]
+
+    world.clock.at(begin + 15, kill)
+    assert world.play(LINES)["problems"] == {
+        "h2": "node node-h2: the tester's pod pod-h2 was deleted while it measured"
+    }
+    assert sorted(world.files("pass-1")) == ["h1.log", "h2.error", "h3.log"]
+
+
+def test_a_tester_that_ended_early_keeps_what_it_printed(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    world.cluster.logs["pod-h2"] = [DESCRIBED + "=== gpufabric batch 1 begin 1\nhalf\n"]
+    failed = {"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"reason": "OOMKilled"}}}]}
+    world.clock.at(world.clock.time + 15, lambda: world.cluster.objects[f"{PODS}/pod-h2"].update(status=failed))
+    assert world.play(LINES)["problems"] == {
+        "h2": "node node-h2: the tester was killed while it measured: pod pod-h2 has ended (Failed): OOMKilled"
+    }
+    assert sorted(world.files("pass-1")) == ["h1.log", "h2.error", "h2.log", "h3.log"]
+
+
+def test_a_host_that_dies_under_way(tmp_path: Path) -> None:
+    world = started(tmp_path)
+
+    def die() -> None:
+        world.cluster.put(node("h3", "Unknown"))
+        del world.cluster.logs["pod-h3"]
+
+    world.clock.at(world.clock.time + 15, die)
+    problems = world.play(LINES)["problems"]
+    assert list(problems) == ["h3"]
+    assert problems["h3"].startswith("no log of pod pod-h3 (node node-h3 is not ready): the API server ")
+
+
+def test_an_endpoint_that_never_started_is_not_waited_for(tmp_path: Path) -> None:
+    world = World(tmp_path, h2=UNSCHEDULABLE)
+    world.start()
+    for name in ("h1", "h3"):
+        world.cluster.logs[f"pod-{name}"] = [DONE]
+    assert world.play(LINES)["problems"] == {"h2": "no tester on node node-h2: its pod is gone"}
+
+
+def test_remove_takes_everything_also_what_a_crash_left(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.start()
+    world.clock.at(world.clock.time + 1, lambda: world.cluster.objects.pop(f"{PODS}/pod-h1"))
+    for name in ("h2", "h3"):
+        del world.cluster.objects[f"{PODS}/pod-{name}"]
+    found = ["jobs/gpufabric-testers", "configmaps/gpufabric-testers", "pods/pod-h1", "namespaces/gpufabric-validate"]
+    assert world.remove(check=True)["removed"] == found
+    assert JOBS in world.cluster.objects
+    assert world.remove()["removed"] == found
+    assert [path for path in world.cluster.objects if "gpufabric" in path] == []
+    assert world.remove()["removed"] == []
+
+
+def test_a_pod_on_a_dead_node_is_forced_and_one_on_a_living_node_is_not(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.start()
+    world.cluster.put(node("h1", "Unknown"))
+    del world.cluster.objects[f"{PODS}/pod-h3"]
+    world.cluster.kept.add(f"{PODS}/pod-h2")
+    with pytest.raises(ClusterError) as caught:
+        world.remove()
+    assert str(caught.value) == (
+        "pods of the testers are still there 60 s after their deletion: pod-h2; look at them in namespace"
+        " gpufabric-validate"
+    )
+    assert f"{PODS}/pod-h1" not in world.cluster.objects
+    assert ("DELETE", f"{PODS}/pod-h2") not in world.cluster.calls

@@ -1,0 +1,113 @@
+"""The modules against the cluster through their main(): results, check mode, messages."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from typing import Any
+
+import pytest
+from cluster_fake import FakeCluster, down
+from module_run import PACKAGE, run
+
+MODULES = ("cluster_info", "fabric_objects", "fabric_testers", "fabric_wait")
+POOL = {
+    "apiVersion": "nv-ipam.nvidia.com/v1alpha1", "kind": "IPPool",
+    "metadata": {"name": "rail0", "namespace": "op", "labels": {"app.kubernetes.io/managed-by": "gpufabric"}},
+    "spec": {"subnet": "10.0.0.0/24"},
+}
+NODE = {
+    "apiVersion": "v1", "kind": "Node", "metadata": {"name": "a", "labels": {}},
+    "status": {"nodeInfo": {"machineID": "1"}, "conditions": [{"type": "Ready", "status": "True"}]},
+}
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    found = FakeCluster(json.loads(json.dumps(NODE)))
+    for name in MODULES:
+        monkeypatch.setattr(importlib.import_module(f"{PACKAGE}.{name}"), "connect", lambda module: found.api())
+    return found
+
+
+def test_apply_is_idempotent_and_shows_what_changes(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given: dict[str, Any] = {"objects": [POOL], "nodes": ["a"], "node_labels": {"nic": True}}
+    preview = run("fabric_objects", capsys, check=True, **given)
+    result = run("fabric_objects", capsys, **given)
+    assert preview["changed"] and result["changed"]
+    assert [item["action"] for item in preview["objects"]] == ["update", "create"]
+    assert result["diff"]["before"] == {"Node a": {"metadata": {"labels": {}}}, "IPPool op/rail0": None}
+    assert result["diff"]["after"]["Node a"] == {"metadata": {"labels": {"nic": "true"}}}
+    again = run("fabric_objects", capsys, **given)
+    assert (again["changed"], again["requests"]) == (False, 4)
+    assert again["diff"] == {"before": {}, "after": {}}
+    gone = run("fabric_objects", capsys, state="absent", **given)
+    assert [(item["kind"], item["action"]) for item in gone["objects"]] == [("IPPool", "delete"), ("Node", "release")]
+    assert run("fabric_objects", capsys, state="absent", **given)["changed"] is False
+
+
+def test_all_objects_are_looked_at_before_the_first_change(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = run("fabric_objects", capsys, objects=[POOL, {"apiVersion": "v1", "kind": "Node"}])
+    assert result["msg"] == "fabric_objects: object Node ?: apiVersion, kind and metadata.name are needed"
+    assert cluster.calls == []
+
+
+def test_info_fails_with_everything_at_once(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster.denied = ("patch nodes",)
+    cluster.objects["/version"] = {"gitVersion": "v1.30.0", "major": "1", "minor": "30"}
+    given: dict[str, Any] = {"hosts": {"h1": {"machine_id": "1"}, "h2": {"machine_id": "2"}}, "release": "26.7.1"}
+    result = run("cluster_info", capsys, **given)
+    assert result["nodes_by_host"] == {"h1": "a"}
+    assert [problem.split(":")[0] for problem in result["problems"]] == [
+        "1 permissions are missing", "host h2",
+        "the API server is v1.30.0; release 26.7.1 of the operator needs 1.32 or newer, upgrade the cluster or choose"
+        " an older release",
+    ]
+    failed = run("cluster_info", capsys, require=True, **given)
+    assert failed["failed"] and failed["msg"].startswith("cluster_info: 3 problems stop the run:\n- 1 permissions")
+
+
+def test_a_cluster_that_is_down(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster.answers = [down()] * 4
+    result = run("cluster_info", capsys)
+    assert result["msg"].startswith("cluster_info: the API server https://cluster.test:6443 does not answer")
+
+
+def test_wait_says_in_check_mode_what_for(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    result = run("fabric_wait", capsys, check=True, objects=[POOL], nodes=["a"], release="26.7.1")
+    assert result["reasons"] == ["would wait for IPPool op/rail0"]
+    assert cluster.calls == []
+
+
+def test_wait_gives_reasons(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    result = run("fabric_wait", capsys, objects=[POOL], nodes=["a"], release="26.7.1", timeout=0)
+    assert result["msg"] == "fabric_wait: not ready in time, after 0 s: IPPool rail0 is absent"
+    assert result["reasons"] == ["IPPool rail0 is absent"]
+
+
+def test_testers_in_check_mode_touch_nothing(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], tmp_path: Any
+) -> None:
+    script = tmp_path / "tester.sh"
+    script.touch()
+    plan = {"rails": [], "operator": {}, "hosts": {"h": {"machine_id": "1"}}, "endpoints": {"pod": ["h"]}}
+    result = run(
+        "fabric_testers", capsys, check=True, state="started", plan=plan, image="i", script=str(script),
+        evidence=str(tmp_path / "ev"),
+    )
+    assert (result["changed"], result["endpoints"], result["problems"]) == (False, {"h": "a"}, {})
+    assert [method for method, _path in cluster.calls] == ["GET"]
+    assert not (tmp_path / "ev").exists()
+
+
+def test_testers_need_their_script(cluster: FakeCluster, capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None:
+    result = run(
+        "fabric_testers", capsys, state="started", plan={}, image="i", script="/none/tester.sh", evidence=str(tmp_path)
+    )
+    assert result["msg"] == (
+        "fabric_testers: script /none/tester.sh: it cannot be read: No such file or directory; name the tester script"
+    )
