@@ -48,7 +48,7 @@ class Transport(Protocol):
     def execute(
         self, path: str, command: list[str], stdin: Callable[[], str], timeout: float
     ) -> tuple[int, str]:
-        """Run a command in a container: exit code and what it printed. ``stdin`` is asked when it is to be sent."""
+        """Run a command in a container: exit code and what it printed. ``stdin`` is asked once it has printed."""
 
 
 class ApiError(ClusterError):
@@ -169,7 +169,7 @@ class Api:
         try:
             return self.transport.execute(path, command, stdin, timeout)
         except ConnectionFailed as failed:
-            raise _silent("exec", path, self.transport.server, failed) from None
+            raise ApiError(f"exec {path.partition('?')[0]}: {failed}") from None
 
     def count(self) -> None:
         """Count one request."""

@@ -32,6 +32,7 @@ except ImportError:
 
 CONNECT_SECONDS = 10.0
 POOL = 40
+_PART = 32768
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 
 
@@ -184,7 +185,8 @@ class KubernetesTransport:
     ) -> tuple[int, str]:
         """Run a command in a container over a WebSocket: exit code, and what it printed.
 
-        Standard input cannot be closed in the older protocol, so the command must know where it ends.
+        ``stdin`` is asked and sent once the command has printed something, so it may hold a time. It cannot be
+        closed in the older protocol, so the command must know where it ends.
         """
         query = [("command", word) for word in command]
         query += [("stdin", "true"), ("stdout", "true"), ("stderr", "true")]
@@ -196,24 +198,33 @@ class KubernetesTransport:
         except kubernetes.client.rest.ApiException as error:
             raise _handshake(error, path) from None
         try:
-            return _converse(stream, stdin(), timeout)
+            return _converse(stream, stdin, timeout)
         except (OSError, websocket.WebSocketException) as error:
             raise ConnectionFailed(_plain(error)) from None
         finally:
             stream.close()
 
 
-def _converse(stream: Any, stdin: str, timeout: float) -> tuple[int, str]:
-    for start in range(0, len(stdin), 32768):
-        stream.write_stdin(stdin[start : start + 32768])
+def _converse(stream: Any, stdin: Callable[[], str], timeout: float) -> tuple[int, str]:
     deadline = time.monotonic() + timeout
+    while stream.is_open() and not stream.peek_stdout():
+        stream.update(timeout=_left(deadline, timeout))
+    if stream.is_open():
+        text = stdin()
+        for start in range(0, len(text), _PART):
+            stream.write_stdin(text[start : start + _PART])
     while stream.is_open():
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise ConnectionFailed(f"the command did not end in {timeout:.0f} seconds")
-        stream.update(timeout=left)
-    printed = stream.read_all()
-    return _exit_code(stream.read_channel(ws_client.ERROR_CHANNEL)), printed
+        stream.update(timeout=_left(deadline, timeout))
+    # First the status: reading all that was printed drops it.
+    status = stream.read_channel(ws_client.ERROR_CHANNEL)
+    return _exit_code(status), stream.read_all()
+
+
+def _left(deadline: float, timeout: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise ConnectionFailed(f"the command did not end in {timeout:.0f} seconds")
+    return left
 
 
 def _exit_code(status: str) -> int:

@@ -160,13 +160,13 @@ def test_play_sends_waits_for_the_announced_end_and_collects(tmp_path: Path) -> 
     world = started(tmp_path)
     begin = world.clock.time
     assert world.play(LINES)["problems"] == {}
-    assert world.clock.time == begin + 14 + 20
+    assert world.clock.time == begin + 20 + 20
     log = "=== gpufabric batch 1 begin 1\nraw\n=== gpufabric batch 1 done 1 0\n"
     assert world.files("pass-1") == {"h1.log": log, "h2.log": log, "h3.log": log}
     path, command, sent = world.cluster.commands[0]
     assert path.endswith("/exec?container=tester")
-    assert sent == "BATCH 1 14       10\n0 rail0 client 10.0.0.1 18500 write_bw -D 2\nEND 1\n"
-    assert command == ["sh", "-c", f"head -c {len(sent)} | sh /gpufabric/tester.sh deliver /mailbox 1"]
+    assert sent == "BATCH 1 20       10\n0 rail0 client 10.0.0.1 18500 write_bw -D 2\nEND 1\n"
+    assert command == ["sh", "-c", f"echo ready; head -c {len(sent)} | sh /gpufabric/tester.sh deliver /mailbox 1"]
     # One list of pods, one exec and one log a node: nothing grows with the number of pairs.
     assert len(world.cluster.calls) == 2 + 3
 
@@ -196,7 +196,7 @@ def test_a_tester_that_is_killed_under_way(tmp_path: Path) -> None:
         del world.cluster.objects[f"{PODS}/pod-h2"]
         del world.cluster.logs["pod-h2"]
 
-    world.clock.at(begin + 15, kill)
+    world.clock.at(begin + 25, kill)
     assert world.play(LINES)["problems"] == {
         "h2": "node node-h2: the tester's pod pod-h2 was deleted while it measured"
     }
@@ -207,7 +207,7 @@ def test_a_tester_that_ended_early_keeps_what_it_printed(tmp_path: Path) -> None
     world = started(tmp_path)
     world.cluster.logs["pod-h2"] = [DESCRIBED + "=== gpufabric batch 1 begin 1\nhalf\n"]
     failed = {"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"reason": "OOMKilled"}}}]}
-    world.clock.at(world.clock.time + 15, lambda: world.cluster.objects[f"{PODS}/pod-h2"].update(status=failed))
+    world.clock.at(world.clock.time + 25, lambda: world.cluster.objects[f"{PODS}/pod-h2"].update(status=failed))
     assert world.play(LINES)["problems"] == {
         "h2": "node node-h2: the tester was killed while it measured: pod pod-h2 has ended (Failed): OOMKilled"
     }
@@ -221,7 +221,7 @@ def test_a_host_that_dies_under_way(tmp_path: Path) -> None:
         world.cluster.put(node("h3", "Unknown"))
         del world.cluster.logs["pod-h3"]
 
-    world.clock.at(world.clock.time + 15, die)
+    world.clock.at(world.clock.time + 25, die)
     problems = world.play(LINES)["problems"]
     assert list(problems) == ["h3"]
     assert problems["h3"].startswith("no log of pod pod-h3 (node node-h3 is not ready): the API server ")
