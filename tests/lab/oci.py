@@ -15,6 +15,11 @@ from pathlib import Path
 from tests.lab import cache, golang, packages
 
 PAUSE = "registry.lab/pause:1"
+#: Components of the operator that cannot be had: images of their names hold the pause program.
+COMPONENTS = tuple(
+    f"registry.lab/mellanox/{name}:network-operator-v26.7.1"
+    for name in ("multus-cni", "plugins", "nvidia-k8s-ipam", "k8s-rdma-shared-dev-plugin")
+)
 TESTER = "gpufabric-lab/tester:1"
 
 _TESTER_PACKAGES = """
@@ -46,8 +51,8 @@ def pause() -> Path:
     program = golang.pause()
     return cache.artefact(
         "pause-image",
-        f"{PAUSE} {cache.file_hash(program)}",
-        lambda to: write_image(to, PAUSE, [_file("pause", program, 0o755)], ["/pause"]),
+        f"{PAUSE} {COMPONENTS} {cache.file_hash(program)}",
+        lambda to: write_image(to, (PAUSE, *COMPONENTS), [_file("pause", program, 0o755)], ["/pause"]),
     )
 
 
@@ -60,7 +65,7 @@ def tester(root: Path) -> Path:
     return cache.artefact(
         "tester-image",
         inputs,
-        lambda to: write_image(to, TESTER, tester_entries(root, chosen), ["/bin/sh"]),
+        lambda to: write_image(to, (TESTER,), tester_entries(root, chosen), ["/bin/sh"]),
     )
 
 
@@ -77,7 +82,7 @@ def tester_entries(root: Path, chosen: Iterable[packages.Package]) -> list[Entry
     return entries
 
 
-def write_image(path: Path, name: str, entries: Sequence[Entry], command: Sequence[str]) -> None:
+def write_image(path: Path, names: Sequence[str], entries: Sequence[Entry], command: Sequence[str]) -> None:
     """Write a docker archive of one layer at path. The same entries always give the same bytes."""
     layer = path.with_name(f"{path.name}-layer")
     with tarfile.open(layer, "w", format=tarfile.GNU_FORMAT) as archive:
@@ -87,7 +92,7 @@ def write_image(path: Path, name: str, entries: Sequence[Entry], command: Sequen
     layers = {"type": "layers", "diff_ids": [f"sha256:{cache.file_hash(layer)}"]}
     config = _json({"architecture": "amd64", "os": "linux", "config": settings, "rootfs": layers})
     config_name = f"{hashlib.sha256(config).hexdigest()}.json"
-    manifest = _json([{"Config": config_name, "RepoTags": [name], "Layers": ["layer.tar"]}])
+    manifest = _json([{"Config": config_name, "RepoTags": list(names), "Layers": ["layer.tar"]}])
     with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as archive:
         for member, content in (("manifest.json", manifest), (config_name, config)):
             _add(archive, (_info(member, 0o644, len(content)), content))

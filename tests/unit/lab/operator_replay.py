@@ -11,7 +11,7 @@ from typing import Any
 from tests.lab.chart.files.standin import components, reconcile
 
 RECORDINGS = Path(__file__).parents[2] / "fixtures" / "operator" / "v26.7.0-rc.2"
-SETTINGS = components.Settings("nvidia-network-operator", "pause:1")
+SETTINGS = components.Settings("nvidia-network-operator")
 
 
 def read(name: str) -> list[dict[str, Any]]:

@@ -61,7 +61,7 @@ def test_archive_is_a_docker_archive_and_reproducible(tree: Path, tmp_path: Path
     app = packages.Package("app", "1", (), ())
     one, two = tmp_path / "one.tar", tmp_path / "two.tar"
     for path in (one, two):
-        oci.write_image(path, "lab/app:1", oci.tester_entries(tree, [app]), ["/bin/sh"])
+        oci.write_image(path, ("lab/app:1",), oci.tester_entries(tree, [app]), ["/bin/sh"])
     assert one.read_bytes() == two.read_bytes()
     with tarfile.open(one) as archive:
         contents = {name: archive.extractfile(name).read() for name in archive.getnames()}  # type: ignore[union-attr]

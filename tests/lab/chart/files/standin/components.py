@@ -3,8 +3,7 @@
 """The components of a NicClusterPolicy and the objects that each of them wants.
 
 Pure: objects in, objects out. Names, labels and kinds are the recorded ones of 26.7. What cannot run in the
-lab is replaced where it says so: the containers of a DaemonSet are a pause image, and the image that the
-policy asks for stands in the annotation ASKED_IMAGE.
+lab is replaced where it says so: nodes have images of the components' names that hold a program which sleeps.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ Object = dict[str, Any]
 POLICY_NAME = "nic-cluster-policy"
 STATE_LABEL = "nvidia.network-operator.state"
 REVISION = "nvidia.network-operator.revision"
-ASKED_IMAGE = "gpufabric-lab/asked-image"
 NIC_LABEL = "feature.node.kubernetes.io/pci-15b3.present"
 WAIT_LABEL = "network.nvidia.com/operator.mofed.wait"
 OS_LABEL = "feature.node.kubernetes.io/system-os_release.ID"
@@ -29,16 +27,12 @@ KERNEL_LABEL = "feature.node.kubernetes.io/kernel-version.full"
 DRIVER_POD_LABEL = "nvidia.com/ofed-driver"
 PLUGIN_POD_LABELS = {"app": "rdma-shared-dp"}
 
-#: An image tag with this in it is used as it stands, so that the node really fails to pull it.
-BAD_TAG = "bad"
-
 
 @dataclass(frozen=True)
 class Settings:
-    """What the chart tells: where children go, what runs in them, the CRDs of nv-ipam."""
+    """What the chart tells: where children go, the CRDs of nv-ipam."""
 
     namespace: str
-    pause_image: str
     pool_crds: tuple[Object, ...] = ()
     flap: bool = True
 
@@ -165,7 +159,6 @@ def _config_map(name: str, data: dict[str, str], labels: Object) -> Object:
 def _pod_template(
     policy: Object, container: str, image: str, labels: Object, settings: Settings, extra: Object
 ) -> Object:
-    tag = image.rsplit(":", 1)[-1]
     spec = {
         "hostNetwork": True,
         "terminationGracePeriodSeconds": 2,
@@ -174,13 +167,13 @@ def _pod_template(
         "containers": [
             {
                 "name": container,
-                "image": image if BAD_TAG in tag else settings.pause_image,
+                "image": image,
                 "imagePullPolicy": "IfNotPresent",
             }
         ],
     }
     # A device plugin is made anew when its configuration changes: the recorded pods of 26.7 are.
-    annotations = {ASKED_IMAGE: image, **extra.get("annotations", {})}
+    annotations = dict(extra.get("annotations", {}))
     if extra.get("nodeSelector"):
         spec["nodeSelector"] = extra["nodeSelector"]
     return {"metadata": {"labels": dict(labels), "annotations": annotations}, "spec": spec}
@@ -188,11 +181,10 @@ def _pod_template(
 
 def _daemon_set(name: str, labels: Object, strategy: str, template: Object) -> Object:
     affinity = template["metadata"]["labels"]
-    asked = template["metadata"]["annotations"][ASKED_IMAGE]
     return {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
-        "metadata": {"name": name, "labels": dict(labels), "annotations": {ASKED_IMAGE: asked}},
+        "metadata": {"name": name, "labels": dict(labels)},
         "spec": {
             "selector": {"matchLabels": dict(affinity)},
             "updateStrategy": {"type": strategy},
