@@ -196,7 +196,7 @@ SPEC: dict[str, Any] = {
     "name": {"type": "str", "default": "gpufabric-testers"},
     "image": {"type": "str"},
     "image_pull_policy": {"type": "str", "choices": ["Always", "IfNotPresent", "Never"], "default": "IfNotPresent"},
-    "image_pull_secret": {"type": "str"},
+    "image_pull_secret": {"type": "str", "no_log": False},
     "script": {"type": "path"},
     "host_network": {"type": "bool", "default": False},
     "tolerations": {"type": "list", "elements": "dict", "default": []},

@@ -22,9 +22,9 @@ from .api import Api, ApiError, ConnectionFailed, Response
 
 try:
     import kubernetes
-    import kubernetes.stream.ws_client as ws_client
     import urllib3
     import websocket
+    from kubernetes.stream import ws_client
 
     IMPORT_ERROR = None
 except ImportError:

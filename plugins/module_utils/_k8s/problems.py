@@ -106,7 +106,7 @@ def _discovery(aim: Aim, found: Found) -> Iterator[str]:
     fabric = set(found.hosts.values())
     bare = [n["name"] for n in found.nodes if n["name"] in fabric and not NIC_LABEL.items() <= n["labels"].items()]
     if bare:
-        label = next(iter(NIC_LABEL))
+        label = ", ".join(NIC_LABEL)
         yield (
             f"Node Feature Discovery is missing, and these nodes have no label {label}: {', '.join(sorted(bare)[:8])};"
             " set rdma_fabric.operator.nfd to true, or give the label in rdma_fabric.node_labels"
