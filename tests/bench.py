@@ -112,9 +112,9 @@ def plan_task() -> list[Row]:
 
 
 def plan_playbook(folder: Path) -> Path:
-    tasks = [{"name": "Plan", "ansible.builtin.include_tasks": str(REPO / "playbooks/tasks/plan.yml"), "run_once": True}]
+    include = {"ansible.builtin.include_tasks": str(REPO / "playbooks/tasks/plan.yml"), "run_once": True}
     path = folder / "plan.yml"
-    path.write_text(json.dumps([{"name": "Plan", "hosts": "rdma_hosts", "gather_facts": False, "tasks": tasks}]))
+    path.write_text(json.dumps([{"name": "Plan", "hosts": "rdma_hosts", "gather_facts": False, "tasks": [include]}]))
     return path
 
 

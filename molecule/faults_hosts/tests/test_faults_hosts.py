@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.scenario import HOSTS, TRACEBACK, Run, host, lab, playbook, report
+from tests.scenario import HOSTS, REPO, TRACEBACK, Run, host, lab, playbook, report
 from tests.scenario.state import leftovers
 
+FABRIC = yaml.safe_load((REPO / "inventories/lab/group_vars/rdma_hosts.yml").read_text())["rdma_fabric"]
 ON_HOSTS = ("-e", '{"rdma_validate_where": ["host"]}')
 
 
@@ -109,7 +112,7 @@ def test_unreachable_host_stops_the_run_by_name(faulty: tuple[Run, dict[str, Any
     """lab-3 is still dead: the default is to stop with its name; on demand the rest is measured."""
     run = playbook("validate", *ON_HOSTS)
     assert run.rc != 0 and "lab-3" in run.output and not TRACEBACK.search(run.output)
-    run = playbook("validate", *ON_HOSTS, "-e", "rdma_absent_hosts=report")
+    run = playbook("validate", *ON_HOSTS, "-e", json.dumps({"rdma_fabric": {**FABRIC, "absent_hosts": "report"}}))
     result = report()
     assert run.rc != 0
     assert {r["verdict"] for r in result["results"] if "lab-3" in (r["client"], r["server"])} == {"no_data"}

@@ -55,7 +55,8 @@ def faults(path: Path) -> list[str]:
     if name is None:
         return []
     tree = ast.parse(path.read_text())
-    allowed = MAY[name] | ({"kubernetes", "urllib3", "websocket"} if path.parts[-2:] == ("_k8s", "client.py") else set())
+    is_client = path.parts[-2:] == ("_k8s", "client.py")
+    allowed = MAY[name] | ({"kubernetes", "urllib3", "websocket"} if is_client else set())
     found = [
         f"{path.name} ({name}) imports {target}"
         for target in imports(path, tree)

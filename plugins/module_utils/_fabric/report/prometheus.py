@@ -24,8 +24,8 @@ def to_prometheus(report: Mapping[str, Any]) -> str:
     for verdict in ("pass", "fail", "no_data"):
         rows = [({"where": r["where"], "rail": r["rail"]}, r[verdict]) for r in report["rails"]]
         lines += _metric("tests_%s" % verdict, "Tests that ended as %s." % verdict, rows)
-    passed = [({}, int(report["verdict"] == "pass"))]
-    lines += _metric("fabric_passed", "1 when every test of the fabric passed.", passed)
+    passed = int(report["verdict"] == "pass")
+    lines += _metric("fabric_passed", "1 when every test of the fabric passed.", [({}, passed)])
     hosts = [({"host": name}, int(host["verdict"] == "pass")) for name, host in report["hosts"].items()]
     lines += _metric("host_passed", "1 when every test of the host passed.", hosts)
     return "\n".join(lines) + "\n"

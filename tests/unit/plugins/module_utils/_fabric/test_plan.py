@@ -60,7 +60,9 @@ def test_the_shape() -> None:
         "labels": {"a": "b"},
         "selector": {"feature.node.kubernetes.io/pci-15b3.present": "true"},
     }
-    assert made["expectations"]["rail1"]["gpu-0001"] == {"rate": 400.0, "mtu": 4096, "floor": None, "tolerance": 0.95, "pcie": {"speed": 32.0, "width": 16}}
+    assert made["expectations"]["rail1"]["gpu-0001"] == {
+        "rate": 400.0, "mtu": 4096, "floor": None, "tolerance": 0.95, "pcie": {"speed": 32.0, "width": 16},
+    }
     assert made["endpoints"] == {"host": ["gpu-0001", "gpu-0002"], "pod": ["gpu-0001", "gpu-0002"]}
     assert (made["schema"], made["absent"], made["warnings"]) == (1, [], [])
 
