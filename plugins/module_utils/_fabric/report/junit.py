@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 from typing import Any
+from xml.etree import ElementTree
 
 from ..measure.verdict import overall
 from .summary import name_of
