@@ -205,7 +205,7 @@ def read(api: Api, params: dict[str, Any]) -> dict[str, Any]:
 def _denied(denied: list[str]) -> list[str]:
     if not denied:
         return []
-    return [f"{len(denied)} permissions are missing: {access.grouped(denied)}; use an account that has them"]
+    return [f"permissions are missing: {access.grouped(denied)}; use an account that has them"]
 
 
 def _aimed(params: dict[str, Any], found: problems.Found) -> list[str]:
@@ -225,7 +225,7 @@ def main() -> None:
         module.fail_json(msg=f"cluster_info: {error}")
     if module.params["require"] and result["problems"]:
         listed = "\n".join(f"- {problem}" for problem in result["problems"])
-        module.fail_json(msg=f"cluster_info: {len(result['problems'])} problems stop the run:\n{listed}", problems=result["problems"])
+        module.fail_json(msg=f"cluster_info: this stops the run:\n{listed}", problems=result["problems"])
     module.exit_json(changed=False, **result)
 
 

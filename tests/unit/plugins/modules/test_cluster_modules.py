@@ -63,12 +63,12 @@ def test_info_fails_with_everything_at_once(cluster: FakeCluster, capsys: pytest
     result = run("cluster_info", capsys, **given)
     assert result["nodes_by_host"] == {"h1": "a"}
     assert [problem.split(":")[0] for problem in result["problems"]] == [
-        "1 permissions are missing", "host h2",
+        "permissions are missing", "host h2",
         "the API server is v1.30.0; release 26.7.1 of the operator needs 1.32 or newer, upgrade the cluster or choose"
         " an older release",
     ]
     failed = run("cluster_info", capsys, require=True, **given)
-    assert failed["failed"] and failed["msg"].startswith("cluster_info: 3 problems stop the run:\n- 1 permissions")
+    assert failed["failed"] and failed["msg"].startswith("cluster_info: this stops the run:\n- permissions are missing")
 
 
 def test_a_cluster_that_is_down(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
