@@ -246,10 +246,12 @@ describe() {
         fi
     done <"$1"
     control_address
+    first "$SYS/devices/system/clocksource/clocksource0/current_clocksource"
+    source=$line
     first "${GPUFABRIC_ETC:-/etc}/machine-id"
     # shellcheck disable=SC3045 # not in POSIX, but in dash, bash and busybox; otherwise "-"
     say "host memlock=$(ulimit -l 2>/dev/null || say -) perftest=$(perftest_version)" \
-        "control=${found:--} machine_id=${line:--}"
+        "control=${found:--} clock=${source:--} machine_id=${line:--}"
     say "=== gpufabric described $count"
 }
 

@@ -105,6 +105,7 @@ class Bench:
         write(self.proc / "net/route", ROUTE)
         write(self.proc / "net/tcp", TCP)
         write(folder / "etc/machine-id", "0123\n")
+        write(self.sys / "devices/system/clocksource/clocksource0/current_clocksource", "tsc\n")
         for rail, name in enumerate(("rail0", "rail1")):
             write(self.sys / "class/net" / name / "mtu", "9000\n")
             write(self.sys / "class/net" / name / "carrier", "1\n")
@@ -158,7 +159,8 @@ def test_describe(bench: Bench) -> None:
         "device": "mlx5_1", "port": "1", "netdev": "rail1", "gid": "2", "gid_type": "RoCE v2", "mtu": "4096",
         "address": "192.168.1.3", "rate": "100 Gb/sec (4X EDR)", "numa": "1", "cpus": "0",
     }
-    assert (found.host["perftest"], found.host["control"], found.host["machine_id"]) == ("6.24", "10.0.2.15", "0123")
+    assert {key: found.host[key] for key in ("perftest", "control", "clock", "machine_id")} == {
+        "perftest": "6.24", "control": "10.0.2.15", "clock": "tsc", "machine_id": "0123"}
 
 
 def test_an_address_that_is_given_is_taken(bench: Bench) -> None:

@@ -277,6 +277,12 @@ def test_a_smaller_rdma_mtu_is_a_warning() -> None:
     assert found.warnings == ["lab-3 rail0: RDMA MTU 1024, 4096 planned", "lab-3 rail1: RDMA MTU 1024, 4096 planned"]
 
 
+def test_a_slow_clock_is_a_warning() -> None:
+    text = described("lab-2").replace("host memlock", "host clock=hpet memlock")
+    assert step(plan(), "host", everybody(**{"lab-2": text})).warnings == [
+        "lab-2: clock source hpet, not tsc: perftest may print rates of 0 (clock sampling)"]
+
+
 def test_reasons_name_the_hosts_of_both_sides() -> None:
     def refused(name: str, number: int, rail: str, role: str, peer: str) -> Any:
         if (rail, name, role) == ("rail0", "lab-1", "client"):
