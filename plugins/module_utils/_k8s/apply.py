@@ -154,7 +154,7 @@ def wait_gone(api: Api, items: Iterable[Mapping[str, Any]], options: Options, cl
     """Wait until none of the objects is there; ClusterError names what holds each that stays."""
     left = {path_of(api, item): item for item in items}
     held: dict[str, str] = {}
-    for _elapsed in ticks(options.timeout, 2.0, clock):
+    for _elapsed in ticks(options.timeout, 3.0, clock):
         for path in list(left):
             live = api.get(path)
             if live is None:
