@@ -14,6 +14,7 @@ from tests.lab import progress
 from tests.lab.settings import CACHE
 
 _FOLDER = "artefacts"
+_BUILDING = ".building-"
 _KEY_LENGTH = 16
 #: Said once is enough, however often a command asks for it.
 _told: set[str] = set()
@@ -47,7 +48,7 @@ def artefact(name: str, inputs: bytes | str, build: Callable[[Path], None]) -> P
             progress.note(name, "cached")
         return final
     final.parent.mkdir(parents=True, exist_ok=True)
-    partial = final.parent / f".building-{name}"
+    partial = final.parent / f"{_BUILDING}{name}"
     remove(partial)
     with progress.step(name):
         build(partial)
@@ -57,8 +58,10 @@ def artefact(name: str, inputs: bytes | str, build: Callable[[Path], None]) -> P
 
 
 def prune(names: Iterable[str], keep: int) -> None:
-    """Remove all but the artefacts of each name that were used last."""
+    """Remove all but the artefacts of each name that were used last, and unfinished ones."""
     for name in names:
+        for path in (CACHE / _FOLDER).glob(f"{_BUILDING}{name}*"):
+            remove(path)
         pattern = f"{name}-{'[0-9a-f]' * _KEY_LENGTH}"
         found = sorted((CACHE / _FOLDER).glob(pattern), key=lambda path: path.stat().st_mtime)
         for path in found[:-keep]:

@@ -109,7 +109,7 @@ def _ssh(options: argparse.Namespace) -> int:
 def _fault(options: argparse.Namespace) -> int:
     fault = faults.parse(options.words)
     lab.add_fault(fault)
-    print(f"{fault}: on")
+    print(f"{fault}: over, it is up again" if fault.kind == "cut" else f"{fault}: on")
     return 0
 
 

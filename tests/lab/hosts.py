@@ -45,10 +45,10 @@ def disks(cluster: ModuleType | None) -> Path:
     """The folder with HOST.qcow2 and HOST.pub (its ssh key) of each host, built when needed.
 
     Each disk holds the snapshot of the running host. With a `cluster` the hosts are nodes of it,
-    with kubelet stopped, and the state of the cluster is saved under the folder's name.
+    and the state of the cluster of that very moment is saved under the folder's name.
     """
     template = _template(cluster)
-    inputs = json.dumps([template.name, _NAME, SNAPSHOT, _ask(cluster, "identity"), 4])
+    inputs = json.dumps([template.name, _NAME, SNAPSHOT, _ask(cluster, "identity"), 5])
     state = paired_name(cache.path_of("hosts", inputs))
     return cache.artefact("hosts", inputs, partial(_build_hosts, template, cluster, state))
 
@@ -125,7 +125,8 @@ def _join(cluster: ModuleType, state: str) -> None:
             for host in HOSTS:
                 cluster.first_boot(host, partial(ssh.run, host))
             cluster.hosts_up(ssh.run, timeout=_BOOT_SECONDS)
-        cluster.hosts_down(ssh.run)
+        for host in HOSTS:
+            machine.freeze(host)
         cluster.save(state)
     finally:
         cluster.stop()

@@ -54,12 +54,12 @@ def reset() -> None:
 
 
 def down() -> None:
-    """End every program of the lab."""
+    """End every program of the lab. None has anything to keep: the snapshots have it all."""
     state.forget()
     names = list(process.running())
     if names:
         with progress.step("stop"):
-            process.stop(names)
+            _in_parallel(process.kill, names)
 
 
 def clean() -> None:
@@ -127,7 +127,7 @@ def _start_all(folder: Path, cluster: ModuleType | None) -> None:
 
 def _start_host(host: str) -> None:
     machine.start(host, disk(host), image.boot_disk(), SNAPSHOT)
-    hosts.wait(host, ssh.set_clock, _RESTORE_SECONDS)
+    hosts.wait(host, ssh.thaw, _RESTORE_SECONDS)
 
 
 def _start_nodes(cluster: ModuleType | None) -> None:

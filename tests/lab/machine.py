@@ -27,6 +27,11 @@ def control(host: str) -> Path:
     return RUN / f"{host}.qmp"
 
 
+def freeze(host: str) -> None:
+    """Stop the time of a running host."""
+    qmp.execute(control(host), "stop")
+
+
 def save(host: str, name: str) -> None:
     """Take a snapshot of the running host, memory and disk."""
     qmp.monitor(control(host), f"savevm {name}")

@@ -11,6 +11,8 @@ from tests.lab import lab, process, ssh, state, switch
 from tests.lab.errors import LabError
 from tests.lab.settings import HOSTS, RAILS, SSH_PORT, address, number, pci_address
 
+#: A busy emulated host takes its time.
+_ANSWER_SECONDS = 30
 _RAIL_SCRIPT = "cd /sys/bus/pci/devices && for rail in {places}; do for nic in $rail/net/*; do " + (
     'echo "${{nic##*/}} $(cat $nic/operstate)"; done; done'
 )
@@ -63,7 +65,7 @@ def _rails(host: str) -> list[dict[str, str]] | None:
     """Name and state of each rail's NIC as the host sees it; None when it does not answer."""
     script = _RAIL_SCRIPT.format(places=" ".join(map(pci_address, range(RAILS))))
     try:
-        said = ssh.run(host, ["sh", "-c", script], timeout=15)
+        said = ssh.run(host, ["sh", "-c", script], timeout=_ANSWER_SECONDS)
     except LabError:
         return None
     words = [line.split() for line in said.splitlines()]

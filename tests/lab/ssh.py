@@ -20,6 +20,9 @@ _KNOWN_HOSTS = ACCESS / "known_hosts"
 _KEY = ACCESS / "id_ed25519"
 _ATTEMPT_SECONDS = 8
 _CLOCK_SECONDS = 15
+_THAW = f"""echo; read -r now; date -s "@$now" >/dev/null
+ss -K dst {settings.OUTSIDE} dport = {settings.API_PORT} >/dev/null
+echo set"""
 
 
 def key() -> Path:
@@ -86,12 +89,14 @@ def succeeds(host: str, script: str, seconds: float) -> bool:
     return True
 
 
-def set_clock(host: str) -> bool:
-    """Set a host's clock to ours; whether that worked.
+def thaw(host: str) -> bool:
+    """Tell a restored host that time has passed; whether that worked.
 
-    The host says when it listens, since a connection takes a second to make on emulated hosts.
+    Its clock is set to ours, and its kubelet's connections, whose other ends are gone, are closed,
+    or it would wait for half a minute. The host says when it listens, since a connection takes a
+    second to make on emulated hosts.
     """
-    argv = [*_attempt(host), 'echo; read -r now; date -s "@$now" >/dev/null && echo set']
+    argv = [*_attempt(host), _THAW]
     pipe, none = subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=none, text=True) as asked:
         timer = threading.Timer(_CLOCK_SECONDS, asked.kill)
