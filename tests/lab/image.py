@@ -14,7 +14,8 @@ from tests.lab import cache, command, debian, ssh
 ImageFile = tuple[int, "bytes | Path"]
 
 _SIZE = "6G"
-_KERNEL_ARGUMENTS = "console=ttyS0 mitigations=off nokaslr"
+#: Without tsc=reliable a busy machine makes the kernel give up the TSC, and perftest's clock sampling fails for good.
+_KERNEL_ARGUMENTS = "console=ttyS0 mitigations=off nokaslr tsc=reliable"
 #: Looks for a file that the root disk has and the loader's own memory disk has not.
 _LOADER_CONFIG = """insmod ext2
 insmod linux
