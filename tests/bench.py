@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -149,8 +150,25 @@ def lab_rows() -> list[Row]:
         (f"{modules} ping tasks: wall time", pings, "s", None),
         ("prepare / pings", converged.seconds / pings, "", None),
     ]
+    rows += perftest_share()
     numbers = [(key, value) for key, value in flat(result) if isinstance(value, (int, float))]
     return [*rows, *((f"last measurement: {key}", value, "", None) for key, value in numbers)]
+
+
+def perftest_share() -> list[Row]:
+    """Seconds in which perftest ran on a host, divided by those from its first start to its last end."""
+    from tests.scenario import REPORT
+
+    rows: list[Row] = []
+    for where in ("host", "pod"):
+        for log in sorted((REPORT / "evidence" / where / "pass-1").glob("lab-1.log")):
+            found = re.findall(r"start=(\d+) seconds=(\d+)", log.read_text())
+            spans = sorted((int(begin), int(begin) + int(seconds)) for begin, seconds in found)
+            slots = {begin: end - begin for begin, end in spans}
+            if len(slots) > 1:
+                share = sum(slots.values()) / (spans[-1][1] - spans[0][0])
+                rows.append((f"share of perftest in the first pass, {where}, lab-1", share, "", None))
+    return rows
 
 
 def ping_playbook(count: int) -> float:

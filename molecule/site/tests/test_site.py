@@ -39,7 +39,7 @@ def converged(predicted: set[str]) -> Any:
 
 
 def host_changes(changed: list[str]) -> set[str]:
-    return {line for line in changed if any(f" {role} : " in line for role in HOST_ROLES)}
+    return {line for line in changed if any(f"{role} : " in line for role in HOST_ROLES)}
 
 
 def test_check_mode_changes_nothing(before: dict[str, Any], predicted: set[str]) -> None:
