@@ -15,7 +15,7 @@ from tests.scenario.state import cluster_state, host_state, leftovers, testers
 
 HOST_ROLES = ("preflight", "rail_names", "rail_links", "rdma_stack")
 MODULES_PER_HOST = 8
-REQUESTS_PER_NODE = 25
+REQUESTS_PER_NODE = 40
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_second_run_changes_nothing_and_stays_cheap(converged: Any) -> None:
     ]
     assert len(prepare) <= MODULES_PER_HOST, prepare
     requests = report()["context"]["requests"]
-    assert requests["validation"] / len(HOSTS) <= REQUESTS_PER_NODE
+    assert 0 < requests["validation"] / len(HOSTS) <= REQUESTS_PER_NODE
     print(f"first run {converged.seconds:.0f} s, second {again.seconds:.0f} s; "
           f"{len(prepare)} module executions a host to prepare; requests {requests}")
 
