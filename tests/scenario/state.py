@@ -71,7 +71,7 @@ def cluster_state() -> dict[str, Any]:
     }
 
 
-def testers() -> list[str]:
+def jobs_left() -> list[str]:
     """Jobs and pods of the validation that are still there."""
     selector = "app.kubernetes.io/managed-by=gpufabric"
     paths = ("/apis/batch/v1/jobs", "/api/v1/pods", "/api/v1/configmaps")

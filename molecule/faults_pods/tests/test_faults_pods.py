@@ -15,7 +15,7 @@ import pytest
 from tests import environment
 from tests.lab import api
 from tests.scenario import TRACEBACK, Run, playbook, report
-from tests.scenario.state import cluster, testers
+from tests.scenario.state import cluster, jobs_left
 
 IN_PODS = '{"rdma_validate_where": ["pod"]}'
 
@@ -49,7 +49,7 @@ def test_pod_that_cannot_be_scheduled(cordoned: str) -> None:
     assert all("schedul" in r["reason"] for r in touching(result, cordoned))
     others = [r for r in result["results"] if r not in touching(result, cordoned)]
     assert others and {r["verdict"] for r in others} == {"pass"}
-    assert testers() == []
+    assert jobs_left() == []
 
 
 def test_image_that_cannot_be_pulled() -> None:
@@ -61,7 +61,7 @@ def test_image_that_cannot_be_pulled() -> None:
     assert len(result["results"]) == 12
     assert {r["verdict"] for r in result["results"]} == {"no_data"}
     assert all(image in r["reason"] for r in result["results"])
-    assert testers() == []
+    assert jobs_left() == []
 
 
 def test_tester_that_is_killed() -> None:
@@ -77,7 +77,7 @@ def test_tester_that_is_killed() -> None:
     assert "no_data" in {r["verdict"] for r in hit}
     assert any(killed[0] in r["reason"] for r in hit if r["verdict"] == "no_data")
     assert {r["verdict"] for r in result["results"] if r not in hit} == {"pass"}
-    assert testers() == []
+    assert jobs_left() == []
 
 
 def kill_a_tester(killed: list[str]) -> None:
@@ -107,11 +107,11 @@ def test_leftovers_of_a_crash_are_removed_by_the_next_run() -> None:
     crash = subprocess.Popen(argv, cwd=environment.REPO, env=environment.environ(), start_new_session=True,
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 300
-    while not any(name.startswith("pods") for name in testers()) and time.monotonic() < deadline:
+    while not any(name.startswith("pods") for name in jobs_left()) and time.monotonic() < deadline:
         time.sleep(1)
     os.killpg(crash.pid, signal.SIGKILL)
     crash.wait()
-    assert testers()
+    assert jobs_left()
     playbook("validate", "-e", IN_PODS).must()
     assert report()["verdict"] == "pass"
-    assert testers() == []
+    assert jobs_left() == []

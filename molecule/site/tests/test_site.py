@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from tests.scenario import HOSTS, REPO, REPORT, TRACEBACK, host, playbook, report
-from tests.scenario.state import cluster_state, host_state, leftovers, testers
+from tests.scenario.state import cluster_state, host_state, jobs_left, leftovers
 
 HOST_ROLES = ("preflight", "rail_names", "rail_links", "rdma_stack")
 MODULES_PER_HOST = 8
@@ -87,7 +87,7 @@ def test_hosts_are_as_planned(name: str, converged: Any) -> None:
 
 
 def test_nothing_is_left_of_the_measurement(converged: Any) -> None:
-    assert testers() == []
+    assert jobs_left() == []
     assert [line for name in HOSTS for line in leftovers(name)] == []
 
 
