@@ -38,11 +38,11 @@ INTENT = [
     pytest.param({"suppernet": "172.30.0.0/16"}, ["rdma_fabric.suppernet", "supernet"], id="unknown key"),
     pytest.param({"tests": {"duratoin": 5}}, ["rdma_fabric.tests.duratoin", "duration"], id="unknown nested key"),
     pytest.param({"mtu": "big"}, ["rdma_fabric.mtu", "big"], id="wrong type"),
-    pytest.param({"rails": [{"name": "rail0", "pci": ["0000:99:00.0"]}]},
+    pytest.param({"rails": [{"name": "rail0", "pci": ["0000:99:00.0"]}], "rail_count": 1},
                  ["rail0", "lab-1", "lab-2", "lab-3", "0000:01:00.0"], id="rail that matches no port"),
     pytest.param({"rail_count": 3}, ["3", "2", "lab-1"], id="more rails than ports"),
     pytest.param({"supernet": "172.30.0.0/24"}, ["172.30.0.0/24", "2", "1"], id="supernet too small"),
-    pytest.param({"supernet": "10.0.0.0/16"}, ["10.0.2.0/24", "lab-1", "10.0.0.0/16"], id="overlap with the host"),
+    pytest.param({"supernet": "10.0.2.0/23"}, ["10.0.2.0/24", "lab-1", "rail0"], id="overlap with the host"),
 ]
 
 
