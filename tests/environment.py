@@ -31,7 +31,7 @@ BUNDLE_SHA256 = "cd156f82fa87f7a899212b0efa9f7ca3a24d609212de9f78428a572eb01e541
 
 def main() -> int:
     # The interpreter behind an activated environment, which may be the very one that is made anew here.
-    python = getattr(sys, "_base_executable", sys.executable)
+    python = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
     make_venv(VENV, python, (REPO / "tests" / "requirements.txt").read_text())
     make_collections()
     newer = newer_python()
