@@ -6,6 +6,12 @@ import sys
 import types
 from pathlib import Path
 
+from hypothesis import HealthCheck, settings
+
+# The gates run beside a lab that is being built: how long an example takes says nothing about the code.
+settings.register_profile("gates", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("gates")
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
