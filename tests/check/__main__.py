@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests import environment
-from tests.check.gates import Gate, all_gates, fault_scenarios, lab_up
+from tests.check.gates import Gate, all_gates, lab_up, scenarios
 
 LOGS = environment.CACHE / "check"
 TAIL = 60
@@ -27,7 +27,7 @@ class Outcome:
 
 def main() -> int:
     options = arguments()
-    gates = [g for g in (fault_scenarios() if options.faults else all_gates()) if wanted(g, options)]
+    gates = [g for g in (scenarios(faults=True) if options.faults else all_gates()) if wanted(g, options)]
     if options.list:
         print("\n".join(gate.name for gate in gates))
         return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -73,15 +72,10 @@ def scenario(name: str) -> Gate:
     return Gate(f"scenario {name}", command("molecule", "test", "--scenario-name", name, env=env), uses_lab=True)
 
 
-def scenarios() -> list[Gate]:
-    """The scenarios of `make test`; those of faults take half an hour more: `make faults`."""
+def scenarios(faults: bool) -> list[Gate]:
+    """The scenarios of `make test`, or those of faults, which take half an hour more: `make faults`."""
     names = [path.parent.name for path in sorted((REPO / "molecule").glob("*/molecule.yml"))]
-    return [scenario(name) for name in names if not name.startswith(FAULTS)]
-
-
-def fault_scenarios() -> list[Gate]:
-    names = [path.parent.name for path in sorted((REPO / "molecule").glob("*/molecule.yml"))]
-    return [scenario(name) for name in names if name.startswith(FAULTS)]
+    return [scenario(name) for name in names if name.startswith(FAULTS) is faults]
 
 
 def all_gates() -> list[Gate]:
@@ -94,7 +88,7 @@ def all_gates() -> list[Gate]:
         Gate("ansible-lint", ansible_lint),
         Gate("unit", command("pytest", "tests/unit")),
         *sanity_gates(),
-        *scenarios(),
+        *scenarios(faults=False),
     ]
 
 
@@ -109,7 +103,3 @@ def mypy(log: IO[str]) -> str | None:
         "mypy", "-p", "ansible_collections.gpufabric.rdma.plugins", env={"MYPYPATH": str(tree)}
     )(log)
     return plugins or command("mypy", "tests/lab", "tests/check", "tests/environment.py")(log)
-
-
-def cpu_count() -> int:
-    return os.cpu_count() or 1

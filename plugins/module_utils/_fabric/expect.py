@@ -8,17 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core.errors import InputError
+from .._core.units import IB_MTUS, roce_mtu
 from .hosts import Host
-from .intent import RDMA_MTUS, Intent
+from .intent import Intent
 from .rails import Port, RailMap
-
-# Room that the kernel takes off the netdev's MTU: GRH 40, UDP 8, BTH 12, extended headers 32, ICRC 4.
-_ROCE_ROOM = 96
 
 
 def rdma_mtu(netdev_mtu: int) -> int:
     """Return the RDMA MTU that fits an Ethernet netdev: 1500 -> 1024, 2144 -> 2048, 4192 -> 4096."""
-    return max([mtu for mtu in RDMA_MTUS if mtu <= netdev_mtu - _ROCE_ROOM] or [RDMA_MTUS[0]])
+    return roce_mtu(netdev_mtu) or min(IB_MTUS)
 
 
 def port_rate(port: Port | None, devices: Mapping[str, Mapping[str, Any]]) -> float | None:

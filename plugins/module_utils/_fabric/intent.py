@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .._core.units import IB_MTUS
 from .fields import Reader, nearest, raise_problems
 from .measure.schedule import KINDS
 from .objects.releases import LINES, line_of
-
-RDMA_MTUS = (256, 512, 1024, 2048, 4096)
 
 # A rail's name becomes a network interface (15 characters), a Kubernetes object and a device plugin resource.
 _RAIL_NAME = r"[a-z]([a-z0-9-]{0,13}[a-z0-9])?"
@@ -231,7 +230,7 @@ def _tests(reader: Reader) -> dict[str, Any]:
         "port_base": reader.integer("port_base", 18500, 1024, 65535),
         "retries": reader.integer("retries", 2, 0, 10),
     }
-    if tests["mtu"] is not None and tests["mtu"] not in RDMA_MTUS:
+    if tests["mtu"] is not None and tests["mtu"] not in IB_MTUS:
         reader.refuse("mtu", f"expected one of 256, 512, 1024, 2048, 4096, found {tests['mtu']}")
     reader.close()
     return tests

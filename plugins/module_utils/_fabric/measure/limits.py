@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..._core.units import leading_number, roce_mtu
+from ..._core.units import IB_MTUS, leading_number, roce_mtu
 
 # Bytes of a packet besides its payload, as the link's rate counts them. RoCE v2 over IPv4: preamble 8, gap 12,
 # Ethernet 14, FCS 4, IPv4 20, UDP 8, BTH 12, ICRC 4. InfiniBand within a subnet: LRH 8, BTH 12, ICRC 4, VCRC 2.
 OVERHEAD = {"ethernet": 82, "infiniband": 26}
-RDMA_MTUS = (256, 512, 1024, 2048, 4096)
 # Share of a PCIe link's raw rate that is payload at the usual 256 bytes a packet (24 bytes of header, flow control).
 PCIE_PAYLOAD = 0.90
 # A measurement may exceed the computed ceiling by this much before it is taken for a wrong reading.
@@ -46,8 +45,8 @@ def pcie_rate(speed: float, width: int) -> float:
 
 def rdma_mtu(mtu: int | None, link_layer: str) -> int | None:
     """Return the RDMA MTU for an MTU that may be a netdev's (9000) or already RDMA's (4096)."""
-    if mtu is None or mtu in RDMA_MTUS or link_layer != "ethernet":
-        return mtu if mtu in RDMA_MTUS else None
+    if mtu is None or mtu in IB_MTUS or link_layer != "ethernet":
+        return mtu if mtu in IB_MTUS else None
     return roce_mtu(mtu)
 
 
