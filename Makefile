@@ -1,13 +1,12 @@
 # make demo: the lab, site.yml on it, the report.   make test: every gate, one summary.
 PYTHON ?= python3
 
-.PHONY: help demo test faults check install lab-up lab-reset lab-down soak bench clean
+.PHONY: help demo test check install lab-up lab-reset lab-down soak bench clean
 
 help:
 	@echo "make demo      build the lab, run playbooks/site.yml on it, print the verdict and where the report is"
 	@echo "make test      lint, sanity, unit tests, lab scenarios; one summary at the end"
 	@echo "make check     the gates that need no lab"
-	@echo "make faults    pulled cable, slow NIC, black hole, dead host, killed testers on the lab (half an hour)"
 	@echo "make soak      repeated and random faults on the lab (long)"
 	@echo "make bench     figures: tasks, requests, plan and facts at scale"
 	@echo "make lab-up, lab-reset, lab-down    the virtual lab alone;  make clean    remove what was built"
@@ -22,9 +21,6 @@ demo: install
 
 test: install
 	@$(PYTHON) -m tests.check
-
-faults: install
-	@$(PYTHON) -m tests.check --faults
 
 check:
 	@$(PYTHON) -m tests.check --no-lab

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests import environment
-from tests.check.gates import Gate, all_gates, lab_up, scenarios
+from tests.check.gates import Gate, all_gates, lab_up
 
 LOGS = environment.CACHE / "check"
 TAIL = 60
@@ -27,7 +27,7 @@ class Outcome:
 
 def main() -> int:
     options = arguments()
-    gates = [g for g in (scenarios(faults=True) if options.faults else all_gates()) if wanted(g, options)]
+    gates = [gate for gate in all_gates() if wanted(gate, options)]
     if options.list:
         print("\n".join(gate.name for gate in gates))
         return 0
@@ -50,7 +50,6 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests.check", description=__doc__)
     parser.add_argument("--list", action="store_true", help="name the gates and stop")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="gates whose name contains NAME")
-    parser.add_argument("--faults", action="store_true", help="the scenarios of faults, which make test leaves out")
     parser.add_argument("--no-lab", action="store_true", help="leave out what needs the lab")
     return parser.parse_args()
 

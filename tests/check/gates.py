@@ -13,7 +13,6 @@ from tests import environment
 from tests.check import sanity
 
 REPO = environment.REPO
-FAULTS = "faults_"
 
 
 @dataclass(frozen=True)
@@ -72,10 +71,8 @@ def scenario(name: str) -> Gate:
     return Gate(f"scenario {name}", command("molecule", "test", "--scenario-name", name, env=env), uses_lab=True)
 
 
-def scenarios(faults: bool) -> list[Gate]:
-    """The scenarios of `make test`, or those of faults, which take half an hour more: `make faults`."""
-    names = [path.parent.name for path in sorted((REPO / "molecule").glob("*/molecule.yml"))]
-    return [scenario(name) for name in names if name.startswith(FAULTS) is faults]
+def scenarios() -> list[Gate]:
+    return [scenario(path.parent.name) for path in sorted((REPO / "molecule").glob("*/molecule.yml"))]
 
 
 def all_gates() -> list[Gate]:
@@ -88,7 +85,7 @@ def all_gates() -> list[Gate]:
         Gate("ansible-lint", ansible_lint),
         Gate("unit", command("pytest", "tests/unit")),
         *sanity_gates(),
-        *scenarios(faults=False),
+        *scenarios(),
     ]
 
 

@@ -9,12 +9,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import testinfra
+import yaml
 from testinfra.host import Host
 
 from tests import environment
@@ -24,6 +25,8 @@ ACCESS = REPO / ".lab"
 HOSTS = ("lab-1", "lab-2", "lab-3")
 REPORT = REPO / ".demo" / "report"
 CALLBACKS = Path(__file__).parent / "callbacks"
+# The lab's intent; what differs in a run is given as a whole, since extra variables replace and do not merge.
+FABRIC: dict[str, Any] = yaml.safe_load((REPO / "inventories/lab/group_vars/rdma_hosts.yml").read_text())["rdma_fabric"]
 # How Ansible shows an exception that nobody turned into a message.
 TRACEBACK = re.compile(r"Traceback \(most recent call last\)|MODULE FAILURE|An exception occurred")
 
@@ -99,3 +102,30 @@ def host(name: str) -> Host:
 
 def report(folder: Path = REPORT) -> dict[str, Any]:
     return json.loads((folder / "report.json").read_text())
+
+
+def extra(fabric: Mapping[str, Any] | None = None, **others: Any) -> tuple[str, str]:
+    """Extra variables of a run; `fabric` replaces keys of the lab's intent."""
+    return ("-e", json.dumps({**({"rdma_fabric": {**FABRIC, **fabric}} if fabric else {}), **others}))
+
+
+def validate(
+    *where: str, retries: int | None = None, fabric: Mapping[str, Any] | None = None, **others: Any
+) -> tuple[Run, dict[str, Any]]:
+    """Measure `where` (host, pod); the run and the report that this very run wrote, {} when it wrote none."""
+    (REPORT / "report.json").unlink(missing_ok=True)
+    changes = dict(fabric or {})
+    if retries is not None:
+        changes["tests"] = {**FABRIC["tests"], "retries": retries}
+    run = playbook("validate", *extra(changes, rdma_validate_where=list(where), **others))
+    assert not TRACEBACK.search(run.output), run.output[-6000:]
+    return run, report() if (REPORT / "report.json").is_file() else {}
+
+
+def touching(result: Mapping[str, Any], name: str, rail: str | None = None) -> list[dict[str, Any]]:
+    """Results in which a host took part, on one rail or on any."""
+    return [r for r in result["results"] if name in (r["client"], r["server"]) and rail in (None, r["rail"])]
+
+
+def verdicts(results: Iterable[Mapping[str, Any]]) -> set[str]:
+    return {result["verdict"] for result in results}

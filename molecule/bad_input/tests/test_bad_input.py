@@ -9,20 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.scenario import HOSTS, REPO, TRACEBACK, Run, host, playbook
+from tests.scenario import HOSTS, REPO, TRACEBACK, Run, extra, host, playbook
 from tests.scenario.state import cluster_state, host_state
-
-FABRIC = yaml.safe_load((REPO / "inventories/lab/group_vars/rdma_hosts.yml").read_text())["rdma_fabric"]
 
 
 @pytest.fixture(scope="module")
 def before() -> dict[str, Any]:
     return {"cluster": cluster_state(), **{name: host_state(name) for name in HOSTS}}
-
-
-def extra(fabric: dict[str, Any] | None = None, **others: Any) -> tuple[str, str]:
-    """Extra variables; `fabric` replaces keys of the lab's intent."""
-    return ("-e", json.dumps({"rdma_fabric": {**FABRIC, **(fabric or {})}, **others}))
 
 
 def refused(run: Run, *texts: str) -> None:

@@ -1,0 +1,76 @@
+"""Faults of links and busy rails under the bare hosts: each is named, and everything else was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.scenario import HOSTS, Run, host, lab, touching, validate, verdicts
+from tests.scenario.state import leftovers
+
+
+@pytest.fixture(scope="module")
+def faulty() -> Iterator[tuple[Run, dict[str, Any]]]:
+    """One run with two faults that do not touch each other: a pulled cable and a NIC at a tenth of its peers."""
+    lab("fault", "cable", "lab-1", "0")
+    lab("fault", "slow", "lab-2", "1", "7mbit")
+    try:
+        yield validate("host", retries=1)
+    finally:
+        lab("heal")
+
+
+def test_run_fails_and_everything_has_a_result(faulty: tuple[Run, dict[str, Any]]) -> None:
+    run, result = faulty
+    assert run.rc != 0
+    assert result["verdict"] == "fail"
+    assert len(result["results"]) == 12
+    assert [line for name in HOSTS for line in leftovers(name)] == []
+
+
+def test_pulled_cable_is_named(faulty: tuple[Run, dict[str, Any]]) -> None:
+    run, result = faulty
+    hit = touching(result, "lab-1", "rail0")
+    assert len(hit) == 4
+    assert verdicts(hit) == {"no_data"}
+    assert all("lab-1 rail0: rail0 has no link" in r["reason"] for r in hit)
+    assert "lab-1 rail0: none of its 4 tests passed" in run.output
+    assert verdicts(touching(result, "lab-3", "rail0") + touching(result, "lab-2", "rail0")) >= {"pass"}
+    assert verdicts(r for r in result["results"] if r["rail"] == "rail0" and r not in hit) == {"pass"}
+
+
+def test_slow_nic_is_named(faulty: tuple[Run, dict[str, Any]]) -> None:
+    run, result = faulty
+    hit = touching(result, "lab-2", "rail1")
+    sent = [r for r in hit if r["client"] == "lab-2"]
+    assert len(sent) == 2
+    assert "pass" not in verdicts(sent)
+    assert "lab-2 rail1" in run.output
+    assert verdicts(r for r in result["results"] if r["rail"] == "rail1" and r not in hit) == {"pass"}
+
+
+@pytest.fixture
+def traffic() -> Iterator[str]:
+    """A program on lab-1 and lab-2 that uses a rail, as a job of a user would."""
+    server, client = host("lab-1"), host("lab-2")
+    address = server.check_output("ip -4 -o addr show rail0").split()[3].split("/")[0]
+    start = "systemd-run --quiet --collect --unit=busy --property=RuntimeMaxSec=600 -- ib_write_bw -D 300 -p 19999 -F"
+    device = "rdma link show | sed -n 's,^link \\([^/]*\\)/.* netdev rail0.*,\\1,p'"
+    server.check_output(f"{start} -d $({device})")
+    assert server.run("for i in $(seq 60); do ss -ltn | grep -q :19999 && exit 0; sleep 0.5; done; exit 1").rc == 0
+    client.check_output(f"{start} -d $({device}) {address}")
+    wait = "for i in $(seq 60); do rdma resource show qp | grep -q ib_write_bw && exit 0; sleep 0.5; done; exit 1"
+    assert server.run(wait).rc == 0
+    yield "ib_write_bw"
+    for machine in (server, client):
+        machine.run("systemctl stop busy")
+
+
+def test_busy_hosts_are_not_measured_without_consent(traffic: str, faulty: tuple[Run, dict[str, Any]]) -> None:
+    run, result = validate("host")
+    assert run.rc != 0
+    assert result == {}
+    assert "lab-1" in run.output and "lab-3: " not in run.output
+    assert "rdma_validate_busy_hosts" in run.output and traffic in run.output
