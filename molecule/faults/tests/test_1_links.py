@@ -12,12 +12,12 @@ from tests.scenario.state import leftovers
 
 
 @pytest.fixture(scope="module")
-def faulty() -> Iterator[tuple[Run, dict[str, Any]]]:
+def faulty() -> tuple[Run, dict[str, Any]]:
     """One run with two faults that do not touch each other: a pulled cable and a NIC at a tenth of its peers."""
     lab("fault", "cable", "lab-1", "0")
-    lab("fault", "slow", "lab-2", "1", "7mbit")
+    lab("fault", "slow", "lab-2", "1", "10mbit")
     try:
-        yield validate("host", retries=1)
+        return validate("host", retries=1)
     finally:
         lab("heal")
 
@@ -51,18 +51,23 @@ def test_slow_nic_is_named(faulty: tuple[Run, dict[str, Any]]) -> None:
     assert verdicts(r for r in result["results"] if r["rail"] == "rail1" and r not in hit) == {"pass"}
 
 
+def eventually(command: str) -> str:
+    """A command for a host that waits until another one holds, half a minute at most."""
+    return f"for i in $(seq 60); do {command} && exit 0; sleep 0.5; done; exit 1"
+
+
 @pytest.fixture
 def traffic() -> Iterator[str]:
     """A program on lab-1 and lab-2 that uses a rail, as a job of a user would."""
     server, client = host("lab-1"), host("lab-2")
+    assert server.run(eventually("rdma link show | grep 'netdev rail0' | grep -q ACTIVE")).rc == 0
     address = server.check_output("ip -4 -o addr show rail0").split()[3].split("/")[0]
     start = "systemd-run --quiet --collect --unit=busy --property=RuntimeMaxSec=600 -- ib_write_bw -D 300 -p 19999 -F"
     device = "rdma link show | sed -n 's,^link \\([^/]*\\)/.* netdev rail0.*,\\1,p'"
     server.check_output(f"{start} -d $({device})")
-    assert server.run("for i in $(seq 60); do ss -ltn | grep -q :19999 && exit 0; sleep 0.5; done; exit 1").rc == 0
+    assert server.run(eventually("ss -ltn | grep -q :19999")).rc == 0
     client.check_output(f"{start} -d $({device}) {address}")
-    wait = "for i in $(seq 60); do rdma resource show qp | grep -q ib_write_bw && exit 0; sleep 0.5; done; exit 1"
-    assert server.run(wait).rc == 0
+    assert server.run(eventually("rdma resource show qp | grep -q ib_write_bw")).rc == 0
     yield "ib_write_bw"
     for machine in (server, client):
         machine.run("systemctl stop busy")
