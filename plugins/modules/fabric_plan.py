@@ -151,8 +151,8 @@ plan:
       sample: {release: 26.7.1, namespace: nvidia-network-operator, nfd: true, network_namespace: default}
     expectations:
       description:
-        - By rail and host what the judge computes with - rate of the link in Gb/s, RDMA MTU of the tests, C(found_mtu) of the
-          port, PCIe link and limit of VFs (null when unknown), and the host's thresholds.
+        - By rail and host what the judge computes with - rate of the link in Gb/s, RDMA MTU of the tests, PCIe link
+          and limit of VFs (null when unknown), and the host's thresholds.
       type: dict
       returned: always
       sample: {rail0: {gpu-1: {rate: 400.0, mtu: 4096, floor: null, tolerance: 0.95, kinds: {}}}}

@@ -45,10 +45,10 @@ def expectations(
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """Return rail -> host -> its side of an expectation, for the hosts of this run.
 
-    A side is {rate, mtu, found_mtu, pcie, vf_rate} and the threshold (thresholds.py). ``mtu`` is the RDMA MTU of the
-    tests, ``found_mtu`` the port's own MTU, ``vf_rate`` the lowest limit of a VF in Gb/s where pods get VFs, ``pcie``
-    {speed, width, max_speed, max_width, max_payload, ports} with the number of rails on the same card. What is not
-    known is None. ``names``: host -> its own name and those of its groups.
+    A side is {rate, mtu, pcie, vf_rate} and the threshold (thresholds.py). ``mtu`` is the RDMA MTU of the tests,
+    ``vf_rate`` the lowest limit of a VF in Gb/s where pods get VFs, ``pcie`` {speed, width, max_speed, max_width,
+    max_payload, ports} with the number of rails on the same card. What is not known is None. ``names``: host -> its
+    own name and those of its groups.
     """
     mtu = _test_mtu(intent)
     found = {host.name: _sides(host, rails, intent.profile) for host in hosts}
@@ -64,14 +64,13 @@ def expectations(
 def _sides(host: Host, rails: RailMap, profile: str) -> list[dict[str, Any]]:
     """Return what the facts tell of each rail's port."""
     if not host.facts:
-        return [{"rate": None, "found_mtu": None, "pcie": None, "vf_rate": None} for _rail in rails.names]
+        return [{"rate": None, "pcie": None, "vf_rate": None} for _rail in rails.names]
     devices = {device["name"]: device for device in host.facts["rdma_devices"]}
     own = rails.ports[host.name]
     cards = Counter(_card(port) for port in own)
     return [
         {
             "rate": port_rate(port, devices),
-            "found_mtu": port["mtu"],
             "pcie": _pcie_link(port, cards[_card(port)]),
             "vf_rate": None if profile in SHARED else port["vfs"].get("rate"),
         }

@@ -8,23 +8,26 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .limits import efficiency, pcie_link, pcie_rate, rdma_mtu
+from .limits import efficiency, pcie_link, pcie_rate
 
 Side = Mapping[str, Any]
 Sides = Mapping[str, Side]
+Described = Mapping[str, Mapping[str, str]]
 
 
-def find(plan: Mapping[str, Any]) -> list[dict[str, Any]]:
+def find(plan: Mapping[str, Any], described: Mapping[str, Described] | None = None) -> list[dict[str, Any]]:
     """Return ``links`` of the report: {host, rail, kind (rate, pcie or mtu), found, expected, text}, all texts.
 
-    It compares the plan's expectations, which are facts of the hosts of this run. What is not known is no finding.
+    Rates and PCIe links are those of the plan's expectations: facts of the hosts of this run. MTUs change between plan
+    and measurement, so they come from ``described``: host name -> rail -> what its tester said (evidence.Endpoint).
+    What is not known is no finding.
     """
     found: list[dict[str, Any]] = []
     for rail in plan["rails"]:
         sides = plan["expectations"].get(rail["name"], {})
-        for check in (_rates, _pcie_links, _mtus):
-            for host, kind, own, expected, text in check(rail, sides):
-                found.append(_finding(host, rail["name"], kind, own, expected, text))
+        told = {host: rails.get(rail["name"], {}) for host, rails in (described or {}).items()}
+        for host, kind, own, expected, text in (*_rates(sides), *_pcie_links(rail, sides), *_mtus(rail, sides, told)):
+            found.append(_finding(host, rail["name"], kind, own, expected, text))
     return found
 
 
@@ -42,7 +45,7 @@ def usual(values: Iterable[Any]) -> Any:
     return max(counts, key=lambda value: (counts[value], value)) if counts else None
 
 
-def _rates(_rail: Mapping[str, Any], sides: Sides) -> _Found:
+def _rates(sides: Sides) -> _Found:
     most = usual(side.get("rate") for side in sides.values())
     for host, side in sides.items():
         rate = side.get("rate")
@@ -82,12 +85,10 @@ def _carries(rail: Mapping[str, Any], side: Side) -> tuple[bool, str]:
     return False, f"it carries {carried:.3g} of the {needed:.3g} Gb/s of its port"
 
 
-def _mtus(rail: Mapping[str, Any], sides: Sides) -> _Found:
-    layer = rail.get("link_layer") or "ethernet"
-    for host, side in sides.items():
-        mtu, planned = side.get("found_mtu"), side.get("mtu")
-        # Below the smallest RDMA MTU nothing is carried.
-        carried = rdma_mtu(mtu, layer) or (0 if layer == "ethernet" else None)
-        if mtu and planned and carried is not None and carried < planned:
-            text = f"MTU {mtu} carries an RDMA MTU of {carried}, {planned} is planned: set MTU {rail['mtu']}"
-            yield host, "mtu", str(mtu), str(rail["mtu"]), text if carried else f"MTU {mtu} carries no RDMA MTU at all"
+def _mtus(rail: Mapping[str, Any], sides: Sides, told: Described) -> _Found:
+    for host, words in told.items():
+        planned = sides.get(host, {}).get("mtu")
+        mtu = words.get("mtu", "")
+        if planned and mtu.isdigit() and int(mtu) < planned:
+            text = f"RDMA MTU {mtu}, {planned} is planned: look for an MTU below {rail['mtu']} on host and switch"
+            yield host, "mtu", mtu, str(planned), text
