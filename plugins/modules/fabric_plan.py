@@ -61,6 +61,11 @@ options:
     type: list
     elements: dict
     default: []
+  groups:
+    description:
+      - The groups of the inventory with their hosts, by which C(rdma_fabric.thresholds.overrides) may name hosts.
+    type: dict
+    default: {}
 attributes:
   check_mode:
     description: Can run in check mode and return the same result.
@@ -145,10 +150,17 @@ plan:
       returned: always
       sample: {release: 26.7.1, namespace: nvidia-network-operator, nfd: true, network_namespace: default}
     expectations:
-      description: By rail and host the rate of the link in Gb/s (null when unknown), the RDMA MTU, and floor and tolerance of the judge.
+      description:
+        - By rail and host what the judge computes with - rate of the link in Gb/s, RDMA MTU of the tests, PCIe link
+          and limit of VFs (null when unknown), and the host's thresholds.
       type: dict
       returned: always
-      sample: {rail0: {gpu-1: {rate: 400.0, mtu: 4096, floor: null, tolerance: 0.95}}}
+      sample: {rail0: {gpu-1: {rate: 400.0, mtu: 4096, floor: null, tolerance: 0.95, kinds: {}}}}
+    thresholds:
+      description: The shares of C(gpu_paths) and when a value is one of the C(outliers); C(rdma_fabric.thresholds) with its defaults.
+      type: dict
+      returned: always
+      sample: {gpu_paths: {PIX: 0.97, SYS: null}, outliers: {severity: warning, deviations: 5.0}}
     tests:
       description: How to measure; C(rdma_fabric.tests) with its defaults.
       type: dict
@@ -180,6 +192,7 @@ ARGUMENT_SPEC = {
     "limit": {"type": "list", "elements": "str"},
     "absent": {"type": "list", "elements": "str", "default": []},
     "nodes": {"type": "list", "elements": "dict", "default": []},
+    "groups": {"type": "dict", "default": {}},
 }
 
 
@@ -193,7 +206,8 @@ def main() -> None:
     # The facts of a whole fleet must not come back with the result.
     invocation = {"module_args": {"fabric": params["fabric"], "group": params["group"], "limit": params["limit"]}}
     try:
-        result = plan(params["fabric"], hosts, params["group"], params["limit"], params["absent"], params["nodes"])
+        names = ("group", "limit", "absent", "nodes", "groups")
+        result = plan(params["fabric"], hosts, *(params[name] for name in names))
     except FabricError as exc:
         module.fail_json(msg=str(exc), invocation=invocation)
     for warning in result["warnings"]:

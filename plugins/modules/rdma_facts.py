@@ -93,8 +93,9 @@ ansible_facts:
           returned: always
         ports:
           description: >-
-            Physical network functions by PCI address, with netdev, MAC, MTU, speed in Gb/s, carrier, link layer, NUMA node, PCIe link,
-            VFs, master, addresses, RDMA devices and the path from the PCI root.
+            Physical network functions by PCI address, with netdev, MAC, MTU, speed in Gb/s, carrier, link layer, NUMA node, PCIe link
+            (with C(max_payload), the bytes of a packet, which only root can read), VFs (with C(rate), the lowest limit of one in Gb/s),
+            master, addresses, RDMA devices and the path from the PCI root.
           type: list
           elements: dict
           returned: always

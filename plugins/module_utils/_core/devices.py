@@ -28,27 +28,32 @@ Raw = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Pcie:
-    """Speeds in GT/s and widths in lanes; None when the kernel does not know."""
+    """Speeds in GT/s, widths in lanes, the payload of a packet (MPS) in bytes; None when it is not known."""
 
     speed: float | None
     width: int | None
     max_speed: float | None
     max_width: int | None
+    max_payload: int | None
 
     @classmethod
     def from_raw(cls, raw: Raw) -> Pcie:
-        """Build it from the ``{current,max}_link_{speed,width}`` files."""
+        """Build it from the ``{current,max}_link_{speed,width}`` files and the config space."""
         return cls(
             speed=units.leading_number(raw.get("current_link_speed")),
             width=units.natural(raw.get("current_link_width")),
             max_speed=units.leading_number(raw.get("max_link_speed")),
             max_width=units.natural(raw.get("max_link_width")),
+            max_payload=pci.max_payload(raw.get("config") or b""),
         )
 
 
 @dataclasses.dataclass(frozen=True)
 class Netdev:
-    """The network device of a port. Speed in Gb/s; carrier is None while the link is down."""
+    """The network device of a port; carrier is None while the link is down.
+
+    Speed in Gb/s, and so ``vf_rate``, the lowest limit of a VF (None when none is limited).
+    """
 
     name: str
     mac: str
@@ -64,6 +69,7 @@ class Netdev:
     uppers: tuple[str, ...]
     altnames: tuple[str, ...]
     addresses: tuple[str, ...]
+    vf_rate: float | None
 
     @classmethod
     def from_raw(cls, name: str, raw: Raw, interface: Interface | None) -> Netdev:
@@ -84,6 +90,7 @@ class Netdev:
             uppers=tuple(raw.get("uppers", ())),
             altnames=interface.altnames if interface else (),
             addresses=interface.addresses if interface else (),
+            vf_rate=interface.vf_rate if interface else None,
         )
 
 
@@ -233,7 +240,7 @@ class Port:
             "numa_node": self.numa_node,
             "local_cpus": self.local_cpus,
             "pcie": dataclasses.asdict(self.pcie),
-            "vfs": {"total": self.vfs_total, "count": self.vfs_count},
+            "vfs": {"total": self.vfs_total, "count": self.vfs_count, "rate": link.vf_rate if link else None},
             "master": link.master if link else None,
             "addresses": list(link.addresses) if link else [],
             "rdma": list(self.rdma),

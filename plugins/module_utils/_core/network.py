@@ -19,7 +19,10 @@ _DEFAULT_V6 = "0" * 32
 
 @dataclasses.dataclass(frozen=True)
 class Interface:
-    """One entry of ``ip -d -j addr``; addresses are those of global scope, with prefix."""
+    """One entry of ``ip -d -j addr``; addresses are those of global scope, with prefix.
+
+    ``vf_rate`` is the lowest limit that a VF of it has, in Gb/s; None when none is limited.
+    """
 
     name: str
     mac: str
@@ -29,6 +32,7 @@ class Interface:
     master: str | None
     altnames: tuple[str, ...]
     addresses: tuple[str, ...]
+    vf_rate: float | None
 
     @classmethod
     def from_ip(cls, entry: dict[str, Any]) -> Interface:
@@ -47,7 +51,14 @@ class Interface:
             master=entry.get("master"),
             altnames=tuple(entry.get("altnames", ())),
             addresses=tuple(addresses),
+            vf_rate=_vf_rate(entry.get("vfinfo_list", [])),
         )
+
+
+def _vf_rate(functions: list[dict[str, Any]]) -> float | None:
+    # Mb/s, 0 without a limit. "rate" is the newer attribute, "tx_rate" the older one.
+    limits = [vf.get("rate", {}).get("max_tx") or vf.get("tx_rate") for vf in functions]
+    return min((limit / 1000 for limit in limits if limit), default=None)
 
 
 def parse_interfaces(text: str) -> dict[str, Interface]:

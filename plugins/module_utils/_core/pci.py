@@ -10,6 +10,10 @@ import re
 from .errors import InputError
 
 _ADDRESS = re.compile(r"(?:([0-9a-fA-F]{4,8}):)?([0-9a-fA-F]{2}):([01][0-9a-fA-F])\.([0-7])")
+# Offsets and values of a function's config space.
+_FIRST_CAPABILITY, _PCIE_CAPABILITY = 0x34, 0x10
+# 128 << 5 is 4096; higher codes are reserved.
+_LARGEST_CODE = 5
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -37,6 +41,22 @@ class PciAddress:
     def id_path(self) -> str:
         """The udev property ID_PATH of the function, which .link and .network files match."""
         return f"pci-{self}"
+
+
+def max_payload(config: bytes) -> int | None:
+    """Return the payload that one PCIe packet may carry as set now (MPS), in bytes, from a function's config space.
+
+    None for what is not PCIe, and for the 64 bytes that is all that others than root may read. PCI Express Base
+    Specification: the list of capabilities begins at 0x34, Device Control stands 8 bytes into capability 0x10.
+    """
+    at, seen = (config[_FIRST_CAPABILITY] & ~3 if len(config) > _FIRST_CAPABILITY else 0), set()
+    while 0 < at <= len(config) - 10 and at not in seen:
+        seen.add(at)
+        if config[at] == _PCIE_CAPABILITY:
+            code = config[at + 8] >> 5
+            return int(128 << code) if code <= _LARGEST_CODE else None
+        at = config[at + 1] & ~3
+    return None
 
 
 def device_path(realpath: str) -> tuple[str, ...]:

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from .._core.errors import InputError
@@ -12,6 +13,9 @@ from .._core.units import IB_MTUS, roce_mtu
 from .hosts import Host
 from .intent import Intent
 from .rails import Port, RailMap
+
+# Profiles whose pods share the port itself; others give each pod a VF.
+SHARED = ("macvlan",)
 
 
 def rdma_mtu(netdev_mtu: int) -> int:
@@ -36,43 +40,53 @@ def port_rate(port: Port | None, devices: Mapping[str, Mapping[str, Any]]) -> fl
     return None
 
 
-def expectations(intent: Intent, rails: RailMap, hosts: Sequence[Host]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return rail -> host -> {rate, mtu, floor, tolerance, pcie} for the hosts of this run (pcie: {speed, width})."""
+def expectations(
+    intent: Intent, rails: RailMap, hosts: Sequence[Host], names: Mapping[str, Collection[str]]
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return rail -> host -> its side of an expectation, for the hosts of this run.
+
+    A side is {rate, mtu, pcie, vf_rate} and the threshold (thresholds.py). ``mtu`` is the RDMA MTU of the tests,
+    ``vf_rate`` the lowest limit of a VF in Gb/s where pods get VFs, ``pcie`` {speed, width, max_speed, max_width,
+    max_payload, ports} with the number of rails on the same card. What is not known is None. ``names``: host -> its
+    own name and those of its groups.
+    """
     mtu = _test_mtu(intent)
-    rates = {host.name: _rates(host, rails) for host in hosts}
-    links = {host.name: _pcie_links(host, rails) for host in hosts}
-    expected: dict[str, dict[str, dict[str, Any]]] = {}
-    for index, rail in enumerate(rails.names):
-        threshold = intent.thresholds.of(rail)
-        expected[rail] = {
-            name: {
-                "rate": own[index],
-                "mtu": mtu,
-                "floor": threshold.floor,
-                "tolerance": threshold.tolerance,
-                "pcie": links[name][index],
-            }
-            for name, own in rates.items()
+    found = {host.name: _sides(host, rails, intent.profile) for host in hosts}
+    return {
+        rail: {
+            name: {"mtu": mtu, **sides[index], **intent.thresholds.side(rail, names[name])}
+            for name, sides in found.items()
         }
-    return expected
+        for index, rail in enumerate(rails.names)
+    }
 
 
-def _rates(host: Host, rails: RailMap) -> list[float | None]:
+def _sides(host: Host, rails: RailMap, profile: str) -> list[dict[str, Any]]:
+    """Return what the facts tell of each rail's port."""
     if not host.facts:
-        return [None] * len(rails.names)
+        return [{"rate": None, "pcie": None, "vf_rate": None} for _rail in rails.names]
     devices = {device["name"]: device for device in host.facts["rdma_devices"]}
-    return [port_rate(port, devices) for port in rails.ports[host.name]]
-
-
-def _pcie_links(host: Host, rails: RailMap) -> list[dict[str, Any] | None]:
-    """Return the negotiated PCIe link of each rail's port, None when it is not known."""
-    if not host.facts:
-        return [None] * len(rails.names)
-    links = [port["pcie"] if port else {} for port in rails.ports[host.name]]
+    own = rails.ports[host.name]
+    cards = Counter(_card(port) for port in own)
     return [
-        {"speed": link["speed"], "width": link["width"]} if link.get("speed") and link.get("width") else None
-        for link in links
+        {
+            "rate": port_rate(port, devices),
+            "pcie": _pcie_link(port, cards[_card(port)]),
+            "vf_rate": None if profile in SHARED else port["vfs"].get("rate"),
+        }
+        for port in own
     ]
+
+
+def _card(port: Port) -> str:
+    """Return the PCI device; its functions (the ports of a card) share one PCIe link."""
+    return str(port["pci"]).rpartition(".")[0]
+
+
+def _pcie_link(port: Port, ports: int) -> dict[str, Any] | None:
+    """Return the negotiated PCIe link of a port, None when it is not known."""
+    link = port["pcie"]
+    return {**link, "ports": ports} if link.get("speed") and link.get("width") else None
 
 
 def _test_mtu(intent: Intent) -> int:

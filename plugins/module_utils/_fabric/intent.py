@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._core.units import IB_MTUS
-from .fields import Reader, nearest, raise_problems
+from .fields import Reader, raise_problems
 from .measure.schedule import KINDS
 from .objects.releases import LINES, line_of
+from .thresholds import Thresholds, read_thresholds
 
 # A rail's name becomes a network interface (15 characters), a Kubernetes object and a device plugin resource.
 _RAIL_NAME = r"[a-z]([a-z0-9-]{0,13}[a-z0-9])?"
@@ -56,26 +57,6 @@ class Operator:
     image_repository: str
     component_version: str
     nfd: bool
-
-
-@dataclass(frozen=True)
-class Threshold:
-    """``tolerance`` is the share of the expected rate that must be reached; ``floor`` (Gb/s) replaces it."""
-
-    tolerance: float
-    floor: float | None
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """The fleet's threshold and those of single rails, by rail name."""
-
-    fleet: Threshold
-    rails: Mapping[str, Threshold]
-
-    def of(self, rail: str) -> Threshold:
-        """Return the threshold of one rail."""
-        return self.rails.get(rail, self.fleet)
 
 
 @dataclass(frozen=True)
@@ -124,7 +105,7 @@ class Intent:
             shared_devices_max=reader.integer("shared_devices_max", 63, 1, 10000),
             node_labels=reader.labels("node_labels"),
             node_selector=reader.labels("node_selector"),
-            thresholds=_thresholds(reader.section("thresholds")),
+            thresholds=read_thresholds(reader.section("thresholds")),
             tests=_tests(reader.section("tests")),
             absent_hosts=reader.text("absent_hosts", "stop", choices=("stop", "report")),
         )
@@ -132,12 +113,6 @@ class Intent:
         _check_together(reader, intent)
         raise_problems(problems)
         return intent
-
-
-def check_rail_keys(intent: Intent, rails: tuple[str, ...]) -> None:
-    """Refuse thresholds of rails that do not exist (known only once the rails are found)."""
-    unknown = [name for name in intent.thresholds.rails if name not in rails]
-    raise_problems([f"rdma_fabric.thresholds.rails.{name}: no such rail; {nearest(name, rails)}" for name in unknown])
 
 
 def _rails(reader: Reader) -> tuple[RailIntent, ...]:
@@ -199,23 +174,6 @@ def _operator(reader: Reader) -> Operator:
     )
     reader.close()
     return operator
-
-
-def _thresholds(reader: Reader) -> Thresholds:
-    fleet = _threshold(reader, Threshold(0.95, None))
-    rails = {}
-    for name, item in reader.named_sections("rails").items():
-        rails[name] = _threshold(item, fleet)
-        item.close()
-    reader.close()
-    return Thresholds(fleet, rails)
-
-
-def _threshold(reader: Reader, default: Threshold) -> Threshold:
-    return Threshold(
-        tolerance=reader.number("tolerance", default.tolerance, 0.01, 1.0),
-        floor=reader.number("floor", default.floor, 0.0, 10000.0),
-    )
 
 
 def _tests(reader: Reader) -> dict[str, Any]:

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from .addresses import Claim, Seat, assign
 from .expect import expectations
 from .hosts import Host, match_nodes, read_hosts
-from .intent import Intent, check_rail_keys
+from .intent import Intent
 from .objects.networks import build_macvlan
 from .objects.nodes import NIC_LABEL, NIC_LABEL_NAME, fabric_selector
 from .objects.policy import build_policy, resource_name
@@ -20,13 +20,17 @@ from .objects.pools import build_pool
 from .objects.releases import line_of
 from .rails import Port, RailMap, check_names_free, find_rails, netdev_names
 from .ranges import RailRange, block_size, check_capacity, check_overlap, other_networks, rail_ranges
+from .thresholds import check_matches, groups_of
 
 SCHEMA = 1
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What is decided before the plan is written down. ``ranges`` is empty without a supernet."""
+    """What is decided before the plan is written down. ``ranges`` is empty without a supernet.
+
+    ``names``: host -> its own name and those of its groups.
+    """
 
     intent: Intent
     hosts: tuple[Host, ...]
@@ -34,6 +38,7 @@ class Layout:
     netdevs: tuple[str, ...]
     ranges: tuple[RailRange, ...]
     seats: Mapping[str, Seat]
+    names: Mapping[str, Collection[str]]
 
 
 def plan(
@@ -43,23 +48,26 @@ def plan(
     limit: Collection[str] | None = None,
     absent: Collection[str] = (),
     nodes: Sequence[Mapping[str, Any]] = (),
+    groups: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
     """Return the plan as a dict.
 
     ``fabric`` is ``rdma_fabric``; ``hosts`` is name -> {facts, rdma_host}; ``group`` all hosts in order (default:
     those of ``hosts``); ``limit`` the hosts of this run (default: all); ``absent`` those that did not answer;
-    ``nodes`` the Nodes of ``cluster_info`` when known. Raise a FabricError that lists all problems of one kind.
+    ``nodes`` the Nodes of ``cluster_info`` when known; ``groups`` the inventory's groups, name -> hosts, by which
+    thresholds may name hosts. Raise a FabricError that lists all problems of one kind.
     """
     intent = Intent.from_params(fabric)
     order = list(hosts) if group is None else list(group)
     chosen = set(order if limit is None else limit)
     members = read_hosts(hosts, order, chosen, set(absent), intent.absent_hosts)
     rails = find_rails(intent, members)
-    check_rail_keys(intent, rails.names)
+    names = groups_of(order, groups or {})
+    check_matches(intent.thresholds, rails.names, names, intent.tests["kinds"])
     netdevs = netdev_names(intent, rails)
     check_names_free(members, rails, netdevs)
     ranges = _ranges(intent, members, rails)
-    layout = Layout(intent, members, rails, netdevs, ranges, _seats(intent, members, rails, ranges))
+    layout = Layout(intent, members, rails, netdevs, ranges, _seats(intent, members, rails, ranges), names)
     return _write(layout, match_nodes(members, nodes))
 
 
@@ -116,7 +124,11 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
             "nfd": intent.operator.nfd,
             "network_namespace": intent.network_namespace,
         },
-        "expectations": expectations(intent, layout.rails, [host for host in members if host.limited]),
+        "expectations": expectations(intent, layout.rails, [host for host in members if host.limited], layout.names),
+        "thresholds": {
+            "gpu_paths": dict(intent.thresholds.gpu_paths),
+            "outliers": asdict(intent.thresholds.outliers),
+        },
         "tests": dict(intent.tests),
         "warnings": list(_warnings(layout)),
         "endpoints": {"host": run, "pod": list(run)},

@@ -50,6 +50,8 @@ MANAGERS = {
 CGROUPS = ("fs/cgroup", "fs/cgroup/systemd", "fs/cgroup/unified")
 # /proc/cpuinfo of a large server is slow to make; the flags stand in its first block.
 CPUINFO_BYTES = 8192
+# The part of a PCI function's config space with its capabilities; others than root get 64 bytes.
+CONFIG_BYTES = 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,9 +74,14 @@ def read_text(path: str, limit: int = 1 << 20) -> str | None:
 
     Files of sysfs that have no value now (the speed of a link that is down) fail with EINVAL.
     """
+    content = _read_bytes(path, limit)
+    return None if content is None else content.decode("utf-8", "replace").strip()
+
+
+def _read_bytes(path: str, limit: int) -> bytes | None:
     try:
         with open(path, "rb") as stream:
-            return stream.read(limit).decode("utf-8", "replace").strip()
+            return stream.read(limit)
     except OSError:
         return None
 
@@ -146,6 +153,7 @@ def _pci(sysfs: str) -> dict[str, Any]:
         if not kind.startswith(PCI_CLASSES) or os.path.exists(f"{folder}/physfn"):
             continue
         raw: dict[str, Any] = {name: read_text(f"{folder}/{name}") for name in PCI_FILES}
+        raw["config"] = _read_bytes(f"{folder}/config", CONFIG_BYTES)
         raw["driver"] = _target(f"{folder}/driver")
         raw["realpath"] = os.path.realpath(folder)
         raw["net"] = _netdevs(folder)
@@ -189,12 +197,9 @@ def _target(link: str) -> str | None:
 def _secure_boot(sysfs: str) -> bool | None:
     if not os.path.isdir(f"{sysfs}/firmware/efi"):
         return False
-    try:
-        with open(f"{sysfs}/{SECURE_BOOT}", "rb") as stream:
-            # Four bytes of attributes, then the value.
-            return stream.read(5)[4:] == b"\x01"
-    except OSError:
-        return None
+    content = _read_bytes(f"{sysfs}/{SECURE_BOOT}", 5)
+    # Four bytes of attributes, then the value.
+    return None if content is None else content[4:] == b"\x01"
 
 
 def _ssh_connection(proc: str) -> str:

@@ -19,7 +19,7 @@ README_LINES = 170
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 ROW = re.compile(r"^\| `(?P<key>[^`]+)` \| [^|]* \| (?P<default>[^|]*) \|", re.MULTILINE)
-SMALLEST = {"rails": [{"name": "NAME"}], "supernet": "10.0.0.0/16", "thresholds": {"rails": {"NAME": {}}}}
+SMALLEST = {"rails": [{"name": "NAME"}], "supernet": "10.0.0.0/16", "thresholds": {"overrides": [{"floor": 1}]}}
 
 
 def slug(heading: str) -> str:
@@ -90,11 +90,9 @@ def intent_keys(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         readers.append(self)
 
     monkeypatch.setattr(fields.Reader, "__init__", remember)
-    Intent.from_params({**SMALLEST, "rails": [{"name": "name"}], "thresholds": {"rails": {"name": {}}}})
+    Intent.from_params({**SMALLEST, "rails": [{"name": "name"}]})
     paths = {f"{reader.path}.{key}" for reader in readers for key in reader._seen}
-    return {
-        path.replace("rdma_fabric.", "", 1).replace("[0]", "[]").replace("rails.name.", "rails.NAME.") for path in paths
-    }
+    return {path.replace("rdma_fabric.", "", 1).replace("[0]", "[]") for path in paths}
 
 
 def reference() -> dict[str, str]:
@@ -107,13 +105,15 @@ def reference() -> dict[str, str]:
 
 def test_inventory_reference_has_every_key(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = intent_keys(monkeypatch)
-    sections = {key for key in keys if any(other.startswith(f"{key}.") for other in keys)}
-    assert set(reference()) == keys - (sections - {"thresholds.rails"})
+    sections = {key for key in keys if any(other.startswith((f"{key}.", f"{key}[].")) for other in keys)}
+    assert set(reference()) == keys - (sections - {"rails", "thresholds.overrides"})
 
 
 def value_of(intent: Any, path: str) -> Any:
-    """The value at a path of the intent; the fleet's thresholds stand one level lower."""
-    for part in path.replace("thresholds.", "thresholds.fleet.").split("."):
+    """The value at a path of the intent; the fleet's own thresholds stand one level lower."""
+    for part in path.split("."):
+        if hasattr(intent, "fleet") and not hasattr(intent, part):
+            intent = intent.fleet
         intent = intent[part] if isinstance(intent, dict) else getattr(intent, part)
     return intent
 
@@ -134,7 +134,7 @@ def test_inventory_reference_has_the_defaults() -> None:
     told = {
         key: default
         for key, default in reference().items()
-        if not key.startswith(("rails[]", "thresholds.rails")) and key != "addresses"
+        if not key.startswith(("rails[]", "thresholds.overrides[]")) and key != "addresses"
     }
     assert told == {key: shown(value_of(intent, key)) for key in told}
 

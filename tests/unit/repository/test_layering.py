@@ -13,7 +13,7 @@ PLUGINS = Path(__file__).resolve().parents[3] / "plugins"
 HOST_MODULES = {"rdma_facts", "netdev_names", "rail_links", "preflight", "rdma_stack"}
 MAY = {
     "_core": {"_core"},
-    "_fabric": {"_core", "_fabric", "netaddr"},
+    "_fabric": {"_core", "_fabric", "netaddr", "jmespath"},
     "_host": {"_core", "_host", "ansible"},
     "_k8s": {"_core", "_fabric", "_k8s", "ansible"},
     "host module": {"_core", "_host", "ansible"},
@@ -21,6 +21,8 @@ MAY = {
 }
 IMPURE_MODULES = {"subprocess", "time", "random", "logging"}
 IMPURE_CALLS = {"open", "print"}
+# What a controller may lack; whoever imports it must say what to install instead of failing on import.
+GUARDED = {"netaddr", "jmespath", "kubernetes", "urllib3", "websocket"}
 
 
 def layer(path: Path) -> str | None:
@@ -64,7 +66,23 @@ def faults(path: Path) -> list[str]:
     ]
     if name in ("_core", "_fabric"):
         found += [f"{path.name} ({name}) {what}" for what in impure(path, tree)]
+    found += [f"{path.name} ({name}) imports {what} unguarded" for what in unguarded(tree)]
     return found
+
+
+def unguarded(tree: ast.AST) -> Iterator[str]:
+    """Packages that a controller may lack, imported outside of ``try: ... except ImportError``."""
+    tried = [node for node in ast.walk(tree) if isinstance(node, ast.Try) and catches_import_error(node)]
+    guarded = {id(inner) for node in tried for statement in node.body for inner in ast.walk(statement)}
+    for node in ast.walk(tree):
+        if not isinstance(node, (ast.Import, ast.ImportFrom)) or getattr(node, "level", 0) or id(node) in guarded:
+            continue
+        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+        yield from (top for top in (name.split(".")[0] for name in names) if top in GUARDED)
+
+
+def catches_import_error(node: ast.Try) -> bool:
+    return any(isinstance(handler.type, ast.Name) and handler.type.id == "ImportError" for handler in node.handlers)
 
 
 def impure(path: Path, tree: ast.AST) -> Iterator[str]:
@@ -84,11 +102,20 @@ def test_imports_stay_in_their_layer(path: Path) -> None:
 @pytest.mark.parametrize(
     ("where", "source", "expected"),
     [
-        ("module_utils/_core/x.py", "import netaddr", ["x.py (_core) imports netaddr"]),
+        ("module_utils/_core/x.py", "import netaddr",
+         ["x.py (_core) imports netaddr", "x.py (_core) imports netaddr unguarded"]),
         ("module_utils/_core/x.py", "from .._fabric.plan import plan", ["x.py (_core) imports _fabric"]),
+        ("module_utils/_core/x.py", "try:\n    import jmespath\nexcept ImportError:\n    pass",
+         ["x.py (_core) imports jmespath"]),
+        ("module_utils/_fabric/x.py", "import jmespath", ["x.py (_fabric) imports jmespath unguarded"]),
+        ("module_utils/_fabric/x.py", "try:\n    import jmespath\nexcept ImportError:\n    import netaddr",
+         ["x.py (_fabric) imports netaddr unguarded"]),
+        ("module_utils/_fabric/x.py", "try:\n    from jmespath import ast\nexcept ValueError:\n    pass",
+         ["x.py (_fabric) imports jmespath unguarded"]),
         ("module_utils/_fabric/x.py", "import time", ["x.py (_fabric) imports time"]),
         ("module_utils/_fabric/x.py", "open('a')", ["x.py (_fabric) calls open() in line 1"]),
-        ("module_utils/_k8s/x.py", "import kubernetes", ["x.py (_k8s) imports kubernetes"]),
+        ("module_utils/_k8s/x.py", "import kubernetes",
+         ["x.py (_k8s) imports kubernetes", "x.py (_k8s) imports kubernetes unguarded"]),
         ("modules/rdma_facts.py", "from ..module_utils._fabric import plan",
          ["rdma_facts.py (host module) imports _fabric"]),
     ],

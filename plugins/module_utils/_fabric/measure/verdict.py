@@ -25,10 +25,20 @@ def judge(sample: Sample | None, reason: str, expectation: Expectation) -> tuple
     if expectation.ceiling is not None and value > expectation.ceiling * ABOVE:
         possible = gigabits(expectation.ceiling)
         return NO_DATA, f"{gigabits(value)} measured, more than the {possible} that is possible: a wrong reading"
+    if expectation.unit == "us":
+        return _latency(value, expectation)
     if expectation.least is None:
-        return NO_DATA, f"nothing to judge by: {expectation.why}; give rdma_fabric.thresholds.floor"
+        return NO_DATA, f"nothing to judge by: {expectation.why}"
     if value < expectation.least:
         return FAIL, f"{gigabits(value)} measured, {gigabits(expectation.least)} expected ({expectation.why})"
+    return PASS, ""
+
+
+def _latency(value: float, expectation: Expectation) -> tuple[str, str]:
+    """Return the verdict of a latency in us. Without a limit a reading passes; the fleet's outliers are told apart."""
+    most = expectation.most
+    if most is not None and value > most:
+        return FAIL, f"{value:.3g} us measured, at most {most:.3g} us expected ({expectation.why})"
     return PASS, ""
 
 

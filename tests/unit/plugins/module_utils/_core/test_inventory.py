@@ -120,13 +120,44 @@ def test_gpu_server_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         "link_layer": "ethernet",
         "numa_node": 1,
         "local_cpus": "56-111,168-223",
-        "pcie": {"speed": 32.0, "width": 16, "max_speed": 32.0, "max_width": 16},
-        "vfs": {"total": 16, "count": 0},
+        "pcie": {"speed": 32.0, "width": 16, "max_speed": 32.0, "max_width": 16, "max_payload": None},
+        "vfs": {"total": 16, "count": 0, "rate": None},
         "master": None,
         "addresses": [],
         "rdma": ["mlx5_5"],
         "path": ["pci0000:97", "0000:97:01.0", "0000:98:00.0", "0000:99:00.0", "0000:9a:00.0"],
     }
+
+
+def test_root_reads_the_payload_of_pcie_packets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = sysfs_tree.materialise(GPU_SERVER, tmp_path, monkeypatch)
+    config = bytearray(256)
+    # The list of capabilities begins at 0x60 with PCI Express; Device Control asks for an MPS of 512.
+    config[0x34], config[0x60], config[0x68] = 0x60, 0x10, 2 << 5
+    (tmp_path / "sys/bus/pci/devices/0000:18:00.0/config").write_bytes(config)
+    (tmp_path / "sys/bus/pci/devices/0000:40:00.0/config").write_bytes(config[:64])
+    payloads = {port.pci: port.to_dict()["pcie"]["max_payload"] for port in host.inventory().ports}
+    assert (payloads["0000:18:00.0"], payloads["0000:40:00.0"], payloads["0000:9a:00.0"]) == (512, None, None)
+
+
+@pytest.mark.parametrize(
+    ("functions", "rate"),
+    [
+        ([], None),
+        ([{"vf": 0, "rate": {"max_tx": 0, "min_tx": 0}}, {"vf": 1}], None),
+        ([{"vf": 0, "rate": {"max_tx": 50000, "min_tx": 0}}, {"vf": 1, "tx_rate": 25000}], 25.0),
+    ],
+)
+def test_the_lowest_limit_of_a_vf(
+    functions: list[dict[str, object]], rate: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = sysfs_tree.materialise(GPU_SERVER, tmp_path, monkeypatch)
+    links = host.links()
+    for link in links:
+        if link["ifname"] == "enp24s0np0":
+            link["vfinfo_list"] = functions
+    host.set_links(links)
+    assert host.inventory().port("0000:18:00.0").to_dict()["vfs"] == {"total": 16, "count": 0, "rate": rate}
 
 
 def test_each_gpu_shares_a_switch_with_a_rail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

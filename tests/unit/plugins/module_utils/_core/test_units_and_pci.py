@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core import pci, units
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
@@ -72,3 +74,43 @@ def test_addresses_are_ordered_as_numbers() -> None:
 )
 def test_device_path(path: str, expected: tuple[str, ...]) -> None:
     assert pci.device_path(path) == expected
+
+
+def config_space(*capabilities: tuple[int, int, int], size: int = 256) -> bytes:
+    """A function's config space, made by hand from the layout of the PCI specification.
+
+    ``capabilities``: (offset, id, Device Control) in the order of their list.
+    """
+    space = bytearray(256)
+    at = 0x34
+    for offset, kind, control in capabilities:
+        space[at] = offset
+        space[offset] = kind
+        space[offset + 8 : offset + 10] = control.to_bytes(2, "little")
+        at = offset + 1
+    return bytes(space[:size])
+
+
+@pytest.mark.parametrize(
+    ("config", "payload"),
+    [
+        # Device Control 0x5936 and 0x2810 as servers have it: MPS is bits 7:5, MRRS (14:12) does not count.
+        (config_space((0x40, 0x01, 0), (0x60, 0x10, 0x5936)), 256),
+        (config_space((0x60, 0x10, 0x2810)), 128),
+        (config_space((0x60, 0x10, 0x5956), (0x9C, 0x11, 0)), 512),
+        (config_space((0x60, 0x10, 0x00A0)), 4096),
+        # Reserved, no PCIe capability, a list that runs in a circle, what others than root read, nothing.
+        (config_space((0x60, 0x10, 0x00E0)), None),
+        (config_space((0x40, 0x01, 0)), None),
+        (config_space((0x40, 0x01, 0), (0x60, 0x05, 0), (0x40, 0x01, 0)), None),
+        (config_space((0x60, 0x10, 0x5936), size=64), None),
+        (b"", None),
+    ],
+)
+def test_max_payload(config: bytes, payload: int | None) -> None:
+    assert pci.max_payload(config) == payload
+
+
+@given(st.binary(max_size=256))
+def test_any_config_space_is_read(config: bytes) -> None:
+    assert pci.max_payload(config) in (None, 128, 256, 512, 1024, 2048, 4096)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import Intent, check_rail_keys
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import Intent
 
 NET = {"supernet": "192.168.0.0/16"}
 
@@ -47,6 +47,24 @@ BAD: list[tuple[Any, str]] = [
     ),
     ({**NET, "thresholds": {"tolerance": 2}}, "rdma_fabric.thresholds.tolerance: expected 0.01 to 1, found 2"),
     ({**NET, "thresholds": {"floor": "x"}}, 'rdma_fabric.thresholds.floor: expected a number, found "x" (text)'),
+    (
+        {**NET, "thresholds": {"overrides": [{"rails": ["rail1"], "florr": 1}]}},
+        "2 problems: rdma_fabric.thresholds.overrides[0]: sets nothing; give tolerance, bidirectional, floor or "
+        'latency_us; rdma_fabric.thresholds.overrides[0].florr: unknown key; did you mean "floor"?',
+    ),
+    (
+        {**NET, "thresholds": {"rails": {"rail1": {"floor": 1}}}},
+        'rdma_fabric.thresholds.rails: unknown key; known here: bidirectional, floor, gpu_paths, latency_us, outliers, '
+        "overrides, tolerance",
+    ),
+    (
+        {**NET, "thresholds": {"gpu_paths": {"SYSS": 0.5}}},
+        'rdma_fabric.thresholds.gpu_paths.SYSS: unknown key; did you mean "SYS"?',
+    ),
+    (
+        {**NET, "thresholds": {"outliers": {"severity": "error"}}},
+        'rdma_fabric.thresholds.outliers.severity: expected one of warning, failure, found "error" (text)',
+    ),
     ({**NET, "profile": "sriov"}, 'rdma_fabric.profile: expected one of macvlan, found "sriov" (text)'),
     (
         {**NET, "tests": {"kinds": ["write_bw", "ping"]}},
@@ -108,7 +126,7 @@ def test_defaults() -> None:
     assert intent.select.vendors == ("15b3",)
     assert intent.operator.component_version == "network-operator-v26.7.1"
     assert intent.operator.image_repository == "nvcr.io/nvidia/mellanox"
-    assert intent.thresholds.of("rail0").tolerance == 0.95
+    assert intent.thresholds.of("rail0", ()).tolerance == 0.95
     assert intent.tests["kinds"] == ["write_bw"]
     assert intent.absent_hosts == "stop"
 
@@ -117,16 +135,6 @@ def test_null_means_default() -> None:
     intent = Intent.from_params({**NET, "rail_count": None, "rails": None, "operator": {"component_version": None}})
     assert intent.rail_count is None
     assert intent.operator.component_version == "network-operator-v26.7.1"
-
-
-def test_thresholds_of_one_rail_inherit_the_others() -> None:
-    intent = Intent.from_params({**NET, "thresholds": {"tolerance": 0.9, "rails": {"rail1": {"floor": 1}}}})
-    assert (intent.thresholds.of("rail1").tolerance, intent.thresholds.of("rail1").floor) == (0.9, 1.0)
-    assert intent.thresholds.of("rail0").floor is None
-    check_rail_keys(intent, ("rail0", "rail1"))
-    with pytest.raises(InputError) as caught:
-        check_rail_keys(intent, ("rail10",))
-    assert str(caught.value) == 'rdma_fabric.thresholds.rails.rail1: no such rail; did you mean "rail10"?'
 
 
 def test_a_supernet_is_not_needed_to_keep_addresses() -> None:

@@ -61,8 +61,12 @@ def test_the_shape() -> None:
         "selector": {"feature.node.kubernetes.io/pci-15b3.present": "true"},
     }
     assert made["expectations"]["rail1"]["gpu-0001"] == {
-        "rate": 400.0, "mtu": 4096, "floor": None, "tolerance": 0.95, "pcie": {"speed": 32.0, "width": 16},
+        "rate": 400.0, "mtu": 4096, "vf_rate": None,
+        "pcie": {"speed": 32.0, "width": 16, "max_speed": 32.0, "max_width": 16, "max_payload": 256, "ports": 1},
+        "floor": None, "tolerance": 0.95, "bidirectional": 0.9, "latency_us": None, "kinds": {},
     }
+    assert made["thresholds"]["outliers"]["severity"] == "warning"
+    assert made["thresholds"]["gpu_paths"]["SYS"] is None
     assert made["endpoints"] == {"host": ["gpu-0001", "gpu-0002"], "pod": ["gpu-0001", "gpu-0002"]}
     assert (made["schema"], made["absent"], made["warnings"]) == (1, [], [])
 

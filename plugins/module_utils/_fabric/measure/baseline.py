@@ -1,0 +1,133 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A baseline: what each pair reached when all was well, and what a later run lost against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..._core.errors import InputError
+from ..fields import describe, some
+
+SCHEMA = "gpufabric.rdma/baseline"
+VERSION = 1
+# What a value belongs to. The last two are missing for plain tests of one rail in host memory.
+KEYS = ("where", "rail", "client", "server", "test", "unit")
+OPTIONAL = ("peer_rail", "memory")
+Key = tuple[Any, ...]
+
+
+def make(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the baseline of a run: {schema, version, values: [{where, rail, client, server, test, unit, value}]}.
+
+    Only results that passed are in it: what was bad must not become the rule. InputError when nothing passed.
+    """
+    passed = [result for result in results if result["verdict"] == "pass" and result["value"] is not None]
+    if not passed:
+        raise InputError(f"no baseline: none of {len(results)} results passed; take a run that was good")
+    values = [
+        {key: result[key] for key in (*KEYS, *OPTIONAL) if result.get(key) is not None} | {"value": result["value"]}
+        for result in passed
+    ]
+    return {"schema": SCHEMA, "version": VERSION, "values": values}
+
+
+def compare(
+    results: Sequence[Mapping[str, Any]], baseline: Any, allowed_drop: float, severity: str = "failure"
+) -> list[dict[str, Any]]:
+    """Return ``baseline`` of the report: {where, rail, client, server, test, value, before, change, severity, text}.
+
+    ``baseline`` is what ``make`` returned (InputError when it is not); ``allowed_drop`` the share, above 0 and below
+    1, by which a value may be worse: less bandwidth, more latency. ``change`` is (value - before) / before. What is
+    only on one side is one warning for each place, rail and test, without client, server and numbers (None). Nothing
+    in common is one entry of ``severity``, with a text alone, since then nothing was compared.
+    """
+    if isinstance(allowed_drop, bool) or not isinstance(allowed_drop, (int, float)) or not 0 < allowed_drop < 1:
+        raise InputError(
+            f"allowed drop against the baseline: expected a share between 0 and 1 (0.1 is 10 %), found "
+            f"{describe(allowed_drop)}"
+        )
+    before = _read(baseline)
+    now = {_key(r): r["value"] for r in results if r["value"] is not None and r["verdict"] != "no_data"}
+    common = [key for key in now if key in before]
+    if not common:
+        text = f"nothing in common with the baseline: {len(now)} values now, {len(before)} in it; nothing was compared"
+        return [_entry(("",) * len(KEYS), None, None, severity, text)]
+    told = [_dropped(key, now[key], before[key], allowed_drop, severity) for key in common]
+    missing = [key for key in before if key not in now]
+    added = [key for key in now if key not in before]
+    return [
+        *(entry for entry in told if entry),
+        *_one_sided(missing, "in the baseline gave no value now"),
+        *_one_sided(added, "measured now are not in the baseline"),
+    ]
+
+
+def _key(item: Mapping[str, Any]) -> Key:
+    return tuple(item.get(key) for key in (*KEYS, *OPTIONAL))
+
+
+def _dropped(key: Key, value: float, before: float, allowed: float, severity: str) -> dict[str, Any] | None:
+    _where, rail, client, server, test, unit = key[: len(KEYS)]
+    change = (value - before) / before
+    worse = change if unit == "us" else -change
+    if worse <= allowed:
+        return None
+    text = (
+        f"{client} to {server} {rail} {test}: {value:.3g} {unit}, {before:.3g} {unit} in the baseline "
+        f"({change * 100:+.0f} %, {allowed * 100:g} % allowed)"
+    )
+    return _entry(key, value, before, severity, text)
+
+
+def _entry(key: Key, value: float | None, before: float | None, severity: str, text: str) -> dict[str, Any]:
+    named = {name: part or None for name, part in zip(KEYS, key) if name != "unit"}
+    change = None if value is None or before is None else (value - before) / before
+    return {**named, "value": value, "before": before, "change": change, "severity": severity, "text": text}
+
+
+def _one_sided(keys: Sequence[Key], what: str) -> Iterator[dict[str, Any]]:
+    """Yield one warning for each place, rail and test: a run of other pairs would give thousands."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for where, rail, client, server, test, *_rest in keys:
+        groups.setdefault((where, rail, test), []).append(f"{client} to {server}")
+    for (where, rail, test), pairs in groups.items():
+        text = f"{rail} {test}: {len(pairs)} pairs {what} ({some(pairs)})"
+        yield _entry((where, rail, None, None, test), None, None, "warning", text)
+
+
+def _read(document: Any) -> dict[Key, float]:
+    """Return key -> value of a baseline; one InputError names the first thing that is wrong."""
+    if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
+        found = document.get("schema") if isinstance(document, Mapping) else None
+        raise InputError(
+            f"this is no baseline: expected a dict with schema {SCHEMA}, found "
+            f"{describe(found) if found else describe(document)}; write one from a good run"
+        )
+    if document.get("version") != VERSION:
+        version = describe(document.get("version"))
+        raise InputError(f"the baseline's version: expected {VERSION}, found {version}; write a new one")
+    rows = document.get("values")
+    if not isinstance(rows, list) or not rows:
+        raise InputError(f"the baseline's values: expected a list that is not empty, found {describe(rows)}")
+    values: dict[Key, float] = {}
+    for number, row in enumerate(rows):
+        key = _row(f"the baseline's values[{number}]", row)
+        if key in values:
+            raise InputError(f"the baseline's values[{number}]: the same test is there twice; write a new one")
+        values[key] = float(row["value"])
+    return values
+
+
+def _row(path: str, row: Any) -> Key:
+    if not isinstance(row, Mapping):
+        raise InputError(f"{path}: expected a dict, found {describe(row)}")
+    wrong = [key for key in KEYS if not isinstance(row.get(key), str)]
+    wrong += [key for key in OPTIONAL if not isinstance(row.get(key, ""), str)]
+    if wrong:
+        raise InputError(f"{path}.{wrong[0]}: expected text, found {describe(row.get(wrong[0]))}")
+    value = row.get("value")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
+        raise InputError(f"{path}.value: expected a number above 0, found {describe(value)}")
+    return _key(row)

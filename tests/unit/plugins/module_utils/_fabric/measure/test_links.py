@@ -1,0 +1,100 @@
+"""Links that came up low."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from plan_factory import fleet, host_facts, rail_port
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.links import find, usual
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import plan
+
+RAIL = {"name": "rail0", "link_layer": "ethernet", "mtu": 9000}
+FULL = {"speed": 32.0, "width": 16, "max_speed": 32.0, "max_width": 16, "max_payload": 256, "ports": 1}
+
+
+def side(**change: Any) -> dict[str, Any]:
+    return {"rate": 400.0, "mtu": 4096, "pcie": FULL, **change}
+
+
+def found(*sides: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    made = {"rails": [RAIL], "expectations": {"rail0": {f"h{i}": one for i, one in enumerate(sides)}}}
+    return [(one["host"], one["kind"], one["found"], one["expected"]) for one in find(made)]
+
+
+def texts(*sides: dict[str, Any]) -> list[str]:
+    made = {"rails": [RAIL], "expectations": {"rail0": {f"h{i}": one for i, one in enumerate(sides)}}}
+    return [one["text"] for one in find(made, {"h1": {"rail0": {"mtu": "1024"}}})]
+
+
+NARROW = {**FULL, "width": 8}
+OLDER = {**FULL, "speed": 16.0}
+FOUND: list[tuple[tuple[dict[str, Any], ...], list[tuple[str, str, str, str]]]] = [
+    ((side(), side(), side()), []),
+    ((side(), side(rate=100.0), side()), [("h1", "rate", "100 Gb/s", "400 Gb/s")]),
+    # As many fast as slow ones: the fast ones count as usual.
+    ((side(), side(rate=100.0)), [("h1", "rate", "100 Gb/s", "400 Gb/s")]),
+    ((side(), side(rate=None), side()), []),
+    ((side(), side(pcie=NARROW)), [("h1", "pcie", "PCIe x8 32 GT/s", "PCIe x16 32 GT/s")]),
+    ((side(), side(), side(pcie={**OLDER, "max_speed": 16.0})),
+     [("h2", "pcie", "PCIe x16 16 GT/s", "PCIe x16 32 GT/s")]),
+    ((side(), side(pcie=None)), []),
+    # All alike in a slower slot: no finding while it carries the port, one for each when it does not.
+    ((side(rate=200.0, pcie=OLDER), side(rate=200.0, pcie=OLDER)), []),
+    ((side(pcie=OLDER), side(pcie=OLDER)),
+     [(host, "pcie", "PCIe x16 16 GT/s", "PCIe x16 32 GT/s") for host in ("h0", "h1")]),
+    ((side(rate=200.0, pcie={**OLDER, "ports": 2}),), [("h0", "pcie", "PCIe x16 16 GT/s", "PCIe x16 32 GT/s")]),
+    # An older card without a maximum of its own.
+    ((side(pcie={**FULL, "max_speed": None, "max_width": None}),), []),
+]
+
+
+@pytest.mark.parametrize(("sides", "expected"), FOUND, ids=range(len(FOUND)))
+def test_findings(sides: tuple[dict[str, Any], ...], expected: list[tuple[str, str, str, str]]) -> None:
+    assert found(*sides) == expected
+
+
+@pytest.mark.parametrize(
+    ("said", "planned", "expected"),
+    [
+        ({"mtu": "1024"}, 4096, ["1024"]),
+        ({"mtu": "4096"}, 4096, []),
+        ({"mtu": "1024"}, 1024, []),
+        ({"mtu": "-"}, 4096, []),
+        ({"error": "link down"}, 4096, []),
+        ({}, 4096, []),
+    ],
+)
+def test_mtus_are_those_that_testers_say(said: dict[str, str], planned: int, expected: list[str]) -> None:
+    made = {"rails": [RAIL], "expectations": {"rail0": {"h0": side(mtu=planned), "h1": side(mtu=planned)}}}
+    found = find(made, {"h0": {"rail0": said, "rail1": {"mtu": "256"}}, "stranger": {"rail0": said}})
+    assert [one["found"] for one in found] == expected
+
+
+def test_texts_say_what_was_lost_and_where_to_look() -> None:
+    assert texts(side(), side(rate=200.0, pcie=OLDER), side(pcie=NARROW)) == [
+        "h1 rail0: the link came up at 200 Gb/s, most of the rail at 400 Gb/s: look at cable, transceiver and switch "
+        "port",
+        "h1 rail0: PCIe x16 16 GT/s, the card can PCIe x16 32 GT/s: it still carries its 200 Gb/s port; look at slot, "
+        "riser and BIOS",
+        "h2 rail0: PCIe x8 32 GT/s, the card can PCIe x16 32 GT/s: it carries 227 of the 392 Gb/s of its port; look at "
+        "slot, riser and BIOS",
+        "h1 rail0: RDMA MTU 1024, 4096 is planned: look for an MTU below 9000 on host and switch",
+    ]
+    assert texts(side(), side(), side(rate=None, pcie={**OLDER, "max_speed": 16.0}))[0] == (
+        "h2 rail0: PCIe x16 16 GT/s, most of the rail have PCIe x16 32 GT/s: it carries 227 Gb/s; look at slot, riser "
+        "and BIOS")
+
+
+def test_a_real_plan() -> None:
+    hosts = fleet(3)
+    hosts["gpu-0002"] = {"facts": host_facts(2, ports=[rail_port(0, speed=100.0), rail_port(1)]), "rdma_host": {}}
+    assert find(plan({"supernet": "192.168.0.0/16"}, hosts)) == [{
+        "host": "gpu-0002", "rail": "rail0", "kind": "rate", "found": "100 Gb/s", "expected": "400 Gb/s",
+        "text": "gpu-0002 rail0: the link came up at 100 Gb/s, most of the rail at 400 Gb/s: look at cable, transceiver"
+                " and switch port"}]
+
+
+def test_usual() -> None:
+    assert (usual([]), usual([None]), usual([1, 2]), usual([1, 1, 2]), usual([3, None])) == (None, None, 2, 1, 3)
