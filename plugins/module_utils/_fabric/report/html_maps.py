@@ -30,7 +30,7 @@ def maps(report: Mapping[str, Any]) -> str:
     if not found:
         return ""
     if len(names) <= TEXT_UP_TO:
-        body = '<div class="maps">%s</div>' % "".join(_table_map(grid) for grid in found)
+        body = '<div class="maps">%s</div>' % "".join(_table_map(grid, names, found) for grid in found)
         return section("Who reached whom", body, "Row: sender. Column: receiver. %s." % " and ".join(_units(found)))
     body = "".join(_drawn_map(number_, grid, found) for number_, grid in enumerate(found))
     data = json.dumps(embedded(found, names), separators=(",", ":")).replace("<", "\\u003c")
@@ -108,8 +108,9 @@ def _title(grid: Grid, found: Sequence[Grid]) -> str:
     return "%s, %s%s" % (grid.name, PLACES.get(grid.where, grid.where), test)
 
 
-def _table_map(grid: Grid) -> str:
-    names = sorted({name for result in grid.results for name in (result["client"], result["server"])})
+def _table_map(grid: Grid, hosts: Sequence[str], found: Sequence[Grid]) -> str:
+    used = {name for result in grid.results for name in (result["client"], result["server"])}
+    names = [name for name in hosts if name in used]
     cells = {(result["client"], result["server"]): result for result in grid.results}
     head = "".join('<th scope="col">%s' % escape(name) for name in names)
     rows = "".join(
@@ -119,7 +120,7 @@ def _table_map(grid: Grid) -> str:
     return (
         '<figure class="map"><figcaption>%s</figcaption><div class="scroll" tabindex="0" role="region" aria-label="%s">'
         "<table><thead><tr><td>%s</thead><tbody>%s</tbody></table></div></figure>"
-        % (escape(_title(grid, [grid])), escape(grid.name), head, rows)
+        % (escape(_title(grid, found)), escape(grid.name), head, rows)
     )
 
 

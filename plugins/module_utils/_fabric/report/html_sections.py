@@ -92,7 +92,7 @@ def grown(report: Mapping[str, Any]) -> str:
 
 def hosts(report: Mapping[str, Any], known: Mapping[Key, Port]) -> str:
     """Return a part for each host to unfold, those that did not pass first."""
-    order = sorted(report["hosts"], key=lambda name: (report["hosts"][name]["verdict"] == "pass", name))
+    order = sorted(report["hosts"], key=lambda name: report["hosts"][name]["verdict"] == "pass")
     places = list(dict.fromkeys(where for where, _host, _rail in known))
     texts: dict[str, list[str]] = {}
     for blame in report.get("blames", []):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..._core.errors import InputError
@@ -88,7 +88,7 @@ class Redactor:
         """Return ``value`` with everything wanted replaced, keys of dicts too."""
         if isinstance(value, str):
             return self.text(value)
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             return {self.text(str(key), str(key) in _OURS): self._item(str(key), item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
             return [self.redact(item) for item in value]
@@ -115,10 +115,11 @@ class Redactor:
         return text
 
     def _item(self, key: str, value: Any) -> Any:
-        if self._serials and _SERIAL_KEY.search(key) and isinstance(value, int):
+        if isinstance(value, str):
+            return value if value in _OURS else self.text(value)
+        # Serial numbers may be numbers; all else that is a number stays.
+        if isinstance(value, int) and not isinstance(value, bool) and self._serials and _SERIAL_KEY.search(key):
             return self._name("serial", str(value))
-        if isinstance(value, str) and value in _OURS:
-            return value
         return self.redact(value)
 
     def _name(self, kind: str, value: str) -> str:
@@ -183,7 +184,7 @@ def _any_of(values: Sequence[str]) -> re.Pattern[str] | None:
 
 def _serials(value: Any, below: bool = False) -> Iterator[str]:
     """Yield the values of keys that are called after a serial number, however deep."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         for key, item in value.items():
             yield from _serials(item, below or bool(_SERIAL_KEY.search(str(key))))
     elif isinstance(value, (list, tuple)):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -113,7 +114,12 @@ def _hosts(plan: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dic
     for result in results:
         for name in {result["client"], result["server"]}:
             own.setdefault(name, []).append(result)
-    return {name: _host(plan.get("hosts", {}).get(name, {}), own[name]) for name in sorted(own)}
+    return {name: _host(plan.get("hosts", {}).get(name, {}), own[name]) for name in sorted(own, key=_natural)}
+
+
+def _natural(name: str) -> list[Any]:
+    """Return a key by which gpu-9 comes before gpu-10, so that neighbours of a rack are neighbours in a map."""
+    return [int(part) if at % 2 else part for at, part in enumerate(re.split(r"(\d+)", name))]
 
 
 def _host(planned: Mapping[str, Any], own: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

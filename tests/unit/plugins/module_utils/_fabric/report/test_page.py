@@ -74,8 +74,9 @@ def test_page_is_one_file_that_reaches_nothing_and_escapes_what_it_shows(hosts: 
 @pytest.mark.parametrize(("hosts", "rounds"), [(3, 0), (64, 8)])
 def test_verdict_comes_first_then_the_cause_with_its_commands(hosts: int, rounds: int) -> None:
     page = page_of(factory.fleet(hosts, 2, rounds, faults=FAULTS))
-    order = ["\u00d7 failed", "tests passed on", "What is broken", "gpu-001 rail1: every test is slow", "ssh gpu-001 -- ",
-             "ssh gpu-002 -- ", "Links below what they can be", "Rails", "Who reached whom", "What bound the limits",
+    order = ["\u00d7 failed", "tests passed on", "What is broken", "gpu-001 rail1: every test is slow",
+             "ssh gpu-001 -- ", "ssh gpu-002 -- ",
+             "Links below what they can be", "Rails", "Who reached whom", "What bound the limits",
              "Counters that grew", "Hosts", "How it was measured"]
     places = [page.text.find(words) for words in order]
     assert -1 not in places and places == sorted(places)

@@ -49,8 +49,9 @@ def test_table(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["0000:1a:00.0", "0000:1a:00.0 rail0", "2026-11-21 08:36:12", "12.5 Gb/s measured, 93.1 Gb/s expected", "28.43.1014",
-     "cpus 0-15,64-79", "x8 16 GT/s", "192.168", "a: b: c", "std::string", "sha256:" + "ab" * 32, "serial port", "::"],
+    ["0000:1a:00.0", "0000:1a:00.0 rail0", "2026-11-21 08:36:12", "12.5 Gb/s measured, 93.1 Gb/s expected",
+     "28.43.1014", "cpus 0-15,64-79",
+     "x8 16 GT/s", "192.168", "a: b: c", "std::string", "sha256:" + "ab" * 32, "serial port", "::"],
 )
 def test_what_is_no_address_stays(text: str) -> None:
     assert redact(text) == text
@@ -99,6 +100,7 @@ def mac_texts(pairs: bytes) -> list[str]:
     return [":".join(plain[i:i + 2] for i in range(0, 12, 2)), "-".join(plain[i:i + 2] for i in range(0, 12, 2))]
 
 
+MACHINE = "0123456789abcdef0123456789abcdef"
 V4 = st.ip_addresses(v=4).map(str)
 # An address of the form ::1.2.3.4 or ::1 is too short to tell from other text in every surrounding.
 V6 = st.ip_addresses(v=6).filter(lambda ip: int(ip) > 1 << 64).flatmap(
@@ -120,8 +122,8 @@ def test_no_address_survives_in_any_surrounding(address: str, before: str, after
 @given(planted=st.lists(st.one_of(V4, V6, MAC), min_size=2, max_size=5, unique=True), serial=SERIAL, host=HOST)
 def test_nothing_planted_survives_in_any_format(planted: list[str], serial: str, host: str) -> None:
     plan = factory.plan(2, 1)
-    plan["hosts"][host] = {"node": f"{host}.example.org", "machine_id": "0123456789abcdef0123456789abcdef", "rails": [
-        {"rail": "rail0", "pci": "0000:1a:00.0", "netdev": "rail0", "address": planted[0], "mac": planted[1], "mtu": 1}]}
+    port = {"rail": "rail0", "pci": "0000:1a:00.0", "netdev": "rail0", "address": planted[0], "mac": planted[1]}
+    plan["hosts"][host] = {"node": f"{host}.example.org", "machine_id": MACHINE, "rails": [port]}
     text = " ".join([*planted, serial, host])
     bad = {"verdict": "fail", "value": 3.0, "reason": text, "why": text}
     blame = {**factory.fleet(2, 1, faults={("gpu-000", "rail0"): "slow"})["parts"]["blames"][0],
@@ -130,7 +132,7 @@ def test_nothing_planted_survives_in_any_format(planted: list[str], serial: str,
                            {"blames": [blame], "gates": [gate(text)]})
     report, redacted_plan = formats.redacted(report, plan, KINDS)
     for name, content in formats.render(report, redacted_plan, 10).items():
-        for secret in (*planted, serial, host, "0123456789abcdef0123456789abcdef"):
+        for secret in (*planted, serial, host, MACHINE):
             assert secret.lower() not in content.lower(), name
         assert "0000:1a:00.0" in content or name not in ("report.json", "report.html", "plan.json")
 

@@ -127,6 +127,11 @@ def test_hosts_that_were_planned_and_not_measured_have_no_data() -> None:
     }
 
 
+def test_hosts_are_in_the_order_of_their_numbers() -> None:
+    results = [factory.result(f"gpu-{a}", b) for a, b in ((10, "gpu-9"), (100, "9-gpu"), (9, "login"))]
+    assert list(summary.build({}, results)["hosts"]) == ["9-gpu", "gpu-9", "gpu-10", "gpu-100", "login"]
+
+
 def test_table() -> None:
     assert console.table(report(3, 1)).splitlines() == [
         "where  rail   pairs  pass  fail  no_data  worst Gb/s  median Gb/s  verdict",
