@@ -71,9 +71,9 @@ def _why(report: Mapping[str, Any]) -> list[str]:
     failing = stops(report)
     names = ["acceptance rule %s" % row["name"] for row in failing if "name" in row][:3]
     others = len([row for row in failing if "name" not in row])
-    names += ["%d outliers or tests below the baseline" % others] if others else []
+    names += ["outliers and tests below the baseline: %d" % others] if others else []
     if names:
-        return ["Failed by: %s." % ", ".join(names)]
+        return ["Failed beside single tests: %s." % ", ".join(names)]
     return ["No data is not a pass."] if report["verdict"] == "no_data" else []
 
 

@@ -88,10 +88,10 @@ footer { margin-top: 2.5rem; color: var(--quiet); font-size: .9em; }
   th, td { padding: .25rem .4rem; } .blame { padding: .5rem .7rem; }
   pre { white-space: pre-wrap; overflow-wrap: anywhere; }
   .map td { min-width: 3rem; } }
-@media print { body { font-size: 11px; } main { max-width: none; padding: 0; } .scroll { overflow: visible; }
+@media print { body { font-size: 11px; } td:not(:last-child) { white-space: normal; }
+  main { max-width: none; padding: 0; } .scroll { overflow: visible; }
   pre { white-space: pre-wrap; overflow-wrap: anywhere; } .find { display: none; }
-  details.bad::details-content, details.drawn::details-content {
-    content-visibility: visible; display: block; height: auto; }
-  .blame, tr, figure { break-inside: avoid; } h2 { break-after: avoid; } output.told { display: none; }
+  details.bad::details-content { content-visibility: visible; display: block; height: auto; }
+  .blame, tr, figure, canvas { break-inside: avoid; } h2, summary { break-after: avoid; } output.told { display: none; }
   * { -webkit-print-color-adjust: exact; print-color-adjust: exact; } }
 """ % {"light": _LIGHT, "dark": _DARK}

@@ -20,8 +20,8 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report impo
 BROWSER = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), "")
 FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--virtual-time-budget=3000",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--hide-scrollbars", "--virtual-time-budget=3000",
 ]
 pytestmark = pytest.mark.skipif(not BROWSER, reason="no chromium, chromium-browser or google-chrome on this machine")
 

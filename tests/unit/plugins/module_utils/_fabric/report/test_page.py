@@ -75,9 +75,8 @@ def test_page_is_one_file_that_reaches_nothing_and_escapes_what_it_shows(hosts: 
 def test_verdict_comes_first_then_the_cause_with_its_commands(hosts: int, rounds: int) -> None:
     page = page_of(factory.fleet(hosts, 2, rounds, faults=FAULTS))
     order = ["\u00d7 failed", "tests passed on", "What is broken", "gpu-001 rail1: every test is slow",
-             "ssh gpu-001 -- ", "ssh gpu-002 -- ",
-             "Links below what they can be", "Rails", "Who reached whom", "What bound the limits",
-             "Counters that grew", "Hosts", "How it was measured"]
+             "ssh gpu-001 -- ", "ssh gpu-002 -- ", "Links below what they can be", "Rails", "Who reached whom",
+             "What bound the limits", "Counters that grew", "Hosts", "How it was measured"]
     places = [page.text.find(words) for words in order]
     assert -1 not in places and places == sorted(places)
 
@@ -103,8 +102,8 @@ def test_a_gate_that_fails_the_whole_is_named_in_the_head() -> None:
     gate = {"name": "at least 150", "query": "results[?value < `150`]", "severity": "failure", "verdict": "fail",
             "found": [1], "text": "one pair below 150 Gb/s"}
     page = page_of({"plan": {}, "results": [factory.result("a", "b")], "parts": {"gates": [gate]}})
-    assert "Failed by: acceptance rule at least 150." in page.text
-    assert page.text.index("Failed by") < page.text.index("Acceptance rules") < page.text.index("Rails")
+    assert "Failed beside single tests: acceptance rule at least 150." in page.text
+    assert page.text.index("Failed beside") < page.text.index("Acceptance rules") < page.text.index("Rails")
 
 
 def test_colour_is_never_alone() -> None:
