@@ -11,7 +11,8 @@ module: fabric_report
 short_description: Write the report of a validated fabric
 version_added: "0.1.0"
 description:
-  - Renders the results of M(gpufabric.rdma.fabric_judge) into files. It judges nothing.
+  - Renders the results of M(gpufabric.rdma.fabric_judge) into files. It judges nothing; a gate, an outlier or a
+    baseline of severity V(failure) that is given fails the whole.
   - Files are V(report.json), V(report.html), V(junit.xml), V(metrics.prom), V(report.txt) and V(plan.json).
   - Writing a report is never a change.
 author:
@@ -40,9 +41,52 @@ options:
     type: dict
     default: {}
   shown:
-    description: How many results that did not pass are named in RV(text); the files hold all of them.
+    description:
+      - How many causes, or results that did not pass, are named in RV(text); the files hold all of them.
+      - RV(text) has at most 20 lines more than this.
     type: int
     default: 10
+  blames:
+    description:
+      - What is broken and how sure that is, with evidence and the two commands to try it by hand.
+      - Not given means that nobody looked for causes.
+    type: list
+    elements: dict
+  outliers:
+    description: Tests that differ from the rest of the fleet.
+    type: list
+    elements: dict
+  links:
+    description: Links that came up slower, narrower or with a smaller MTU than they can.
+    type: list
+    elements: dict
+  gates:
+    description: Acceptance rules with their verdicts.
+    type: list
+    elements: dict
+  baseline:
+    description: Tests that are worse than the baseline.
+    type: list
+    elements: dict
+  schedule:
+    description: How it was measured - one item for each place, with rounds, slot and lateness.
+    type: list
+    elements: dict
+  compare:
+    description:
+      - Path of an earlier V(report.json). What became worse, better, is new or missing goes into all formats for people
+        and into C(comparison) of V(report.json). It changes no verdict.
+      - It may be the one that is about to be replaced.
+    type: path
+  redact:
+    description:
+      - V(true) replaces IP and MAC addresses, GIDs, GUIDs and serial numbers by pseudonyms in all files and in what is
+        returned. The same value has the same pseudonym in all of them.
+      - A list says what is replaced - V(addresses), V(serials), V(hosts).
+      - The raw output of the testers lies in other files and is not touched. A redacted V(plan.json) cannot be compared
+        with a plan, so write a redacted report into a folder of its own.
+    type: raw
+    default: false
 attributes:
   check_mode:
     description: Can run in check mode and return what it would report, writing nothing.
@@ -60,6 +104,22 @@ EXAMPLES = r"""
     path: "{{ playbook_dir }}/report"
   delegate_to: localhost
   run_once: true
+
+- name: Write the same for the vendor's support, compared with last week
+  gpufabric.rdma.fabric_report:
+    plan: "{{ rdma_plan }}"
+    results: "{{ step.results }}"
+    path: "{{ playbook_dir }}/report/redacted"
+    compare: "{{ playbook_dir }}/last-week/report.json"
+    redact: [addresses, serials, hosts]
+  delegate_to: localhost
+  run_once: true
+  register: written
+
+- name: Hand the summary to the next step of a workflow
+  ansible.builtin.set_stats:
+    data:
+      rdma_fabric_report: "{{ written.summary }}"
 """
 
 RETURN = r"""
@@ -73,6 +133,20 @@ text:
   returned: always
   type: list
   elements: str
+summary:
+  description: Small enough for C(set_stats) - verdict, counts, the first causes, gates that failed, the folder.
+  returned: always
+  type: dict
+  sample:
+    verdict: fail
+    hosts: 3
+    tests: 12
+    pass: 8
+    fail: 4
+    no_data: 0
+    blames: ["gpu-2 rail0: none of its 4 tests passed"]
+    gates: []
+    path: /srv/report
 path:
   description: The folder of the files.
   returned: always
@@ -90,9 +164,13 @@ import os
 import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.parsing.convert_bool import BOOLEANS, boolean
 
 from ..module_utils._core.errors import FabricError, InputError
-from ..module_utils._fabric.report import console, html, junit, prometheus, summary
+from ..module_utils._fabric.report.compare import compare
+from ..module_utils._fabric.report.formats import redacted, render
+from ..module_utils._fabric.report.redact import kinds
+from ..module_utils._fabric.report.summary import PARTS, brief, build
 
 ARGUMENT_SPEC = {
     "plan": {"type": "dict", "required": True},
@@ -101,21 +179,39 @@ ARGUMENT_SPEC = {
     "warnings": {"type": "list", "elements": "str", "default": []},
     "context": {"type": "dict", "default": {}},
     "shown": {"type": "int", "default": 10},
+    **{name: {"type": "list", "elements": "dict"} for name in PARTS},
+    "compare": {"type": "path"},
+    "redact": {"type": "raw", "default": False},
 }
 # Whoever may read the folder may read the report; it holds addresses and host names, so not everybody may.
 MODE = 0o640
 
 
-def render(plan: dict, report: dict, shown: int) -> dict[str, str]:
-    """Return the content of each file by its name."""
-    return {
-        "report.json": json.dumps(report, indent=2) + "\n",
-        "report.html": html.to_html(report),
-        "junit.xml": junit.to_junit(report),
-        "metrics.prom": prometheus.to_prometheus(report),
-        "report.txt": console.text(report, shown),
-        "plan.json": json.dumps(plan, indent=2) + "\n",
-    }
+def earlier_report(path: str) -> object:
+    """Return what an earlier report.json holds."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else "no JSON (%s)" % exc
+        raise InputError("compare: cannot read %s: %s; give the path of a report.json" % (path, reason)) from exc
+
+
+def made(params: dict) -> tuple[dict, dict]:
+    """Return the report and the plan as they are to be written."""
+    wanted = kinds(redact_option(params["redact"]))
+    parts = {name: params[name] for name in PARTS}
+    report = build(params["plan"], params["results"], params["warnings"], params["context"], parts)
+    if params["compare"]:
+        report["comparison"] = compare(report, earlier_report(params["compare"]))
+    return redacted(report, params["plan"], wanted) if wanted else (report, params["plan"])
+
+
+def redact_option(value: object) -> object:
+    """Return the option with the words for booleans that Ansible knows as booleans."""
+    if isinstance(value, str) and value.strip().lower() in ("", *BOOLEANS):
+        return bool(value.strip()) and boolean(value)
+    return value
 
 
 def write(folder: str, files: dict[str, str]) -> None:
@@ -135,9 +231,9 @@ def write(folder: str, files: dict[str, str]) -> None:
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     params = module.params
-    report = summary.build(params["plan"], params["results"], params["warnings"], params["context"])
-    files = render(params["plan"], report, params["shown"])
     try:
+        report, plan = made(params)
+        files = render(report, plan, params["shown"])
         if not module.check_mode:
             write(params["path"], files)
     except FabricError as exc:
@@ -146,6 +242,7 @@ def main() -> None:
         changed=False,
         verdict=report["verdict"],
         text=files["report.txt"].splitlines(),
+        summary=brief(report, params["path"]),
         path=params["path"],
         files=list(files),
     )

@@ -1,19 +1,37 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report as text for a terminal: a table rail by rail, then what went wrong."""
+"""The report as text for a terminal: what is broken, then a table rail by rail. Short whatever the fleet's size."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .summary import stops
+
 _HEAD = ("where", "rail", "pairs", "pass", "fail", "no_data", "worst Gb/s", "median Gb/s", "verdict")
 _SHOWN = 10
+# Lines beside those that ``shown`` asks for; with its default the whole has at most 30.
+_OTHERS = 20
+_RAILS = 8
+
+
+def text(report: Mapping[str, Any], shown: int = _SHOWN) -> str:
+    """Return the whole console report: causes, what failed, comparison, warnings, table; at most shown + 20 lines."""
+    rails = table(report).splitlines()
+    lines = [*_causes(report, shown), *_noticed(report), *_compared(report), *_warned(report)]
+    room = max(shown + _OTHERS - len(rails), 1)
+    if len(lines) > room:
+        lines = [*lines[: room - 1], "... and %d more lines; report.html has all" % (len(lines) - room + 1)]
+    return "\n".join([*lines, *rails]) + "\n"
 
 
 def table(report: Mapping[str, Any]) -> str:
-    """Return one line a rail and place: pairs, pass, fail, no_data, worst and median Gb/s, and the verdict."""
-    rows = [_HEAD, *(_row(rail) for rail in report["rails"])]
+    """Return one line a rail and place: pairs, pass, fail, no_data, worst and median Gb/s, and the verdict.
+
+    Above 8 lines those that passed become one line a place.
+    """
+    rows = [_HEAD, *_rows(report["rails"])]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
     lines = [
         "  ".join(_pad(cell, width, index) for index, (cell, width) in enumerate(zip(row, widths))) for row in rows
@@ -24,10 +42,7 @@ def table(report: Mapping[str, Any]) -> str:
 def problems(report: Mapping[str, Any], shown: int = _SHOWN) -> list[str]:
     """Return a line for each result that did not pass, the first ``shown`` of them, and how many more there are."""
     bad = [result for result in report["results"] if result["verdict"] != "pass"]
-    lines = [_problem(result) for result in bad[:shown]]
-    if len(bad) > shown:
-        lines.append("... and %d more; report.html has all" % (len(bad) - shown))
-    return lines
+    return _first([_problem(result) for result in bad[:shown]], shown, len(bad))
 
 
 def number(value: float | None) -> str:
@@ -37,16 +52,73 @@ def number(value: float | None) -> str:
     return "%.1f" % value if value >= 100 else "%.3g" % value
 
 
+def _causes(report: Mapping[str, Any], shown: int) -> list[str]:
+    """Blames say what results would only repeat; without blames the findings and the results themselves."""
+    blames = report.get("blames", [])
+    if not blames:
+        return [*problems(report, shown), *_first(report["findings"], shown)]
+    bad = sum(1 for result in report["results"] if result["verdict"] != "pass")
+    lines = ["BROKEN (%s): %s" % (blame["sure"], blame["text"]) for blame in blames[:shown]]
+    rest = ["%d of %d tests did not pass; report.html lists them" % (bad, len(report["results"]))]
+    return [*_first(lines, shown, len(blames)), *rest]
+
+
+def _noticed(report: Mapping[str, Any]) -> list[str]:
+    """Gates first, since they decide; then what is said of links, outliers and the baseline."""
+    failing = stops(report)
+    gates = ["gate %s: %s" % (row["name"], row["text"]) for row in failing if "name" in row]
+    told = [("fail: " if row in failing else "warning: ") + row["text"]
+            for name in ("outliers", "baseline") for row in report.get(name, [])[:5]]
+    links = ["link: " + row["text"] for row in report.get("links", [])[:5]]
+    rows = sum(len(report.get(name, [])) for name in ("outliers", "baseline"))
+    return [*_first(gates, 3), *_first(links, 2, len(report.get("links", []))), *_first(told, 3, rows)]
+
+
+def _compared(report: Mapping[str, Any]) -> list[str]:
+    return ["compared: " + line for line in _first(report.get("comparison", {}).get("text", []), 3)]
+
+
+def _warned(report: Mapping[str, Any]) -> list[str]:
+    return _first(["warning: %s" % warning for warning in report["warnings"]], 5)
+
+
+def _first(lines: Sequence[str], most: int, total: int | None = None) -> list[str]:
+    """Return the first lines, and how many more there are of ``total`` (default: of these lines)."""
+    more = (len(lines) if total is None else total) - min(most, len(lines))
+    return [*lines[:most], "... and %d more; report.html has all" % more] if more else list(lines[:most])
+
+
 def _problem(result: Mapping[str, Any]) -> str:
-    return "%s %s %s -> %s %s: %s: %s" % (
-        result["where"],
-        result["rail"],
-        result["client"],
-        result["server"],
-        result["test"],
-        result["verdict"],
-        result["reason"],
-    )
+    keys = ("where", "rail", "client", "server", "test", "verdict", "reason")
+    return "%s %s %s -> %s %s: %s: %s" % tuple(result[key] for key in keys)
+
+
+def _rows(rails: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    if len(rails) <= _RAILS:
+        return [_row(rail) for rail in rails]
+    bad = [rail for rail in rails if rail["verdict"] != "pass"]
+    good = [rail for rail in rails if rail["verdict"] == "pass"]
+    places = [_together([rail for rail in good if rail["where"] == where]) for where in ("host", "pod")]
+    rows = [_row(rail) for rail in [*bad[:_RAILS], *(place for place in places if place)]]
+    if len(bad) > _RAILS:
+        rows.append(_row({**(_together(bad[_RAILS:]) or {}), "where": "..."}))
+    return rows
+
+
+def _together(rails: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Return one row for several rails; the median of medians says enough."""
+    if not rails:
+        return None
+    worst = [rail["worst"] for rail in rails if rail["worst"] is not None]
+    medians = sorted(rail["median"] for rail in rails if rail["median"] is not None)
+    return {
+        **{key: sum(rail[key] for rail in rails) for key in ("pairs", "pass", "fail", "no_data")},
+        "where": rails[0]["where"],
+        "rail": "%d rails" % len(rails) if len(rails) > 1 else rails[0]["rail"],
+        "worst": min(worst) if worst else None,
+        "median": medians[len(medians) // 2] if medians else None,
+        "verdict": next((word for word in ("fail", "no_data") if any(r["verdict"] == word for r in rails)), "pass"),
+    }
 
 
 def _row(rail: Mapping[str, Any]) -> tuple[str, ...]:
@@ -56,14 +128,3 @@ def _row(rail: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _pad(cell: str, width: int, column: int) -> str:
     return cell.ljust(width) if column in (0, 1, len(_HEAD) - 1) else cell.rjust(width)
-
-
-def text(report: Mapping[str, Any], shown: int = _SHOWN) -> str:
-    """Return the whole console report: problems, warnings, table."""
-    parts: Sequence[str] = [
-        *problems(report, shown),
-        *report["findings"],
-        *("warning: %s" % warning for warning in report["warnings"]),
-        table(report),
-    ]
-    return "\n".join(parts) + "\n"

@@ -4,20 +4,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
-from ..measure.verdict import overall
-from .summary import name_of
+from .ports import Port, ports
+from .summary import name_of, stops
 
 _TAGS = {"fail": "failure", "no_data": "error"}
+# A port whose every test failed says the same in each; report.json has all of them.
+_LINES = 20
+
+
+@dataclass(frozen=True)
+class _Case:
+    """``verdict``: pass, fail or no_data; ``message`` and ``text`` only matter when it is no pass."""
+
+    classname: str
+    name: str
+    verdict: str
+    message: str = ""
+    text: str = ""
 
 
 def to_junit(report: Mapping[str, Any]) -> str:
-    """Return the XML text. A port that failed is a ``failure``, one without data an ``error``, never a skip."""
-    cases = _cases(report)
-    verdicts = [overall(results) for results in cases.values()]
+    """Return the XML text. What failed is a ``failure``, what has no data an ``error``, never a skip.
+
+    Gates, outliers and baselines that fail the whole are cases too, and so is a report without any result, which a CI
+    would take for green.
+    """
+    cases = [_case(report, port) for port in ports(report["results"]).values()]
+    cases += [_gate(gate) for gate in report.get("gates", [])]
+    cases += [_Case("fleet", row["text"], "fail", row["text"], row["text"]) for row in stops(report) if "value" in row]
+    if not report["results"]:
+        cases.append(_Case("fabric", "measured", "no_data", "nothing was measured"))
+    verdicts = [case.verdict for case in cases]
     suite = ElementTree.Element(
         "testsuite",
         {
@@ -27,30 +49,57 @@ def to_junit(report: Mapping[str, Any]) -> str:
             "errors": str(verdicts.count("no_data")),
         },
     )
-    for (where, host, rail), results in cases.items():
-        _add_case(suite, where, host, rail, results)
+    for case in cases:
+        _add(suite, case)
     ElementTree.indent(suite)
     return "<?xml version='1.0' encoding='utf-8'?>\n%s\n" % ElementTree.tostring(suite, encoding="unicode")
 
 
-def _cases(report: Mapping[str, Any]) -> dict[tuple[str, str, str], list[Mapping[str, Any]]]:
-    cases: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
-    for result in report["results"]:
-        for host in (result["client"], result["server"]):
-            cases.setdefault((result["where"], host, result["rail"]), []).append(result)
-    return dict(sorted(cases.items()))
+def _case(report: Mapping[str, Any], port: Port) -> _Case:
+    name = name_of(port.host, port.rail, port.where)
+    classname = "%s.%s" % (port.where, port.rail)
+    if port.verdict == "pass":
+        return _Case(classname, name, "pass")
+    message = "%d of %d tests did not pass" % (len(port.bad), port.tests)
+    causes = _causes(report, port)
+    return _Case(classname, name, port.verdict, "; ".join([message, *causes]), _reasons(port.bad))
 
 
-def _add_case(suite: ElementTree.Element, where: str, host: str, rail: str, results: list[Mapping[str, Any]]) -> None:
-    case = ElementTree.SubElement(
-        suite, "testcase", {"classname": "%s.%s" % (where, rail), "name": name_of(host, rail, where)}
+def _causes(report: Mapping[str, Any], port: Port) -> list[str]:
+    """Return the texts of the blames that name the port, or its host or its rail as a whole."""
+    return [
+        blame["text"]
+        for blame in report.get("blames", [])
+        if blame["where"] == port.where
+        and blame["host"] in (None, port.host)
+        and blame["rail"] in (None, port.rail)
+        and (blame["host"] or blame["rail"])
+    ]
+
+
+def _reasons(bad: Sequence[Mapping[str, Any]]) -> str:
+    lines = [
+        "%s -> %s %s: %s: %s" % (r["client"], r["server"], r["test"], r["verdict"], r["reason"]) for r in bad[:_LINES]
+    ]
+    more = ["... and %d more" % (len(bad) - _LINES)] if len(bad) > _LINES else []
+    return "\n".join(lines + more)
+
+
+def _gate(gate: Mapping[str, Any]) -> _Case:
+    """A gate of severity warning never fails the whole, so it does not fail its case either."""
+    verdict = "fail" if gate["verdict"] == "fail" and gate["severity"] == "failure" else "pass"
+    return _Case("gates", gate["name"], verdict, gate["text"], "%s\nfound: %s" % (gate["query"], gate.get("found")))
+
+
+def _add(suite: ElementTree.Element, case: _Case) -> None:
+    element = ElementTree.SubElement(
+        suite, "testcase", {"classname": _clean(case.classname), "name": _clean(case.name)}
     )
-    verdict = overall(results)
-    if verdict == "pass":
-        return
-    bad = [result for result in results if result["verdict"] != "pass"]
-    message = "%d of %d tests did not pass" % (len(bad), len(results))
-    element = ElementTree.SubElement(case, _TAGS[verdict], {"message": message})
-    element.text = "\n".join(
-        "%s -> %s %s: %s: %s" % (r["client"], r["server"], r["test"], r["verdict"], r["reason"]) for r in bad
-    )
+    if case.verdict != "pass":
+        tag = ElementTree.SubElement(element, _TAGS[case.verdict], {"message": _clean(case.message)})
+        tag.text = _clean(case.text)
+
+
+def _clean(text: str) -> str:
+    """Return the text without the control characters that XML cannot hold; a tool's output may have some."""
+    return "".join(char for char in text if char in "\t\n\r" or " " <= char not in "\ufffe\uffff")

@@ -1,41 +1,109 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report as Prometheus text, for node-exporter's textfile collector. Base units: bits per second, seconds."""
+"""The report as Prometheus text, for node-exporter's textfile collector. Base units: bits per second, seconds.
+
+Series of single tests are written up to PAIRS results; a fleet of a thousand hosts has too many for a monitoring
+system. Series of ports, rails and hosts are always there. Nothing has a timestamp: the collector refuses them, and
+its own ``node_textfile_mtime_seconds`` tells the age of the file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..measure.verdict import VERDICTS
+from .ports import counters, ports
+
+PAIRS = 5000
 _PREFIX = "gpufabric_rdma_"
 _FACTOR = {"Gb/s": (1e9, "bandwidth_bits_per_second"), "us": (1e-6, "latency_seconds")}
+Rows = Iterable[tuple[Mapping[str, str], float]]
 
 
-def to_prometheus(report: Mapping[str, Any]) -> str:
-    """Return the metrics: one value a test, one 0 or 1 a port, counts a rail."""
+def to_prometheus(report: Mapping[str, Any], pairs: int = PAIRS) -> str:
+    """Return the metrics; ``pairs`` is the most results of which single tests get series."""
     lines: list[str] = []
-    for unit, (factor, name) in _FACTOR.items():
-        rows = [
-            (_labels(r, "where", "rail", "client", "server", "test"), r["value"] * factor)
-            for r in report["results"]
-            if r["unit"] == unit and r["value"] is not None
-        ]
-        lines += _metric(name, "What was measured between two ports.", rows)
-    for verdict in ("pass", "fail", "no_data"):
-        rows = [({"where": r["where"], "rail": r["rail"]}, r[verdict]) for r in report["rails"]]
-        lines += _metric("tests_%s" % verdict, "Tests that ended as %s." % verdict, rows)
-    passed = int(report["verdict"] == "pass")
-    lines += _metric("fabric_passed", "1 when every test of the fabric passed.", [({}, passed)])
-    hosts = [({"host": name}, int(host["verdict"] == "pass")) for name, host in report["hosts"].items()]
-    lines += _metric("host_passed", "1 when every test of the host passed.", hosts)
+    if len(report["results"]) <= pairs:
+        lines += _tests(report)
+    lines += [*_sums(report), *_ports(report), *_judged(report)]
     return "\n".join(lines) + "\n"
 
 
-def _labels(result: Mapping[str, Any], *keys: str) -> dict[str, str]:
-    return {key: str(result[key]) for key in keys}
+def _tests(report: Mapping[str, Any]) -> list[str]:
+    lines: list[str] = []
+    for unit, (factor, name) in _FACTOR.items():
+        own = [result for result in report["results"] if result["unit"] == unit]
+        for key, metric, text in (
+            ("value", name, "What was measured between two ports."),
+            ("expected", "expected_%s" % name, "What a test had to reach."),
+        ):
+            rows = [(_test_labels(r), r[key] * factor) for r in own if r[key] is not None]
+            lines += _metric(metric, text, rows)
+    return lines
 
 
-def _metric(name: str, text: str, rows: Iterable[tuple[Mapping[str, str], float]]) -> list[str]:
+def _test_labels(result: Mapping[str, Any]) -> dict[str, str]:
+    keys = ("where", "rail", "client", "server", "test", "peer_rail")
+    return {key: str(result[key]) for key in keys if result.get(key)}
+
+
+def _sums(report: Mapping[str, Any]) -> list[str]:
+    tests = [
+        ({"where": row["where"], "rail": row["rail"], "verdict": verdict}, row[verdict])
+        for row in report["rails"]
+        for verdict in VERDICTS
+    ]
+    rates = [
+        ({"where": row["where"], "rail": row["rail"], "quantile": quantile}, row[key] * 1e9)
+        for row in report["rails"]
+        for key, quantile in (("worst", "0"), ("median", "0.5"))
+        if row[key] is not None
+    ]
+    hosts = [({"host": name}, int(host["verdict"] == "pass")) for name, host in report["hosts"].items()]
+    passed = int(report["verdict"] == "pass")
+    return [
+        *_metric("fabric_passed", "1 when the whole was judged pass.", [({}, passed)]),
+        *_metric("tests", "Tests of a rail by verdict.", tests),
+        *_metric("rail_bandwidth_bits_per_second", "Worst (0) and median (0.5) of a rail's tests.", rates),
+        *_metric("host_passed", "1 when every test of the host passed.", hosts),
+    ]
+
+
+def _ports(report: Mapping[str, Any]) -> list[str]:
+    known = list(ports(report["results"]).values())
+    named = [({"where": p.where, "host": p.host, "rail": p.rail}, p) for p in known]
+    grown = [
+        ({key: row[key] for key in ("where", "host", "rail", "counter")}, row["growth"])
+        for row in counters(report["results"])
+    ]
+    worst = [(labels, p.worst * 1e9) for labels, p in named if p.worst is not None]
+    return [
+        *_metric("port_passed", "1 when every test of the port passed.",
+                 [(labels, int(p.verdict == "pass")) for labels, p in named]),
+        *_metric("port_failed_ratio", "Share of the port's tests that did not pass.",
+                 [(labels, p.share) for labels, p in named]),
+        *_metric("port_bandwidth_worst_bits_per_second", "The slowest test of the port.", worst),
+        *_metric("port_counter_growth", "Growth of a port counter while it was measured.", grown),
+    ]
+
+
+def _judged(report: Mapping[str, Any]) -> list[str]:
+    blames = {
+        tuple((key, str(blame[key] or "")) for key in ("where", "kind", "rail", "host", "peer", "direction", "sure")): 1
+        for blame in report.get("blames", [])
+    }
+    gates = [
+        ({"gate": gate["name"], "severity": gate["severity"]}, int(gate["verdict"] == "pass"))
+        for gate in report.get("gates", [])
+    ]
+    return [
+        *_metric("blame", "What is blamed for tests that did not pass.", [(dict(key), 1) for key in blames]),
+        *_metric("gate_passed", "1 when an acceptance rule holds.", gates),
+    ]
+
+
+def _metric(name: str, text: str, rows: Rows) -> list[str]:
     lines = ["%s%s%s %s" % (_PREFIX, name, _format(labels), "%.12g" % value) for labels, value in rows]
     if not lines:
         return []

@@ -4,12 +4,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..measure.verdict import VERDICTS, findings, overall, rail_rows
+from ..measure.verdict import FAIL, PASS, VERDICTS, findings, overall, rail_rows
 
 SCHEMA = "gpufabric.rdma/report/1"
+# What judges may add; a list that was not asked for is absent from the report.
+PARTS = ("blames", "outliers", "links", "gates", "baseline", "schedule")
 
 
 def build(
@@ -17,25 +21,39 @@ def build(
     results: Sequence[Mapping[str, Any]],
     warnings: Sequence[str] = (),
     context: Mapping[str, Any] | None = None,
+    parts: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Join plan and results into the report (docs/report.schema.json).
 
-    ``results`` are the dicts of fabric_judge; ``context`` holds times (seconds), requests and versions of the run.
+    ``results`` are the dicts of fabric_judge; ``context`` holds times (seconds), requests and versions of the run;
+    ``parts`` the lists of PARTS that are known. A gate, outlier or baseline that is a failure fails the whole.
     """
     ordered = sorted((dict(result) for result in results), key=_order)
-    return {
+    known = {name: list(parts[name]) for name in PARTS if parts and parts.get(name) is not None}
+    report = {
         "schema": SCHEMA,
         "verdict": overall(ordered),
-        "findings": findings(ordered),
-        "rails": [{**row, "verdict": overall(_on(ordered, row))} for row in rail_rows(ordered)],
-        "hosts": {name: _host(name, plan, ordered) for name in _host_names(plan, ordered)},
+        "findings": _findings(ordered, known.get("blames", [])),
+        "rails": _rails(ordered),
+        "hosts": _hosts(plan, ordered),
         "results": ordered,
         "warnings": list(warnings),
         "context": dict(context or {}),
+        **known,
     }
+    if stops(report):
+        report["verdict"] = FAIL
+    return report
 
 
-def count(results: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+def stops(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what fails the whole beside single tests: gates, outliers and baselines of severity ``failure``."""
+    gates = [gate for gate in report.get("gates", []) if gate["verdict"] == FAIL]
+    rows = [*gates, *report.get("outliers", []), *report.get("baseline", [])]
+    return [row for row in rows if row["severity"] == "failure"]
+
+
+def count(results: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """Return how many results there are of each verdict."""
     counts = dict.fromkeys(VERDICTS, 0)
     for result in results:
@@ -48,22 +66,63 @@ def name_of(host: str, rail: str, where: str) -> str:
     return "%s %s (%s)" % (host, rail, where)
 
 
-def _on(results: Sequence[dict[str, Any]], row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [result for result in results if (result["where"], result["rail"]) == (row["where"], row["rail"])]
+def brief(report: Mapping[str, Any], path: str, shown: int = 10) -> dict[str, Any]:
+    """Return the few values that a workflow hands on (``set_stats``): verdict, counts, the first causes, the folder."""
+    causes = [blame["text"] for blame in report.get("blames", [])] or report["findings"]
+    return {
+        "verdict": report["verdict"],
+        "hosts": len(report["hosts"]),
+        "tests": len(report["results"]),
+        **count(report["results"]),
+        "blames": causes[:shown],
+        "gates": [row["name"] for row in stops(report) if "name" in row],
+        "path": path,
+    }
+
+
+def _findings(results: Sequence[Mapping[str, Any]], blames: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what failures have in common. Blames rest on more tests, so they take the place of the guess."""
+    if blames:
+        return [blame["text"] for blame in blames]
+    return [] if all(result["verdict"] == PASS for result in results) else findings(results)
+
+
+def _rails(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return a row a rail and place. Rates and latencies are never mixed: latency has columns of its own, in us."""
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for result in results:
+        groups.setdefault((result["where"], result["rail"]), []).append(result)
+    rates = [result if result["unit"] == "Gb/s" else {**result, "value": None} for result in results]
+    rows = []
+    for row in rail_rows(rates):
+        own = groups[row["where"], row["rail"]]
+        rows.append({**row, "verdict": overall(own), **_latency(own)})
+    return rows
+
+
+def _latency(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    values = [result["value"] for result in results if result["unit"] == "us" and result["value"] is not None]
+    return {"latency_worst": max(values), "latency_median": statistics.median(values)} if values else {}
 
 
 def _order(result: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(str(result[key]) for key in ("where", "rail", "test", "client", "server"))
+    return tuple(str(result.get(key)) for key in ("where", "rail", "test", "client", "server", "peer_rail"))
 
 
-def _host_names(plan: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> list[str]:
-    named = {result[side] for result in results for side in ("client", "server")}
-    return sorted(named | set(plan.get("hosts", {})))
+def _hosts(plan: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    own: dict[str, list[Mapping[str, Any]]] = {name: [] for name in plan.get("hosts", {})}
+    for result in results:
+        for name in {result["client"], result["server"]}:
+            own.setdefault(name, []).append(result)
+    return {name: _host(plan.get("hosts", {}).get(name, {}), own[name]) for name in sorted(own, key=_natural)}
 
 
-def _host(name: str, plan: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    own = [result for result in results if name in (result["client"], result["server"])]
-    planned = plan.get("hosts", {}).get(name, {})
+def _natural(name: str) -> list[Any]:
+    """Return a key by which gpu-9 comes before gpu-10, so that neighbours of a rack are neighbours in a map."""
+    return [int(part) if at % 2 else part for at, part in enumerate(re.split(r"(\d+)", name))]
+
+
+def _host(planned: Mapping[str, Any], own: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     keys = ("rail", "pci", "netdev", "address", "mtu")
     return {
         "verdict": overall(own),

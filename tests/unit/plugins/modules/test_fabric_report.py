@@ -44,3 +44,71 @@ def test_folder_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixtur
     answer = run(capsys, path=str(tmp_path / "file" / "report"))
     assert answer["failed"]
     assert answer["msg"].startswith(f"report: cannot write to {tmp_path}/file/report: ")
+
+
+def test_summary_is_small_and_complete(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = factory.fleet(8, 2, faults={("gpu-003", "rail1"): "slow"})
+    answer = run(capsys, path=str(tmp_path), plan=made["plan"], results=made["results"], **made["parts"])
+    assert answer["summary"] == {
+        "verdict": "fail", "hosts": 8, "tests": 112, "pass": 98, "fail": 14, "no_data": 0, "gates": [],
+        "blames": [made["parts"]["blames"][0]["text"]], "path": str(tmp_path),
+    }
+    assert answer["text"][0].startswith("BROKEN (sure): gpu-003 rail1")
+    assert json.loads((tmp_path / "report.json").read_text())["schedule"] == made["parts"]["schedule"]
+
+
+def test_compare_with_the_report_that_is_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, path=str(tmp_path))["verdict"] == "pass"
+    slow = factory.results(3, 1, {("gpu-001", "rail0"): ("fail", "slow")})
+    answer = run(capsys, path=str(tmp_path), results=slow, compare=str(tmp_path / "report.json"))
+    assert "compared: worse: gpu-001 rail0 (host) in 4 tests" in answer["text"]
+    made = json.loads((tmp_path / "report.json").read_text())["comparison"]
+    assert (made["before"]["verdict"], len(made["worse"])) == ("pass", 4)
+    assert "gpu-001 rail0 (host) in 4 tests" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, "No such file or directory"),
+        ("{", "no JSON ("),
+        ("[]", "schema gpufabric.rdma/report/1 expected, list found"),
+        ('{"schema": "other/2"}', "schema gpufabric.rdma/report/1 expected, other/2 found"),
+    ],
+)
+def test_compare_with_what_is_no_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None, expected: str
+) -> None:
+    earlier = tmp_path / "earlier.json"
+    if text is not None:
+        earlier.write_text(text)
+    answer = run(capsys, path=str(tmp_path / "report"), compare=str(earlier))
+    assert answer["failed"] and expected in answer["msg"]
+    assert answer["msg"].startswith("compare: ") and answer["msg"].endswith("report.json")
+    assert not (tmp_path / "report").exists()
+
+
+@pytest.mark.parametrize(
+    ("redact", "address", "host"),
+    [
+        (False, True, True), ("no", True, True), (True, False, True), ("yes", False, True),
+        (["addresses"], False, True),
+        ("hosts", True, False), (["addresses", "serials", "hosts"], False, False),
+    ],
+)
+def test_redact_everywhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], redact: Any, address: bool, host: bool
+) -> None:
+    slow = factory.results(3, 1, {("gpu-001", "rail0"): ("fail", "192.168.0.2 of gpu-001 is slow")})
+    answer = run(capsys, path=str(tmp_path), results=slow, redact=redact, warnings=["192.168.0.3 of gpu-002 too"])
+    answer.pop("invocation", None)
+    texts = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    texts["answer"] = json.dumps(answer)
+    assert any("192.168.0." in text for text in texts.values()) is address
+    assert any("gpu-00" in text for text in texts.values()) is host
+
+
+def test_redact_that_is_not_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = run(capsys, path=str(tmp_path / "report"), redact=["everything"])
+    assert answer["msg"].startswith("redact: everything is not known; expected true, false or some of ")
+    assert not (tmp_path / "report").exists()

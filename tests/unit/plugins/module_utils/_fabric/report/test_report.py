@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ElementTree
-from html.parser import HTMLParser
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import pytest
 import report_factory as factory
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import (
+    compare,
     console,
-    html,
+    formats,
     junit,
+    ports,
     prometheus,
     summary,
 )
@@ -29,6 +32,67 @@ BAD = {
 
 def report(hosts: int = 4, rails: int = 2, bad: Any = None) -> dict[str, Any]:
     return summary.build(factory.plan(hosts, rails), factory.results(hosts, rails, bad), ["a warning"], {"seconds": 3})
+
+
+OUTLIER = {"where": "host", "rail": "rail0", "client": "gpu-000", "server": "gpu-001", "test": "write_bw",
+           "value": 80.0, "median": 98.0, "deviations": 6.1, "severity": "failure", "text": "80 of 98 Gb/s"}
+GATE = {"name": "no slow pair", "query": "results[?value < `90`]", "severity": "failure", "verdict": "fail",
+        "found": 3, "text": "3 pairs below 90 Gb/s"}
+BASELINE = {**{key: OUTLIER[key] for key in ("where", "rail", "client", "server", "test", "value", "text")},
+            "before": 98.0, "change": -0.18, "severity": "failure"}
+
+
+def whole() -> dict[str, Any]:
+    """A report with every optional part and key."""
+    made = factory.fleet(4, 2, faults={("gpu-001", "rail1"): "slow", ("gpu-002", "rail0"): "pair"})
+    made["parts"].update(outliers=[OUTLIER], gates=[GATE], baseline=[BASELINE])
+    made["results"][0].update(
+        link={"server": {"width": 8}}, spread={"min": 190.0, "max": 195.5, "n": 3}, memory="cuda:dmabuf",
+        gpu={"client": {"bdf": "0000:17:00.0", "path": "PXB"}}, peer_rail="rail1",
+    )
+    made["results"].append(factory.result("gpu-000", "gpu-001", test="write_lat", unit="us", value=2.1, expected=4.0))
+    built = summary.build(**made)
+    built["comparison"] = compare.compare(built, report(4, 2))
+    return built
+
+
+def test_report_with_every_part_follows_its_schema() -> None:
+    jsonschema.validate(whole(), SCHEMA)
+    assert set(summary.PARTS) <= set(whole())
+
+
+def test_parts_that_nobody_asked_for_are_absent() -> None:
+    built = summary.build({}, [], parts={"blames": [], "gates": None})
+    assert built["blames"] == [] and not {"gates", "outliers", "comparison"} & set(built)
+
+
+@pytest.mark.parametrize(("name", "row"), [("gates", GATE), ("outliers", OUTLIER), ("baseline", BASELINE)])
+def test_a_failure_of_a_part_fails_the_whole_and_its_junit(name: str, row: dict[str, Any]) -> None:
+    passed = [factory.result("a", "b")]
+    assert summary.build({}, passed, parts={name: [{**row, "severity": "warning"}]})["verdict"] == "pass"
+    built = summary.build({}, passed, parts={name: [row]})
+    assert built["verdict"] == "fail"
+    suite = ElementTree.fromstring(junit.to_junit(built))
+    assert suite.get("failures") == "1"
+    assert row["text"] in console.text(built)
+
+
+def test_a_gate_that_holds_fails_nothing() -> None:
+    built = summary.build({}, [factory.result("a", "b")], parts={"gates": [{**GATE, "verdict": "pass"}]})
+    assert built["verdict"] == "pass"
+
+
+def test_latency_does_not_mix_with_rates() -> None:
+    results = [factory.result("a", "b"), factory.result("a", "b", test="write_lat", unit="us", value=2.5)]
+    (rail,) = summary.build({}, results)["rails"]
+    assert (rail["worst"], rail["latency_worst"], rail["pairs"]) == (98.01, 2.5, 2)
+
+
+def test_brief_summary_for_workflows() -> None:
+    brief = summary.brief(whole(), "/srv/report")
+    assert brief["gates"] == ["no slow pair"] and brief["path"] == "/srv/report" and brief["verdict"] == "fail"
+    assert brief["blames"][0].startswith("gpu-001 rail1: every test is slow")
+    assert brief["tests"] == brief["pass"] + brief["fail"] + brief["no_data"] == 25
 
 
 @pytest.mark.parametrize("bad", [None, BAD])
@@ -63,6 +127,11 @@ def test_hosts_that_were_planned_and_not_measured_have_no_data() -> None:
     }
 
 
+def test_hosts_are_in_the_order_of_their_numbers() -> None:
+    results = [factory.result(f"gpu-{a}", b) for a, b in ((10, "gpu-9"), (100, "9-gpu"), (9, "login"))]
+    assert list(summary.build({}, results)["hosts"]) == ["9-gpu", "gpu-9", "gpu-10", "gpu-100", "login"]
+
+
 def test_table() -> None:
     assert console.table(report(3, 1)).splitlines() == [
         "where  rail   pairs  pass  fail  no_data  worst Gb/s  median Gb/s  verdict",
@@ -79,6 +148,36 @@ def test_problems_name_the_first_and_count_the_rest() -> None:
     ]
 
 
+def test_console_says_causes_first_and_does_not_repeat_their_tests() -> None:
+    lines = console.text(whole()).splitlines()
+    assert lines[0].startswith("BROKEN (sure): gpu-001 rail1: every test is slow")
+    assert "gate no slow pair: 3 pairs below 90 Gb/s" in lines
+    assert not any(" -> " in line for line in lines)
+    assert lines[-1] == "verdict: fail"
+
+
+@pytest.mark.parametrize("blamed", [True, False])
+@pytest.mark.parametrize(("hosts", "rails"), [(3, 1), (12, 24)])
+def test_console_stays_short_whatever_fails(hosts: int, rails: int, blamed: bool) -> None:
+    faults = {(f"gpu-{h:03d}", f"rail{r}"): "slow" for h in range(hosts) for r in range(rails)}
+    made = factory.fleet(hosts, rails, faults=faults)
+    made["warnings"] = [f"warning {number}" for number in range(50)]
+    made["parts"].update(gates=[GATE] * 9, outliers=[OUTLIER] * 9, links=made["parts"]["links"] * 9)
+    if not blamed:
+        del made["parts"]["blames"]
+    built = summary.build(**made)
+    built["comparison"] = compare.compare(built, built)
+    text = console.text(built)
+    assert len(text.splitlines()) <= 30
+    assert text.endswith("verdict: fail\n")
+
+
+def test_table_of_many_rails_shows_what_did_not_pass() -> None:
+    lines = console.table(report(3, 12, {("gpu-000", "rail7"): ("fail", "slow")})).splitlines()
+    assert [line.split()[1:3] for line in lines[1:3]] == [["rail7", "6"], ["11", "rails"]]
+    assert lines[2].split()[3] == "66"
+
+
 def test_junit_has_a_case_for_each_host_and_rail() -> None:
     suite = ElementTree.fromstring(junit.to_junit(report(bad=BAD)))
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("8", "4", "4")
@@ -87,40 +186,87 @@ def test_junit_has_a_case_for_each_host_and_rail() -> None:
     assert case[0].get("message") == "6 of 6 tests did not pass"
 
 
+def test_junit_says_the_cause_at_its_port_and_limits_what_it_lists() -> None:
+    built = summary.build(**factory.fleet(24, 1, faults={("gpu-007", "rail0"): "cable"}))
+    suite = ElementTree.fromstring(junit.to_junit(built))
+    case = next(c for c in suite if c.get("name") == "gpu-007 rail0 (host)")
+    assert "the port is down" in (case[0].get("message") or "")
+    assert (case[0].text or "").splitlines()[-1] == "... and 26 more"
+    other = next(c for c in suite if c.get("name") == "gpu-001 rail0 (host)")
+    assert "the port is down" not in (other[0].get("message") or "")
+
+
+def test_junit_of_no_result_is_red() -> None:
+    suite = ElementTree.fromstring(junit.to_junit(summary.build({}, [])))
+    assert (suite.get("tests"), suite.get("errors")) == ("1", "1")
+
+
+def test_junit_survives_what_a_tool_printed() -> None:
+    built = summary.build({}, [factory.result("a", "b", verdict="fail", reason="\x1b[31mred\x00 <&>")])
+    suite = ElementTree.fromstring(junit.to_junit(built))
+    assert "[31mred <&>" in (suite[0][0].text or "")
+
+
+SAMPLE = re.compile(r'(gpufabric_rdma_[a-z_]+)(\{(?:[a-z_]+="(?:[^"\\]|\\.)*",?)*\})? (-?[0-9.]+(?:e[+-]?[0-9]+)?)')
+
+
 def test_metrics_are_in_base_units() -> None:
     lines = prometheus.to_prometheus(report(2, 1)).splitlines()
     labels = '{where="host",rail="rail0",client="gpu-000",server="gpu-001",test="write_bw"}'
     assert f"gpufabric_rdma_bandwidth_bits_per_second{labels} 98010000000" in lines
     assert "gpufabric_rdma_fabric_passed 1" in lines
-    assert all(line.startswith("# ") or line.split(" ")[0].startswith("gpufabric_rdma_") for line in lines)
 
 
-class Page(HTMLParser):
-    """Collects what could reach a network, and text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.reaches: list[str] = []
-        self.words: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.reaches += [f"{tag} {name}" for name, _value in attrs if name in ("src", "href", "srcset")]
-        self.reaches += [tag] if tag in ("script", "link", "iframe", "img") else []
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-
-
-def test_page_is_one_file_and_escapes_what_it_shows() -> None:
-    text = html.to_html(report(bad=BAD))
-    page = Page(text)
-    assert page.reaches == []
-    assert "gpu-001 rail1: port is down <&>" in " ".join(page.words)
-    assert "url(" not in text and "@import" not in text
+def test_metrics_are_what_the_collector_reads() -> None:
+    """Each family once, HELP and TYPE before its samples, no sample twice, no timestamp."""
+    lines = prometheus.to_prometheus(whole()).splitlines()
+    families = [line.split()[2] for line in lines if line.startswith("# TYPE ")]
+    assert families == [line.split()[2] for line in lines if line.startswith("# HELP ")]
+    assert max(Counter(families).values()) == 1
+    family = ""
+    seen = []
+    for line in lines:
+        if line.startswith("#"):
+            family = line.split()[2]
+            continue
+        match = SAMPLE.fullmatch(line)
+        assert match and match[1] == family, line
+        seen.append((match[1], match[2]))
+    assert len(seen) == len(set(seen))
+    assert {"gpufabric_rdma_blame", "gpufabric_rdma_gate_passed", "gpufabric_rdma_latency_seconds",
+            "gpufabric_rdma_port_counter_growth", "gpufabric_rdma_port_failed_ratio"} <= set(families)
 
 
-def test_page_of_a_big_fleet_stays_small() -> None:
-    text = html.to_html(report(64, 2))
-    assert len(text) < 5_000_000
-    assert "all of them are in report.json" in text
+def test_metrics_of_a_big_fleet_have_ports_and_no_single_tests() -> None:
+    text = prometheus.to_prometheus(report(4, 2), pairs=10)
+    assert "client=" not in text
+    assert 'gpufabric_rdma_port_passed{where="host",host="gpu-000",rail="rail0"} 1' in text
+
+
+def test_ports_count_a_test_at_both_ends_and_crossed_rails_at_their_own() -> None:
+    crossed = factory.result("a", "b", peer_rail="rail1", verdict="fail", value=5.0)
+    inside = factory.result("a", "a", peer_rail="rail1")
+    found = ports.ports([crossed, inside, factory.result("a", "a")])
+    assert {key: (p.tests, p.verdict, p.worst) for key, p in found.items()} == {
+        ("host", "a", "rail0"): (3, "fail", 5.0),
+        ("host", "a", "rail1"): (1, "pass", 98.01),
+        ("host", "b", "rail1"): (1, "fail", 5.0),
+    }
+
+
+def test_counters_are_summed_at_the_port_that_they_belong_to() -> None:
+    results = [
+        factory.result("a", "b", counters={"server": {"out_of_sequence": 5}}),
+        factory.result("b", "a", counters={"client": {"out_of_sequence": 2}, "server": {"link_downed": 1}}),
+    ]
+    assert ports.counters(results) == [
+        {"where": "host", "host": "b", "rail": "rail0", "counter": "out_of_sequence", "growth": 7, "tests": 2},
+        {"where": "host", "host": "a", "rail": "rail0", "counter": "link_downed", "growth": 1, "tests": 1},
+    ]
+
+
+def test_json_is_the_report_with_a_line_for_each_result() -> None:
+    built = whole()
+    text = formats.to_json(built)
+    assert json.loads(text) == built
+    assert sum('"client": ' in line and '"passes": ' in line for line in text.splitlines()) == len(built["results"])

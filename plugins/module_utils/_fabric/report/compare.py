@@ -1,0 +1,143 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One report against an earlier one: what became worse, better, is new or missing. It judges nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..._core.errors import InputError
+from .ports import ports
+from .summary import SCHEMA, name_of
+
+# Two runs of a healthy fabric differ by less than this share.
+CHANGE = 0.1
+_RANK = {"pass": 2, "fail": 1, "no_data": 0}
+_IDENTITY = ("where", "rail", "client", "server", "test", "peer_rail")
+_SENTENCES = 12
+
+
+def compare(report: Mapping[str, Any], earlier: Any, change: float = CHANGE) -> dict[str, Any]:
+    """Return the ``comparison`` of ``report`` with ``earlier`` (a report.json that was read).
+
+    ``worse`` and ``better``: tests of both whose verdict changed, or whose value did by more than the share ``change``;
+    ``new`` and ``missing``: ports that only one of the two has; ``blames``: texts that are new, gone or still there.
+    Raise InputError when ``earlier`` is no report.
+    """
+    check(earlier)
+    before, now = _by_identity(earlier["results"]), _by_identity(report["results"])
+    common = [key for key in now if key in before]
+    changes = [row for row in (_change(before[key], now[key], change) for key in common) if row]
+    made: dict[str, Any] = {
+        "before": {"verdict": earlier["verdict"], "tests": len(before), "written": _written(earlier)},
+        "compared": len(common),
+        "worse": [row for row in changes if row["trend"] == "worse"],
+        "better": [row for row in changes if row["trend"] == "better"],
+        "new": _only(report, earlier),
+        "missing": _only(earlier, report),
+        "blames": _blames(report, earlier),
+    }
+    made["text"] = _text(report, made)
+    return made
+
+
+def check(earlier: Any) -> None:
+    """Raise InputError unless ``earlier`` has what a comparison reads."""
+    found = earlier.get("schema") if isinstance(earlier, Mapping) else type(earlier).__name__
+    if found != SCHEMA or not isinstance(earlier.get("results"), list):
+        raise InputError(
+            "compare: this is no report of this collection: schema %s expected, %s found; give the path of a"
+            " report.json" % (SCHEMA, found)
+        )
+
+
+def _by_identity(results: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], Mapping[str, Any]]:
+    return {tuple(result.get(key) for key in _IDENTITY): result for result in results}
+
+
+def _change(before: Mapping[str, Any], now: Mapping[str, Any], least: float) -> dict[str, Any] | None:
+    """Return what changed in one test, None when nothing did. The verdict counts before the value."""
+    share = _share(before, now)
+    trend = _RANK[now["verdict"]] - _RANK[before["verdict"]]
+    if not trend and share is not None and abs(share) > least:
+        trend = 1 if (share > 0) == (now["unit"] == "Gb/s") else -1
+    if not trend:
+        return None
+    return {
+        **{key: now[key] for key in _IDENTITY if key in now},
+        "trend": "better" if trend > 0 else "worse",
+        "unit": now["unit"],
+        "before": {"value": before["value"], "verdict": before["verdict"]},
+        "now": {"value": now["value"], "verdict": now["verdict"]},
+        "change": share,
+    }
+
+
+def _share(before: Mapping[str, Any], now: Mapping[str, Any]) -> float | None:
+    if not before["value"] or now["value"] is None or before["unit"] != now["unit"]:
+        return None
+    return round(now["value"] / before["value"] - 1, 3)
+
+
+def _only(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the ports of ``one`` that ``other`` did not measure."""
+    missing = sorted(set(ports(one["results"])) - set(ports(other["results"])))
+    return [{"where": where, "host": host, "rail": rail} for where, host, rail in missing]
+
+
+def _blames(report: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, list[str]]:
+    keys = ("where", "kind", "rail", "host", "peer", "direction")
+    now, before = (
+        {tuple(blame.get(key) for key in keys): blame["text"] for blame in one.get("blames", [])}
+        for one in (report, earlier)
+    )
+    return {
+        "new": [text for key, text in now.items() if key not in before],
+        "still": [text for key, text in now.items() if key in before],
+        "gone": [text for key, text in before.items() if key not in now],
+    }
+
+
+def _written(report: Mapping[str, Any]) -> str | None:
+    written = report.get("context", {}).get("written")
+    return None if written is None else str(written)
+
+
+def _text(report: Mapping[str, Any], made: Mapping[str, Any]) -> list[str]:
+    """Return the comparison in sentences: the sums, then port by port, the largest groups first."""
+    before = made["before"]
+    first = "before: %s%s, now: %s; of %d tests in both %d became worse, %d better" % (
+        before["verdict"], " (%s)" % before["written"] if before["written"] else "", report["verdict"],
+        made["compared"], len(made["worse"]), len(made["better"]),
+    )
+    told = ["%s: %s" % (word, text) for word in ("new", "gone", "still") for text in made["blames"][word]]
+    told += [*_groups("worse", made["worse"]), *_groups("better", made["better"])]
+    told += _ports("measured now and not before", made["new"]) + _ports("not measured now", made["missing"])
+    more = ["... and %d more" % (len(told) - _SENTENCES)] if len(told) > _SENTENCES else []
+    return [first, *told[:_SENTENCES], *more]
+
+
+def _groups(word: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a sentence a port, each test told once: at the port that most of what is left has in common."""
+    told: list[str] = []
+    left = list(rows)
+    while left and len(told) < _SENTENCES:
+        touched = Counter(key for row in left for key in sorted(_ends(row)))
+        worst, tests = touched.most_common(1)[0]
+        told.append("%s: %s in %d test%s" % (word, name_of(*worst), tests, "" if tests == 1 else "s"))
+        left = [row for row in left if worst not in _ends(row)]
+    return told
+
+
+def _ends(row: Mapping[str, Any]) -> set[tuple[str, str, str]]:
+    rail = row["rail"]
+    return {(row["client"], rail, row["where"]), (row["server"], row.get("peer_rail") or rail, row["where"])}
+
+
+def _ports(words: str, rows: Sequence[Mapping[str, str]]) -> list[str]:
+    if not rows:
+        return []
+    names = [name_of(row["host"], row["rail"], row["where"]) for row in rows[:4]]
+    return ["%s: %s%s" % (words, ", ".join(names), " and %d more" % (len(rows) - 4) if len(rows) > 4 else "")]

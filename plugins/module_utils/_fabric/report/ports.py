@@ -1,0 +1,83 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sums per port: what all the tests of one host on one rail say together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..measure.verdict import FAIL, NO_DATA, PASS
+
+Result = Mapping[str, Any]
+Key = tuple[str, str, str]
+
+
+@dataclass
+class Port:
+    """The tests of one host on one rail in one place. ``worst`` is the least rate in Gb/s, None without one."""
+
+    where: str
+    host: str
+    rail: str
+    counts: dict[str, int] = field(default_factory=lambda: {PASS: 0, FAIL: 0, NO_DATA: 0})
+    worst: float | None = None
+    bad: list[Result] = field(default_factory=list)
+
+    @property
+    def tests(self) -> int:
+        """How many tests the port took part in."""
+        return sum(self.counts.values())
+
+    @property
+    def share(self) -> float:
+        """The share of its tests that did not pass, 0 to 1."""
+        return len(self.bad) / self.tests if self.tests else 0.0
+
+    @property
+    def verdict(self) -> str:
+        """Pass only when every test passed; fail when one failed; otherwise no_data."""
+        if self.tests and not self.bad:
+            return PASS
+        return FAIL if self.counts[FAIL] else NO_DATA
+
+    def add(self, result: Result) -> None:
+        """Count one test of the port."""
+        verdict = result["verdict"]
+        self.counts[verdict] += 1
+        if verdict != PASS:
+            self.bad.append(result)
+        value = result["value"]
+        if value is not None and result["unit"] == "Gb/s" and (self.worst is None or value < self.worst):
+            self.worst = value
+
+
+def ports(results: Iterable[Result]) -> dict[Key, Port]:
+    """Return (where, host, rail) -> sums, sorted; a test counts at both of its ends (once inside one port)."""
+    found: dict[Key, Port] = {}
+    for result in results:
+        where, rail = result["where"], result["rail"]
+        ends = {(where, result["client"], rail), (where, result["server"], result.get("peer_rail") or rail)}
+        for key in ends:
+            if key not in found:
+                found[key] = Port(*key)
+            found[key].add(result)
+    return dict(sorted(found.items()))
+
+
+def counters(results: Iterable[Result]) -> list[dict[str, Any]]:
+    """Return the port counters that grew, the largest growth first: where, host, rail, counter, growth, tests."""
+    sums: dict[tuple[str, str, str, str], list[int]] = {}
+    for result in results:
+        for side, grown in (result.get("counters") or {}).items():
+            rail = result["rail"] if side == "client" else result.get("peer_rail") or result["rail"]
+            for name, growth in grown.items():
+                row = sums.setdefault((result["where"], result[side], rail, name), [0, 0])
+                row[0] += growth
+                row[1] += 1
+    ordered = sorted(sums.items(), key=lambda item: (-item[1][0], item[0]))
+    return [
+        {"where": where, "host": host, "rail": rail, "counter": name, "growth": growth, "tests": tests}
+        for (where, host, rail, name), (growth, tests) in ordered
+    ]

@@ -1,0 +1,190 @@
+"""The page as text: what it says without script or style, what it never does, and how big it gets."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+import report_factory as factory
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import formats, html, matrix, summary
+
+REASON = "gpu-001 rail1: port is down </script><img src=x onerror=alert(1)> & \"quoted\""
+
+
+class Page(HTMLParser):
+    """Collects what could reach a network, headings, and text outside of script and style."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.reaches: list[str] = []
+        self.headings: list[str] = []
+        self.words: list[str] = []
+        self.tags: list[str] = []
+        self.inside = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.reaches += [f"{tag} {name}" for name, value in attrs
+                         if name in ("src", "href", "srcset", "action", "style") or name.startswith("on")]
+        self.reaches += [tag] if tag in ("link", "iframe", "img", "object", "embed", "form", "base") else []
+        self.inside = tag
+
+    def handle_data(self, data: str) -> None:
+        if self.inside in ("script", "style"):
+            return
+        self.words.append(data)
+        if self.inside == "h2":
+            self.headings.append(data)
+            self.inside = ""
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+
+def page_of(made: dict[str, Any]) -> Page:
+    return Page(html.to_html(summary.build(**made)))
+
+
+FAULTS = {("gpu-001", "rail1"): "slow"}
+
+
+@pytest.mark.parametrize("hosts", [3, 40])
+def test_page_is_one_file_that_reaches_nothing_and_escapes_what_it_shows(hosts: int) -> None:
+    made = factory.fleet(hosts, 2, faults=FAULTS)
+    for one in made["results"]:
+        if one["verdict"] == "fail":
+            one["reason"] = REASON
+    made["parts"]["blames"][0].update(text=REASON, evidence=[REASON], again=[REASON, REASON])
+    made["warnings"] = [REASON]
+    text = html.to_html(summary.build(**made))
+    page = Page(text)
+    assert page.reaches == []
+    assert "default-src 'none'" in text
+    assert "url(" not in text and "@import" not in text and "://" not in text
+    assert text.count("</script>") == page.tags.count("script")
+    assert page.text.count(REASON) >= 5
+
+
+@pytest.mark.parametrize(("hosts", "rounds"), [(3, 0), (64, 8)])
+def test_verdict_comes_first_then_the_cause_with_its_commands(hosts: int, rounds: int) -> None:
+    page = page_of(factory.fleet(hosts, 2, rounds, faults=FAULTS))
+    order = ["\u00d7 failed", "tests passed on", "What is broken", "gpu-001 rail1: every test is slow",
+             "ssh gpu-001 -- ", "ssh gpu-002 -- ", "Links below what they can be", "Rails", "Who reached whom",
+             "What bound the limits", "Counters that grew", "Hosts", "How it was measured"]
+    places = [page.text.find(words) for words in order]
+    assert -1 not in places and places == sorted(places)
+
+
+def test_without_blames_the_findings_stand_in_their_place() -> None:
+    bad = {("gpu-001", "rail1"): ("fail", "slow")}
+    page = page_of({"plan": factory.plan(4, 2), "results": factory.results(4, 2, bad)})
+    assert "gpu-001 rail1: none of its 6 tests passed" in page.text
+    assert "Outliers of the fleet" not in page.headings and "Acceptance rules" not in page.headings
+
+
+def test_a_page_that_passed_names_nothing_broken() -> None:
+    page = page_of(factory.fleet(3, 1))
+    assert not {"What is broken", "What did not pass", "Counters that grew", "Warnings"} & set(page.headings)
+
+
+def test_nothing_measured_says_so() -> None:
+    page = page_of({"plan": factory.plan(2, 1), "results": []})
+    assert "Nothing was measured. No data is not a pass." in page.text
+
+
+def test_a_gate_that_fails_the_whole_is_named_in_the_head() -> None:
+    gate = {"name": "at least 150", "query": "results[?value < `150`]", "severity": "failure", "verdict": "fail",
+            "found": [1], "text": "one pair below 150 Gb/s"}
+    page = page_of({"plan": {}, "results": [factory.result("a", "b")], "parts": {"gates": [gate]}})
+    assert "Failed beside single tests: acceptance rule at least 150." in page.text
+    assert page.text.index("Failed beside") < page.text.index("Acceptance rules") < page.text.index("Rails")
+
+
+def test_colour_is_never_alone() -> None:
+    text = html.to_html(summary.build({}, [
+        factory.result("a", "b", verdict="fail", value=3.0, reason="slow"),
+        factory.result("b", "a", verdict="no_data", value=None, reason="gone"),
+    ]))
+    cells = dict(re.findall(r'<td class="(fail|no_data)" title="[^"]+">([^<]+)', text))
+    assert cells == {"fail": "\u00d7 3", "no_data": "? none"}
+
+
+def test_tables_can_be_reached_by_keyboard() -> None:
+    text = html.to_html(summary.build(**factory.fleet(64, 2, 8, FAULTS)))
+    assert len(re.findall(r'<div class="scroll"(?! tabindex="0" role="region" aria-label="[^"]+")', text)) == 0
+    assert len(re.findall(r"<canvas(?! data-map=\"\d+\" tabindex=\"0\" role=\"img\" aria-label=\"[^\"]+\")", text)) == 0
+    assert text.count("<pre") == text.count('<pre tabindex="0"') == 2
+
+
+def test_a_drawn_map_has_a_table_that_says_the_same() -> None:
+    page = page_of(factory.fleet(64, 2, 8, FAULTS))
+    assert re.search(r"gpu-001\s+0 of 8\s+0 of 8", page.text)
+    assert "half or more did not pass on" in page.text
+
+
+def embedded(text: str) -> dict[str, Any]:
+    return json.loads(re.search(r'id="data">(.*?)</script>', text, re.S)[1])
+
+
+def unpacked(data: dict[str, Any], at: int) -> set[tuple[str, str, float | None, str, str]]:
+    """The results of a map as the script reads them."""
+    def number(text: str) -> int:
+        return matrix.ALPHABET.index(text[0]) * 64 + matrix.ALPHABET.index(text[1])
+
+    one, found, why = data["maps"][at], set(), 0
+    for verdict in ("pass", "fail", "no_data"):
+        for start in range(0, len(one[verdict]), 6):
+            row, column, level = (number(one[verdict][start + i:]) for i in (0, 2, 4))
+            value = None if level == matrix.NO_VALUE else round(level / data["levels"] * one["scale"], 1)
+            reason = data["reasons"][one["why"][why]] if verdict != "pass" else ""
+            why += verdict != "pass"
+            found.add((data["hosts"][row], data["hosts"][column], value, verdict, reason))
+    return found
+
+
+def test_embedded_data_are_the_results() -> None:
+    made = factory.fleet(70, 2, 8, {("gpu-001", "rail1"): "slow", ("gpu-069", "rail1"): "cable"})
+    data = embedded(html.to_html(summary.build(**made)))
+    for at, rail in enumerate(("rail0", "rail1")):
+        own = [r for r in made["results"] if r["rail"] == rail]
+        found = unpacked(data, at)
+        assert {(c, s, v, why) for c, s, _value, v, why in found} == {
+            (r["client"], r["server"], r["verdict"], r["reason"]) for r in own}
+        known = {(r["client"], r["server"]): r["value"] for r in own}
+        assert all(value is known[c, s] is None or abs(value - known[c, s]) < 0.1 for c, s, value, _v, _w in found)
+
+
+def test_of_too_many_results_only_those_that_did_not_pass_are_embedded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix, "PASSED", 100)
+    data = embedded(html.to_html(summary.build(**factory.fleet(40, 1, 8, {("gpu-001", "rail0"): "slow"}))))
+    assert data["whole"] is False
+    assert (data["maps"][0]["pass"], len(data["maps"][0]["fail"])) == ("", 6 * 16)
+
+
+def test_every_test_of_a_cell_has_a_map_of_its_own() -> None:
+    results = [factory.result("a", "b"), factory.result("a", "b", test="write_lat", unit="us", value=2.0),
+               factory.result("a", "b", peer_rail="rail1", verdict="fail", value=1.0)]
+    assert [(grid.name, grid.test, len(grid.results)) for grid in matrix.grids(results)] == [
+        ("rail0", "write_bw", 1), ("rail0", "write_lat", 1), ("rail0 to rail1", "write_bw", 1)]
+
+
+@pytest.mark.parametrize("everything_fails", [False, True])
+def test_files_of_a_thousand_hosts_stay_small(everything_fails: bool) -> None:
+    hosts, rails = 1024, 8
+    faults = {("gpu-100", "rail3"): "slow", ("gpu-333", "rail3"): "cable"}
+    made = factory.fleet(hosts, rails, 8, faults)
+    assert len(made["results"]) == 65536
+    if everything_fails:
+        for number, one in enumerate(made["results"]):
+            one.update(verdict="fail", reason=f"{number / 1000} Gb/s measured, 186 Gb/s expected ({one['why']})")
+    files = formats.render(summary.build(**made), made["plan"], 10)
+    sizes = {name: len(text.encode()) for name, text in files.items()}
+    assert sizes["report.html"] < 5_000_000
+    assert sizes["metrics.prom"] < 5_000_000
+    assert len(files["report.txt"].splitlines()) <= 30
