@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._core.errors import InputError
-from ..fields import nearest, some
+from ..fields import some
 from . import modes
 from .lines import lines as lines
 from .lines import perftest_args as perftest_args
@@ -90,7 +90,7 @@ def _check(names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any])
         unknown = [name for name in dict.fromkeys(given) if name not in known]
         if unknown:
             raise InputError(
-                f"nothing was measured: only.{key}: {some(unknown)} not in this run; {nearest(unknown[0], known)}"
+                f"nothing was measured: only.{key}: {some(unknown)} not in this run, which has {some(known)}"
             )
 
 
@@ -216,8 +216,8 @@ def whole(tests: Iterable[Test], among: Iterable[Test], mode: str) -> list[Test]
     """Return tests with the rest of their stars, since the share of one says nothing without the others."""
     if mode not in STARS:
         return list(tests)
-    units = {_unit(test, mode) for test in tests}
-    return [test for test in among if _unit(test, mode) in units]
+    units = {(_unit(test, mode), test.rail) for test in tests}
+    return [test for test in among if (_unit(test, mode), test.rail) in units]
 
 
 def _unit(test: Test, mode: str) -> tuple[object, ...]:
