@@ -195,6 +195,7 @@ from ..module_utils._fabric.measure.evidence import Evidence, Pass
 from ..module_utils._fabric.measure.judge import step
 from ..module_utils._fabric.measure.options import read_only
 
+RESULT_KEYS = {"where", "rail", "client", "server", "test", "value", "unit", "expected", "bound_by", "verdict", "reason", "passes"}
 ARGUMENT_SPEC = {
     "plan": {"type": "dict", "required": True},
     "where": {"type": "str", "choices": ["host", "pod"], "required": True},
@@ -250,7 +251,7 @@ def read_results(path: str) -> list:
     try:
         with open(path, encoding="utf-8") as file:
             results = json.load(file)["results"]
-        return [result for result in results if {"where", "rail", "client", "server", "test", "verdict"} <= set(result)]
+        return [result for result in results if set(result) >= RESULT_KEYS]
     except OSError as exc:
         raise InputError("resume: cannot read %s: %s; give the report.json of an earlier run" % (path, exc.strerror)) from exc
     except (ValueError, KeyError, TypeError) as exc:

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, zip_longest
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice, zip_longest
 
 Pair = tuple[str, str]
 Pairs = list[Pair]
@@ -17,14 +17,16 @@ def circle(names: Sequence[str]) -> list[Pairs]:
 
     The circle method: one name stays, the others turn; an odd count gets a bye.
     """
+    return list(_turns(names))
+
+
+def _turns(names: Sequence[str]) -> Iterator[Pairs]:
     ring = list(names) + ([""] if len(names) % 2 else [])
-    rounds = []
+    half = len(ring) // 2
     for _turn in range(len(ring) - 1):
-        half = len(ring) // 2
         pairs = zip(ring[:half], reversed(ring[half:]))
-        rounds.append([(a, b) for a, b in pairs if a and b])
+        yield [(a, b) for a, b in pairs if a and b]
         ring = [ring[0], ring[-1], *ring[1:-1]]
-    return rounds
 
 
 def neighbours(names: Sequence[str]) -> list[Pairs]:
@@ -47,10 +49,9 @@ def sampled(names: Sequence[str], meetings: int, seed: int) -> list[Pairs]:
     With an odd count somebody rests in each round; those meet later, so a few names have one meeting more.
     """
     order = shuffled(names, seed)
-    rounds = circle(order)
     if meetings >= len(order) - 1:
-        return rounds
-    chosen = rounds[:meetings]
+        return circle(order)
+    chosen = list(islice(_turns(order), meetings))
     met: dict[str, set[str]] = {name: set() for name in order}
     for a, b in chain.from_iterable(chosen):
         met[a].add(b)

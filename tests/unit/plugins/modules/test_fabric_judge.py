@@ -82,7 +82,8 @@ def test_one_host_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def report(path: Path, *results: dict[str, Any]) -> str:
-    usual = {"where": "host", "rail": "rail0", "client": "a", "server": "b", "test": "write_bw", "verdict": "pass"}
+    usual = {"where": "host", "rail": "rail0", "client": "a", "server": "b", "test": "write_bw", "verdict": "pass",
+             "value": 97.0, "unit": "Gb/s", "expected": 93.0, "bound_by": "link", "reason": "", "passes": []}
     path.write_text(json.dumps({"results": [{**usual, **change} for change in results]}))
     return str(path)
 
