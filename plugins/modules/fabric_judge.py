@@ -13,7 +13,8 @@ version_added: "0.1.0"
 description:
   - One step of the measurement. Reads the plan and the raw logs collected so far, returns a verdict for every planned
     test, and the schedule lines of the next pass until there is nothing left to measure.
-  - The first pass is the whole schedule; later ones repeat what gave no data, at most C(rdma_fabric.tests.retries) times.
+  - The first pass is the whole schedule, or the first rounds of a long one, which tell how long a slot must be. Later
+    ones repeat what gave no data, at most C(rdma_fabric.tests.retries) times.
   - Nothing is remembered and nothing is written. No data is never a pass.
   - Runs on the controller.
 author:
@@ -42,9 +43,38 @@ options:
     elements: str
     default: []
   slot_margin:
-    description: Seconds that a slot is longer than the measurement in it, for start, retries and the guard.
+    description:
+      - Seconds that a slot is longer than the measurement in it at most, for start, retries and the guard. Passes after
+        the first take what clean tests needed, when that is less.
     type: int
     default: 8
+  only:
+    description:
+      - Named hosts (with all their partners), rails or pairs, in place of C(rdma_fabric.tests.only); a name that is not in
+        this run is refused.
+    type: dict
+    default: {}
+    suboptions:
+      hosts:
+        description: Only tests that one of these hosts takes part in.
+        type: list
+        elements: str
+        default: []
+      rails:
+        description: Only tests on these rails.
+        type: list
+        elements: str
+        default: []
+      pairs:
+        description: Only these pairs, each a list of two hosts, whatever the mode.
+        type: list
+        elements: list
+        default: []
+  resume:
+    description:
+      - Path of an earlier C(report.json). What passed there is taken over and not measured again; only what failed, had no
+        data or is missing is.
+    type: path
   failure:
     description:
       - Why the transport failed as a whole. It becomes the reason of all tests that were not played, and ends the
@@ -100,6 +130,22 @@ seconds:
   returned: always
   type: int
   sample: 108
+worst:
+  description: How long the next pass and all that may follow take at most, in seconds, without isolation.
+  returned: always
+  type: int
+  sample: 324
+announce:
+  description: What is measured next and how long it takes; empty when RV(done).
+  returned: always
+  type: str
+  sample: >-
+    pass 1 (schedule), mode all_pairs: 12 tests of write_bw in 6 rounds of 18 s, 1 min 48 s; all passes at worst 5 min 24 s
+schedule:
+  description: Mode, rounds, slot, seconds and passes, perftest's share of the slots, and how many seconds each host was late.
+  returned: always
+  type: dict
+  sample: {mode: all_pairs, rounds: 6, slot: 18, seconds: 108, passes: 1, share: 0.67, lateness: {gpu-1: 0}, text: "..."}
 lines:
   description: Schedule lines by endpoint, each list closed by C(END count).
   returned: always
@@ -138,13 +184,36 @@ requests:
   type: int
 """
 
+import json
 import os
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core.errors import FabricError
+from ..module_utils._core.errors import FabricError, InputError
+from ..module_utils._fabric.fields import Reader, raise_problems
 from ..module_utils._fabric.measure.evidence import Evidence, Pass
 from ..module_utils._fabric.measure.judge import step
+from ..module_utils._fabric.measure.options import read_only
+
+RESULT_KEYS = {"where", "rail", "client", "server", "test", "value", "unit", "expected", "bound_by", "verdict", "reason", "passes"}
+ARGUMENT_SPEC = {
+    "plan": {"type": "dict", "required": True},
+    "where": {"type": "str", "choices": ["host", "pod"], "required": True},
+    "evidence": {"type": "path", "required": True},
+    "limit": {"type": "list", "elements": "str", "default": []},
+    "slot_margin": {"type": "int", "default": 8},
+    "only": {
+        "type": "dict",
+        "default": {},
+        "options": {
+            "hosts": {"type": "list", "elements": "str", "default": []},
+            "rails": {"type": "list", "elements": "str", "default": []},
+            "pairs": {"type": "list", "elements": "list", "default": []},
+        },
+    },
+    "resume": {"type": "path"},
+    "failure": {"type": "str", "default": ""},
+}
 
 
 def read_folder(folder: str, suffix: str) -> dict[str, str]:
@@ -177,27 +246,49 @@ def read_evidence(folder: str, failure: str) -> Evidence:
     return Evidence(read_folder(described, ".log"), read_folder(described, ".error"), tuple(passes), failure)
 
 
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "plan": {"type": "dict", "required": True},
-            "where": {"type": "str", "choices": ["host", "pod"], "required": True},
-            "evidence": {"type": "path", "required": True},
-            "limit": {"type": "list", "elements": "str", "default": []},
-            "slot_margin": {"type": "int", "default": 8},
-            "failure": {"type": "str", "default": ""},
-        },
-        supports_check_mode=True,
-    )
-    params = module.params
+def read_results(path: str) -> list:
+    """Return the results of an earlier report.json."""
     try:
-        evidence = read_evidence(params["evidence"], params["failure"])
-        found = step(params["plan"], params["where"], evidence, params["limit"], params["slot_margin"]).to_dict()
-    except FabricError as exc:
-        module.fail_json(msg=str(exc))
+        with open(path, encoding="utf-8") as file:
+            results = json.load(file)["results"]
+        return [result for result in results if set(result) >= RESULT_KEYS]
+    except OSError as exc:
+        raise InputError("resume: cannot read %s: %s; give the report.json of an earlier run" % (path, exc.strerror)) from exc
+    except (ValueError, KeyError, TypeError) as exc:
+        raise InputError("resume: %s is no report.json of this collection; give one of an earlier run" % path) from exc
+
+
+def check_only(only: dict) -> dict:
+    """Return the option ``only`` checked, empty when it names nothing."""
+    problems: list = []
+    found = read_only(Reader(only, "only", problems))
+    raise_problems(problems)
+    return found if any(found.values()) else {}
+
+
+def judge(params: dict) -> dict:
+    """Return the next step as the module returns it."""
+    found = step(
+        params["plan"],
+        params["where"],
+        read_evidence(params["evidence"], params["failure"]),
+        params["limit"],
+        params["slot_margin"],
+        check_only(params["only"]),
+        read_results(params["resume"]) if params["resume"] else [],
+    ).to_dict()
     # "warnings" is Ansible's own key.
     found["warnings_found"] = found.pop("warnings")
-    module.exit_json(changed=False, requests=count_requests(params["evidence"]), **found)
+    return found
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    try:
+        found = judge(module.params)
+    except FabricError as exc:
+        module.fail_json(msg=str(exc))
+    module.exit_json(changed=False, requests=count_requests(module.params["evidence"]), **found)
 
 
 if __name__ == "__main__":

@@ -166,6 +166,11 @@ plan:
       type: dict
       returned: always
       sample: {duration: 10, size: 65536, queue_pairs: 4}
+    gpus:
+      description: By rail and host the PCI address of the GPU nearest to the port, and how near (PIX, PXB, PHB, NODE, SYS).
+      type: dict
+      returned: when C(tests.memory) is that of GPUs
+      sample: {rail0: {gpu-1: {bdf: "0000:1b:00.0", path: PIX}}}
     warnings:
       description: What is not wrong but should be looked at.
       type: list

@@ -144,6 +144,23 @@ class Reader:
             self._problem(key, f"expected some of {', '.join(choices)}, found {describe(value)}")
         return tuple(default) if wrong or unknown else tuple(values)
 
+    def integers(self, key: str, low: int, high: int) -> list[int]:
+        """Return a list of whole numbers between ``low`` and ``high``; empty when absent."""
+        values = self.items(key)
+        for value in values:
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                self._problem(key, f"expected whole numbers from {low} to {high}, found {describe(value)} in it")
+                return []
+        return values
+
+    def items(self, key: str) -> list[Any]:
+        """Return a list as it is, for callers that check what is in it; empty when absent."""
+        return list(self._get(key, list, []))
+
+    def mapping(self, key: str) -> dict[Any, Any]:
+        """Return a dict as it is, for callers that check what is in it; empty when absent."""
+        return dict(self._get(key, dict, {}))
+
     def labels(self, key: str) -> dict[str, str]:
         """Return a dict of text to text, as Kubernetes labels are."""
         values = self._get(key, dict, {})

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .._core.units import IB_MTUS
 from .fields import Reader, raise_problems
-from .measure.schedule import KINDS
+from .measure.lines import PORT_CYCLE
+from .measure.options import STARS, read_tests
 from .objects.releases import LINES, line_of
 from .thresholds import Thresholds, read_thresholds
 
@@ -106,7 +106,7 @@ class Intent:
             node_labels=reader.labels("node_labels"),
             node_selector=reader.labels("node_selector"),
             thresholds=read_thresholds(reader.section("thresholds")),
-            tests=_tests(reader.section("tests")),
+            tests=read_tests(reader.section("tests")),
             absent_hosts=reader.text("absent_hosts", "stop", choices=("stop", "report")),
         )
         reader.close()
@@ -176,24 +176,6 @@ def _operator(reader: Reader) -> Operator:
     return operator
 
 
-def _tests(reader: Reader) -> dict[str, Any]:
-    tests = {
-        "duration": reader.integer("duration", 10, 1, 3600),
-        "size": reader.integer("size", 65536, 2, 1 << 30),
-        "queue_pairs": reader.integer("queue_pairs", 4, 1, 1024),
-        "tx_depth": reader.integer("tx_depth", 128, 1, 8192),
-        "mtu": reader.integer("mtu", None, 256, 4096),
-        "kinds": list(reader.texts("kinds", ("write_bw",), choices=KINDS)),
-        "control": reader.text("control", "rail", choices=("rail", "management")),
-        "port_base": reader.integer("port_base", 18500, 1024, 65535),
-        "retries": reader.integer("retries", 2, 0, 10),
-    }
-    if tests["mtu"] is not None and tests["mtu"] not in IB_MTUS:
-        reader.refuse("mtu", f"expected one of 256, 512, 1024, 2048, 4096, found {tests['mtu']}")
-    reader.close()
-    return tests
-
-
 def _check_together(reader: Reader, intent: Intent) -> None:
     """Note what only several keys together show."""
     if intent.supernet is None and intent.addresses == "plan" and "supernet" not in reader:
@@ -202,8 +184,9 @@ def _check_together(reader: Reader, intent: Intent) -> None:
         reader.refuse("rail_count", f"{intent.rail_count}, but rails lists {len(intent.rails)}")
     for rail in intent.rails:
         _check_pci(reader, rail)
-    # Port numbers go up to base + 8 x rails; Kubernetes forwards node ports, the kernel lends ephemeral ones.
-    last = intent.tests["port_base"] + 8 * (intent.rail_count or 16)
+    # Kubernetes forwards node ports, the kernel lends ephemeral ones.
+    lanes = intent.tests["fan"] if intent.tests["mode"] in STARS else 1
+    last = intent.tests["port_base"] + PORT_CYCLE * lanes * (intent.rail_count or 16)
     if last > _FIRST_NODE_PORT:
         message = f"ports up to {last} needed, but they must stay below {_FIRST_NODE_PORT}"
         reader.refuse("tests.port_base", message)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .._core.affinity import gpus_of_rails
 from .addresses import Claim, Seat, assign
 from .expect import expectations
 from .hosts import Host, match_nodes, read_hosts
@@ -130,6 +131,7 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
             "outliers": asdict(intent.thresholds.outliers),
         },
         "tests": dict(intent.tests),
+        **_gpus(layout),
         "warnings": list(_warnings(layout)),
         "endpoints": {"host": run, "pod": list(run)},
     }
@@ -191,6 +193,18 @@ def _address(layout: Layout, host: Host, index: int, port: Port) -> str | None:
         return next((text for text in port.get("addresses", ()) if ":" not in text), None)
     own = layout.ranges[index]
     return f"{own.host_address(layout.seats[host.name].rails[index])}/{own.subnet.prefixlen}"
+
+
+def _gpus(layout: Layout) -> dict[str, Any]:
+    """Return {"gpus": rail -> host -> {bdf, path}} when tests use the memory of GPUs, nothing otherwise."""
+    if layout.intent.tests["memory"] == "host":
+        return {}
+    gpus: dict[str, dict[str, Any]] = {name: {} for name in layout.rails.names}
+    for host in layout.hosts:
+        if host.facts and host.limited:
+            for name, gpu in zip(layout.rails.names, gpus_of_rails(host.facts, layout.rails.ports[host.name])):
+                gpus[name].update({host.name: gpu.to_dict()} if gpu else {})
+    return {"gpus": gpus}
 
 
 def _policy(intent: Intent, rails: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

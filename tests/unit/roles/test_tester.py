@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "roles" / "rdma_validate" / "files" / "tester.sh"
 SAMPLES = json.loads((ROOT / "tests" / "fixtures" / "perftest" / "25.01.json").read_text())["cases"]
 ARGS = "-F --report_gbits -c RC -q 1 -s 65536 -t 16 -D 6 -f 1"
+# The address of the peer, which tells the frames of a rail apart.
+PEER = "192.168.0.9"
 SHELLS = [pytest.param(name.split(), id=name.split()[0], marks=pytest.mark.skipif(
     shutil.which(name.split()[0]) is None, reason=f"no {name}")) for name in ("dash", "bash --posix", "busybox sh")]
 
@@ -150,7 +152,7 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
 
 
 def line(number: int, rail: str = "rail0", role: str = "client", port: int = 18500, kind: str = "write_bw") -> str:
-    return f"{number} {rail} {role} 192.168.0.9 {port} {kind} {ARGS}"
+    return f"{number} {rail} {role} {PEER} {port} {kind} {ARGS}"
 
 
 def test_describe(bench: Bench) -> None:
@@ -200,11 +202,11 @@ def test_both_rails_of_a_round_are_played_and_framed(bench: Bench) -> None:
     out = bench.play(line(0), line(0, "rail1", "server", 18503))
     log = parse_batch(out, 1)
     assert log.done and "=== gpufabric batch 1 done 2 0" in out
-    client, server = log.runs[0, "rail0"], log.runs[0, "rail1"]
+    client, server = log.runs[0, "rail0", PEER], log.runs[0, "rail1", PEER]
     sample, reason = reading(client, server, 65536)
     assert reason == "" and sample is not None and sample.average == 0.63 and sample.mtu == 4096
     calls = bench.calls.read_text()
-    assert f"ib_write_bw -d mlx5_0 -i 1 -x 2 -p 18500 {ARGS} 192.168.0.9\n" in calls
+    assert f"ib_write_bw -d mlx5_0 -i 1 -x 2 -p 18500 {ARGS} {PEER}\n" in calls
     assert f"ib_write_bw -d mlx5_1 -i 1 -x 2 -p 18503 {ARGS}\n" in calls
 
 
@@ -218,9 +220,9 @@ def test_a_late_tester_says_which_rounds_it_missed(bench: Bench) -> None:
     out = bench.play(line(0), line(1), line(2), start_in="-20")
     log = parse_batch(out, 1)
     assert "=== gpufabric batch 1 done 1 2" in out
-    assert [log.runs[n, "rail0"].text for n in (0, 1)] == [
+    assert [log.runs[n, "rail0", PEER].text for n in (0, 1)] == [
         "gpufabric: missed the round, 20 s late", "gpufabric: missed the round, 6 s late"]
-    assert log.runs[2, "rail0"].rc == 0
+    assert log.runs[2, "rail0", PEER].rc == 0
 
 
 @pytest.mark.parametrize("case", sorted(SAMPLES))
@@ -233,17 +235,17 @@ def test_every_recorded_ending_comes_through(case: str, tmp_path: Path) -> None:
         run = SAMPLES[case].get(side)
         if run is None:
             continue
-        assert log.runs[0, rail].rc == run["rc"]
-        assert parse_bandwidth(log.runs[0, rail].text) == parse_bandwidth(run["stdout"])
-        assert len(log.runs[0, rail].text) <= 2048
+        assert log.runs[0, rail, PEER].rc == run["rc"]
+        assert parse_bandwidth(log.runs[0, rail, PEER].text) == parse_bandwidth(run["stdout"])
+        assert len(log.runs[0, rail, PEER].text) <= 2048
         for text in (run["stderr"] or "").strip().splitlines()[:1]:
-            assert text.strip() in log.runs[0, rail].text
+            assert text.strip() in log.runs[0, rail, PEER].text
 
 
 def test_the_client_tries_again_until_its_server_listens_but_not_too_late(bench: Bench) -> None:
     bench.plays("err_refused")
     log = parse_batch(bench.play(line(0), slot=20), 1)
-    assert "Couldn't connect to" in log.runs[0, "rail0"].text and log.runs[0, "rail0"].rc == 1
+    assert "Couldn't connect to" in log.runs[0, "rail0", PEER].text and log.runs[0, "rail0", PEER].rc == 1
     # The slot leaves 20 - 2 seconds, a run needs 6 + 2, the client begins in second 1: about ten tries.
     assert 8 <= bench.calls.read_text().count("ib_write_bw") <= 11
     assert bench.uptime() < 1000 + 5 + 20 - 1
@@ -260,12 +262,12 @@ def test_the_client_tries_again_until_its_server_listens_but_not_too_late(bench:
 def test_refusals_are_told_apart_from_measurements(bench: Bench, test: str, reason: str) -> None:
     if shutil.which("ib_send_bw") and "send_bw" in test:
         pytest.skip("perftest is installed here")
-    run = parse_batch(bench.play(test), 1).runs[0, test.split()[1]]
+    run = parse_batch(bench.play(test), 1).runs[0, test.split()[1], PEER]
     assert (run.rc, run.text) == (125, reason)
 
 
 def test_a_port_that_only_a_connection_uses_is_free(bench: Bench) -> None:
-    assert parse_batch(bench.play(line(0, role="server", port=18502)), 1).runs[0, "rail0"].rc == 0
+    assert parse_batch(bench.play(line(0, role="server", port=18502)), 1).runs[0, "rail0", PEER].rc == 0
 
 
 def test_an_incomplete_batch_is_refused(bench: Bench) -> None:
@@ -294,9 +296,9 @@ def test_serve_plays_what_is_delivered_until_the_last(bench: Bench) -> None:
     done = bench.run("serve", str(bench.folder / "rails"), box, "60")
     assert (done.returncode, done.stderr) == (0, "")
     assert parse_describe(done.stdout).rails["rail0"]["gid"] == "2"
-    assert parse_batch(done.stdout, 1).runs[0, "rail0"].rc == 0
+    assert parse_batch(done.stdout, 1).runs[0, "rail0", PEER].rc == 0
     # By then the second batch's slot had passed: T0 was noted at delivery.
-    assert parse_batch(done.stdout, 2).runs[0, "rail0"].rc in (0, 125)
+    assert parse_batch(done.stdout, 2).runs[0, "rail0", PEER].rc in (0, 125)
 
 
 def test_serve_ends_when_it_waits_in_vain(bench: Bench) -> None:

@@ -12,9 +12,13 @@ from dataclasses import dataclass, field
 from ..._core.errors import ParseError
 from .perftest import Run
 
-_TEST = re.compile(r"=== gpufabric test (?P<round>\d+) (?P<rail>\S+) (?P<role>\S+) (?P<peer>\S+) rc=(?P<rc>\d+) ")
+_TEST = re.compile(
+    r"=== gpufabric test (?P<round>\d+) (?P<rail>\S+) (?P<role>\S+) (?P<peer>\S+) rc=(?P<rc>\d+) "
+    r"start=(?P<start>\d+) seconds=(?P<seconds>\d+)"
+)
 _BEGIN = re.compile(r"=== gpufabric batch (\d+) begin ")
 _DONE = re.compile(r"=== gpufabric batch (\d+) done (\d+) (\d+)")
+_MISSED = re.compile(r"gpufabric: missed the round, (\d+) s late")
 _DESCRIBE = "=== gpufabric describe v1"
 _DESCRIBED = re.compile(r"=== gpufabric described \d+")
 _END = "=== gpufabric end"
@@ -33,12 +37,22 @@ class Endpoint:
         return "not described" if found is None else found.get("error")
 
 
+# Round, rail of this endpoint, the peer's address: one host may serve several on a rail at once.
+Key = tuple[int, str, str]
+
+
 @dataclass(frozen=True)
 class Log:
-    """Tests of one batch by (round, rail); ``done`` when the tester came to the end of the batch."""
+    """Tests of one batch; ``done`` when the tester came to the end of the batch.
 
-    runs: Mapping[tuple[int, str], Run] = field(default_factory=dict)
+    ``times``: when each test began by the host's own clock, and how long it took, in seconds. ``late``: seconds that
+    the tester was behind when it missed a round.
+    """
+
+    runs: Mapping[Key, Run] = field(default_factory=dict)
     done: bool = False
+    times: Mapping[Key, tuple[int, int]] = field(default_factory=dict)
+    late: int = 0
 
 
 @dataclass(frozen=True)
@@ -86,14 +100,17 @@ def _pairs(words: list[str]) -> dict[str, str]:
 
 def parse_batch(text: str, number: int) -> Log:
     """Return the tests of batch ``number`` in a tester's log, which may hold other batches too."""
-    runs: dict[tuple[int, str], Run] = {}
+    runs: dict[Key, Run] = {}
+    times: dict[Key, tuple[int, int]] = {}
     inside = False
     frame: re.Match[str] | None = None
     body: list[str] = []
     for line in text.splitlines():
         if line == _END and frame:
             if inside:
-                runs[int(frame["round"]), frame["rail"]] = Run(int(frame["rc"]), "\n".join(body).strip())
+                key = (int(frame["round"]), frame["rail"], frame["peer"])
+                runs[key] = Run(int(frame["rc"]), "\n".join(body).strip())
+                times[key] = (int(frame["start"]), int(frame["seconds"]))
             frame = None
         elif frame:
             body.append(line)
@@ -101,7 +118,12 @@ def parse_batch(text: str, number: int) -> Log:
             frame, body = _TEST.match(line), []
         elif _BEGIN.match(line):
             inside = line.split()[3] == str(number)
-            runs = {} if inside else runs
+            runs, times = ({}, {}) if inside else (runs, times)
         elif inside and _DONE.match(line):
-            return Log(runs, True)
-    return Log(runs, False)
+            return Log(runs, True, times, _late(runs))
+    return Log(runs, False, times, _late(runs))
+
+
+def _late(runs: Mapping[Key, Run]) -> int:
+    missed = (_MISSED.match(run.text) for run in runs.values())
+    return max((int(match[1]) for match in missed if match), default=0)

@@ -1,85 +1,177 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who measures with whom, and when: rounds of disjoint pairs, and the lines that testers play."""
+"""What is measured in which round: the pairs of a mode (modes.py), their rails, kinds and sizes, and repetitions."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..._core.errors import InputError
+from ..fields import some
+from . import modes
+from .lines import lines as lines
+from .lines import perftest_args as perftest_args
+from .lines import port as port
+from .modes import circle as circle
+from .options import BANDWIDTH, STARS, complete
 
-# Ports repeat after this many rounds: long enough for sockets of an earlier round to be gone.
-PORT_CYCLE = 8
-KINDS = ("write_bw", "read_bw", "send_bw")
+# Above this many hosts every pair would take too long, so mode auto takes samples.
+ALL_PAIRS_UP_TO = 32
 
 
 @dataclass(frozen=True, order=True)
 class Test:
-    """One measurement: ``client`` sends to ``server`` on ``rail`` with perftest's ``ib_<kind>``."""
+    """One measurement: ``client`` sends to ``server`` on ``rail`` with perftest's ``ib_<kind>``.
+
+    ``size`` in bytes where several are asked for, 0 for the only one. ``peer_rail``: the server's rail where it is
+    not the client's, "" where it is.
+    """
 
     rail: str
     client: str
     server: str
     kind: str
+    size: int = 0
+    peer_rail: str = ""
+
+    @property
+    def server_rail(self) -> str:
+        """The rail of the server."""
+        return self.peer_rail or self.rail
 
 
 Round = tuple[Test, ...]
+# client, server, client's rail, server's rail or ""
+_Flow = tuple[str, str, str, str]
 
 
-def circle(names: Sequence[str]) -> list[list[tuple[str, str]]]:
-    """Return rounds in which every pair of ``names`` meets exactly once and nobody is used twice in a round.
+def mode_of(tests: Mapping[str, Any], hosts: int) -> str:
+    """Return the mode for so many hosts: the one asked for, or all pairs of a small fleet, samples of a large one."""
+    mode = str(complete(tests)["mode"])
+    if mode != "auto":
+        return mode
+    return "all_pairs" if hosts <= ALL_PAIRS_UP_TO else "sampled"
 
-    The circle method: one name stays, the others turn; an odd count gets a bye.
+
+def planned(names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any]) -> list[Round]:
+    """Return the whole schedule for ``names`` on ``rails``, as ``tests`` of the plan ask for it.
+
+    In a round a host has one partner (the modes of stars: one centre), all rails of a pair at once unless told
+    otherwise. Raises InputError when the mode needs more hosts or rails, or nothing is left to measure.
     """
-    ring = list(names) + ([""] if len(names) % 2 else [])
+    tests = complete(tests)
+    _check(names, rails, tests)
     rounds = []
-    for _turn in range(len(ring) - 1):
-        half = len(ring) // 2
-        pairs = zip(ring[:half], reversed(ring[half:]))
-        rounds.append([(a, b) for a, b in pairs if a and b])
-        ring = [ring[0], ring[-1], *ring[1:-1]]
-    return rounds
+    for kind in tests["kinds"]:
+        several = kind in BANDWIDTH and len(tests["sizes"]) > 1
+        for size in tests["sizes"] if several else [0]:
+            for flows in _flows(names, rails, tests):
+                rounds.append(tuple(Test(rail, c, s, kind, size, peer) for c, s, rail, peer in flows))
+    return _restricted(rounds, tests)
 
 
-def all_pairs(names: Sequence[str], rails: Sequence[str], kinds: Sequence[str]) -> list[Round]:
-    """Return the whole schedule: every ordered pair once per rail and kind, all rails of a pair at once.
-
-    Each round of the circle is played twice with the roles swapped, so that both directions are measured.
-    """
-    unknown = [kind for kind in kinds if kind not in KINDS]
-    if unknown:
+def _check(names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any]) -> None:
+    mode = mode_of(tests, len(names))
+    needs = 3 if mode in STARS else 1 if mode == "loopback" else 2
+    if len(names) < needs:
         raise InputError(
-            "rdma_fabric.tests.kinds: {} cannot be judged yet; expected some of {}".format(
-                ", ".join(unknown), ", ".join(KINDS)
-            )
+            f"nothing was measured: rdma_fabric.tests.mode {mode} needs {needs} hosts, {len(names)} given"
+            f" ({', '.join(names)}); widen --limit or the group rdma_hosts, or take another mode"
         )
-    rounds: list[Round] = []
-    for kind in kinds:
-        for pairs in circle(names):
-            for swap in (False, True):
-                directed = [(b, a) if swap else (a, b) for a, b in pairs]
-                rounds.append(tuple(Test(rail, c, s, kind) for c, s in directed for rail in rails))
-    return rounds
+    if len(rails) < 2 and (mode == "loopback" or tests["cross_rail"]):
+        what = "mode loopback" if mode == "loopback" else "cross_rail"
+        raise InputError(f"nothing was measured: rdma_fabric.tests.{what} needs two rails, the plan has {len(rails)}")
+    only = tests["only"]
+    hosts = [*only.get("hosts", ()), *(name for pair in only.get("pairs", ()) for name in pair)]
+    for key, given, known in (("hosts or pairs", hosts, names), ("rails", only.get("rails", ()), rails)):
+        unknown = [name for name in dict.fromkeys(given) if name not in known]
+        if unknown:
+            raise InputError(
+                f"nothing was measured: only.{key}: {some(unknown)} not in this run, which has {some(known)}"
+            )
 
 
-def repeat(tests: Collection[Test]) -> list[Round]:
-    """Return rounds for tests that are to be tried again; the rails of a pair stay together."""
-    groups: dict[tuple[str, str, str], list[Test]] = {}
-    for test in sorted(tests):
-        groups.setdefault((test.kind, test.client, test.server), []).append(test)
-    rounds: list[list[Test]] = []
-    used: list[set[str]] = []
-    for (_kind, client, server), group in groups.items():
-        # The first round in which both are free: at most twice as many rounds as needed, usually none too many.
-        at = next((i for i, busy in enumerate(used) if not busy & {client, server}), len(rounds))
-        if at == len(rounds):
-            rounds.append([])
-            used.append(set())
-        rounds[at].extend(group)
-        used[at] |= {client, server}
-    return [tuple(round_) for round_ in rounds]
+def _flows(names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any]) -> list[list[_Flow]]:
+    """Return rounds of who sends to whom from which rail to which."""
+    mode = mode_of(tests, len(names))
+    swaps = (False, True) if tests["directions"] == "swap" else (False,)
+    if mode == "loopback":
+        return [
+            [(name, name, *((b, a) if swap else (a, b))) for name in names for a, b in pairs]
+            for pairs in circle(rails)
+            for swap in swaps
+        ]
+    ways = _ways(rails, tests)
+    if mode in STARS:
+        return [
+            [(*_ray(mode, centre, other), *way) for centre, others in stars for other in others for way in together]
+            for stars in modes.stars(names, tests["fan"])
+            for together in ways
+        ]
+    return [
+        [((b, a) if swap else (a, b)) + way for a, b in pairs for way in together]
+        for pairs in _pairs(mode, names, tests)
+        for swap in swaps
+        for together in ways
+    ]
+
+
+def _ray(mode: str, centre: str, other: str) -> tuple[str, str]:
+    return (other, centre) if mode == "incast" else (centre, other)
+
+
+def _ways(rails: Sequence[str], tests: Mapping[str, Any]) -> list[list[tuple[str, str]]]:
+    """Return for each round of a pair the (client's rail, server's rail or "") that are played at once."""
+    ways = [[(rail, "") for rail in rails]]
+    if tests["cross_rail"]:
+        ways += [
+            [(rail, rails[(index + shift) % len(rails)]) for index, rail in enumerate(rails)]
+            for shift in range(1, len(rails))
+        ]
+    return ways if tests["rails_at_once"] else [[way] for together in ways for way in together]
+
+
+def _pairs(mode: str, names: Sequence[str], tests: Mapping[str, Any]) -> list[modes.Pairs]:
+    if tests["only"].get("pairs"):
+        wanted = {tuple(sorted(pair)): (pair[0], pair[1]) for pair in tests["only"]["pairs"]}
+        return modes.first_fit(wanted.values())
+    if mode == "ring":
+        return modes.neighbours(names)
+    if mode == "sampled":
+        return modes.sampled(names, tests["rounds"], tests["seed"])
+    if mode == "topology":
+        return modes.grouped(_groups(names, tests["groups"]), tests["rounds"], tests["seed"])
+    return modes.circle(names)
+
+
+def _groups(names: Sequence[str], groups: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Return the groups with the hosts of this run; InputError when a host is in none or in several."""
+    run = set(names)
+    found = {name: [host for host in hosts if host in run] for name, hosts in groups.items()}
+    homes = Counter(host for hosts in found.values() for host in hosts)
+    homeless = [name for name in names if name not in homes]
+    if homeless:
+        raise InputError(f"rdma_fabric.tests.groups: {some(homeless)} in no group; name every host once")
+    several = [host for host, count in homes.items() if count > 1]
+    if several:
+        raise InputError(f"rdma_fabric.tests.groups: {some(several)} in several groups; name every host once")
+    return {name: hosts for name, hosts in found.items() if hosts}
+
+
+def _restricted(rounds: Sequence[Round], tests: Mapping[str, Any]) -> list[Round]:
+    hosts, rails = set(tests["only"].get("hosts", ())), set(tests["only"].get("rails", ()))
+    wanted = {
+        test
+        for round_ in rounds
+        for test in round_
+        if (not hosts or hosts & {test.client, test.server}) and (not rails or {test.rail, test.server_rail} <= rails)
+    }
+    if not wanted:
+        raise InputError("nothing was measured: no test is planned" + (", only matches none" if hosts or rails else ""))
+    return pack(rounds, wanted, tests)
 
 
 def only(rounds: Sequence[Round], wanted: Collection[Test]) -> list[Round]:
@@ -88,42 +180,70 @@ def only(rounds: Sequence[Round], wanted: Collection[Test]) -> list[Round]:
     return [round_ for round_ in kept if round_]
 
 
-def port(base: int, rails: Sequence[str], number: int, rail: str) -> int:
-    """Return the TCP port of perftest's own exchange in round ``number`` on ``rail``."""
-    return base + (number % PORT_CYCLE) * len(rails) + rails.index(rail)
+def pack(rounds: Sequence[Round], wanted: Collection[Test], tests: Mapping[str, Any]) -> list[Round]:
+    """Return rounds of the wanted tests alone, in their planned rounds or closer together where that needs fewer."""
+    kept = only(rounds, wanted)
+    if len(wanted) == sum(map(len, rounds)):
+        return kept
+    return min(kept, repeat(wanted, tests), key=len)
 
 
-def perftest_args(tests: Mapping[str, Any]) -> str:
-    """Return the perftest options that client and server share, from the plan's ``tests``.
+def repeat(wanted: Iterable[Test], tests: Mapping[str, Any] | None = None) -> list[Round]:
+    """Return rounds for tests in any order; the rails of a pair stay together, and so does a star.
 
-    The margin is given because perftest's own default halves the measured window.
+    ``tests``: those of the plan, for the mode and for whether rails are played at once.
     """
-    duration = int(tests["duration"])
-    args = ["-F", "--report_gbits", "-c", "RC", "-q", tests["queue_pairs"], "-s", tests["size"]]
-    args += ["-t", tests["tx_depth"], "-D", duration]
-    args += ["-f", duration // 5] if duration >= 5 else []
-    args += ["-m", tests["mtu"]] if tests.get("mtu") else []
-    return " ".join(str(arg) for arg in args)
+    tests = complete(tests or {})
+    units: dict[tuple[object, ...], list[Test]] = {}
+    for test in sorted(wanted):
+        units.setdefault(_unit(test, tests["mode"]), []).append(test)
+    rounds: list[list[Test]] = []
+    used: list[set[str]] = []
+    for unit in units.values():
+        for sheet in _sheets(unit, tests):
+            busy = {name for test in sheet for name in (test.client, test.server)}
+            # The first round in which all are free: at most twice as many rounds as needed, usually none too many.
+            at = next((i for i, taken in enumerate(used) if not busy & taken), len(rounds))
+            if at == len(rounds):
+                rounds.append([])
+                used.append(set())
+            rounds[at].extend(sheet)
+            used[at] |= busy
+    return [tuple(round_) for round_ in rounds]
 
 
-def lines(
-    rounds: Sequence[Round],
-    rails: Sequence[str],
-    tests: Mapping[str, Any],
-    addresses: Mapping[tuple[str, str], str],
-) -> dict[str, list[str]]:
-    """Return each endpoint's schedule lines, closed by ``END count``.
+def whole(tests: Iterable[Test], among: Iterable[Test], mode: str) -> list[Test]:
+    """Return tests with the rest of their stars, since the share of one says nothing without the others."""
+    if mode not in STARS:
+        return list(tests)
+    units = {(_unit(test, mode), test.rail) for test in tests}
+    return [test for test in among if (_unit(test, mode), test.rail) in units]
 
-    ``addresses``: (endpoint, rail) to the address where the peer reaches it for perftest's own exchange.
-    """
-    args = perftest_args(tests)
-    result: dict[str, list[str]] = {}
-    for number, round_ in enumerate(rounds):
-        for test in round_:
-            at = port(int(tests["port_base"]), rails, number, test.rail)
-            for role, own, peer in (("server", test.server, test.client), ("client", test.client, test.server)):
-                words = (number, test.rail, role, addresses[peer, test.rail], at, test.kind, args)
-                result.setdefault(own, []).append(" ".join(str(word) for word in words))
-    for own in result:
-        result[own].append(f"END {len(result[own])}")
-    return result
+
+def _unit(test: Test, mode: str) -> tuple[object, ...]:
+    """Return what tests have in common that belong into one round."""
+    names = {"incast": (test.server,), "one_to_many": (test.client,)}.get(mode, (test.client, test.server))
+    return (test.kind, test.size, *names)
+
+
+def _sheets(unit: Sequence[Test], tests: Mapping[str, Any]) -> list[list[Test]]:
+    """Cut a unit so that no rail of a host is used twice at once, or no two rails where they are to be alone."""
+    centre = {"incast": "server", "one_to_many": "client"}.get(tests["mode"], "")
+    sheets: list[list[Test]] = []
+    used: list[set[tuple[str, str]]] = []
+    for test in unit:
+        ends = {(test.client, test.rail, "client"), (test.server, test.server_rail, "server")}
+        busy = {(name, rail) for name, rail, side in ends if side != centre}
+        free = (i for i, taken in enumerate(used) if not busy & taken and _may_share(sheets[i][0], test, tests))
+        at = next(free, len(sheets))
+        if at == len(sheets):
+            sheets.append([])
+            used.append(set())
+        sheets[at].append(test)
+        used[at] |= busy
+    return sheets
+
+
+def _may_share(first: Test, test: Test, tests: Mapping[str, Any]) -> bool:
+    alone = not tests["rails_at_once"] and tests["mode"] != "loopback"
+    return not alone or (first.rail, first.peer_rail) == (test.rail, test.peer_rail)

@@ -79,3 +79,61 @@ def test_one_host_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     answer = run(capsys, tmp_path, limit=["a"])
     assert answer["failed"]
     assert answer["msg"].startswith("nothing was measured: a measurement needs two hosts, one given")
+
+
+def report(path: Path, *results: dict[str, Any]) -> str:
+    usual = {"where": "host", "rail": "rail0", "client": "a", "server": "b", "test": "write_bw", "verdict": "pass",
+             "value": 97.0, "unit": "Gb/s", "expected": 93.0, "bound_by": "link", "reason": "", "passes": []}
+    path.write_text(json.dumps({"results": [{**usual, **change} for change in results]}))
+    return str(path)
+
+
+def test_resume_reads_an_earlier_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    describe(tmp_path)
+    path = report(tmp_path / "report.json", {}, {"client": "b", "server": "a", "verdict": "fail"})
+    answer = run(capsys, tmp_path, resume=path)
+    assert (answer["rounds"], answer["lines"]["b"][0].split()[:3]) == (1, ["0", "rail0", "client"])
+    assert [r["verdict"] for r in answer["results"]] == ["pass", "no_data"]
+    assert answer["warnings_found"] == ["1 of 2 results are those of the earlier report: they passed there"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "resume: cannot read PATH: No such file or directory; give the report.json of an earlier run"),
+        ("{", "resume: PATH is no report.json of this collection; give one of an earlier run"),
+        ("[]", "resume: PATH is no report.json of this collection; give one of an earlier run"),
+        ('{"results": 3}', "resume: PATH is no report.json of this collection; give one of an earlier run"),
+    ],
+)
+def test_what_cannot_be_resumed(
+    text: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "report.json"
+    if text is not None:
+        path.write_text(text)
+    answer = run(capsys, tmp_path, resume=str(path))
+    assert answer["failed"] and answer["msg"] == message.replace("PATH", str(path))
+
+
+@pytest.mark.parametrize(
+    ("only", "message"),
+    [
+        ({"hosts": ["c"]}, "nothing was measured: only.hosts or pairs: c not in this run, which has a, b"),
+        ({"pairs": [["a"]]}, "only.pairs: expected lists of two hosts such as [gpu-1, gpu-2], found a list in it"),
+        ({"rails": ["rail9"]}, "nothing was measured: only.rails: rail9 not in this run, which has rail0"),
+    ],
+)
+def test_only_with_a_wrong_name_is_refused(
+    only: dict[str, Any], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = run(capsys, tmp_path, only=only)
+    assert answer["failed"] and answer["msg"] == message
+
+
+def test_the_length_of_the_pass_is_announced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    describe(tmp_path)
+    answer = run(capsys, tmp_path, slot_margin=5)
+    assert answer["announce"] == answer["schedule"]["text"] == (
+        "pass 1 (schedule), mode all_pairs: 2 tests of write_bw in 2 rounds of 15 s, 30 s; all passes at worst 30 s")
+    assert (answer["seconds"], answer["worst"]) == (30, 30)

@@ -68,14 +68,22 @@ BAD: list[tuple[Any, str]] = [
     ({**NET, "profile": "sriov"}, 'rdma_fabric.profile: expected one of macvlan, found "sriov" (text)'),
     (
         {**NET, "tests": {"kinds": ["write_bw", "ping"]}},
-        "rdma_fabric.tests.kinds: expected some of write_bw, read_bw, send_bw, found "
-        '"ping" (text)',
+        "rdma_fabric.tests.kinds: expected some of write_bw, read_bw, send_bw, write_lat, read_lat, "
+        'send_lat, found "ping" (text)',
     ),
     ({**NET, "tests": {"mtu": 9000}}, "rdma_fabric.tests.mtu: expected 256 to 4096, found 9000"),
     ({**NET, "tests": {"mtu": 1500}}, "rdma_fabric.tests.mtu: expected one of 256, 512, 1024, 2048, 4096, found 1500"),
     (
         {**NET, "tests": {"port_base": 29990}},
         "rdma_fabric.tests.port_base: ports up to 30118 needed, but they must stay below 30000",
+    ),
+    (
+        {**NET, "rail_count": 8, "tests": {"mode": "incast", "fan": 32, "port_base": 28000}},
+        "rdma_fabric.tests.port_base: ports up to 30048 needed, but they must stay below 30000",
+    ),
+    (
+        {**NET, "tests": {"memory": "cuda:dmabuf", "kinds": ["write_lat"]}},
+        "rdma_fabric.tests.kinds: write_lat cannot use memory cuda:dmabuf; take read_lat or send_lat, or memory: host",
     ),
     (
         {"supernet": "192.168.1.0/16"},

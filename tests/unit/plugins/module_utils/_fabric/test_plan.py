@@ -287,3 +287,16 @@ def test_a_large_fleet_is_planned_fast() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 300e6
+
+
+def test_the_gpu_of_each_rail_is_planned_when_tests_use_it() -> None:
+    hosts = fleet(2)
+    pci = ["0000:1b:00.0", "0000:2b:00.0"]
+    gpus = [{"pci": one, "path": ["pci0000:00", one], "numa_node": 0} for one in pci]
+    hosts["gpu-0001"]["facts"]["gpus"] = gpus
+    made = plan({**NET, "tests": {"memory": "cuda:dmabuf"}}, hosts)
+    assert made["gpus"] == {
+        "rail0": {"gpu-0001": {"bdf": "0000:1b:00.0", "path": "PHB"}},
+        "rail1": {"gpu-0001": {"bdf": "0000:2b:00.0", "path": "PHB"}},
+    }
+    assert "gpus" not in plan(NET, hosts)

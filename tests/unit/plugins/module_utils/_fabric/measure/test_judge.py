@@ -9,7 +9,8 @@ import pytest
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evidence import Evidence, Pass
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import Step, step
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import Hooks, Step, step
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import Test as Trial
 
 RAILS = ["rail0", "rail1"]
 HOSTS = ["lab-1", "lab-2", "lab-3"]
@@ -295,3 +296,245 @@ def test_reasons_name_the_hosts_of_both_sides() -> None:
     assert found.results[0]["reason"] == (
         "lab-2 (server): Port number 1 state is Down (link down); lab-1 (client): Couldn't connect to 10.0.0.2:18500 "
         "(its server never listened, or the network between them)")
+
+
+def fleet(count: int, **tests: Any) -> tuple[dict[str, Any], Evidence]:
+    """A plan of many hosts and what their testers say of themselves."""
+    made = plan(**tests)
+    names = [f"h{number}" for number in range(count)]
+    side = made["expectations"]["rail0"]["lab-1"]
+    made["endpoints"] = {"host": names, "pod": names}
+    made["expectations"] = {rail: {name: dict(side) for name in names} for rail in RAILS}
+    texts = {}
+    for number, name in enumerate(names):
+        text = described("lab-1")
+        for rail in RAILS:
+            text = text.replace(f"{address('lab-1', rail)} ", f"10.{rail[-1]}.1.{number} ")
+        texts[name] = text
+    return made, Evidence(texts, {})
+
+
+def play_all(made: dict[str, Any], evidence: Evidence, answer: Answer = good, **options: Any) -> list[Step]:
+    """Every step until done."""
+    steps, passes = [], list(evidence.passes)
+    for _turn in range(20):
+        steps.append(step(made, "host", Evidence(evidence.describe, {}, tuple(passes)), **options))
+        if steps[-1].done:
+            return steps
+        passes.append(played(steps[-1], answer))
+    raise AssertionError("the judge never said that it was done")
+
+
+def test_what_is_announced_before_a_pass_and_told_after_the_last() -> None:
+    first, last = play_all(plan(), everybody())
+    assert first.announce == first.schedule["text"] == (
+        "pass 1 (schedule), mode all_pairs: 12 tests of write_bw in 6 rounds of 18 s, 1 min 48 s; "
+        "all passes at worst 5 min 24 s")
+    assert first.to_dict()["worst"] == 324
+    assert (last.announce, last.to_dict()["worst"]) == ("", 0)
+    assert {key: last.schedule[key] for key in ("mode", "rounds", "slot", "seconds", "passes")} == {
+        "mode": "all_pairs", "rounds": 6, "slot": 18, "seconds": 108, "passes": 1}
+    assert last.schedule["text"].startswith("1 pass, 6 rounds, 1 min 48 s; perftest ran in ")
+
+
+def test_a_long_schedule_learns_its_slot_from_a_trial() -> None:
+    def clock(text: str, slot: int) -> str:
+        out = []
+        for line in text.splitlines():
+            words = line.split()
+            at = 1000 + int(words[3]) * slot if line.startswith("=== gpufabric test") else 0
+            out.append(line.replace("start=1 seconds=2", f"start={at} seconds=12"))
+        return "\n".join(out)
+
+    made, evidence = fleet(22)
+    trial = step(made, "host", evidence)
+    assert (trial.rounds, trial.slot) == (4, 18) and "a trial that tells the length of slots" in trial.announce
+    logs = {name: clock(text, 18) for name, text in played(trial).logs.items()}
+    rest = step(made, "host", Evidence(evidence.describe, {}, (Pass(logs, {}),)))
+    assert (rest.rounds, rest.slot, rest.number) == (38, 15, 2)
+    assert rest.schedule["seconds"] == 4 * 18 + 38 * 15
+    second = {name: clock(text, 15) for name, text in played(rest).logs.items()}
+    done = step(made, "host", Evidence(evidence.describe, {}, (Pass(logs, {}), Pass(second, {}))))
+    assert done.done and done.summary["verdict"] == "pass" and len(done.results) == 22 * 21 * 2
+    assert done.schedule["share"] == pytest.approx(0.79, abs=0.01)
+    assert set(done.schedule["lateness"].values()) == {0}
+
+
+def test_repeats_show_their_spread_and_the_worst_run_counts() -> None:
+    seen: dict[tuple[str, str, str], int] = {}
+
+    def varies(name: str, number: int, rail: str, role: str, peer: str) -> Any:
+        if role == "server":
+            return good(name, number, rail, role, peer)
+        turn = seen[name, rail, peer] = seen.get((name, rail, peer), 0) + 1
+        third = "50.0" if (name, rail) == ("lab-1", "rail0") else "97.5"
+        return 0, ROW % {1: "97.9", 2: "0.00" if name == "lab-2" else "97.0", 3: third}.get(turn, "96.9")
+
+    steps = play_all(plan(repeats=3), everybody(), varies)
+    assert [s.rounds for s in steps] == [18, 2, 0]
+    results = {(r["rail"], r["client"], r["server"]): r for r in steps[-1].results}
+    bad = results["rail0", "lab-1", "lab-2"]
+    assert (bad["verdict"], bad["value"], bad["spread"]) == ("fail", 50.0, {"min": 50.0, "max": 97.9, "n": 3})
+    again = results["rail0", "lab-2", "lab-1"]
+    assert (again["verdict"], again["value"], again["spread"]) == ("pass", 96.9, {"min": 96.9, "max": 97.9, "n": 3})
+    assert [p["pass"] for p in again["passes"]] == [1, 1, 1, 2]
+
+
+def test_fewer_runs_than_asked_for_are_no_data() -> None:
+    def half(name: str, number: int, rail: str, role: str, peer: str) -> Any:
+        return (0, ROW % "0.00") if number >= 6 else good(name, number, rail, role, peer)
+
+    last = play_all(plan(repeats=2, retries=0), everybody(), half)[-1]
+    assert last.summary["verdict"] == "no_data"
+    assert last.results[0]["reason"].startswith("1 of 2 runs gave data; lab-1 (client): rate of 0")
+
+
+def test_both_directions_at_once_must_reach_twice_as_much() -> None:
+    last = play_all(plan(directions="together"), everybody(), lambda *_a: (0, ROW % "190"))[-1]
+    assert last.summary["verdict"] == "pass" and len(last.results) == 6
+    assert last.results[0]["expected"] == pytest.approx(2 * 93.1355, abs=0.001)
+    slow = play_all(plan(directions="together"), everybody())[-1]
+    assert slow.summary["verdict"] == "fail" and "both directions, each 95 %" in slow.results[0]["reason"]
+
+
+def test_several_sizes_are_tests_of_their_own() -> None:
+    def sized(name: str, number: int, rail: str, role: str, peer: str) -> Any:
+        return 0, (ROW % "97.9").replace(" 65536 ", " 65536 " if number < 6 else " 1048576 ")
+
+    last = play_all(plan(sizes=[65536, 1048576]), everybody(), sized)[-1]
+    assert last.summary["verdict"] == "pass"
+    assert [(r["test"], r["size"]) for r in last.results[:2]] == [("write_bw", 65536), ("write_bw", 1048576)]
+
+
+def test_the_sum_of_a_star_is_judged() -> None:
+    made, evidence = fleet(5, mode="incast", fan=2, retries=0)
+
+    def uneven(name: str, _number: int, _rail: str, _role: str, peer: str) -> Any:
+        return 0, ROW % ("70.0" if (int(name[1:]) - int(peer.split(".")[-1])) % 5 == 1 else "27.0")
+
+    last = play_all(made, evidence, uneven)[-1]
+    assert last.summary["verdict"] == "pass" and len(last.results) == 2 * 5 * 2
+    assert {round(r["expected"], 2) for r in last.results} == {46.57}
+    low = play_all(made, evidence, lambda n, r, rail, role, peer: (0, ROW % ("20.0" if n == "h1" else "48.5")))[-1]
+    bad = [r for r in low.results if r["verdict"] == "fail"]
+    assert {r["server"] for r in bad} == {r["server"] for r in low.results if r["client"] == "h1"}
+    assert {r["reason"].split(" measured")[0] for r in bad} == {"68.5 Gb/s"}
+
+
+def test_a_star_with_a_silent_member_is_no_data_and_is_repeated_as_a_whole() -> None:
+    made, evidence = fleet(5, mode="incast", fan=2, retries=1)
+    steps = play_all(made, evidence,
+                     lambda n, r, rail, role, peer: (0, ROW % ("0.00" if (n, rail) == ("h1", "rail0") else "48.5")))
+    silent = [r for r in steps[-1].results if r["verdict"] == "no_data"]
+    centres = {r["server"] for r in silent if r["client"] == "h1"}
+    assert {r["server"] for r in silent} == centres and len(silent) == 2 * len(centres)
+    assert {r["reason"] for r in silent if r["client"] != "h1"} == {
+        f"its share says nothing: h1 to {centre} gave no data" for centre in centres}
+    again = [line for lines in steps[1].lines.values() for line in lines[:-1]]
+    assert steps[1].rounds == len(centres) and len(again) == 2 * len(silent)
+
+
+def test_loopback_measures_one_host_alone() -> None:
+    last = play_all(plan(mode="loopback"), everybody(), limit=["lab-2"])[-1]
+    assert [(r["client"], r["server"], r["rail"], r["peer_rail"], r["verdict"]) for r in last.results] == [
+        ("lab-2", "lab-2", "rail0", "rail1", "pass"), ("lab-2", "lab-2", "rail1", "rail0", "pass")]
+
+
+GPUS = {rail: {name: {"bdf": f"0000:1{rail[-1]}:00.0", "path": "PIX"} for name in HOSTS} for rail in RAILS}
+
+
+def test_gpu_memory_is_asked_for_and_told() -> None:
+    made = {**plan(memory="cuda:dmabuf"), "gpus": GPUS}
+    first, last = play_all(made, everybody())
+    assert first.lines["lab-1"][0].endswith("--use_cuda_bus_id=0000:10:00.0 --use_cuda_dmabuf")
+    assert last.results[0]["memory"] == "cuda:dmabuf"
+    assert last.results[0]["gpu"] == {"client": GPUS["rail0"]["lab-1"], "server": GPUS["rail0"]["lab-2"]}
+
+
+def test_a_rail_without_a_gpu_is_no_data_and_never_measured_in_host_memory() -> None:
+    made = {**plan(memory="cuda:peermem"), "gpus": {**GPUS, "rail1": {}}}
+    first, last = play_all(made, everybody())
+    assert all("--use_cuda_bus_id=" in line for lines in first.lines.values() for line in lines[:-1])
+    silent = [r for r in last.results if r["verdict"] != "pass"]
+    assert {(r["rail"], r["verdict"]) for r in silent} == {("rail1", "no_data")} and len(silent) == 6
+    assert silent[0]["reason"] == (
+        "lab-1 rail1: the facts name no GPU for it, and cuda:peermem is asked for; "
+        "lab-2 rail1: the facts name no GPU for it, and cuda:peermem is asked for")
+
+
+def test_resume_measures_what_did_not_pass_and_keeps_the_rest() -> None:
+    slow: Answer = lambda n, r, rail, *_a: (0, ROW % ("9.9" if (n, rail) == ("lab-2", "rail1") else "97.9"))  # noqa: E731
+    before = play_all(plan(), everybody(), slow)[-1].results
+    first, last = play_all(plan(), everybody(), earlier=before)
+    assert first.rounds == 2 and sum(len(lines) - 1 for lines in first.lines.values()) == 4
+    assert last.summary["verdict"] == "pass" and len(last.results) == 12
+    assert [(r["rail"], r["client"]) for r in last.results] == [(r["rail"], r["client"]) for r in before]
+    assert last.warnings == ["10 of 12 results are those of the earlier report: they passed there"]
+    # What is missing there is measured too, and so is everything of another place.
+    assert step(plan(), "host", everybody(), earlier=before[:3]).rounds > 2
+    assert step(plan(), "pod", everybody(), earlier=before).rounds == 6
+
+
+def test_resume_with_nothing_left_is_an_error_and_no_pass() -> None:
+    before = play_all(plan(), everybody())[-1].results
+    with pytest.raises(InputError) as error:
+        step(plan(), "host", everybody(), earlier=before)
+    assert str(error.value) == (
+        "nothing was measured: all 12 tests passed in the earlier report; measure without resume")
+
+
+def test_only_of_one_run_takes_the_place_of_that_of_the_plan() -> None:
+    last = play_all(plan(only={"hosts": ["lab-1"]}), everybody(), only={"pairs": [["lab-2", "lab-3"]]})[-1]
+    assert {(r["client"], r["server"]) for r in last.results} == {("lab-2", "lab-3"), ("lab-3", "lab-2")}
+    with pytest.raises(InputError, match="only.hosts or pairs: gpu-7 not in this run"):
+        step(plan(), "host", everybody(), only={"hosts": ["gpu-7"]})
+
+
+def blame(results: Any, names: Any, rails: Any) -> list[Trial]:
+    """Ask for each failed test with the first host that is not in it, as long as there is one."""
+    assert (names, rails) == (HOSTS, RAILS)
+    known = {(r["rail"], r["client"], r["server"], r["test"]) for r in results}
+    asked = []
+    for r in results:
+        if r["verdict"] == "fail" and r["test"] == "write_bw":
+            other = next(name for name in names if name not in (r["client"], r["server"]))
+            if (r["rail"], r["client"], other, "send_bw") not in known:
+                asked.append(Trial(r["rail"], r["client"], other, "send_bw"))
+    return [*asked, Trial("rail0", "lab-1", "stranger", "send_bw"), Trial("rail9", "lab-1", "lab-2", "send_bw")]
+
+
+def slow_lab_2(name: str, number: int, rail: str, role: str, peer: str) -> Any:
+    return 0, ROW % ("9.9" if (name, rail) == ("lab-2", "rail1") else "97.9")
+
+
+def test_isolation_is_asked_once_there_is_nothing_to_retry() -> None:
+    steps = play_all(plan(), everybody(), slow_lab_2, hooks=Hooks(next_tests=blame))
+    assert [s.rounds for s in steps] == [6, 2, 0]
+    assert steps[1].announce.startswith("pass 2 (whom to blame), mode all_pairs: 2 tests of send_bw in 2 rounds")
+    assert {r["test"] for r in steps[-1].results} == {"write_bw", "send_bw"} and len(steps[-1].results) == 14
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3])
+def test_isolation_without_end_is_limited_and_a_failure_stays_one(limit: int) -> None:
+    def always(_results: Any, _names: Any, _rails: Any) -> list[Trial]:
+        return [Trial("rail1", "lab-2", "lab-1", "write_bw")]
+
+    turns: list[int] = []
+
+    def better(name: str, number: int, rail: str, role: str, peer: str) -> Any:
+        if (name, rail, role, peer) == ("lab-2", "rail1", "client", "10.1.0.1"):
+            turns.append(number)
+            return 0, ROW % ("9.9" if len(turns) == 1 else "97.9")
+        return good(name, number, rail, role, peer)
+
+    steps = play_all(plan(isolation=limit), everybody(), better, hooks=Hooks(next_tests=always))
+    assert len(steps) == 2 + limit
+    bad = [r for r in steps[-1].results if r["verdict"] != "pass"]
+    assert [(r["client"], r["server"], r["value"], len(r["passes"])) for r in bad] == [
+        ("lab-2", "lab-1", 9.9, 1 + limit)]
+
+
+def test_other_parts_add_warnings_and_findings() -> None:
+    hooks = Hooks(warnings=(lambda results: [f"{len(results)} results"],), findings=(lambda _results: ["look there"],))
+    last = play_all(plan(), everybody(), hooks=hooks)[-1]
+    assert last.warnings == ["12 results"] and last.summary["findings"] == ["look there"]

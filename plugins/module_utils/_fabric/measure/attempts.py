@@ -1,0 +1,256 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The attempts at each test, what they had to reach, and the result that they give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from . import verdict
+from .evidence import Endpoint, Log
+from .limits import Expectation, described_rate, expect
+from .lines import message_size, sides
+from .options import LATENCY, STARS
+from .perftest import Sample, reading
+from .schedule import Round, Test
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try in round ``at`` of pass ``number``: a sample, or None and the reason."""
+
+    number: int
+    at: int
+    sample: Sample | None
+    reason: str
+
+
+@dataclass
+class State:
+    """Working copy of one step: endpoints, why some are lost, and the attempts of each test so far.
+
+    ``tests``: those of the plan, complete. ``mode``: the one that is played.
+    """
+
+    plan: Mapping[str, Any]
+    where: str
+    tests: Mapping[str, Any]
+    mode: str
+    rails: list[str]
+    endpoints: dict[str, Endpoint] = field(default_factory=dict)
+    lost: dict[str, str] = field(default_factory=dict)
+    failure: str = ""
+    attempts: dict[Test, list[Attempt]] = field(default_factory=dict)
+    # By pass, round and centre: what the tests of a star reached together.
+    stars: dict[tuple[int, int, str], list[tuple[Test, Attempt]]] = field(default_factory=dict)
+    expected: dict[tuple[str, ...], Expectation] = field(default_factory=dict)
+
+
+def blocked(state: State, test: Test) -> str:
+    """Return why a test cannot be run (again), "" when it can."""
+    ends = dict.fromkeys(((test.client, test.rail), (test.server, test.server_rail)))
+    reasons = [state.lost[name] for name, _rail in ends if name in state.lost]
+    for name, rail in ends:
+        endpoint = state.endpoints.get(name)
+        if endpoint is None:
+            continue
+        if endpoint.host.get("perftest") == "-":
+            reasons.append(f"{name}: perftest is not installed")
+        elif endpoint.error(rail):
+            reasons.append(f"{name} {rail}: {endpoint.error(rail)}")
+        elif state.tests["memory"] != "host" and not gpu_of(state, name, rail):
+            reasons.append(f"{name} {rail}: the facts name no GPU for it, and {state.tests['memory']} is asked for")
+    return "; ".join(dict.fromkeys(reasons))
+
+
+def gpu_of(state: State, name: str, rail: str) -> Mapping[str, str] | None:
+    """Return {bdf, path} of the GPU whose memory is used at an endpoint's rail, None for host memory or without one."""
+    if state.tests["memory"] == "host":
+        return None
+    found: Mapping[str, str] | None = state.plan.get("gpus", {}).get(rail, {}).get(name)
+    return found
+
+
+def addresses(state: State) -> dict[tuple[str, str], str]:
+    """Return (endpoint, rail) to the address for perftest's own exchange."""
+    management = state.tests["control"] == "management"
+    return {
+        (name, rail): endpoint.host.get("control", "-") if management else found.get("address", "-")
+        for name, endpoint in state.endpoints.items()
+        for rail, found in endpoint.rails.items()
+    }
+
+
+def absorb(state: State, rounds: Sequence[Round], number: int, logs: Mapping[str, Log]) -> None:
+    """Add the attempts of pass ``number``, which played ``rounds``."""
+    known = addresses(state)
+    for at, round_ in enumerate(rounds):
+        for test in round_:
+            ends = sides(test, known)
+            runs = [logs[own].runs.get((at, rail, peer)) if own in logs else None for _role, own, rail, peer in ends]
+            sample, reason = reading(runs[0], runs[1], message_size(state.tests, test.kind, test.size))
+            gone = [state.lost[end[1]] for end, run in zip(ends, runs) if not run and end[1] in state.lost]
+            reason = "; ".join([*dict.fromkeys(gone), _named(test, reason)]) if reason else ""
+            attempt = Attempt(number, at, sample, reason)
+            state.attempts.setdefault(test, []).append(attempt)
+            if state.mode in STARS:
+                state.stars.setdefault((number, at, _centre(state, test)), []).append((test, attempt))
+
+
+def _centre(state: State, test: Test) -> str:
+    centre = test.server if state.mode == "incast" else test.client
+    return f"{centre} {test.rail} {test.kind} {test.size}"
+
+
+def _named(test: Test, reason: str) -> str:
+    """Put the hosts' names to the sides of a reason."""
+    return reason.replace("client:", f"{test.client} (client):").replace("server:", f"{test.server} (server):")
+
+
+def judge(state: State, test: Test, attempt: Attempt) -> tuple[str, str]:
+    """Return the verdict of one attempt and its reason."""
+    expectation = expectation_of(state, test)
+    if state.mode not in STARS or (attempt.number, attempt.at, _centre(state, test)) not in state.stars:
+        return verdict.judge(attempt.sample, attempt.reason, expectation)
+    star = state.stars[attempt.number, attempt.at, _centre(state, test)]
+    missing = next(((one, other) for one, other in star if other.sample is None), None)
+    if attempt.sample is None or missing is None:
+        total = sum(other.sample.average for _one, other in star if other.sample)
+        sample = replace(attempt.sample, average=total) if attempt.sample else None
+        return verdict.judge(sample, attempt.reason, expectation)
+    return verdict.NO_DATA, f"its share says nothing: {missing[0].client} to {missing[0].server} gave no data"
+
+
+def expectation_of(state: State, test: Test) -> Expectation:
+    """Return what a test must reach; in a star, what all of it must reach together."""
+    key = (test.rail, test.client, test.server, test.kind, test.peer_rail)
+    if key not in state.expected:
+        state.expected[key] = _expectation(state, test)
+    return state.expected[key]
+
+
+def _expectation(state: State, test: Test) -> Expectation:
+    rail: Mapping[str, Any] = next(rail for rail in state.plan["rails"] if rail["name"] == test.rail)
+    ends = [(test.client, test.rail), (test.server, test.server_rail)]
+    if state.mode in STARS:
+        ends = ends[1:] if state.mode == "incast" else ends[:1]
+    found = expect(rail, {_end_name(test, end): _side(state, *end) for end in ends}, state.tests["mtu"])
+    if state.tests["directions"] != "together" or found.least is None or found.bound_by == "floor":
+        return found
+    ceiling = None if found.ceiling is None else 2 * found.ceiling
+    return replace(found, least=2 * found.least, ceiling=ceiling, why=f"both directions, each {found.why}")
+
+
+def _end_name(test: Test, end: tuple[str, str]) -> str:
+    return f"{end[0]} {end[1]}" if test.client == test.server else end[0]
+
+
+def _side(state: State, name: str, rail: str) -> dict[str, Any]:
+    side = dict(state.plan.get("expectations", {}).get(rail, {}).get(name, {}))
+    if side.get("rate") is None and name in state.endpoints:
+        side["rate"] = described_rate(state.endpoints[name].rails.get(rail, {}).get("rate"))
+    gpu = gpu_of(state, name, rail)
+    return {**side, "gpu": gpu} if gpu else side
+
+
+def missing(state: State, test: Test) -> bool:
+    """Return whether a test was played and lacks readings that can be had: no data, and something to judge by."""
+    attempts = state.attempts[test]
+    usable = sum(judge(state, test, attempt)[0] != verdict.NO_DATA for attempt in attempts)
+    return bool(attempts) and usable < state.tests["repeats"] and expectation_of(state, test).least is not None
+
+
+def result(state: State, test: Test) -> dict[str, Any]:
+    """Return the result of a test, as report.json holds it."""
+    expectation = expectation_of(state, test)
+    judged = [(attempt, *judge(state, test, attempt)) for attempt in state.attempts[test]]
+    sample, outcome, reason = _outcome(state, test, judged)
+    around = _around(state, test, judged)
+    return {
+        "where": state.where,
+        "rail": test.rail,
+        "client": test.client,
+        "server": test.server,
+        "test": test.kind,
+        "value": sample.average if sample else None,
+        "unit": "us" if test.kind in LATENCY else "Gb/s",
+        "expected": None if expectation.least is None else expectation.least / around,
+        "bound_by": expectation.bound_by,
+        "verdict": outcome,
+        "reason": reason,
+        **_options(state, test, judged),
+        "passes": [
+            {"pass": a.number, "value": a.sample.average if a.sample else None, "verdict": v, "reason": r}
+            for a, v, r in judged
+        ],
+    }
+
+
+def results(state: State) -> list[dict[str, Any]]:
+    """Return the results of all tests, in no order."""
+    return [result(state, test) for test in state.attempts]
+
+
+Judged = Sequence[tuple[Attempt, str, str]]
+
+
+def _outcome(state: State, test: Test, judged: Judged) -> tuple[Sample | None, str, str]:
+    """Return sample, verdict and reason of a test: a failure stays one; the worst of the runs asked for counts."""
+    if not judged:
+        return None, verdict.NO_DATA, blocked(state, test) or state.failure or "not played"
+    usable = [one for one in judged if one[1] != verdict.NO_DATA]
+    failed = [one for one in usable if one[1] == verdict.FAIL]
+    if not failed and len(usable) < state.tests["repeats"]:
+        attempt, outcome, reason = [one for one in judged if one[1] == verdict.NO_DATA][-1]
+        some = f"{len(usable)} of {state.tests['repeats']} runs gave data; " if usable else ""
+        return attempt.sample, outcome, some + reason
+    attempt, outcome, reason = _worst(test, failed or usable)
+    return attempt.sample, outcome, reason
+
+
+def _worst(test: Test, judged: Judged) -> tuple[Attempt, str, str]:
+    def value(one: tuple[Attempt, str, str]) -> float:
+        average = one[0].sample.average if one[0].sample else 0.0
+        return -average if test.kind in LATENCY else average
+
+    return min(judged, key=value)
+
+
+def _around(state: State, test: Test, judged: Judged) -> int:
+    """Return how many share what is expected: the tests of a star, 1 otherwise."""
+    if state.mode not in STARS or not judged:
+        return 1
+    last = judged[-1][0]
+    return len(state.stars.get((last.number, last.at, _centre(state, test)), [test]))
+
+
+def _options(state: State, test: Test, judged: Judged) -> dict[str, Any]:
+    """Return the optional keys of a result: what was asked for beyond the usual."""
+    found: dict[str, Any] = {}
+    if test.size:
+        found["size"] = test.size
+    if test.peer_rail:
+        found["peer_rail"] = test.peer_rail
+    values = _values(judged)
+    if state.tests["repeats"] > 1 and values:
+        found["spread"] = {"min": min(values), "max": max(values), "n": len(values)}
+    if state.tests["memory"] != "host":
+        client, server = gpu_of(state, test.client, test.rail), gpu_of(state, test.server, test.server_rail)
+        found["memory"] = state.tests["memory"]
+        found["gpu"] = {"client": client, "server": server}
+    return found
+
+
+def _values(judged: Judged) -> list[float]:
+    return [one.sample.average for one, outcome, _reason in judged if one.sample and outcome != verdict.NO_DATA]
+
+
+def earlier(results_before: Iterable[Mapping[str, Any]], where: str) -> dict[Test, Mapping[str, Any]]:
+    """Return the results of an earlier report for one place, by test."""
+    return {
+        Test(r["rail"], r["client"], r["server"], r["test"], r.get("size", 0), r.get("peer_rail", "")): r
+        for r in results_before
+        if r["where"] == where
+    }

@@ -1,0 +1,124 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The course of a measurement: the schedule, then what gave no data, then what tells whom to blame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import attempts, schedule, timing
+from .attempts import State
+from .schedule import Round, Test
+
+Results = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What other parts add to a step; each gets the results so far.
+
+    ``next_tests(results, names, rails)``: tests that tell whom to blame, asked when there is nothing to retry, at most
+    ``tests.isolation`` passes. ``warnings`` and ``findings``: functions that return further sentences.
+    """
+
+    next_tests: Callable[[Results, Sequence[str], Sequence[str]], Iterable[Test]] | None = None
+    warnings: tuple[Callable[[Results], Iterable[str]], ...] = ()
+    findings: tuple[Callable[[Results], Iterable[str]], ...] = ()
+
+
+@dataclass
+class Course:
+    """Where the measurement is. ``kept``: results of an earlier report; ``what``: why the next pass is played."""
+
+    state: State
+    names: list[str]
+    margin: int
+    kept: Results
+    waiting: list[list[Round]]
+    hooks: Hooks = field(default_factory=Hooks)
+    retried: int = 0
+    isolated: int = 0
+    what: str = ""
+    played: int = 0
+    clock: timing.Timing = field(default_factory=timing.Timing)
+
+    @property
+    def slot(self) -> int:
+        """The length of the next slots in seconds."""
+        return self.clock.slot(int(self.state.tests["duration"]), self.margin)
+
+
+def next_rounds(course: Course) -> list[Round]:
+    """Return the rounds to play now: of the schedule, then of what gave no data, then of what isolation asks for."""
+    while course.waiting:
+        rounds = _possible(course.state, course.waiting.pop(0))
+        if rounds:
+            course.what = "a trial that tells the length of slots" if course.waiting else "schedule"
+            return rounds
+    again = [test for test in course.state.attempts if attempts.missing(course.state, test)]
+    again = schedule.whole(again, course.state.attempts, course.state.mode)
+    rounds = _possible(course.state, schedule.repeat(again, course.state.tests))
+    if rounds and course.retried < course.state.tests["retries"]:
+        course.retried += 1
+        course.what = "again what gave no data"
+        return rounds
+    return _isolate(course)
+
+
+def _isolate(course: Course) -> list[Round]:
+    """Return rounds of the tests that the hook asks for; those of hosts and rails outside of this run are left out."""
+    state, ask = course.state, course.hooks.next_tests
+    if ask is None or course.isolated >= state.tests["isolation"]:
+        return []
+    names, rails = set(course.names), set(state.rails)
+    asked = {
+        test
+        for test in ask(results(course), course.names, state.rails)
+        if {test.client, test.server} <= names and {test.rail, test.server_rail} <= rails
+    }
+    rounds = _possible(state, schedule.repeat(asked, state.tests))
+    course.isolated += bool(rounds)
+    course.what = "whom to blame"
+    return rounds
+
+
+def _possible(state: State, rounds: Sequence[Round]) -> list[Round]:
+    return schedule.only(rounds, {test for round_ in rounds for test in round_ if not attempts.blocked(state, test)})
+
+
+def results(course: Course) -> Results:
+    """Return the results of this run and of the earlier one, in the order of what they measured."""
+    return sorted(
+        [*attempts.results(course.state), *course.kept],
+        key=lambda r: (r["rail"], r["client"], r["server"], r["test"], r.get("size", 0), r.get("peer_rail", "")),
+    )
+
+
+def worst(course: Course, rounds: Sequence[Round]) -> int:
+    """Return the seconds of the next pass and of what waits, every retry counted; isolation is not known yet."""
+    left = len(rounds) + sum(len(part) for part in course.waiting)
+    retries = course.state.tests["retries"] - course.retried
+    return left * (1 + retries) * (int(course.state.tests["duration"]) + course.margin)
+
+
+def announce(course: Course, rounds: Sequence[Round], number: int) -> str:
+    """Return what to say before pass ``number``."""
+    return timing.announce(course.state.mode, rounds, course.slot, number, course.what, worst(course, rounds))
+
+
+def summary(course: Course, rounds: Sequence[Round], passes: int) -> dict[str, Any]:
+    """Return the report's ``schedule``; before the end it counts what is to come as well."""
+    coming = len(rounds) + sum(len(part) for part in course.waiting)
+    text = announce(course, rounds, passes + 1) if rounds else timing.told(course.clock, passes, course.played)
+    return {
+        "mode": course.state.mode,
+        "rounds": course.played + coming,
+        "slot": course.slot if rounds else course.clock.last or course.slot,
+        "seconds": course.clock.seconds + coming * course.slot,
+        "passes": passes + bool(rounds),
+        "share": course.clock.share,
+        "lateness": dict(sorted(course.clock.lateness.items())),
+        "text": text,
+    }

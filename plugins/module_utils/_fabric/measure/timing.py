@@ -1,0 +1,119 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How long slots are, what they were used for, and who was late; all times in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .evidence import Log
+from .perftest import KILLED, TIMED_OUT
+from .schedule import Round
+
+# The tester ends everything two seconds before the next slot, and frames tell whole seconds.
+GUARD = 3
+SHORTEST = 4
+# A schedule of this many rounds is worth a first pass of a few rounds, to learn how long slots must be.
+WORTH_A_TRIAL = 40
+TRIAL = 4
+_WORDS = ("h", "min", "s")
+
+
+@dataclass
+class Timing:
+    """What the passes so far told: ``longest`` clean test, ``busy`` seconds of perftest in ``slots`` seconds of slots.
+
+    ``lateness``: by host the largest delay of a round against its earliest one, so a delay that all of them have does
+    not show. ``seconds``: all slots of all passes; ``last``: length of the last ones. ``tight``: a test ran
+    out of time, so slots are not made shorter.
+    """
+
+    longest: int = 0
+    busy: int = 0
+    slots: int = 0
+    seconds: int = 0
+    last: int = 0
+    tight: bool = False
+    lateness: dict[str, int] = field(default_factory=dict)
+
+    def slot(self, duration: int, margin: int) -> int:
+        """Return the length of the next slots: ``duration`` plus ``margin``, or less when clean tests needed less."""
+        most = duration + margin
+        if self.tight or not self.longest:
+            return most
+        return max(SHORTEST, min(most, self.longest + max(self.lateness.values(), default=0) + GUARD))
+
+    @property
+    def share(self) -> float | None:
+        """Perftest's share of the slots that were played; None before."""
+        return round(self.busy / self.slots, 3) if self.slots else None
+
+    def add(self, logs: Mapping[str, Log], rounds: int, slot: int) -> None:
+        """Add what the logs of a pass of ``rounds`` slots tell."""
+        self.seconds += rounds * slot
+        self.last = slot
+        for name, log in logs.items():
+            late = log.late
+            starts = [start - key[0] * slot for key, (start, _length) in log.times.items() if start]
+            if starts:
+                late = max(late, max(starts) - min(starts))
+            self.lateness[name] = max(self.lateness.get(name, 0), late)
+            self._add_lengths(log, slot)
+
+    def _add_lengths(self, log: Log, slot: int) -> None:
+        played: dict[int, int] = {}
+        for key, (_start, length) in log.times.items():
+            rc = log.runs[key].rc
+            self.tight = self.tight or rc in (*TIMED_OUT, KILLED)
+            if rc == 0:
+                played[key[0]] = max(played.get(key[0], 0), length)
+        self.longest = max(self.longest, *played.values()) if played else self.longest
+        self.busy += sum(played.values())
+        self.slots += slot * len(played)
+
+
+def split(rounds: Sequence[Round]) -> list[list[Round]]:
+    """Return the passes of a schedule: one, or a short trial and the rest when the schedule is long."""
+    if len(rounds) < WORTH_A_TRIAL:
+        return [list(rounds)]
+    return [list(rounds[:TRIAL]), list(rounds[TRIAL:])]
+
+
+def length(seconds: int) -> str:
+    """Return a time as people say it: ``1 h 3 min``, ``4 min 48 s``."""
+    parts = zip((seconds // 3600, seconds // 60 % 60, seconds % 60), _WORDS)
+    told = [f"{number} {word}" for number, word in parts if number]
+    return " ".join(told[:2]) or "0 s"
+
+
+def announce(mode: str, rounds: Sequence[Round], slot: int, number: int, what: str, worst: int) -> str:
+    """Return the line that is shown before a pass; ``worst``: seconds of this pass and all that may follow."""
+    tests = [test for round_ in rounds for test in round_]
+    kinds = ", ".join(dict.fromkeys(test.kind for test in tests))
+    return (
+        f"pass {number} ({what}), mode {mode}: {count(len(tests), 'test')} of {kinds} in {count(len(rounds), 'round')}"
+        f" of {slot} s, {length(slot * len(rounds))}; all passes at worst {length(worst)}"
+    )
+
+
+def count(number: int, word: str) -> str:
+    """Return a number with its word: ``1 test``, ``12 tests``, ``2 passes``."""
+    return f"{number} {word}{'' if number == 1 else 'es' if word.endswith('s') else 's'}"
+
+
+def told(timing: Timing, passes: int, rounds: int) -> str:
+    """Return the sentence of the report about how the measurement went."""
+    played = f"{count(passes, 'pass')}, {count(rounds, 'round')}, {length(timing.seconds)}"
+    if not timing.slots:
+        return f"{played}; no clean test"
+    late = max(timing.lateness.values(), default=0)
+    return (
+        f"{played}; perftest ran in {100 * timing.busy / timing.slots:.0f} % of the time of its slots;"
+        f" latest start {late} s{_latest(timing.lateness, late)}"
+    )
+
+
+def _latest(lateness: Mapping[str, int], late: int) -> str:
+    names = sorted(name for name, seconds in lateness.items() if seconds == late)
+    return f" ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})" if late else ""
