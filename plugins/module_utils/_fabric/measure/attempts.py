@@ -10,7 +10,7 @@ from typing import Any
 
 from . import verdict
 from .evidence import Endpoint, Log
-from .limits import Expectation, described_rate, expect
+from .limits import Asked, Expectation, described_rate, expect
 from .lines import message_size, sides
 from .options import LATENCY, STARS
 from .perftest import Sample, reading
@@ -136,11 +136,13 @@ def _expectation(state: State, test: Test) -> Expectation:
     ends = [(test.client, test.rail), (test.server, test.server_rail)]
     if state.mode in STARS:
         ends = ends[1:] if state.mode == "incast" else ends[:1]
-    found = expect(rail, {_end_name(test, end): _side(state, *end) for end in ends}, state.tests["mtu"])
-    if state.tests["directions"] != "together" or found.least is None or found.bound_by == "floor":
-        return found
-    ceiling = None if found.ceiling is None else 2 * found.ceiling
-    return replace(found, least=2 * found.least, ceiling=ceiling, why=f"both directions, each {found.why}")
+    asked = Asked(
+        test.kind,
+        state.tests["directions"] == "together",
+        state.tests["rails_at_once"],
+        state.plan.get("thresholds", {}).get("gpu_paths", {}),
+    )
+    return expect(rail, {_end_name(test, end): _side(state, *end) for end in ends}, state.tests["mtu"], asked)
 
 
 def _end_name(test: Test, end: tuple[str, str]) -> str:
@@ -151,15 +153,18 @@ def _side(state: State, name: str, rail: str) -> dict[str, Any]:
     side = dict(state.plan.get("expectations", {}).get(rail, {}).get(name, {}))
     if side.get("rate") is None and name in state.endpoints:
         side["rate"] = described_rate(state.endpoints[name].rails.get(rail, {}).get("rate"))
+    if state.where == "host":
+        # A bare host measures with the PF: limits of VFs do not hold there.
+        side.pop("vf_rate", None)
     gpu = gpu_of(state, name, rail)
-    return {**side, "gpu": gpu} if gpu else side
+    return {**side, "gpu": gpu["path"]} if gpu else side
 
 
 def missing(state: State, test: Test) -> bool:
     """Return whether a test was played and lacks readings that can be had: no data, and something to judge by."""
     attempts = state.attempts[test]
     usable = sum(judge(state, test, attempt)[0] != verdict.NO_DATA for attempt in attempts)
-    return bool(attempts) and usable < state.tests["repeats"] and expectation_of(state, test).least is not None
+    return bool(attempts) and usable < state.tests["repeats"] and expectation_of(state, test).judges
 
 
 def result(state: State, test: Test) -> dict[str, Any]:
@@ -175,9 +180,10 @@ def result(state: State, test: Test) -> dict[str, Any]:
         "server": test.server,
         "test": test.kind,
         "value": sample.average if sample else None,
-        "unit": "us" if test.kind in LATENCY else "Gb/s",
-        "expected": None if expectation.least is None else expectation.least / around,
+        "unit": expectation.unit,
+        "expected": _expected(expectation, around),
         "bound_by": expectation.bound_by,
+        "why": expectation.why,
         "verdict": outcome,
         "reason": reason,
         **_options(state, test, judged),
@@ -186,6 +192,13 @@ def result(state: State, test: Test) -> dict[str, Any]:
             for a, v, r in judged
         ],
     }
+
+
+def _expected(expectation: Expectation, around: int) -> float | None:
+    """Return the least rate that each of ``around`` tests must reach, or the most latency."""
+    if expectation.unit == "us":
+        return expectation.most
+    return None if expectation.least is None else expectation.least / around
 
 
 def results(state: State) -> list[dict[str, Any]]:

@@ -43,6 +43,11 @@ class Expectation:
     most: float | None = None
     unit: str = "Gb/s"
 
+    @property
+    def judges(self) -> bool:
+        """Whether a reading can be judged: a latency always, if only against the fleet."""
+        return self.unit == "us" or self.least is not None
+
 
 @dataclass(frozen=True)
 class Asked:
