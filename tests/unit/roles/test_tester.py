@@ -352,7 +352,7 @@ def grown(bench: Bench) -> None:
     folder = bench.sys / "class/infiniband/mlx5_0/ports/1/hw_counters"
     for number in range(40):
         write(folder / f"req_transport_retries_exceeded_{number}", "1\n")
-    bench.hook('for file in "$GPUFABRIC_SYS"/class/infiniband/mlx5_0/ports/1/hw_counters/*; do echo 1000 >"$file"; done\n')
+    bench.hook(f"for file in {folder}/*; do echo 1000 >$file; done\n")
 
 
 def frames(out: str) -> list[str]:

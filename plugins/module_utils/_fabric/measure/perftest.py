@@ -235,7 +235,8 @@ def _flaw(sample: Sample, size: int) -> str:
     if sample.size != size:
         return f"result row is about {sample.size} bytes, {size} requested"
     if sample.average <= 0:
-        return f"{'rate' if sample.unit == 'Gb/s' else 'latency'} of 0 with exit code 0 (clock sampling failed)"
+        latency = "latency of 0 with exit code 0 (clock sampling failed)"
+        return latency if sample.unit == "us" else "rate of 0 with exit code 0 (clock sampling failed)"
     if sample.iterations <= 0:
         return f"result row of {sample.iterations} iterations"
     order = [value for value in (sample.least, sample.typical, sample.most) if value is not None]

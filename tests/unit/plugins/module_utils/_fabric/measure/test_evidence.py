@@ -15,7 +15,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evi
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.perftest import Run
 
 OLD = "=== gpufabric test 0 rail0 client 10.0.0.2 rc=0 start=1005 seconds=9\nfine\n=== gpufabric end\n"
-NEW = """=== gpufabric test 0 rail0 client 10.0.0.2 rc=1 start=1005 seconds=9 late=0.07 ran=7.31 exchange=cm memory=cuda:dmabuf
+NEW = """=== gpufabric test 0 rail0 client h rc=1 start=1005 seconds=9 late=0.07 ran=7.31 exchange=cm memory=cuda:dmabuf
 counters out_of_sequence=+3 np_cnp_sent=+12 broken=+x ...
 link_before rate="100 Gb/sec (4X EDR)" mtu=9000
 link rate="25 Gb/sec (1X EDR)" mtu=9000
@@ -74,7 +74,8 @@ def test_a_description_that_is_not_whole_is_refused(text: str, message: str) -> 
 
 PIECES = st.sampled_from([
     "=== gpufabric describe v1", "=== gpufabric described 1", "rail rail0 gid=3", 'host "', "rail", *NEW.splitlines(),
-    "=== gpufabric batch 1 begin 1", "=== gpufabric batch 1 done 1 0", "=== gpufabric test 0 r client p rc=" + "9" * 5000,
+    "=== gpufabric batch 1 begin 1", "=== gpufabric batch 1 done 1 0",
+    "=== gpufabric test 0 r client p rc=" + "9" * 5000,
     "counters a=+" + "9" * 5000, "=== gpufabric test 0 r client p rc=0 start=" + "9" * 5000 + " late=" + "9" * 5000,
 ])
 TEXTS = st.lists(st.one_of(PIECES, st.text(max_size=60)), max_size=25).map("\n".join)
