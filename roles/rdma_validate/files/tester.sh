@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
 # The tester: plays perftest on bare hosts and in pods alike. Needs a POSIX sh, perftest, timeout and sysfs;
-# uses taskset and stdbuf when they are there. It judges nothing: raw output goes out between markers.
+# uses taskset, stdbuf and ethtool when they are there. It judges nothing: raw output goes out between markers.
 #
 #   tester.sh describe RAILS                what each rail is here
 #   tester.sh run RAILS [LOG [START_IN]]    play one batch from standard input, START_IN seconds from now
@@ -14,11 +14,17 @@
 # RAILS has lines "rail NAME NETDEV [ADDRESS]"; ADDRESS "-" or none: the netdev's own is found.
 # A batch: "BATCH n start_in slot", lines "round rail role peer port test args...", "END count".
 # Times in here are hundredths of a second of /proc/uptime, which never jumps.
+# Starting a program costs up to half a second on some hosts: what the shell can do itself it does.
 
+LC_ALL=C
+export LC_ALL
 SYS=${GPUFABRIC_SYS:-/sys}
 PROC=${GPUFABRIC_PROC:-/proc}
 SLEEP=${GPUFABRIC_SLEEP:-sleep}
 work=
+players=
+NL='
+'
 
 say() { printf '%s\n' "$*"; }
 
@@ -33,6 +39,13 @@ clock() {
     read -r up _ <"$PROC/uptime"
     # 100 is put before the fraction so that 05 is not taken for an octal number.
     now=$((${up%.*} * 100 + 1${up#*.} - 100))
+}
+
+# decimal HUNDREDTHS: as seconds in $decimal.
+decimal() {
+    part=$(($1 % 100))
+    [ "$part" -ge 10 ] || part=0$part
+    decimal=$(($1 / 100)).$part
 }
 
 # Sleeps of at most a second, so that a signal is answered soon.
@@ -174,7 +187,30 @@ local_to() {
     [ -n "$line" ] || first "$SYS/class/net/$1/device/$2"
 }
 
-# resolve NETDEV ADDRESS: device port gid gid_type address mtu rate numa cpus, or the reason in $error.
+# usable_cpus LIST: those of LIST that this tester may use, as a list in $cpus; taskset refuses a list without any.
+# The answer stands in the status of whoever opens it, this shell.
+usable_cpus() {
+    allowed=
+    while read -r word rest; do
+        [ "$word" = Cpus_allowed_list: ] && allowed=$rest
+    done 2>/dev/null <"$PROC/self/status"
+    cpus=
+    fields=$IFS
+    IFS=,
+    for near in $1; do
+        for mine in $allowed; do
+            low=${near%-*}
+            high=${near#*-}
+            [ "${mine%-*}" -gt "$low" ] && low=${mine%-*}
+            [ "${mine#*-}" -lt "$high" ] && high=${mine#*-}
+            [ "$low" -le "$high" ] && cpus=$cpus${cpus:+,}$low
+            [ "$low" -lt "$high" ] && cpus=$cpus-$high
+        done
+    done
+    IFS=$fields
+}
+
+# resolve NETDEV ADDRESS: device port gid gid_type address mtu rate numa local_cpus cpus, or the reason in $error.
 resolve() {
     error=
     device=
@@ -228,7 +264,8 @@ details() {
     local_to "$1" numa_node
     numa=$line
     local_to "$1" local_cpulist
-    cpus=$line
+    local_cpus=$line
+    usable_cpus "$local_cpus"
 }
 
 describe() {
@@ -242,7 +279,8 @@ describe() {
             say "rail $name error=\"$error\""
         else
             say "rail $name device=$device port=$port netdev=$netdev gid=$gid gid_type=\"$gid_type\"" \
-                "address=$address mtu=${mtu:--} rate=\"$rate\" numa=${numa:--} cpus=${cpus:--}"
+                "address=$address mtu=${mtu:--} rate=\"$rate\" numa=${numa:--} cpus=${cpus:--}" \
+                "local_cpus=${local_cpus:--}"
         fi
     done <"$1"
     control_address
@@ -266,53 +304,142 @@ perftest_version() {
     fi
 }
 
+# --- what a port counted, and its link --------------------------------------------------------------------------
+
+# Before a test: the counters of RDMA port and network device with their values, in a file; not those that only say
+# how much was carried.
+count_before() {
+    for file in "$SYS/class/infiniband/$device/ports/$ibport"/*counters/* "$SYS/class/net/$netdev"/statistics/* \
+        "$SYS/class/net/$netdev/carrier_down_count"; do
+        case ${file##*/} in
+        *_data | *_bytes | *_packets | [rt]x_pkts | sent_pkts | rcvd_pkts | lifespan | multicast | *_compressed) ;;
+        rx_*_requests | [rt]x_*_req | rx_dct_connect | rdma_sends | rdma_recvs | ack_def* | active_* | watermark_*) ;;
+        *)
+            first "$file"
+            # More than 18 digits do not fit the shell's numbers.
+            case $line in "" | *[!0-9]* | ???????????????????*) ;; *) say "$line $file" ;; esac
+            ;;
+        esac
+    done >"$out.before"
+    pauses "$out.pauses"
+}
+
+# Pause frames of each priority are only in ethtool's statistics, and mlx5 has them by these names.
+pauses() {
+    [ -d "$SYS/class/net/$netdev/device/driver/module/drivers/pci:mlx5_core" ] || return 0
+    command -v ethtool >/dev/null 2>&1 || return 0
+    timeout -k 1 2 ethtool -S "$netdev" 2>/dev/null | grep -E '^ *([rt]x_prio[0-7]_(pause|discards)|'\
+'[rt]x_(discards|pause_ctrl|symbol_err|crc_errors)_phy|tx_pause_storm_[a-z]+_events|link_down_events_phy): ' >"$1"
+}
+
+# grew NAME BEFORE NOW: add to $grown, which stays short enough for the frame.
+grew() {
+    [ "$3" = "$2" ] && return
+    case $3 in "" | *[!0-9]* | ???????????????????*) return ;; esac
+    if [ "$3" -gt "$2" ] && [ ${#grown} -lt 320 ]; then
+        grown="$grown $1=+$(($3 - $2))"
+    elif [ "$3" -gt "$2" ]; then
+        grown="${grown% ...} ..."
+    fi
+}
+
+# After a test: what grew since count_before, as " name=+n ...", in $grown.
+count_after() {
+    grown=
+    while read -r before file; do
+        first "$file"
+        case $file in
+        "$SYS/class/net/"*) grew "netdev_${file##*/}" "$before" "$line" ;;
+        *) grew "${file##*/}" "$before" "$line" ;;
+        esac
+    done <"$out.before"
+    if [ -s "$out.pauses" ]; then
+        pauses "$out.again"
+        # The same names in the same order.
+        while read -r name before <&3 && read -r _ line <&4; do
+            grew "${name%:}" "$before" "$line"
+        done 3<"$out.pauses" 4<"$out.again"
+    fi
+}
+
+# The link as it is now in $link: rate with width of the port, of the network device, of the PCIe slot.
+see_link() {
+    first "$SYS/class/infiniband/$device/ports/$ibport/rate"
+    link="rate=\"$line\""
+    first "$SYS/class/net/$netdev/operstate"
+    link="$link state=${line:--}"
+    first "$SYS/class/net/$netdev/carrier"
+    link="$link carrier=${line:--}"
+    first "$SYS/class/net/$netdev/mtu"
+    link="$link mtu=${line:--}"
+    local_to "$netdev" current_link_speed
+    speed=$line
+    local_to "$netdev" current_link_width
+    [ -z "$line" ] || link="$link pcie=\"$speed x$line\""
+}
+
 # --- one test ---------------------------------------------------------------------------------------------------
 
-# A listening socket on the port is seen in the tables; connecting to look would kill a waiting server.
+# A listening socket on the port is seen in the tables, where listeners come before connections; connecting to look
+# would kill a waiting server.
 port_in_use() {
-    hex=$(printf '%04X' "$1")
     for table in "$PROC/net/tcp" "$PROC/net/tcp6"; do
         [ -r "$table" ] || continue
         while read -r _ local _ state _; do
-            [ "${local##*:}" = "$hex" ] && [ "$state" = 0A ] && return 0
+            case $state in
+            st) ;;
+            0A) [ $((0x${local##*:})) -eq "$1" ] && return 0 ;;
+            *) break ;;
+            esac
         done <"$table"
     done
     return 1
 }
 
-# The value after -D in the arguments: how long a run takes at least.
-duration_of() {
+# What the arguments ask for: how long a run takes at least, how addresses are exchanged, whose memory.
+asked_of() {
     duration=0
+    exchange=plain
+    memory=host
+    for word; do
+        case $word in
+        -R | --rdma_cm) exchange=cm ;;
+        --use_cuda | --use_cuda=* | --use_cuda_bus_id | --use_cuda_bus_id=*) memory=cuda:peermem ;;
+        --use_cuda_dmabuf) memory=cuda:dmabuf ;;
+        esac
+    done
     while [ $# -gt 1 ]; do
         [ "$1" = -D ] && duration=$2
         shift
     done
 }
 
-# attempt SECONDS COMMAND...: under timeout, whose process group is killed at the end whatever happened to it.
+# attempt SECONDS COMMAND...: under timeout, in a process group that is killed at the end whatever happened to it.
 attempt() {
     # timeout takes 0 for "never".
     seconds=$(($1 > 0 ? $1 : 1))
     shift
-    timeout -k 1 "$seconds" "$@" >"$out.stdout" 2>"$out.stderr" </dev/null &
+    clock
+    ran=$now
+    # shellcheck disable=SC2086 # a word or none
+    $own_group timeout -k 1 "$seconds" "$@" >"$out.stdout" 2>"$out.stderr" </dev/null &
     pid=$!
     say "$pid" >"$out.pid"
-    wait "$pid"
+    wait "$pid" 2>/dev/null
     rc=$?
     kill -KILL "-$pid" 2>/dev/null
-    return 0
+    : >"$out.pid"
+    clock
+    ran=$((now - ran))
 }
 
-# test_once BEGIN END ROLE PEER PORT TEST DEVICE IBPORT GID CPUS ARGS...: result in $rc and the files $out.*
+# test_once ROLE PEER PORT TEST ARGS...: result in $rc and the files $out.*
 test_once() {
-    begin=$1 end=$2 role=$3 peer=$4 tcp=$5 tool=ib_$6 device=$7 ibport=$8 gid=$9
-    shift 9
-    cpus=$1
-    shift
-    duration_of "$@"
+    role=$1 peer=$2 tcp=$3 tool=ib_$4
+    shift 4
     set -- "$tool" -d "$device" -i "$ibport" -x "$gid" -p "$tcp" "$@"
     command -v stdbuf >/dev/null 2>&1 && set -- stdbuf -oL "$@"
-    [ "$cpus" != - ] && taskset -c "$cpus" true >/dev/null 2>&1 && set -- taskset -c "$cpus" "$@"
+    [ "$cpus" = - ] || set -- taskset -c "$cpus" "$@"
     if ! command -v "$tool" >/dev/null 2>&1; then
         refuse "$tool is not installed"
     elif [ "$role" = server ] && port_in_use "$tcp"; then
@@ -331,14 +458,20 @@ until_connected() {
     clock
     while :; do
         attempt $(((end - now) / 100)) "$@"
-        clock
-        [ $((end - now)) -gt $((duration * 100 + 200)) ] || return 0
-        case $(cat "$out.stderr") in
-        *"Couldn't connect"*) "$SLEEP" 1 ;;
-        *) return 0 ;;
-        esac
+        if [ $((end - now)) -le $((duration * 100 + 200)) ] || ! nobody_listened; then
+            return 0
+        fi
+        "$SLEEP" 1
         clock
     done
+}
+
+# Event 8 is how RDMA-CM says that the other side rejected the connection: no server there yet.
+nobody_listened() {
+    while IFS= read -r line; do
+        case $line in *"Couldn't connect to"* | *"Unexpected CM event bl blka 8"*) return 0 ;; esac
+    done <"$out.stderr"
+    return 1
 }
 
 refuse() {
@@ -347,40 +480,130 @@ refuse() {
     say "gpufabric: $*" >"$out.stdout"
 }
 
-# Header and row without the address lines, and the end of the errors: 2 KB at most.
-excerpt() {
-    while IFS= read -r line; do
-        case $line in
-        *" address: LID "* | *GID:* | ---* | *\*\*\** | *Waiting\ for\ client* | "") ;;
-        *) say "$line" ;;
+# --- its frame --------------------------------------------------------------------------------------------------
+
+# last_lines BYTES TEXT: as many of the last whole lines as fit, in $kept; of a line that is too long its begin.
+last_lines() {
+    kept=$2
+    while [ ${#kept} -gt "$1" ]; do
+        case $kept in
+        *"$NL"?*) kept=${kept#*"$NL"} ;;
+        *)
+            [ "$1" -gt 1 ] || kept=
+            [ -z "$kept" ] || kept=$(printf "%.$(($1 - 1))s" "$kept")$NL
+            ;;
         esac
-    done <"$out.stdout" | tail -c 1300
-    tail -c 600 "$out.stderr"
-    # An end of line, in case the last one was cut.
-    say
+    done
 }
 
-# play_test BEGIN END ROUND RAIL ROLE PEER PORT TEST ARGS...: in the background; leaves its frame in a file.
-play_test() {
-    begin=$1 end=$2 round=$3 rail=$4 role=$5 peer=$6 tcp=$7 tool=$8
-    shift 8
-    out=$work/$round.$rail
-    clock
-    started=$now
-    IFS= read -r known 2>/dev/null <"$work/rail.$rail" || known="error there is no rail $rail here"
-    case $known in
-    error*) refuse "${known#error }" ;;
+# each_line FILE DO: DO for the first 3000 lines and, when there are more, the last ones: a shell reads slowly.
+each_line() {
+    count=0
+    while [ "$count" -lt 3000 ] && { IFS= read -r line || [ -n "$line" ]; }; do
+        "$2" "$line"
+        count=$((count + 1))
+    done <"$1"
+    [ "$count" -ge 3000 ] || return 0
+    tail -c 3000 "$1" >"$out.tail"
+    while IFS= read -r line || [ -n "$line" ]; do
+        "$2" "$line"
+    done <"$out.tail"
+}
+
+# keep LINE: sort a line of output into $proof (that GPU memory was used), $table, or $banner (all before the table).
+# Addresses and what CUDA says on its way are of no use.
+keep() {
+    case $1 in
+    *" address: LID "* | *GID:* | ---* | *\*\*\** | *Waiting\ for\ client* | "") ;;
+    "Listing all CUDA "* | "CUDA device "*PCIe* | *"CUDA Ctx" | "deallocating "* | "initializing CUDA") ;;
+    *"GPU buffer"* | "Host allocation selected"* | "CUDA device integrated: 1")
+        [ ${#proof} -gt 250 ] || proof=$proof$1$NL
+        ;;
     *)
-        # shellcheck disable=SC2086 # five words: device port gid cpus
-        test_once "$begin" "$end" "$role" "$peer" "$tcp" "$tool" $known "$@"
+        if [ -n "$heading" ]; then
+            table=$table$1$NL
+        else
+            case $1 in *"#bytes"*) heading=$1$NL ;; *) banner=$banner$1$NL ;; esac
+        fi
         ;;
     esac
+    if [ ${#banner} -gt 4000 ]; then
+        last_lines 2000 "$banner"
+        banner=$kept
+    elif [ ${#table} -gt 4000 ]; then
+        last_lines 2000 "$table"
+        table=$kept
+    fi
+}
+
+keep_error() {
+    errors=$errors$1$NL
+    [ ${#errors} -le 2000 ] || last_errors
+}
+
+last_errors() {
+    last_lines 500 "$errors"
+    errors=$kept
+}
+
+# excerpt ROOM: in ROOM bytes proof, banner, table, errors; banner and table lose their begin when there is too much.
+excerpt() {
+    proof='' banner='' heading='' table='' errors=''
+    each_line "$out.stdout" keep
+    each_line "$out.stderr" keep_error
+    last_errors
+    room=$(($1 - ${#proof} - ${#errors} - ${#heading}))
+    [ "$room" -ge 0 ] || room=0
+    # The end of the banner is kept in any case: it has the MTU.
+    last_lines 300 "$banner"
+    last_lines $((room > ${#kept} ? room - ${#kept} : 0)) "$table"
+    table=$kept
+    last_lines $((room - ${#table})) "$banner"
+    printf '%s' "$proof" "$kept" "$heading" "$table" "$errors"
+}
+
+# play_test ROUND RAIL ROLE PEER PORT TEST ARGS...: in the background; leaves its frame in a file.
+play_test() {
+    round=$1 rail=$2 role=$3 peer=$4 tcp=$5 tool=$6
+    shift 6
+    out=$work/$round.$rail
+    asked_of "$@"
     clock
-    {
-        say "=== gpufabric test $round $rail $role $peer rc=$rc start=$((started / 100)) seconds=$(((now - started) / 100))"
-        excerpt
-        say "=== gpufabric end"
-    } >"$out.frame"
+    started=$now
+    ran=0
+    grown=
+    link=
+    link_before=
+    # Whoever ends the tester ends this too, and what it started last: its number is known at once.
+    inherited=$!
+    trap '[ "$!" = "$inherited" ] || kill -KILL "-$!" "$!" 2>/dev/null; exit 143' TERM
+    device=error gid="there is no rail $rail here"
+    { read -r device ibport cpus netdev gid <"$work/rail.$rail"; } 2>/dev/null
+    if [ "$device" = error ]; then
+        refuse "$gid"
+    else
+        see_link
+        link_before=$link
+        count_before
+        test_once "$role" "$peer" "$tcp" "$tool" "$@"
+        count_after
+        see_link
+    fi
+    clock
+    frame >"$out.frame"
+}
+
+frame() {
+    decimal "$late"
+    head="$round $rail $role $peer rc=$rc start=$((started / 100)) seconds=$(((now - started) / 100)) late=$decimal"
+    decimal "$ran"
+    head="=== gpufabric test $head ran=$decimal exchange=$exchange memory=$memory$NL"
+    [ -z "$grown" ] || head="${head}counters$grown$NL"
+    [ "$link_before" = "$link" ] || head="${head}link_before $link_before$NL"
+    [ -z "$link" ] || head="${head}link $link$NL"
+    printf '%s' "$head"
+    excerpt $((2000 - ${#head}))
+    say "=== gpufabric end"
 }
 
 # --- a batch ----------------------------------------------------------------------------------------------------
@@ -398,10 +621,22 @@ check_batch() {
 finish_round() {
     [ -n "$current" ] || return 0
     wait
+    players=
+    # Of a test whose shell was killed, its perftest may still be there.
+    kill_tests
     for frame in "$work/$current".*.frame; do
-        [ -e "$frame" ] && cat "$frame"
+        [ -e "$frame" ] && cat "$work/$current".*.frame
+        break
     done
     rm -f "$work/$current".*
+}
+
+# The process groups of all tests that run.
+kill_tests() {
+    for file in "$work"/*.pid; do
+        IFS= read -r pid 2>/dev/null <"$file" && kill -KILL "-$pid" "$pid" 2>/dev/null
+    done
+    return 0
 }
 
 begin_round() {
@@ -410,8 +645,12 @@ begin_round() {
     # Nothing outlives its slot: TERM two seconds before the next one, KILL one second before it.
     end=$((begin + slot - 200))
     clock
-    late=$(((now - begin) / 100))
-    [ "$late" -ge 1 ] || wait_until "$begin"
+    late=$((now - begin))
+    skip=$((late >= 100))
+    if [ "$skip" = 0 ]; then
+        wait_until "$begin"
+        late=$((now - begin))
+    fi
 }
 
 # play FILE [START_IN]: all rounds of a batch, each in its slot.
@@ -439,52 +678,64 @@ play() {
             finish_round
             begin_round "$round"
         fi
-        if [ "$late" -ge 1 ]; then
+        if [ "$skip" = 1 ]; then
             missed=$((missed + 1))
-            say "=== gpufabric test $round $rail $role $peer rc=125 start=0 seconds=0"
-            say "gpufabric: missed the round, $late s late"
+            decimal "$late"
+            say "=== gpufabric test $round $rail $role $peer rc=125 start=0 seconds=0 late=$decimal"
+            say "gpufabric: missed the round, $((late / 100)) s late"
             say "=== gpufabric end"
             continue
         fi
         played=$((played + 1))
         # shellcheck disable=SC2086 # args are words
-        play_test "$begin" "$end" "$round" "$rail" "$role" "$peer" "$tcp" "$tool" $args </dev/null &
+        play_test "$round" "$rail" "$role" "$peer" "$tcp" "$tool" $args </dev/null &
+        players="$players $!"
     done <"$1"
     finish_round
     say "=== gpufabric batch $number done $played $missed"
 }
 
-# prepare RAILS: the working folder with one line per rail: device port gid cpus, or error and the reason.
+# prepare RAILS: the working folder with one line per rail: device port cpus netdev gid, or error and the reason.
 prepare() {
     umask 077
     work=$(mktemp -d "${TMPDIR:-/tmp}/gpufabric.XXXXXX") || die "no temporary folder"
     trap 'rm -rf "$work"' EXIT
     trap 'stop' TERM INT HUP
+    # The timeout of coreutils makes a process group of its own, that of busybox none.
+    own_group=
+    case $(timeout --version 2>/dev/null) in
+    *coreutils*) ;;
+    *) command -v setsid >/dev/null 2>&1 && own_group=setsid ;;
+    esac
     while read -r word name netdev given _; do
         [ "$word" = rail ] || continue
         resolve "$netdev" "${given:--}"
         if [ -n "$error" ]; then
-            say "error $error" >"$work/rail.$name"
+            say "error - - - $error" >"$work/rail.$name"
         else
-            say "$device $port $gid ${cpus:--}" >"$work/rail.$name"
+            [ -z "$cpus" ] || taskset -c "$cpus" true >/dev/null 2>&1 || cpus=
+            say "$device $port ${cpus:--} $netdev $gid" >"$work/rail.$name"
         fi
     done <"$1"
 }
 
-# Ends what runs and goes; the timeouts of what cannot be reached hold anyway.
+# Ends what runs and goes, those first who would start another; the timeouts of what cannot be reached hold anyway.
 stop() {
-    for file in "$work"/*.pid; do
-        IFS= read -r pid 2>/dev/null <"$file" && kill -KILL "-$pid" "$pid" 2>/dev/null
-    done
+    # shellcheck disable=SC2086 # process numbers
+    [ -z "$players" ] || kill -TERM $players 2>/dev/null
+    kill_tests
     rm -rf "$work"
     exit 143
 }
 
 run() {
+    clock
+    # Counted from the begin, whatever time it takes to get ready.
+    at=${3:+@$((now + ${3%%.*} * 100))}
     [ -z "${2:-}" ] || exec >"$2"
     prepare "$1"
     cat >"$work/batch"
-    play "$work/batch" "${3:-}"
+    play "$work/batch" "$at"
 }
 
 serve() {

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -14,11 +17,19 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evi
     parse_batch,
     parse_describe,
 )
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.perftest import parse_bandwidth, reading
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.perftest import (
+    Run,
+    memory_missing,
+    parse_bandwidth,
+    parse_rows,
+    reading,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "roles" / "rdma_validate" / "files" / "tester.sh"
-SAMPLES = json.loads((ROOT / "tests" / "fixtures" / "perftest" / "25.01.json").read_text())["cases"]
+FIXTURES = sorted((ROOT / "tests" / "fixtures" / "perftest").glob("*.json"))
+VERSIONS = {path.stem: json.loads(path.read_text())["cases"] for path in FIXTURES}
+SAMPLES = VERSIONS["25.01"]
 ARGS = "-F --report_gbits -c RC -q 1 -s 65536 -t 16 -D 6 -f 1"
 # The address of the peer, which tells the frames of a rail apart.
 PEER = "192.168.0.9"
@@ -53,9 +64,10 @@ STUB = """#!/bin/sh
 echo "$0 $*" >>"$STUB_CALLS"
 for last; do :; done
 case $last in [0-9]*.*.*.*) side=client ;; *) side=server ;; esac
-cat "$STUB_OUT.$side.stdout"
-cat "$STUB_OUT.$side.stderr" >&2
+command -p cat "$STUB_OUT.$side.stdout"
+command -p cat "$STUB_OUT.$side.stderr" >&2
 read -r rc <"$STUB_OUT.$side.rc"
+[ ! -e "$STUB_OUT.hook" ] || . "$STUB_OUT.hook"
 exit "$rc"
 """
 # Moves the clock by what is slept; whole seconds and tenths.
@@ -64,7 +76,7 @@ read -r up idle <"$GPUFABRIC_PROC/uptime"
 cs=$((${up%.*} * 100 + 1${up#*.} - 100))
 case $1 in 0.*) cs=$((cs + 10)) ;; *) cs=$((cs + $1 * 100)) ;; esac
 printf '%d.%02d %s\\n' $((cs / 100)) $((cs % 100)) "$idle" >"$GPUFABRIC_PROC/uptime.$$"
-mv "$GPUFABRIC_PROC/uptime.$$" "$GPUFABRIC_PROC/uptime"
+command -p mv "$GPUFABRIC_PROC/uptime.$$" "$GPUFABRIC_PROC/uptime"
 """
 
 
@@ -91,6 +103,13 @@ def add_device(sys: Path, device: str, netdev: str, address: str, state: str = "
     write(port / "link_layer", "Ethernet\n")
     write(sys / "class/infiniband" / device / "device/numa_node", "1\n")
     write(sys / "class/infiniband" / device / "device/local_cpulist", "0\n")
+    write(sys / "class/infiniband" / device / "device/current_link_speed", "16.0 GT/s PCIe\n")
+    write(sys / "class/infiniband" / device / "device/current_link_width", "16\n")
+    for name in ("counters/link_downed", "counters/port_xmit_data", "hw_counters/out_of_sequence",
+                 "hw_counters/lifespan", "hw_counters/np_cnp_sent"):
+        write(port / name, "100\n")
+    for name in ("rx_dropped", "rx_bytes", "tx_packets"):
+        write(sys / "class/net" / netdev / "statistics" / name, "18446744073709551615\n" if "b" in name else "7\n")
 
 
 class Bench:
@@ -99,10 +118,11 @@ class Bench:
     def __init__(self, folder: Path, shell: list[str]) -> None:
         self.folder, self.shell = folder, shell
         self.sys, self.proc, self.calls = folder / "sys", folder / "proc", folder / "calls"
-        for name in ("ib_write_bw", "ib_read_bw"):
+        for name in ("ib_write_bw", "ib_read_bw", "ib_write_lat"):
             write(folder / "bin" / name, STUB, 0o755)
         write(folder / "bin" / "slumber", SLEEP, 0o755)
         write(self.proc / "uptime", "1000.05 2000.00\n")
+        write(self.proc / "self/status", "Cpus_allowed:\tf\nCpus_allowed_list:\t0-3\n")
         write(self.proc / "net/fib_trie", FIB_TRIE)
         write(self.proc / "net/route", ROUTE)
         write(self.proc / "net/tcp", TCP)
@@ -117,25 +137,42 @@ class Bench:
         write(self.calls, "")
         self.plays("bw_duration")
 
-    def plays(self, case: str) -> None:
+    def plays(self, case: str, version: str = "25.01") -> None:
         """Let perftest print and end as in a recorded case."""
         for side in ("client", "server"):
-            run = SAMPLES[case].get(side) or {"stdout": "", "stderr": "", "rc": 143}
-            for part in ("stdout", "stderr", "rc"):
-                write(self.folder / f"out.{side}.{part}", str(run[part]) + ("\n" if part == "rc" else ""))
+            run = VERSIONS[version][case].get(side) or {"stdout": "", "stderr": "", "rc": 143}
+            self.prints(side, run["stdout"], run["stderr"], run["rc"])
+
+    def prints(self, side: str, stdout: str, stderr: str = "", rc: int = 0) -> None:
+        """Let one side of perftest print and end like this."""
+        for part, text in (("stdout", stdout), ("stderr", stderr), ("rc", f"{rc}\n")):
+            write(self.folder / f"out.{side}.{part}", text)
+
+    def hook(self, text: str) -> None:
+        """Let perftest do this, in the shell, before it ends."""
+        write(self.folder / "out.hook", text)
 
     def uptime(self) -> float:
         return float((self.proc / "uptime").read_text().split()[0])
 
-    def run(self, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def env(self) -> dict[str, str]:
         folder = str(self.folder)
-        env = {
+        return {
             "PATH": f"{folder}/bin:{os.environ['PATH']}", "TMPDIR": folder, "GPUFABRIC_SYS": str(self.sys),
             "GPUFABRIC_PROC": str(self.proc), "GPUFABRIC_ETC": f"{folder}/etc",
             "GPUFABRIC_SLEEP": f"{folder}/bin/slumber", "STUB_OUT": f"{folder}/out", "STUB_CALLS": str(self.calls),
         }
-        return subprocess.run([*self.shell, str(SCRIPT), *args], input=stdin, env=env, text=True,
+
+    def run(self, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*self.shell, str(SCRIPT), *args], input=stdin, env=self.env(), text=True,
                               capture_output=True, timeout=60, start_new_session=True)
+
+    def start(self, *lines: str, **options: object) -> subprocess.Popen[str]:
+        """Start to play a batch, with its output in the file log."""
+        write(self.folder / "batch", self.batch(*lines, **options))  # type: ignore[arg-type]
+        with (self.folder / "batch").open() as batch, (self.folder / "log").open("w") as log:
+            return subprocess.Popen([*self.shell, str(SCRIPT), "run", str(self.folder / "rails")], stdin=batch,
+                                    stdout=log, stderr=log, env=self.env(), text=True, start_new_session=True)
 
     def batch(self, *lines: str, start_in: str = "5", slot: int = 14) -> str:
         return "\n".join([f"BATCH 1 {start_in} {slot}", *lines, f"END {len(lines)}"]) + "\n"
@@ -159,7 +196,7 @@ def test_describe(bench: Bench) -> None:
     found = parse_describe(bench.run("describe", str(bench.folder / "rails")).stdout)
     assert dict(found.rails["rail1"]) == {
         "device": "mlx5_1", "port": "1", "netdev": "rail1", "gid": "2", "gid_type": "RoCE v2", "mtu": "4096",
-        "address": "192.168.1.3", "rate": "100 Gb/sec (4X EDR)", "numa": "1", "cpus": "0",
+        "address": "192.168.1.3", "rate": "100 Gb/sec (4X EDR)", "numa": "1", "cpus": "0", "local_cpus": "0",
     }
     assert {key: found.host[key] for key in ("perftest", "control", "clock", "machine_id")} == {
         "perftest": "6.24", "control": "10.0.2.15", "clock": "tsc", "machine_id": "0123"}
@@ -208,6 +245,94 @@ def test_both_rails_of_a_round_are_played_and_framed(bench: Bench) -> None:
     calls = bench.calls.read_text()
     assert f"ib_write_bw -d mlx5_0 -i 1 -x 2 -p 18500 {ARGS} {PEER}\n" in calls
     assert f"ib_write_bw -d mlx5_1 -i 1 -x 2 -p 18503 {ARGS}\n" in calls
+    assert (client.exchange, client.memory, client.counters, client.link_before) == ("plain", "host", {}, {})
+    assert client.link == {"rate": "100 Gb/sec (4X EDR)", "state": "up", "carrier": "1", "mtu": "9000",
+                           "pcie": "16.0 GT/s PCIe x16"}
+    assert client.started == 1005 and client.late is not None and 0 <= client.late < 1
+
+
+@pytest.mark.parametrize(
+    ("near", "allowed", "cpus"),
+    [("0-15,32-47", "8-40", "8-15,32-40"), ("0,2,4", "1-2,4", "2,4"), ("16-31", "0-3", "-"), ("", "0-3", "-"),
+     ("0-3", "", "-")],
+)
+def test_cpus_are_those_near_the_nic_that_the_tester_may_use(bench: Bench, near: str, allowed: str, cpus: str) -> None:
+    write(bench.sys / "class/infiniband/mlx5_0/device/local_cpulist", near + "\n")
+    write(bench.proc / "self/status", f"Name:\tsh\nCpus_allowed_list:\t{allowed}\nMems_allowed_list:\t0\n")
+    found = parse_describe(bench.run("describe", str(bench.folder / "rails")).stdout).rails["rail0"]
+    assert (found["cpus"], found["local_cpus"]) == (cpus, near or "-")
+
+
+def test_perftest_is_bound_to_cpus_near_the_nic(bench: Bench) -> None:
+    bench.hook('while read -r word list; do [ "$word" != Cpus_allowed_list: ] || echo "cpus $list" >>"$STUB_CALLS"\n'
+               "done </proc/self/status\n")
+    bench.play(line(0))
+    assert "cpus 0\n" in bench.calls.read_text()
+
+
+def test_what_grew_and_changed_during_a_test_is_told(bench: Bench) -> None:
+    port, net = "$GPUFABRIC_SYS/class/infiniband/mlx5_0/ports/1", "$GPUFABRIC_SYS/class/net/rail0"
+    bench.hook(f"echo 103 >{port}/hw_counters/out_of_sequence; echo 999 >{port}/counters/port_xmit_data\n"
+               f"echo 99 >{port}/hw_counters/np_cnp_sent; echo 8 >{net}/statistics/rx_dropped\n"
+               f"rm {port}/counters/link_downed; echo 1500 >{net}/mtu; echo '25 Gb/sec (1X EDR)' >{port}/rate\n")
+    out = bench.play(line(0))
+    run = parse_batch(out, 1).runs[0, "rail0", PEER]
+    assert "\ncounters out_of_sequence=+3 netdev_rx_dropped=+1\n" in out
+    assert run.counters == {"out_of_sequence": 3, "netdev_rx_dropped": 1}
+    assert (run.link["mtu"], run.link["rate"]) == ("1500", "25 Gb/sec (1X EDR)")
+    assert (run.link_before["mtu"], run.link_before["rate"]) == ("9000", "100 Gb/sec (4X EDR)")
+    assert "counters" not in run.text and "link" not in run.text.split("\n")[0]
+
+
+ETHTOOL = """#!/bin/sh
+read -r calls 2>/dev/null <"$STUB_OUT.ethtool"
+echo $((${calls:-0} + 1)) >"$STUB_OUT.ethtool"
+printf '%s\n' "NIC statistics:" "     rx_packets: 5$calls" "     rx_prio3_pause: 1$calls" "     tx_prio3_pause: 4"
+"""
+
+
+def test_pause_frames_of_mlx5_come_from_ethtool(bench: Bench) -> None:
+    write(bench.folder / "bin/ethtool", ETHTOOL, 0o755)
+    driver = bench.sys / "class/net/rail0/device/driver/module/drivers/pci:mlx5_core"
+    assert parse_batch(bench.play(line(0)), 1).runs[0, "rail0", PEER].counters == {}
+    assert not (bench.folder / "out.ethtool").exists()
+    driver.mkdir(parents=True)
+    assert parse_batch(bench.play(line(0)), 1).runs[0, "rail0", PEER].counters == {"rx_prio3_pause": 10}
+
+
+@pytest.mark.parametrize(
+    ("args", "exchange", "memory"),
+    [("-R", "cm", "host"), ("--use_cuda_bus_id=0000:1b:00.0", "plain", "cuda:peermem"),
+     ("--use_cuda=0 --use_cuda_dmabuf -R", "cm", "cuda:dmabuf")],
+)
+def test_the_frame_says_what_was_asked(bench: Bench, args: str, exchange: str, memory: str) -> None:
+    run = parse_batch(bench.play(f"{line(0)} {args}"), 1).runs[0, "rail0", PEER]
+    assert (run.exchange, run.memory) == (exchange, memory)
+
+
+# As perftest 25.01's source prints it, not recorded: no GPU was there.
+GPUS = "".join(f"CUDA device {number}: PCIe address is {number:02X}:00\n" for number in range(8))
+CUDA = f"""initializing CUDA
+Listing all CUDA devices in system:
+{GPUS}
+Picking device No. 0
+[pid = 7, dev = 0] device name = [NVIDIA H100]
+creating CUDA Ctx
+making it the current CUDA Ctx
+CUDA device integrated: 0
+using DMA-BUF for GPU buffer address at 0x7f2e00000000 aligned at 0x7f2e00000000 with aligned size 131072
+allocated GPU buffer of a 131072 address at 0x7ffd1 for type CUDA_MEM_DEVICE
+"""
+
+
+def test_proof_of_gpu_memory_survives_a_long_output(bench: Bench) -> None:
+    recorded = SAMPLES["bw_duration"]["client"]["stdout"]
+    bench.prints("client", CUDA + "noise of some kind\n" * 200 + recorded + "deallocating GPU buffer 00007f2e0000\n")
+    run = parse_batch(bench.play(line(0) + " --use_cuda=0 --use_cuda_dmabuf"), 1).runs[0, "rail0", PEER]
+    assert memory_missing(run) == "" and parse_bandwidth(run.text) is not None and len(run.text) < 2048
+    bench.prints("client", recorded)
+    run = parse_batch(bench.play(line(0) + " --use_cuda=0"), 1).runs[0, "rail0", PEER]
+    assert memory_missing(run) == "GPU memory was asked for, but perftest does not say that it used it"
 
 
 def test_rounds_begin_on_the_clock(bench: Bench) -> None:
@@ -225,21 +350,47 @@ def test_a_late_tester_says_which_rounds_it_missed(bench: Bench) -> None:
     assert log.runs[2, "rail0", PEER].rc == 0
 
 
-@pytest.mark.parametrize("case", sorted(SAMPLES))
-def test_every_recorded_ending_comes_through(case: str, tmp_path: Path) -> None:
-    bench = Bench(tmp_path, ["sh"])
-    bench.plays(case)
+def grown(bench: Bench) -> None:
+    """Let so many counters grow that the line of them is as long as it gets."""
+    folder = bench.sys / "class/infiniband/mlx5_0/ports/1/hw_counters"
+    for number in range(40):
+        write(folder / f"req_transport_retries_exceeded_{number}", "1\n")
+    bench.hook(f"for file in {folder}/*; do echo 1000 >$file; done\n")
+
+
+def frames(out: str) -> list[str]:
+    """The frames as they stand, with all that the tester adds."""
+    return ["=== gpufabric test " + part.split("=== gpufabric batch")[0]
+            for part in out.split("=== gpufabric test ")[1:]]
+
+
+@pytest.mark.parametrize(("version", "case"), [(v, case) for v, cases in VERSIONS.items() for case in sorted(cases)])
+def test_every_recorded_ending_comes_through(version: str, case: str, tmp_path: Path) -> None:
+    # Each shell gets its share of the cases: what differs between them is tested with all of them elsewhere.
+    shells = [shell for shell in (["dash"], ["bash", "--posix"], ["busybox", "sh"]) if shutil.which(shell[0])]
+    bench = Bench(tmp_path, shells[(len(case) + len(version)) % len(shells)] if shells else ["sh"])
+    bench.plays(case, version)
+    grown(bench)
+    recorded = VERSIONS[version][case]
     out = bench.play(line(0), line(0, "rail1", "server", 18503))
-    log = parse_batch(out, 1)
-    for rail, side in (("rail0", "client"), ("rail1", "server")):
-        run = SAMPLES[case].get(side)
-        if run is None:
+    log, raw = parse_batch(out, 1), frames(out)
+    for at, (rail, side) in enumerate((("rail0", "client"), ("rail1", "server"))):
+        run, expected = log.runs[0, rail, PEER], recorded.get(side)
+        assert len(raw[at].encode()) <= 2048 and not run.text.startswith(("counters ", "link"))
+        if expected is None:
             continue
-        assert log.runs[0, rail, PEER].rc == run["rc"]
-        assert parse_bandwidth(log.runs[0, rail, PEER].text) == parse_bandwidth(run["stdout"])
-        assert len(log.runs[0, rail, PEER].text) <= 2048
-        for text in (run["stderr"] or "").strip().splitlines()[:1]:
-            assert text.strip() in log.runs[0, rail, PEER].text
+        whole = Run(expected["rc"], expected["stdout"] + "\n" + (expected["stderr"] or ""))
+        assert run.rc == expected["rc"]
+        # All rows, or the last of so many that they do not fit; -a prints 23.
+        rows = parse_rows(whole.text)
+        assert parse_rows(run.text) == (rows if len(rows) < 9 else rows[-len(parse_rows(run.text)):])
+        # A judge that knows nothing of what the tester adds sees the same.
+        body = raw[at].split("\n", 1)[1].replace("=== gpufabric end\n", "")
+        for seen in (run, Run(run.rc, body.strip())):
+            assert parse_bandwidth(seen.text) == parse_bandwidth(run.text)
+            for size in (2, 65536):
+                if len(rows) < 9:
+                    assert reading(seen, Run(0, ""), size) == reading(whole, Run(0, ""), size)
 
 
 def test_the_client_tries_again_until_its_server_listens_but_not_too_late(bench: Bench) -> None:
@@ -249,6 +400,115 @@ def test_the_client_tries_again_until_its_server_listens_but_not_too_late(bench:
     # The slot leaves 20 - 2 seconds, a run needs 6 + 2, the client begins in second 1: about ten tries.
     assert 8 <= bench.calls.read_text().count("ib_write_bw") <= 11
     assert bench.uptime() < 1000 + 5 + 20 - 1
+
+
+def test_a_client_that_rdma_cm_rejects_tries_again(bench: Bench) -> None:
+    bench.prints("client", "", "Unexpected CM event bl blka 8\n", 1)
+    bench.play(line(0) + " -R", slot=14)
+    assert bench.calls.read_text().count("ib_write_bw") > 2
+    write(bench.calls, "")
+    bench.prints("client", "", "Unexpected CM event bl blka 7\n", 1)
+    bench.play(line(0) + " -R", slot=14)
+    assert bench.calls.read_text().count("ib_write_bw") == 1
+
+
+def is_gone(path: Path) -> bool:
+    """Whether the process whose number is in the file ended, be it that nobody asked for its status yet."""
+    try:
+        return Path(f"/proc/{path.read_text().strip()}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def wait_for(what: object) -> None:
+    """Wait until ``what()`` holds, for 20 s at most."""
+    end = time.monotonic() + 20
+    while not what():  # type: ignore[operator]
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def of_session(number: int) -> list[str]:
+    """The processes of a session that still run."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _parent, _group, session = path.read_text().rsplit(")", 1)[1].split()[:4]
+            found += [str(path)] if session == str(number) and state not in "ZX" else []
+    return found
+
+
+HANGS = "trap '' TERM INT HUP; echo $$ >\"$STUB_OUT.self\"; sleep 300 & echo $! >\"$STUB_OUT.child\"; wait; sleep 300\n"
+
+
+def test_nothing_outlives_its_slot(bench: Bench) -> None:
+    if bench.shell[0] == "busybox":
+        # Its timeout makes no process group.
+        (bench.folder / "bin/timeout").symlink_to(str(shutil.which("busybox")))
+    bench.hook(HANGS)
+    run = parse_batch(bench.play(line(0, role="server", port=18503), slot=3), 1).runs[0, "rail0", PEER]
+    # It ignores TERM after a second and is killed after two.
+    assert run.rc == 137 and "Waiting" not in run.text and run.ran is not None
+    assert is_gone(bench.folder / "out.self") and is_gone(bench.folder / "out.child")
+
+
+def test_what_runs_ends_with_the_tester(bench: Bench) -> None:
+    bench.hook(HANGS)
+    tester = bench.start(line(0, role="server", port=18503), line(0, "rail1"), slot=60)
+    wait_for(lambda: (bench.folder / "out.child").exists() and (bench.folder / "out.child").read_text())
+    tester.send_signal(signal.SIGTERM)
+    assert tester.wait(20) == 143
+    wait_for(lambda: is_gone(bench.folder / "out.self") and is_gone(bench.folder / "out.child"))
+    assert list(bench.folder.glob("gpufabric.*")) == []
+
+
+def test_a_client_that_tries_again_ends_with_the_tester(bench: Bench) -> None:
+    bench.plays("err_refused")
+    write(bench.folder / "bin" / "slumber", SLEEP + "exec sleep 0.05\n", 0o755)
+    tester = bench.start(line(0), slot=600)
+    wait_for(lambda: bench.calls.read_text().count("ib_write_bw") > 1)
+    tester.send_signal(signal.SIGTERM)
+    assert tester.wait(20) == 143
+    wait_for(lambda: not of_session(tester.pid))
+
+
+def test_a_killed_time_limit_leaves_nothing_and_costs_one_result(bench: Bench) -> None:
+    # The parent of perftest is the time limit.
+    bench.hook('case $side in server) echo $$ >"$STUB_OUT.self"; kill -KILL "$PPID"; sleep 300 ;; esac\n')
+    out = bench.play(line(0, role="server", port=18503), line(0, "rail1"))
+    log = parse_batch(out, 1)
+    assert log.runs[0, "rail0", PEER].rc == 137 and log.runs[0, "rail1", PEER].rc == 0 and log.done
+    assert is_gone(bench.folder / "out.self")
+
+
+def test_a_frame_without_an_end_takes_no_other_with_it() -> None:
+    whole = "=== gpufabric test 0 rail1 client h rc=0 start=1 seconds=2\nfine\n=== gpufabric end\n"
+    cut = "=== gpufabric test 0 rail0 client h rc=0 start=1 seconds=2\nlink rate=\"100\n"
+    log = parse_batch(f"=== gpufabric batch 1 begin 2\n{cut}{whole}=== gpufabric batch 1 done 2 0\n", 1)
+    assert {rail: run.text for (_round, rail, _peer), run in log.runs.items()} == {"rail1": "fine"}
+
+
+COUNTED = """#!/bin/sh
+echo "program ${0##*/}" >>"$STUB_CALLS"
+exec %s "$@"
+"""
+
+
+def test_few_programs_are_started_for_a_test(bench: Bench) -> None:
+    names = ("cat", "tail", "rm", "mv", "sed", "grep", "cut", "tr", "awk", "taskset", "timeout", "stdbuf", "sleep")
+    for name in names:
+        write(bench.folder / "bin" / name, COUNTED % shutil.which(name), 0o755)
+    grown(bench)
+    counts = []
+    for tests in ((line(0),), (line(0), line(0, "rail1"))):
+        write(bench.calls, "")
+        assert parse_batch(bench.play(*tests), 1).runs[0, "rail0", PEER].rc == 0
+        counts.append(sorted(call.split()[1] for call in bench.calls.read_text().splitlines()
+                             if call.startswith("program ")))
+    for program in counts[0]:
+        counts[1].remove(program)
+    # The time limit, the binding and the line buffer; perftest itself is not counted.
+    assert counts[1] == ["stdbuf", "taskset", "timeout"]
 
 
 @pytest.mark.parametrize(

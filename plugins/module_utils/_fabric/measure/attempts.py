@@ -9,22 +9,32 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from . import verdict
+from .counters import link_went_down, sentences
 from .evidence import Endpoint, Log
+from .exchange import exchange_failed, exchange_warning
 from .limits import Asked, Expectation, described_rate, expect
 from .lines import message_size, sides
 from .options import LATENCY, STARS
-from .perftest import Sample, reading
+from .perftest import Run, Sample, reading
 from .schedule import Round, Test
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One try in round ``at`` of pass ``number``: a sample, or None and the reason."""
+    """One try in round ``at`` of pass ``number``: a sample, or None and the reason, and what both sides told."""
 
     number: int
     at: int
     sample: Sample | None
     reason: str
+    client: Run | None = None
+    server: Run | None = None
+
+    @property
+    def sides(self) -> dict[str, Run]:
+        """What came back, by ``client`` and ``server``."""
+        runs = {"client": self.client, "server": self.server}
+        return {name: run for name, run in runs.items() if run is not None}
 
 
 @dataclass
@@ -93,7 +103,7 @@ def absorb(state: State, rounds: Sequence[Round], number: int, logs: Mapping[str
             sample, reason = reading(runs[0], runs[1], message_size(state.tests, test.kind, test.size))
             gone = [state.lost[end[1]] for end, run in zip(ends, runs) if not run and end[1] in state.lost]
             reason = "; ".join([*dict.fromkeys(gone), _named(test, reason)]) if reason else ""
-            attempt = Attempt(number, at, sample, reason)
+            attempt = Attempt(number, at, sample, reason, *runs)
             state.attempts.setdefault(test, []).append(attempt)
             if state.mode in STARS:
                 state.stars.setdefault((number, at, _centre(state, test)), []).append((test, attempt))
@@ -111,13 +121,25 @@ def _named(test: Test, reason: str) -> str:
 
 def judge(state: State, test: Test, attempt: Attempt) -> tuple[str, str]:
     """Return the verdict of one attempt and its reason."""
+    outcome, reason = _by_value(state, test, attempt)
+    grown = [f"{_name(test, side)}: {text}" for side, run in attempt.sides.items() for text in sentences(run.counters)]
+    if outcome == verdict.PASS and any(link_went_down(run.counters) for run in attempt.sides.values()):
+        return verdict.FAIL, "; ".join(["fast enough, but not steady", *grown])
+    return outcome, reason if outcome == verdict.PASS else "; ".join([reason, *grown])
+
+
+def _name(test: Test, side: str) -> str:
+    return test.client if side == "client" else test.server
+
+
+def _by_value(state: State, test: Test, attempt: Attempt) -> tuple[str, str]:
     expectation = expectation_of(state, test)
     if state.mode not in STARS or (attempt.number, attempt.at, _centre(state, test)) not in state.stars:
         return verdict.judge(attempt.sample, attempt.reason, expectation)
     star = state.stars[attempt.number, attempt.at, _centre(state, test)]
     missing = next(((one, other) for one, other in star if other.sample is None), None)
     if attempt.sample is None or missing is None:
-        total = sum(other.sample.average for _one, other in star if other.sample)
+        total = sum(other.sample.value for _one, other in star if other.sample)
         sample = replace(attempt.sample, average=total) if attempt.sample else None
         return verdict.judge(sample, attempt.reason, expectation)
     return verdict.NO_DATA, f"its share says nothing: {missing[0].client} to {missing[0].server} gave no data"
@@ -171,7 +193,7 @@ def result(state: State, test: Test) -> dict[str, Any]:
     """Return the result of a test, as report.json holds it."""
     expectation = expectation_of(state, test)
     judged = [(attempt, *judge(state, test, attempt)) for attempt in state.attempts[test]]
-    sample, outcome, reason = _outcome(state, test, judged)
+    attempt, outcome, reason = _outcome(state, test, judged)
     around = _around(state, test, judged)
     return {
         "where": state.where,
@@ -179,7 +201,7 @@ def result(state: State, test: Test) -> dict[str, Any]:
         "client": test.client,
         "server": test.server,
         "test": test.kind,
-        "value": sample.average if sample else None,
+        "value": attempt.sample.value if attempt and attempt.sample else None,
         "unit": expectation.unit,
         "expected": _expected(expectation, around),
         "bound_by": expectation.bound_by,
@@ -187,8 +209,9 @@ def result(state: State, test: Test) -> dict[str, Any]:
         "verdict": outcome,
         "reason": reason,
         **_options(state, test, judged),
+        **(_noticed(attempt) if attempt else {}),
         "passes": [
-            {"pass": a.number, "value": a.sample.average if a.sample else None, "verdict": v, "reason": r}
+            {"pass": a.number, "value": a.sample.value if a.sample else None, "verdict": v, "reason": r}
             for a, v, r in judged
         ],
     }
@@ -209,8 +232,11 @@ def results(state: State) -> list[dict[str, Any]]:
 Judged = Sequence[tuple[Attempt, str, str]]
 
 
-def _outcome(state: State, test: Test, judged: Judged) -> tuple[Sample | None, str, str]:
-    """Return sample, verdict and reason of a test: a failure stays one; the worst of the runs asked for counts."""
+def _outcome(state: State, test: Test, judged: Judged) -> tuple[Attempt | None, str, str]:
+    """Return the attempt that decides, and its verdict and reason.
+
+    A failure stays one; the worst of the runs asked for counts.
+    """
     if not judged:
         return None, verdict.NO_DATA, blocked(state, test) or state.failure or "not played"
     usable = [one for one in judged if one[1] != verdict.NO_DATA]
@@ -218,15 +244,14 @@ def _outcome(state: State, test: Test, judged: Judged) -> tuple[Sample | None, s
     if not failed and len(usable) < state.tests["repeats"]:
         attempt, outcome, reason = [one for one in judged if one[1] == verdict.NO_DATA][-1]
         some = f"{len(usable)} of {state.tests['repeats']} runs gave data; " if usable else ""
-        return attempt.sample, outcome, some + reason
-    attempt, outcome, reason = _worst(test, failed or usable)
-    return attempt.sample, outcome, reason
+        return attempt, outcome, some + reason
+    return _worst(test, failed or usable)
 
 
 def _worst(test: Test, judged: Judged) -> tuple[Attempt, str, str]:
     def value(one: tuple[Attempt, str, str]) -> float:
-        average = one[0].sample.average if one[0].sample else 0.0
-        return -average if test.kind in LATENCY else average
+        reached = one[0].sample.value if one[0].sample else 0.0
+        return -reached if test.kind in LATENCY else reached
 
     return min(judged, key=value)
 
@@ -256,8 +281,42 @@ def _options(state: State, test: Test, judged: Judged) -> dict[str, Any]:
     return found
 
 
+def _noticed(attempt: Attempt) -> dict[str, Any]:
+    """Return the optional keys of a result that tell what grew or changed at the ports while it was measured."""
+    counters = {side: dict(run.counters) for side, run in attempt.sides.items() if run.counters}
+    links = {side: dict(run.link) for side, run in attempt.sides.items() if run.link_before}
+    return {**({"counters": counters} if counters else {}), **({"link": links} if links else {})}
+
+
+def exchange_of(state: State, test: Test) -> str:
+    """Return how the sides of the next attempt find each other: as asked, or the other way after that one failed."""
+    way = _asked(state)
+    last = state.attempts[test][-1] if state.attempts.get(test) else None
+    # The other way needs the rail's addresses, which stand in the lines only when perftest's exchange goes there.
+    if last is None or state.tests["control"] != "rail" or not exchange_failed(last.client, last.server):
+        return way
+    tried = next(run.exchange for run in last.sides.values() if run.exchange)
+    return "cm" if tried == "plain" else "plain"
+
+
+def _asked(state: State) -> str:
+    return "cm" if state.tests["rdma_cm"] else "plain"
+
+
+def exchange_warnings(state: State) -> list[str]:
+    """Return a sentence for each test that measured only the other way than it was asked to."""
+    told = []
+    for test, tried in state.attempts.items():
+        done = next((one for one in reversed(tried) if one.sample), None)
+        why = next((one.reason for one in tried if exchange_failed(one.client, one.server)), "")
+        text = exchange_warning(_asked(state), done.client.exchange, why) if done and done.client else ""
+        if text:
+            told.append(f"{test.client} to {test.server} {test.rail} {test.kind}: {text}")
+    return told
+
+
 def _values(judged: Judged) -> list[float]:
-    return [one.sample.average for one, outcome, _reason in judged if one.sample and outcome != verdict.NO_DATA]
+    return [one.sample.value for one, outcome, _reason in judged if one.sample and outcome != verdict.NO_DATA]
 
 
 def earlier(results_before: Iterable[Mapping[str, Any]], where: str) -> dict[Test, Mapping[str, Any]]:

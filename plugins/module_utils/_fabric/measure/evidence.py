@@ -10,18 +10,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..._core.errors import ParseError
+from ..._core.units import integer, leading_number, natural
 from .perftest import Run
 
 _TEST = re.compile(
-    r"=== gpufabric test (?P<round>\d+) (?P<rail>\S+) (?P<role>\S+) (?P<peer>\S+) rc=(?P<rc>\d+) "
-    r"start=(?P<start>\d+) seconds=(?P<seconds>\d+)"
+    r"=== gpufabric test (?P<round>\d{1,9}) (?P<rail>\S+) (?P<role>\S+) (?P<peer>\S+) rc=(?P<rc>\d{1,9}) (?P<rest>.*)"
 )
 _BEGIN = re.compile(r"=== gpufabric batch (\d+) begin ")
 _DONE = re.compile(r"=== gpufabric batch (\d+) done (\d+) (\d+)")
-_MISSED = re.compile(r"gpufabric: missed the round, (\d+) s late")
 _DESCRIBE = "=== gpufabric describe v1"
 _DESCRIBED = re.compile(r"=== gpufabric described \d+")
 _END = "=== gpufabric end"
+# What a tester adds to perftest's output stands before it, on lines of its own.
+_ADDED = ("counters", "link", "link_before")
+# More than a frame has; what is longer was not written by a tester.
+_LONGEST = 8192
 
 
 @dataclass(frozen=True)
@@ -43,16 +46,10 @@ Key = tuple[int, str, str]
 
 @dataclass(frozen=True)
 class Log:
-    """Tests of one batch; ``done`` when the tester came to the end of the batch.
-
-    ``times``: when each test began by the host's own clock, and how long it took, in seconds. ``late``: seconds that
-    the tester was behind when it missed a round.
-    """
+    """Tests of one batch; ``done`` when the tester came to the end of the batch."""
 
     runs: Mapping[Key, Run] = field(default_factory=dict)
     done: bool = False
-    times: Mapping[Key, tuple[int, int]] = field(default_factory=dict)
-    late: int = 0
 
 
 @dataclass(frozen=True)
@@ -86,12 +83,20 @@ def parse_describe(text: str) -> Endpoint:
     for line in lines[lines.index(_DESCRIBE) + 1 :]:
         if _DESCRIBED.match(line):
             return Endpoint(rails, host)
-        words = shlex.split(line)
+        words = _words(line)
         if words[:1] == ["rail"] and len(words) > 1:
             rails[words[1]] = _pairs(words[2:])
         elif words[:1] == ["host"]:
             host.update(_pairs(words[1:]))
     raise ParseError("it ended before all rails were described")
+
+
+def _words(line: str) -> list[str]:
+    """Split as a shell does; ParseError when a quotation is not closed."""
+    try:
+        return shlex.split(line)
+    except ValueError as exc:
+        raise ParseError(f"{exc} in: {line[:200]}") from exc
 
 
 def _pairs(words: list[str]) -> dict[str, str]:
@@ -101,29 +106,59 @@ def _pairs(words: list[str]) -> dict[str, str]:
 def parse_batch(text: str, number: int) -> Log:
     """Return the tests of batch ``number`` in a tester's log, which may hold other batches too."""
     runs: dict[Key, Run] = {}
-    times: dict[Key, tuple[int, int]] = {}
     inside = False
     frame: re.Match[str] | None = None
     body: list[str] = []
     for line in text.splitlines():
         if line == _END and frame:
             if inside:
-                key = (int(frame["round"]), frame["rail"], frame["peer"])
-                runs[key] = Run(int(frame["rc"]), "\n".join(body).strip())
-                times[key] = (int(frame["start"]), int(frame["seconds"]))
+                runs[int(frame["round"]), frame["rail"], frame["peer"]] = _run(frame, body)
             frame = None
+        elif _TEST.match(line):
+            # Of a frame without an end its tester was killed: what it had is no result.
+            frame, body = _TEST.match(line), []
         elif frame:
             body.append(line)
-        elif _TEST.match(line):
-            frame, body = _TEST.match(line), []
         elif _BEGIN.match(line):
             inside = line.split()[3] == str(number)
-            runs, times = ({}, {}) if inside else (runs, times)
+            runs = {} if inside else runs
         elif inside and _DONE.match(line):
-            return Log(runs, True, times, _late(runs))
-    return Log(runs, False, times, _late(runs))
+            return Log(runs, True)
+    return Log(runs, False)
 
 
-def _late(runs: Mapping[Key, Run]) -> int:
-    missed = (_MISSED.match(run.text) for run in runs.values())
-    return max((int(match[1]) for match in missed if match), default=0)
+def _run(frame: re.Match[str], body: list[str]) -> Run:
+    """Return one side of a test from its frame. Testers before these additions have none of them."""
+    told = _pairs(frame["rest"].split())
+    added: dict[str, dict[str, str]] = {}
+    while body and body[0].split(" ", 1)[0] in _ADDED:
+        word, _space, rest = body[0].partition(" ")
+        added[word] = _pairs(_loose_words(rest))
+        body = body[1:]
+    return Run(
+        int(frame["rc"]),
+        "\n".join(body)[-_LONGEST:].strip(),
+        started=integer(told.get("start")),
+        seconds=integer(told.get("seconds")),
+        late=leading_number(told.get("late")),
+        ran=leading_number(told.get("ran")),
+        counters=_growth(added.get("counters", {})),
+        link=added.get("link", {}),
+        link_before=added.get("link_before", {}),
+        exchange=told.get("exchange", ""),
+        memory=told.get("memory", ""),
+    )
+
+
+def _loose_words(text: str) -> list[str]:
+    """Split as a shell does, at spaces only where that cannot be done: one bad line costs no result."""
+    try:
+        return _words(text)
+    except ParseError:
+        return text.split()
+
+
+def _growth(pairs: Mapping[str, str]) -> dict[str, int]:
+    """Return name to growth of counters ("out_of_sequence": "+3")."""
+    grown = {name: natural(value.lstrip("+")[:18]) for name, value in pairs.items()}
+    return {name: number for name, number in grown.items() if number}

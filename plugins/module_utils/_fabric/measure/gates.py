@@ -28,7 +28,8 @@ KEYS = frozenset(
     where rail client server test value unit expected bound_by reason passes pass why counters link spread memory gpu
     peer_rail min max n rate width mtu bdf path pairs fail no_data worst median node pci netdev address
     kind host peer direction sure failed tests evidence text again deviations severity found name query before change
-    mode rounds slot seconds share lateness
+    mode rounds slot seconds share lateness latency_median latency_worst
+    comparison compared better worse new missing now trend written size
     """.splitlines()
     for word in line.split()
 )

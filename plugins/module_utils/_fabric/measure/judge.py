@@ -97,7 +97,12 @@ def step(
         lines=_lines(state, rounds),
         results=found,
         summary={**summary, "findings": [*summary["findings"], *_told(hooks.findings, found)]},
-        warnings=[*_warnings(state), *_resumed(course), *_told(hooks.warnings, found)],
+        warnings=[
+            *_warnings(state),
+            *attempts.exchange_warnings(state),
+            *_resumed(course),
+            *_told(hooks.warnings, found),
+        ],
         announce=announce(course, rounds, len(evidence.passes) + 1) if rounds else "",
         worst=worst(course, rounds),
         schedule=course_summary(course, rounds, len(evidence.passes)),
@@ -183,7 +188,9 @@ def _lines(state: State, rounds: Sequence[Round]) -> dict[str, list[str]]:
     if not rounds:
         return {}
     gpus = {(name, rail): attempts.gpu_of(state, name, rail) or {} for name in state.endpoints for rail in state.rails}
-    return schedule.lines(rounds, state.rails, state.tests, attempts.addresses(state), gpus)
+    asked = "cm" if state.tests["rdma_cm"] else "plain"
+    swapped = {test for round_ in rounds for test in round_ if attempts.exchange_of(state, test) != asked}
+    return schedule.lines(rounds, state.rails, state.tests, attempts.addresses(state), gpus, swapped)
 
 
 def _told(tellers: Iterable[Callable[[Results], Iterable[str]]], results: Results) -> list[str]:

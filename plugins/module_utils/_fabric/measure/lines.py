@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .exchange import swap_exchange
 from .options import LATENCY, complete
 
 if TYPE_CHECKING:
@@ -81,8 +82,11 @@ def lines(
     tests: Mapping[str, Any],
     addresses: Addresses,
     gpus: Gpus | None = None,
+    swapped: Collection[Test] = (),
 ) -> dict[str, list[str]]:
     """Return each endpoint's schedule lines, closed by ``END count``.
+
+    ``swapped``: tests whose sides find each other the other way than ``tests.rdma_cm`` says.
 
     ``addresses``: (endpoint, rail) to the address where the peer reaches it for perftest's own exchange. ``gpus``: the
     same to the GPU whose memory is used, for ``tests.memory`` other than host.
@@ -97,7 +101,8 @@ def lines(
             key = (test.kind, test.size, (gpus or {}).get((own, rail), {}).get("bdf", ""))
             if key not in known:
                 known[key] = perftest_args(tests, *key)
-            words = (number, rail, role, peer, at, test.kind, known[key])
+            args = swap_exchange(known[key]) if test in swapped else known[key]
+            words = (number, rail, role, peer, at, test.kind, args)
             result.setdefault(own, []).append(" ".join(str(word) for word in words))
     for own in result:
         result[own].append(f"END {len(result[own])}")

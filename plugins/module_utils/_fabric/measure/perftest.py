@@ -6,13 +6,18 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-_HEADER = re.compile(r"^\s*#bytes.*?BW average\[(?P<unit>[^\]]+)\]")
-_ROW = re.compile(r"^\s*\d+(\s+\S+){3,9}\s*$")
-_MTU = re.compile(r"^\s*Mtu\s*:\s*(\d+)\[B\]", re.MULTILINE)
+_BANDWIDTH = re.compile(r"BW average\[(?P<unit>[^\]]+)\]")
+_TITLE = re.compile(r"^\s*((?:\w+ ){1,5}Test)\s*$", re.MULTILINE)
+_MTU = re.compile(r"^\s*Mtu\s*:\s*(\d{3,4})\[B\]", re.MULTILINE)
 # To Gb/s. perftest's MB and MiB are both 2^20 bytes.
 _UNITS = {"Gb/sec": 1.0, "MB/sec": 8 * 2**20 / 1e9, "MiB/sec": 8 * 2**20 / 1e9}
+# Columns after size and iterations. perftest may add columns to bandwidth (--cpu_util), never to latency.
+_OF_BANDWIDTH = ("peak", "average", "rate")
+_OF_ITERATIONS = ("least", "most", "typical", "average", "deviation", "p99", "p999")
+_OF_DURATION = ("average", "rate")
 
 # Exit codes of an expired timeout: GNU 124, busybox 143 (TERM), 137 when it had to be killed.
 TIMED_OUT = (124, 143)
@@ -27,17 +32,23 @@ CAUSES = (
     (r"IB device \S+ not found", "no such RDMA device"),
     (r"Did not detect devices.*", "no usable RDMA device"),
     (r"Unable to query port \d+ attributes", "no such port"),
+    (r"Couldn't allocate MR with error=14\b", "GPU memory cannot be registered: is nvidia-peermem loaded?"),
+    (r"Couldn't allocate MR with error=9[35]\b", "kernel, driver or rdma-core without DMA-BUF"),
     (r"Couldn't allocate MR.*", "memlock limit, or GPU memory that cannot be registered"),
     (r"Failed to allocate hugepages.*", "hugepages missing"),
     (r"unrecognized option '[^']*'", "this perftest does not know it"),
     (r"Unsupported memory type", "perftest without GPU support"),
     (r"dlerror: .*", "GPU libraries missing"),
+    (r"DMA-BUF is not supported on this GPU|CUDA DMA-BUF cannot be used without CUDA", ""),
+    (r"There are no available device\(s\) that support CUDA", "no GPU is visible here"),
+    (r"No such device ID.*|cuDeviceGetByPCIBusId failed.*", "that GPU is not visible here"),
+    (r"cu[A-Z]\w{2,60}(?:\(\d*\))? (?:returned |error=)\d+", "the CUDA driver refused"),
     (r"Found Incompatibility issue with GID types\.?", "GID families or types of the two sides differ"),
     (r"Failed to modify QP \S+ to RTR", "peer's address not reachable on the rail: ARP, route, VLAN or GID"),
     (r"\w+ mismatch: local=\S+ remote=\S+", "the two sides were started differently"),
     (r"Failed status[ -].*", ""),
     (r"Requested QP size might be too big.*", "queue depth too large for this device"),
-    (r"rdma_resolve_route failed|Unexpected CM event.*", "rdma_cm found no way"),
+    (r"rdma_resolve_\w+ failed|Unexpected CM event.*|Received \d+ times ADDR_ERROR", "rdma_cm found no way"),
     (r"Unable to access performance counters", ""),
     (r"Did not get Message for \d+ Seconds", "peer stopped"),
     (r"Can't produce a report", "clock calibration failed"),
@@ -59,71 +70,194 @@ _STATUS = {
     12: "no acknowledgement: path broken one way, MTU too large for a hop, or loss",
     13: "receiver not ready",
 }
-_STATUS_NUMBER = re.compile(r"Failed status(?: (\d+)|.*?\((\d+)\))")
+_STATUS_NUMBER = re.compile(r"Failed status(?: (\d{1,3})|.*?\((\d{1,3})\))")
+# perftest says the first for memory of any kind; these kinds are the host's, or come and go.
+_GPU_BUFFER = re.compile(r"allocated GPU buffer.*")
+_NOT_THE_GPU = re.compile(r"CUDA_MEM_(?:MANAGED|MALLOC|HOST\w+)|Host allocation selected|CUDA device integrated: 1")
+_DMABUF = "using DMA-BUF for GPU buffer"
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A result row: message ``size`` in bytes, ``iterations``, ``average`` in Gb/s, RDMA ``mtu`` when printed."""
+    """A result row: message ``size`` in bytes, ``iterations``, ``average`` in ``unit``, RDMA ``mtu`` when printed.
+
+    ``unit`` is "Gb/s" (for both directions together when ``bidirectional``) or "us" (latency: half a round trip of
+    write and send, a whole one of read). The rest is latency in us, None where perftest did not print it: in a run
+    by duration it prints no more than the average. ``typical`` is the median.
+    """
 
     size: int
     iterations: int
     average: float
     mtu: int | None
+    unit: str = "Gb/s"
+    bidirectional: bool = False
+    typical: float | None = None
+    least: float | None = None
+    most: float | None = None
+    deviation: float | None = None
+    p99: float | None = None
+    p999: float | None = None
+
+    @property
+    def value(self) -> float:
+        """The number to judge: average bandwidth, typical latency (its average when nothing else is known)."""
+        return self.average if self.typical is None else self.typical
 
 
 @dataclass(frozen=True)
 class Run:
-    """One side of a test as its tester framed it."""
+    """One side of a test as its tester framed it. What a frame does not say stays at its default.
+
+    ``text``: perftest's own output. ``started``: seconds on the host's clock; ``seconds``: from then to the end of
+    the test; ``late``: seconds behind the round's begin; ``ran``: seconds of the last perftest.
+    ``counters``: name to growth. ``link``: rate, state, carrier, mtu, pcie after the test, ``link_before`` the same
+    before it, only when it differs. ``exchange``: "cm" or "plain". ``memory``: "host", "cuda:dmabuf" or
+    "cuda:peermem", as it was asked for.
+    """
 
     rc: int
     text: str
+    started: int | None = None
+    seconds: int | None = None
+    late: float | None = None
+    ran: float | None = None
+    counters: Mapping[str, int] = field(default_factory=dict)
+    link: Mapping[str, str] = field(default_factory=dict)
+    link_before: Mapping[str, str] = field(default_factory=dict)
+    exchange: str = ""
+    memory: str = ""
 
 
-def parse_bandwidth(text: str) -> Sample | None:
-    """Return the first result row of perftest's text output, None when there is no acceptable one.
+def parse_rows(text: str) -> list[Sample]:
+    """Return the result rows of perftest's text output, bandwidth or latency; those before an unusable one.
 
     Only the first block counts: ``--report-both`` repeats the table for each direction.
     """
-    factor: float | None = None
+    columns: tuple[str, ...] = ()
+    factor = 0.0
+    samples: list[Sample] = []
     for line in text.splitlines():
-        header = _HEADER.match(line)
-        if header:
-            factor = _UNITS.get(header["unit"])
-        elif factor is not None and line.lstrip().startswith("---"):
-            return None
-        elif factor is not None and _ROW.match(line):
-            return _sample(line.split(), factor, text)
-    return None
+        words = line.split()
+        if line.lstrip().startswith("#bytes"):
+            if columns:
+                break
+            columns, factor = _table(line)
+        elif columns and line.lstrip().startswith("---"):
+            break
+        elif columns and words and words[0].isdecimal():
+            sample = _sample(words, columns, factor, text)
+            if sample is None:
+                break
+            samples.append(sample)
+    return samples
 
 
-def _sample(fields: list[str], factor: float, text: str) -> Sample | None:
+def parse_bandwidth(text: str) -> Sample | None:
+    """Return the first row when it is one of bandwidth, None when there is none or it cannot be read."""
+    samples = parse_rows(text)
+    return samples[0] if samples and samples[0].unit == "Gb/s" else None
+
+
+def parse_latency(text: str) -> Sample | None:
+    """Return the first row when it is one of latency, None when there is none or it cannot be read."""
+    samples = parse_rows(text)
+    return samples[0] if samples and samples[0].unit == "us" else None
+
+
+def _table(header: str) -> tuple[tuple[str, ...], float]:
+    """Return the columns of a table and the factor to our unit; no columns when the unit is not known."""
+    bandwidth = _BANDWIDTH.search(header)
+    if bandwidth:
+        factor = _UNITS.get(bandwidth["unit"], 0.0)
+        return (_OF_BANDWIDTH if factor else ()), factor
+    if "t_avg[usec]" not in header:
+        return (), 0.0
+    return (_OF_ITERATIONS if "t_typical[usec]" in header else _OF_DURATION), 1.0
+
+
+def _sample(words: list[str], columns: tuple[str, ...], factor: float, text: str) -> Sample | None:
+    missing = len(columns) + 2 - len(words)
+    # A row that was cut has less columns; nothing is ever added to latency.
+    if missing > 0 or (missing < 0 and columns is not _OF_BANDWIDTH):
+        return None
     try:
-        numbers = [float(field) for field in fields]
+        numbers = [float(word) for word in words]
     except ValueError:
         return None
     if not all(math.isfinite(number) for number in numbers):
         return None
+    known = dict(zip(columns, numbers[2:]))
     mtu = _MTU.search(text)
-    return Sample(int(fields[0]), int(numbers[1]), numbers[3] * factor, int(mtu.group(1)) if mtu else None)
+    return Sample(
+        size=int(numbers[0]),
+        iterations=int(numbers[1]),
+        average=known["average"] * factor,
+        mtu=int(mtu.group(1)) if mtu else None,
+        unit="Gb/s" if columns is _OF_BANDWIDTH else "us",
+        bidirectional="Bidirectional" in (_title(text) or ""),
+        **{name: known[name] for name in _OF_ITERATIONS if columns is _OF_ITERATIONS and name != "average"},
+    )
+
+
+def _title(text: str) -> str | None:
+    """Return "RDMA_Write Bidirectional BW Test" or the like, None when it is not there."""
+    match = _TITLE.search(text)
+    return " ".join(match.group(1).split()) if match else None
 
 
 def reading(client: Run | None, server: Run | None, size: int) -> tuple[Sample | None, str]:
     """Return a valid sample and "", or None and the reason why a test gave none.
 
     Exit code 0 alone proves nothing, and a client whose server was killed prints a plausible row: both sides must
-    have ended with 0, and the client's row must be about the requested size and above zero.
+    have ended with 0 and played the same test, a side that asked for GPU memory must show that it used it, and the
+    client's row must be about the requested size, possible in itself and above zero.
     """
     if client is None or server is None or client.rc or server.rc:
         return None, failure(client, server)
-    sample = parse_bandwidth(client.text)
-    if sample is None:
+    titles = [_title(run.text) for run in (client, server)]
+    if all(titles) and titles[0] != titles[1]:
+        return None, f"the two sides were started differently: client: {titles[0]}; server: {titles[1]}"
+    for name, run in (("client", client), ("server", server)):
+        missing = memory_missing(run)
+        if missing:
+            return None, f"{name}: {missing}"
+    samples = parse_rows(client.text)
+    if not samples:
         return None, "client: exit code 0 but no result row"
+    sample = next((sample for sample in samples if sample.size == size), samples[0])
+    flaw = _flaw(sample, size)
+    return (None, f"client: {flaw}") if flaw else (sample, "")
+
+
+def _flaw(sample: Sample, size: int) -> str:
+    """Return what makes a row unusable, "" when nothing does. Which rates are possible only the judge can know."""
     if sample.size != size:
-        return None, f"client: result row is about {sample.size} bytes, {size} requested"
+        return f"result row is about {sample.size} bytes, {size} requested"
     if sample.average <= 0:
-        return None, "client: rate of 0 with exit code 0 (clock sampling failed)"
-    return sample, ""
+        latency = "latency of 0 with exit code 0 (clock sampling failed)"
+        return latency if sample.unit == "us" else "rate of 0 with exit code 0 (clock sampling failed)"
+    if sample.iterations <= 0:
+        return f"result row of {sample.iterations} iterations"
+    order = [value for value in (sample.least, sample.typical, sample.most) if value is not None]
+    if order != sorted(order) or any(value <= 0 for value in order):
+        return f"impossible latencies: least, typical, most of {', '.join(f'{value:g}' for value in order)} us"
+    return ""
+
+
+def memory_missing(run: Run) -> str:
+    """Return why a run that asked for GPU memory is none of it, "" when it used it or never asked."""
+    if not run.memory.startswith("cuda"):
+        return ""
+    asked = "GPU memory was asked for, but "
+    other = _NOT_THE_GPU.search(run.text)
+    if other:
+        return f"{asked}perftest measured the host's: {other.group()}"
+    if not _GPU_BUFFER.search(run.text):
+        return f"{asked}perftest does not say that it used it"
+    if run.memory == "cuda:dmabuf" and _DMABUF not in run.text:
+        return f"{asked}perftest does not say that it went by DMA-BUF"
+    return ""
 
 
 def failure(client: Run | None, server: Run | None) -> str:

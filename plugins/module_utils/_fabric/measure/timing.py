@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -24,25 +25,25 @@ _WORDS = ("h", "min", "s")
 class Timing:
     """What the passes so far told: ``longest`` clean test, ``busy`` seconds of perftest in ``slots`` seconds of slots.
 
-    ``lateness``: by host the largest delay of a round against its earliest one, so a delay that all of them have does
-    not show. ``seconds``: all slots of all passes; ``last``: length of the last ones. ``tight``: a test ran
-    out of time, so slots are not made shorter.
+    ``lateness``: by host the largest delay of a round, by its own clock. ``seconds``: all slots of all passes;
+    ``last``: length of the last ones. ``tight``: a test ran out of time, so slots are not made shorter.
     """
 
     longest: int = 0
-    busy: int = 0
+    busy: float = 0.0
     slots: int = 0
     seconds: int = 0
     last: int = 0
     tight: bool = False
-    lateness: dict[str, int] = field(default_factory=dict)
+    lateness: dict[str, float] = field(default_factory=dict)
 
     def slot(self, duration: int, margin: int) -> int:
         """Return the length of the next slots: ``duration`` plus ``margin``, or less when clean tests needed less."""
         most = duration + margin
         if self.tight or not self.longest:
             return most
-        return max(SHORTEST, min(most, self.longest + max(self.lateness.values(), default=0) + GUARD))
+        late = math.ceil(max(self.lateness.values(), default=0))
+        return max(SHORTEST, min(most, self.longest + late + GUARD))
 
     @property
     def share(self) -> float | None:
@@ -54,23 +55,21 @@ class Timing:
         self.seconds += rounds * slot
         self.last = slot
         for name, log in logs.items():
-            late = log.late
-            starts = [start - key[0] * slot for key, (start, _length) in log.times.items() if start]
-            if starts:
-                late = max(late, max(starts) - min(starts))
-            self.lateness[name] = max(self.lateness.get(name, 0), late)
+            late = max((run.late or 0.0 for run in log.runs.values()), default=0.0)
+            self.lateness[name] = max(self.lateness.get(name, 0.0), late)
             self._add_lengths(log, slot)
 
     def _add_lengths(self, log: Log, slot: int) -> None:
-        played: dict[int, int] = {}
-        for key, (_start, length) in log.times.items():
-            rc = log.runs[key].rc
-            self.tight = self.tight or rc in (*TIMED_OUT, KILLED)
-            if rc == 0:
-                played[key[0]] = max(played.get(key[0], 0), length)
-        self.longest = max(self.longest, *played.values()) if played else self.longest
-        self.busy += sum(played.values())
-        self.slots += slot * len(played)
+        whole: dict[int, int] = {}
+        perftest: dict[int, float] = {}
+        for (number, _rail, _peer), run in log.runs.items():
+            self.tight = self.tight or run.rc in (*TIMED_OUT, KILLED)
+            if run.rc == 0:
+                whole[number] = max(whole.get(number, 0), run.seconds or 0)
+                perftest[number] = max(perftest.get(number, 0.0), run.ran or 0.0)
+        self.longest = max(self.longest, *whole.values()) if whole else self.longest
+        self.busy += sum(perftest.values())
+        self.slots += slot * len(perftest)
 
 
 def split(rounds: Sequence[Round]) -> list[list[Round]]:
@@ -107,13 +106,13 @@ def told(timing: Timing, passes: int, rounds: int) -> str:
     played = f"{count(passes, 'pass')}, {count(rounds, 'round')}, {length(timing.seconds)}"
     if not timing.slots:
         return f"{played}; no clean test"
-    late = max(timing.lateness.values(), default=0)
+    late = max(timing.lateness.values(), default=0.0)
     return (
         f"{played}; perftest ran in {100 * timing.busy / timing.slots:.0f} % of the time of its slots;"
-        f" latest start {late} s{_latest(timing.lateness, late)}"
+        f" latest start {late:.1f} s{_latest(timing.lateness, late)}"
     )
 
 
-def _latest(lateness: Mapping[str, int], late: int) -> str:
+def _latest(lateness: Mapping[str, float], late: float) -> str:
     names = sorted(name for name, seconds in lateness.items() if seconds == late)
     return f" ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})" if late else ""

@@ -21,7 +21,7 @@ def judge(sample: Sample | None, reason: str, expectation: Expectation) -> tuple
     """Return the verdict of one test and its reason ("" for a pass). No data is never a pass."""
     if sample is None:
         return NO_DATA, reason
-    value = sample.average
+    value = sample.value
     if expectation.ceiling is not None and value > expectation.ceiling * ABOVE:
         possible = gigabits(expectation.ceiling)
         return NO_DATA, f"{gigabits(value)} measured, more than the {possible} that is possible: a wrong reading"

@@ -20,7 +20,7 @@ Answer = Callable[[str, int, str, str, str], Any]
 
 
 def plan(**tests: Any) -> dict[str, Any]:
-    side = {"rate": 100.0, "mtu": 4096, "floor": None, "tolerance": 0.95}
+    side = {"rate": 100.0, "mtu": 4096, "floor": None, "tolerance": 0.95, "bidirectional": 0.9}
     return {
         "rails": [{"name": name, "index": i, "link_layer": "ethernet", "mtu": 9000} for i, name in enumerate(RAILS)],
         "endpoints": {"host": HOSTS, "pod": HOSTS},
@@ -107,7 +107,8 @@ def test_all_good_is_done_after_one_pass() -> None:
     assert found.results[0] == {
         "where": "host", "rail": "rail0", "client": "lab-1", "server": "lab-2", "test": "write_bw", "value": 97.9,
         "unit": "Gb/s", "expected": pytest.approx(93.1355, abs=0.001), "bound_by": "link", "verdict": "pass",
-        "reason": "", "passes": [{"pass": 1, "value": 97.9, "verdict": "pass", "reason": ""}],
+        "reason": "", "why": "95 % of the 100 Gb/s link of lab-1 at RDMA MTU 4096",
+        "passes": [{"pass": 1, "value": 97.9, "verdict": "pass", "reason": ""}],
     }
     assert found.summary["rails"][0] == {
         "where": "host", "rail": "rail0", "pairs": 6, "pass": 6, "fail": 0, "no_data": 0, "worst": 97.9, "median": 97.9}
@@ -343,7 +344,7 @@ def test_a_long_schedule_learns_its_slot_from_a_trial() -> None:
         for line in text.splitlines():
             words = line.split()
             at = 1000 + int(words[3]) * slot if line.startswith("=== gpufabric test") else 0
-            out.append(line.replace("start=1 seconds=2", f"start={at} seconds=12"))
+            out.append(line.replace("start=1 seconds=2", f"start={at} seconds=12 late=0.00 ran=12.00"))
         return "\n".join(out)
 
     made, evidence = fleet(22)
@@ -392,9 +393,9 @@ def test_fewer_runs_than_asked_for_are_no_data() -> None:
 def test_both_directions_at_once_must_reach_twice_as_much() -> None:
     last = play_all(plan(directions="together"), everybody(), lambda *_a: (0, ROW % "190"))[-1]
     assert last.summary["verdict"] == "pass" and len(last.results) == 6
-    assert last.results[0]["expected"] == pytest.approx(2 * 93.1355, abs=0.001)
+    assert last.results[0]["expected"] == pytest.approx(0.9 * 2 * 98.0373, abs=0.001)
     slow = play_all(plan(directions="together"), everybody())[-1]
-    assert slow.summary["verdict"] == "fail" and "both directions, each 95 %" in slow.results[0]["reason"]
+    assert slow.summary["verdict"] == "fail" and "90 % of twice the 100 Gb/s link" in slow.results[0]["reason"]
 
 
 def test_several_sizes_are_tests_of_their_own() -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.perftest import (
     Run,
     Sample,
     parse_bandwidth,
+    parse_latency,
+    parse_rows,
     reading,
 )
 
@@ -135,3 +140,167 @@ def test_a_zero_exit_code_proves_nothing(client: Run | None, server: Run | None,
 def test_a_garbage_row_of_an_old_server_is_no_sample_of_the_requested_size() -> None:
     sample = parse_bandwidth(row("3472328296395452464 3547200640032715875 0.000000 0.000000 0.000000"))
     assert sample is None or sample.size != 65536
+
+
+@pytest.mark.parametrize(
+    ("version", "case", "size", "expected"),
+    [
+        ("4.5", "write_lat", 2, (100, 93.98, 76.64, 69.56, 1778.55, 63.75, 1778.55, 1778.55)),
+        ("25.01", "send_lat", 2, (50, 98.34, 75.59, 71.87, 725.81, 80.32, 725.81, 725.81)),
+        ("4.5", "read_lat", 2, (50, 92.65, 82.31, 36.87, 461.62, 58.98, 461.62, 461.62)),
+        ("head", "write_lat_duration", 2, (6726, 148.71, None, None, None, None, None, None)),
+        ("25.01", "write_lat_duration", 2, (6676, 149.83, None, None, None, None, None, None)),
+    ],
+)
+def test_latency(version: str, case: str, size: int, expected: tuple[float | None, ...]) -> None:
+    sample, reason = reading(run(version, case, "client"), run(version, case, "server"), size)
+    assert reason == "" and sample is not None and (sample.unit, sample.mtu) == ("us", 4096)
+    found = (sample.typical, sample.least, sample.most, sample.deviation, sample.p99, sample.p999)
+    assert (sample.iterations, sample.average, *found) == expected
+    assert sample.value == (expected[2] if expected[2] is not None else expected[1])
+    assert parse_bandwidth(CASES[version][case]["client"]["stdout"]) is None
+    assert parse_latency(CASES[version][case]["client"]["stdout"]) == sample
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("case", ["write_lat", "write_lat_duration", "read_lat", "send_lat", "lat_json"])
+def test_every_version_prints_latency_in_the_same_columns(version: str, case: str) -> None:
+    sample, reason = reading(run(version, case, "client"), run(version, case, "server"), 2)
+    assert reason == "" and sample is not None and 10 < sample.value < 1000
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_all_sizes_are_read_and_the_requested_one_is_taken(version: str) -> None:
+    client, server = run(version, "bw_all", "client"), run(version, "bw_all", "server")
+    assert client is not None
+    rows = parse_rows(client.text)
+    assert [row.size for row in rows] == [2**power for power in range(1, 24)]
+    sample, reason = reading(client, server, 8388608)
+    assert reason == "" and sample == rows[-1]
+    assert reading(client, server, 3)[1] == "client: result row is about 2 bytes, 3 requested"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_both_directions_are_told(version: str) -> None:
+    sample, _reason = read(version, "bw_bidir")
+    assert sample is not None and sample.bidirectional
+    sample, _reason = read(version, "bw_duration")
+    assert sample is not None and not sample.bidirectional
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_sides_that_were_started_differently_are_no_measurement(version: str) -> None:
+    assert read(version, "err_bidir_mismatch") == (
+        None, "the two sides were started differently: client: RDMA_Write Bidirectional BW Test; server: RDMA_Write BW "
+              "Test")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_ends_with_0_on_both_sides_is_one_test(version: str) -> None:
+    # Titles that differ between the sides of one test would make every such test useless.
+    ended = [case for case, sides in CASES[version].items()
+             if len(sides) == 2 and not sides["client"]["rc"] and not sides["server"]["rc"]]
+    assert len(ended) > 15
+    assert [case for case in ended if "differently" in read(version, case)[1]] == ["err_bidir_mismatch"]
+
+
+LATENCY = (" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]"
+           "   99% percentile[usec]   99.9% percentile[usec] \n {}\n-----\n")
+DURATION = " #bytes        #iterations       t_avg[usec]    tps average\n {}\n-----\n"
+BOTH = "client: exit code 0 but no result row"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        # A row that was cut, in the middle or in a number.
+        (row("65536 2651 0.00 0.6"), BOTH),
+        (row("65536 2651"), BOTH),
+        (LATENCY.format("65536 100 69.56 1778.55 76.64 93.98 63.75 1778.55"), BOTH),
+        (LATENCY.format("65536 100 69.56 1778.55 76.64 93.98"), BOTH),
+        (DURATION.format("65536 6730 148.61"), BOTH),
+        (DURATION.format("65536 6730 148.61 3364.42 1 2"), BOTH),
+        (row("65536 100 0.00 9x.9 0.1"), BOTH),
+        (row("65536 100 0.00 inf 0.1"), BOTH),
+        (row("65536 100 0.00 1e999 0.1"), BOTH),
+        (LATENCY.replace("usec", "cycles").format("65536 100 1 2 1.5 1.5 1 2 2"), BOTH),
+        (row("65536 100 0.00 97.9 0.1").replace("Gb/sec", "furlongs"), BOTH),
+        (row("65536 100 0.00 -3 0.1"), "client: rate of 0 with exit code 0 (clock sampling failed)"),
+        (row("65536 0 0.00 97.9 0.1"), "client: result row of 0 iterations"),
+        (DURATION.format("65536 6730 0.00 0.00"), "client: latency of 0 with exit code 0 (clock sampling failed)"),
+        (LATENCY.format("65536 100 9 5 7 7 1 8 9"), "client: impossible latencies: least, typical, most of 9, 7, 5 us"),
+        (LATENCY.format("65536 100 0 5 2 2 1 4 5"), "client: impossible latencies: least, typical, most of 0, 2, 5 us"),
+    ],
+)
+def test_rows_that_cannot_be_used(text: str, reason: str) -> None:
+    assert reading(Run(0, text), Run(0, ""), 65536) == (None, reason)
+
+
+ALLOCATED = "allocated GPU buffer of a 131072 address at 0x7ffd1 for type CUDA_MEM_DEVICE\n"
+DMABUF = "using DMA-BUF for GPU buffer address at 0x7f2e aligned at 0x7f2e with aligned size 131072\n"
+ASKED = "GPU memory was asked for, but perftest "
+
+
+@pytest.mark.parametrize(
+    ("memory", "said", "missing"),
+    [
+        ("host", "", ""),
+        ("", "", ""),
+        ("cuda:peermem", ALLOCATED, ""),
+        ("cuda:dmabuf", DMABUF + ALLOCATED, ""),
+        # Perftest before 25.04.
+        ("cuda:peermem", "allocated GPU buffer address at 00007f2e pointer=0x7f2e\n", ""),
+        ("cuda:peermem", "", ASKED + "does not say that it used it"),
+        ("cuda:peermem", "deallocating GPU buffer 00007f2e\n", ASKED + "does not say that it used it"),
+        ("cuda:dmabuf", ALLOCATED, ASKED + "does not say that it went by DMA-BUF"),
+        ("cuda:peermem", ALLOCATED.replace("DEVICE", "MANAGED"), ASKED + "measured the host's: CUDA_MEM_MANAGED"),
+        ("cuda:peermem", "Host allocation selected, calling memalign\n" + ALLOCATED,
+         ASKED + "measured the host's: Host allocation selected"),
+        ("cuda:peermem", "CUDA device integrated: 1\n" + ALLOCATED,
+         ASKED + "measured the host's: CUDA device integrated: 1"),
+    ],
+)
+def test_gpu_memory_is_proven_or_it_is_no_result(memory: str, said: str, missing: str) -> None:
+    proven, asked = Run(0, said + GOOD, memory=memory), Run(0, GOOD)
+    assert reading(proven, asked, 65536)[1] == (f"client: {missing}" if missing else "")
+    assert reading(asked, proven, 65536)[1] == (f"server: {missing}" if missing else "")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Couldn't allocate MR with error=14", "GPU memory cannot be registered: is nvidia-peermem loaded?"),
+        ("Couldn't allocate MR with error=95", "kernel, driver or rdma-core without DMA-BUF"),
+        ("cuInit(0) returned 100", "the CUDA driver refused"),
+        ("cuMemGetHandleForAddressRange error=801", "the CUDA driver refused"),
+        ("There are no available device(s) that support CUDA", "no GPU is visible here"),
+        ("Received 10 times ADDR_ERROR", "rdma_cm found no way"),
+    ],
+)
+def test_causes(text: str, reason: str) -> None:
+    assert reading(Run(1, text), Run(143, ""), 65536)[1] == f"client: {text} ({reason}); server: {SAME}"
+
+
+WORDS = st.one_of(
+    st.floats().map(str), st.integers().map(str), st.text(max_size=8),
+    st.sampled_from(["9" * 5000, "65536", "-", "1e999", "0x10", "nan", "٣", "²"]),
+)
+LINES = st.one_of(
+    st.lists(WORDS, max_size=11).map(" ".join), st.text(max_size=40),
+    st.sampled_from([GOOD.splitlines()[0], LATENCY.splitlines()[0], DURATION.splitlines()[0], "-----", "Failed status-",
+                     " Mtu : 4096[B]", " Mtu : " + "9" * 5000 + "[B]", "Failed status " + "9" * 5000, ALLOCATED.strip(),
+                     " RDMA_Write BW Test", "num_of_qps mismatch: local=4, remote=2"]),
+)
+OUTPUTS = st.lists(LINES, max_size=12).map("\n".join)
+RUNS = st.one_of(st.none(), st.builds(
+    Run, st.sampled_from([0, 0, 0, 1, 124, 125, 137, 143]), OUTPUTS,
+    memory=st.sampled_from(["", "host", "cuda:peermem", "cuda:dmabuf"])))
+
+
+@given(RUNS, RUNS)
+def test_any_output_is_a_usable_sample_or_a_reason(client: Run | None, server: Run | None) -> None:
+    sample, reason = reading(client, server, 65536)
+    assert (sample is None) == bool(reason)
+    if sample is not None:
+        assert client is not None and server is not None and client.rc == server.rc == 0
+        assert sample.size == 65536 and sample.iterations > 0 and math.isfinite(sample.value) and sample.value > 0

@@ -15,12 +15,13 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.tim
 )
 
 
-def log(*frames: tuple[int, int, int, int], text: str = "") -> Log:
-    """Frames of one rail: (round, start, seconds, rc)."""
+def log(*frames: tuple[int, int, int], late: float = 0.0) -> Log:
+    """Frames of one rail: (round, seconds of which perftest ran all but one, rc); ``late`` is that of the last."""
     out = ["=== gpufabric batch 1 begin 9"]
-    for number, start, seconds, rc in frames:
-        out += [f"=== gpufabric test {number} r0 client 10.0.0.1 rc={rc} start={start} seconds={seconds}", text,
-                "=== gpufabric end"]
+    for number, seconds, rc in frames:
+        own = late if number == frames[-1][0] else 0.0
+        out += [f"=== gpufabric test {number} r0 client 10.0.0.1 rc={rc} start=7 seconds={seconds} late={own}"
+                f" ran={seconds - 1}", "=== gpufabric end"]
     return parse_batch("\n".join([*out, "=== gpufabric batch 1 done 9 0"]), 1)
 
 
@@ -38,19 +39,19 @@ def test_before_anything_is_known_a_slot_has_the_whole_margin() -> None:
 @pytest.mark.parametrize(
     ("logs", "slot"),
     [
-        ([log((0, 100, 12, 0), (1, 118, 11, 0))], 15),
+        ([log((0, 12, 0), (1, 11, 0))], 15),
         # The slowest clean test of the slowest host counts, and how late the latest one was.
-        ([log((0, 100, 11, 0)), log((0, 7, 13, 0))], 16),
-        ([log((0, 100, 12, 0), (1, 119, 11, 0))], 16),
+        ([log((0, 11, 0)), log((0, 13, 0))], 16),
+        ([log((0, 12, 0), (1, 11, 0), late=0.07)], 16),
         # Never longer than the margin allows.
-        ([log((0, 100, 17, 0))], 18),
+        ([log((0, 17, 0))], 18),
         # A test that ran out of time may have needed more: nothing is shortened.
-        ([log((0, 100, 12, 0), (1, 118, 15, 124))], 18),
-        ([log((0, 100, 12, 0), (1, 118, 15, 137))], 18),
+        ([log((0, 12, 0), (1, 15, 124))], 18),
+        ([log((0, 12, 0), (1, 15, 137))], 18),
         # Nothing clean, nothing learned.
-        ([log((0, 100, 2, 1))], 18),
+        ([log((0, 2, 1))], 18),
         # Another failure says nothing of the time that is needed.
-        ([log((0, 100, 12, 0), (1, 118, 1, 1))], 15),
+        ([log((0, 12, 0), (1, 1, 1))], 15),
     ],
 )
 def test_the_next_slot(logs: list[Log], slot: int) -> None:
@@ -58,25 +59,24 @@ def test_the_next_slot(logs: list[Log], slot: int) -> None:
 
 
 def test_what_was_learned_stays() -> None:
-    timing = after(log((0, 100, 14, 0)))
-    timing.add({"h0": log((0, 400, 11, 0))}, 1, 17)
+    timing = after(log((0, 14, 0)))
+    timing.add({"h0": log((0, 11, 0))}, 1, 17)
     assert (timing.slot(10, 8), timing.seconds, timing.last) == (17, 3 * 18 + 17, 17)
 
 
 def test_share_of_perftest_in_its_slots() -> None:
-    assert after(log((0, 100, 12, 0), (1, 118, 15, 0)), slot=15).share == 0.9
+    assert after(log((0, 13, 0), (1, 16, 0)), slot=15).share == 0.9
 
 
 def test_lateness_is_told_by_host() -> None:
-    missed = log((0, 0, 0, 125), text="gpufabric: missed the round, 4 s late")
-    timing = after(log((0, 100, 12, 0), (1, 119, 12, 0), (2, 136, 12, 0)), missed)
-    assert timing.lateness == {"h0": 1, "h1": 4}
+    timing = after(log((0, 13, 0), (1, 13, 0), late=0.2), log((0, 0, 125), late=4.1))
+    assert timing.lateness == {"h0": 0.2, "h1": 4.1}
     assert told(timing, 1, 3) == (
-        "1 pass, 3 rounds, 54 s; perftest ran in 67 % of the time of its slots; latest start 4 s (h1)")
+        "1 pass, 3 rounds, 54 s; perftest ran in 67 % of the time of its slots; latest start 4.1 s (h1)")
 
 
 def test_a_measurement_without_a_clean_test_says_so() -> None:
-    assert told(after(log((0, 100, 2, 1))), 2, 3) == "2 passes, 3 rounds, 54 s; no clean test"
+    assert told(after(log((0, 2, 1))), 2, 3) == "2 passes, 3 rounds, 54 s; no clean test"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,69 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the growth of a port's counters during a test means.
+
+Names: InfiniBand's port counters, hw_counters of mlx5, bnxt_re and rxe, ethtool's names of mlx5, and the kernel's
+statistics of a network device with "netdev_" before them (roles/rdma_validate/files/tester.sh).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+LINK, LOSS, CONGESTION, HOST, OTHER = KINDS = ("link", "loss", "congestion", "host", "other")
+
+_DOWN = "the link went down"
+# Names that mean the same; the first line that fits decides.
+MEANINGS: tuple[tuple[str, str, str], ...] = (
+    (LINK, _DOWN, r"link_downed|link_down_events_phy|netdev_carrier_down_count"),
+    (LINK, "the link recovered from errors: cable, transceiver", r"link_error_recovery"),
+    (LINK, "damaged on the wire: cable, transceiver", r"symbol_error|local_link_integrity_errors|port_rcv_errors"),
+    (LINK, "damaged on the wire: cable, transceiver", r"rx_(symbol_err|crc_errors|pcs_symbol_err)_phy"),
+    (LINK, "damaged on the wire: cable, transceiver", r"netdev_rx_(crc|frame)_errors"),
+    (LINK, "damaged where the link cannot see it: memory of a switch, a tunnel", r"rx_icrc_encapsulated"),
+    (HOST, "the receiver had no buffer ready", r"(rx_)?out_of_buffer|\w*rnr_\w+"),
+    (LOSS, "no acknowledgement came: loss, or a path broken one way", r"local_ack_timeout_err|to_retransmits"),
+    (LOSS, "no acknowledgement came: loss, or a path broken one way", r"(\w+_)?retr(y|ies)_exceeded(_err)?"),
+    (LOSS, "packets came out of order: lost on the way here", r"out_of_sequence|out_of_seq_request|oos_drop_count"),
+    (LOSS, "the peer missed packets: lost on the way there", r"(packet|implied_nak|rcvd)_seq_err|seq_err_naks_rcvd"),
+    (LOSS, "packets were sent again", r"roce_(adp_retrans|slow_restart)\w*|duplicate_request|completer_retry_err"),
+    (LOSS, "dropped for want of buffers: flow control off or not obeyed", r"[rt]x_(prio\d_discards|discards_phy)"),
+    (LOSS, "dropped for want of buffers: flow control off or not obeyed", r"port_xmit_discards|excessive_buffer\w+"),
+    (CONGESTION, "pause frames", r"[rt]x_(prio\d_pause|pause_ctrl_phy)"),
+    (CONGESTION, "the network signalled congestion", r"np_(cnp_sent|ecn_marked_roce_packets)|rp_cnp_handled|cc_\w+"),
+    (CONGESTION, "the network signalled congestion", r"[rt]x_cnp_pkts|rx_ecn_marked_pkts"),
+    (CONGESTION, "signals of congestion were ignored: the two sides are set differently", r"rp_cnp_ignored"),
+    (CONGESTION, "the port had to wait to send", r"port_xmit_wait"),
+    (HOST, "this port held the network up with pause frames: host or PCIe too slow", r"tx_pause_storm_\w+"),
+    (HOST, "requests ended in errors", r"re(q|sp)_\w+|send_err|\w*constraint_errors|VL15_dropped"),
+    (HOST, "dropped by the network device", r"netdev_[rt]x_(dropped|(missed|fifo|over)_errors)"),
+)
+_MEANINGS = tuple((re.compile(pattern), kind, text) for kind, text, pattern in MEANINGS)
+
+
+def meaning(name: str) -> tuple[str, str]:
+    """Return the kind (one of KINDS, in the order of how grave they are) and what growth of a counter means.
+
+    A prefix of virtual ports does not matter. An unknown counter is of kind "other" and has no text.
+    """
+    plain = name[6:] if name.startswith("vport_") else name
+    for pattern, kind, text in _MEANINGS:
+        if pattern.fullmatch(plain):
+            return kind, text
+    return OTHER, ""
+
+
+def sentences(counters: Mapping[str, int]) -> list[str]:
+    """Return one sentence for each meaning of what grew, the gravest kind first; unknown counters by their names."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for name, growth in counters.items():
+        kind, text = meaning(name)
+        groups.setdefault((kind, text), []).append(f"{name} +{growth}")
+    told = sorted(groups.items(), key=lambda group: KINDS.index(group[0][0]))
+    return [f"{text} ({', '.join(grown)})" if text else ", ".join(grown) for (_kind, text), grown in told]
+
+
+def link_went_down(counters: Mapping[str, int]) -> bool:
+    """Return whether the port lost its link during a test: its result is worth nothing then, whatever it says."""
+    return any(meaning(name)[1] == _DOWN for name in counters)

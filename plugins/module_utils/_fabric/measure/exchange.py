@@ -1,0 +1,40 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The two ways in which perftest's sides learn of each other, and what to do when one of them fails.
+
+Both sides must use the same way, and neither sees how the other was started: only a later test that is planned for
+both can try the other way.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .perftest import Run
+
+_NAMES = {"cm": "RDMA-CM", "plain": "the plain exchange of addresses"}
+# What a failed exchange prints, by the way it was done.
+_UNREACHED = r"Couldn't connect to|[Nn]ame resolution|"
+_FAILED = {
+    "cm": re.compile(_UNREACHED + r"rdma_resolve_\w+ failed|Unexpected CM event|times ADDR_ERROR"),
+    "plain": re.compile(_UNREACHED + r"Incompatibility issue with GID|QP \S+ to RTR"),
+}
+
+
+def exchange_failed(client: Run | None, server: Run | None) -> bool:
+    """Return whether a test failed where the other way to exchange addresses may work (``swap_exchange``)."""
+    runs = [run for run in (client, server) if run is not None and run.rc and run.exchange in _FAILED]
+    return any(_FAILED[run.exchange].search(run.text) for run in runs)
+
+
+def swap_exchange(args: str) -> str:
+    """Return perftest options with RDMA-CM for the plain exchange of addresses or the other way, for both sides."""
+    words = [word for word in args.split() if word != "-R"]
+    return " ".join(words if "-R" in args.split() else [*words, "-R"])
+
+
+def exchange_warning(asked: str, used: str, reason: str) -> str:
+    """Return what to say of a test that was asked ``asked`` ("cm" or "plain") and measured ``used``; "" when equal."""
+    if not used or asked == used:
+        return ""
+    return f"measured with {_NAMES[used]}, since {_NAMES[asked]} failed" + (f" ({reason})" if reason else "")
