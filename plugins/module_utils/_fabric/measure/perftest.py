@@ -234,11 +234,11 @@ def _flaw(sample: Sample, size: int) -> str:
     """Return what makes a row unusable, "" when nothing does. Which rates are possible only the judge can know."""
     if sample.size != size:
         return f"result row is about {sample.size} bytes, {size} requested"
+    if sample.iterations <= 0:
+        return "not one message was acknowledged, though both sides met (MTU too large for a hop, or loss)"
     if sample.average <= 0:
         latency = "latency of 0 with exit code 0 (clock sampling failed)"
         return latency if sample.unit == "us" else "rate of 0 with exit code 0 (clock sampling failed)"
-    if sample.iterations <= 0:
-        return f"result row of {sample.iterations} iterations"
     order = [value for value in (sample.least, sample.typical, sample.most) if value is not None]
     if order != sorted(order) or any(value <= 0 for value in order):
         return f"impossible latencies: least, typical, most of {', '.join(f'{value:g}' for value in order)} us"
