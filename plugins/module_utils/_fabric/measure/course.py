@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import attempts, schedule, timing
-from .attempts import State
 from .schedule import Round, Test
+from .state import State, blocked
 
 Results = list[dict[str, Any]]
 
@@ -85,7 +85,7 @@ def _isolate(course: Course) -> list[Round]:
 
 
 def _possible(state: State, rounds: Sequence[Round]) -> list[Round]:
-    return schedule.only(rounds, {test for round_ in rounds for test in round_ if not attempts.blocked(state, test)})
+    return schedule.only(rounds, {test for round_ in rounds for test in round_ if not blocked(state, test)})
 
 
 def results(course: Course) -> Results:

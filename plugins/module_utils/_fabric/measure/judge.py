@@ -13,13 +13,13 @@ from typing import Any
 
 from ..._core.errors import InputError, ParseError
 from . import attempts, schedule, timing, verdict
-from .attempts import State
 from .course import Course, Hooks, Results, announce, next_rounds, results, worst
 from .course import summary as course_summary
 from .evidence import Evidence, Log, Pass, parse_batch, parse_describe
 from .limits import rdma_mtu
 from .options import complete
 from .schedule import Round
+from .state import State, addresses, asked_exchange, exchange_of, exchange_warnings, gpu_of
 
 # Start cost of perftest, client delay, retries and the guard between two slots, in seconds: what a slot is longer than
 # its measurement at most.
@@ -99,7 +99,7 @@ def step(
         summary={**summary, "findings": [*summary["findings"], *_told(hooks.findings, found)]},
         warnings=[
             *_warnings(state),
-            *attempts.exchange_warnings(state),
+            *exchange_warnings(state),
             *_resumed(course),
             *_told(hooks.warnings, found),
         ],
@@ -187,10 +187,10 @@ def _absorb(course: Course, rounds: Sequence[Round], number: int, played: Pass) 
 def _lines(state: State, rounds: Sequence[Round]) -> dict[str, list[str]]:
     if not rounds:
         return {}
-    gpus = {(name, rail): attempts.gpu_of(state, name, rail) or {} for name in state.endpoints for rail in state.rails}
-    asked = "cm" if state.tests["rdma_cm"] else "plain"
-    swapped = {test for round_ in rounds for test in round_ if attempts.exchange_of(state, test) != asked}
-    return schedule.lines(rounds, state.rails, state.tests, attempts.addresses(state), gpus, swapped)
+    gpus = {(name, rail): gpu_of(state, name, rail) or {} for name in state.endpoints for rail in state.rails}
+    asked = asked_exchange(state)
+    swapped = {test for round_ in rounds for test in round_ if exchange_of(state, test) != asked}
+    return schedule.lines(rounds, state.rails, state.tests, addresses(state), gpus, swapped)
 
 
 def _told(tellers: Iterable[Callable[[Results], Iterable[str]]], results: Results) -> list[str]:

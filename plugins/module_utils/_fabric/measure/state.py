@@ -1,0 +1,155 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What one step works with: endpoints, attempts so far, and what each test has to reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .evidence import Endpoint
+from .exchange import exchange_failed, exchange_warning
+from .limits import Asked, Expectation, described_rate, expect
+from .options import STARS
+from .perftest import Run, Sample
+from .schedule import Test
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try in round ``at`` of pass ``number``: a sample, or None and the reason, and what both sides told."""
+
+    number: int
+    at: int
+    sample: Sample | None
+    reason: str
+    client: Run | None = None
+    server: Run | None = None
+
+    @property
+    def sides(self) -> dict[str, Run]:
+        """What came back, by ``client`` and ``server``."""
+        runs = {"client": self.client, "server": self.server}
+        return {name: run for name, run in runs.items() if run is not None}
+
+
+@dataclass
+class State:
+    """Working copy of one step: endpoints, why some are lost, and the attempts of each test so far.
+
+    ``tests``: those of the plan, complete. ``mode``: the one that is played.
+    """
+
+    plan: Mapping[str, Any]
+    where: str
+    tests: Mapping[str, Any]
+    mode: str
+    rails: list[str]
+    endpoints: dict[str, Endpoint] = field(default_factory=dict)
+    lost: dict[str, str] = field(default_factory=dict)
+    failure: str = ""
+    attempts: dict[Test, list[Attempt]] = field(default_factory=dict)
+    # By pass, round and centre: what the tests of a star reached together.
+    stars: dict[tuple[int, int, str], list[tuple[Test, Attempt]]] = field(default_factory=dict)
+    expected: dict[tuple[str, ...], Expectation] = field(default_factory=dict)
+
+
+def blocked(state: State, test: Test) -> str:
+    """Return why a test cannot be run (again), "" when it can."""
+    ends = dict.fromkeys(((test.client, test.rail), (test.server, test.server_rail)))
+    reasons = [state.lost[name] for name, _rail in ends if name in state.lost]
+    for name, rail in ends:
+        endpoint = state.endpoints.get(name)
+        if endpoint is None:
+            continue
+        if endpoint.host.get("perftest") == "-":
+            reasons.append(f"{name}: perftest is not installed")
+        elif endpoint.error(rail):
+            reasons.append(f"{name} {rail}: {endpoint.error(rail)}")
+        elif state.tests["memory"] != "host" and not gpu_of(state, name, rail):
+            reasons.append(f"{name} {rail}: the facts name no GPU for it, and {state.tests['memory']} is asked for")
+    return "; ".join(dict.fromkeys(reasons))
+
+
+def gpu_of(state: State, name: str, rail: str) -> Mapping[str, str] | None:
+    """Return {bdf, path} of the GPU whose memory is used at an endpoint's rail, None for host memory or without one."""
+    if state.tests["memory"] == "host":
+        return None
+    found: Mapping[str, str] | None = state.plan.get("gpus", {}).get(rail, {}).get(name)
+    return found
+
+
+def addresses(state: State) -> dict[tuple[str, str], str]:
+    """Return (endpoint, rail) to the address for perftest's own exchange."""
+    management = state.tests["control"] == "management"
+    return {
+        (name, rail): endpoint.host.get("control", "-") if management else found.get("address", "-")
+        for name, endpoint in state.endpoints.items()
+        for rail, found in endpoint.rails.items()
+    }
+
+
+def expectation_of(state: State, test: Test) -> Expectation:
+    """Return what a test must reach; in a star, what all of it must reach together."""
+    key = (test.rail, test.client, test.server, test.kind, test.peer_rail)
+    if key not in state.expected:
+        state.expected[key] = _expectation(state, test)
+    return state.expected[key]
+
+
+def _expectation(state: State, test: Test) -> Expectation:
+    rail: Mapping[str, Any] = next(rail for rail in state.plan["rails"] if rail["name"] == test.rail)
+    ends = [(test.client, test.rail), (test.server, test.server_rail)]
+    if state.mode in STARS:
+        ends = ends[1:] if state.mode == "incast" else ends[:1]
+    asked = Asked(
+        test.kind,
+        state.tests["directions"] == "together",
+        state.tests["rails_at_once"],
+        state.plan.get("thresholds", {}).get("gpu_paths", {}),
+    )
+    return expect(rail, {_end_name(test, end): _side(state, *end) for end in ends}, state.tests["mtu"], asked)
+
+
+def _end_name(test: Test, end: tuple[str, str]) -> str:
+    return f"{end[0]} {end[1]}" if test.client == test.server else end[0]
+
+
+def _side(state: State, name: str, rail: str) -> dict[str, Any]:
+    side = dict(state.plan.get("expectations", {}).get(rail, {}).get(name, {}))
+    if side.get("rate") is None and name in state.endpoints:
+        side["rate"] = described_rate(state.endpoints[name].rails.get(rail, {}).get("rate"))
+    if state.where == "host":
+        # A bare host measures with the PF: limits of VFs do not hold there.
+        side.pop("vf_rate", None)
+    gpu = gpu_of(state, name, rail)
+    return {**side, "gpu": gpu["path"]} if gpu else side
+
+
+def exchange_of(state: State, test: Test) -> str:
+    """Return how the sides of the next attempt find each other: as asked, or the other way after that one failed."""
+    way = asked_exchange(state)
+    last = state.attempts[test][-1] if state.attempts.get(test) else None
+    # The other way needs the rail's addresses, which stand in the lines only when perftest's exchange goes there.
+    if last is None or state.tests["control"] != "rail" or not exchange_failed(last.client, last.server):
+        return way
+    tried = next(run.exchange for run in last.sides.values() if run.exchange)
+    return "cm" if tried == "plain" else "plain"
+
+
+def asked_exchange(state: State) -> str:
+    """Return ``cm`` or ``plain``: how tests are asked to find each other."""
+    return "cm" if state.tests["rdma_cm"] else "plain"
+
+
+def exchange_warnings(state: State) -> list[str]:
+    """Return a sentence for each test that measured only the other way than it was asked to."""
+    told = []
+    for test, tried in state.attempts.items():
+        done = next((one for one in reversed(tried) if one.sample), None)
+        why = next((one.reason for one in tried if exchange_failed(one.client, one.server)), "")
+        text = exchange_warning(asked_exchange(state), done.client.exchange, why) if done and done.client else ""
+        if text:
+            told.append(f"{test.client} to {test.server} {test.rail} {test.kind}: {text}")
+    return told
