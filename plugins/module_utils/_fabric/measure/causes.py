@@ -181,10 +181,11 @@ def _unsteady(fleet: Fleet, failures: Sequence[Failure]) -> Iterator[Cause]:
             for host in (failure.client, failure.server):
                 for scope in _scopes(failure, host):
                     groups.setdefault(scope, []).append(failure)
-        fitting = [(len(g), -_ORDER.index(s.kind), s) for s, g in groups.items() if _is_star(fleet, s, g, groups)]
+        # Here the narrowest is taken: a port that passes one way is a direction.
+        fitting = [(len(g), _ORDER.index(s.kind), s) for s, g in groups.items() if _is_star(fleet, s, g, groups)]
         if not fitting:
             return
-        scope = max(fitting)[2]
+        scope = max(fitting, key=lambda fit: (*fit[:2], str(fit[2])))[2]
         cause = Cause(groups[scope][0].layers[0], scope, tuple(groups[scope]))
         yield cause
         left = _without(left, [cause])

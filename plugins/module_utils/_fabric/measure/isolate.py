@@ -121,7 +121,7 @@ class _Chooser:
                 by_host.setdefault(host, []).append(need)
         return by_host
 
-    def _open(self, failure: Failure, host: str, closed: Collection[Scope]) -> list[str]:
+    def _open(self, failure: Failure, host: str, closed: set[Scope]) -> list[str]:
         """Return the sides of a host in a failed test that neither passed anywhere nor are blamed for sure."""
         rail = failure.rail
         above = {Scope("all"), Scope("rail", rail), Scope("host", None, host), Scope("port", rail, host)}
@@ -157,16 +157,11 @@ class _Chooser:
             failures = [failure for failure in self.fleet.failures if failure.rail == rail]
             if not failures or self.fleet.passes[BASE, Scope("rail", rail)]:
                 continue
-            leaves = [name for name in self.names if name in self.fleet.hosts_of[rail] - center(failures)][:2]
-            if len(leaves) == 2 and center(failures):
-                both = {Test(rail, *ends, failures[0].kind) for ends in (leaves, leaves[::-1])}
+            leaves = [name for name in self.names if name in self.fleet.hosts_of[rail] - center(failures)]
+            if len(leaves) >= 2 and center(failures):
+                ways = ((leaves[0], leaves[1]), (leaves[1], leaves[0]))
+                both = {Test(rail, client, server, failures[0].kind) for client, server in ways}
                 self.tests.update(both.difference(self.seen))
-
-    def _known(self, failure: Failure, kind: str) -> bool:
-        """Return whether the pair of a failed test was tried with another kind; small messages go both ways at once."""
-        ways = [(failure.client, failure.server), (failure.server, failure.client)][: 1 + is_small(kind)]
-        tests = {Test(failure.rail, client, server, kind) for client, server in ways}
-        return not tests.isdisjoint(self.seen) or not tests.isdisjoint(self.tests)
 
     def probe(self, found: Sequence[Cause], kinds: Sequence[str]) -> None:
         """Ask whether a suspect passes without GPU memory, and if not, without large messages: one kind at a time."""
@@ -174,11 +169,14 @@ class _Chooser:
             whole = cause.scope.kind in ("all", "rail")
             if cause.named or cause.layer != BASE or not (whole or is_sure(self.fleet, cause)):
                 continue
+            tried = {side for failure in cause.failures for side in _sides(cause, failure, failure.kind)}
             for failure in self._samples(cause):
-                new = (kind for kind in kinds if _shows(kind, failure) and not self._known(failure, kind))
-                kind = next(new, "")
-                if kind and failure.client in self.places and failure.server in self.places:
-                    self.tests.add(Test(failure.rail, failure.client, failure.server, kind))
+                new = [kind for kind in kinds if _shows(kind, failure)]
+                kind = next((kind for kind in new if tried.isdisjoint(_sides(cause, failure, kind))), "")
+                test = Test(failure.rail, failure.client, failure.server, kind)
+                if kind and test not in self.seen and {test.client, test.server} <= self.places.keys():
+                    self.tests.add(test)
+                    tried |= _sides(cause, failure, kind)
 
     def _samples(self, cause: Cause) -> list[Failure]:
         """Return one failure for every rail and side of a cause, with one partner where it can be, least used first."""
@@ -196,6 +194,12 @@ def _test(need: _Need, host: str, partner: str) -> Test:
     is_client = (need.role == "receive") == need.kind.startswith("read")
     client, server = (host, partner) if is_client else (partner, host)
     return Test(need.rail, client, server, need.kind)
+
+
+def _sides(cause: Cause, failure: Failure, kind: str) -> set[tuple[str, str, str]]:
+    """Return which sides of a cause a test of ``kind`` tries in the place of a failed one: latency both at once."""
+    roles = failure.roles(cause.scope.host) if cause.scope.host else [""]
+    return {(failure.rail, role, kind) for role in (OPPOSITE if is_small(kind) and roles != [""] else roles)}
 
 
 def _shows(kind: str, failure: Failure) -> bool:
