@@ -1,8 +1,8 @@
 """A fabric of hosts x rails with planted faults, for simulations: what would each test have given?
 
-Everything follows from a seed. A fault is permanent: every test that needs the bad part gives a low value (fail) or
-nothing (no_data). Noise: values scatter, and now and then a test gives nothing for no reason and is tried again, as
-fabric_judge does.
+Everything follows from a seed. A fault is permanent unless it has a share: every test that needs the bad part gives a
+low value (fail) or nothing (no_data). Noise: values scatter, and now and then a test gives nothing for no reason and is
+tried again, as fabric_judge does.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ TRANSIENT, RETRIES = 1e-3, 2
 
 @dataclass(frozen=True)
 class Fault:
-    """One bad thing. mtu and gpu: of a port, of a whole host (``rail`` None), mtu also of a rail (``host`` None)."""
+    """One bad thing. mtu and gpu: of a port, of a whole host (``rail`` None), mtu also of a rail (``host`` None).
+
+    ``share`` of the tests that need it show it: below 1 the fault is unsteady.
+    """
 
     kind: str
     rail: str | None = None
@@ -39,6 +42,7 @@ class Fault:
     peer: str | None = None
     direction: str | None = None
     shows: str = field(default="fail", compare=False)
+    share: float = field(default=1.0, compare=False)
 
     def breaks(self, test: Test) -> bool:
         """Whether the test needs what is bad. Latency tests use small messages and both directions."""
@@ -77,7 +81,7 @@ class Fabric:
 
     def measure(self, test: Test) -> dict[str, Any]:
         """The result of a test in the form of report.json."""
-        broken = next((fault for fault in self.faults if fault.breaks(test)), None)
+        broken = next((fault for fault in self.faults if fault.breaks(test) and self.shown(fault)), None)
         verdict, value = "pass", USUAL[test.kind]
         if broken:
             verdict = broken.shows
@@ -92,6 +96,10 @@ class Fabric:
             "memory": "cuda:dmabuf" if test.kind == CUDA else "host", "verdict": verdict,
             "reason": "" if verdict == "pass" else "planted", "passes": [],
         }
+
+    def shown(self, fault: Fault) -> bool:
+        """Whether a fault shows this time."""
+        return fault.share >= 1 or self.random.random() < fault.share
 
     def play(self, rounds: Sequence[Round]) -> list[dict[str, Any]]:
         """The results of all tests of the rounds."""

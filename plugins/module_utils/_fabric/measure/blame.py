@@ -56,7 +56,8 @@ def is_sure(fleet: Fleet, cause: Cause) -> bool:
         return True
     if scope.kind in ("all", "rail"):
         hosts = set().union(*(fleet.hosts_of[f.rail] for f in failures))
-        return len(hosts) >= _ENOUGH_HOSTS and not center(failures)
+        steady = not fleet.passes[cause.layer, scope]
+        return steady and len(hosts) >= _ENOUGH_HOSTS and not center(failures)
     if scope.kind in ("pair", "path"):
         # A single test may have failed by chance.
         return len(failures) > 1 and all(fleet.clears(f, host) for f in failures for host in (f.client, f.server))
@@ -142,7 +143,8 @@ def _base_sentence(fleet: Fleet, cause: Cause) -> str:
         return f"no rail: none of {failed} tests passed: something that all hosts share"
     if scope.kind == "rail":
         hosts = ", or one of both hosts" if len(fleet.hosts_of[scope.rail or ""]) == 2 else ""
-        return f": none of {failed} tests passed: switch, VLAN or configuration of the rail{hosts}"
+        count = f"{failed} of {failed + passed} tests did not pass" if passed else f"none of {failed} tests passed"
+        return f": {count}: switch, VLAN or configuration of the rail{hosts}"
     if scope.kind == "host":
         return f": {few or 'no test passed on any rail'}, others pass: the host itself"
     if scope.kind == "port":

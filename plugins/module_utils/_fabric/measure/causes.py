@@ -1,28 +1,24 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fewest causes that explain every test that did not pass: a set cover over what each test needed.
+"""The fewest causes that explain every test that did not pass.
 
-Candidates are parts that no test survived. The one that explains most is taken first; what is left then is tried with
-parts that some tests survived, and at last blamed on pairs.
+First what reasons name, then the fabric and rails on which nothing passed, then the hosts, ports and directions that
+explain most, and at last pairs.
 """
 
 from __future__ import annotations
 
-import heapq
-import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from .fleet import Failure, Fleet, Part, Scope
+from .cover import Cover
+from .fleet import BASE, Failure, Fleet, Part, Scope
 
-# Of two that explain as much, the one further left is taken.
-_ORDER = ("port", "host", "send", "receive")
-# A part that some tests survive is one cause instead of several pairs when most of its tests with so many partners
-# did not pass, or any share of them with twice as many.
-_PARTNERS = 3
 # More pairs than this on one rail share a path between groups of hosts.
 _MANY_PAIRS = 8
+# Share of a rail's tests from which on it is the rail; two halves that do not reach each other fail a half.
+_MOST = 2 / 3
 
 
 @dataclass(frozen=True)
@@ -39,12 +35,14 @@ def causes(fleet: Fleet) -> list[Cause]:
     """Return the fewest causes that explain all failures, each failure under every cause that it needs."""
     named = list(_named(fleet))
     left = [f for f in fleet.failures if not any(_needs(f, cause.scope) for cause in named)]
-    found = named
-    for explain in (_whole, _steady, _unsteady, _pairs):
-        more = list(explain(fleet, left))
-        found += more
-        left = _without(left, more)
-    return found
+    whole = list(_whole(fleet, left))
+    left = _without(left, whole)
+    parts = list(_parts(fleet, left))
+    rails = list(_unsteady_rails(fleet, left, parts))
+    if rails:
+        left = _without(left, rails)
+        parts = list(_parts(fleet, left))
+    return [*named, *whole, *rails, *parts, *_pairs(fleet, _without(left, parts))]
 
 
 def _without(failures: Sequence[Failure], found: Iterable[Cause]) -> list[Failure]:
@@ -69,7 +67,7 @@ def _named(fleet: Fleet) -> Iterator[Cause]:
     ports = {s for s in ports if s.rail and 2 * per_rail[s.rail] <= len(fleet.hosts_of[s.rail])}
     for scope in sorted(hosts | ports, key=str):
         failures = tuple(failure for failure in fleet.failures if _needs(failure, scope))
-        yield Cause("base", scope, failures, named=True)
+        yield Cause(BASE, scope, failures, named=True)
 
 
 def _told(failure: Failure) -> Iterator[Scope]:
@@ -115,98 +113,23 @@ def _layer(fleet: Fleet, failure: Failure, scope: Scope) -> str:
     return next((layer for layer in failure.layers if not fleet.passes[layer, scope]), "")
 
 
-def _scopes(failure: Failure, host: str) -> list[Scope]:
-    """Return what a failed test needed of one of its hosts."""
-    sides = [Scope(role, failure.rail, host) for role in failure.roles(host)]
-    return [Scope("host", None, host), Scope("port", failure.rail, host), *sides]
+def _parts(fleet: Fleet, left: Sequence[Failure]) -> Iterator[Cause]:
+    """Yield hosts, ports and directions."""
+    for part, failures in Cover(fleet, left).chosen():
+        yield Cause(*part, tuple(failures))
 
 
-def _steady(fleet: Fleet, failures: Sequence[Failure]) -> Iterator[Cause]:
-    """Yield hosts, ports and directions that no test survived, as few as explain the failures."""
-    explains: dict[Part, list[Failure]] = {}
-    # Tests of a port are many and need the same: what is not cleared of it is looked up once.
-    known: dict[tuple[object, ...], list[list[Failure]]] = {}
-    for failure in failures:
-        for host in (failure.client, failure.server):
-            key = (failure.rail, host, failure.layers, *failure.roles(host))
-            if key not in known:
-                parts = [(_layer(fleet, failure, scope), scope) for scope in _scopes(failure, host)]
-                known[key] = [explains.setdefault(part, []) for part in parts if part[0]]
-            for group in known[key]:
-                group.append(failure)
-    # On one rail a host is not more than its port.
-    for part in [p for p in explains if p[1].kind == "host" and len({f.rail for f in explains[p]}) < 2]:
-        del explains[part]
-    chosen = _cover(explains)
-    for part in _needed(fleet, explains, chosen):
-        yield Cause(*part, tuple(explains[part]))
+def _unsteady_rails(fleet: Fleet, failures: Sequence[Failure], parts: Sequence[Cause]) -> Iterator[Cause]:
+    """Yield rails on which most tests did not pass, and not because of hosts that are bad on all their rails.
 
-
-def _cover(explains: dict[Part, list[Failure]]) -> list[Part]:
-    """Return parts, each time the one that explains most of what is left."""
-    heap = [(-len(group), _ORDER.index(part[1].kind), str(part), part) for part, group in explains.items()]
-    heapq.heapify(heap)
-    done: set[Failure] = set()
-    chosen = []
-    while heap:
-        size, order, text, part = heapq.heappop(heap)
-        left = sum(failure not in done for failure in explains[part])
-        if left == -size:
-            chosen.append(part)
-            done.update(explains[part])
-        elif left:
-            heapq.heappush(heap, (-left, order, text, part))
-    return chosen
-
-
-def _needed(fleet: Fleet, explains: dict[Part, list[Failure]], chosen: Sequence[Part]) -> list[Part]:
-    """Return the chosen parts without those whose every failure another chosen one explains as well."""
-    count = Counter(failure for part in chosen for failure in explains[part])
-    kept = []
-    for part in sorted(chosen, key=lambda part: len(explains[part])):
-        group = explains[part]
-        if all(count[failure] > 1 for failure in group):
-            count.subtract(group)
-        else:
-            kept.append(part)
-    return [part for part in chosen if part in kept]
-
-
-def _unsteady(fleet: Fleet, failures: Sequence[Failure]) -> Iterator[Cause]:
-    """Yield hosts, ports and directions that some tests survived, where many partners met trouble only there."""
-    left = list(failures)
-    while left:
-        groups: dict[Scope, list[Failure]] = {}
-        for failure in left:
-            for host in (failure.client, failure.server):
-                for scope in _scopes(failure, host):
-                    groups.setdefault(scope, []).append(failure)
-        # Here the narrowest is taken: a port that passes one way is a direction.
-        fitting = [(len(g), _ORDER.index(s.kind), s) for s, g in groups.items() if _is_star(fleet, s, g, groups)]
-        if not fitting:
-            return
-        scope = max(fitting, key=lambda fit: (*fit[:2], str(fit[2])))[2]
-        cause = Cause(groups[scope][0].layers[0], scope, tuple(groups[scope]))
-        yield cause
-        left = _without(left, [cause])
-
-
-def _is_star(fleet: Fleet, scope: Scope, group: Sequence[Failure], groups: dict[Scope, list[Failure]]) -> bool:
-    partners = {failure.other(scope.host) for failure in group}
-    if len(partners) < _PARTNERS:
-        return False
-    if scope.kind == "host" and {f.rail for f in group} != _rails(fleet, scope.host):
-        return False
-    share = len(group) / (len(group) + fleet.passes["base", scope])
-    if share <= 0.5 and len(partners) < 2 * _PARTNERS:
-        return False
-    theirs = [len(groups[Scope("port", f.rail, f.other(scope.host))]) for f in group]
-    return scope.kind == "host" or 2 * statistics.median(theirs) <= len(group)
-
-
-def _rails(fleet: Fleet, host: str | None) -> set[str]:
-    rails = {rail for rail, hosts in fleet.hosts_of.items() if host in hosts}
-    return rails if len(rails) > 1 else set()
+    What no part explains that nothing survived gives it away: were these bad ports, all others would pass.
+    """
+    steady = [cause for cause in parts if not fleet.passes[cause.layer, cause.scope]]
+    own = _without(failures, [cause for cause in parts if cause.scope.kind == "host"])
+    for rail in sorted({failure.rail for failure in _without(failures, steady)}):
+        group = [failure for failure in own if failure.rail == rail]
+        if len(group) > _MOST * (len(group) + fleet.passes[BASE, Scope("rail", rail)]) and not center(group):
+            yield Cause(BASE, Scope("rail", rail), tuple(group))
 
 
 def _pairs(fleet: Fleet, failures: Sequence[Failure]) -> Iterator[Cause]:

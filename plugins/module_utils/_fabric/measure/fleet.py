@@ -115,22 +115,24 @@ class Fleet:
         """Count the passes of every part: first sides of ports, then what these belong to."""
         suspects = {failure.pair for failure in self.failures}
         sides: Counter[tuple[str, str, str, tuple[str, ...]]] = Counter()
+        rails: Counter[tuple[str, tuple[str, ...]]] = Counter()
         for (rail, client, server, kind, layers), count in passed.items():
             ways = ways_of(kind, client, server)
+            rails[rail, layers] += count
             for role, name in zip(("send", "receive"), ways[0]):
                 sides[rail, name, role if len(ways) == 1 else "both", layers] += count
             if pair_scope(rail, client, server) in suspects:
-                for layer in layers:
-                    self.passes[layer, pair_scope(rail, client, server)] += count
+                self._add(layers, [pair_scope(rail, client, server)], count)
         for (rail, host, side, layers), count in sides.items():
-            scopes = [Scope("host", None, host), Scope("port", rail, host)]
-            scopes += [Scope(role, rail, host) for role in OPPOSITE if side in (role, "both")]
-            # Of rails and the fabric only whether anything passed is asked: one side of a test stands for it.
-            for layer in layers:
-                for scope in scopes:
-                    self.passes[layer, scope] += count
-                for scope in (Scope("rail", rail), Scope("all")) if side != "receive" else ():
-                    self.passes[layer, scope] += count
+            roles = [Scope(role, rail, host) for role in OPPOSITE if side in (role, "both")]
+            self._add(layers, [Scope("host", None, host), Scope("port", rail, host), *roles], count)
+        for (rail, layers), count in rails.items():
+            self._add(layers, [Scope("rail", rail), Scope("all")], count)
+
+    def _add(self, layers: Sequence[str], scopes: Sequence[Scope], count: int) -> None:
+        for layer in layers:
+            for scope in scopes:
+                self.passes[layer, scope] += count
 
     def hosts(self) -> set[str]:
         """Return everybody who was in a test."""

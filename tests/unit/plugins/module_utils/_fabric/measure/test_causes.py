@@ -71,6 +71,24 @@ def test_a_direction_that_some_tests_survive_is_one_cause() -> None:
     assert told(found) == [("send", "r0", "h00", None, False, 13)]
 
 
+def test_a_rail_that_some_tests_survive_is_one_cause_not_as_many_ports() -> None:
+    lucky = {("h00", "h05"), ("h03", "h07"), ("h09", "h02"), ("h11", "h12")}
+    found = fleet(lambda r, c, s: "x" if r == "r0" and (c, s) not in lucky else "")
+    assert told(found) == [("rail", "r0", None, None, False, 236)]
+
+
+def test_most_ports_of_a_rail_bad_are_ports_while_the_others_pass() -> None:
+    found = fleet(lambda r, c, s: "x" if r == "r0" and not {c, s} <= set(HOSTS[12:]) else "")
+    assert told(found) == [("port", "r0", host, None, False, 30) for host in HOSTS[:12]]
+
+
+@pytest.mark.parametrize("hosts", [4, 5, 16])
+def test_two_bad_ports_on_two_rails_are_not_a_host(hosts: int) -> None:
+    bad = {("r0", "h00"), ("r1", "h01")}
+    found = fleet(lambda r, c, s: "x" if bad & {(r, c), (r, s)} else "", HOSTS[:hosts])
+    assert [(rail, host) for _kind, rail, host, *_ in told(found)] == sorted(bad)
+
+
 def test_a_cut_between_two_groups_is_one_cause_of_the_rail_not_as_many_hosts_or_pairs() -> None:
     found = fleet(lambda r, c, s: "x" if r == "r0" and (c < "h08") != (s < "h08") else "")
     assert told(found) == [("path", "r0", None, None, False, 128)]

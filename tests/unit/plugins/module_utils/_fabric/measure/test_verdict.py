@@ -50,7 +50,8 @@ def test_overall(found: list[str], verdict: str) -> None:
         (lambda r, c, s: r == "r0" and s == "b",
          ["hosts: b r0: no test with it as receiver passed, the other direction does (why)"]),
         (lambda r, c, s: r == "r0" and (c, s) == ("a", "b"),
-         ["hosts: r0: a to b: 1 of 2 tests did not pass, both hosts pass with others: the path between them, or chance (why)"]),
+         ["hosts: r0: a to b: 1 of 2 tests did not pass, both hosts pass with others: "
+          "the path between them, or chance (why)"]),
         (lambda r, c, s: (r == "r0" and "a" in (c, s)) or (r == "r1" and "b" in (c, s)),
          ["hosts: a r0: none of its 6 tests passed, others pass: host, NIC port or cable (why)",
           "hosts: b r1: none of its 6 tests passed, others pass: host, NIC port or cable (why)"]),
