@@ -48,9 +48,10 @@ N hosts x {rails} rails with planted faults, the schedule played, and then what 
 nothing more. A blame is right when kind, rail, host, peer and direction are those of a planted fault.
 *Precision*: share of blames that are right. *Recall*: share of faults that are blamed.
 
-Faults are permanent (but for the table of unsteady ones) and give a low value or no data, by chance. Values scatter by 0.4 %, and one test in 1000 gives
-nothing for no reason and is tried again. A fault that another one hides (a port of a dead host) is not planted, and
-pairs are planted among those that the schedule plays: what is never played is never found.
+Faults are permanent (but for the table of unsteady ones) and give a low value or no data, by chance. Values scatter by
+0.4 %, and one test in 1000 gives nothing for no reason and is tried again. A fault that another one hides (a port of a
+dead host) is not planted, and pairs are planted among those that the schedule plays: what is never played is never
+found.
 
 * **host**: all rails. **port**: one rail of one host. **rail**: its switch. **direction**: one port only sends or only
   receives. **pair**: two hosts on one rail. **mtu**: large frames vanish at a port, or in the switch of a rail; told by

@@ -34,7 +34,7 @@ class Cause:
 def causes(fleet: Fleet) -> list[Cause]:
     """Return the fewest causes that explain all failures, each failure under every cause that it needs."""
     named = list(_named(fleet))
-    left = [f for f in fleet.failures if not any(_needs(f, cause.scope) for cause in named)]
+    left = _without(fleet.failures, named)
     whole = list(_whole(fleet, left))
     left = _without(left, whole)
     parts = list(_parts(fleet, left))
@@ -50,12 +50,6 @@ def _without(failures: Sequence[Failure], found: Iterable[Cause]) -> list[Failur
     return [failure for failure in failures if failure not in gone]
 
 
-def _needs(failure: Failure, scope: Scope) -> bool:
-    if scope.rail not in (None, failure.rail):
-        return False
-    return scope.host is None or scope.host in (failure.client, failure.server)
-
-
 def _named(fleet: Fleet) -> Iterator[Cause]:
     """Yield hosts and ports that reasons begin with (``h1: ...``, ``h1 rail0: ...``), unless that is most of them."""
     told = {scope for failure in fleet.failures for scope in _told(failure)}
@@ -65,9 +59,14 @@ def _named(fleet: Fleet) -> Iterator[Cause]:
     ports = {scope for scope in told if scope.kind == "port" and Scope("host", None, scope.host) not in hosts}
     per_rail = Counter(scope.rail for scope in ports)
     ports = {s for s in ports if s.rail and 2 * per_rail[s.rail] <= len(fleet.hosts_of[s.rail])}
-    for scope in sorted(hosts | ports, key=str):
-        failures = tuple(failure for failure in fleet.failures if _needs(failure, scope))
-        yield Cause(BASE, scope, failures, named=True)
+    groups: dict[Scope, list[Failure]] = {scope: [] for scope in sorted(hosts | ports, key=str)}
+    for failure in fleet.failures:
+        for host in (failure.client, failure.server):
+            for scope in (Scope("host", None, host), Scope("port", failure.rail, host)):
+                if scope in groups:
+                    groups[scope].append(failure)
+    for scope, group in groups.items():
+        yield Cause(BASE, scope, tuple(group), named=True)
 
 
 def _told(failure: Failure) -> Iterator[Scope]:
