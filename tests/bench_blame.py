@@ -37,7 +37,7 @@ from tests.fabric_model import (  # noqa: E402
 PAGE = REPO / "docs" / "blame-accuracy.md"
 RAILS, COUNTS = 8, (1, 2, 3, 4, 5)
 # Hosts -> simulated fabrics for each kind and number of faults.
-RUNS = {8: 40, 32: 20, 128: 10, 512: 3, 1024: 2}
+RUNS = {8: 30, 32: 10, 128: 8, 512: 3, 1024: 2}
 SCHEDULES = {"ring": 0, "1 sampled round": 1, "3 sampled rounds": 3, "8 sampled rounds": 8}
 TARGET_ONE, TARGET_MORE, TARGET_SECONDS = 0.99, 0.95, 2.0
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from .fleet import BASE, Failure, Fleet, Part, Scope
+from .fleet import BASE, OPPOSITE, Failure, Fleet, Part, Scope
 
 # So many partners in trouble are no chance any more; twice as many whatever the share of tests is.
 FEW = 3
@@ -90,17 +90,21 @@ class Cover:
         share = len(group) / (len(group) + self.fleet.passes[part])
         if len(partners) < FEW or (share <= 0.5 and len(partners) < 2 * FEW):
             return False
-        if scope.kind == "host" and not self._on_all_rails(scope.host):
+        if not self._is_bad_all_over(scope):
             return False
         rail = None if scope.kind == "host" else scope.rail
         kind = "host" if scope.kind == "host" else "port"
         theirs = [self.left.get((BASE, Scope(kind, rail, partner)), 0) for partner in partners]
         return 2 * statistics.median(theirs) <= len(group)
 
-    def _on_all_rails(self, host: str | None) -> bool:
-        """Return whether more than a third of a host's tests failed on each of its rails: else it is a port."""
-        ports = [(BASE, Scope("port", rail, host)) for rail, hosts in self.fleet.hosts_of.items() if host in hosts]
-        return all(2 * self.left.get(port, 0) > self.fleet.passes[port] for port in ports)
+    def _is_bad_all_over(self, scope: Scope) -> bool:
+        """Return whether more than a third of the tests failed on each rail of a host, in each direction of a port."""
+        if scope.kind == "host":
+            rails = [rail for rail, hosts in self.fleet.hosts_of.items() if scope.host in hosts]
+            inside = [Scope("port", rail, scope.host) for rail in rails]
+        else:
+            inside = [scope._replace(kind=role) for role in OPPOSITE] if scope.kind == "port" else []
+        return all(2 * self.left.get((BASE, part), 0) > self.fleet.passes[BASE, part] for part in inside)
 
     def _needed(self, taken: Sequence[Part]) -> list[Part]:
         """Return the parts without those whose every failure another one explains as well."""

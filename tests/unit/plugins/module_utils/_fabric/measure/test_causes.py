@@ -114,3 +114,8 @@ def test_center() -> None:
     found = fleet(lambda r, c, s: "x" if r == "r0" and c == "h05" else "")
     assert center(found.failures) == {"h05"}
     assert center(fleet(lambda *_: "x").failures) == set()
+
+
+def test_a_direction_that_met_another_bad_one_is_not_a_port() -> None:
+    found = fleet(lambda r, c, s: "x" if r == "r0" and s in ("h00", "h01") else "", HOSTS[:8])
+    assert [scope[0] for scope in told(found)] == ["receive", "receive"]
