@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .blame import Blame
+from .isolate import blame
 from .limits import ABOVE, Expectation
 from .perftest import Sample
 
@@ -78,95 +80,23 @@ def rail_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
 
 
 def summary(results: Sequence[Result]) -> dict[str, Any]:
-    """Return the sums over all results, the rows per rail and the findings."""
+    """Return the sums over all results, the rows per rail, the blames and their sentences."""
     counts = Counter(result["verdict"] for result in results)
+    blames = blame(results)
     return {
         "verdict": overall(results),
         "tests": len(results),
         **{verdict: counts[verdict] for verdict in VERDICTS},
         "rails": rail_rows(results),
-        "findings": findings(results),
+        "findings": _sentences(blames),
+        "blames": [found.to_dict() for found in blames],
     }
 
 
 def findings(results: Sequence[Result]) -> list[str]:
-    """Return sentences that name what failures have in common: a rail, a host, a host's rail, a direction."""
-    told = []
-    for where in dict.fromkeys(result["where"] for result in results):
-        place = [result for result in results if result["where"] == where]
-        told += [f"{'hosts' if where == 'host' else 'pods'}: {text}" for text in _of_place(place)]
-    return told
+    """Return the sentences of all blames, each with its place."""
+    return _sentences(blame(results))
 
 
-def _of_place(results: Sequence[Result]) -> list[str]:
-    told = []
-    bad_hosts = _hosts_bad_everywhere(results)
-    for host in bad_hosts:
-        told.append(f"{host}: no test passed on any rail, others pass: the host itself{_most(results, host)}")
-    rest = [result for result in results if not bad_hosts & {result["client"], result["server"]}]
-    for rail in dict.fromkeys(result["rail"] for result in rest):
-        told += _of_rail(rail, [result for result in rest if result["rail"] == rail])
-    return told
-
-
-def _hosts_bad_everywhere(results: Sequence[Result]) -> set[str]:
-    if len({result["rail"] for result in results}) < 2:
-        return set()
-    names = {name for result in results for name in (result["client"], result["server"])}
-    bad = {name for name in names if not any(_passed(result) for result in _touching(results, name))}
-    good_exist = any(_passed(result) for result in results)
-    return bad if good_exist else set()
-
-
-def _of_rail(rail: str, results: Sequence[Result]) -> list[str]:
-    failed = [result for result in results if not _passed(result)]
-    if not failed:
-        return []
-    if len(failed) == len(results):
-        where = "switch, VLAN or configuration of the rail, or both hosts"
-        return [f"{rail}: none of {len(results)} tests passed: {where}{_most(failed)}"]
-    names = sorted({name for result in failed for name in (result["client"], result["server"])})
-    bad = [name for name in names if not any(_passed(result) for result in _touching(results, name))]
-    told = [_bad_port(name, rail, _touching(results, name)) for name in bad]
-    others = [result for result in failed if not set(bad) & {result["client"], result["server"]}]
-    return told + (_one_way(rail, results, others) or _pairs(rail, results, others))
-
-
-def _bad_port(name: str, rail: str, results: Sequence[Result]) -> str:
-    count = f"none of its {len(results)} tests passed"
-    return f"{name} {rail}: {count}, others pass: host, NIC port or cable{_most(results)}"
-
-
-def _pairs(rail: str, results: Sequence[Result], failed: Sequence[Result]) -> list[str]:
-    if not failed:
-        return []
-    pairs = sorted({f"{result['client']} to {result['server']}" for result in failed})
-    shown = ", ".join(pairs[:4]) + (", ..." if len(pairs) > 4 else "")
-    count = f"{len(failed)} of {len(results)} tests"
-    return [f"{rail}: {count} between hosts that pass otherwise did not ({shown}){_most(failed)}"]
-
-
-def _one_way(rail: str, results: Sequence[Result], failed: Sequence[Result]) -> list[str]:
-    """Return a sentence when all the failures share one sender or one receiver whose every such test failed."""
-    for side, word in (("client", "sender"), ("server", "receiver")):
-        names = {result[side] for result in failed}
-        if len(names) == 1:
-            name = names.pop()
-            same = [result for result in results if result[side] == name]
-            if len(same) == len(failed) > 1:
-                return [f"{name} {rail}: no test with it as {word} passed, the other direction does{_most(failed)}"]
-    return []
-
-
-def _passed(result: Result) -> bool:
-    return bool(result["verdict"] == PASS)
-
-
-def _touching(results: Iterable[Result], name: str) -> list[Result]:
-    return [result for result in results if name in (result["client"], result["server"])]
-
-
-def _most(results: Iterable[Result], name: str = "") -> str:
-    """Return the most frequent reason in brackets."""
-    reasons = Counter(r["reason"] for r in (_touching(results, name) if name else results) if r["reason"])
-    return f" ({reasons.most_common(1)[0][0]})" if reasons else ""
+def _sentences(blames: Sequence[Blame]) -> list[str]:
+    return [f"{'hosts' if found.where == 'host' else 'pods'}: {found.text}" for found in blames]

@@ -12,6 +12,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.ver
     gigabits,
     overall,
     rail_rows,
+    summary,
 )
 
 HOSTS = ("a", "b", "c", "d")
@@ -19,7 +20,8 @@ HOSTS = ("a", "b", "c", "d")
 
 def results(bad: Any = lambda *_: False, hosts: tuple[str, ...] = HOSTS, rails: tuple[str, ...] = ("r0", "r1")) -> Any:
     return [
-        {"where": "host", "rail": rail, "client": c, "server": s, "value": None if bad(rail, c, s) else 10.0,
+        {"where": "host", "rail": rail, "client": c, "server": s, "test": "write_bw",
+         "value": None if bad(rail, c, s) else 10.0,
          "verdict": "no_data" if bad(rail, c, s) else "pass", "reason": "why" if bad(rail, c, s) else ""}
         for rail in rails for c, s in permutations(hosts, 2)
     ]
@@ -42,13 +44,14 @@ def test_overall(found: list[str], verdict: str) -> None:
         (lambda r, c, s: "b" in (c, s),
          ["hosts: b: no test passed on any rail, others pass: the host itself (why)"]),
         (lambda r, c, s: r == "r0",
-         ["hosts: r0: none of 12 tests passed: switch, VLAN or configuration of the rail, or both hosts (why)"]),
+         ["hosts: r0: none of 12 tests passed: switch, VLAN or configuration of the rail (why)"]),
         (lambda r, c, s: r == "r0" and c == "b",
          ["hosts: b r0: no test with it as sender passed, the other direction does (why)"]),
         (lambda r, c, s: r == "r0" and s == "b",
          ["hosts: b r0: no test with it as receiver passed, the other direction does (why)"]),
         (lambda r, c, s: r == "r0" and (c, s) == ("a", "b"),
-         ["hosts: r0: 1 of 12 tests between hosts that pass otherwise did not (a to b) (why)"]),
+         ["hosts: r0: a to b: 1 of 2 tests did not pass, both hosts pass with others: "
+          "the path between them, or chance (why)"]),
         (lambda r, c, s: (r == "r0" and "a" in (c, s)) or (r == "r1" and "b" in (c, s)),
          ["hosts: a r0: none of its 6 tests passed, others pass: host, NIC port or cable (why)",
           "hosts: b r1: none of its 6 tests passed, others pass: host, NIC port or cable (why)"]),
@@ -60,7 +63,7 @@ def test_findings(bad: Any, expected: list[str]) -> None:
 
 def test_two_hosts_cannot_be_told_apart() -> None:
     assert findings(results(lambda *_: True, ("a", "b"), ("r0",))) == [
-        "hosts: r0: none of 2 tests passed: switch, VLAN or configuration of the rail, or both hosts (why)"]
+        "hosts: r0: none of 2 tests passed: switch, VLAN or configuration of the rail, or one of both hosts (why)"]
 
 
 def test_rows_count_every_direction_and_skip_what_has_no_value() -> None:
@@ -72,3 +75,11 @@ def test_rows_count_every_direction_and_skip_what_has_no_value() -> None:
 @pytest.mark.parametrize(("value", "text"), [(0.0361, "0.0361 Gb/s"), (97.93, "97.9 Gb/s"), (392.16, "392.2 Gb/s")])
 def test_gigabits(value: float, text: str) -> None:
     assert gigabits(value) == text
+
+
+def test_summary_has_the_blames_and_their_sentences() -> None:
+    found = summary(results(lambda r, c, s: r == "r1" and "b" in (c, s)))
+    assert [(b["kind"], b["rail"], b["host"], b["failed"], b["tests"]) for b in found["blames"]] == [
+        ("port", "r1", "b", 6, 6)]
+    assert found["findings"] == [f"hosts: {b['text']}" for b in found["blames"]]
+    assert summary(results())["blames"] == []

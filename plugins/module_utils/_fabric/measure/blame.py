@@ -1,0 +1,205 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cause in words: what to look at, how sure that is, and the evidence."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .causes import Cause, center
+from .fleet import BASE, GPU, MTU, OPPOSITE, Failure, Fleet, Scope
+
+# Hosts on a rail from which on "nothing passed" cannot be a few bad hosts any more.
+_ENOUGH_HOSTS = 4
+# Partners with which a suspect fails while they pass with others.
+ENOUGH_PARTNERS = 2
+# What perftest and testers print about frames that do not fit. Status 12 is left out: it has other reasons as well.
+_MTU_TEXT = re.compile(r"mtu mismatch|invalid mtu|mtu too small|message too long|RDMA MTU \d+, \d+ planned", re.I)
+_SHOWN = 4
+
+
+@dataclass(frozen=True)
+class Blame:
+    """Whom failures point at (report.json ``blames[]``).
+
+    ``kind``: host, port, rail, direction, pair, mtu, gpu or unknown. ``sure``: "sure" or "likely". ``rail`` None: all
+    rails. ``direction``: "send" or "receive", of ``host``. ``failed`` of ``tests`` that needed it did not pass.
+    ``again``: the commands [server, client] by which a person can repeat it, when the caller has filled them in.
+    """
+
+    where: str
+    kind: str
+    rail: str | None
+    host: str | None
+    peer: str | None
+    direction: str | None
+    sure: str
+    failed: int
+    tests: int
+    evidence: tuple[str, ...]
+    text: str
+    again: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the blame as a plain dict with lists."""
+        return {**asdict(self), "evidence": list(self.evidence), "again": list(self.again)}
+
+
+def is_sure(fleet: Fleet, cause: Cause) -> bool:
+    """Return whether nothing else explains the failures: partners that pass with others, in every direction."""
+    scope, failures = cause.scope, cause.failures
+    if cause.named:
+        return True
+    if scope.kind in ("all", "rail"):
+        hosts = set().union(*(fleet.hosts_of[f.rail] for f in failures))
+        steady = not fleet.passes[cause.layer, scope]
+        return steady and len(hosts) >= _ENOUGH_HOSTS and not center(failures)
+    if scope.kind in ("pair", "path"):
+        # A single test may have failed by chance.
+        return len(failures) > 1 and all(fleet.clears(f, host) for f in failures for host in (f.client, f.server))
+    host = scope.host or ""
+    if fleet.passes[cause.layer, scope] or len(fleet.good_partners(failures, host)) < ENOUGH_PARTNERS:
+        return False
+    return scope.kind != "port" or all(
+        fleet.good_partners([f for f in failures if role in f.roles(host)], host) for role in OPPOSITE
+    )
+
+
+def doubtful(fleet: Fleet, cause: Cause) -> str:
+    """Return the partner who may as well be the bad one: the only one met, never seen to pass; or ""."""
+    if cause.named or cause.scope.kind not in ("host", "port", "send", "receive"):
+        return ""
+    partners = {failure.other(cause.scope.host) for failure in cause.failures}
+    met_good = fleet.good_partners(cause.failures, cause.scope.host or "")
+    return partners.pop() if len(partners) == 1 and not met_good else ""
+
+
+def tell(fleet: Fleet, where: str, cause: Cause) -> Blame:
+    """Return the blame of a cause: its kind, its sentence and its evidence."""
+    scope, layer = cause.scope, _layer(cause)
+    peer = doubtful(fleet, cause)
+    kind = "unknown" if peer else _kind(layer, scope.kind)
+    direction = scope.kind if scope.kind in OPPOSITE else None
+    host, other = scope.host, peer or scope.peer
+    if scope.kind == "pair" and len({f.ways for f in cause.failures}) == 1 and len(cause.failures[0].ways) == 1:
+        (host, other), direction = cause.failures[0].ways[0], "send"
+    failed = len(cause.failures)
+    return Blame(
+        where=where,
+        kind=kind,
+        rail=scope.rail,
+        host=host,
+        peer=other,
+        direction=direction,
+        sure="sure" if not peer and is_sure(fleet, cause) else "likely",
+        failed=failed,
+        tests=failed + (0 if scope.kind == "path" else fleet.passes[layer, scope]),
+        evidence=tuple(_evidence(fleet, cause)),
+        text=_sentence(fleet, cause, layer, peer) + _most(cause.failures),
+    )
+
+
+def _layer(cause: Cause) -> str:
+    told = sum(bool(_MTU_TEXT.search(failure.reason)) for failure in cause.failures)
+    return MTU if cause.layer == BASE and 2 * told >= len(cause.failures) else cause.layer
+
+
+def _kind(layer: str, kind: str) -> str:
+    if kind == "path":
+        return "unknown"
+    if layer != BASE:
+        return layer
+    return {"all": "rail", "send": "direction", "receive": "direction"}.get(kind, kind)
+
+
+def _sentence(fleet: Fleet, cause: Cause, layer: str, peer: str) -> str:
+    scope, failed = cause.scope, len(cause.failures)
+    place = " ".join(name for name in (scope.host, scope.rail) if name)
+    if peer:
+        return f"{place} or {' '.join(n for n in (peer, scope.rail) if n)}: none of their {failed} tests passed"
+    if scope.kind == "path":
+        pairs = _listed({f"{f.client} to {f.server}" for f in cause.failures})
+        return f"{scope.rail}: {failed} tests between hosts that pass with others did not ({pairs}): a path they share"
+    if scope.kind == "pair":
+        ways = _listed({f"{f.client} to {f.server}" for f in cause.failures})
+        place = f"{scope.rail or 'all rails'}: {ways}"
+    if layer == MTU:
+        return f"{place or 'all rails'}: small messages pass, large ones do not: MTU of a port or switch on the way"
+    if layer == GPU:
+        what = "peer memory module or DMA-BUF, ACS, PCIe path"
+        return f"{place or 'all rails'}: passes from host memory, not from GPU memory: {what}"
+    return place + _base_sentence(fleet, cause)
+
+
+def _base_sentence(fleet: Fleet, cause: Cause) -> str:
+    scope, failed = cause.scope, len(cause.failures)
+    passed = fleet.passes[BASE, scope]
+    few = f"{failed} of its {failed + passed} tests did not pass" if passed else ""
+    if scope.kind == "all":
+        return f"no rail: none of {failed} tests passed: something that all hosts share"
+    if scope.kind == "rail":
+        hosts = ", or one of both hosts" if len(fleet.hosts_of[scope.rail or ""]) == 2 else ""
+        count = f"{failed} of {failed + passed} tests did not pass" if passed else f"none of {failed} tests passed"
+        return f": {count}: switch, VLAN or configuration of the rail{hosts}"
+    if scope.kind == "host":
+        return f": {few or 'no test passed on any rail'}, others pass: the host itself"
+    if scope.kind == "port":
+        return f": {few or f'none of its {failed} tests passed'}, others pass: host, NIC port or cable"
+    if scope.kind == "pair":
+        chance = ", or chance" if failed == 1 else ""
+        count = f"{failed} of {failed + passed} tests did not pass"
+        return f": {count}, both hosts pass with others: the path between them{chance}"
+    side = "sender" if scope.kind == "send" else "receiver"
+    number = f"{failed} of {failed + passed} tests with it as {side} did not pass" if passed else ""
+    return f": {number or f'no test with it as {side} passed'}, the other direction does"
+
+
+def _evidence(fleet: Fleet, cause: Cause) -> list[str]:
+    scope, failures = cause.scope, cause.failures
+    told = []
+    if scope.kind in ("host", "port", "send", "receive"):
+        partners = {failure.other(scope.host) for failure in failures}
+        good = fleet.good_partners(failures, scope.host or "")
+        told.append(f"did not pass with {_listed(partners)}; of these {len(good)} of {len(partners)} pass with others")
+        told += _passes_elsewhere(fleet, scope)
+    elif scope.kind == "pair":
+        known = all(fleet.clears(f, host) for f in failures for host in (f.client, f.server))
+        told.append(f"{scope.host} and {scope.peer} " + ("pass with others" if known else "met few others"))
+    else:
+        hosts = {name for failure in failures for name in (failure.client, failure.server)}
+        told.append(f"{len(hosts)} hosts tried it: {_listed(hosts)}")
+    if cause.layer != BASE:
+        what = "small messages" if cause.layer == MTU else "tests from host memory"
+        told.append(f"{fleet.passes[BASE, scope]} {what} passed")
+    verdicts = Counter(failure.verdict for failure in failures)
+    told.append(", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())))
+    return told
+
+
+def _passes_elsewhere(fleet: Fleet, scope: Scope) -> list[str]:
+    """Return what works of the suspect: its other direction, its other rails."""
+    told = []
+    if scope.kind in OPPOSITE:
+        back = OPPOSITE[scope.kind]
+        count = fleet.passes[BASE, Scope(back, scope.rail, scope.host)]
+        told.append(f"{count} tests passed in which it is to {back}")
+    if scope.kind != "host":
+        rails = [r for r in fleet.hosts_of if r != scope.rail and fleet.passes[BASE, Scope("port", r, scope.host)]]
+        told += [f"passes on {_listed(rails)}"] if rails else []
+    return told
+
+
+def _listed(names: Collection[str]) -> str:
+    shown = sorted(names)
+    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    return ", ".join(shown[:_SHOWN]) + more
+
+
+def _most(failures: Sequence[Failure]) -> str:
+    """Return the most frequent reason in brackets."""
+    reasons = Counter(failure.reason for failure in failures if failure.reason)
+    return f" ({reasons.most_common(1)[0][0]})" if reasons else ""

@@ -1,0 +1,151 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The fewest causes that explain every test that did not pass.
+
+First what reasons name, then the fabric and rails on which nothing passed, then the hosts, ports and directions that
+explain most, and at last pairs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from .cover import Cover
+from .fleet import BASE, Failure, Fleet, Part, Scope
+
+# More pairs than this on one rail share a path between groups of hosts.
+_MANY_PAIRS = 8
+# Share of a rail's tests from which on it is the rail; two halves that do not reach each other fail a half.
+_MOST = 2 / 3
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A part with the failures that it explains. ``named``: their reasons say so themselves."""
+
+    layer: str
+    scope: Scope
+    failures: tuple[Failure, ...]
+    named: bool = False
+
+
+def causes(fleet: Fleet) -> list[Cause]:
+    """Return the fewest causes that explain all failures, each failure under every cause that it needs."""
+    named = list(_named(fleet))
+    left = _without(fleet.failures, named)
+    whole = list(_whole(fleet, left))
+    left = _without(left, whole)
+    parts = list(_parts(fleet, left))
+    rails = list(_unsteady_rails(fleet, left, parts))
+    if rails:
+        left = _without(left, rails)
+        parts = list(_parts(fleet, left))
+    return [*named, *whole, *rails, *parts, *_pairs(fleet, _without(left, parts))]
+
+
+def _without(failures: Sequence[Failure], found: Iterable[Cause]) -> list[Failure]:
+    gone = {failure for cause in found for failure in cause.failures}
+    return [failure for failure in failures if failure not in gone]
+
+
+def _named(fleet: Fleet) -> Iterator[Cause]:
+    """Yield hosts and ports that reasons begin with (``h1: ...``, ``h1 rail0: ...``), unless that is most of them."""
+    told = {scope for failure in fleet.failures for scope in _told(failure)}
+    hosts = {scope for scope in told if scope.kind == "host"}
+    if 2 * len(hosts) > len(fleet.hosts()):
+        hosts = set()
+    ports = {scope for scope in told if scope.kind == "port" and Scope("host", None, scope.host) not in hosts}
+    per_rail = Counter(scope.rail for scope in ports)
+    ports = {s for s in ports if s.rail and 2 * per_rail[s.rail] <= len(fleet.hosts_of[s.rail])}
+    groups: dict[Scope, list[Failure]] = {scope: [] for scope in sorted(hosts | ports, key=str)}
+    for failure in fleet.failures:
+        for host in (failure.client, failure.server):
+            for scope in (Scope("host", None, host), Scope("port", failure.rail, host)):
+                if scope in groups:
+                    groups[scope].append(failure)
+    for scope, group in groups.items():
+        yield Cause(BASE, scope, tuple(group), named=True)
+
+
+def _told(failure: Failure) -> Iterator[Scope]:
+    for part in failure.reason.split("; ") if failure.reason else ():
+        for host in (failure.client, failure.server):
+            if part.startswith(f"{host}: "):
+                yield Scope("host", None, host)
+            elif part.startswith(f"{host} {failure.rail}: "):
+                yield Scope("port", failure.rail, host)
+
+
+def _whole(fleet: Fleet, failures: Sequence[Failure]) -> Iterator[Cause]:
+    """Yield the fabric, or rails, on which nothing passed in some layer."""
+    groups: dict[Part, list[Failure]] = {}
+    for failure in failures:
+        for scope in (Scope("all"), Scope("rail", failure.rail)):
+            layer = _layer(fleet, failure, scope)
+            if layer:
+                groups.setdefault((layer, scope), []).append(failure)
+    done: set[Failure] = set()
+    for (layer, scope), group in sorted(groups.items(), key=lambda item: (item[0][1].kind != "all", str(item[0]))):
+        rails = {failure.rail for failure in group}
+        hosts = set().union(*(fleet.hosts_of[rail] for rail in rails))
+        if (scope.kind == "all" and len(rails) < 2) or done.issuperset(group):
+            continue
+        if len(hosts) == 2 or not center(group):
+            done.update(group)
+            yield Cause(layer, scope, tuple(group))
+
+
+def center(failures: Sequence[Failure]) -> set[str]:
+    """Return who took part in every one of the failures: it may be this host as well as what they all used."""
+    ends = {failures[0].client, failures[0].server}
+    for failure in failures:
+        ends &= {failure.client, failure.server}
+        if not ends:
+            break
+    return ends
+
+
+def _layer(fleet: Fleet, failure: Failure, scope: Scope) -> str:
+    """Return the first layer of a failure in which nothing that needs ``scope`` passed, "" when there is none."""
+    return next((layer for layer in failure.layers if not fleet.passes[layer, scope]), "")
+
+
+def _parts(fleet: Fleet, left: Sequence[Failure]) -> Iterator[Cause]:
+    """Yield hosts, ports and directions."""
+    for part, failures in Cover(fleet, left).chosen():
+        yield Cause(*part, tuple(failures))
+
+
+def _unsteady_rails(fleet: Fleet, failures: Sequence[Failure], parts: Sequence[Cause]) -> Iterator[Cause]:
+    """Yield rails on which most tests did not pass, and not because of hosts that are bad on all their rails.
+
+    What no part explains that nothing survived gives it away: were these bad ports, all others would pass.
+    """
+    steady = [cause for cause in parts if not fleet.passes[cause.layer, cause.scope]]
+    own = _without(failures, [cause for cause in parts if cause.scope.kind == "host"])
+    for rail in sorted({failure.rail for failure in _without(failures, steady)}):
+        group = [failure for failure in own if failure.rail == rail]
+        if len(group) > _MOST * (len(group) + fleet.passes[BASE, Scope("rail", rail)]) and not center(group):
+            yield Cause(BASE, Scope("rail", rail), tuple(group))
+
+
+def _pairs(fleet: Fleet, failures: Sequence[Failure]) -> Iterator[Cause]:
+    """Yield one cause a pair; pairs that failed on all their rails are one, and so are very many on one rail."""
+    groups: dict[Scope, list[Failure]] = {}
+    for failure in failures:
+        groups.setdefault(failure.pair, []).append(failure)
+    per_rail = Counter(scope.rail for scope in groups)
+    per_hosts = Counter((scope.host, scope.peer) for scope in groups)
+    joined: dict[Part, list[Failure]] = {}
+    for scope, group in groups.items():
+        common = [rail for rail, hosts in fleet.hosts_of.items() if {scope.host, scope.peer} <= hosts]
+        layer = _layer(fleet, group[0], scope) or group[0].layers[0]
+        if 1 < per_hosts[scope.host, scope.peer] == len(common):
+            scope = scope._replace(rail=None)
+        elif per_rail[scope.rail] > _MANY_PAIRS:
+            scope = Scope("path", scope.rail)
+        joined.setdefault((layer, scope), []).extend(group)
+    for part, group in joined.items():
+        yield Cause(*part, tuple(group))

@@ -1,0 +1,209 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whom failures point at, and the few tests more that make it sure.
+
+A host that failed is not bad yet: it may have met a bad one. So it is tried again with partners that passed with
+others, never with another suspect, until two of them failed with it or one passed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from .blame import ENOUGH_PARTNERS, Blame, is_sure, tell
+from .causes import Cause, causes, center
+from .fleet import BASE, GPU, MTU, OPPOSITE, Failure, Fleet, Result, Scope, is_small
+from .schedule import Test
+
+# How often one good partner is used in one go: rounds of the retry, each for one direction.
+_USES = 4
+
+
+def blame(results: Sequence[Result]) -> list[Blame]:
+    """Return the fewest causes that explain all tests that did not pass, place by place; [] when all passed.
+
+    ``results``: dicts of report.json. Every failure is explained by at least one blame: silence is never a pass.
+    """
+    told = []
+    for where in dict.fromkeys(result["where"] for result in results):
+        fleet = Fleet.of([result for result in results if result["where"] == where])
+        told += [tell(fleet, where, cause) for cause in causes(fleet)]
+    return sorted(told, key=_weight)
+
+
+def _weight(found: Blame) -> tuple[object, ...]:
+    """Sort what takes most with it to the front."""
+    return (found.where, found.sure != "sure", -found.failed, found.rail or "", found.host or "", found.peer or "")
+
+
+def next_tests(
+    results: Sequence[Result], names: Sequence[str], rails: Sequence[str], probes: Sequence[str] = ()
+) -> list[Test]:
+    """Return the tests that tell the remaining suspects apart, [] when all is explained or nothing can be tried.
+
+    ``results``: of one place, every test that was asked for among them, also those that could not be played: none
+    is asked for twice, and a suspect not more than twice a direction, so that this ends. ``names``, ``rails``: who
+    may be used. ``probes``: test kinds that show on which layer a sure suspect fails: a latency test (small
+    messages: MTU), a bandwidth test from host memory where the others were from GPU memory.
+    schedule.repeat() makes rounds of the tests.
+    """
+    fleet = Fleet.of(results)
+    if not fleet.failures:
+        return []
+    found = causes(fleet)
+    seen = {Test(r["rail"], r["client"], r["server"], r["test"]) for r in results}
+    chooser = _Chooser(fleet, names, rails, seen)
+    chooser.suspects(found)
+    chooser.centers()
+    chooser.probe(found, probes)
+    return sorted(chooser.tests)
+
+
+@dataclass
+class _Need:
+    """A side of a suspect's port that nobody has seen to work. ``met``: good partners with whom it failed."""
+
+    rail: str
+    role: str
+    layer: str
+    kind: str
+    met: set[str] = field(default_factory=set)
+
+
+@dataclass
+class _Chooser:
+    """Working copy of one call: what is asked for, and how often each partner is used in it."""
+
+    fleet: Fleet
+    names: Sequence[str]
+    rails: Sequence[str]
+    seen: Collection[Test]
+    tests: set[Test] = field(default_factory=set)
+    used: Counter[str] = field(default_factory=Counter)
+    places: dict[str, int] = field(default_factory=dict)
+    pool: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.places = {name: place for place, name in enumerate(self.names)}
+        passed = {scope.host for _layer, scope in self.fleet.passes if scope.kind == "host"}
+        self.pool = [name for name in self.names if name in passed]
+
+    def suspects(self, found: Sequence[Cause]) -> None:
+        """Ask for tests of every suspect with partners that passed, all rails of a pair together."""
+        needs = self._needs(found)
+        for host in sorted(needs, key=lambda host: self.places[host]):
+            left = needs[host]
+            while left:
+                partner, fits = self._partner(host, left)
+                if not fits:
+                    break
+                self.used[partner] += 1
+                self.tests.update(_test(need, host, partner) for need in fits)
+                left = [need for need in left if need not in fits]
+
+    def _needs(self, found: Sequence[Cause]) -> dict[str, list[_Need]]:
+        """Return for every host the sides that failed without a pass and without enough good partners."""
+        needs: dict[tuple[str, str, str], _Need] = {}
+        closed = {cause.scope for cause in found if is_sure(self.fleet, cause) or cause.scope.kind in ("all", "rail")}
+        for failure in self.fleet.failures:
+            for host in (failure.client, failure.server):
+                for role in self._open(failure, host, closed):
+                    at = (host, failure.rail, role)
+                    need = needs.setdefault(at, _Need(failure.rail, role, failure.layers[-1], failure.kind))
+                    partner = failure.other(host)
+                    if role in failure.roles(host) and self.fleet.clears(failure, partner):
+                        need.met.add(partner)
+        by_host: dict[str, list[_Need]] = {}
+        for (host, _rail, _role), need in needs.items():
+            if len(need.met) < ENOUGH_PARTNERS:
+                by_host.setdefault(host, []).append(need)
+        return by_host
+
+    def _open(self, failure: Failure, host: str, closed: set[Scope]) -> list[str]:
+        """Return the sides of a host in a failed test that neither passed anywhere nor are blamed for sure."""
+        rail = failure.rail
+        above = {Scope("all"), Scope("rail", rail), Scope("host", None, host), Scope("port", rail, host)}
+        if rail not in self.rails or host not in self.places or not closed.isdisjoint(above):
+            return []
+        sides = {role: Scope(role, rail, host) for role in OPPOSITE}
+        layer = failure.layers[-1]
+        return [role for role, side in sides.items() if side not in closed and not self.fleet.passes[layer, side]]
+
+    def _partner(self, host: str, needs: Sequence[_Need]) -> tuple[str, list[_Need]]:
+        """Return the partner who fits most needs, least used first, and then the next in the order of names."""
+        free = [name for name in self.pool if self.used[name] < _USES and name != host]
+        later = [name for name in free if self.places[name] > self.places[host]]
+        order = [*later, *free[: len(free) - len(later)]]
+        best: tuple[str, list[_Need]] = ("", [])
+        for uses in range(_USES):
+            for partner in order:
+                if self.used[partner] != uses:
+                    continue
+                fits = [need for need in needs if self._fits(need, host, partner)]
+                if len(fits) == len(needs):
+                    return partner, fits
+                best = max(best, (partner, fits), key=lambda found: len(found[1]))
+        return best
+
+    def _fits(self, need: _Need, host: str, partner: str) -> bool:
+        side = Scope(OPPOSITE[need.role], need.rail, partner)
+        return bool(self.fleet.passes[need.layer, side]) and _test(need, host, partner) not in self.seen
+
+    def centers(self) -> None:
+        """Where all failures of a rail share one host: ask for a test without it, which tells it from the rail."""
+        for rail in self.rails:
+            failures = [failure for failure in self.fleet.failures if failure.rail == rail]
+            if not failures or self.fleet.passes[BASE, Scope("rail", rail)]:
+                continue
+            leaves = [name for name in self.names if name in self.fleet.hosts_of[rail] - center(failures)]
+            if len(leaves) >= 2 and center(failures):
+                ways = ((leaves[0], leaves[1]), (leaves[1], leaves[0]))
+                both = {Test(rail, client, server, failures[0].kind) for client, server in ways}
+                self.tests.update(both.difference(self.seen))
+
+    def probe(self, found: Sequence[Cause], kinds: Sequence[str]) -> None:
+        """Ask whether a suspect passes without GPU memory, and if not, without large messages: one kind at a time."""
+        for cause in found:
+            whole = cause.scope.kind in ("all", "rail")
+            if cause.named or cause.layer != BASE or not (whole or is_sure(self.fleet, cause)):
+                continue
+            tried = {side for failure in cause.failures for side in _sides(cause, failure, failure.kind)}
+            for failure in self._samples(cause):
+                new = [kind for kind in kinds if _shows(kind, failure)]
+                kind = next((kind for kind in new if tried.isdisjoint(_sides(cause, failure, kind))), "")
+                test = Test(failure.rail, failure.client, failure.server, kind)
+                if kind and test not in self.seen and {test.client, test.server} <= self.places.keys():
+                    self.tests.add(test)
+                    tried |= _sides(cause, failure, kind)
+
+    def _samples(self, cause: Cause) -> list[Failure]:
+        """Return one failure for every rail and side of a cause, with one partner where it can be, least used first."""
+        host = cause.scope.host
+        one: dict[object, Failure] = {}
+        for failure in sorted(cause.failures, key=lambda f: (self.used[f.other(host)], f.other(host), f.client)):
+            if host is None or cause.scope.kind == "pair" or self.fleet.clears(failure, failure.other(host)):
+                one.setdefault((failure.rail, tuple(failure.roles(host)) if host else ()), failure)
+        self.used.update({failure.other(host) for failure in one.values()})
+        return list(one.values())
+
+
+def _test(need: _Need, host: str, partner: str) -> Test:
+    """Return the test in which ``host`` is on the side of ``need``; who reads is the client and receives."""
+    is_client = (need.role == "receive") == need.kind.startswith("read")
+    client, server = (host, partner) if is_client else (partner, host)
+    return Test(need.rail, client, server, need.kind)
+
+
+def _sides(cause: Cause, failure: Failure, kind: str) -> set[tuple[str, str, str]]:
+    """Return which sides of a cause a test of ``kind`` tries in the place of a failed one: latency both at once."""
+    roles = failure.roles(cause.scope.host) if cause.scope.host else [""]
+    return {(failure.rail, role, kind) for role in (OPPOSITE if is_small(kind) and roles != [""] else roles)}
+
+
+def _shows(kind: str, failure: Failure) -> bool:
+    """Return whether a test of ``kind`` leaves out what the failed one may have failed on."""
+    if is_small(kind):
+        return MTU in failure.layers and failure.verdict == "no_data"
+    return GPU in failure.layers and kind != failure.kind

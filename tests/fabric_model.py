@@ -1,0 +1,191 @@
+"""A fabric of hosts x rails with planted faults, for simulations: what would each test have given?
+
+Everything follows from a seed. A fault is permanent unless it has a share: every test that needs the bad part gives a
+low value (fail) or nothing (no_data). Noise: values scatter, and now and then a test gives nothing for no reason and is
+tried again, as fabric_judge does.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.isolate import blame, next_tests
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import (
+    Round,
+    Test,
+    all_pairs,
+    circle,
+    repeat,
+)
+
+KINDS = ("host", "port", "rail", "direction", "pair", "mtu", "gpu")
+BANDWIDTH, SMALL, CUDA = "write_bw", "write_lat", "cuda_write_bw"
+EXPECTED = {BANDWIDTH: 93.1, CUDA: 93.1, SMALL: 6.0}
+USUAL = {BANDWIDTH: 97.9, CUDA: 97.5, SMALL: 3.0}
+# Share of tests that give nothing for no reason, and how often such a test is tried again.
+TRANSIENT, RETRIES = 1e-3, 2
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One bad thing. mtu and gpu: of a port, of a whole host (``rail`` None), mtu also of a rail (``host`` None).
+
+    ``share`` of the tests that need it show it: below 1 the fault is unsteady.
+    """
+
+    kind: str
+    rail: str | None = None
+    host: str | None = None
+    peer: str | None = None
+    direction: str | None = None
+    shows: str = field(default="fail", compare=False)
+    share: float = field(default=1.0, compare=False)
+
+    def breaks(self, test: Test) -> bool:
+        """Whether the test needs what is bad. Latency tests use small messages and both directions."""
+        if self.rail not in (None, test.rail):
+            return False
+        if (self.kind == "mtu" and test.kind == SMALL) or (self.kind == "gpu" and test.kind != CUDA):
+            return False
+        ends = (test.client, test.server)
+        if self.direction and test.kind != SMALL:
+            return self.host == ends[self.direction == "receive"]
+        return (self.host is None or self.host in ends) and (self.peer is None or self.peer in ends)
+
+    def hides(self, other: Fault) -> bool:
+        """Whether nobody could see ``other`` beside this one, or not as what it is."""
+        if self.kind == "host":
+            return self.host in (other.host, other.peer)
+        if None not in (self.rail, other.rail) and self.rail != other.rail:
+            return False
+        return self.host is None or self.host in (other.host, other.peer)
+
+
+@dataclass
+class Fabric:
+    """Hosts x rails with ``faults``; ``measure`` plays a test."""
+
+    hosts: int
+    rails: int
+    faults: tuple[Fault, ...] = ()
+    seed: int = 0
+    noise: bool = True
+
+    def __post_init__(self) -> None:
+        self.names = [f"h{number:04d}" for number in range(self.hosts)]
+        self.rail_names = [f"rail{number}" for number in range(self.rails)]
+        self.random = random.Random(self.seed)
+
+    def measure(self, test: Test) -> dict[str, Any]:
+        """The result of a test in the form of report.json."""
+        broken = next((fault for fault in self.faults if fault.breaks(test) and self.shown(fault)), None)
+        verdict, value = "pass", USUAL[test.kind]
+        if broken:
+            verdict = broken.shows
+            value = None if verdict == "no_data" else value * (10 if test.kind == SMALL else 0.1)
+        elif self.noise:
+            value *= 1 + 0.004 * min(max(self.random.gauss(0, 1), -5), 5)
+            lost = all(self.random.random() < TRANSIENT for _attempt in range(1 + RETRIES))
+            verdict, value = ("no_data", None) if lost else (verdict, value)
+        return {
+            "where": "host", "rail": test.rail, "client": test.client, "server": test.server, "test": test.kind,
+            "value": value, "unit": "us" if test.kind == SMALL else "Gb/s", "expected": EXPECTED[test.kind],
+            "memory": "cuda:dmabuf" if test.kind == CUDA else "host", "verdict": verdict,
+            "reason": "" if verdict == "pass" else "planted", "passes": [],
+        }
+
+    def shown(self, fault: Fault) -> bool:
+        """Whether a fault shows this time."""
+        return fault.share >= 1 or self.random.random() < fault.share
+
+    def play(self, rounds: Sequence[Round]) -> list[dict[str, Any]]:
+        """The results of all tests of the rounds."""
+        return [self.measure(test) for round_ in rounds for test in round_]
+
+
+def sampled(names: Sequence[str], rails: Sequence[str], kind: str, count: int, seed: int) -> list[Round]:
+    """``count`` seeded rounds of the circle, each in both directions; all rounds when there are not so many."""
+    rounds = [pairs for pairs in circle(names) if pairs]
+    chosen = random.Random(seed).sample(rounds, min(count, len(rounds)))
+    return [
+        tuple(Test(rail, *(pair[::-1] if swap else pair), kind) for pair in pairs for rail in rails)
+        for pairs in chosen for swap in (False, True)
+    ]
+
+
+def ring(names: Sequence[str], rails: Sequence[str], kind: str) -> list[Round]:
+    """Every host with both of its neighbours, in both directions."""
+    pairs = [(names[at], names[(at + 1) % len(names)]) for at in range(len(names))]
+    return repeat([Test(rail, *way, kind) for a, b in pairs for way in ((a, b), (b, a)) for rail in rails])
+
+
+def every_pair(names: Sequence[str], rails: Sequence[str], kind: str) -> list[Round]:
+    """The whole schedule, also for kinds that only this model knows."""
+    rounds = all_pairs(names, rails, [BANDWIDTH])
+    return [tuple(Test(t.rail, t.client, t.server, kind) for t in round_) for round_ in rounds]
+
+
+def plant(fabric: Fabric, kinds: Sequence[str], rounds: Sequence[Round]) -> tuple[Fault, ...]:
+    """One fault of each kind in ``kinds`` at random, none of which hides another; pairs are some that meet."""
+    draw = random.Random(fabric.seed + 1)
+    planted: list[Fault] = []
+    while len(planted) < len(kinds):
+        fault = _draw(draw, fabric, kinds[len(planted)], rounds)
+        if not any(fault.hides(other) or other.hides(fault) for other in planted):
+            planted.append(fault)
+    return tuple(planted)
+
+
+def _draw(draw: random.Random, fabric: Fabric, kind: str, rounds: Sequence[Round]) -> Fault:
+    rail, host = draw.choice(fabric.rail_names), draw.choice(fabric.names)
+    shows = draw.choice(("fail", "no_data"))
+    if kind == "rail":
+        return Fault(kind, rail, shows=shows)
+    if kind == "host":
+        return Fault(kind, None, host, shows=shows)
+    if kind == "direction":
+        return Fault(kind, rail, host, direction=draw.choice(("send", "receive")), shows=shows)
+    if kind == "pair":
+        test = draw.choice(draw.choice(rounds))
+        return Fault(kind, rail, *sorted((test.client, test.server)), shows=shows)
+    if kind == "mtu":
+        # Large frames vanish: there is never a value. At a port, or in the switch of the rail.
+        return Fault(kind, rail, draw.choice((host, host, host, None)), shows="no_data")
+    if kind == "gpu":
+        return Fault(kind, draw.choice((rail, rail, rail, None)), host, shows=shows)
+    return Fault(kind, rail, host, shows=shows)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What isolation made of a fabric: counts of blames, and what it cost beyond the first schedule."""
+
+    planted: int
+    blamed: int
+    right: int
+    sure: int
+    tests: int
+    rounds: int
+    goes: int
+    blames: list[Any] = field(compare=False)
+
+
+def isolate(fabric: Fabric, rounds: Sequence[Round], probes: Sequence[str] = (SMALL,), goes: int = 10) -> Outcome:
+    """Play the schedule and what isolation asks for, at most ``goes`` times, and compare blames with faults."""
+    results = fabric.play(rounds)
+    tests = extra = count = 0
+    while count < goes:
+        more = next_tests(results, fabric.names, fabric.rail_names, probes)
+        if not more:
+            break
+        count, tests, played = count + 1, tests + len(more), repeat(more)
+        extra += len(played)
+        results += fabric.play(played)
+    blames = blame(results)
+    found = [Fault(b.kind, b.rail, b.host, b.peer, b.direction) for b in blames]
+    right = len(set(found) & set(fabric.faults))
+    sure = sum(b.sure == "sure" for b in blames)
+    return Outcome(len(fabric.faults), len(found), right, sure, tests, extra, count, blames)

@@ -1,0 +1,106 @@
+"""The words of a blame: what to look at, evidence, and counts that are right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.blame import Blame
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.isolate import blame
+
+HOSTS, RAILS = ("a", "b", "c", "d", "e", "f"), ("r0", "r1")
+Bad = Callable[[str, str, str], bool]
+
+
+def results(bad: Bad, **changes: Any) -> list[dict[str, Any]]:
+    return [
+        {"where": "host", "rail": rail, "client": c, "server": s, "test": "write_bw",
+         "verdict": "fail" if bad(rail, c, s) else "pass", "reason": "too slow" if bad(rail, c, s) else "", **changes}
+        for rail in RAILS for c, s in permutations(HOSTS, 2)
+    ]
+
+
+def never(*_: str) -> bool:
+    return False
+
+
+def only(found: list[dict[str, Any]]) -> Blame:
+    (one,) = blame(found)
+    return one
+
+
+@pytest.mark.parametrize(
+    ("found", "text", "counts"),
+    [
+        (results(lambda *_: True),
+         "no rail: none of 60 tests passed: something that all hosts share (too slow)", (60, 60)),
+        (results(lambda r, c, s: r == "r0"),
+         "r0: none of 30 tests passed: switch, VLAN or configuration of the rail (too slow)", (30, 30)),
+        (results(lambda r, c, s: "a" in (c, s)),
+         "a: no test passed on any rail, others pass: the host itself (too slow)", (20, 20)),
+        (results(lambda r, c, s: r == "r0" and "a" in (c, s)),
+         "a r0: none of its 10 tests passed, others pass: host, NIC port or cable (too slow)", (10, 10)),
+        (results(lambda r, c, s: r == "r0" and "a" in (c, s) and "b" not in (c, s)),
+         "a r0: 8 of its 10 tests did not pass, others pass: host, NIC port or cable (too slow)", (8, 10)),
+        (results(lambda r, c, s: r == "r0" and s == "a"),
+         "a r0: no test with it as receiver passed, the other direction does (too slow)", (5, 5)),
+        (results(lambda r, c, s: r == "r0" and c == "a" and s != "b"),
+         "a r0: 4 of 5 tests with it as sender did not pass, the other direction does (too slow)", (4, 5)),
+        (results(lambda r, c, s: r == "r0" and {c, s} == {"a", "b"}),
+         "r0: a to b, b to a: 2 of 2 tests did not pass, both hosts pass with others: the path between them (too slow)",
+         (2, 2)),
+        (results(lambda r, c, s: r == "r0" and "a" in (c, s)) + results(never, test="write_lat"),
+         "a r0: small messages pass, large ones do not: MTU of a port or switch on the way (too slow)", (10, 10)),
+        (results(lambda r, c, s: r == "r0" and "a" in (c, s), memory="cuda:dmabuf") + results(never),
+         "a r0: passes from host memory, not from GPU memory: peer memory module or DMA-BUF, ACS, PCIe path (too slow)",
+         (10, 10)),
+        (results(lambda r, c, s: r == "r0" and (c in "abc") != (s in "abc")),
+         "r0: 18 tests between hosts that pass with others did not (a to d, a to e, a to f, b to d and 14 more): "
+         "a path they share (too slow)", (18, 18)),
+    ],
+)
+def test_sentences_and_counts(found: list[dict[str, Any]], text: str, counts: tuple[int, int]) -> None:
+    one = only(found)
+    assert (one.text, (one.failed, one.tests)) == (text, counts)
+
+
+@pytest.mark.parametrize(
+    ("found", "evidence"),
+    [
+        (results(lambda r, c, s: r == "r0" and "a" in (c, s)),
+         ("did not pass with b, c, d, e and 1 more; of these 5 of 5 pass with others", "passes on r1", "10 fail")),
+        (results(lambda r, c, s: r == "r0" and c == "a"),
+         ("did not pass with b, c, d, e and 1 more; of these 5 of 5 pass with others",
+          "5 tests passed in which it is to receive", "passes on r1", "5 fail")),
+        (results(lambda r, c, s: r == "r0"), ("6 hosts tried it: a, b, c, d and 2 more", "30 fail")),
+        (results(lambda r, c, s: r == "r0" and {c, s} == {"a", "b"}), ("a and b pass with others", "2 fail")),
+        (results(lambda r, c, s: r == "r0" and "a" in (c, s)) + results(never, test="write_lat"),
+         ("did not pass with b, c, d, e and 1 more; of these 5 of 5 pass with others", "passes on r1",
+          "10 small messages passed", "10 fail")),
+    ],
+)
+def test_evidence(found: list[dict[str, Any]], evidence: tuple[str, ...]) -> None:
+    assert only(found).evidence == evidence
+
+
+def test_two_that_only_met_each_other_are_told_as_such() -> None:
+    found = [{"where": "host", "rail": "r0", "client": c, "server": s, "test": "write_bw", "reason": "",
+              "verdict": "fail" if "a" in (c, s) else "pass"} for c, s in (("a", "b"), ("c", "d"), ("e", "f"))]
+    one = only(found)
+    assert (one.kind, one.sure, one.text) == ("unknown", "likely", "a r0 or b r0: none of their 1 tests passed")
+
+
+def test_what_takes_most_with_it_comes_first_and_the_sure_before_the_likely() -> None:
+    found = results(lambda r, c, s: "a" in (c, s) or (r == "r0" and {c, s} == {"b", "c"}))
+    assert [one.kind for one in blame(found)] == ["host", "pair"]
+
+
+def test_to_dict_has_the_keys_of_the_report_and_lists() -> None:
+    one = only(results(lambda r, c, s: r == "r0" and s == "a")).to_dict()
+    assert list(one) == ["where", "kind", "rail", "host", "peer", "direction", "sure", "failed", "tests", "evidence",
+                         "text", "again"]
+    assert (one["kind"], one["host"], one["direction"], one["again"]) == ("direction", "a", "receive", [])
+    assert isinstance(one["evidence"], list)

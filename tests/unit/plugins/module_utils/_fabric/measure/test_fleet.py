@@ -1,0 +1,75 @@
+"""What a result says about: layers, directions of data, and which parts it clears."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.fleet import (
+    Fleet,
+    Scope,
+    layers_of,
+    pair_scope,
+    ways_of,
+)
+
+
+def result(client: str, server: str, verdict: str = "pass", **changes: Any) -> dict[str, Any]:
+    return {"where": "host", "rail": "r0", "client": client, "server": server, "test": "write_bw", "verdict": verdict,
+            "reason": "", **changes}
+
+
+@pytest.mark.parametrize(
+    ("changes", "layers"),
+    [
+        ({}, ("base", "mtu")),
+        ({"test": "write_lat"}, ("base",)),
+        ({"test": "write_lat", "size": 65536}, ("base", "mtu")),
+        ({"size": 1024}, ("base",)),
+        ({"size": 65536, "mtu": 1024}, ("base",)),
+        ({"size": 65536, "mtu": 4096}, ("base", "mtu")),
+        ({"memory": "host"}, ("base", "mtu")),
+        ({"memory": "cuda:dmabuf"}, ("base", "mtu", "gpu")),
+        ({"test": "write_lat", "memory": "cuda:peermem"}, ("base", "gpu")),
+    ],
+)
+def test_layers(changes: dict[str, Any], layers: tuple[str, ...]) -> None:
+    assert layers_of(result("a", "b", **changes)) == layers
+
+
+@pytest.mark.parametrize(
+    ("kind", "ways"),
+    [("write_bw", (("a", "b"),)), ("send_bw", (("a", "b"),)), ("read_bw", (("b", "a"),)),
+     ("read_lat", (("a", "b"), ("b", "a")))],
+)
+def test_ways(kind: str, ways: Any) -> None:
+    assert ways_of(kind, "a", "b") == ways
+
+
+def test_a_pass_clears_all_that_it_needed_and_nothing_else() -> None:
+    fleet = Fleet.of([result("a", "b"), result("b", "a", "fail")])
+    cleared = {scope for (layer, scope), count in fleet.passes.items() if layer == "mtu" and count}
+    assert cleared == {
+        Scope("all"), Scope("rail", "r0"), Scope("host", None, "a"), Scope("host", None, "b"), Scope("port", "r0", "a"),
+        Scope("port", "r0", "b"), Scope("send", "r0", "a"), Scope("receive", "r0", "b"), pair_scope("r0", "b", "a")}
+    assert not any(layer == "gpu" for layer, _scope in fleet.passes)
+
+
+def test_a_test_both_ways_counts_once_for_a_port_and_clears_both_directions() -> None:
+    fleet = Fleet.of([result("a", "b", test="write_lat"), result("a", "b", "fail")])
+    assert fleet.passes["base", Scope("port", "r0", "a")] == 1
+    assert fleet.passes["base", Scope("send", "r0", "b")] == fleet.passes["base", Scope("receive", "r0", "b")] == 1
+    assert fleet.passes["mtu", Scope("port", "r0", "a")] == 0
+
+
+def test_a_partner_is_good_when_its_own_side_passed_with_another() -> None:
+    fleet = Fleet.of([result("a", "b", "fail"), result("a", "c", "fail"), result("d", "b"), result("c", "d")])
+    assert fleet.good_partners(fleet.failures, "a") == {"b"}
+
+
+def test_failures_are_told_apart_and_a_fleet_without_any_counts_nothing() -> None:
+    assert len(set(Fleet.of([result("a", "b", "fail")] * 2).failures)) == 2
+    healthy = Fleet.of([result("a", "b")])
+    assert (healthy.failures, dict(healthy.passes), healthy.hosts()) == ([], {}, {"a", "b"})
+    assert Fleet.of([]).hosts() == set()

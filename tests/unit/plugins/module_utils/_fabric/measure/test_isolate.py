@@ -1,0 +1,295 @@
+"""Who is blamed for what, which tests are asked for, and how often that is right in a simulated fabric."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import combinations, permutations
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.isolate import blame, next_tests
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import Test as Trial
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import repeat
+from tests.fabric_model import (
+    BANDWIDTH,
+    CUDA,
+    KINDS,
+    SMALL,
+    Fabric,
+    Fault,
+    every_pair,
+    isolate,
+    plant,
+    ring,
+    sampled,
+)
+
+HOSTS, RAILS = ("a", "b", "c", "d", "e", "f"), ("r0", "r1")
+Bad = Callable[[str, str, str], bool]
+
+
+def result(rail: str, client: str, server: str, verdict: str = "pass", **changes: Any) -> dict[str, Any]:
+    return {"where": "host", "rail": rail, "client": client, "server": server, "test": "write_bw", "verdict": verdict,
+            "reason": "", **changes}
+
+
+def results(bad: Bad, hosts: Sequence[str] = HOSTS, rails: Sequence[str] = RAILS, **changes: Any) -> Any:
+    """All ordered pairs on all rails."""
+    return [result(rail, c, s, "fail" if bad(rail, c, s) else "pass", **changes)
+            for rail in rails for c, s in permutations(hosts, 2)]
+
+
+def told(found: Any) -> list[tuple[Any, ...]]:
+    return sorted(((b.kind, b.rail, b.host, b.peer, b.direction, b.sure) for b in blame(found)), key=str)
+
+
+def ends(test: Trial) -> tuple[str, str]:
+    return test.client, test.server
+
+
+@pytest.mark.parametrize(
+    ("bad", "expected"),
+    [
+        (lambda *_: False, []),
+        (lambda r, c, s: "a" in (c, s), [("host", None, "a", None, None, "sure")]),
+        (lambda r, c, s: r == "r0" and "a" in (c, s), [("port", "r0", "a", None, None, "sure")]),
+        (lambda r, c, s: r == "r0", [("rail", "r0", None, None, None, "sure")]),
+        (lambda r, c, s: r == "r0" and c == "a", [("direction", "r0", "a", None, "send", "sure")]),
+        (lambda r, c, s: r == "r0" and s == "a", [("direction", "r0", "a", None, "receive", "sure")]),
+        (lambda r, c, s: r == "r0" and {c, s} == {"a", "b"}, [("pair", "r0", "a", "b", None, "sure")]),
+        (lambda r, c, s: r == "r0" and (c, s) == ("b", "a"), [("pair", "r0", "b", "a", "send", "likely")]),
+        # On every rail that they share: one cause, not one a rail.
+        (lambda r, c, s: {c, s} == {"a", "b"}, [("pair", None, "a", "b", None, "sure")]),
+        # Two bad hosts that met each other, and a third that is bad on one rail.
+        (lambda r, c, s: bool({"a", "b"} & {c, s}),
+         [("host", None, "a", None, None, "sure"), ("host", None, "b", None, None, "sure")]),
+        (lambda r, c, s: "a" in (c, s) or (r == "r1" and "b" in (c, s)),
+         [("host", None, "a", None, None, "sure"), ("port", "r1", "b", None, None, "sure")]),
+        # A bad rail beside a bad port of the other.
+        (lambda r, c, s: r == "r0" or "a" in (c, s),
+         [("port", "r1", "a", None, None, "sure"), ("rail", "r0", None, None, None, "sure")]),
+        # Every host bad is something that all share, never as many hosts.
+        (lambda *_: True, [("rail", None, None, None, None, "sure")]),
+        # All but two of six are bad: these two still pass with each other.
+        (lambda r, c, s: not {c, s} <= {"e", "f"}, [("host", None, h, None, None, "sure") for h in "abcd"]),
+    ],
+)
+def test_blame_of_all_pairs(bad: Bad, expected: Any) -> None:
+    assert told(results(bad)) == expected
+
+
+@pytest.mark.parametrize(
+    ("hosts", "rails", "bad", "expected"),
+    [
+        # On a single rail a host is not more than its port.
+        (HOSTS, ("r0",), lambda r, c, s: "a" in (c, s), [("port", "r0", "a", None, None, "sure")]),
+        (HOSTS, ("r0",), lambda *_: True, [("rail", "r0", None, None, None, "sure")]),
+        # Two hosts cannot be told apart, nor two bad ones of three from the rail.
+        (("a", "b"), ("r0",), lambda *_: True, [("rail", "r0", None, None, None, "likely")]),
+        (("a", "b"), RAILS, lambda *_: True, [("rail", None, None, None, None, "likely")]),
+        (("a", "b", "c"), ("r0",), lambda *_: True, [("rail", "r0", None, None, None, "likely")]),
+        (("a", "b", "c"), ("r0",), lambda r, c, s: "a" in (c, s), [("port", "r0", "a", None, None, "sure")]),
+    ],
+)
+def test_blame_in_small_fleets(hosts: Any, rails: Any, bad: Bad, expected: Any) -> None:
+    assert told(results(bad, hosts, rails)) == expected
+
+
+def test_a_host_that_has_only_some_rails() -> None:
+    others = results(lambda *_: False, "bcdef", ("r0", "r1", "r2"))
+    bad = [result(r, *way, "no_data") for r in RAILS for h in "bcd" for way in (("a", h), (h, "a"))]
+    assert told([*others, *bad]) == [("host", None, "a", None, None, "sure")]
+
+
+def test_a_read_is_sent_by_the_server() -> None:
+    found = results(lambda r, c, s: r == "r0" and s == "a", test="read_bw")
+    assert told(found) == [("direction", "r0", "a", None, "send", "sure")]
+
+
+def test_places_are_judged_apart() -> None:
+    pods = [{**r, "where": "pod"} for r in results(lambda r, c, s: "a" in (c, s))]
+    assert [(b.where, b.kind, b.host) for b in blame([*results(lambda *_: False), *pods])] == [("pod", "host", "a")]
+
+
+@pytest.mark.parametrize("memory", ["cuda:dmabuf", "cuda:peermem"])
+def test_gpu_path(memory: str) -> None:
+    host = results(lambda *_: False)
+    gpu = results(lambda r, c, s: r == "r0" and "a" in (c, s), memory=memory)
+    assert told([*host, *gpu]) == [("gpu", "r0", "a", None, None, "sure")]
+    assert told([*host, *results(lambda r, c, s: "a" in (c, s), memory=memory)]) == [
+        ("gpu", None, "a", None, None, "sure")]
+    assert told([*host, *results(lambda *_: True, memory=memory)]) == [("gpu", None, None, None, None, "sure")]
+    # Bad in host memory too: not the GPU path.
+    both = [*results(lambda r, c, s: "a" in (c, s)), *results(lambda r, c, s: "a" in (c, s), memory=memory)]
+    assert told(both) == [("host", None, "a", None, None, "sure")]
+
+
+@pytest.mark.parametrize(
+    ("bad", "expected"),
+    [
+        (lambda r, c, s: r == "r0" and "a" in (c, s), ("mtu", "r0", "a", None, None, "sure")),
+        (lambda r, c, s: r == "r0", ("mtu", "r0", None, None, None, "sure")),
+        (lambda r, c, s: r == "r0" and c == "a", ("mtu", "r0", "a", None, "send", "sure")),
+        (lambda r, c, s: r == "r0" and {c, s} == {"a", "b"}, ("mtu", "r0", "a", "b", None, "sure")),
+    ],
+)
+def test_mtu_path(bad: Bad, expected: Any) -> None:
+    assert told([*results(bad), *results(lambda *_: False, test="write_lat")]) == [expected]
+    assert told([*results(bad, size=65536), *results(lambda *_: False, size=256)]) == [expected]
+
+
+def test_reasons_may_say_mtu_but_an_acknowledgement_that_is_missing_does_not() -> None:
+    def with_reason(reason: str) -> str:
+        found = [{**r, "reason": reason if r["verdict"] != "pass" else ""}
+                 for r in results(lambda r, c, s: r == "r0" and "a" in (c, s))]
+        return blame(found)[0].kind
+
+    assert with_reason("b (client): mtu mismatch: local=4096 remote=1024") == "mtu"
+    status = "b (client): Failed status 12 (no acknowledgement: path broken one way, MTU too large for a hop, or loss)"
+    assert with_reason(status) == "port"
+    assert with_reason("9 Gb/s measured, 93 expected (95 % of the 100 Gb/s link of a at RDMA MTU 4096)") == "port"
+
+
+def test_a_suspect_is_tried_with_partners_that_passed_until_it_is_sure() -> None:
+    """One round of disjoint pairs: a-b fail, c-d and e-f pass."""
+    way = [("a", "b"), ("c", "d"), ("e", "f")]
+    found = [result("r0", *pair, "fail" if "a" in pair else "pass") for c, s in way for pair in ((c, s), (s, c))]
+    assert told(found) == [("unknown", "r0", "a", "b", None, "likely")]
+    asked = next_tests(found, HOSTS, ["r0"])
+    assert {(t.client, t.server) for t in asked} == {("a", "c"), ("c", "a"), ("b", "d"), ("d", "b")}
+    assert len(repeat(asked)) == 2
+    later = [*found, *(result(t.rail, *ends(t), "fail" if "a" in ends(t) else "pass") for t in asked)]
+    # b passed with d, so its failure with a counts against a now.
+    assert (told(later), next_tests(later, HOSTS, ["r0"])) == ([("port", "r0", "a", None, None, "sure")], [])
+
+
+def test_both_ends_of_a_failed_pair_pass_with_others() -> None:
+    found = [result("r0", *pair, "fail" if "a" in pair else "pass") for pair in (("a", "b"), ("c", "d"), ("e", "f"))]
+    later = [*found, *(result(t.rail, t.client, t.server) for t in next_tests(found, HOSTS, ["r0"]))]
+    assert told(later)[0][:4] == ("pair", "r0", "a", "b")
+
+
+def test_one_host_that_all_tests_share_is_told_from_the_rail() -> None:
+    """Everybody sends to a (incast): a test without it tells."""
+    found = [result("r0", name, "a", "fail") for name in HOSTS[1:]]
+    asked = next_tests(found, HOSTS, ["r0"])
+    assert asked == [Trial("r0", "b", "c", "write_bw"), Trial("r0", "c", "b", "write_bw")]
+    assert told([*found, *(result("r0", t.client, t.server) for t in asked)])[0][:3] == ("port", "r0", "a")
+    assert told([*found, *(result("r0", t.client, t.server, "fail") for t in asked)])[0][:3] == ("rail", "r0", None)
+
+
+@pytest.mark.parametrize("found", [results(lambda *_: False), results(lambda *_: True), [],
+                                   results(lambda r, c, s: "a" in (c, s))])
+def test_nothing_is_asked_for_when_all_is_explained(found: Any) -> None:
+    assert next_tests(found, HOSTS, RAILS) == []
+
+
+def test_probes_are_asked_once_for_a_sure_suspect_and_only_where_they_tell_something() -> None:
+    slow = results(lambda r, c, s: r == "r0" and "a" in (c, s))
+    assert next_tests(slow, HOSTS, RAILS, ["write_lat"]) == []
+    silent = [{**r, "verdict": "no_data"} if r["verdict"] == "fail" else r for r in slow]
+    asked = next_tests(silent, HOSTS, RAILS, ["write_lat"])
+    assert [(t.rail, t.kind, ends(t)) for t in asked] == [("r0", "write_lat", ("a", "b"))]
+    answers = [result(t.rail, t.client, t.server, "no_data", test=t.kind) for t in asked]
+    assert next_tests([*silent, *answers], HOSTS, RAILS, ["write_lat"]) == []
+
+
+def test_only_names_and_rails_that_may_be_used_are_asked_for() -> None:
+    found = [result(r, *p, "fail" if "a" in p else "pass") for r in RAILS for p in (("a", "b"), ("c", "d"), ("d", "c"))]
+    asked = next_tests(found, ["a", "b", "d"], ["r1"])
+    assert asked and {t.rail for t in asked} == {"r1"}
+    assert {name for t in asked for name in (t.client, t.server)} == {"a", "b", "d"}
+
+
+HOST_NAMES = [f"h{number}" for number in range(7)]
+Draws = st.lists(
+    st.tuples(st.sampled_from(list(permutations(HOST_NAMES, 2))), st.sampled_from(RAILS),
+              st.sampled_from(("pass", "pass", "fail", "no_data")), st.sampled_from(("write_bw", "read_bw"))),
+    max_size=60)
+
+
+@given(Draws, st.randoms(use_true_random=False))
+@settings(max_examples=150)
+def test_any_evidence_is_explained_and_isolation_ends(draws: Any, random: Any) -> None:
+    """No order in what passed and what did not: every failure is under a blame, no test is asked for twice."""
+    found = [result(rail, *pair, verdict, test=kind) for pair, rail, verdict, kind in draws]
+    goes = 0
+    while True:
+        blames, failed = blame(found), [r for r in found if r["verdict"] != "pass"]
+        assert bool(blames) == bool(failed)
+        assert sum(b.failed for b in blames) >= len(failed)
+        assert all(b.failed <= b.tests for b in blames)
+        asked = next_tests(found, HOST_NAMES, RAILS, ("write_lat",))
+        if not asked:
+            return
+        seen = {(r["rail"], r["client"], r["server"], r["test"]) for r in found}
+        assert len(set(asked)) == len(asked)
+        assert not seen & {(t.rail, t.client, t.server, t.kind) for t in asked}
+        good = {(r["rail"], name) for r in found if r["verdict"] == "pass" for name in (r["client"], r["server"])}
+        for test in asked:
+            if test.kind != "write_lat" and test.rail in {rail for rail, _name in good}:
+                assert good & {(test.rail, test.client), (test.rail, test.server)}
+        found += [result(t.rail, t.client, t.server, random.choice(("pass", "fail")), test=t.kind) for t in asked]
+        goes += 1
+        assert goes < 60
+
+
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=20)
+def test_the_order_of_results_does_not_matter(random: Any) -> None:
+    fabric = Fabric(8, 4, (Fault("host", None, "h0001"), Fault("port", "rail2", "h0005")), noise=False)
+    found = fabric.play(sampled(fabric.names, fabric.rail_names, BANDWIDTH, 2, 3))
+    mixed = random.sample(found, len(found))
+    assert set(b.text for b in blame(mixed)) == set(b.text for b in blame(found))
+    assert next_tests(mixed, fabric.names, fabric.rail_names) == next_tests(found, fabric.names, fabric.rail_names)
+
+
+SCHEDULES = {
+    "all pairs": every_pair,
+    "ring": ring,
+    "1 round": lambda names, rails, kind: sampled(names, rails, kind, 1, 7),
+    "3 rounds": lambda names, rails, kind: sampled(names, rails, kind, 3, 7),
+}
+
+
+@pytest.mark.parametrize("schedule", list(SCHEDULES))
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("count", [1, 4])
+def test_planted_faults_are_blamed_and_nobody_else(schedule: str, kind: str, count: int) -> None:
+    for seed in range(3):
+        fabric = Fabric(24, 6, seed=seed)
+        test = CUDA if kind == "gpu" else BANDWIDTH
+        rounds = SCHEDULES[schedule](fabric.names, fabric.rail_names, test)
+        fabric.faults = plant(fabric, [kind] * count, rounds)
+        outcome = isolate(fabric, rounds, (BANDWIDTH, SMALL))
+        assert (outcome.right, outcome.blamed) == (count, count), [fabric.faults, outcome.blames]
+        assert outcome.goes <= 4
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_healthy_fleet_accuses_nobody_and_costs_nothing_more(seed: int) -> None:
+    fabric = Fabric(232, 2, seed=seed)
+    outcome = isolate(fabric, sampled(fabric.names, fabric.rail_names, BANDWIDTH, 3, seed))
+    assert (outcome.blames, outcome.tests, outcome.rounds) == ([], 0, 0)
+
+
+def test_the_simulation_sees_a_fault_that_is_not_blamed() -> None:
+    """Where nothing may be tried again and everybody met one partner, the two cannot be told apart."""
+    fabric = Fabric(8, 2, (Fault("port", "rail0", "h0001"),))
+    rounds = sampled(fabric.names, fabric.rail_names, BANDWIDTH, 1, 0)
+    assert isolate(fabric, rounds, goes=0).right == 0
+    assert isolate(fabric, rounds).right == 1
+
+
+def test_suspects_share_no_partner_while_there_are_enough() -> None:
+    fabric = Fabric(64, 4, tuple(Fault("host", None, f"h{n:04d}") for n in (3, 9, 40)), noise=False)
+    found = fabric.play(sampled(fabric.names, fabric.rail_names, BANDWIDTH, 1, 5))
+    asked = next_tests(found, fabric.names, fabric.rail_names)
+    pairs = {frozenset((t.client, t.server)) for t in asked}
+    assert all(not one & other for one, other in combinations(pairs, 2))
+    assert len(repeat(asked)) == 2
+    assert set(Counter(frozenset((t.client, t.server)) for t in asked).values()) == {8}
