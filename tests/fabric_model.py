@@ -16,8 +16,8 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.iso
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import (
     Round,
     Test,
-    all_pairs,
     circle,
+    planned,
     repeat,
 )
 
@@ -124,7 +124,7 @@ def ring(names: Sequence[str], rails: Sequence[str], kind: str) -> list[Round]:
 
 def every_pair(names: Sequence[str], rails: Sequence[str], kind: str) -> list[Round]:
     """The whole schedule, also for kinds that only this model knows."""
-    rounds = all_pairs(names, rails, [BANDWIDTH])
+    rounds = planned(names, rails, {"mode": "all_pairs", "kinds": [BANDWIDTH]})
     return [tuple(Test(t.rail, t.client, t.server, kind) for t in round_) for round_ in rounds]
 
 

@@ -14,7 +14,8 @@ description:
   - One step of the measurement. Reads the plan and the raw logs collected so far, returns a verdict for every planned
     test, and the schedule lines of the next pass until there is nothing left to measure.
   - The first pass is the whole schedule, or the first rounds of a long one, which tell how long a slot must be. Later
-    ones repeat what gave no data, at most C(rdma_fabric.tests.retries) times.
+    ones repeat what gave no data, at most C(rdma_fabric.tests.retries) times, then ask for the tests that tell whom to blame, at most
+    C(rdma_fabric.tests.isolation) times.
   - Nothing is remembered and nothing is written. No data is never a pass.
   - Runs on the controller.
 author:
@@ -145,7 +146,17 @@ schedule:
   description: Mode, rounds, slot, seconds and passes, perftest's share of the slots, and how many seconds each host was late.
   returned: always
   type: dict
-  sample: {mode: all_pairs, rounds: 6, slot: 18, seconds: 108, passes: 1, share: 0.67, lateness: {gpu-1: 0}, text: "..."}
+  sample: {where: host, mode: all_pairs, rounds: 6, slot: 18, seconds: 108, passes: 1, share: 0.67, lateness: {gpu-1: 0}, text: "..."}
+links:
+  description: Links that came up below what the card or the rest of their rail can do.
+  returned: always
+  type: list
+  elements: dict
+outliers:
+  description: Tests that passed and are worse than the rest of their rail.
+  returned: always
+  type: list
+  elements: dict
 lines:
   description: Schedule lines by endpoint, each list closed by C(END count).
   returned: always
@@ -170,7 +181,7 @@ results:
       reason: ""
       passes: [{"pass": 1, "value": 97.9, "verdict": "pass", "reason": ""}]
 summary:
-  description: Verdict of all, counts, one row per rail, and findings - whom the failures point at.
+  description: Verdict of all, counts, one row per rail, and C(blames) - whom the failures point at, with evidence and the commands to repeat it.
   returned: always
   type: dict
 warnings_found:

@@ -66,6 +66,14 @@ options:
       - The groups of the inventory with their hosts, by which C(rdma_fabric.thresholds.overrides) may name hosts.
     type: dict
     default: {}
+  gates:
+    description:
+      - Rules of your own over the report, as C(rdma_gates) in the inventory. Each has a C(name), a JMESPath C(query) that
+        must give V(true), and a C(severity), V(failure) or V(warning).
+      - Syntax, functions and fields are checked here, before anything is changed or measured.
+    type: list
+    elements: dict
+    default: []
 attributes:
   check_mode:
     description: Can run in check mode and return the same result.
@@ -166,6 +174,12 @@ plan:
       type: dict
       returned: always
       sample: {duration: 10, size: 65536, queue_pairs: 4}
+    gates:
+      description: The rules of O(gates), checked.
+      type: list
+      elements: dict
+      returned: always
+      sample: [{name: no pair is slow, query: "length(results[?value < `90`]) == `0`", severity: failure}]
     gpus:
       description: By rail and host the PCI address of the GPU nearest to the port, and how near (PIX, PXB, PHB, NODE, SYS).
       type: dict
@@ -198,6 +212,7 @@ ARGUMENT_SPEC = {
     "absent": {"type": "list", "elements": "str", "default": []},
     "nodes": {"type": "list", "elements": "dict", "default": []},
     "groups": {"type": "dict", "default": {}},
+    "gates": {"type": "list", "elements": "dict", "default": []},
 }
 
 
@@ -211,7 +226,7 @@ def main() -> None:
     # The facts of a whole fleet must not come back with the result.
     invocation = {"module_args": {"fabric": params["fabric"], "group": params["group"], "limit": params["limit"]}}
     try:
-        names = ("group", "limit", "absent", "nodes", "groups")
+        names = ("group", "limit", "absent", "nodes", "groups", "gates")
         result = plan(params["fabric"], hosts, *(params[name] for name in names))
     except FabricError as exc:
         module.fail_json(msg=str(exc), invocation=invocation)

@@ -60,14 +60,20 @@ options:
     description: Links that came up slower, narrower or with a smaller MTU than they can.
     type: list
     elements: dict
-  gates:
-    description: Acceptance rules with their verdicts.
-    type: list
-    elements: dict
   baseline:
-    description: Tests that are worse than the baseline.
-    type: list
-    elements: dict
+    description:
+      - Path of the C(report.json) of a good run. A test that is worse than it was there by more than
+        O(baseline_drop) is told.
+    type: path
+  baseline_drop:
+    description: Share by which a test may be worse than in the O(baseline); 0.1 is 10 %.
+    type: float
+    default: 0.1
+  baseline_severity:
+    description: Whether a test that lost more than O(baseline_drop) fails the report.
+    type: str
+    choices: [failure, warning]
+    default: failure
   schedule:
     description: How it was measured - one item for each place, with rounds, slot and lateness.
     type: list
@@ -167,11 +173,14 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.parsing.convert_bool import BOOLEANS, boolean
 
 from ..module_utils._core.errors import FabricError, InputError
+from ..module_utils._fabric.measure import baseline, gates
 from ..module_utils._fabric.report.compare import compare
 from ..module_utils._fabric.report.formats import redacted, render
 from ..module_utils._fabric.report.redact import kinds
-from ..module_utils._fabric.report.summary import PARTS, brief, build
+from ..module_utils._fabric.report.summary import brief, build, with_gates
 
+# What fabric_judge found beside the results.
+JUDGED = ("blames", "outliers", "links", "schedule")
 ARGUMENT_SPEC = {
     "plan": {"type": "dict", "required": True},
     "results": {"type": "list", "elements": "dict", "required": True},
@@ -179,7 +188,10 @@ ARGUMENT_SPEC = {
     "warnings": {"type": "list", "elements": "str", "default": []},
     "context": {"type": "dict", "default": {}},
     "shown": {"type": "int", "default": 10},
-    **{name: {"type": "list", "elements": "dict"} for name in PARTS},
+    **{name: {"type": "list", "elements": "dict"} for name in JUDGED},
+    "baseline": {"type": "path"},
+    "baseline_drop": {"type": "float", "default": 0.1},
+    "baseline_severity": {"type": "str", "choices": ["failure", "warning"], "default": "failure"},
     "compare": {"type": "path"},
     "redact": {"type": "raw", "default": False},
 }
@@ -187,23 +199,29 @@ ARGUMENT_SPEC = {
 MODE = 0o640
 
 
-def earlier_report(path: str) -> object:
-    """Return what an earlier report.json holds."""
+def earlier_report(option: str, path: str) -> object:
+    """Return what an earlier report.json holds; ``option`` names where its path was given."""
     try:
         with open(path, encoding="utf-8") as file:
             return json.load(file)
     except (OSError, ValueError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else "no JSON (%s)" % exc
-        raise InputError("compare: cannot read %s: %s; give the path of a report.json" % (path, reason)) from exc
+        raise InputError("%s: cannot read %s: %s; give the path of a report.json" % (option, path, reason)) from exc
 
 
 def made(params: dict) -> tuple[dict, dict]:
     """Return the report and the plan as they are to be written."""
     wanted = kinds(redact_option(params["redact"]))
-    parts = {name: params[name] for name in PARTS}
+    parts = {name: params[name] for name in JUDGED}
+    if params["baseline"]:
+        before = baseline.of_report(earlier_report("baseline", params["baseline"]))
+        drop, severity = params["baseline_drop"], params["baseline_severity"]
+        parts["baseline"] = baseline.compare(params["results"], before, drop, severity)
     report = build(params["plan"], params["results"], params["warnings"], params["context"], parts)
+    if params["plan"].get("gates"):
+        report = with_gates(report, gates.judge(report, params["plan"]["gates"]))
     if params["compare"]:
-        report["comparison"] = compare(report, earlier_report(params["compare"]))
+        report["comparison"] = compare(report, earlier_report("compare", params["compare"]))
     return redacted(report, params["plan"], wanted) if wanted else (report, params["plan"])
 
 

@@ -14,6 +14,7 @@ from .addresses import Claim, Seat, assign
 from .expect import expectations
 from .hosts import Host, match_nodes, read_hosts
 from .intent import Intent
+from .measure.gates import check
 from .objects.networks import build_macvlan
 from .objects.nodes import NIC_LABEL, NIC_LABEL_NAME, fabric_selector
 from .objects.policy import build_policy, resource_name
@@ -50,15 +51,18 @@ def plan(
     absent: Collection[str] = (),
     nodes: Sequence[Mapping[str, Any]] = (),
     groups: Mapping[str, Sequence[str]] | None = None,
+    gates: Any = None,
 ) -> dict[str, Any]:
     """Return the plan as a dict.
 
     ``fabric`` is ``rdma_fabric``; ``hosts`` is name -> {facts, rdma_host}; ``group`` all hosts in order (default:
     those of ``hosts``); ``limit`` the hosts of this run (default: all); ``absent`` those that did not answer;
     ``nodes`` the Nodes of ``cluster_info`` when known; ``groups`` the inventory's groups, name -> hosts, by which
-    thresholds may name hosts. Raise a FabricError that lists all problems of one kind.
+    thresholds may name hosts; ``gates`` is ``rdma_gates``, checked before anything is changed or measured.
+    Raise a FabricError that lists all problems of one kind.
     """
     intent = Intent.from_params(fabric)
+    rules = check(gates)
     order = list(hosts) if group is None else list(group)
     chosen = set(order if limit is None else limit)
     members = read_hosts(hosts, order, chosen, set(absent), intent.absent_hosts)
@@ -69,7 +73,7 @@ def plan(
     check_names_free(members, rails, netdevs)
     ranges = _ranges(intent, members, rails)
     layout = Layout(intent, members, rails, netdevs, ranges, _seats(intent, members, rails, ranges), names)
-    return _write(layout, match_nodes(members, nodes))
+    return {**_write(layout, match_nodes(members, nodes)), "gates": [asdict(rule) for rule in rules]}
 
 
 def _ranges(intent: Intent, hosts: Sequence[Host], rails: RailMap) -> tuple[RailRange, ...]:

@@ -33,6 +33,17 @@ def make(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"schema": SCHEMA, "version": VERSION, "values": values}
 
 
+def of_report(report: Any) -> dict[str, Any]:
+    """Return the baseline of a run from its report.json; InputError when it is none, or nothing passed in it."""
+    results = report.get("results") if isinstance(report, Mapping) else None
+    if not isinstance(results, list) or not all(isinstance(result, Mapping) for result in results):
+        raise InputError("baseline: this is no report.json of this collection; give that of a good run")
+    try:
+        return make(results)
+    except KeyError as exc:
+        raise InputError(f"baseline: a result of the report has no {exc}; give the report.json of a good run") from exc
+
+
 def compare(
     results: Sequence[Mapping[str, Any]], baseline: Any, allowed_drop: float, severity: str = "failure"
 ) -> list[dict[str, Any]]:

@@ -4,28 +4,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from . import attempts, schedule, timing
-from .schedule import Round, Test
+from .isolate import next_tests
+from .options import STARS
+from .schedule import Round
 from .state import State, blocked
 
 Results = list[dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class Hooks:
-    """What other parts add to a step; each gets the results so far.
-
-    ``next_tests(results, names, rails)``: tests that tell whom to blame, asked when there is nothing to retry, at most
-    ``tests.isolation`` passes. ``warnings`` and ``findings``: functions that return further sentences.
-    """
-
-    next_tests: Callable[[Results, Sequence[str], Sequence[str]], Iterable[Test]] | None = None
-    warnings: tuple[Callable[[Results], Iterable[str]], ...] = ()
-    findings: tuple[Callable[[Results], Iterable[str]], ...] = ()
 
 
 @dataclass
@@ -37,7 +26,6 @@ class Course:
     margin: int
     kept: Results
     waiting: list[list[Round]]
-    hooks: Hooks = field(default_factory=Hooks)
     retried: int = 0
     isolated: int = 0
     what: str = ""
@@ -68,20 +56,22 @@ def next_rounds(course: Course) -> list[Round]:
 
 
 def _isolate(course: Course) -> list[Round]:
-    """Return rounds of the tests that the hook asks for; those of hosts and rails outside of this run are left out."""
-    state, ask = course.state, course.hooks.next_tests
-    if ask is None or course.isolated >= state.tests["isolation"]:
+    """Return rounds of the tests that tell whom to blame; [] when that is sure, or was tried often enough."""
+    state = course.state
+    if course.isolated >= state.tests["isolation"] or state.mode in (*STARS, "loopback"):
         return []
-    names, rails = set(course.names), set(state.rails)
-    asked = {
-        test
-        for test in ask(results(course), course.names, state.rails)
-        if {test.client, test.server} <= names and {test.rail, test.server_rail} <= rails
-    }
-    rounds = _possible(state, schedule.repeat(asked, state.tests))
+    # What nothing can judge is no suspect.
+    judged = [result for result in results(course) if result["bound_by"] != "unknown"]
+    asked = next_tests(judged, course.names, state.rails, _probes(state))
+    rounds = _possible(state, schedule.repeat(set(asked), state.tests))
     course.isolated += bool(rounds)
     course.what = "whom to blame"
     return rounds
+
+
+def _probes(state: State) -> tuple[str, ...]:
+    """Return the kinds that show on which layer a suspect fails: small messages, where perftest can do them."""
+    return ("write_lat",) if state.tests["memory"] == "host" else ()
 
 
 def _possible(state: State, rounds: Sequence[Round]) -> list[Round]:
@@ -113,6 +103,7 @@ def summary(course: Course, rounds: Sequence[Round], passes: int) -> dict[str, A
     coming = len(rounds) + sum(len(part) for part in course.waiting)
     text = announce(course, rounds, passes + 1) if rounds else timing.told(course.clock, passes, course.played)
     return {
+        "where": course.state.where,
         "mode": course.state.mode,
         "rounds": course.played + coming,
         "slot": course.slot if rounds else course.clock.last or course.slot,

@@ -7,16 +7,16 @@ Nothing is remembered between steps: the schedule of every pass follows from the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..._core.errors import InputError, ParseError
-from . import attempts, schedule, timing, verdict
-from .course import Course, Hooks, Results, announce, next_rounds, results, worst
+from . import attempts, links, outliers, schedule, timing, verdict
+from .again import commands
+from .course import Course, Results, announce, next_rounds, results, worst
 from .course import summary as course_summary
 from .evidence import Evidence, Log, Pass, parse_batch, parse_describe
-from .limits import rdma_mtu
 from .options import complete
 from .schedule import Round
 from .state import State, addresses, asked_exchange, exchange_of, exchange_warnings, gpu_of
@@ -46,6 +46,8 @@ class Step:
     announce: str
     worst: int
     schedule: Mapping[str, Any]
+    links: list[dict[str, Any]]
+    outliers: list[dict[str, Any]]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the step as fabric_judge returns it."""
@@ -60,6 +62,8 @@ class Step:
             "summary": dict(self.summary),
             "warnings": self.warnings,
             "schedule": dict(self.schedule),
+            "links": self.links,
+            "outliers": self.outliers,
         }
 
 
@@ -71,7 +75,6 @@ def step(
     slot_margin: int = SLOT_MARGIN,
     only: Mapping[str, Any] | None = None,
     earlier: Sequence[Mapping[str, Any]] = (),
-    hooks: Hooks | None = None,
 ) -> Step:
     """Return the next step for the endpoints ``plan.endpoints[where]``, or only those in ``limit``.
 
@@ -79,7 +82,6 @@ def step(
     passed there is taken over and not measured. Raises InputError when nothing could be measured at all.
     """
     course = _begin(plan, where, limit, slot_margin, only, earlier)
-    course.hooks = hooks = hooks or Hooks()
     state = course.state
     _describe(state, course.names, evidence)
     rounds = next_rounds(course)
@@ -96,16 +98,18 @@ def step(
         rounds=len(rounds),
         lines=_lines(state, rounds),
         results=found,
-        summary={**summary, "findings": [*summary["findings"], *_told(hooks.findings, found)]},
+        summary={**summary, "blames": [{**one, "again": commands(state, one, found)} for one in summary["blames"]]},
         warnings=[
-            *_warnings(state),
+            *_slow_clocks(state),
+            *_far_cpus(state),
             *exchange_warnings(state),
             *_resumed(course),
-            *_told(hooks.warnings, found),
         ],
         announce=announce(course, rounds, len(evidence.passes) + 1) if rounds else "",
         worst=worst(course, rounds),
         schedule=course_summary(course, rounds, len(evidence.passes)),
+        links=links.find(plan, {name: endpoint.rails for name, endpoint in state.endpoints.items()}),
+        outliers=outliers.find(found, plan["thresholds"]["outliers"]),
     )
 
 
@@ -193,10 +197,6 @@ def _lines(state: State, rounds: Sequence[Round]) -> dict[str, list[str]]:
     return schedule.lines(rounds, state.rails, state.tests, addresses(state), gpus, swapped)
 
 
-def _told(tellers: Iterable[Callable[[Results], Iterable[str]]], results: Results) -> list[str]:
-    return [text for tell in tellers for text in tell(results)]
-
-
 def _resumed(course: Course) -> list[str]:
     if not course.kept:
         return []
@@ -204,26 +204,19 @@ def _resumed(course: Course) -> list[str]:
     return [f"{len(course.kept)} of {count} results are those of the earlier report: they passed there"]
 
 
-def _warnings(state: State) -> list[str]:
-    """Return what was noticed on the way and does not change a verdict: slow clocks, small RDMA MTUs."""
-    told = [
+def _slow_clocks(state: State) -> list[str]:
+    return [
         f"{name}: clock source {endpoint.host['clock']}, not tsc: perftest may print rates of 0 (clock sampling)"
         for name, endpoint in state.endpoints.items()
         if endpoint.host.get("clock") in SLOW_CLOCKS
     ]
-    for rail in state.plan["rails"]:
-        told += [
-            f"{name} {rail['name']}: RDMA MTU {found}, {planned} planned"
-            for name, found, planned in _mtus(state, rail)
-            if found < planned
-        ]
-    return told
 
 
-def _mtus(state: State, rail: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
-    """Yield each endpoint with its RDMA MTU on a rail and the planned one, where both are known."""
-    planned = rdma_mtu(rail.get("mtu"), rail.get("link_layer") or "ethernet")
-    for name, endpoint in state.endpoints.items():
-        found = endpoint.rails.get(rail["name"], {}).get("mtu", "")
-        if planned and found.isdigit():
-            yield name, int(found), planned
+def _far_cpus(state: State) -> list[str]:
+    """Return who measures with CPUs of another NUMA node than the NIC's, since it may use no others."""
+    return [
+        f"{name} {rail}: the tester may use no CPU near the NIC ({found['local_cpus']}): it measures from further away"
+        for name, endpoint in state.endpoints.items()
+        for rail, found in endpoint.rails.items()
+        if found.get("cpus") == "-" and found.get("local_cpus", "-") != "-"
+    ]

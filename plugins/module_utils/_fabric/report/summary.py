@@ -46,6 +46,12 @@ def build(
     return report
 
 
+def with_gates(report: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the report with the gates that were judged over it."""
+    judged = {**report, "gates": list(gates)}
+    return {**judged, "verdict": FAIL} if stops(judged) else judged
+
+
 def stops(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return what fails the whole beside single tests: gates, outliers and baselines of severity ``failure``."""
     gates = [gate for gate in report.get("gates", []) if gate["verdict"] == FAIL]

@@ -16,6 +16,8 @@ PLAN = {
     "rails": [{"name": "rail0", "link_layer": "ethernet", "mtu": 9000}],
     "endpoints": {"host": ["a", "b"], "pod": ["a", "b"]},
     "expectations": {"rail0": {"a": SIDE, "b": SIDE}},
+    "thresholds": {"gpu_paths": {}, "outliers": {"severity": "warning", "deviations": 5.0, "margin": 0.05,
+                                                 "latency_margin": 0.25}},
     "tests": {"duration": 10, "size": 65536, "queue_pairs": 4, "tx_depth": 128, "mtu": None, "port_base": 18500,
               "kinds": ["write_bw"], "control": "rail", "retries": 0},
 }

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure import course
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evidence import Evidence, Pass
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import Hooks, Step, step
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import Step, step
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import Test as Trial
 
 RAILS = ["rail0", "rail1"]
 HOSTS = ["lab-1", "lab-2", "lab-3"]
 ROW = " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65536 100 0.00 %s 0.1"
+OUTLIERS = {"severity": "warning", "deviations": 5.0, "margin": 0.05, "latency_margin": 0.25}
 # (endpoint, round, rail, role, peer) -> (rc, text), or None for a frame that is missing
 Answer = Callable[[str, int, str, str, str], Any]
 
@@ -25,6 +27,7 @@ def plan(**tests: Any) -> dict[str, Any]:
         "rails": [{"name": name, "index": i, "link_layer": "ethernet", "mtu": 9000} for i, name in enumerate(RAILS)],
         "endpoints": {"host": HOSTS, "pod": HOSTS},
         "expectations": {rail: {name: dict(side) for name in HOSTS} for rail in RAILS},
+        "thresholds": {"gpu_paths": {}, "outliers": OUTLIERS},
         "tests": {"duration": 10, "size": 65536, "queue_pairs": 4, "tx_depth": 128, "mtu": None, "port_base": 18500,
                   "kinds": ["write_bw"], "control": "rail", "retries": 2, **tests},
     }
@@ -140,10 +143,10 @@ def test_passes_are_limited_and_end_as_no_data() -> None:
     def never(name: str, number: int, rail: str, role: str, peer: str) -> Any:
         return (0, ROW % "0.00") if rail == "rail1" else good(name, number, rail, role, peer)
 
-    found, passes = loop(never, retries=2)
+    found, passes = loop(never, retries=2, isolation=0)
     assert passes == 3 and found.summary["verdict"] == "no_data"
     assert {v for (rail, _c, _s), v in verdicts(found).items() if rail == "rail1"} == {"no_data"}
-    assert loop(never, retries=0)[1] == 1
+    assert loop(never, retries=0, isolation=0)[1] == 1
 
 
 def test_a_low_value_is_a_fail_and_is_not_repeated() -> None:
@@ -276,7 +279,8 @@ def test_a_floor_replaces_the_computation() -> None:
 
 def test_a_smaller_rdma_mtu_is_a_warning() -> None:
     found = step(plan(), "host", everybody(**{"lab-3": described("lab-3", mtu=1024)}))
-    assert found.warnings == ["lab-3 rail0: RDMA MTU 1024, 4096 planned", "lab-3 rail1: RDMA MTU 1024, 4096 planned"]
+    assert [(link["host"], link["rail"], link["kind"], link["found"]) for link in found.links] == [
+        ("lab-3", "rail0", "mtu", "1024"), ("lab-3", "rail1", "mtu", "1024")]
 
 
 def test_a_slow_clock_is_a_warning() -> None:
@@ -491,7 +495,7 @@ def test_only_of_one_run_takes_the_place_of_that_of_the_plan() -> None:
         step(plan(), "host", everybody(), only={"hosts": ["gpu-7"]})
 
 
-def blame(results: Any, names: Any, rails: Any) -> list[Trial]:
+def blame(results: Any, names: Any, rails: Any, _probes: Any) -> list[Trial]:
     """Ask for each failed test with the first host that is not in it, as long as there is one."""
     assert (names, rails) == (HOSTS, RAILS)
     known = {(r["rail"], r["client"], r["server"], r["test"]) for r in results}
@@ -501,23 +505,24 @@ def blame(results: Any, names: Any, rails: Any) -> list[Trial]:
             other = next(name for name in names if name not in (r["client"], r["server"]))
             if (r["rail"], r["client"], other, "send_bw") not in known:
                 asked.append(Trial(r["rail"], r["client"], other, "send_bw"))
-    return [*asked, Trial("rail0", "lab-1", "stranger", "send_bw"), Trial("rail9", "lab-1", "lab-2", "send_bw")]
+    return asked
 
 
 def slow_lab_2(name: str, number: int, rail: str, role: str, peer: str) -> Any:
     return 0, ROW % ("9.9" if (name, rail) == ("lab-2", "rail1") else "97.9")
 
 
-def test_isolation_is_asked_once_there_is_nothing_to_retry() -> None:
-    steps = play_all(plan(), everybody(), slow_lab_2, hooks=Hooks(next_tests=blame))
+def test_isolation_is_asked_once_there_is_nothing_to_retry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(course, "next_tests", blame)
+    steps = play_all(plan(), everybody(), slow_lab_2)
     assert [s.rounds for s in steps] == [6, 2, 0]
     assert steps[1].announce.startswith("pass 2 (whom to blame), mode all_pairs: 2 tests of send_bw in 2 rounds")
     assert {r["test"] for r in steps[-1].results} == {"write_bw", "send_bw"} and len(steps[-1].results) == 14
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3])
-def test_isolation_without_end_is_limited_and_a_failure_stays_one(limit: int) -> None:
-    def always(_results: Any, _names: Any, _rails: Any) -> list[Trial]:
+def test_isolation_without_end_is_limited_and_a_failure_stays_one(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def always(*_args: Any) -> list[Trial]:
         return [Trial("rail1", "lab-2", "lab-1", "write_bw")]
 
     turns: list[int] = []
@@ -528,14 +533,98 @@ def test_isolation_without_end_is_limited_and_a_failure_stays_one(limit: int) ->
             return 0, ROW % ("9.9" if len(turns) == 1 else "97.9")
         return good(name, number, rail, role, peer)
 
-    steps = play_all(plan(isolation=limit), everybody(), better, hooks=Hooks(next_tests=always))
+    monkeypatch.setattr(course, "next_tests", always)
+    steps = play_all(plan(isolation=limit), everybody(), better)
     assert len(steps) == 2 + limit
     bad = [r for r in steps[-1].results if r["verdict"] != "pass"]
     assert [(r["client"], r["server"], r["value"], len(r["passes"])) for r in bad] == [
         ("lab-2", "lab-1", 9.9, 1 + limit)]
 
 
-def test_other_parts_add_warnings_and_findings() -> None:
-    hooks = Hooks(warnings=(lambda results: [f"{len(results)} results"],), findings=(lambda _results: ["look there"],))
-    last = play_all(plan(), everybody(), hooks=hooks)[-1]
-    assert last.warnings == ["12 results"] and last.summary["findings"] == ["look there"]
+# What a slow port that only sends badly looks like, with latency as testers print it.
+LATENCY = (" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   "
+           "99% percentile[usec]   99.9% percentile[usec]\n 2 10000 1.01 9.10 1.11 1.12 0.10 1.90 4.10")
+
+
+def test_a_port_that_sends_slowly_is_blamed_with_the_commands_to_try_it() -> None:
+    last = play_all(plan(), everybody(), slow_lab_2)[-1]
+    (found,) = last.summary["blames"]
+    assert [found[key] for key in ("where", "kind", "rail", "host", "direction", "sure")] == [
+        "host", "direction", "rail1", "lab-2", "send", "sure"]
+    assert last.summary["findings"] == [f"hosts: {found['text']}"]
+    server, client = found["again"]
+    assert server == (
+        "ssh lab-1 taskset -c 0 ib_write_bw -d mlx5_0 -i 1 -x 3 -p 18499 -F --report_gbits -c RC -q 4 -s 65536 -t 128 "
+        "-D 10 -f 2")
+    assert client.startswith("ssh lab-2 taskset -c 0 ib_write_bw ") and client.endswith(" -f 2 10.1.0.1")
+
+
+def test_large_messages_that_vanish_are_told_by_small_ones_that_pass() -> None:
+    def hole(name: str, number: int, rail: str, role: str, peer: str) -> Any:
+        if rail == "rail1" and "lab-2" in (name, f"lab-{peer[-1]}"):
+            return (0, LATENCY) if probing(number) else (124, "")
+        return good(name, number, rail, role, peer)
+
+    steps: list[Step] = []
+
+    def probing(number: int) -> bool:
+        kinds = {line.split()[5] for lines in steps[-1].lines.values() for line in lines[:-1]
+                 if line.split()[0] == str(number)}
+        return kinds == {"write_lat"}
+
+    passes: list[Pass] = []
+    while not steps or not steps[-1].done:
+        steps.append(step(plan(retries=0), "host", everybody(*passes)))
+        passes.append(played(steps[-1], hole))
+    (found,) = steps[-1].summary["blames"]
+    assert (found["kind"], found["rail"], found["host"]) == ("mtu", "rail1", "lab-2")
+    small = [r for r in steps[-1].results if r["test"] == "write_lat"]
+    assert {(r["verdict"], r["unit"], r["value"]) for r in small} == {("pass", "us", 1.11)}
+
+
+def framed(found: Step, told: Callable[[str, list[str]], tuple[int, str, str]]) -> Pass:
+    """A pass whose frames have what ``told(endpoint, words of its line)`` says: rc, more of the header, body."""
+    logs = {}
+    for name, lines in found.lines.items():
+        out = [f"=== gpufabric batch {found.number} begin {len(lines) - 1}"]
+        for line in lines[:-1]:
+            words = line.split()
+            rc, header, body = told(name, words)
+            out += [f"=== gpufabric test {' '.join(words[:4])} rc={rc} start=1 seconds=2 {header}", body,
+                    "=== gpufabric end"]
+        logs[name] = "\n".join([*out, f"=== gpufabric batch {found.number} done {len(lines) - 1} 0"])
+    return Pass(logs, {})
+
+
+def test_the_other_exchange_is_tried_after_one_failed_and_is_told() -> None:
+    def told(name: str, words: list[str]) -> tuple[int, str, str]:
+        way = "cm" if "-R" in words else "plain"
+        if name == "lab-1" and words[1:4] == ["rail0", "client", "10.0.0.2"] and way == "cm":
+            return 1, "exchange=cm", " Unexpected CM event bl blka 8\n"
+        return 0, f"exchange={way}", ROW % "97.9"
+
+    steps = [step(plan(rdma_cm=True), "host", everybody())]
+    passes = [framed(steps[0], told)]
+    again = step(plan(rdma_cm=True), "host", everybody(*passes))
+    assert [line.split()[1:4] for line in again.lines["lab-1"][:-1]] == [["rail0", "client", "10.0.0.2"]]
+    assert all("-R" not in lines[0].split() for lines in again.lines.values())
+    passes.append(framed(again, told))
+    last = step(plan(rdma_cm=True), "host", everybody(*passes))
+    assert last.done and last.summary["verdict"] == "pass"
+    assert last.warnings[0].startswith(
+        "lab-1 to lab-2 rail0 write_bw: measured with the plain exchange of addresses, since RDMA-CM failed (")
+
+
+def test_a_link_that_went_down_is_no_pass_however_fast() -> None:
+    def told(name: str, words: list[str]) -> tuple[int, str, str]:
+        down = name == "lab-3" and words[1] == "rail1"
+        return 0, "exchange=plain", ("counters link_downed=+1 out_of_sequence=+3\n" if down else "") + ROW % "97.9"
+
+    first = step(plan(), "host", everybody())
+    last = step(plan(isolation=0), "host", everybody(framed(first, told)))
+    hit = [r for r in last.results if r["verdict"] == "fail"]
+    assert {(r["rail"], "lab-3" in (r["client"], r["server"])) for r in hit} == {("rail1", True)} and len(hit) == 4
+    assert hit[0]["reason"] == (
+        "fast enough, but not steady; lab-3: the link went down (link_downed +1); "
+        "lab-3: packets came out of order: lost on the way here (out_of_sequence +3)")
+    assert hit[0]["counters"] == {"server": {"link_downed": 1, "out_of_sequence": 3}}
