@@ -122,7 +122,8 @@ def reading(client: Run | None, server: Run | None, size: int) -> tuple[Sample |
     if sample.size != size:
         return None, f"client: result row is about {sample.size} bytes, {size} requested"
     if sample.iterations <= 0:
-        return None, "client: not one message was acknowledged, though both sides met (MTU too large for a hop, or loss)"
+        why = "not one message was acknowledged, though both sides met (MTU too large for a hop, or loss)"
+        return None, f"client: {why}"
     if sample.average <= 0:
         return None, "client: rate of 0 with exit code 0 (clock sampling failed)"
     return sample, ""
