@@ -122,9 +122,19 @@ def validate(
     return run, report() if (REPORT / "report.json").is_file() else {}
 
 
+def bandwidth(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Results of the planned tests, without those by which isolation found out whom to blame."""
+    return [r for r in result["results"] if r["test"] == "write_bw"]
+
+
 def touching(result: Mapping[str, Any], name: str, rail: str | None = None) -> list[dict[str, Any]]:
-    """Results in which a host took part, on one rail or on any."""
-    return [r for r in result["results"] if name in (r["client"], r["server"]) and rail in (None, r["rail"])]
+    """Planned results in which a host took part, on one rail or on any."""
+    return [r for r in bandwidth(result) if name in (r["client"], r["server"]) and rail in (None, r["rail"])]
+
+
+def blamed(result: Mapping[str, Any]) -> set[tuple[str, str | None, str | None]]:
+    """Kind, host and rail of every blame."""
+    return {(blame["kind"], blame["host"], blame["rail"]) for blame in result["blames"]}
 
 
 def verdicts(results: Iterable[Mapping[str, Any]]) -> set[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.scenario import HOSTS, Run, host, lab, touching, validate, verdicts
+from tests.scenario import HOSTS, Run, bandwidth, blamed, host, lab, touching, validate, verdicts
 from tests.scenario.state import leftovers
 
 
@@ -26,7 +26,8 @@ def test_run_fails_and_everything_has_a_result(faulty: tuple[Run, dict[str, Any]
     run, result = faulty
     assert run.rc != 0
     assert result["verdict"] == "fail"
-    assert len(result["results"]) == 12
+    assert blamed(result) == {("port", "lab-1", "rail0"), ("port", "lab-2", "rail1")}
+    assert len(bandwidth(result)) == 12
     assert [line for name in HOSTS for line in leftovers(name)] == []
 
 
@@ -38,7 +39,7 @@ def test_pulled_cable_is_named(faulty: tuple[Run, dict[str, Any]]) -> None:
     assert all("lab-1 rail0: rail0 has no link" in r["reason"] for r in hit)
     assert "lab-1 rail0: none of its 4 tests passed" in run.output
     assert verdicts(touching(result, "lab-3", "rail0") + touching(result, "lab-2", "rail0")) >= {"pass"}
-    assert verdicts(r for r in result["results"] if r["rail"] == "rail0" and r not in hit) == {"pass"}
+    assert verdicts(r for r in bandwidth(result) if r["rail"] == "rail0" and r not in hit) == {"pass"}
 
 
 def test_slow_nic_is_named(faulty: tuple[Run, dict[str, Any]]) -> None:
@@ -48,7 +49,7 @@ def test_slow_nic_is_named(faulty: tuple[Run, dict[str, Any]]) -> None:
     assert len(sent) == 2
     assert "pass" not in verdicts(sent)
     assert "lab-2 rail1" in run.output
-    assert verdicts(r for r in result["results"] if r["rail"] == "rail1" and r not in hit) == {"pass"}
+    assert verdicts(r for r in bandwidth(result) if r["rail"] == "rail1" and r not in hit) == {"pass"}
 
 
 def eventually(command: str) -> str:

@@ -14,7 +14,7 @@ import pytest
 
 from tests import environment
 from tests.lab import api
-from tests.scenario import extra, touching, validate, verdicts
+from tests.scenario import bandwidth, extra, touching, validate, verdicts
 from tests.scenario.state import cluster, jobs_left
 
 
@@ -32,11 +32,11 @@ def cordoned() -> Iterator[str]:
 def test_pod_that_cannot_be_scheduled(cordoned: str) -> None:
     run, result = validate("pod", retries=1, rdma_validate_pod_start_timeout=60)
     assert run.rc != 0
-    assert len(result["results"]) == 12
+    assert len(bandwidth(result)) == 12
     hit = touching(result, cordoned)
     assert verdicts(hit) == {"no_data"}
     assert all(cordoned in r["reason"] and "schedul" in r["reason"] for r in hit)
-    assert verdicts(r for r in result["results"] if r not in hit) == {"pass"}
+    assert verdicts(r for r in bandwidth(result) if r not in hit) == {"pass"}
     assert jobs_left() == []
 
 
@@ -44,9 +44,9 @@ def test_image_that_cannot_be_pulled() -> None:
     image = "registry.invalid/gpufabric/tester:none"
     run, result = validate("pod", rdma_validate_image=image, rdma_validate_pod_start_timeout=60)
     assert run.rc != 0
-    assert len(result["results"]) == 12
-    assert verdicts(result["results"]) == {"no_data"}
-    assert all(image in r["reason"] for r in result["results"])
+    assert len(bandwidth(result)) == 12
+    assert verdicts(bandwidth(result)) == {"no_data"}
+    assert all(image in r["reason"] for r in bandwidth(result))
     assert jobs_left() == []
 
 
@@ -61,7 +61,7 @@ def test_tester_that_is_killed() -> None:
     hit = touching(result, killed[0])
     assert "no_data" in verdicts(hit)
     assert any(killed[0] in r["reason"] for r in hit if r["verdict"] == "no_data")
-    assert verdicts(r for r in result["results"] if r not in hit) == {"pass"}
+    assert verdicts(r for r in bandwidth(result) if r not in hit) == {"pass"}
     assert jobs_left() == []
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.scenario import HOSTS, Run, host, lab, touching, validate, verdicts
+from tests.scenario import HOSTS, Run, bandwidth, blamed, host, lab, touching, validate, verdicts
 from tests.scenario.state import leftovers
 
 
@@ -42,11 +42,11 @@ def kill_when_measuring() -> None:
 def test_host_that_dies_in_the_middle(faulty: tuple[Run, dict[str, Any]]) -> None:
     run, result = faulty
     assert run.rc != 0
-    assert len(result["results"]) == 12
+    assert len(bandwidth(result)) == 12
     dead = touching(result, "lab-3")
     assert "no_data" in verdicts(dead)
     assert all("lab-3" in r["reason"] for r in dead if r["verdict"] != "pass" and r["rail"] == "rail0")
-    assert verdicts(r for r in result["results"] if r["rail"] == "rail0" and r not in dead) == {"pass"}
+    assert verdicts(r for r in bandwidth(result) if r["rail"] == "rail0" and r not in dead) == {"pass"}
     assert [line for name in HOSTS[:2] for line in leftovers(name)] == []
 
 
@@ -56,6 +56,7 @@ def test_black_hole_for_large_frames(faulty: tuple[Run, dict[str, Any]]) -> None
     assert len(hit) == 4
     assert "pass" not in verdicts(hit)
     assert any("MTU" in r["reason"] for r in hit)
+    assert any(kind == "mtu" and rail == "rail1" for kind, _host, rail in blamed(result)), result["blames"]
 
 
 def test_unreachable_host_stops_the_run_by_name(faulty: tuple[Run, dict[str, Any]]) -> None:
@@ -72,4 +73,4 @@ def test_unreachable_host_is_reported_on_demand(faulty: tuple[Run, dict[str, Any
     assert run.rc != 0
     dead = touching(result, "lab-3")
     assert dead and verdicts(dead) == {"no_data"}
-    assert verdicts(r for r in result["results"] if r not in dead) == {"pass"}
+    assert verdicts(r for r in bandwidth(result) if r not in dead) == {"pass"}

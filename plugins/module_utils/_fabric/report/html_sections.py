@@ -166,13 +166,15 @@ def _outliers(report: Mapping[str, Any]) -> str:
 
 def _baseline(report: Mapping[str, Any]) -> str:
     rows = report.get("baseline", [])
+    # What is only on one side names no pair and has no numbers: the text says it.
     shown = [
-        [_severity(r), place(r), r["rail"], r["client"], r["server"], r["test"], number(r["value"]),
-         number(r["before"]), "%+.0f %%" % (100 * r["change"]), r["text"]]
+        [_severity(r), place(r) if r["where"] else "", *(r[key] or "" for key in ("rail", "client", "server", "test")),
+         *("" if r[key] is None else number(r[key]) for key in ("value", "before")),
+         "" if r["change"] is None else "%+.0f %%" % (100 * r["change"]), r["text"]]
         for r in rows[:_ROWS]
     ]
     head = ("severity", "measured", "rail", "from", "to", "test", "value", "baseline", "change", "")
-    return section("Worse than the baseline", table(head, shown) + more(len(shown), len(rows), "tests"))
+    return section("Against the baseline", table(head, shown) + more(len(shown), len(rows), "tests"))
 
 
 def _warnings(report: Mapping[str, Any]) -> str:

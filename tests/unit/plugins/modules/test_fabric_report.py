@@ -6,11 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import report_factory as factory
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.gpufabric.rdma.plugins.modules import fabric_report
+
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def run(capsys: pytest.CaptureFixture[str], **params: Any) -> dict[str, Any]:
@@ -112,3 +115,53 @@ def test_redact_that_is_not_known(tmp_path: Path, capsys: pytest.CaptureFixture[
     answer = run(capsys, path=str(tmp_path / "report"), redact=["everything"])
     assert answer["msg"].startswith("redact: everything is not known; expected true, false or some of ")
     assert not (tmp_path / "report").exists()
+
+
+def schema_holds(folder: Path) -> dict[str, Any]:
+    made = json.loads((folder / "report.json").read_text())
+    jsonschema.validate(made, json.loads((ROOT / "docs" / "report.schema.json").read_text()))
+    return made
+
+
+def test_a_gate_that_does_not_hold_fails_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    query = "min(rails[].worst) > `100000`"
+    for severity, verdict in (("failure", "fail"), ("warning", "pass")):
+        plan = {**factory.plan(3, 1), "gates": [{"name": "fast", "query": query, "severity": severity}]}
+        answer = run(capsys, path=str(tmp_path), plan=plan)
+        (found,) = schema_holds(tmp_path)["gates"]
+        assert (answer["verdict"], found["verdict"], found["text"]) == (verdict, "fail", "fast: does not hold")
+        assert answer["summary"]["gates"] == (["fast"] if verdict == "fail" else [])
+    assert "gate fast" not in answer["text"][0]
+
+
+def test_a_test_that_lost_against_the_baseline_fails_the_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = tmp_path / "good"
+    assert run(capsys, path=str(good))["verdict"] == "pass"
+    results = [{**r, "value": r["value"] * 0.8} if r["client"] == "gpu-001" else r for r in factory.results(3, 1)]
+    before = str(good / "report.json")
+    answer = run(capsys, path=str(tmp_path), results=results, baseline=before)
+    assert answer["verdict"] == "fail" and any("-20 %" in line for line in answer["text"])
+    assert len(schema_holds(tmp_path)["baseline"]) == sum(r["client"] == "gpu-001" for r in results)
+    assert run(capsys, path=str(tmp_path), results=results, baseline=before, baseline_drop=0.3)["verdict"] == "pass"
+
+
+def test_a_baseline_of_other_hosts_proves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = tmp_path / "good"
+    run(capsys, path=str(good))
+    results = [{**r, "client": f"x{r['client']}", "server": f"x{r['server']}"} for r in factory.results(3, 1)]
+    answer = run(capsys, path=str(tmp_path), results=results, baseline=str(good / "report.json"))
+    assert answer["verdict"] == "fail"
+    (found,) = schema_holds(tmp_path)["baseline"]
+    assert found["text"].startswith("nothing in common with the baseline") and found["value"] is None
+    partly = run(capsys, path=str(tmp_path), results=factory.results(3, 1)[1:], baseline=str(good / "report.json"))
+    assert partly["verdict"] == "pass" and any("gave no value now" in line for line in partly["text"])
+    schema_holds(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"results": [1]}', '{"results": [{"verdict": "pass"}]}'])
+def test_a_baseline_that_is_no_report(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    (tmp_path / "before.json").write_text(text)
+    answer = run(capsys, path=str(tmp_path / "new"), baseline=str(tmp_path / "before.json"))
+    assert answer["failed"] and answer["msg"].startswith("baseline: ") and not (tmp_path / "new").exists()

@@ -122,6 +122,9 @@ GOOD = row("65536 100 0.00 97.9 0.1")
     [
         (Run(0, row("65536 100 0.00 0.00 0.000000")), Run(0, GOOD),
          "client: rate of 0 with exit code 0 (clock sampling failed)"),
+        # What a black hole for large frames gives: the exchange goes through, the data does not.
+        (Run(0, row("65536 0 0.00 0.00 0.000000")), Run(0, GOOD),
+         "client: not one message was acknowledged, though both sides met (MTU too large for a hop, or loss)"),
         (Run(0, row("1024 100 0.00 97.9 0.1")), Run(0, GOOD),
          "client: result row is about 1024 bytes, 65536 requested"),
         (Run(0, row("65536 100 0.00 nan 0.1")), Run(0, GOOD), "client: exit code 0 but no result row"),
