@@ -449,7 +449,7 @@ def test_nothing_outlives_its_slot(bench: Bench) -> None:
     run = parse_batch(bench.play(line(0, role="server", port=18503), slot=3), 1).runs[0, "rail0", PEER]
     # It ignores TERM after a second and is killed after two.
     assert run.rc == 137 and "Waiting" not in run.text and run.ran is not None
-    assert is_gone(bench.folder / "out.self") and is_gone(bench.folder / "out.child")
+    wait_for(lambda: is_gone(bench.folder / "out.self") and is_gone(bench.folder / "out.child"))
 
 
 def test_what_runs_ends_with_the_tester(bench: Bench) -> None:
@@ -478,7 +478,7 @@ def test_a_killed_time_limit_leaves_nothing_and_costs_one_result(bench: Bench) -
     out = bench.play(line(0, role="server", port=18503), line(0, "rail1"))
     log = parse_batch(out, 1)
     assert log.runs[0, "rail0", PEER].rc == 137 and log.runs[0, "rail1", PEER].rc == 0 and log.done
-    assert is_gone(bench.folder / "out.self")
+    wait_for(lambda: is_gone(bench.folder / "out.self"))
 
 
 def test_a_frame_without_an_end_takes_no_other_with_it() -> None:
