@@ -18,6 +18,8 @@ _TEST = re.compile(
 )
 _BEGIN = re.compile(r"=== gpufabric batch (\d+) begin ")
 _DONE = re.compile(r"=== gpufabric batch (\d+) done (\d+) (\d+)")
+# A value in quotation marks may hold spaces; one whose mark is not closed ends at the first.
+_PAIR = re.compile(r'(\S+?)=("[^"]*"|\S*)')
 _DESCRIBE = "=== gpufabric describe v1"
 _DESCRIBED = re.compile(r"=== gpufabric described \d+")
 _END = "=== gpufabric end"
@@ -132,9 +134,8 @@ def _run(frame: re.Match[str], body: list[str]) -> Run:
     told = _pairs(frame["rest"].split())
     added: dict[str, dict[str, str]] = {}
     while body and body[0].split(" ", 1)[0] in _ADDED:
-        word, _space, rest = body[0].partition(" ")
-        added[word] = _pairs(_loose_words(rest))
-        body = body[1:]
+        word, _space, rest = body.pop(0).partition(" ")
+        added[word] = {key: value.strip('"') for key, value in _PAIR.findall(rest)}
     return Run(
         int(frame["rc"]),
         "\n".join(body)[-_LONGEST:].strip(),
@@ -148,14 +149,6 @@ def _run(frame: re.Match[str], body: list[str]) -> Run:
         exchange=told.get("exchange", ""),
         memory=told.get("memory", ""),
     )
-
-
-def _loose_words(text: str) -> list[str]:
-    """Split as a shell does, at spaces only where that cannot be done: one bad line costs no result."""
-    try:
-        return _words(text)
-    except ParseError:
-        return text.split()
 
 
 def _growth(pairs: Mapping[str, str]) -> dict[str, int]:

@@ -31,6 +31,7 @@ SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies")
 class Step:
     """``lines``: endpoint to schedule lines for pass ``number``; empty when ``done``. Times in seconds.
 
+    ``results``, ``summary`` and ``outliers`` are empty until ``done``: they are large, and no verdict yet.
     ``announce``: what to say before the pass, "" when ``done``. ``worst``: this pass and all that may follow.
     ``schedule``: as the report has it: {mode, rounds, slot, seconds, passes, share, lateness, text}.
     """
@@ -89,8 +90,7 @@ def step(
         _absorb(course, rounds, number, played)
         rounds = next_rounds(course)
     rounds = [] if evidence.failure else rounds
-    found = results(course)
-    summary = verdict.summary(found)
+    found = [] if rounds else results(course)
     return Step(
         done=not rounds,
         number=len(evidence.passes) + bool(rounds),
@@ -98,7 +98,7 @@ def step(
         rounds=len(rounds),
         lines=_lines(state, rounds),
         results=found,
-        summary={**summary, "blames": [{**one, "again": commands(state, one, found)} for one in summary["blames"]]},
+        summary={} if rounds else _summary(state, found),
         warnings=[
             *_slow_clocks(state),
             *_far_cpus(state),
@@ -111,6 +111,11 @@ def step(
         links=links.find(plan, {name: endpoint.rails for name, endpoint in state.endpoints.items()}),
         outliers=outliers.find(found, plan["thresholds"]["outliers"]),
     )
+
+
+def _summary(state: State, found: Results) -> dict[str, Any]:
+    summary = verdict.summary(found)
+    return {**summary, "blames": [{**one, "again": commands(state, one, found)} for one in summary["blames"]]}
 
 
 def _begin(

@@ -1,0 +1,109 @@
+"""Part of `make bench`: what judging costs at scale, and what rounds cost against pairs one after another.
+
+`python -m tests.bench_scale HOSTS RAILS MODE ROUNDS` prints one JSON line: seconds of each step, peak memory in MiB,
+size of the page. Every host is healthy but one port; logs are made as testers write them, which is not timed.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).parent / "unit")]
+
+import conftest  # noqa: F401  (makes the collection importable)
+import plan_factory
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evidence import Evidence, Pass
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import Step, step
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.modes import circle
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import plan
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report.formats import render
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report.summary import build
+
+BAD = ("gpu-0003", "rail1")
+FRAME = """=== gpufabric test {number} {rail} {role} {peer} rc=0 start=1 seconds=11 late=0.03 ran=11.20 exchange=plain memory=host
+link rate="400 Gb/sec (4X NDR)" state=up carrier=1 mtu=9000
+ RDMA_Write BW Test
+ #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
+ 65536      99999            0.00               {value}             0.700000
+=== gpufabric end"""
+
+
+def main(hosts: int, rails: int, mode: str, rounds: int) -> None:
+    seconds: dict[str, float] = {}
+
+    def timed(name: str, work: Callable[[], Any]) -> Any:
+        begin = time.perf_counter()
+        value = work()
+        seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - begin
+        return value
+
+    fleet = plan_factory.fleet(hosts, rails)
+    fabric = {"supernet": "10.64.0.0/10", "rail_prefix": 19, "capacity": {"hosts": 1024, "pods_per_host": 1},
+              "tests": {"mode": mode, "rounds": rounds}}
+    made = timed("plan", lambda: plan(fabric, fleet))
+    described = {name: describe(host) for name, host in made["hosts"].items()}
+    passes: list[Pass] = []
+    while True:
+        found = timed("schedule and judge", lambda: step(made, "host", Evidence(described, {}, tuple(passes))))
+        if found.done:
+            break
+        passes.append(played(found, owners(made)))
+    parts = {"blames": found.summary["blames"], "outliers": found.outliers, "links": found.links,
+             "schedule": [found.schedule]}
+    report = timed("report", lambda: build(made, found.results, found.warnings, {}, parts))
+    files = timed("report", lambda: render(report, made, 10))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    blames = [(blame["kind"], blame["host"], blame["rail"]) for blame in report["blames"]]
+    assert blames == [("port", *BAD)], blames
+    print(json.dumps({"seconds": {name: round(value, 2) for name, value in seconds.items()}, "peak": round(peak),
+                      "html": round(len(files["report.html"].encode()) / 1e6, 2), "results": len(report["results"]),
+                      "passes": len(passes)}))
+
+
+def describe(host: Mapping[str, Any]) -> str:
+    lines = [
+        f'rail {rail["rail"]} device=mlx5_{at} port=1 netdev={rail["netdev"]} gid=3 gid_type="RoCE v2" '
+        f'address={rail["address"].split("/")[0]} mtu=4096 rate="400 Gb/sec (4X NDR)" numa=0 cpus=0-15 local_cpus=0-15'
+        for at, rail in enumerate(host["rails"])
+    ]
+    last = ["host memlock=unlimited perftest=25.01 control=- clock=tsc machine_id=1", "=== gpufabric described 8"]
+    return "\n".join(["=== gpufabric describe v1", *lines, *last])
+
+
+def owners(made: Mapping[str, Any]) -> dict[str, str]:
+    return {rail["address"].split("/")[0]: name for name, host in made["hosts"].items() for rail in host["rails"]}
+
+
+def played(found: Step, owner: Mapping[str, str]) -> Pass:
+    logs = {}
+    for name, lines in found.lines.items():
+        out = [f"=== gpufabric batch {found.number} begin {len(lines) - 1}"]
+        for line in lines[:-1]:
+            number, rail, role, peer, *_rest = line.split()
+            bad = BAD[1] == rail and BAD[0] in (name, owner[peer])
+            out.append(FRAME.format(number=number, rail=rail, role=role, peer=peer, value="39.20" if bad else "391.52"))
+        logs[name] = "\n".join([*out, f"=== gpufabric batch {found.number} done {len(lines) - 1} 0"])
+    return Pass(logs, {})
+
+
+def slots() -> str:
+    """A table: time slots of all ordered pairs one after another, of the circle, and of sampled rounds."""
+    lines = ["| hosts | one pair after another | all pairs in rounds | 3 sampled rounds |", "| --- | --- | --- | --- |"]
+    for hosts in (8, 64, 256):
+        names = [str(number) for number in range(hosts)]
+        lines.append(f"| {hosts} | {hosts * (hosts - 1)} | {2 * len(circle(names))} | {2 * 3} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        print(slots())
+    else:
+        main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
