@@ -1,15 +1,14 @@
 """`make bench`: what the collection costs. Prints a table and writes .cache/bench.json.
 
 Without the lab (--no-lab): the plan of 1000 hosts x 8 rails as a function and as a task, rdma_facts on an 8-rail
-machine. On the lab: module executions and wall time of a converged prepare against as many pings, and what the last
-measurement cost (requests to the API server, share of time in perftest).
+machine, judging and reporting of big fleets. On the lab: module executions and wall time of a converged prepare
+against as many pings, and what the last measurement cost (requests to the API server, share of time in perftest).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
 import subprocess
 import sys
 import tempfile
@@ -59,11 +58,12 @@ def main() -> int:
     parser.add_argument("--no-lab", action="store_true")
     options = parser.parse_args()
     environment.main()
-    rows = [*plan_function(), *facts(), *plan_task()]
+    rows = [*plan_function(), *facts(), *scale(), *plan_task()]
     if not options.no_lab:
         rows += lab_rows()
     OUT.write_text(json.dumps([dict(zip(("name", "value", "unit", "limit"), row)) for row in rows], indent=2) + "\n")
     print(table(rows))
+    print(f"\nTime slots of a whole measurement of one kind:\n{slots()}\n")
     print(f"written to {OUT.relative_to(REPO)}")
     return 1 if any(limit is not None and value > limit for _name, value, _unit, limit in rows) else 0
 
@@ -95,6 +95,31 @@ def facts() -> list[Row]:
         ("rdma_facts on the 8-rail fixture, net", seconds, "s", 0.3),
         ("its facts", size, "KiB", 20.0),
     ]
+
+
+def scale() -> list[Row]:
+    """Plan, schedule, judge and report of whole fleets, each in a process of its own."""
+    rows: list[Row] = []
+    for hosts, rails, mode, rounds in ((1024, 8, "sampled", 8), (128, 8, "all_pairs", 3)):
+        words = [str(hosts), str(rails), mode, str(rounds)]
+        argv = [str(environment.VENV / "bin" / "python"), "-m", "tests.bench_scale", *words]
+        done = subprocess.run(argv, cwd=REPO, capture_output=True, text=True)
+        if done.returncode:
+            raise SystemExit(f"bench: {done.stderr[-3000:]}")
+        made = json.loads(done.stdout)
+        name = f"{hosts} hosts x {rails} rails, {mode}: {made['results']} results"
+        rows += [
+            (f"{name}: plan, schedule, judge, report", sum(made["seconds"].values()), "s", 10.0),
+            *((f"{name}: {step}", value, "s", None) for step, value in made["seconds"].items()),
+            (f"{name}: peak memory of the process", made["peak"], "MiB", 600.0),
+            (f"{name}: HTML", made["html"], "MB", 5.0),
+        ]
+    return rows
+
+
+def slots() -> str:
+    argv = [str(environment.VENV / "bin" / "python"), "-m", "tests.bench_scale"]
+    return subprocess.run(argv, cwd=REPO, capture_output=True, text=True, check=True).stdout.rstrip()
 
 
 def plan_task() -> list[Row]:
@@ -143,32 +168,17 @@ def lab_rows() -> list[Row]:
     converged = playbook("prepare").must()
     modules = len(converged.modules("lab-1"))
     pings = ping_playbook(modules)
-    result: dict[str, Any] = report()["context"]
+    last = report()
+    result: dict[str, Any] = last["context"]
     rows: list[Row] = [
         ("converged prepare: module executions a host", modules, "", 8),
         ("converged prepare: wall time", converged.seconds, "s", None),
         (f"{modules} ping tasks: wall time", pings, "s", None),
         ("prepare / pings", converged.seconds / pings, "", None),
     ]
-    rows += perftest_share()
+    rows += [(f"share of perftest in its slots, {s['where']}", s["share"] or 0.0, "", None) for s in last["schedule"]]
     numbers = [(key, value) for key, value in flat(result) if isinstance(value, (int, float))]
     return [*rows, *((f"last measurement: {key}", value, "", None) for key, value in numbers)]
-
-
-def perftest_share() -> list[Row]:
-    """Seconds in which perftest ran on a host, divided by those from its first start to its last end."""
-    from tests.scenario import REPORT
-
-    rows: list[Row] = []
-    for where in ("host", "pod"):
-        for log in sorted((REPORT / "evidence" / where / "pass-1").glob("lab-1.log")):
-            found = re.findall(r"start=(\d+) seconds=(\d+)", log.read_text())
-            spans = sorted((int(begin), int(begin) + int(seconds)) for begin, seconds in found)
-            slots = {begin: end - begin for begin, end in spans}
-            if len(slots) > 1:
-                share = sum(slots.values()) / (spans[-1][1] - spans[0][0])
-                rows.append((f"share of perftest in the first pass, {where}, lab-1", share, "", None))
-    return rows
 
 
 def ping_playbook(count: int) -> float:

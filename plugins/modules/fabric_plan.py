@@ -190,7 +190,7 @@ plan:
       type: list
       elements: str
       returned: always
-      sample: ["rail3 is slower than its peers (400 Gb/s) on gpu-7 (100)"]
+      sample: ["gpu-7 rail3: the link came up at 100 Gb/s, most of the rail at 400 Gb/s: look at cable, transceiver and switch port"]
     endpoints:
       description: The hosts to measure, in order, bare under C(host) and in pods under C(pod).
       type: dict

@@ -14,6 +14,7 @@ from .addresses import Claim, Seat, assign
 from .expect import expectations
 from .hosts import Host, match_nodes, read_hosts
 from .intent import Intent
+from .measure import links
 from .measure.gates import check
 from .objects.networks import build_macvlan
 from .objects.nodes import NIC_LABEL, NIC_LABEL_NAME, fabric_selector
@@ -73,7 +74,10 @@ def plan(
     check_names_free(members, rails, netdevs)
     ranges = _ranges(intent, members, rails)
     layout = Layout(intent, members, rails, netdevs, ranges, _seats(intent, members, rails, ranges), names)
-    return {**_write(layout, match_nodes(members, nodes)), "gates": [asdict(rule) for rule in rules]}
+    written = _write(layout, match_nodes(members, nodes))
+    # Links that came up low are known before anything is measured.
+    warnings = [*written["warnings"], *(found["text"] for found in links.find(written))]
+    return {**written, "warnings": warnings, "gates": [asdict(rule) for rule in rules]}
 
 
 def _ranges(intent: Intent, hosts: Sequence[Host], rails: RailMap) -> tuple[RailRange, ...]:
@@ -232,7 +236,6 @@ def _networks(layout: Layout, rails: Sequence[Mapping[str, Any]]) -> list[dict[s
 
 def _warnings(layout: Layout) -> Iterator[str]:
     intent = layout.intent
-    yield from layout.rails.warnings
     for host in layout.hosts:
         if host.absent:
             yield f"{host.name} gave no facts; it is reported as no_data"

@@ -23,7 +23,6 @@ class RailMap:
 
     names: tuple[str, ...]
     ports: Mapping[str, tuple[Port, ...]]
-    warnings: tuple[str, ...]
 
 
 def find_rails(intent: Intent, hosts: Sequence[Host]) -> RailMap:
@@ -45,7 +44,7 @@ def find_rails(intent: Intent, hosts: Sequence[Host]) -> RailMap:
             f"not every rail has a port on every host. {'; '.join(problems)}. List the ports in "
             "rdma_fabric.rails[].pci or rdma_host.rails, or change rdma_fabric.select"
         )
-    return RailMap(names, ports, tuple(_peer_warnings(names, ports)))
+    return RailMap(names, ports)
 
 
 def management(host: Host, port: Port) -> str:
@@ -221,23 +220,3 @@ def _on(name: str | None, hosts: Sequence[str]) -> str:
 
 def _inventories(hosts: Sequence[Host]) -> str:
     return "; ".join(f"{host.name} has {_inventory(host)}" for host in hosts[:MOST]) + and_more(hosts)
-
-
-def _peer_warnings(names: Sequence[str], ports: Mapping[str, Sequence[Port]]) -> Iterable[str]:
-    """Yield one warning for each rail and kind of shortfall against most of the fleet."""
-    for index, rail in enumerate(names):
-        column = {host: own[index] for host, own in ports.items()}
-        yield from _below(rail, "slower", "Gb/s", {h: p["speed"] for h, p in column.items()})
-        for key, unit in (("speed", "GT/s PCIe"), ("width", "PCIe lanes")):
-            yield from _below(rail, "narrower", unit, {h: p["pcie"][key] for h, p in column.items()})
-
-
-def _below(rail: str, word: str, unit: str, values: Mapping[str, float | None]) -> Iterable[str]:
-    # With as many slow as fast ports the fast ones count as usual.
-    counts = Counter(value for value in values.values() if value is not None)
-    if len(counts) < 2:
-        return
-    usual = max(counts, key=lambda value: (counts[value], value))
-    low = [f"{host} ({value:g})" for host, value in values.items() if value is not None and value < usual]
-    if low:
-        yield f"{rail} is {word} than its peers ({usual:g} {unit}) on {some(low)}"

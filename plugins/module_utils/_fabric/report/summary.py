@@ -37,13 +37,19 @@ def build(
         "rails": _rails(ordered),
         "hosts": _hosts(plan, ordered),
         "results": ordered,
-        "warnings": list(warnings),
+        "warnings": _not_told(warnings, known.get("links", [])),
         "context": dict(context or {}),
         **known,
     }
     if stops(report):
         report["verdict"] = FAIL
     return report
+
+
+def _not_told(warnings: Sequence[str], links: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the warnings without those that stand among the links: the plan has warned of them already."""
+    told = {link["text"] for link in links}
+    return [warning for warning in warnings if warning not in told]
 
 
 def with_gates(report: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

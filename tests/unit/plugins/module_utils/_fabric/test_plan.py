@@ -25,6 +25,14 @@ def addresses(made: dict[str, Any]) -> dict[str, list[str]]:
     return {name: [rail["address"] for rail in host["rails"]] for name, host in made["hosts"].items()}
 
 
+def test_a_link_that_came_up_low_is_a_warning_before_anything_is_measured() -> None:
+    hosts = fleet(4)
+    slow = host_facts(2, ports=[rail_port(0, speed=100.0), rail_port(1)])
+    hosts["gpu-0002"] = {"facts": slow, "rdma_host": {}}
+    told = plan({"supernet": "192.168.0.0/16", "capacity": {"hosts": 32, "pods_per_host": 2}}, hosts)["warnings"]
+    assert any("gpu-0002 rail0: the link came up at 100 Gb/s, most of the rail at" in text for text in told), told
+
+
 def test_the_shape() -> None:
     made = plan({**NET, "node_labels": {"a": "b"}}, fleet(2))
     assert made["rails"][0] == {

@@ -183,17 +183,3 @@ def test_a_name_that_another_interface_has() -> None:
         "0000:70:00.0. "
         "Name the rails otherwise in rdma_fabric.rails"
     )
-
-
-def test_slower_and_narrower_than_the_peers() -> None:
-    narrow = {"speed": 16.0, "width": 8, "max_speed": 32.0, "max_width": 16}
-    hosts = [host(name, two()) for name in "abc"]
-    hosts += [
-        host("d", [rail_port(0, speed=100.0), rail_port(1, pcie=narrow)]),
-        host("e", [rail_port(0, speed=None), rail_port(1)]),
-    ]
-    assert find_rails(intent(), hosts).warnings == (
-        "rail0 is slower than its peers (400 Gb/s) on d (100)",
-        "rail1 is narrower than its peers (32 GT/s PCIe) on d (16)",
-        "rail1 is narrower than its peers (16 PCIe lanes) on d (8)",
-    )
