@@ -14,9 +14,9 @@ from .evidence import Log
 from .limits import Expectation
 from .lines import message_size, sides
 from .options import LATENCY, STARS
-from .perftest import reading
+from .perftest import Run, Sample, reading
 from .schedule import Round, Test
-from .state import Attempt, State, addresses, blocked, expectation_of, gpu_of
+from .state import Attempt, State, addresses, asked_exchange, blocked, expectation_of, gpu_of
 
 
 def absorb(state: State, rounds: Sequence[Round], number: int, logs: Mapping[str, Log]) -> None:
@@ -29,10 +29,18 @@ def absorb(state: State, rounds: Sequence[Round], number: int, logs: Mapping[str
             sample, reason = reading(runs[0], runs[1], message_size(state.tests, test.kind, test.size))
             gone = [state.lost[end[1]] for end, run in zip(ends, runs) if not run and end[1] in state.lost]
             reason = "; ".join([*dict.fromkeys(gone), _named(test, reason)]) if reason else ""
-            attempt = Attempt(number, at, sample, reason, *runs)
+            attempt = Attempt(number, at, sample, reason, *(runs if _telling(state, sample, runs) else ()))
             state.attempts.setdefault(test, []).append(attempt)
             if state.mode in STARS:
                 state.stars.setdefault((number, at, _centre(state, test)), []).append((test, attempt))
+
+
+def _telling(state: State, sample: Sample | None, runs: Sequence[Run | None]) -> bool:
+    """Return whether more than the number is worth to be kept: the texts of a whole fleet take hundreds of MB."""
+    usual = ("", asked_exchange(state))
+    return sample is None or any(
+        run.counters or run.link_before or run.exchange not in usual for run in runs if run is not None
+    )
 
 
 def _centre(state: State, test: Test) -> str:

@@ -22,6 +22,7 @@ _DONE = re.compile(r"=== gpufabric batch (\d+) done (\d+) (\d+)")
 _PAIR = re.compile(r'(\S+?)=("[^"]*"|\S*)')
 _DESCRIBE = "=== gpufabric describe v1"
 _DESCRIBED = re.compile(r"=== gpufabric described \d+")
+_MARK = "=== gpufabric "
 _END = "=== gpufabric end"
 # What a tester adds to perftest's output stands before it, on lines of its own.
 _ADDED = ("counters", "link", "link_before")
@@ -112,7 +113,11 @@ def parse_batch(text: str, number: int) -> Log:
     frame: re.Match[str] | None = None
     body: list[str] = []
     for line in text.splitlines():
-        if line == _END and frame:
+        if not line.startswith(_MARK):
+            # Most lines: what perftest printed.
+            if frame:
+                body.append(line)
+        elif line == _END and frame:
             if inside:
                 runs[int(frame["round"]), frame["rail"], frame["peer"]] = _run(frame, body)
             frame = None

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..._core.errors import InputError
 from ..fields import some
@@ -22,9 +21,10 @@ from .options import BANDWIDTH, STARS, complete
 ALL_PAIRS_UP_TO = 32
 
 
-@dataclass(frozen=True, order=True)
-class Test:
+class Test(NamedTuple):
     """One measurement: ``client`` sends to ``server`` on ``rail`` with perftest's ``ib_<kind>``.
+
+    A tuple, since a fleet has a hundred thousand of them as keys of dicts.
 
     ``size`` in bytes where several are asked for, 0 for the only one. ``peer_rail``: the server's rail where it is
     not the client's, "" where it is.
