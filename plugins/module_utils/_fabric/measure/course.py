@@ -31,6 +31,8 @@ class Course:
     what: str = ""
     played: int = 0
     clock: timing.Timing = field(default_factory=timing.Timing)
+    # The results until the next pass is absorbed: a fleet's take seconds.
+    found: Results | None = None
 
     @property
     def slot(self) -> int:
@@ -80,10 +82,13 @@ def _possible(state: State, rounds: Sequence[Round]) -> list[Round]:
 
 def results(course: Course) -> Results:
     """Return the results of this run and of the earlier one, in the order of what they measured."""
-    return sorted(
-        [*attempts.results(course.state), *course.kept],
-        key=lambda r: (r["rail"], r["client"], r["server"], r["test"], r.get("size", 0), r.get("peer_rail", "")),
-    )
+    if course.found is None:
+        course.found = sorted([*attempts.results(course.state), *course.kept], key=_order)
+    return course.found
+
+
+def _order(r: dict[str, Any]) -> tuple[Any, ...]:
+    return (r["rail"], r["client"], r["server"], r["test"], r.get("size", 0), r.get("peer_rail", ""))
 
 
 def worst(course: Course, rounds: Sequence[Round]) -> int:

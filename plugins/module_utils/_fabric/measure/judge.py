@@ -189,6 +189,7 @@ def _absorb(course: Course, rounds: Sequence[Round], number: int, played: Pass) 
             why = "its tester ended before the end of the pass" if name in logs else "no log came back"
             course.state.lost.setdefault(name, f"{name}: {_line(played.errors.get(name) or why)}")
     attempts.absorb(course.state, rounds, number, logs)
+    course.found = None
     course.played += len(rounds)
     course.clock.add(logs, len(rounds), course.slot)
 
