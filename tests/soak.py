@@ -1,4 +1,5 @@
-"""`make soak`: what is too long for `make test`. Repeated measurements, a flapping cable, power cuts during prepare.
+"""`make soak`: what is too long for `make test`. Healthy and faulty fabrics that must be told right, again and again, a
+flapping cable, power cuts during prepare.
 
 Everything is seeded and bounded; each step prints what it did and how it ended. Exit code 0 only when all held.
 """
@@ -13,8 +14,16 @@ import sys
 import threading
 import time
 
-from tests.scenario import HOSTS, REPO, host, lab, playbook, report
+from tests.scenario import HOSTS, REPO, blamed, host, lab, playbook, report, validate
 
+# The lab's fault, and the blame that it must end in; {host} and {rail} are drawn anew for each run.
+FAULTS = {
+    "cable": (("cable", "{host}", "{rail}"), ("port", "{host}", "rail{rail}")),
+    "slow": (("slow", "{host}", "{rail}", "10mbit"), ("port", "{host}", "rail{rail}")),
+    "black hole of a port": (("blackhole", "{host}", "{rail}"), ("mtu", "{host}", "rail{rail}")),
+    "black hole of a rail": (("blackhole", "{rail}"), ("mtu", None, "rail{rail}")),
+}
+STEPS = ("repeat", "blame", "flap", "power cut")
 ON_HOSTS = ("-e", '{"rdma_validate_where": ["host"]}')
 
 
@@ -22,7 +31,7 @@ def main() -> int:
     options = arguments()
     lab("up")
     problems: list[str] = []
-    for name, steps in (("repeat", repeat), ("flap", flap), ("power cut", power_cuts)):
+    for name, steps in zip(STEPS, (repeat, blame, flap, power_cuts)):
         if name in options.only:
             problems += [f"{name}: {problem}" for problem in steps(options)]
     print("\n".join(["", f"soak: {len(problems)} problems", *problems]))
@@ -34,7 +43,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=10, help="healthy measurements in a row")
     parser.add_argument("--cuts", type=int, default=20, help="power cuts at random points of prepare")
-    parser.add_argument("--only", nargs="+", default=["repeat", "flap", "power cut"])
+    parser.add_argument("--faults", type=int, default=10, help="measurements with each kind of planted fault")
+    parser.add_argument("--only", nargs="+", default=STEPS, choices=STEPS)
     return parser.parse_args()
 
 
@@ -49,6 +59,36 @@ def repeat(options: argparse.Namespace) -> list[str]:
             bad = [r for r in report()["results"] if r["verdict"] != "pass"]
             problems.append(f"measurement {number} of a healthy fleet: {json.dumps(bad)[:500]}")
     return problems
+
+
+def blame(options: argparse.Namespace) -> list[str]:
+    """A planted fault is found, and nothing else is blamed."""
+    lab("reset")
+    playbook("prepare").must()
+    chance = random.Random(options.seed)
+    problems: list[str] = []
+    rows = []
+    for name, (words, expected) in FAULTS.items():
+        wrong = [told for _run in range(options.faults) if (told := one_fault(name, words, expected, chance))]
+        problems += wrong
+        rows.append(f"| {name} | {options.faults} | {options.faults - len(wrong)} | {len(wrong)} |")
+    print("\n".join(["| fault | runs | blamed right | wrong |", "| --- | --- | --- | --- |", *rows]), flush=True)
+    return problems
+
+
+def one_fault(name: str, words: tuple[str, ...], expected: tuple[str | None, ...], chance: random.Random) -> str:
+    """Plant a fault, measure, heal; "" when the blame was right."""
+    place = {"host": chance.choice(HOSTS), "rail": chance.choice("01")}
+    lab("fault", *(word.format(**place) for word in words))
+    try:
+        run, result = validate("host", retries=1)
+    finally:
+        lab("heal")
+    right = {tuple(part and part.format(**place) for part in expected)}
+    found = blamed(result) if result else set()
+    told = "" if run.rc and found == right else f"{name} {place}: exit code {run.rc}, blamed {found}, expected {right}"
+    print(told or f"{name} {place}: right", flush=True)
+    return told
 
 
 def flap(options: argparse.Namespace) -> list[str]:
