@@ -13,9 +13,14 @@ from tests.scenario.state import leftovers
 
 @pytest.fixture(scope="module")
 def faulty() -> tuple[Run, dict[str, Any]]:
-    """One run with two faults that do not touch each other: a pulled cable and a NIC at a tenth of its peers."""
+    """One run with two faults that do not touch each other: a pulled cable, and frames over 1500 bytes that vanish.
+
+    At the black hole ping works and the MTU is 9000.
+    """
     lab("fault", "cable", "lab-1", "0")
-    lab("fault", "slow", "lab-2", "1", "10mbit")
+    lab("fault", "blackhole", "lab-2", "1")
+    address = host("lab-2").check_output("ip -4 -o addr show rail1").split()[3].split("/")[0]
+    assert host("lab-3").run(f"ping -c 2 -W 5 {address}").rc == 0
     try:
         return validate("host", retries=1)
     finally:
@@ -25,8 +30,9 @@ def faulty() -> tuple[Run, dict[str, Any]]:
 def test_run_fails_and_everything_has_a_result(faulty: tuple[Run, dict[str, Any]]) -> None:
     run, result = faulty
     assert run.rc != 0
-    assert result["verdict"] == "fail"
-    assert blamed(result) == {("port", "lab-1", "rail0"), ("port", "lab-2", "rail1")}
+    assert result["verdict"] == "no_data"
+    assert blamed(result) == {("port", "lab-1", "rail0"), ("mtu", "lab-2", "rail1")}
+    assert {blame["sure"] for blame in result["blames"]} == {"sure"}
     assert len(bandwidth(result)) == 12
     assert [line for name in HOSTS for line in leftovers(name)] == []
 
@@ -42,14 +48,15 @@ def test_pulled_cable_is_named(faulty: tuple[Run, dict[str, Any]]) -> None:
     assert verdicts(r for r in bandwidth(result) if r["rail"] == "rail0" and r not in hit) == {"pass"}
 
 
-def test_slow_nic_is_named(faulty: tuple[Run, dict[str, Any]]) -> None:
+def test_black_hole_for_large_frames_is_told_by_small_ones(faulty: tuple[Run, dict[str, Any]]) -> None:
     run, result = faulty
     hit = touching(result, "lab-2", "rail1")
-    sent = [r for r in hit if r["client"] == "lab-2"]
-    assert len(sent) == 2
-    assert "pass" not in verdicts(sent)
-    assert "lab-2 rail1" in run.output
+    assert len(hit) == 4
+    assert verdicts(hit) == {"no_data"}
+    assert any("MTU" in r["reason"] for r in hit)
     assert verdicts(r for r in bandwidth(result) if r["rail"] == "rail1" and r not in hit) == {"pass"}
+    assert {r["verdict"] for r in result["results"] if r["test"] == "write_lat"} == {"pass"}
+    assert "lab-2 rail1: small messages pass, large ones do not" in " ".join(run.output.split())
 
 
 def eventually(command: str) -> str:
