@@ -53,7 +53,7 @@ def test_slow_nic_is_named(faulty: tuple[Run, dict[str, Any]]) -> None:
     hit = [r for r in touching(result, "lab-1", "rail1") if r not in touching(result, "lab-3")]
     assert len(hit) == 2
     assert verdicts(hit) <= {"fail", "no_data"}
-    assert all("lab-1" in blame["text"] for blame in result["blames"] if blame["rail"] == "rail1")
+    assert any("lab-1" in blame["text"] for blame in result["blames"] if blame["rail"] == "rail1"), result["blames"]
     assert "lab-1" in run.output and "rail1" in run.output
 
 
