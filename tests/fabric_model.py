@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.isolate import blame, next_tests
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.modes import circle
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import (
     Round,
     Test,
-    circle,
     planned,
     repeat,
 )

@@ -103,7 +103,7 @@ class Fleet:
                 passed[result["rail"], result["client"], result["server"], result["test"], layers_of(result)] += 1
             else:
                 fleet.failures.append(_failure(result))
-        for rail, client, server, *_ in passed:
+        for rail, client, server, *_rest in passed:
             fleet.hosts_of.setdefault(rail, set()).update((client, server))
         for failure in fleet.failures:
             fleet.hosts_of.setdefault(failure.rail, set()).update((failure.client, failure.server))

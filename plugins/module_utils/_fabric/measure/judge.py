@@ -17,6 +17,7 @@ from .again import commands
 from .course import Course, Results, announce, next_rounds, results, worst
 from .course import summary as course_summary
 from .evidence import Evidence, Log, Pass, parse_batch, parse_describe
+from .lines import lines
 from .options import complete
 from .schedule import Round
 from .state import State, addresses, asked_exchange, exchange_of, exchange_warnings, gpu_of
@@ -26,6 +27,7 @@ from .state import State, addresses, asked_exchange, exchange_of, exchange_warni
 SLOT_MARGIN = 8
 # Reading one of these takes so long that perftest's calibration against the processor's counter often fails.
 SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies")
+
 
 @dataclass(frozen=True)
 class Step:
@@ -200,7 +202,7 @@ def _lines(state: State, rounds: Sequence[Round]) -> dict[str, list[str]]:
     gpus = {(name, rail): gpu_of(state, name, rail) or {} for name in state.endpoints for rail in state.rails}
     asked = asked_exchange(state)
     swapped = {test for round_ in rounds for test in round_ if exchange_of(state, test) != asked}
-    return schedule.lines(rounds, state.rails, state.tests, addresses(state), gpus, swapped)
+    return lines(rounds, state.rails, state.tests, addresses(state), gpus, swapped)
 
 
 def _resumed(course: Course) -> list[str]:

@@ -11,10 +11,6 @@ from typing import Any, NamedTuple
 from ..._core.errors import InputError
 from ..fields import some
 from . import modes
-from .lines import lines as lines
-from .lines import perftest_args as perftest_args
-from .lines import port as port
-from .modes import circle as circle
 from .options import BANDWIDTH, STARS, complete
 
 # Above this many hosts every pair would take too long, so mode auto takes samples.
@@ -101,7 +97,7 @@ def _flows(names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any])
     if mode == "loopback":
         return [
             [(name, name, *((b, a) if swap else (a, b))) for name in names for a, b in pairs]
-            for pairs in circle(rails)
+            for pairs in modes.circle(rails)
             for swap in swaps
         ]
     ways = _ways(rails, tests)

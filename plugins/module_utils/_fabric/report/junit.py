@@ -102,4 +102,4 @@ def _add(suite: ElementTree.Element, case: _Case) -> None:
 
 def _clean(text: str) -> str:
     """Return the text without the control characters that XML cannot hold; a tool's output may have some."""
-    return "".join(char for char in text if char in "\t\n\r" or " " <= char not in "\ufffe\uffff")
+    return "".join(char for char in text if char in "\t\n\r" or (char >= " " and char not in "\ufffe\uffff"))

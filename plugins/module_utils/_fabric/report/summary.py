@@ -124,7 +124,7 @@ def _order(result: Mapping[str, Any]) -> tuple[str, ...]:
 def _hosts(plan: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     own: dict[str, list[Mapping[str, Any]]] = {name: [] for name in plan.get("hosts", {})}
     for result in results:
-        for name in {result["client"], result["server"]}:
+        for name in dict.fromkeys((result["client"], result["server"])):
             own.setdefault(name, []).append(result)
     return {name: _host(plan.get("hosts", {}).get(name, {}), own[name]) for name in sorted(own, key=_natural)}
 
