@@ -566,7 +566,8 @@ excerpt() {
 play_test() {
     round=$1 rail=$2 role=$3 peer=$4 tcp=$5 tool=$6
     shift 6
-    out=$work/$round.$rail
+    # One port may serve several peers in a round; they differ in the TCP port.
+    out=$work/$round.$rail.$tcp
     asked_of "$@"
     clock
     started=$now

@@ -251,6 +251,15 @@ def test_both_rails_of_a_round_are_played_and_framed(bench: Bench) -> None:
     assert client.started == 1005 and client.late is not None and 0 <= client.late < 1
 
 
+def test_one_port_serves_several_at_once(bench: Bench) -> None:
+    """As in incast: two clients of one round on one rail, told apart by their addresses and TCP ports."""
+    lines = [f"0 rail0 server {peer} {port} write_bw {ARGS}" for peer, port in (("192.168.0.8", 18500), (PEER, 18501))]
+    out = bench.play(*lines)
+    log = parse_batch(out, 1)
+    assert set(log.runs) == {(0, "rail0", "192.168.0.8"), (0, "rail0", PEER)}
+    assert {run.rc for run in log.runs.values()} == {0}
+
+
 @pytest.mark.parametrize(
     ("near", "allowed", "cpus"),
     [("0-15,32-47", "8-40", "8-15,32-40"), ("0,2,4", "1-2,4", "2,4"), ("16-31", "0-3", "-"), ("", "0-3", "-"),
