@@ -23,6 +23,8 @@ FAULTS = {
     "black hole of a port": (("blackhole", "{host}", "{rail}"), ("mtu", "{host}", "rail{rail}")),
     "black hole of a rail": (("blackhole", "{rail}"), ("mtu", None, "rail{rail}")),
 }
+# Each run has a fault of one kind on one rail, and of the other kind on the other rail.
+PAIRS = (("cable", "slow"), ("black hole of a port", "black hole of a rail"))
 STEPS = ("repeat", "blame", "flap", "power cut")
 ON_HOSTS = ("-e", '{"rdma_validate_where": ["host"]}')
 
@@ -43,7 +45,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=10, help="healthy measurements in a row")
     parser.add_argument("--cuts", type=int, default=20, help="power cuts at random points of prepare")
-    parser.add_argument("--faults", type=int, default=10, help="measurements with each kind of planted fault")
+    parser.add_argument("--faults", type=int, default=10, help="planted faults of each kind")
     parser.add_argument("--only", nargs="+", default=STEPS, choices=STEPS)
     return parser.parse_args()
 
@@ -62,33 +64,44 @@ def repeat(options: argparse.Namespace) -> list[str]:
 
 
 def blame(options: argparse.Namespace) -> list[str]:
-    """A planted fault is found, and nothing else is blamed."""
+    """Planted faults are found and nothing else is blamed. A run has two: one on each rail, of two hosts."""
     lab("reset")
     playbook("prepare").must()
     chance = random.Random(options.seed)
-    problems: list[str] = []
-    rows = []
-    for name, (words, expected) in FAULTS.items():
-        wrong = [told for _run in range(options.faults) if (told := one_fault(name, words, expected, chance))]
-        problems += wrong
-        rows.append(f"| {name} | {options.faults} | {options.faults - len(wrong)} | {len(wrong)} |")
+    runs = [(pair, faulty_run(pair, chance)) for pair in PAIRS for _run in range(options.faults)]
+    rows = [
+        f"| {kind} | {len(told)} | {told.count('')} | {len(told) - told.count('')} |"
+        for kind in FAULTS
+        if (told := [wrong[kind] for pair, wrong in runs if kind in pair])
+    ]
     print("\n".join(["| fault | runs | blamed right | wrong |", "| --- | --- | --- | --- |", *rows]), flush=True)
-    return problems
+    return [problem for _pair, wrong in runs for problem in wrong.values() if problem]
 
 
-def one_fault(name: str, words: tuple[str, ...], expected: tuple[str | None, ...], chance: random.Random) -> str:
-    """Plant a fault, measure, heal; "" when the blame was right."""
-    place = {"host": chance.choice(HOSTS), "rail": chance.choice("01")}
-    lab("fault", *(word.format(**place) for word in words))
+def faulty_run(pair: tuple[str, str], chance: random.Random) -> dict[str, str]:
+    """Plant two faults, measure, heal; by kind "" when it was blamed and no other port was, else what was wrong."""
+    places = [
+        {"host": name, "rail": rail} for name, rail in zip(chance.sample(HOSTS, 2), chance.sample("01", 2))
+    ]
+    expected = {}
     try:
+        for kind, place in zip(pair, places):
+            words, blame = FAULTS[kind]
+            lab("fault", *(word.format(**place) for word in words))
+            expected[kind] = tuple(part and part.format(**place) for part in blame)
         run, result = validate("host", retries=1)
     finally:
         lab("heal")
-    right = {tuple(part and part.format(**place) for part in expected)}
     found = blamed(result) if result else set()
-    told = "" if run.rc and found == right else f"{name} {place}: exit code {run.rc}, blamed {found}, expected {right}"
-    print(told or f"{name} {place}: right", flush=True)
-    return told
+    others = found - set(expected.values())
+    wrong = {
+        kind: f"{kind}: expected {blame}, blamed {found}, exit code {run.rc}"
+        if others or blame not in found or not run.rc
+        else ""
+        for kind, blame in expected.items()
+    }
+    print("\n".join(told or f"{kind} {expected[kind]}: right" for kind, told in wrong.items()), flush=True)
+    return wrong
 
 
 def flap(options: argparse.Namespace) -> list[str]:

@@ -253,7 +253,7 @@ def test_both_rails_of_a_round_are_played_and_framed(bench: Bench) -> None:
 
 def test_one_port_serves_several_at_once(bench: Bench) -> None:
     """As in incast: two clients of one round on one rail, told apart by their addresses and TCP ports."""
-    lines = [f"0 rail0 server {peer} {port} write_bw {ARGS}" for peer, port in (("192.168.0.8", 18500), (PEER, 18501))]
+    lines = [f"0 rail0 server {peer} {port} write_bw {ARGS}" for peer, port in (("192.168.0.8", 18500), (PEER, 18503))]
     out = bench.play(*lines)
     log = parse_batch(out, 1)
     assert set(log.runs) == {(0, "rail0", "192.168.0.8"), (0, "rail0", PEER)}
