@@ -14,8 +14,9 @@ RELEASE = "trixie"
 ROOT_FOLDER = "root"
 _PACKAGES = """
 apt-utils conntrack containerd containernetworking-plugins dbus ethtool grub-common grub2-common
-ibverbs-providers ibverbs-utils infiniband-diags initramfs-tools iproute2 iptables iputils-ping
-kmod linux-image-amd64 mount nftables numactl openssh-server pciutils perftest procps python3
+ibverbs-providers ibverbs-utils infiniband-diags initramfs-tools iproute2 iptables iputils-ping lldpd
+kmod linux-image-amd64 mount mstflint netplan.io network-manager nftables numactl openssh-server pciutils
+perftest procps python3
 python3-apt rdma-core runc sudo systemd-sysv udev zstd
 """
 #: Only what a disk of ours needs to boot: the usual initramfs costs ten more seconds a boot.
