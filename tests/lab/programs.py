@@ -21,6 +21,7 @@ _NEEDED = {
     "debootstrap": "debootstrap",
     "etcd": "etcd-server",
     "git": "git",
+    "gpg-agent": "gnupg",
     "grub-mkstandalone": "grub-common",
     "/usr/lib/grub/x86_64-efi/kernel.img": "grub-efi-amd64-bin",
     "mformat": "mtools",
