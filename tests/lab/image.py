@@ -48,6 +48,8 @@ GRUB_CMDLINE_LINUX="{_KERNEL_ARGUMENTS}"
     "boot/grub/grub.cfg": _FIRST_GRUB_CFG,
     "etc/systemd/network/10-mgmt.network": "[Match]\nDriver=virtio_net\n\n[Network]\nDHCP=ipv4\n",
     "etc/ssh/sshd_config.d/lab.conf": "UseDNS no\n",
+    # Started by tests alone, and then for the rails alone.
+    "etc/NetworkManager/conf.d/10-lab.conf": "[keyfile]\nunmanaged-devices=except:driver:igb\n",
     # Each host makes its own keys, in its first boot.
     "etc/systemd/system/ssh.service.d/keys.conf": """[Service]
 ExecStartPre=
@@ -59,8 +61,11 @@ _MASKED = (
     "systemd-networkd-wait-online.service apt-daily.timer apt-daily-upgrade.timer "
     "e2scrub_all.timer e2scrub_reap.service fstrim.timer"
 )
+#: There for tests that start them.
+_DISABLED = "NetworkManager.service NetworkManager-wait-online.service lldpd.service"
 _SETUP = (
     ("systemctl", "enable", "systemd-networkd.service", "ssh.service"),
+    ("systemctl", "disable", *_DISABLED.split()),
     ("systemctl", "mask", *_MASKED.split()),
     ("sh", "-c", "rm -f /etc/ssh/ssh_host_*"),
 )

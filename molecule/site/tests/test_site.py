@@ -73,6 +73,9 @@ def test_report_files(converged: Any) -> None:
     assert "http://" not in page.replace("http://www.w3.org/", "") and "https://" not in page
 
 
+@pytest.mark.proves("rail_names", "Debian 13", by="lab")
+@pytest.mark.proves("rail_links", "Debian 13", by="lab")
+@pytest.mark.proves("rdma_stack", "Debian 13", by="lab")
 @pytest.mark.parametrize("name", HOSTS)
 def test_hosts_are_as_planned(name: str, converged: Any) -> None:
     machine = host(name)
