@@ -1,8 +1,8 @@
 """`python -m tests.proofs`: writes docs/proofs.md, what is proven of each role on which distribution, and how.
 
 Read from the tests themselves: a test that proves something of a role says so by its mark,
-`@pytest.mark.proves("host_kernel", "RHEL 9", by="fixture")`. The strongest proof counts: `lab` (a real host was changed and
-looked at), `fixture` (recorded or hand-made output of that distribution), `unit` (logic alone).
+`@pytest.mark.proves("host_kernel", "RHEL 9", by="fixture")`. The strongest proof counts: `lab` (a real host was
+changed and looked at), `fixture` (recorded or hand-made output of that distribution), `unit` (logic alone).
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ PAGE = ROOT / "docs" / "proofs.md"
 WAYS = ("lab", "fixture", "unit")
 HEADER = """# What is proven, where, and how
 
-Written by `python -m tests.proofs` from the marks of the tests. **lab**: a real host of that distribution was changed, booted and looked
-at. **fixture**: recorded or hand-made files and outputs of it; a fixture says which it is. **unit**: logic alone. Empty: nothing.
+Written by `python -m tests.proofs` from the marks of the tests. **lab**: a real host of that distribution was changed
+and looked at. **fixture**: recorded or hand-made files and outputs of it; a fixture says which it is.
+**unit**: logic alone. Empty: nothing.
 
 """
 
