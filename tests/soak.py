@@ -68,7 +68,7 @@ def blame(options: argparse.Namespace) -> list[str]:
     lab("reset")
     playbook("prepare").must()
     chance = random.Random(options.seed)
-    runs = [(pair, faulty_run(pair, chance)) for pair in PAIRS for _run in range(options.faults)]
+    runs = [(pair, faulty_run(pair, chance)) for _run in range(options.faults) for pair in PAIRS]
     rows = [
         f"| {kind} | {len(told)} | {told.count('')} | {len(told) - told.count('')} |"
         for kind in FAULTS
