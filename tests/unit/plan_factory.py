@@ -32,6 +32,7 @@ def port(pci: str, netdev: str | None = None, **other: Any) -> dict[str, Any]:
         "addresses": [],
         "rdma": [],
         "path": ["pci0000:00", pci],
+        "switch": None,
     }
     values.update(other)
     return values

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from . import network
+from . import lldp, network
 from .devices import NETWORK_CLASS, Gpu, Port, RdmaDevice, is_gpu
 from .errors import InputError
 
@@ -79,6 +79,8 @@ class HostInventory:
     reboot: tuple[str, ...]
     # All network devices, also those that no port has; not part of the facts.
     interfaces: tuple[network.Interface, ...] = ()
+    # Netdev -> the switch port that it hangs on, where LLDP tells.
+    neighbours: Mapping[str, lldp.Neighbour] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def from_raw(cls, raw: Mapping[str, Any]) -> HostInventory:
@@ -115,6 +117,7 @@ class HostInventory:
             workloads=Workloads.from_rdma(raw["queue_pairs"]),
             reboot=tuple(raw["reboot"]),
             interfaces=tuple(interfaces.values()),
+            neighbours=lldp.parse(raw["lldpd"], raw["networkd"]),
         )
 
     def port(self, address: str) -> Port:
@@ -136,6 +139,10 @@ class HostInventory:
             return f"{netdev} carries the ssh connection of this run"
         return None
 
+    def _switch(self, port: Port) -> dict[str, str] | None:
+        found = self.neighbours.get(port.netdev.name) if port.netdev else None
+        return found.to_dict() if found else None
+
     def to_dict(self) -> dict[str, Any]:
         """Return the value of ``ansible_facts.rdma``."""
         return {
@@ -149,7 +156,7 @@ class HostInventory:
             "secure_boot": self.secure_boot,
             "iommu_groups": self.iommu_groups,
             "managers": list(self.managers),
-            "ports": [port.to_dict() for port in self.ports],
+            "ports": [{**port.to_dict(), "switch": self._switch(port)} for port in self.ports],
             "rdma_devices": [device.to_dict() for device in self.rdma_devices],
             "gpus": [gpu.to_dict() for gpu in self.gpus],
             "default_route": list(self.default_route),

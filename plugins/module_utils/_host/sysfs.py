@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from .._core.errors import CommandError
 from .._core.inventory import HostInventory
 from . import command
 
@@ -50,6 +51,8 @@ MANAGERS = {
 CGROUPS = ("fs/cgroup", "fs/cgroup/systemd", "fs/cgroup/unified")
 # /proc/cpuinfo of a large server is slow to make; the flags stand in its first block.
 CPUINFO_BYTES = 8192
+# LLDP daemons answer at once or are not well; facts do not wait for them.
+LLDP_SECONDS = 2
 # The part of a PCI function's config space with its capabilities; others than root get 64 bytes.
 CONFIG_BYTES = 256
 
@@ -106,6 +109,7 @@ def read_raw(roots: Roots) -> dict[str, Any]:
     """
     sysfs, proc, etc = roots.sysfs, roots.proc, roots.etc
     rdma = _infiniband(sysfs)
+    running = managers(roots)
     return {
         "machine_id": read_text(f"{etc}/machine-id") or "",
         "hostname": read_text(f"{proc}/sys/kernel/hostname") or "",
@@ -116,7 +120,7 @@ def read_raw(roots: Roots) -> dict[str, Any]:
         "cpuinfo": read_text(f"{proc}/cpuinfo", CPUINFO_BYTES) or "",
         "secure_boot": _secure_boot(sysfs),
         "iommu_groups": len(names(f"{sysfs}/kernel/iommu_groups")),
-        "managers": managers(roots),
+        "managers": running,
         "pci": _pci(sysfs),
         "infiniband": rdma,
         "ip_addr": command.run(["ip", "-d", "-j", "addr", "show"]).stdout,
@@ -127,6 +131,8 @@ def read_raw(roots: Roots) -> dict[str, Any]:
         "perftest": _perftest(),
         "queue_pairs": _queue_pairs() if rdma else "[]",
         "reboot": _reboot(roots.run),
+        "lldpd": _lldp(["lldpctl", "-f", "json0"]),
+        "networkd": _lldp(["networkctl", "lldp", "--json=short"]) if "systemd-networkd" in running else None,
     }
 
 
@@ -230,6 +236,16 @@ def _queue_pairs() -> str | None:
         return None
     result = command.run(["rdma", "-j", "resource", "show", "qp"], check=False)
     return result.stdout if result.rc == 0 else None
+
+
+def _lldp(argv: list[str]) -> str | None:
+    """Return what an LLDP daemon's tool prints; None when it is missing, fails or is slow."""
+    if not command.find(argv[0]):
+        return None
+    try:
+        return command.run(argv, timeout=LLDP_SECONDS).stdout
+    except CommandError:
+        return None
 
 
 def _reboot(run: str) -> list[str]:

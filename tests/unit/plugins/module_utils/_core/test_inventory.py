@@ -11,6 +11,7 @@ import sysfs_tree
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError, ParseError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.inventory import HostInventory, Workloads
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host import sysfs
 
 GPU_SERVER = "gpu-server-8-rails"
 ODD_HOST = "odd-host"
@@ -58,6 +59,7 @@ PORT = [
     "addresses",
     "rdma",
     "path",
+    "switch",
 ]
 DEVICE = [
     "name",
@@ -200,8 +202,50 @@ def test_odd_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert facts["workloads"]["queue_pairs"] is None
 
 
+def neighbours(netdevs: list[str]) -> str:
+    """What lldpctl prints when each port hangs on a switch of its own with a long name (made by hand)."""
+    interfaces = [
+        {"name": netdev, "chassis": [{"id": [{"type": "mac", "value": f"48:b0:2d:00:00:{number:02x}"}],
+                                      "name": [{"value": f"leaf{number}.row-17.fabric-east.example.com"}]}],
+         "port": [{"id": [{"type": "ifname", "value": f"Ethernet{number}/32"}]}]}
+        for number, netdev in enumerate(netdevs)
+    ]
+    return json.dumps({"lldp": [{"interface": interfaces}]})
+
+
+def test_switch_ports_of_rails_are_known_where_lldp_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = sysfs_tree.materialise(GPU_SERVER, tmp_path, monkeypatch)
+    assert {port["switch"] for port in host.inventory().to_dict()["ports"]} == {None}
+    host.prints["/usr/sbin/lldpctl"] = ""
+    host.prints["lldpctl -f json0"] = neighbours(["eno1", "enp24s0np0"])
+    facts = host.inventory().to_dict()
+    assert {port["pci"]: port["switch"] for port in facts["ports"]}["0000:18:00.0"] == {
+        "system": "leaf1.row-17.fabric-east.example.com", "chassis": "48:b0:2d:00:00:01", "port": "Ethernet1/32"}
+
+
+def test_networkd_is_asked_where_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = sysfs_tree.materialise(GPU_SERVER, tmp_path, monkeypatch)
+    host.prints["/usr/bin/networkctl"] = ""
+    reply = {"InterfaceName": "enp24s0np0", "Neighbors": [{"ChassisID": "x", "PortID": "swp1", "SystemName": "leaf1"}]}
+    host.prints["networkctl lldp --json=short"] = json.dumps({"Neighbors": [reply]})
+    assert host.inventory().neighbours["enp24s0np0"].system == "leaf1"
+    monkeypatch.setattr(sysfs, "managers", lambda roots: ["NetworkManager"])
+    assert host.inventory().neighbours == {}
+
+
+@pytest.mark.parametrize("said", ["lldpd is not running", ""])
+def test_lldp_that_fails_fails_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    host = sysfs_tree.materialise(GPU_SERVER, tmp_path, monkeypatch)
+    host.prints["/usr/sbin/lldpctl"] = ""
+    host.reacts = lambda argv: said if argv[0] == "lldpctl" else None
+    assert host.inventory().neighbours == {}
+
+
 def test_facts_of_eight_rails_are_small_and_quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host = sysfs_tree.materialise(GPU_SERVER, tmp_path, monkeypatch)
+    host.prints["/usr/sbin/lldpctl"] = ""
+    netdevs = [port.netdev.name for port in host.inventory().ports if port.netdev]
+    host.prints["lldpctl -f json0"] = neighbours(netdevs)
     start = time.process_time()
     facts = host.inventory().to_dict()
     assert time.process_time() - start < 0.3
