@@ -45,6 +45,11 @@ options:
     description: Labels that we set on the nodes.
     type: dict
     default: {}
+  labels:
+    description: Further labels of the nodes to return, beside those of the fabric.
+    type: list
+    elements: str
+    default: []
   chart_ref:
     description: Chart that shall be installed; looked at when it is a path.
     type: str
@@ -160,6 +165,7 @@ SPEC: dict[str, Any] = {
     "test_namespace": {"type": "str", "default": "gpufabric-validate"},
     "nfd": {"type": "bool", "default": True},
     "node_labels": {"type": "dict", "default": {}},
+    "labels": {"type": "list", "elements": "str", "default": []},
     "chart_ref": {"type": "str"},
     "chart_checksum": {"type": "str"},
     "workloads": {"type": "bool", "default": False},
@@ -181,7 +187,7 @@ def read(api: Api, params: dict[str, Any]) -> dict[str, Any]:
     found = problems.Found(
         version=version,
         numbers=numbers,
-        nodes=survey.summaries(nodes),
+        nodes=survey.summaries(nodes, params["labels"]),
         hosts=by_host,
         operators=survey.operators(deployments),
         discoveries=survey.discoveries(deployments),

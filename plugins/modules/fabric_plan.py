@@ -63,7 +63,8 @@ options:
     default: []
   groups:
     description:
-      - The groups of the inventory with their hosts, by which C(rdma_fabric.thresholds.overrides) may name hosts.
+      - The groups of the inventory with their hosts, by which C(rdma_fabric.thresholds.overrides) and C(rdma_fabric.tests.groups) may
+        name hosts.
     type: dict
     default: {}
   gates:
@@ -185,6 +186,11 @@ plan:
       type: dict
       returned: when C(tests.memory) is that of GPUs
       sample: {rail0: {gpu-1: {bdf: "0000:1b:00.0", path: PIX}}}
+    switches:
+      description: By rail and host the switch and the port there that the rail hangs on.
+      type: dict
+      returned: when LLDP told one to the facts
+      sample: {rail0: {gpu-1: {switch: leaf3, port: Ethernet12}}}
     warnings:
       description: What is not wrong but should be looked at.
       type: list
@@ -198,9 +204,15 @@ plan:
       sample: {host: [gpu-1], pod: [gpu-1]}
 """
 
-from ansible.module_utils.basic import AnsibleModule
+import json
+from collections.abc import Mapping
+from typing import Any
 
-from ..module_utils._core.errors import FabricError
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.common.yaml import yaml_load
+
+from ..module_utils._core.errors import FabricError, InputError
+from ..module_utils._fabric.measure.groups import topology_file
 from ..module_utils._fabric.plan import plan
 
 ARGUMENT_SPEC = {
@@ -216,6 +228,23 @@ ARGUMENT_SPEC = {
 }
 
 
+def read_topology(fabric: Mapping[str, Any]) -> Any:
+    """Return the content of the file that groups of hosts are taken from: text, or what JSON or YAML make of it."""
+    path = topology_file(fabric.get("tests"))
+    if not path.startswith("/"):
+        return None
+    try:
+        with open(path, encoding="utf-8") as stream:
+            text = stream.read()
+        if path.endswith(".json"):
+            return json.loads(text)
+        return yaml_load(text) if path.endswith((".yml", ".yaml")) else text
+    except OSError as error:
+        raise InputError(f"rdma_fabric.tests.groups.path: cannot read {path}: {error.strerror}") from error
+    except Exception as error:  # ValueError for JSON and coding; the YAML parser has exceptions of its own.
+        raise InputError(f"rdma_fabric.tests.groups.path: {path} cannot be parsed: {error}") from error
+
+
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     params = module.params
@@ -227,7 +256,8 @@ def main() -> None:
     invocation = {"module_args": {"fabric": params["fabric"], "group": params["group"], "limit": params["limit"]}}
     try:
         names = ("group", "limit", "absent", "nodes", "groups", "gates")
-        result = plan(params["fabric"], hosts, *(params[name] for name in names))
+        known = {name: params[name] for name in names}
+        result = plan(params["fabric"], hosts, topology=read_topology(params["fabric"]), **known)
     except FabricError as exc:
         module.fail_json(msg=str(exc), invocation=invocation)
     for warning in result["warnings"]:

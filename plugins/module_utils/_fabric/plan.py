@@ -16,6 +16,7 @@ from .hosts import Host, match_nodes, read_hosts
 from .intent import Intent
 from .measure import links
 from .measure.gates import check
+from .measure.groups import Known, resolve
 from .objects.networks import build_macvlan
 from .objects.nodes import NIC_LABEL, NIC_LABEL_NAME, fabric_selector
 from .objects.policy import build_policy, resource_name
@@ -23,6 +24,7 @@ from .objects.pools import build_pool
 from .objects.releases import line_of
 from .rails import Port, RailMap, check_names_free, find_rails, netdev_names
 from .ranges import RailRange, block_size, check_capacity, check_overlap, other_networks, rail_ranges
+from .switches import switch_ports
 from .thresholds import check_matches, groups_of
 
 SCHEMA = 1
@@ -53,13 +55,15 @@ def plan(
     nodes: Sequence[Mapping[str, Any]] = (),
     groups: Mapping[str, Sequence[str]] | None = None,
     gates: Any = None,
+    topology: Any = None,
 ) -> dict[str, Any]:
     """Return the plan as a dict.
 
     ``fabric`` is ``rdma_fabric``; ``hosts`` is name -> {facts, rdma_host}; ``group`` all hosts in order (default:
     those of ``hosts``); ``limit`` the hosts of this run (default: all); ``absent`` those that did not answer;
     ``nodes`` the Nodes of ``cluster_info`` when known; ``groups`` the inventory's groups, name -> hosts, by which
-    thresholds may name hosts; ``gates`` is ``rdma_gates``, checked before anything is changed or measured.
+    thresholds and tests may name hosts; ``gates`` is ``rdma_gates``, checked before anything is changed or measured;
+    ``topology`` the content of the file that ``tests.groups`` are taken from.
     Raise a FabricError that lists all problems of one kind.
     """
     intent = Intent.from_params(fabric)
@@ -74,10 +78,34 @@ def plan(
     check_names_free(members, rails, netdevs)
     ranges = _ranges(intent, members, rails)
     layout = Layout(intent, members, rails, netdevs, ranges, _seats(intent, members, rails, ranges), names)
-    written = _write(layout, match_nodes(members, nodes))
+    matched = match_nodes(members, nodes)
+    switches = switch_ports(rails.names, rails.ports)
+    sources = Known(*_known_of(members, matched, nodes), inventory=groups or {}, switches=switches, file=topology)
+    homes, doubts = resolve(intent.tests, sources)
+    written = _write(layout, matched)
     # Links that came up low are known before anything is measured.
-    warnings = [*written["warnings"], *(found["text"] for found in links.find(written))]
-    return {**written, "warnings": warnings, "gates": [asdict(rule) for rule in rules]}
+    warnings = [*written["warnings"], *doubts, *(found["text"] for found in links.find(written))]
+    return {
+        **written,
+        "tests": {**intent.tests, "groups": homes},
+        **({"switches": switches} if switches else {}),
+        "warnings": warnings,
+        "gates": [asdict(rule) for rule in rules],
+    }
+
+
+def _known_of(
+    hosts: Sequence[Host], nodes_of: Mapping[str, str | None], nodes: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, list[str]], dict[str, Mapping[str, str]], list[str]]:
+    """Return of the hosts of this run the names that they go by, the labels of their Nodes, and which gave facts."""
+    run = [host for host in hosts if host.limited]
+    labels = {node["name"]: node.get("labels", {}) for node in nodes}
+    names = {}
+    for host in run:
+        goes_by = (host.name, (host.facts or {}).get("hostname"), nodes_of[host.name])
+        names[host.name] = [name for name in dict.fromkeys(goes_by) if name]
+    labelled = {host: labels[node] for host, node in nodes_of.items() if node in labels}
+    return names, labelled, [host.name for host in run if host.facts]
 
 
 def _ranges(intent: Intent, hosts: Sequence[Host], rails: RailMap) -> tuple[RailRange, ...]:
@@ -138,7 +166,6 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
             "gpu_paths": dict(intent.thresholds.gpu_paths),
             "outliers": asdict(intent.thresholds.outliers),
         },
-        "tests": dict(intent.tests),
         **_gpus(layout),
         "warnings": list(_warnings(layout)),
         "endpoints": {"host": run, "pod": list(run)},

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from .api import Api, ApiError
@@ -44,23 +44,23 @@ def listed(api: Api, version_: str, plural: str, **query: Any) -> list[dict[str,
         raise
 
 
-def node_summary(node: Mapping[str, Any], ready: set[str]) -> dict[str, Any]:
-    """Return of a node what matters here: full nodes of a fleet are megabytes."""
+def node_summary(node: Mapping[str, Any], ready: set[str], wanted: Collection[str] = ()) -> dict[str, Any]:
+    """Return of a node what matters here, and the ``wanted`` labels: full nodes of a fleet are megabytes."""
     name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
     allocatable = (node.get("status") or {}).get("allocatable") or {}
     return {
         "name": name,
         "machine_id": machine_id(node),
-        "labels": {key: value for key, value in sorted(labels.items()) if key.startswith(_LABELS)},
+        "labels": {key: value for key, value in sorted(labels.items()) if key.startswith(_LABELS) or key in wanted},
         "ready": name in ready,
         "allocatable": {key: value for key, value in sorted(allocatable.items()) if key.startswith(_RESOURCES)},
     }
 
 
-def summaries(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the summary of every node."""
+def summaries(nodes: list[dict[str, Any]], wanted: Collection[str] = ()) -> list[dict[str, Any]]:
+    """Return the summary of every node, with these labels too."""
     ready = ready_nodes(nodes)
-    return [node_summary(node, ready) for node in nodes]
+    return [node_summary(node, ready, wanted) for node in nodes]
 
 
 def operators(deployments: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

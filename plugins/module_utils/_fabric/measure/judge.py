@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._core.errors import InputError, ParseError
+from ..switches import evidence as switch_evidence
 from . import attempts, links, outliers, schedule, timing, verdict
 from .again import commands
 from .course import Course, Results, announce, next_rounds, results, worst
@@ -117,7 +118,12 @@ def step(
 
 def _summary(state: State, found: Results) -> dict[str, Any]:
     summary = verdict.summary(found)
-    return {**summary, "blames": [{**one, "again": commands(state, one, found)} for one in summary["blames"]]}
+    switches = state.plan.get("switches", {})
+    blames = [
+        {**one, "evidence": [*one["evidence"], *switch_evidence(switches, one)], "again": commands(state, one, found)}
+        for one in summary["blames"]
+    ]
+    return {**summary, "blames": blames}
 
 
 def _begin(

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..._core.units import IB_MTUS
 from ..fields import Reader, describe
+from .groups import read_groups
 
 BANDWIDTH = ("write_bw", "read_bw", "send_bw")
 LATENCY = ("write_lat", "read_lat", "send_lat")
@@ -84,29 +85,13 @@ def _who(reader: Reader) -> dict[str, Any]:
         "mode": reader.text("mode", DEFAULTS["mode"], choices=MODES),
         "rounds": reader.integer("rounds", DEFAULTS["rounds"], 1, 1000),
         "seed": reader.integer("seed", DEFAULTS["seed"], 0, 1 << 31),
-        "groups": _groups(reader, "groups", reader.mapping("groups")),
+        "groups": read_groups(reader),
         "fan": reader.integer("fan", DEFAULTS["fan"], 2, 32),
         "directions": reader.text("directions", DEFAULTS["directions"], choices=DIRECTIONS),
         "rails_at_once": reader.flag("rails_at_once", DEFAULTS["rails_at_once"]),
         "cross_rail": reader.flag("cross_rail", DEFAULTS["cross_rail"]),
         "only": read_only(reader.section("only")),
     }
-
-
-def _groups(reader: Reader, path: str, found: Mapping[Any, Any]) -> dict[str, list[str]]:
-    """Return the leaves of a tree of groups: name to hosts."""
-    groups: dict[str, list[str]] = {}
-    for name, value in found.items():
-        own = f"{path}.{name}"
-        if isinstance(value, Mapping):
-            inner = _groups(reader, own, value)
-            # Switches of two branches may have one name.
-            groups.update({key if key not in groups else f"{name}.{key}": hosts for key, hosts in inner.items()})
-        elif isinstance(value, (list, tuple)) and all(isinstance(host, str) for host in value):
-            groups[str(name)] = list(value)
-        else:
-            reader.refuse(own, f"expected a list of hosts, or a dict of smaller groups, found {describe(value)}")
-    return groups
 
 
 def _what(reader: Reader) -> dict[str, Any]:

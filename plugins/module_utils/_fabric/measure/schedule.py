@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..._core.errors import InputError
 from ..fields import some
 from . import modes
+from .groups import of_run
 from .options import BANDWIDTH, STARS, complete
 
 # Above this many hosts every pair would take too long, so mode auto takes samples.
@@ -139,22 +139,8 @@ def _pairs(mode: str, names: Sequence[str], tests: Mapping[str, Any]) -> list[mo
     if mode == "sampled":
         return modes.sampled(names, tests["rounds"], tests["seed"])
     if mode == "topology":
-        return modes.grouped(_groups(names, tests["groups"]), tests["rounds"], tests["seed"])
+        return modes.grouped(of_run(names, tests["groups"]), tests["rounds"], tests["seed"])
     return modes.circle(names)
-
-
-def _groups(names: Sequence[str], groups: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Return the groups with the hosts of this run; InputError when a host is in none or in several."""
-    run = set(names)
-    found = {name: [host for host in hosts if host in run] for name, hosts in groups.items()}
-    homes = Counter(host for hosts in found.values() for host in hosts)
-    homeless = [name for name in names if name not in homes]
-    if homeless:
-        raise InputError(f"rdma_fabric.tests.groups: {some(homeless)} in no group; name every host once")
-    several = [host for host, count in homes.items() if count > 1]
-    if several:
-        raise InputError(f"rdma_fabric.tests.groups: {some(several)} in several groups; name every host once")
-    return {name: hosts for name, hosts in found.items() if hosts}
 
 
 def _restricted(rounds: Sequence[Round], tests: Mapping[str, Any]) -> list[Round]:

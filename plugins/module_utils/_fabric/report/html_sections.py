@@ -196,12 +196,16 @@ def _host(
     places: Sequence[str],
     texts: Sequence[str],
 ) -> str:
+    keys = ["pci", "netdev", "address", "mtu"]
     head = ["rail", "PCI address", "interface", "address", "MTU"]
+    if any("switch" in planned for planned in rails.values()):
+        keys.append("switch")
+        head.append("switch")
     for where in places:
         head += ["passed (%s)" % PLACES.get(where, where), "worst Gb/s"]
     rows = []
     for rail, planned in rails.items():
-        row: list[Any] = [rail, *(planned.get(key) for key in ("pci", "netdev", "address", "mtu"))]
+        row: list[Any] = [rail, *(planned.get(key) for key in keys)]
         for where in places:
             row += _port(known.get((where, name, rail)))
         rows.append(row)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..measure.verdict import FAIL, PASS, VERDICTS, findings, overall, rail_rows
+from ..switches import Switches
+from ..switches import text as switch_text
 
 SCHEMA = "gpufabric.rdma/report/1"
 # What judges may add; a list that was not asked for is absent from the report.
@@ -126,7 +128,8 @@ def _hosts(plan: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dic
     for result in results:
         for name in dict.fromkeys((result["client"], result["server"])):
             own.setdefault(name, []).append(result)
-    return {name: _host(plan.get("hosts", {}).get(name, {}), own[name]) for name in sorted(own, key=_natural)}
+    planned, switches = plan.get("hosts", {}), plan.get("switches", {})
+    return {name: _host(name, planned.get(name, {}), own[name], switches) for name in sorted(own, key=_natural)}
 
 
 def _natural(name: str) -> list[Any]:
@@ -134,11 +137,12 @@ def _natural(name: str) -> list[Any]:
     return [int(part) if at % 2 else part for at, part in enumerate(re.split(r"(\d+)", name))]
 
 
-def _host(planned: Mapping[str, Any], own: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _host(
+    name: str, planned: Mapping[str, Any], own: Sequence[Mapping[str, Any]], switches: Switches
+) -> dict[str, Any]:
     keys = ("rail", "pci", "netdev", "address", "mtu")
-    return {
-        "verdict": overall(own),
-        **count(own),
-        "node": planned.get("node"),
-        "rails": [{key: rail.get(key) for key in keys} for rail in planned.get("rails", [])],
-    }
+    rails = [{key: rail.get(key) for key in keys} for rail in planned.get("rails", [])]
+    for rail in rails:
+        switch = switch_text(switches.get(rail["rail"] or "", {}).get(name))
+        rail.update({"switch": switch} if switch else {})
+    return {"verdict": overall(own), **count(own), "node": planned.get("node"), "rails": rails}

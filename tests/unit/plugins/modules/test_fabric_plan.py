@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,3 +43,42 @@ def test_a_mistake_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:
     found = run(capsys, **arguments(fabric={"supernet": "192.168.0.0/16", "mtuu": 1}))
     assert found["failed"] is True
     assert found["msg"] == 'rdma_fabric.mtuu: unknown key; did you mean "mtu"?'
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("topology.conf", "SwitchName=leaf1 Nodes=gpu-000[1-2]\nSwitchName=leaf2 Nodes=gpu-0003\n"),
+        ("topology.yaml", "- topology: t\n  tree:\n    switches:\n    - {switch: leaf1, nodes: 'gpu-000[1-2]'}\n"
+                          "    - {switch: leaf2, nodes: gpu-0003}\n"),
+        ("topology.json", '{"instances": [{"id": "gpu-0001", "network_layers": ["leaf1"]},\n'
+                          '\t{"id": "gpu-0002", "network_layers": ["leaf1"]}, '
+                          '{"id": "gpu-0003", "network_layers": ["leaf2"]}]}'),
+    ],
+)
+def test_groups_of_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    tests = {"mode": "topology", "groups": {"from": "file", "path": str(tmp_path / name)}}
+    found = run(capsys, **arguments(fabric={"supernet": "192.168.0.0/16", "tests": tests}))
+    assert found["plan"]["tests"]["groups"] == {"leaf1": ["gpu-0001", "gpu-0002"], "leaf2": ["gpu-0003"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("none.conf", None, "cannot read {path}: No such file or directory"),
+        ("bad.json", b"{", "{path} cannot be parsed: Expecting property name"),
+        ("bad.yaml", b"a: [", "{path} cannot be parsed: while parsing a flow"),
+        ("bad.conf", b"\xff\xfe", "{path} cannot be parsed: 'utf-8' codec can't decode"),
+    ],
+)
+def test_a_file_that_cannot_be_used(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, content: bytes | None, message: str
+) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    tests = {"mode": "topology", "groups": {"from": "file", "path": str(path)}}
+    found = run(capsys, **arguments(fabric={"supernet": "192.168.0.0/16", "tests": tests}))
+    assert found["failed"] is True
+    assert found["msg"].startswith("rdma_fabric.tests.groups.path: " + message.format(path=path))

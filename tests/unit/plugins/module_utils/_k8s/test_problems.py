@@ -134,6 +134,11 @@ def test_nodes_are_summed_up() -> None:
     }]
 
 
+def test_labels_that_are_asked_for_are_in_the_summary_of_a_node() -> None:
+    node = {"metadata": {"name": "a", "labels": {"rack": "r1", "zone": "z1"}}}
+    assert survey.summaries([node], ["rack"])[0]["labels"] == {"rack": "r1"}
+
+
 def test_workloads_of_others_that_use_rails() -> None:
     def pod(name: str, limits: dict[str, str], **meta: Any) -> dict[str, Any]:
         containers = [{"resources": {"limits": limits}}]

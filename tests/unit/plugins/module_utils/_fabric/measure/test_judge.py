@@ -561,6 +561,12 @@ def test_a_port_that_sends_slowly_is_blamed_with_the_commands_to_try_it() -> Non
     assert client.startswith("ssh lab-2 taskset -c 0 ib_write_bw ") and client.endswith(" -f 2 10.1.0.1")
 
 
+def test_a_blame_says_on_which_switch_port_it_is() -> None:
+    made = {**plan(), "switches": {"rail1": {"lab-2": {"switch": "leaf3", "port": "Ethernet12"}}}}
+    (found,) = play_all(made, everybody(), slow_lab_2)[-1].summary["blames"]
+    assert found["evidence"][-1] == "lab-2 rail1 is on leaf3 port Ethernet12"
+
+
 def test_large_messages_that_vanish_are_told_by_small_ones_that_pass() -> None:
     def hole(name: str, number: int, rail: str, role: str, peer: str) -> Any:
         if rail == "rail1" and "lab-2" in (name, f"lab-{peer[-1]}"):

@@ -88,6 +88,13 @@ def test_without_blames_the_findings_stand_in_their_place() -> None:
     assert "Outliers of the fleet" not in page.headings and "Acceptance rules" not in page.headings
 
 
+def test_hosts_show_their_switch_ports_where_they_are_known() -> None:
+    made = factory.fleet(3, 1)
+    assert "switch" not in page_of(made).words
+    made["plan"]["switches"] = {"rail0": {"gpu-001": {"switch": "leaf3", "port": "Ethernet12"}}}
+    assert {"switch", "leaf3 port Ethernet12"} <= set(page_of(made).words)
+
+
 def test_a_page_that_passed_names_nothing_broken() -> None:
     page = page_of(factory.fleet(3, 1))
     assert not {"What is broken", "What did not pass", "Counters that grew", "Warnings"} & set(page.headings)

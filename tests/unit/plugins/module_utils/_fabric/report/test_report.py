@@ -46,6 +46,7 @@ def whole() -> dict[str, Any]:
     """A report with every optional part and key."""
     made = factory.fleet(4, 2, faults={("gpu-001", "rail1"): "slow", ("gpu-002", "rail0"): "pair"})
     made["parts"].update(outliers=[OUTLIER], gates=[GATE], baseline=[BASELINE])
+    made["plan"]["switches"] = {"rail1": {"gpu-002": {"switch": "leaf3", "port": "Ethernet12"}}}
     made["results"][0].update(
         link={"server": {"width": 8}}, spread={"min": 190.0, "max": 195.5, "n": 3}, memory="cuda:dmabuf",
         gpu={"client": {"bdf": "0000:17:00.0", "path": "PXB"}}, peer_rail="rail1",
@@ -59,6 +60,12 @@ def whole() -> dict[str, Any]:
 def test_report_with_every_part_follows_its_schema() -> None:
     jsonschema.validate(whole(), SCHEMA)
     assert set(summary.PARTS) <= set(whole())
+
+
+def test_switch_ports_are_told_where_they_are_known() -> None:
+    hosts = whole()["hosts"]
+    assert [rail.get("switch") for rail in hosts["gpu-002"]["rails"]] == [None, "leaf3 port Ethernet12"]
+    assert "switch" not in hosts["gpu-001"]["rails"][1]
 
 
 def test_parts_that_nobody_asked_for_are_absent() -> None:

@@ -1,0 +1,61 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""On which switch port each rail of each host hangs, as LLDP told the facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+# Rail -> host -> {switch, port}.
+Switches = Mapping[str, Mapping[str, Mapping[str, str]]]
+# A blame names so many switches and rails.
+_SHOWN = 4
+
+
+def switch_ports(rails: Sequence[str], ports: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
+    """Return rail -> host -> {switch, port}; {} when LLDP told nothing. ``ports``: host -> its ports by rail (facts).
+
+    A switch goes by its name; by its chassis id too where several have one name, alone where it has none.
+    """
+    found = {
+        rail: {host: own[at]["switch"] for host, own in ports.items() if own[at].get("switch")}
+        for at, rail in enumerate(rails)
+    }
+    chassis: dict[str, set[str]] = {}
+    for hosts in found.values():
+        for told in hosts.values():
+            chassis.setdefault(told["system"], set()).add(told["chassis"])
+    if not chassis:
+        return {}
+    return {
+        rail: {host: {"switch": _name(told, chassis), "port": told["port"]} for host, told in hosts.items()}
+        for rail, hosts in found.items()
+    }
+
+
+def _name(told: Mapping[str, str], chassis: Mapping[str, set[str]]) -> str:
+    if not told["system"]:
+        return told["chassis"]
+    return told["system"] if len(chassis[told["system"]]) == 1 else f"{told['system']} ({told['chassis']})"
+
+
+def text(own: Mapping[str, str] | None) -> str:
+    """Return ``leaf3 port Ethernet12``; "" when it is not known."""
+    return f"{own['switch']} port {own['port']}" if own else ""
+
+
+def evidence(switches: Switches, blame: Mapping[str, Any]) -> list[str]:
+    """Return where the ports of a blame (report.json ``blames[]``) hang: a sentence a host, or one for a whole rail."""
+    rails = [blame["rail"]] if blame["rail"] else list(switches)
+    told = []
+    for host in filter(None, (blame["host"], blame["peer"])):
+        known = [(rail, switches[rail][host]) for rail in rails if host in switches.get(rail, {})]
+        shown = ", ".join(f"{rail} is on {text(own)}" for rail, own in known[:_SHOWN])
+        more = f" and {len(known) - _SHOWN} rails more" if len(known) > _SHOWN else ""
+        told += [f"{host} {shown}{more}"] if known else []
+    if blame["kind"] == "rail" and blame["rail"] in switches:
+        names = sorted({own["switch"] for own in switches[blame["rail"]].values()})
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        told += [f"the rail is on {', '.join(names[:_SHOWN])}{more}"] if names else []
+    return told
