@@ -77,11 +77,12 @@ def read_text(path: str, limit: int = 1 << 20) -> str | None:
 
     Files of sysfs that have no value now (the speed of a link that is down) fail with EINVAL.
     """
-    content = _read_bytes(path, limit)
+    content = read_bytes(path, limit)
     return None if content is None else content.decode("utf-8", "replace").strip()
 
 
-def _read_bytes(path: str, limit: int) -> bytes | None:
+def read_bytes(path: str, limit: int) -> bytes | None:
+    """Return the first ``limit`` bytes of a file; None when it cannot be read."""
     try:
         with open(path, "rb") as stream:
             return stream.read(limit)
@@ -159,7 +160,7 @@ def _pci(sysfs: str) -> dict[str, Any]:
         if not kind.startswith(PCI_CLASSES) or os.path.exists(f"{folder}/physfn"):
             continue
         raw: dict[str, Any] = {name: read_text(f"{folder}/{name}") for name in PCI_FILES}
-        raw["config"] = _read_bytes(f"{folder}/config", CONFIG_BYTES)
+        raw["config"] = read_bytes(f"{folder}/config", CONFIG_BYTES)
         raw["driver"] = _target(f"{folder}/driver")
         raw["realpath"] = os.path.realpath(folder)
         raw["net"] = _netdevs(folder)
@@ -203,7 +204,7 @@ def _target(link: str) -> str | None:
 def _secure_boot(sysfs: str) -> bool | None:
     if not os.path.isdir(f"{sysfs}/firmware/efi"):
         return False
-    content = _read_bytes(f"{sysfs}/{SECURE_BOOT}", 5)
+    content = read_bytes(f"{sysfs}/{SECURE_BOOT}", 5)
     # Four bytes of attributes, then the value.
     return None if content is None else content[4:] == b"\x01"
 

@@ -1,0 +1,155 @@
+#!/usr/bin/python
+# Copyright: Contributors to the gpufabric.rdma collection
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: pcie_acs
+short_description: Turn PCIe Access Control Services off between the NICs of rails and their GPUs
+version_added: "0.1.0"
+description:
+  - Clears the ACS control register of the switch ports on the way between each rail's NIC and the GPUs that it reaches without passing a
+    root port, and of no others. Now, and at each boot by a systemd unit.
+  - With ACS on, a switch sends what a NIC and a GPU have for each other up to the CPU and down again. That costs bandwidth, or hangs.
+  - The price is isolation. Devices below these switches reach each other's memory past the IOMMU. So it refuses virtual machines, hosts
+    with devices on C(vfio-pci), and NICs or GPUs for which the IOMMU translates (it must be off or in passthrough).
+  - All ports are read before the first write, and read again after it. The registers as they were are recorded once and come back with
+    O(state=absent), or when a port is on no such way any more.
+  - Needs C(setpci) of pciutils, and root. Ports that a hotplug, a rescan or a reset of the bus sets up again keep what the kernel gives
+    them until the module or the unit runs again.
+extends_documentation_fragment:
+  - gpufabric.rdma.host
+  - gpufabric.rdma.host.rails
+  - gpufabric.rdma.host.state_root
+options:
+  state:
+    description: V(absent) gives all ports their recorded registers back and removes the unit; O(rails) is not looked at.
+    type: str
+    choices: [present, absent]
+    default: present
+attributes:
+  check_mode:
+    description: Can run in check mode and says what would change, without changing it.
+    support: full
+  diff_mode:
+    description: Returns the state before and after.
+    support: full
+  platform:
+    description: Where the module can run.
+    platforms: linux
+    support: full
+author:
+  - Contributors to gpufabric.rdma (@gpufabric)
+"""
+
+EXAMPLES = r"""
+- name: Let NICs and GPUs of one switch reach each other directly
+  gpufabric.rdma.pcie_acs:
+    rails:
+      - {rail: rail0, pci: "0000:18:00.0", driver: mlx5_core, netdev: rail0, mtu: 9000}
+
+- name: Give all ports their recorded registers back
+  gpufabric.rdma.pcie_acs:
+    state: absent
+"""
+
+RETURN = r"""
+diff:
+  description: State before and after, registers in the words of lspci.
+  returned: always
+  type: dict
+  contains:
+    before:
+      description: State found.
+      returned: always
+      type: dict
+    after:
+      description: State wanted; with check mode off also the state reached.
+      returned: always
+      type: dict
+reboot_required:
+  description: Whether something waits for the next boot.
+  returned: always
+  type: bool
+reasons:
+  description: What waits for the next boot, and why.
+  returned: always
+  type: list
+  elements: str
+ports:
+  description: The switch ports with ACS off, each with the C(nic) and the C(gpu) between which it is.
+  returned: always
+  type: dict
+  sample: {"0000:17:00.0": {nic: "0000:18:00.0", gpu: "0000:1b:00.0"}}
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._core import acs, arguments
+from ..module_utils._core.errors import CommandError, FabricError
+from ..module_utils._core.rail import parse_rails
+from ..module_utils._host import acs as host_acs
+from ..module_utils._host import state, sysfs
+
+NAME = "pcie_acs"
+ARGUMENTS = {**arguments.ROOTS, **arguments.RAILS, **arguments.STATE}
+TRADE = (
+    "ACS is off on %s: devices below these PCIe switches reach each other's memory past the IOMMU; give none of them "
+    "to a virtual machine"
+)
+
+
+def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[acs.AcsPlan, dict[str, tuple[str, str]]]:
+    """Plan, apply unless in check mode, read again; return the plan and the ports with their NIC and GPU."""
+    roots = sysfs.Roots.from_params(params)
+    record = state.load(params["state_root"], NAME)
+    rails = parse_rails(params["rails"]) if params["state"] == "present" else ()
+    inventory = sysfs.read_inventory(roots) if rails else None
+    wanted = acs.paths(inventory, [rail.pci for rail in rails]) if inventory else {}
+    devices = [device for pair in wanted.values() for device in pair]
+
+    def read_plan() -> acs.AcsPlan:
+        have = host_acs.read(roots, [*wanted, *(port for port in record if port not in wanted)], devices)
+        if inventory:
+            acs.check(inventory, wanted, have)
+        return acs.plan_acs(wanted, have, record, f"{host_acs.units(roots)}/{acs.UNIT}")
+
+    plan = read_plan()
+    if plan.writes or plan.record:
+        host_acs.require_setpci()
+    if not check_mode:
+        if plan.change.changed:
+            state.save(params["state_root"], NAME, {**record, **plan.record})
+            host_acs.apply(plan)
+            left = read_plan().change
+            if left.changed:
+                raise CommandError(f"the ports or systemd did not take it: {left.before}, expected {left.after}")
+        state.save(params["state_root"], NAME, plan.record)
+    return plan, {port: pair for port, pair in wanted.items() if port in plan.record}
+
+
+def main() -> None:
+    """Carry out the plan."""
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    try:
+        plan, ports = converge(module.params, module.check_mode)
+    except FabricError as error:
+        module.fail_json(msg=f"{NAME}: {error}")
+    if plan.change.changed and ports:
+        module.warn(TRADE % ", ".join(ports))
+    module.exit_json(
+        changed=plan.change.changed,
+        diff=plan.change.diff(),
+        reboot_required=False,
+        reasons=[],
+        ports={port: {"nic": nic, "gpu": gpu} for port, (nic, gpu) in ports.items()},
+    )
+
+
+if __name__ == "__main__":
+    main()
