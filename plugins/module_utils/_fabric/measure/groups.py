@@ -140,6 +140,8 @@ def _by_inventory(names: Sequence[str], known: Known) -> Groups:
 
 
 def _by_label(label: str, known: Known) -> Groups:
+    if not known.labels:
+        raise InputError(f"{_KEY}: no host is known as a Node; join the hosts first, and let the account list nodes")
     groups: Groups = {}
     for host in known.names:
         value = known.labels.get(host, {}).get(label)

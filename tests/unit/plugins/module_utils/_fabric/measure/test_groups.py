@@ -92,6 +92,7 @@ def test_labels_of_nodes() -> None:
     assert grouped(source, labels=labels) == ({"r1": ["a", "b"], "r2": ["c"]}, [])
     assert refused(source, labels={"a": {"rack": "r1"}, "b": {}}) == (
         ": b, c in no group; give each host's Node the label rack")
+    assert refused(source) == ": no host is known as a Node; join the hosts first, and let the account list nodes"
 
 
 def test_a_host_without_facts_joins_those_of_whom_nothing_is_known() -> None:
