@@ -33,6 +33,8 @@ linux /vmlinuz root=LABEL=lab rw {_KERNEL_ARGUMENTS} quiet
 initrd /initrd.img
 boot
 """
+#: Who Ansible logs in as.
+USER = "ops"
 _FILES = {
     "etc/fstab": "LABEL=lab / ext4 defaults 0 1\n",
     "etc/hostname": "lab\n",
@@ -48,6 +50,8 @@ GRUB_CMDLINE_LINUX="{_KERNEL_ARGUMENTS}"
     "boot/grub/grub.cfg": _FIRST_GRUB_CFG,
     "etc/systemd/network/10-mgmt.network": "[Match]\nDriver=virtio_net\n\n[Network]\nDHCP=ipv4\n",
     "etc/ssh/sshd_config.d/lab.conf": "UseDNS no\n",
+    # As on hosts of others: Ansible comes as a user who may become root.
+    f"etc/sudoers.d/{USER}": f"{USER} ALL=(ALL) NOPASSWD: ALL\n",
     # Started by tests alone, and then for the rails alone.
     "etc/NetworkManager/conf.d/10-lab.conf": "[keyfile]\nunmanaged-devices=except:driver:igb\n",
     # Each host makes its own keys, in its first boot.
@@ -68,6 +72,9 @@ _SETUP = (
     ("systemctl", "disable", *_DISABLED.split()),
     ("systemctl", "mask", *_MASKED.split()),
     ("sh", "-c", "rm -f /etc/ssh/ssh_host_*"),
+    ("useradd", "--create-home", "--shell", "/bin/bash", USER),
+    ("cp", "--recursive", "/root/.ssh", f"/home/{USER}"),
+    ("chown", "--recursive", f"{USER}:{USER}", f"/home/{USER}/.ssh"),
 )
 
 
