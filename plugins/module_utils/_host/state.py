@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .._core.errors import ParseError
@@ -65,8 +65,16 @@ def read_systemd(roots: Roots, lib: str, suffix: str) -> dict[str, str]:
     return found
 
 
-def write_files(before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Make the own files those of ``after``: write what differs, remove what is not wanted."""
+def plain(path: str) -> int:
+    """Return the permissions of a file that all may read."""
+    return 0o644
+
+
+def write_files(before: Mapping[str, str], after: Mapping[str, str], mode: Callable[[str], int] = plain) -> None:
+    """Make the own files those of ``after``: write what differs, remove what is not wanted.
+
+    ``mode`` gives the permissions of a path.
+    """
     for path in sorted({*before, *after}):
         if before.get(path) != after.get(path):
-            files.put(path, after.get(path))
+            files.put(path, after.get(path), mode(path))
