@@ -25,21 +25,22 @@ def of_managers(
     links: tuple[LinkFile, ...],
     running: tuple[str, ...],
     manager: Manager | None,
+    active: tuple[str, ...],
 ) -> tuple[tuple[str, ...], ...]:
-    """Return the commands for a change of own files (path -> text); ``running`` are the services.
+    """Return the commands for a change of own files (path -> text).
 
+    ``running`` are the services, ``active`` the connections of NetworkManager that are up.
     ``netplan apply`` is not among them: it would take down and up every link whose backend it restarts.
     """
     changed = {posixpath.basename(p): p for p in (*before, *after) if before.get(p) != after.get(p)}
-    commands: list[tuple[str, ...]] = []
     by_netplan = netplan.FILE in changed
-    if by_netplan:
-        commands.append(GENERATE)
-    if NETWORKD in running and (by_netplan or any(name.endswith(".network") for name in changed)):
-        commands.append(RELOAD)
-    if NETWORKMANAGER in running:
-        commands += _networkmanager(changed, after, links, manager)
-    return tuple(commands)
+    generate = [GENERATE] if by_netplan else []
+    has_networks = by_netplan or any(name.endswith(".network") for name in changed)
+    networkd = [RELOAD] if NETWORKD in running and has_networks else []
+    nm = _networkmanager(changed, after, links, manager, active) if NETWORKMANAGER in running else []
+    # Who loses a link lets go of it, and flushes it, before the other one takes it.
+    last_is_nm = manager is not None and manager.backend == NETWORKMANAGER
+    return (*generate, *networkd, *nm) if last_is_nm else (*generate, *nm, *networkd)
 
 
 def mode(path: str) -> int:
@@ -47,8 +48,19 @@ def mode(path: str) -> int:
     return 0o600 if any(folder in path for folder in SECRET_FOLDERS) else 0o644
 
 
+def connections(links: tuple[LinkFile, ...], manager: Manager | None) -> dict[str, LinkFile]:
+    """Return the connections of NetworkManager that must be up, each with its rail; none with another backend."""
+    if manager is None or manager.backend != NETWORKMANAGER:
+        return {}
+    return {netplan.connection(link) if manager.name == NETPLAN else link.name: link for link in links}
+
+
 def _networkmanager(
-    changed: Mapping[str, str], after: Mapping[str, str], links: tuple[LinkFile, ...], manager: Manager | None
+    changed: Mapping[str, str],
+    after: Mapping[str, str],
+    links: tuple[LinkFile, ...],
+    manager: Manager | None,
+    active: tuple[str, ...],
 ) -> list[tuple[str, ...]]:
     commands: list[tuple[str, ...]] = []
     gone = any(name.endswith(networkmanager.SUFFIX) and path not in after for name, path in changed.items())
@@ -56,13 +68,12 @@ def _networkmanager(
         commands.append(("nmcli", "general", "reload", "conf"))
     if gone or netplan.FILE in changed:
         commands.append(("nmcli", "connection", "reload"))
-    below_netplan = manager is not None and (manager.name, manager.backend) == (NETPLAN, NETWORKMANAGER)
-    for link in links:
+    for name, link in connections(links, manager).items():
         path = changed.get(f"{link.name}{networkmanager.SUFFIX}")
-        if below_netplan and netplan.FILE in changed:
-            commands.append(_up(link, netplan.connection(link)))
-        elif path and path in after:
-            commands += [("nmcli", "connection", "load", path), _up(link, link.name)]
+        if path in after:
+            commands.append(("nmcli", "connection", "load", str(path)))
+        if path in after or netplan.FILE in changed or name not in active:
+            commands.append(_up(link, name))
     return commands
 
 

@@ -32,6 +32,7 @@ Texts = Mapping[str, str]
 class Have:
     """The host's side: own files, files of all others by kind, sysctl values by netdev, own routing lines.
 
+    ``active`` are our connections that NetworkManager has up;
     ``networks`` are those of systemd-networkd in its order, ``connections`` those of
     NetworkManager, ``interfaces`` those of ifupdown, ``netplan`` is None without that program.
     """
@@ -43,6 +44,7 @@ class Have:
     netplan: Texts | None
     sysctl: Mapping[str, Mapping[str, str]]
     routing: tuple[str, ...]
+    active: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,11 +93,21 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: States, 
     netdevs = {pci: link.name for pci, link in links.items()}
     files = _files(rails, link_files, manager, wish.etc, inventory.machine_id)
     change = Change(
-        before={"files": dict(have.own), "links": before, "routing": list(have.routing)},
-        after={"files": files, "links": after, "routing": routing.wanted(rails, table_of, netdevs)},
+        before={
+            "files": dict(have.own),
+            "links": before,
+            "routing": list(have.routing),
+            "connections": sorted(have.active),
+        },
+        after={
+            "files": files,
+            "links": after,
+            "routing": routing.wanted(rails, table_of, netdevs),
+            "connections": sorted(linkcommands.connections(link_files, manager)),
+        },
     )
     running = managers.services(inventory)
-    commands = linkcommands.of_managers(have.own, files, link_files, running, manager)
+    commands = linkcommands.of_managers(have.own, files, link_files, running, manager, have.active)
     return LinkPlan(change, commands, {pci: record.get(pci, before[pci]) for pci in links})
 
 
@@ -147,7 +159,9 @@ def _claims(
         port = ports[rail.pci]
         claims = [managers.ifupdown_claim(have.interfaces, port)]
         if managers.NETWORKMANAGER in manager.running:
-            claims.append(networkmanager.claim(have.connections, port))
+            # A connection that netplan makes has no priority.
+            priority = networkmanager.PRIORITY if manager.name != managers.NETPLAN else 0
+            claims.append(networkmanager.claim(have.connections, port, priority))
         if managers.NETWORKD in manager.running:
             claims.append(_networkd_claim(rail, port, have, manager))
         known = sorted((claim for claim in claims if claim), key=lambda claim: not claim.first)

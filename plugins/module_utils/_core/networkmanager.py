@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 
 from .devices import Port
-from .managers import TITLE, Claim, LinkFile, macs, port_names
+from .managers import PREFIX, TITLE, Claim, LinkFile, macs, port_names
 from .pci import PciAddress
 from .routing import network_of, source_of
 
@@ -75,20 +75,25 @@ def text(link: LinkFile, machine: str) -> str:
     )
 
 
-def claim(connections: Mapping[str, str], port: Port) -> Claim | None:
+def claim(connections: Mapping[str, str], port: Port, priority: int = PRIORITY) -> Claim | None:
     """Return a connection of somebody else that names a port, or holds for all and comes before ours.
 
-    ``connections`` is path -> text of keyfiles and ifcfg files. Connections that
-    NetworkManager made by itself, or that do not start by themselves, claim nothing.
+    ``connections`` is path -> text of keyfiles and ifcfg files, ``priority`` that of ours. Connections
+    that NetworkManager made by itself, or that do not start by themselves, claim nothing.
     """
     for path, content in connections.items():
         settings = _ifcfg(content) if "/ifcfg-" in path else _keyfile(content)
-        if settings and _starts(settings) and _claims(settings, port):
+        if settings and _starts(settings) and _claims(settings, port, priority):
             return Claim(path, True, "mtu=")
     return None
 
 
-def _claims(settings: Mapping[str, str], port: Port) -> bool:
+def parse_active(text: str) -> tuple[str, ...]:
+    """Return the names of connections of ours in ``nmcli -t -f NAME connection show --active``."""
+    return tuple(line for line in text.splitlines() if line.startswith((PREFIX, f"netplan-{PREFIX}")))
+
+
+def _claims(settings: Mapping[str, str], port: Port, priority: int) -> bool:
     names = port_names(port)
     mac = port.netdev.mac.lower() if port.netdev else ""
     wanted = [
@@ -101,7 +106,7 @@ def _claims(settings: Mapping[str, str], port: Port) -> bool:
     ]
     given = [(globs, values) for globs, values in wanted if globs]
     if not given:
-        return _priority(settings) >= PRIORITY
+        return _priority(settings) >= priority
     return all(any(_matches(globs, value) for value in values) for globs, values in given)
 
 

@@ -32,6 +32,7 @@ def read_have(roots: Roots, lib: str, inventory: HostInventory, routes: bool) ->
         netplan=_netplan(roots, lib) if command.find("netplan") else None,
         sysctl=read_sysctls(roots, inventory),
         routing=tuple(read_routing(routes)),
+        active=_active() if managers.NETWORKMANAGER in managers.services(inventory) else (),
     )
 
 
@@ -120,6 +121,11 @@ def _run_managers(plan: links.LinkPlan, roots: Roots) -> list[str]:
 def _others(folder: str) -> dict[str, str]:
     found = state.read_folder(folder, "")
     return {path: text for path, text in found.items() if not _base(path).startswith(linkfile.NETPLAN_PREFIX)}
+
+
+def _active() -> tuple[str, ...]:
+    argv = ["nmcli", "-t", "-f", "NAME", "connection", "show", "--active"]
+    return networkmanager.parse_active(command.run(argv).stdout)
 
 
 def _own_files(etc: str) -> dict[str, str]:

@@ -55,6 +55,9 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
 
 def obey(host: Host, argv: list[str]) -> str | None:
     """Do what the kernel does for MTU and addresses; it never has to bring a link up here."""
+    if argv[0] == "nmcli":
+        up_and_down(host, argv)
+        return None
     links = host.links()
     link = next((link for link in links if link["ifname"] in argv), None)
     if link is None or "show" in argv:
@@ -70,6 +73,22 @@ def obey(host: Host, argv: list[str]) -> str | None:
         link["addr_info"] = [one for one in link["addr_info"] if f"{one['local']}/{one['prefixlen']}" != argv[3]]
     host.set_links(links)
     return None
+
+
+ACTIVE = "nmcli -t -f NAME connection show --active"
+
+
+def up_and_down(host: Host, argv: list[str]) -> None:
+    """Do what NetworkManager does with connections: one whose file is gone goes down."""
+    names = host.prints.get(ACTIVE, "Wired\\: 1\n").splitlines()
+    if "up" in argv:
+        names = [*names, argv[6]]
+    if argv[1:] == ["connection", "reload"]:
+        left = {path.stem for path in host.root.glob("etc/NetworkManager/system-connections/*")}
+        if (host.root / "etc/netplan/90-gpufabric-rails.yaml").exists():
+            left |= {name for name in names if name.startswith("netplan-")}
+        names = [name for name in names if "gpufabric" not in name or name in left]
+    host.prints[ACTIVE] = "".join(f"{name}\n" for name in names)
 
 
 def rail(name: str, pci: str, address: str | None, mtu: int = 9000) -> dict[str, Any]:
@@ -251,6 +270,7 @@ def test_it_must_be_clear_who_manages_the_network(
     assert snapshot(host) == before
 
 
+@pytest.mark.proves("rail_links", "RHEL 9", "RHEL 10", by="unit")
 def test_networkmanager_gets_connections_and_brings_them_up(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     runs(host, "NetworkManager")
     before = snapshot(host)
@@ -265,7 +285,7 @@ def test_networkmanager_gets_connections_and_brings_them_up(host: Host, capsys: 
         "match-device=mac:b8:3f:d2:00:18:00;",
         "ignore-carrier=1",
     ]
-    assert [argv for argv in host.ran if argv[0] in ("nmcli", "networkctl")] == [
+    assert [argv for argv in host.ran if argv[0] in ("nmcli", "networkctl") and "--active" not in argv] == [
         ["nmcli", "general", "reload", "conf"],
         ["nmcli", "connection", "load", str(path)],
         ["nmcli", "--wait", "20", "connection", "up", "id", "gpufabric-rail0", "ifname", "enp24s0np0"],
@@ -277,6 +297,20 @@ def test_networkmanager_gets_connections_and_brings_them_up(host: Host, capsys: 
     assert ["nmcli", "connection", "reload"] in host.ran
 
 
+def test_a_connection_that_did_not_come_up_is_tried_again(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    runs(host, "NetworkManager")
+    host.reacts = lambda argv: "Error: device is strictly unmanaged" if "up" in argv else obey(host, argv)
+    message = call(host, capsys)["msg"]
+    assert message == (
+        "rail_links: 'nmcli --wait 20 connection up id gpufabric-rail0 ifname enp24s0np0' failed with status 2 and "
+        "said: Error: device is strictly unmanaged"
+    )
+    assert call(host, capsys)["msg"] == message
+    host.reacts = lambda argv: obey(host, argv)
+    assert call(host, capsys)["diff"]["before"]["connections"] == []
+    assert call(host, capsys)["changed"] is False
+
+
 def test_networkmanager_leaves_rails_of_networkd_alone(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     runs(host, "NetworkManager", "systemd-networkd")
     call(host, capsys, manager="networkd")
@@ -284,7 +318,26 @@ def test_networkmanager_leaves_rails_of_networkd_alone(host: Host, capsys: pytes
         "[keyfile]",
         "unmanaged-devices+=mac:b8:3f:d2:00:18:00;",
     ]
-    assert host.ran.index(["networkctl", "reload"]) < host.ran.index(["nmcli", "general", "reload", "conf"])
+    # It lets go before the other one takes the link.
+    assert host.ran.index(["nmcli", "general", "reload", "conf"]) < host.ran.index(["networkctl", "reload"])
+
+
+def test_rails_move_from_one_manager_to_another(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    runs(host, "NetworkManager", "systemd-networkd")
+    before = snapshot(host)
+    call(host, capsys, manager="networkd")
+    host.ran.clear()
+    result = call(host, capsys, manager="networkmanager")
+    assert sorted(path.rpartition("/")[2] for path in result["diff"]["after"]["files"]) == [
+        "90-gpufabric-devices.conf",
+        "90-gpufabric-rails.conf",
+        "gpufabric-rail0.nmconnection",
+    ]
+    moves = [argv for argv in host.ran if argv[0] in ("networkctl", "nmcli") and "--active" not in argv]
+    assert (moves[0], moves[-1][3:5]) == (["networkctl", "reload"], ["connection", "up"])
+    call(host, capsys, manager="networkd")
+    call(host, capsys, state="absent", rails=[])
+    assert snapshot(host)[0] == before[0]
 
 
 def test_a_connection_of_somebody_else_is_named(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
@@ -312,6 +365,7 @@ def with_netplan(host: Host, text: str = "network: {version: 2}\n") -> Path:
     return put(host.root / "etc/netplan/50-mine.yaml", text)
 
 
+@pytest.mark.proves("rail_links", "Ubuntu 22.04", "Ubuntu 24.04", by="unit")
 def test_netplan_gets_a_file_of_its_own_and_only_rails_are_reconfigured(
     host: Host, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -379,7 +433,7 @@ def test_netplan_over_networkmanager_brings_its_connection_up(host: Host, capsys
     runs(host, "NetworkManager")
     with_netplan(host)
     assert call(host, capsys)["changed"] is True
-    assert [argv for argv in host.ran if argv[0] in ("netplan", "networkctl", "nmcli")] == [
+    assert [argv for argv in host.ran if argv[0] in ("netplan", "nmcli") and "--active" not in argv] == [
         ["netplan", "generate"],
         ["nmcli", "connection", "reload"],
         ["nmcli", "--wait", "20", "connection", "up", "id", "netplan-gpufabric-rail0", "ifname", "enp24s0np0"],

@@ -115,6 +115,10 @@ def test_claims_of_connections(port: Port, text: str, claims: bool) -> None:
     assert networkmanager.claim({"/f": text}, port) == (Claim("/f", True, "mtu=") if claims else None)
 
 
+def test_a_connection_of_netplan_has_no_priority_over_one_for_all(port: Port) -> None:
+    assert networkmanager.claim({"/f": PLAIN}, port, 0) == Claim("/f", True, "mtu=")
+
+
 @pytest.mark.parametrize(
     ("text", "claims"),
     [
