@@ -80,10 +80,10 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: States, 
     link_files: tuple[LinkFile, ...] = ()
     if manager:
         claims = _claims(rails, ports, have, manager)
-        _refuse(rails, ports, claims)
+        _refuse(rails, ports, claims, manager)
         _refuse_routing(manager, table_of)
         link_files = tuple(
-            _link_file(rail, ports[rail.pci], before[rail.pci], manager, table_of)
+            _link_file(rail, ports[rail.pci], manager, table_of)
             for rail in rails
             # A port that keeps its addresses keeps the file that gives them.
             if rail.address or not claims[rail.name]
@@ -176,7 +176,9 @@ def _networkd_claim(rail: Rail, port: Port, have: Have, manager: Manager) -> Cla
     return claim._replace(first=True) if claim and manager.backend != managers.NETWORKD else claim
 
 
-def _refuse(rails: Iterable[Rail], ports: Mapping[str, Port], claims: Mapping[str, Claim | None]) -> None:
+def _refuse(
+    rails: Iterable[Rail], ports: Mapping[str, Port], claims: Mapping[str, Claim | None], manager: Manager
+) -> None:
     problems = []
     for rail in rails:
         port, claim = ports[rail.pci], claims[rail.name]
@@ -188,8 +190,21 @@ def _refuse(rails: Iterable[Rail], ports: Mapping[str, Port], claims: Mapping[st
                 f"rail {rail.name}: {port.title} keeps its addresses and so its file {claim.path}, "
                 f"but has MTU {port.netdev.mtu}; set {claim.setting}{rail.mtu} there"
             )
+        elif not claim and not rail.address and manager.name != managers.NETWORKD:
+            problems += _unwritten_addresses(rail, port)
     if problems:
         raise ConflictError("; ".join(problems))
+
+
+def _unwritten_addresses(rail: Rail, port: Port) -> list[str]:
+    """Addresses of a rail that no file names: only systemd-networkd can be told to keep them as they are."""
+    found = [address for address in port.netdev.addresses if _is_ipv4(address)] if port.netdev else []
+    if not found:
+        return []
+    return [
+        f"rail {rail.name}: {port.title} has {', '.join(found)}, and no file names the port; write one that gives the "
+        f"address and MTU {rail.mtu}, or let the plan give the address"
+    ]
 
 
 def _refuse_routing(manager: Manager, table_of: Mapping[str, int]) -> None:
@@ -219,13 +234,10 @@ def _wanted_state(rail: Rail, before: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _link_file(
-    rail: Rail, port: Port, before: Mapping[str, Any], manager: Manager, table_of: Mapping[str, int]
-) -> LinkFile:
-    addresses = (rail.address,) if rail.address else None
-    if addresses is None and manager.name != managers.NETWORKD:
-        # The others have no way to say "as they are".
-        addresses = tuple(before["addresses"])
+def _link_file(rail: Rail, port: Port, manager: Manager, table_of: Mapping[str, int]) -> LinkFile:
+    addresses: tuple[str, ...] | None = (rail.address,) if rail.address else ()
+    if not addresses and manager.name == managers.NETWORKD:
+        addresses = None
     return LinkFile(rail.name, port, rail.mtu, addresses, table_of.get(rail.name))
 
 

@@ -75,47 +75,47 @@ def _take(step: Step) -> None:
         files.tell_kernel(step.path, step.value)
 
 
-def _read_port(
-    roots: Roots, host: str, rail: str | None, port: Port, settings: tuple[str, ...]
-) -> qosplan.Found:
+def _read_port(roots: Roots, host: str, rail: str | None, port: Port, settings: tuple[str, ...]) -> qosplan.Found:
     netdev = port.netdev.name if port.netdev else ""
     device = Device(netdev, port.rdma[0] if port.rdma else None, roots.sysfs)
-    values: dict[str, Any] = {}
-    reasons: dict[str, Reason] = {}
-    tools: dict[str, str] = {}
-    limits: dict[str, int] = {}
+    tools = {name: _tool(name, port) for name in settings if name not in qosfiles.FILE_SETTINGS}
     printed: dict[tuple[str, ...], command.Result] = {}
-    for name in settings:
-        if name in qosfiles.FILE_SETTINGS:
-            _read_file(device, name, values, reasons)
-            continue
-        tools[name] = _tool(name, port)
-        argv = tuple(dcb.read_argv(tools[name], netdev, name))
-        if not command.find(tools[name]):
-            reasons[name] = _missing(tools[name])
-            continue
-        if argv not in printed:
-            printed[argv] = command.run(argv, check=False)
-        if printed[argv].rc:
-            reasons[name] = _refusal(name, argv[0], printed[argv])
-            continue
-        values[name] = dcb.parse(tools[name], name, printed[argv].stdout)
-        if name == "rings":
-            limits = dcb.ring_limits(printed[argv].stdout)
-    title = f"{host} {rail or netdev} ({port.driver or 'no driver'})"
-    return qosplan.Found(title, device, values, reasons, tools, limits)
+    found = {
+        name: _read_program(tools[name], netdev, name, printed) if name in tools else _read_file(device, name)
+        for name in settings
+    }
+    rings = printed.get(tuple(dcb.read_argv(dcb.ETHTOOL, netdev, "rings")))
+    return qosplan.Found(
+        title=f"{host} {rail or netdev} ({port.driver or 'no driver'})",
+        device=device,
+        values={name: value for name, value in found.items() if value is not None and not isinstance(value, Reason)},
+        reasons={name: value for name, value in found.items() if isinstance(value, Reason)},
+        tools=tools,
+        limits=dcb.ring_limits(rings.stdout) if rings else {},
+    )
 
 
-def _read_file(device: Device, name: str, values: dict[str, Any], reasons: dict[str, Reason]) -> None:
+def _read_program(tool: str, netdev: str, name: str, printed: dict[tuple[str, ...], command.Result]) -> Any:
+    """Return the value of a setting, or the Reason why there is none; each command runs once."""
+    if not command.find(tool):
+        return _missing(tool)
+    argv = tuple(dcb.read_argv(tool, netdev, name))
+    if argv not in printed:
+        printed[argv] = command.run(argv, check=False)
+    result = printed[argv]
+    return _refusal(name, tool, result) if result.rc else dcb.parse(tool, name, result.stdout)
+
+
+def _read_file(device: Device, name: str) -> Any:
+    """Return the value of a setting, the Reason why there is none, or None where nobody misses it."""
     texts = {path: read_text(path) for path in qosfiles.paths(name, device)}
     try:
-        values[name] = qosfiles.parse(name, device, texts)
+        return qosfiles.parse(name, device, texts)
     except LookupError:
         if name in ("ecn", "cnp_dscp"):
-            reasons[name] = _NO_ECN
-        elif device.rdma is None:
-            reasons[name] = _NO_RDMA
+            return _NO_ECN
         # A driver without a traffic class of its own is fine: what uses RDMA-CM gets it there.
+        return _NO_RDMA if device.rdma is None else None
 
 
 def _tool(name: str, port: Port) -> str:

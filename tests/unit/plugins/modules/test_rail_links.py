@@ -353,6 +353,18 @@ def test_a_connection_of_somebody_else_is_named(host: Host, capsys: pytest.Captu
     assert snapshot(host) == before
 
 
+def test_addresses_that_no_file_gives_are_not_made_fixed(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    runs(host, "NetworkManager")
+    kept = [rail("store", STORE, None), rail("rail0", FIRST, None)]
+    assert call(host, capsys, rails=kept)["msg"] == (
+        "rail_links: rail store: 0000:29:00.0 (enp41s0np0) has 10.1.1.11/24, and no file names the port; write one "
+        "that gives the address and MTU 9000, or let the plan give the address"
+    )
+    assert call(host, capsys, rails=kept[1:])["changed"] is True
+    text = (host.root / "etc/NetworkManager/system-connections/gpufabric-rail0.nmconnection").read_text()
+    assert "[ipv4]\nmethod=disabled\n" in text
+
+
 def test_ifupdown_is_named(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     path = put(host.root / "etc/network/interfaces.d/rails", "auto enp24s0np0\niface enp24s0np0 inet dhcp\n")
     assert call(host, capsys)["msg"] == (

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core import (
     linkcommands,
+    linkfile,
     managers,
     netplan,
     networkd,
@@ -187,6 +188,14 @@ def test_netplan_with_both_services_follows_its_renderer(
     inventory = sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch).inventory()
     both = dataclasses.replace(inventory, managers=("NetworkManager", "systemd-networkd"))
     assert managers.choose(both, "netplan", files).backend == backend
+
+
+def test_what_netplan_makes_of_ours_is_not_somebody_elses(port: Port) -> None:
+    text = f"[Match]\nPermanentMACAddress={port.netdev.mac if port.netdev else ''}\n[Link]\nMTUBytes=9000\n"
+    ours, theirs = "/run/systemd/network/10-netplan-gpufabric-rail0", "/run/systemd/network/10-netplan-eth"
+    for suffix in (".link", ".network"):
+        assert linkfile.first_match({ours + suffix: text}, port, suffix) is None
+        assert linkfile.first_match({theirs + suffix: text}, port, suffix) == theirs + suffix
 
 
 def rail(name: str, address: str | None) -> Rail:
