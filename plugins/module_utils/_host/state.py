@@ -53,7 +53,7 @@ def set_reasons(roots: Roots, module: str, reasons: Iterable[str]) -> None:
 def read_folder(folder: str, suffix: str, prefix: str = "") -> dict[str, str]:
     """Return path -> text of the files of a folder, ordered by name."""
     paths = [f"{folder}/{name}" for name in names(folder) if name.endswith(suffix) and name.startswith(prefix)]
-    texts = {path: files.read(path) for path in paths if os.path.exists(path)}
+    texts = {path: files.read(path) for path in paths if os.path.isfile(path)}
     return {path: text for path, text in texts.items() if text is not None}
 
 

@@ -407,6 +407,13 @@ def test_netplan_gets_a_file_of_its_own_and_only_rails_are_reconfigured(
     assert snapshot(host)[0] == before[0]
 
 
+def test_folders_among_the_files_of_managers_are_no_files(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    with_netplan(host)
+    for folder in ("run/systemd/network/10-netplan-a.network.d", "etc/network/interfaces.d/old"):
+        (host.root / folder).mkdir(parents=True)
+    assert call(host, capsys)["changed"] is True
+
+
 def test_a_change_of_somebody_else_that_waits_in_netplan_is_not_applied(
     host: Host, capsys: pytest.CaptureFixture[str]
 ) -> None:
