@@ -7,13 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rail_links
-short_description: Set MTU, address and ARP rules of rails, now and after a boot
+short_description: Set MTU, address, ARP rules and source routing of rails, now and after a boot
 version_added: "0.1.0"
 description:
-  - Writes one systemd-networkd file a rail and one sysctl file, applies both at once, reads the state again and fails with what the
-    kernel refused.
+  - Writes what the host's network manager keeps for each rail (a file of systemd-networkd, a connection of NetworkManager, or a
+    definition of netplan) and one sysctl file, applies both at once, reads the state again and fails with what the kernel refused.
+  - Only the links of rails are brought to their new state. C(netplan apply) is never run, it would restart links of others.
   - All ports are checked before the first write. A port that carries the default route, the ssh connection, or is a member of a bond
-    is refused, and so is a host whose network is managed by something else than systemd-networkd.
+    is refused, and so is one that a file of somebody else configures first, and a host where it is not clear who manages the network.
   - Ports are found by PCI address, so the module works before and after a rename. The state before is recorded once and comes back
     with O(state=absent).
 extends_documentation_fragment:
@@ -28,8 +29,23 @@ options:
     type: str
     choices: [present, absent]
     default: present
+  manager:
+    description:
+      - Who gets the files. V(auto) is netplan where it has files, and the service that runs otherwise; with both services and no
+        netplan it is refused.
+      - Where both services run, V(networkd) makes NetworkManager leave the rails alone.
+    type: str
+    choices: [auto, networkd, networkmanager, netplan]
+    default: auto
+  source_routing:
+    description:
+      - A routing table and a rule a rail, so that what is sent from a rail's address leaves through that rail.
+      - V(auto) does so for rails of one host that share a subnet, V(always) for all rails with an address in O(rails).
+    type: str
+    choices: [auto, always, never]
+    default: auto
   lib_root:
-    description: Where the distribution has its C(systemd/network) folder.
+    description: Where the distribution has its folders C(systemd/network) and C(NetworkManager).
     type: path
     default: /usr/lib
   timeout:
@@ -76,6 +92,10 @@ diff:
       description: State wanted; with check mode off also the state reached.
       returned: always
       type: dict
+has_qos:
+  description: Whether M(gpufabric.rdma.rail_qos) has settings on this host that it may have to give back.
+  returned: always
+  type: bool
 reboot_required:
   description: Whether something waits for the next boot.
   returned: always
@@ -87,112 +107,70 @@ reasons:
   elements: str
 """
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, linkfile, links
-from ..module_utils._core.errors import CommandError, FabricError
-from ..module_utils._core.inventory import HostInventory
+from ..module_utils._core import arguments, managers, routing
+from ..module_utils._core import links as core
+from ..module_utils._core.errors import FabricError
 from ..module_utils._core.rail import parse_rails
-from ..module_utils._host import command, files, state, sysfs
+from ..module_utils._host import links, state, sysfs
 
 NAME = "rail_links"
 ARGUMENTS = {
     **arguments.ROOTS,
     **arguments.RAILS,
     **arguments.STATE,
+    "manager": {"type": "str", "choices": list(managers.CHOICES), "default": "auto"},
+    "source_routing": {"type": "str", "choices": list(routing.CHOICES), "default": "auto"},
     "lib_root": {"type": "path", "default": "/usr/lib"},
     "timeout": {"type": "int", "default": 20},
 }
-# Between two looks at the links; networkd works beside us.
-PAUSE = 0.5
 
 
-def read_plan(params: Mapping[str, Any], roots: sysfs.Roots) -> links.LinkPlan:
+def read_plan(params: Mapping[str, Any], roots: sysfs.Roots) -> core.LinkPlan:
     """Read the host and work out what to do."""
-    folders = (f"{roots.etc}/systemd/network", f"{roots.etc}/sysctl.d")
     inventory = sysfs.read_inventory(roots)
-    own = {
-        **state.read_folder(folders[0], ".network", linkfile.PREFIX),
-        **state.read_folder(folders[1], links.SYSCTL_FILE),
-    }
-    return links.plan_links(
+    rails = parse_rails(params["rails"] if params["state"] == "present" else [])
+    asked = params["source_routing"]
+    return core.plan_links(
         inventory,
-        parse_rails(params["rails"] if params["state"] == "present" else []),
+        rails,
         state.load(params["state_root"], NAME),
-        links.Have(own, state.read_systemd(roots, params["lib_root"], ".network"), read_sysctls(roots, inventory)),
-        folders,
+        links.read_have(roots, params["lib_root"], inventory, bool(routing.tables(rails, asked))),
+        core.Wish(params["manager"], asked, roots.etc),
     )
 
 
-def read_sysctls(roots: sysfs.Roots, inventory: HostInventory) -> dict[str, dict[str, str]]:
-    """Return netdev -> ARP rules of all ports."""
-    netdevs = [port.netdev.name for port in inventory.ports if port.netdev]
-    return {
-        netdev: {key: sysfs.read_text(f"{roots.proc}/sys/net/ipv4/conf/{netdev}/{key}") or "" for key in links.SYSCTLS}
-        for netdev in netdevs
-    }
-
-
-def read_links(roots: sysfs.Roots) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the states of all ports that have a netdev, and their names, by PCI address."""
-    inventory = sysfs.read_inventory(roots)
-    sysctl = read_sysctls(roots, inventory)
-    names = {port.pci: port.netdev.name for port in inventory.ports if port.netdev}
-    return {pci: links.current_state(inventory.port(pci), sysctl) for pci in names}, names
-
-
-def apply(plan: links.LinkPlan, roots: sysfs.Roots, timeout: int) -> None:
-    """Write the files and bring the links there; CommandError says what is not as wanted."""
-    before, after = plan.change.before["files"], plan.change.after["files"]
-    state.write_files(before, after)
-    if before != after:
-        command.run(["networkctl", "reload"])
-    wanted = plan.change.after["links"]
-    end = time.monotonic() + timeout
-    found, names = read_links(roots)
-    while links.differences(wanted, found, names):
-        if time.monotonic() > end:
-            raise CommandError("; ".join(links.differences(wanted, found, names)))
-        for pci, target in wanted.items():
-            set_link(roots, names[pci], found[pci], target)
-        time.sleep(PAUSE)
-        found, names = read_links(roots)
-
-
-def set_link(roots: sysfs.Roots, netdev: str, found: Mapping[str, Any], target: Mapping[str, Any]) -> None:
-    """Set what differs on one link; networkd may have been faster, so refusals show when reading again."""
-    for argv in links.link_commands(netdev, found, target):
-        command.run(argv)
-    for key, value in target["sysctl"].items():
-        if found["sysctl"].get(key) != value:
-            files.set_kernel(f"{roots.proc}/sys/net/ipv4/conf/{netdev}/{key}", value)
-
-
-def converge(params: Mapping[str, Any], check_mode: bool) -> links.LinkPlan:
-    """Plan, and apply unless in check mode."""
+def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[core.LinkPlan, list[str]]:
+    """Plan, and apply unless in check mode; also returns warnings."""
     roots = sysfs.Roots.from_params(params)
     plan = read_plan(params, roots)
+    warnings: list[str] = []
     if check_mode:
-        return plan
+        return plan, warnings
     if plan.change.changed:
         state.save(params["state_root"], NAME, {**state.load(params["state_root"], NAME), **plan.record})
-        apply(plan, roots, params["timeout"])
+        warnings = links.apply(plan, roots, params["timeout"])
     state.save(params["state_root"], NAME, plan.record)
-    return plan
+    return plan, warnings
 
 
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        plan = converge(module.params, module.check_mode)
+        plan, warnings = converge(module.params, module.check_mode)
+        has_qos = bool(state.load(module.params["state_root"], "rail_qos"))
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
-    module.exit_json(changed=plan.change.changed, diff=plan.change.diff(), reboot_required=False, reasons=[])
+    for warning in warnings:
+        module.warn(warning)
+    module.exit_json(
+        changed=plan.change.changed, diff=plan.change.diff(), has_qos=has_qos, reboot_required=False, reasons=[]
+    )
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ from .pci import PciAddress
 DEFAULTS = ("AlternativeNamesPolicy=database onboard slot path", "MACAddressPolicy=persistent")
 # Low enough to win against the distribution and netplan (10-netplan-*), and recognisable.
 PREFIX = "10-gpufabric-"
+# What netplan makes of our definitions.
+NETPLAN_PREFIX = "10-netplan-gpufabric-"
 
 _ASSIGNS_NAME = re.compile(r'(?<![\w{])NAME\s*:?=\s*"([^"]*)"')
 _RULE_MATCH = re.compile(r'(ATTR\{address\}|ATTRS\{address\}|KERNELS|DRIVERS|SUBSYSTEM)\s*==\s*"([^"]*)"')
@@ -64,32 +66,6 @@ def format_link(title: str, port: Port, name: str, others: Mapping[str, str]) ->
     return _format([*lines, *(kept if path else DEFAULTS)])
 
 
-def format_network(title: str, port: Port, mtu: int, address: str | None) -> str:
-    """Return the text of the .network file of a rail.
-
-    The rail is configured without a cable too, and no boot waits for it. Router
-    advertisements are not taken: a rail must not become a default route.
-    """
-    addresses = [f"Address={address}"] if address else ["KeepConfiguration=yes"]
-    return _format(
-        [
-            f"# {title}",
-            "[Match]",
-            *match_lines(port),
-            "",
-            "[Link]",
-            f"MTUBytes={mtu}",
-            "RequiredForOnline=no",
-            "",
-            "[Network]",
-            *addresses,
-            "ConfigureWithoutCarrier=yes",
-            "IPv6AcceptRA=no",
-            "LLDP=yes",
-        ]
-    )
-
-
 def match_lines(port: Port) -> list[str]:
     """Return the lines of a [Match] section that hold for this port alone, whatever its name."""
     driver = [f"Driver={port.driver}"] if port.driver else []
@@ -119,7 +95,7 @@ def first_match(files: Mapping[str, str], port: Port, suffix: str) -> str | None
     by_name: dict[str, str] = {}
     for path in files:
         base = posixpath.basename(path)
-        if base.endswith(suffix) and not base.startswith(PREFIX):
+        if base.endswith(suffix) and not base.startswith((PREFIX, NETPLAN_PREFIX)):
             by_name.setdefault(base, path)
     for _base, path in sorted(by_name.items()):
         settings = parse(files[path])

@@ -1,24 +1,22 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""MTU, address and ARP rules of rails, now and after a boot. Pure: the module only carries it out."""
+"""MTU, address, ARP rules and source routing of rails, now and after a boot. Pure: the module only carries it out."""
 
 from __future__ import annotations
 
 import dataclasses
 import ipaddress
-import posixpath
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from . import linkfile
+from . import linkcommands, managers, netplan, networkd, networkmanager, routing
 from .change import Change
 from .devices import Netdev, Port
 from .errors import ConflictError, InputError
 from .inventory import HostInventory
+from .managers import TITLE, Claim, LinkFile, Manager
 from .rail import Rail, find_links
 
-TITLE = "Written by gpufabric.rdma.rail_links, which removes it with state: absent."
-SUPPORTED = "systemd-networkd"
 SYSCTL_FILE = "90-gpufabric-rails.conf"
 # Several rails on one host: each answers ARP for its own addresses only, and answers may come
 # back on another way than the kernel would choose.
@@ -26,52 +24,91 @@ SYSCTLS = {"arp_announce": "2", "arp_ignore": "1", "rp_filter": "2"}
 
 # PCI address -> {mtu, up, addresses, sysctl}: of a port now, wanted, or recorded.
 States = Mapping[str, Mapping[str, Any]]
+# Path -> text.
+Texts = Mapping[str, str]
 
 
 @dataclasses.dataclass(frozen=True)
 class Have:
-    """The host's side: own files, .network files of all others, sysctl values by netdev."""
+    """The host's side: own files, files of all others by kind, sysctl values by netdev, own routing lines.
 
-    own: Mapping[str, str]
-    networks: Mapping[str, str]
+    ``active`` are our connections that NetworkManager has up;
+    ``networks`` are those of systemd-networkd in its order, ``connections`` those of
+    NetworkManager, ``interfaces`` those of ifupdown, ``netplan`` is None without that program.
+    """
+
+    own: Texts
+    networks: Texts
+    connections: Texts
+    interfaces: Texts
+    netplan: Texts | None
     sysctl: Mapping[str, Mapping[str, str]]
+    routing: tuple[str, ...]
+    active: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Wish:
+    """What is asked beside the rails: who manages them, source routing, and the folder of configuration."""
+
+    manager: str
+    source_routing: str
+    etc: str
 
 
 @dataclasses.dataclass(frozen=True)
 class LinkPlan:
-    """The change, and what is kept of the ports' state before us."""
+    """The change, the commands of the network managers for it, and what is kept of the ports' state before us."""
 
     change: Change
+    commands: tuple[tuple[str, ...], ...]
     record: States
 
 
-def plan_links(
-    inventory: HostInventory,
-    rails: Iterable[Rail],
-    record: States,
-    have: Have,
-    folders: tuple[str, str],
-) -> LinkPlan:
+def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: States, have: Have, wish: Wish) -> LinkPlan:
     """Work out files and link states; recorded ports that are no rail any more get theirs back.
 
-    ``folders`` are those of .network files and of sysctl files. InputError and ConflictError
-    list everything that stands in the way.
+    InputError and ConflictError list everything that stands in the way.
     """
     rails = tuple(rails)
     links = find_links(inventory, rails)
     ports = {port.pci: port for port in inventory.ports if port.netdev}
     restored = {pci: state for pci, state in record.items() if pci in ports and pci not in links}
     before = {pci: current_state(ports[pci], have.sysctl) for pci in (*links, *restored)}
-    if rails:
-        _refuse_manager(inventory)
-    _refuse(rails, ports, have)
+    manager = managers.choose(inventory, wish.manager, have.netplan) if rails else None
+    table_of = routing.tables(rails, wish.source_routing)
+    link_files: tuple[LinkFile, ...] = ()
+    if manager:
+        claims = _claims(rails, ports, have, manager)
+        _refuse(rails, ports, claims, manager)
+        _refuse_routing(manager, table_of)
+        link_files = tuple(
+            _link_file(rail, ports[rail.pci], manager, table_of)
+            for rail in rails
+            # A port that keeps its addresses keeps the file that gives them.
+            if rail.address or not claims[rail.name]
+        )
     after = {rail.pci: _wanted_state(rail, before[rail.pci]) for rail in rails}
     after.update({pci: {**before[pci], **state} for pci, state in restored.items()})
+    netdevs = {pci: link.name for pci, link in links.items()}
+    files = _files(rails, link_files, manager, wish.etc, inventory.machine_id)
     change = Change(
-        before={"files": dict(have.own), "links": before},
-        after={"files": _files(rails, ports, have, folders), "links": after},
+        before={
+            "files": dict(have.own),
+            "links": before,
+            "routing": list(have.routing),
+            "connections": sorted(have.active),
+        },
+        after={
+            "files": files,
+            "links": after,
+            "routing": routing.wanted(rails, table_of, netdevs),
+            "connections": sorted(linkcommands.connections(link_files, manager)),
+        },
     )
-    return LinkPlan(change, {pci: record.get(pci, before[pci]) for pci in links})
+    running = managers.services(inventory)
+    commands = linkcommands.of_managers(have.own, files, link_files, running, manager, have.active)
+    return LinkPlan(change, commands, {pci: record.get(pci, before[pci]) for pci in links})
 
 
 def current_state(port: Port, sysctl: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
@@ -113,32 +150,70 @@ def differences(wanted: States, found: States, names: Mapping[str, str]) -> list
     ]
 
 
-def _refuse_manager(inventory: HostInventory) -> None:
-    managers = inventory.managers
-    if SUPPORTED in managers and "NetworkManager" not in managers:
-        return
-    raise InputError(
-        f"the network of {inventory.hostname} is managed by {', '.join(managers) or 'no known manager'}; "
-        f"supported is {SUPPORTED} alone: enable it for the rails, or leave the host out"
-    )
-
-
-def _refuse(rails: Iterable[Rail], ports: Mapping[str, Port], have: Have) -> None:
-    problems = []
+def _claims(
+    rails: tuple[Rail, ...], ports: Mapping[str, Port], have: Have, manager: Manager
+) -> dict[str, Claim | None]:
+    """Return rail -> the file of somebody else that configures its port; one that comes first wins."""
+    found = {}
     for rail in rails:
         port = ports[rail.pci]
+        claims = [managers.ifupdown_claim(have.interfaces, port)]
+        if managers.NETWORKMANAGER in manager.running:
+            # A connection that netplan makes has no priority.
+            priority = networkmanager.PRIORITY if manager.name != managers.NETPLAN else 0
+            claims.append(networkmanager.claim(have.connections, port, priority))
+        if managers.NETWORKD in manager.running:
+            claims.append(_networkd_claim(rail, port, have, manager))
+        known = sorted((claim for claim in claims if claim), key=lambda claim: not claim.first)
+        found[rail.name] = netplan.named(known[0], have.netplan or {}) if known else None
+    return found
+
+
+def _networkd_claim(rail: Rail, port: Port, have: Have, manager: Manager) -> Claim | None:
+    own = networkd.base_name(rail.name, manager.name == managers.NETPLAN)
+    claim = networkd.claim(have.networks, port, own)
+    # Beside another manager every file of networkd is one too many.
+    return claim._replace(first=True) if claim and manager.backend != managers.NETWORKD else claim
+
+
+def _refuse(
+    rails: Iterable[Rail], ports: Mapping[str, Port], claims: Mapping[str, Claim | None], manager: Manager
+) -> None:
+    problems = []
+    for rail in rails:
+        port, claim = ports[rail.pci], claims[rail.name]
         problems += _mtu_problems(rail, port.netdev)
-        foreign = linkfile.first_match(have.networks, port, ".network")
-        first = foreign and posixpath.basename(foreign) < _file(rail)
-        if rail.address and first:
-            problems.append(f"rail {rail.name}: {foreign} configures {port.title} first; remove or narrow it")
-        elif foreign and not rail.address and port.netdev and port.netdev.mtu != rail.mtu:
+        if claim and rail.address and claim.first:
+            problems.append(f"rail {rail.name}: {claim.path} configures {port.title} first; remove or narrow it")
+        elif claim and not rail.address and port.netdev and port.netdev.mtu != rail.mtu:
             problems.append(
-                f"rail {rail.name}: {port.title} keeps its addresses and so its file {foreign}, "
-                f"but has MTU {port.netdev.mtu}; set MTUBytes={rail.mtu} there"
+                f"rail {rail.name}: {port.title} keeps its addresses and so its file {claim.path}, "
+                f"but has MTU {port.netdev.mtu}; set {claim.setting}{rail.mtu} there"
             )
+        elif not claim and not rail.address and manager.name != managers.NETWORKD:
+            problems += _unwritten_addresses(rail, port)
     if problems:
         raise ConflictError("; ".join(problems))
+
+
+def _unwritten_addresses(rail: Rail, port: Port) -> list[str]:
+    """Addresses of a rail that no file names: only systemd-networkd can be told to keep them as they are."""
+    found = [address for address in port.netdev.addresses if _is_ipv4(address)] if port.netdev else []
+    if not found:
+        return []
+    return [
+        f"rail {rail.name}: {port.title} has {', '.join(found)}, and no file names the port; write one that gives the "
+        f"address and MTU {rail.mtu}, or let the plan give the address"
+    ]
+
+
+def _refuse_routing(manager: Manager, table_of: Mapping[str, int]) -> None:
+    # Only late releases of netplan do, and none of the distributions supported here has one everywhere.
+    if table_of and (manager.name, manager.backend) == (managers.NETPLAN, managers.NETWORKMANAGER):
+        raise InputError(
+            f"rails {', '.join(table_of)} need source routing, and netplan hands no rules to NetworkManager; "
+            "set rail_links_manager: networkmanager, or rail_links_source_routing: never"
+        )
 
 
 def _mtu_problems(rail: Rail, link: Netdev | None) -> list[str]:
@@ -159,22 +234,30 @@ def _wanted_state(rail: Rail, before: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _files(rails: tuple[Rail, ...], ports: Mapping[str, Port], have: Have, folders: tuple[str, str]) -> dict[str, str]:
-    network, sysctl = folders
+def _link_file(rail: Rail, port: Port, manager: Manager, table_of: Mapping[str, int]) -> LinkFile:
+    addresses: tuple[str, ...] | None = (rail.address,) if rail.address else ()
+    if not addresses and manager.name == managers.NETWORKD:
+        addresses = None
+    return LinkFile(rail.name, port, rail.mtu, addresses, table_of.get(rail.name))
+
+
+def _files(
+    rails: tuple[Rail, ...], link_files: tuple[LinkFile, ...], manager: Manager | None, etc: str, machine: str
+) -> dict[str, str]:
+    if manager is None:
+        return {}
     files = {}
-    for rail in rails:
-        port = ports[rail.pci]
-        # A port that keeps its addresses keeps the file that gives them.
-        if rail.address or not linkfile.first_match(have.networks, port, ".network"):
-            files[f"{network}/{_file(rail)}"] = linkfile.format_network(TITLE, port, rail.mtu, rail.address)
-    if rails:
-        lines = [f"net.ipv4.conf.{rail.netdev}.{key} = {value}" for rail in rails for key, value in SYSCTLS.items()]
-        files[f"{sysctl}/{SYSCTL_FILE}"] = "\n".join([f"# {TITLE}", *lines]) + "\n"
+    if manager.name == managers.NETPLAN:
+        files = netplan.files(link_files, etc, manager.backend)
+    elif manager.name == managers.NETWORKMANAGER:
+        files = networkmanager.files(link_files, etc, machine)
+    else:
+        files = networkd.files(link_files, etc)
+        if managers.NETWORKMANAGER in manager.running:
+            files.update(networkmanager.unmanaged(link_files, etc))
+    lines = [f"net.ipv4.conf.{rail.netdev}.{key} = {value}" for rail in rails for key, value in SYSCTLS.items()]
+    files[f"{etc}/sysctl.d/{SYSCTL_FILE}"] = "\n".join([f"# {TITLE}", *lines]) + "\n"
     return files
-
-
-def _file(rail: Rail) -> str:
-    return f"{linkfile.PREFIX}{rail.name}.network"
 
 
 def _is_ipv4(address: str) -> bool:

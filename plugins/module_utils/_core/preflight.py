@@ -11,7 +11,7 @@ from typing import NamedTuple
 from .devices import Port
 from .errors import ConflictError, InputError
 from .inventory import HostInventory
-from .links import SUPPORTED
+from .managers import services
 from .rail import Rail, usable_link
 
 # Operating system -> oldest version.
@@ -81,10 +81,12 @@ def _system_problems(inventory: HostInventory) -> list[str]:
 
 
 def _manager_problems(inventory: HostInventory) -> list[str]:
-    managers = inventory.managers
-    if SUPPORTED in managers and "NetworkManager" not in managers:
+    if services(inventory):
         return []
-    return [f"network manager: found {', '.join(managers) or 'none'}, supported is {SUPPORTED} alone"]
+    return [
+        f"network manager: found {', '.join(inventory.managers) or 'none'}, supported are systemd-networkd and "
+        "NetworkManager, alone or below netplan"
+    ]
 
 
 def _perftest_problems(inventory: HostInventory, installs: bool) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .._core.errors import ParseError
@@ -53,7 +53,7 @@ def set_reasons(roots: Roots, module: str, reasons: Iterable[str]) -> None:
 def read_folder(folder: str, suffix: str, prefix: str = "") -> dict[str, str]:
     """Return path -> text of the files of a folder, ordered by name."""
     paths = [f"{folder}/{name}" for name in names(folder) if name.endswith(suffix) and name.startswith(prefix)]
-    texts = {path: files.read(path) for path in paths if os.path.exists(path)}
+    texts = {path: files.read(path) for path in paths if os.path.isfile(path)}
     return {path: text for path, text in texts.items() if text is not None}
 
 
@@ -65,8 +65,16 @@ def read_systemd(roots: Roots, lib: str, suffix: str) -> dict[str, str]:
     return found
 
 
-def write_files(before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Make the own files those of ``after``: write what differs, remove what is not wanted."""
+def plain(path: str) -> int:
+    """Return the permissions of a file that all may read."""
+    return 0o644
+
+
+def write_files(before: Mapping[str, str], after: Mapping[str, str], mode: Callable[[str], int] = plain) -> None:
+    """Make the own files those of ``after``: write what differs, remove what is not wanted.
+
+    ``mode`` gives the permissions of a path.
+    """
     for path in sorted({*before, *after}):
         if before.get(path) != after.get(path):
-            files.put(path, after.get(path))
+            files.put(path, after.get(path), mode(path))

@@ -10,7 +10,21 @@ from pathlib import Path
 import pytest
 
 PLUGINS = Path(__file__).resolve().parents[3] / "plugins"
-HOST_MODULES = {"rdma_facts", "netdev_names", "rail_links", "preflight", "rdma_stack", "pcie_acs"}
+HOST_MODULES = {
+    "kernel_cmdline",
+    "kernel_settings",
+    "netdev_names",
+    "nic_firmware",
+    "pcie_acs",
+    "peer_memory",
+    "preflight",
+    "rail_links",
+    "rail_qos",
+    "rdma_facts",
+    "rdma_stack",
+    "reboot_reasons",
+    "sriov_vfs",
+}
 MAY = {
     "_core": {"_core"},
     "_fabric": {"_core", "_fabric", "netaddr", "jmespath"},

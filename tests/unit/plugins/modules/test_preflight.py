@@ -37,7 +37,6 @@ def test_all_problems_of_an_odd_host_at_once(
     assert result["problems"] == [
         "rhel 8.6 is too old; expected 9 or newer",
         "kernel 4.18.0-372.el8.x86_64 is too old; expected 5.14 or newer",
-        "network manager: found NetworkManager, supported is systemd-networkd alone",
         "perftest (ib_write_bw) is missing; install it, or let rdma_stack_install_packages be true",
         "rail rail1: 0000:41:00.0 has no network device (driver: vfio-pci); bind its network driver",
         "rail rail2: 0000:61:00.0: eno1 carries the default route; it can never be a rail",
@@ -49,7 +48,7 @@ def test_all_problems_of_an_odd_host_at_once(
         "rail rail0: 0000:01:00.0 (ens1np0) has no carrier; check the cable and the switch port",
         "rail rail0: 0000:01:00.0 (ens1np0) has a PCIe link of x8, the card can x16",
     ]
-    assert result["msg"] == "preflight: 7 problem(s): " + "; ".join(result["problems"])
+    assert result["msg"] == "preflight: 6 problem(s): " + "; ".join(result["problems"])
 
 
 def test_missing_perftest_is_fine_when_the_run_installs_it(
@@ -87,3 +86,13 @@ def test_a_busy_host_stops_the_run_only_when_it_would_change(
     result = call("gpu-server-8-rails", tmp_path, monkeypatch, capsys, rails=[wanted], busy_hosts=allowed)
     assert (result.get("failed", False), result.get("msg")) == (message is not None, message)
     assert result["changed"] is False if not message else True
+
+
+def test_a_host_without_a_known_network_manager(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = sysfs_tree.materialise("lab-igb-host", tmp_path, monkeypatch)
+    (tmp_path / "sys/fs/cgroup/system.slice/systemd-networkd.service").rmdir()
+    assert run("preflight", capsys, **host.options(), rails=[])["problems"] == [
+        "network manager: found none, supported are systemd-networkd and NetworkManager, alone or below netplan",
+    ]

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 import sysfs_tree
+import yaml
 from module_run import run
 from sysfs_tree import Host
 
-from ansible_collections.gpufabric.rdma.plugins.modules import rail_links
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host import links
 
 FIRST, SECOND, STORE = "0000:18:00.0", "0000:40:00.0", "0000:29:00.0"
 RULES = {"arp_announce": "0", "arp_ignore": "0", "rp_filter": "1"}
@@ -48,12 +49,15 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
             path = tmp_path / "proc/sys/net/ipv4/conf" / link["ifname"] / key
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(value)
-    monkeypatch.setattr(rail_links.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(links.time, "sleep", lambda seconds: None)
     return made
 
 
 def obey(host: Host, argv: list[str]) -> str | None:
     """Do what the kernel does for MTU and addresses; it never has to bring a link up here."""
+    if argv[0] == "nmcli":
+        up_and_down(host, argv)
+        return None
     links = host.links()
     link = next((link for link in links if link["ifname"] in argv), None)
     if link is None or "show" in argv:
@@ -69,6 +73,22 @@ def obey(host: Host, argv: list[str]) -> str | None:
         link["addr_info"] = [one for one in link["addr_info"] if f"{one['local']}/{one['prefixlen']}" != argv[3]]
     host.set_links(links)
     return None
+
+
+ACTIVE = "nmcli -t -f NAME connection show --active"
+
+
+def up_and_down(host: Host, argv: list[str]) -> None:
+    """Do what NetworkManager does with connections: one whose file is gone goes down."""
+    names = host.prints.get(ACTIVE, "Wired\\: 1\n").splitlines()
+    if "up" in argv:
+        names = [*names, argv[6]]
+    if argv[1:] == ["connection", "reload"]:
+        left = {path.stem for path in host.root.glob("etc/NetworkManager/system-connections/*")}
+        if (host.root / "etc/netplan/90-gpufabric-rails.yaml").exists():
+            left |= {name for name in names if name.startswith("netplan-")}
+        names = [name for name in names if "gpufabric" not in name or name in left]
+    host.prints[ACTIVE] = "".join(f"{name}\n" for name in names)
 
 
 def rail(name: str, pci: str, address: str | None, mtu: int = 9000) -> dict[str, Any]:
@@ -198,16 +218,287 @@ def test_a_file_that_comes_first_is_named(host: Host, capsys: pytest.CaptureFixt
     )
 
 
-def test_another_network_manager_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def runs(host: Host, *services: str) -> None:
+    """Let these network services run on the host, and no others."""
+    for unit in ("NetworkManager", "systemd-networkd"):
+        folder = host.root / f"sys/fs/cgroup/system.slice/{unit}.service"
+        if unit in services:
+            folder.mkdir(parents=True, exist_ok=True)
+        elif folder.exists():
+            folder.rmdir()
+
+
+def put(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("services", "manager", "message"),
+    [
+        (
+            (),
+            "auto",
+            "the network of gpu-11 is managed by no known manager; supported are systemd-networkd, NetworkManager and "
+            "netplan with one of them: enable one for the rails, or leave the host out",
+        ),
+        (
+            ("NetworkManager", "systemd-networkd"),
+            "auto",
+            "on gpu-11 run NetworkManager and systemd-networkd; say who shall have the rails: rail_links_manager: "
+            "networkd or networkmanager",
+        ),
+        (
+            ("systemd-networkd",),
+            "networkmanager",
+            "rail_links_manager is networkmanager, but that does not run on gpu-11 (found: systemd-networkd)",
+        ),
+        (
+            ("systemd-networkd",),
+            "netplan",
+            "rail_links_manager is netplan, but gpu-11 has no program netplan (found: systemd-networkd)",
+        ),
+    ],
+)
+def test_it_must_be_clear_who_manages_the_network(
+    host: Host, capsys: pytest.CaptureFixture[str], services: tuple[str, ...], manager: str, message: str
 ) -> None:
-    host = sysfs_tree.materialise("odd-host", tmp_path, monkeypatch)
-    result = call(host, capsys, rails=[rail("rail0", "0000:01:00.0", "192.168.0.1/24")])
-    assert result["msg"] == (
-        "rail_links: the network of odd-1 is managed by NetworkManager; supported is systemd-networkd "
-        "alone: enable it for "
-        "the rails, or leave the host out"
+    runs(host, *services)
+    before = snapshot(host)
+    assert call(host, capsys, manager=manager)["msg"] == f"rail_links: {message}"
+    assert snapshot(host) == before
+
+
+@pytest.mark.proves("rail_links", "RHEL 9", "RHEL 10", by="unit")
+def test_networkmanager_gets_connections_and_brings_them_up(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    runs(host, "NetworkManager")
+    before = snapshot(host)
+    folder = host.root / "etc/NetworkManager"
+    checked = call(host, capsys, check=True)
+    assert call(host, capsys)["diff"] == checked["diff"]
+    path = folder / "system-connections/gpufabric-rail0.nmconnection"
+    assert "[match]\npath=pci-0000:18:00.0;\ndriver=mlx5_core;\n\n[ethernet]\nmtu=9000\n" in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert (folder / "conf.d/90-gpufabric-devices.conf").read_text().splitlines()[1:] == [
+        "[device-gpufabric-rails]",
+        "match-device=mac:b8:3f:d2:00:18:00;",
+        "ignore-carrier=1",
+    ]
+    assert [argv for argv in host.ran if argv[0] in ("nmcli", "networkctl") and "--active" not in argv] == [
+        ["nmcli", "general", "reload", "conf"],
+        ["nmcli", "connection", "load", str(path)],
+        ["nmcli", "--wait", "20", "connection", "up", "id", "gpufabric-rail0", "ifname", "enp24s0np0"],
+    ]
+    assert call(host, capsys)["changed"] is False
+    host.ran.clear()
+    assert call(host, capsys, state="absent", rails=[])["changed"] is True
+    assert snapshot(host)[0] == before[0]
+    assert ["nmcli", "connection", "reload"] in host.ran
+
+
+def test_a_connection_that_did_not_come_up_is_tried_again(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    runs(host, "NetworkManager")
+    host.reacts = lambda argv: "Error: device is strictly unmanaged" if "up" in argv else obey(host, argv)
+    message = call(host, capsys)["msg"]
+    assert message == (
+        "rail_links: 'nmcli --wait 20 connection up id gpufabric-rail0 ifname enp24s0np0' failed with status 2 and "
+        "said: Error: device is strictly unmanaged"
     )
+    assert call(host, capsys)["msg"] == message
+    host.reacts = lambda argv: obey(host, argv)
+    assert call(host, capsys)["diff"]["before"]["connections"] == []
+    assert call(host, capsys)["changed"] is False
+
+
+def test_networkmanager_leaves_rails_of_networkd_alone(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    runs(host, "NetworkManager", "systemd-networkd")
+    call(host, capsys, manager="networkd")
+    assert (host.root / "etc/NetworkManager/conf.d/90-gpufabric-devices.conf").read_text().splitlines()[1:] == [
+        "[keyfile]",
+        "unmanaged-devices+=mac:b8:3f:d2:00:18:00;",
+    ]
+    # It lets go before the other one takes the link.
+    assert host.ran.index(["nmcli", "general", "reload", "conf"]) < host.ran.index(["networkctl", "reload"])
+
+
+def test_rails_move_from_one_manager_to_another(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    runs(host, "NetworkManager", "systemd-networkd")
+    before = snapshot(host)
+    call(host, capsys, manager="networkd")
+    host.ran.clear()
+    result = call(host, capsys, manager="networkmanager")
+    assert sorted(path.rpartition("/")[2] for path in result["diff"]["after"]["files"]) == [
+        "90-gpufabric-devices.conf",
+        "90-gpufabric-rails.conf",
+        "gpufabric-rail0.nmconnection",
+    ]
+    moves = [argv for argv in host.ran if argv[0] in ("networkctl", "nmcli") and "--active" not in argv]
+    assert (moves[0], moves[-1][3:5]) == (["networkctl", "reload"], ["connection", "up"])
+    call(host, capsys, manager="networkd")
+    call(host, capsys, state="absent", rails=[])
+    assert snapshot(host)[0] == before[0]
+
+
+def test_a_connection_of_somebody_else_is_named(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    runs(host, "NetworkManager")
+    path = put(
+        host.root / "etc/NetworkManager/system-connections/Storage",
+        "[connection]\nid=Storage\ntype=ethernet\ninterface-name=enp24s0np0\n",
+    )
+    before = snapshot(host)
+    assert call(host, capsys)["msg"] == (
+        f"rail_links: rail rail0: {path} configures 0000:18:00.0 (enp24s0np0) first; remove or narrow it"
+    )
+    assert snapshot(host) == before
+
+
+def test_addresses_that_no_file_gives_are_not_made_fixed(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    runs(host, "NetworkManager")
+    kept = [rail("store", STORE, None), rail("rail0", FIRST, None)]
+    assert call(host, capsys, rails=kept)["msg"] == (
+        "rail_links: rail store: 0000:29:00.0 (enp41s0np0) has 10.1.1.11/24, and no file names the port; write one "
+        "that gives the address and MTU 9000, or let the plan give the address"
+    )
+    assert call(host, capsys, rails=kept[1:])["changed"] is True
+    text = (host.root / "etc/NetworkManager/system-connections/gpufabric-rail0.nmconnection").read_text()
+    assert "[ipv4]\nmethod=disabled\n" in text
+
+
+def test_ifupdown_is_named(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    path = put(host.root / "etc/network/interfaces.d/rails", "auto enp24s0np0\niface enp24s0np0 inet dhcp\n")
+    assert call(host, capsys)["msg"] == (
+        f"rail_links: rail rail0: {path} configures 0000:18:00.0 (enp24s0np0) first; remove or narrow it"
+    )
+
+
+def with_netplan(host: Host, text: str = "network: {version: 2}\n") -> Path:
+    host.prints["/usr/sbin/netplan"] = ""
+    return put(host.root / "etc/netplan/50-mine.yaml", text)
+
+
+@pytest.mark.proves("rail_links", "Ubuntu 22.04", "Ubuntu 24.04", by="unit")
+def test_netplan_gets_a_file_of_its_own_and_only_rails_are_reconfigured(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_netplan(host)
+    before = snapshot(host)
+    assert call(host, capsys)["changed"] is True
+    path = host.root / "etc/netplan/90-gpufabric-rails.yaml"
+    assert yaml.safe_load(path.read_text())["network"]["ethernets"]["gpufabric-rail0"] == {
+        "match": {"macaddress": "b8:3f:d2:00:18:00", "driver": "mlx5_core"},
+        "renderer": "networkd",
+        "mtu": 9000,
+        "dhcp4": False,
+        "dhcp6": False,
+        "accept-ra": False,
+        "link-local": ["ipv6"],
+        "optional": True,
+        "ignore-carrier": True,
+        "addresses": ["192.168.0.11/24"],
+    }
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [argv for argv in host.ran if argv[0] in ("netplan", "networkctl", "nmcli")] == [
+        ["netplan", "generate"],
+        ["networkctl", "reload"],
+    ]
+    assert call(host, capsys)["changed"] is False
+    assert call(host, capsys, state="absent", rails=[])["changed"] is True
+    assert snapshot(host)[0] == before[0]
+
+
+def test_folders_among_the_files_of_managers_are_no_files(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    with_netplan(host)
+    for folder in ("run/systemd/network/10-netplan-a.network.d", "etc/network/interfaces.d/old"):
+        (host.root / folder).mkdir(parents=True)
+    assert call(host, capsys)["changed"] is True
+
+
+def test_a_change_of_somebody_else_that_waits_in_netplan_is_not_applied(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_netplan(host)
+    waiting = host.root / "run/systemd/network/10-netplan-eno1.network"
+
+    def generate(argv: list[str]) -> str | None:
+        if argv == ["netplan", "generate"]:
+            put(waiting, "[Match]\nName=eno1\n")
+        return obey(host, argv)
+
+    host.reacts = generate
+    # Warnings of earlier runs in this process stand before it.
+    assert call(host, capsys)["warnings"][-1]["event"]["msg"] == (
+        f"netplan generate also changed {waiting}: a change in /etc/netplan waits for 'netplan apply'; "
+        "systemd-networkd was not reloaded, and the rails were set by ip"
+    )
+    assert ["networkctl", "reload"] not in host.ran
+
+
+def test_a_definition_of_somebody_else_is_named_with_its_file(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    path = with_netplan(host, "network:\n  version: 2\n  ethernets:\n    enp24s0np0:\n      dhcp4: true\n")
+    put(host.root / "run/systemd/network/10-netplan-enp24s0np0.network", "[Match]\nName=enp24s0np0\n")
+    assert call(host, capsys)["msg"] == (
+        f"rail_links: rail rail0: 'enp24s0np0' in {path} (netplan) configures 0000:18:00.0 (enp24s0np0) first; "
+        "remove or narrow it"
+    )
+    kept = call(host, capsys, rails=[rail("rail0", FIRST, None)])
+    assert kept["msg"] == (
+        "rail_links: rail rail0: 0000:18:00.0 (enp24s0np0) keeps its addresses and so its file 'enp24s0np0' in "
+        f"{path} (netplan), but has MTU 4200; set mtu: 9000 there"
+    )
+
+
+def test_netplan_over_networkmanager_brings_its_connection_up(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    runs(host, "NetworkManager")
+    with_netplan(host)
+    assert call(host, capsys)["changed"] is True
+    assert [argv for argv in host.ran if argv[0] in ("netplan", "nmcli") and "--active" not in argv] == [
+        ["netplan", "generate"],
+        ["nmcli", "connection", "reload"],
+        ["nmcli", "--wait", "20", "connection", "up", "id", "netplan-gpufabric-rail0", "ifname", "enp24s0np0"],
+    ]
+    pair = [*RAILS, rail("rail1", SECOND, "192.168.0.12/24")]
+    assert call(host, capsys, rails=pair)["msg"] == (
+        "rail_links: rails rail0, rail1 need source routing, and netplan hands no rules to NetworkManager; set "
+        "rail_links_manager: networkmanager, or rail_links_source_routing: never"
+    )
+
+
+def test_rails_of_one_subnet_get_routing_tables(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    rules: list[dict[str, Any]] = [{"priority": 0, "src": "all", "table": "254"}]
+    routes: list[dict[str, Any]] = [{"dst": "default", "gateway": "10.0.0.1", "dev": "bond0"}]
+
+    def route(argv: list[str]) -> str | None:
+        if argv[:3] == ["ip", "rule", "add"]:
+            rules.append({"priority": int(argv[-1]), "src": argv[4], "table": argv[6]})
+        elif argv[:3] == ["ip", "route", "replace"]:
+            routes.append({"dst": argv[3], "dev": argv[5], "prefsrc": argv[7], "table": argv[-1], "scope": "link"})
+        elif argv[:3] == ["ip", "rule", "del"]:
+            rules[:] = [one for one in rules if one["src"] != argv[4]]
+        elif argv[:3] == ["ip", "route", "del"]:
+            routes[:] = [one for one in routes if one.get("prefsrc") != argv[7]]
+        host.prints["ip -N -j rule show"] = json.dumps(rules)
+        host.prints["ip -N -j -4 route show table all"] = json.dumps(routes)
+        return obey(host, argv)
+
+    host.reacts = route
+    pair = [*RAILS, rail("rail1", SECOND, "192.168.0.12/24")]
+    result = call(host, capsys, rails=pair)
+    assert result["diff"]["before"]["routing"] == []
+    assert result["diff"]["after"]["routing"] == [
+        "192.168.0.0/24 dev enp24s0np0 src 192.168.0.11 scope link table 27600",
+        "192.168.0.0/24 dev enp64s0np0 src 192.168.0.12 scope link table 27601",
+        "from 192.168.0.11 lookup 27600 priority 27600",
+        "from 192.168.0.12 lookup 27601 priority 27601",
+    ]
+    text = (host.root / "etc/systemd/network/10-gpufabric-rail1.network").read_text()
+    assert text.endswith(
+        "[Route]\nDestination=192.168.0.0/24\nScope=link\nPreferredSource=192.168.0.12\nTable=27601\n\n"
+        "[RoutingPolicyRule]\nFrom=192.168.0.12\nTable=27601\nPriority=27601\n"
+    )
+    assert call(host, capsys, rails=pair)["changed"] is False
+    assert call(host, capsys, state="absent", rails=[])["diff"]["after"]["routing"] == []
+    assert (len(rules), len(routes)) == (1, 1)
 
 
 def test_the_port_of_the_default_route_is_never_touched(

@@ -1,0 +1,200 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""QoS of the rails of a host: what to set, what to give back, and the units for it. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from . import dcb, qosfiles, qosunit
+from .change import Change
+from .errors import ConflictError
+from .qos import SETTINGS
+from .qosfiles import Device, Step
+from .rail import Rail
+
+# PCI address -> setting -> value.
+Values = Mapping[str, Mapping[str, Any]]
+# What the user calls a setting that has another name here.
+_LABELS = {"rdma_cm": "roce, dscp, traffic_class"}
+
+
+class Reason(NamedTuple):
+    """Why a setting cannot be set on a port, and what would help."""
+
+    what: str
+    cure: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """What was read of a port: values by setting, or the reason why there is none.
+
+    A setting in neither does not exist there, and nobody misses it. ``tools`` names the program
+    of a setting, ``limits`` the largest rings, ``title`` what messages call the port.
+    """
+
+    title: str
+    device: Device
+    values: Mapping[str, Any]
+    reasons: Mapping[str, Reason]
+    tools: Mapping[str, str]
+    limits: Mapping[str, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Have:
+    """Own unit files (path -> text) and those of them that are enabled."""
+
+    files: Mapping[str, str]
+    units: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class QosPlan:
+    """The change, the steps that set it now, and what is kept of the ports' values before us."""
+
+    change: Change
+    steps: tuple[Step, ...]
+    record: Values
+
+
+def to_read(rails: Iterable[Rail], wanted: Mapping[str, Any], record: Values) -> dict[str, tuple[str, ...]]:
+    """Return PCI address -> settings that must be read: those wanted of a rail, and those recorded."""
+    names = {pci: {*values} for pci, values in record.items()}
+    for rail in rails:
+        names[rail.pci] = names.get(rail.pci, set()) | {*wanted}
+    return {pci: tuple(name for name in SETTINGS if name in names[pci]) for pci in sorted(names) if names[pci]}
+
+
+def plan_qos(
+    rails: Iterable[Rail], wanted: Mapping[str, Any], record: Values, found: Mapping[str, Found], have: Have, units: str
+) -> QosPlan:
+    """Work out values, steps and units; ``found`` is by PCI address, ``units`` the folder of units.
+
+    What is recorded and not wanted any more gets its recorded value back. ConflictError lists every
+    setting of every rail that cannot be set.
+    """
+    rails = tuple(rails)
+    _refuse([found[rail.pci] for rail in rails], wanted)
+    targets = {rail.pci: rail for rail in rails}
+    own = {pci: _applicable(wanted, found[pci]) if pci in targets else {} for pci in found}
+    goals = {pci: _goal(own[pci], record.get(pci, {}), found[pci]) for pci in found}
+    before = {pci: _shown(found[pci].values, goal) for pci, goal in goals.items()}
+    after = {pci: _completed(goal, found[pci].values) for pci, goal in goals.items()}
+    files = {
+        f"{units}/{qosunit.name(rail.netdev)}": _unit(rail, found[rail.pci], own[rail.pci])
+        for rail in rails
+        if own[rail.pci]
+    }
+    names = sorted(qosunit.name(rail.netdev) for rail in rails if own[rail.pci])
+    return QosPlan(
+        Change(
+            before={"files": dict(have.files), "units": sorted(have.units), "rails": before},
+            after={"files": files, "units": names, "rails": after},
+        ),
+        tuple(step for pci in after for step in _steps(found[pci], before[pci], after[pci], own[pci])),
+        {pci: _record(own[pci], record.get(pci, {}), found[pci]) for pci in found if own[pci]},
+    )
+
+
+def differences(after: Values, found: Mapping[str, Found]) -> list[str]:
+    """Say what is not as wanted after it was set."""
+    problems = []
+    for pci, goal in after.items():
+        now = _shown(found[pci].values, goal)
+        problems += [
+            f"{found[pci].title}: {name} is {now.get(name)!r}, expected {value!r}; the hardware did not take it"
+            for name, value in goal.items()
+            if now.get(name) != value
+        ]
+    return problems
+
+
+def merged(record: Values, more: Values) -> dict[str, dict[str, Any]]:
+    """Return a record with more settings in it; what was recorded first stays."""
+    return {pci: {**more.get(pci, {}), **record.get(pci, {})} for pci in sorted({*record, *more})}
+
+
+def steps_of(found: Found, name: str, value: Any, device: Device) -> list[Step]:
+    """Return the steps that give a setting a value on a device."""
+    if name in qosfiles.FILE_SETTINGS:
+        return qosfiles.steps(name, device, value)
+    return [Step(tuple(dcb.set_argv(found.tools[name], device.netdev, name, value)))]
+
+
+def _refuse(found: Iterable[Found], wanted: Mapping[str, Any]) -> None:
+    problems = []
+    for one in found:
+        by_reason: dict[Reason, list[str]] = {}
+        for name in wanted:
+            if name in one.reasons:
+                by_reason.setdefault(one.reasons[name], []).append(_LABELS.get(name, name))
+        problems += [
+            f"{one.title} {reason.what}; {reason.cure}, or leave out {', '.join(names)} for this host"
+            for reason, names in by_reason.items()
+        ]
+        problems += [
+            f"{one.title} has at most {one.limits[key]} {key} descriptors, {count} requested in rings.{key}"
+            for key, count in wanted.get("rings", {}).items()
+            if count > one.limits.get(key, count)
+        ]
+    if problems:
+        raise ConflictError("; ".join(problems))
+
+
+def _applicable(wanted: Mapping[str, Any], found: Found) -> dict[str, Any]:
+    return {name: value for name, value in wanted.items() if name in found.values}
+
+
+def _goal(own: Mapping[str, Any], record: Mapping[str, Any], found: Found) -> dict[str, Any]:
+    given_back = {name: value for name, value in record.items() if name in found.values}
+    goal = {**given_back, **own}
+    return {name: goal[name] for name in SETTINGS if name in goal}
+
+
+def _shown(values: Mapping[str, Any], goal: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that a goal speaks of; what no program tells counts as what is wanted."""
+    found = {}
+    for name, wanted in goal.items():
+        value = values.get(name)
+        if isinstance(wanted, dict) and wanted and isinstance(value, dict):
+            value = {key: _told(value.get(key), wanted[key]) for key in wanted}
+        found[name] = value
+    return found
+
+
+def _told(value: Any, wanted: Any) -> Any:
+    if isinstance(value, list) and isinstance(wanted, list) and len(value) == len(wanted):
+        return [theirs if ours is None else ours for ours, theirs in zip(value, wanted)]
+    return value
+
+
+def _completed(goal: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a goal with what a record does not know (None in a list) as it is now."""
+    return {
+        name: {key: _told(value, (values.get(name) or {}).get(key)) for key, value in wanted.items()}
+        if isinstance(wanted, dict)
+        else wanted
+        for name, wanted in goal.items()
+    }
+
+
+def _steps(found: Found, before: Mapping[str, Any], after: Mapping[str, Any], own: Mapping[str, Any]) -> list[Step]:
+    changed = [name for name in after if before[name] != after[name]]
+    # What goes, goes in reverse order: PFC before pause comes back.
+    ordered = [name for name in reversed(changed) if name not in own] + [name for name in changed if name in own]
+    return [step for name in ordered for step in steps_of(found, name, after[name], found.device)]
+
+
+def _unit(rail: Rail, found: Found, own: Mapping[str, Any]) -> str:
+    needs_rdma = {"traffic_class", "rdma_cm"} & {*own}
+    # At boot the device has its final name, and sysfs is where it always is.
+    device = Device(rail.netdev, found.device.rdma if needs_rdma else None)
+    return qosunit.text(device, [step for name in own for step in steps_of(found, name, own[name], device)])
+
+
+def _record(own: Mapping[str, Any], record: Mapping[str, Any], found: Found) -> dict[str, Any]:
+    return {name: record.get(name, found.values[name]) for name in own}

@@ -1,0 +1,162 @@
+#!/usr/bin/python
+# Copyright: Contributors to the gpufabric.rdma collection
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: rail_qos
+short_description: Set trust, PFC, ETS, ECN, RoCE mode, rings and pause of rails, now and at every boot
+version_added: "0.1.0"
+description:
+  - Sets only what is asked for, by C(mlnx_qos) (on NICs with a driver mlx*), C(dcb) of iproute2, C(ethtool), or files of the kernel;
+    reads everything again and says what the hardware did not take.
+  - The settings are lost at boot and with the driver, so each rail gets a systemd unit that sets them when its network device appears.
+  - All rails are checked before the first write. A NIC that cannot do what is asked is refused by name and reason.
+  - Values before are recorded once for each setting. They come back when the setting is not asked for any more, and with
+    O(state=absent).
+extends_documentation_fragment:
+  - gpufabric.rdma.host
+  - gpufabric.rdma.host.rails
+  - gpufabric.rdma.host.state_root
+options:
+  state:
+    description:
+      - V(present) makes the rails as O(settings) say.
+      - V(absent) gives all ports their recorded values back and removes the units; O(rails) and O(settings) are not looked at.
+    type: str
+    choices: [present, absent]
+    default: present
+  settings:
+    description:
+      - What is asked for, the same for all rails. All wrong keys and values are named at once. A key that is left out is left alone.
+      - C(trust), what a priority is taken from, V(dscp) or V(pcp).
+      - C(pfc), a list of the priorities with priority flow control; all others have none.
+      - C(ets), C(tsa) and C(bandwidth) of the eight traffic classes (V(ets) or V(strict); percent, together 100), and
+        C(priorities), the traffic class of each priority.
+      - C(buffer), C(size) of the eight receive buffers in bytes, and C(priorities), the buffer of each priority.
+      - C(ecn), a list of the priorities with congestion control; all others have none.
+      - C(cnp_dscp), the DSCP of congestion notifications.
+      - C(dscp) or C(traffic_class), what RDMA packets carry. DSCP 26 is traffic class 106, with the bits that allow ECN. It is
+        the default of RDMA-CM, and where the driver can also of everything else.
+      - C(roce), V(v1) or V(v2), the default RoCE mode of RDMA-CM, and so the GID that it chooses.
+      - C(rings), descriptors in the C(rx) and C(tx) rings.
+      - C(pause), whether frames of global pause are sent and honoured.
+    type: dict
+    default: {}
+attributes:
+  check_mode:
+    description: Can run in check mode and says what would change, without changing it.
+    support: full
+  diff_mode:
+    description: Returns the state before and after.
+    support: full
+  platform:
+    description: Where the module can run.
+    platforms: linux
+    support: full
+author:
+  - Contributors to gpufabric.rdma (@gpufabric)
+"""
+
+EXAMPLES = r"""
+- name: Lossless RoCE v2 on priority 3
+  gpufabric.rdma.rail_qos:
+    rails:
+      - {rail: rail0, pci: "0000:18:00.0", driver: mlx5_core, netdev: rail0, mtu: 9000}
+    settings: {trust: dscp, pfc: [3], ecn: [3], cnp_dscp: 48, dscp: 26, roce: v2, pause: false}
+
+- name: Give all ports their recorded values back
+  gpufabric.rdma.rail_qos:
+    state: absent
+"""
+
+RETURN = r"""
+diff:
+  description: State before and after.
+  returned: always
+  type: dict
+  contains:
+    before:
+      description: State found.
+      returned: always
+      type: dict
+    after:
+      description: State wanted; with check mode off also the state reached.
+      returned: always
+      type: dict
+reboot_required:
+  description: Whether something waits for the next boot.
+  returned: always
+  type: bool
+reasons:
+  description: What waits for the next boot, and why.
+  returned: always
+  type: list
+  elements: str
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._core import arguments, qosplan
+from ..module_utils._core import qos as core
+from ..module_utils._core.errors import CommandError, FabricError
+from ..module_utils._core.rail import find_links, parse_rails
+from ..module_utils._host import qos, state, sysfs
+
+NAME = "rail_qos"
+ARGUMENTS = {
+    **arguments.ROOTS,
+    **arguments.RAILS,
+    **arguments.STATE,
+    "settings": {"type": "dict", "default": {}},
+}
+
+
+def read_plan(params: Mapping[str, Any], roots: sysfs.Roots) -> tuple[qosplan.QosPlan, dict[str, qosplan.Found]]:
+    """Read the host and work out what to do; also returns what was read."""
+    present = params["state"] == "present"
+    wanted = core.parse(params["settings"] if present else {})
+    rails = parse_rails(params["rails"] if present and wanted else [])
+    record = state.load(params["state_root"], NAME)
+    inventory = sysfs.read_inventory(roots)
+    find_links(inventory, rails)
+    names = {rail.pci: rail.name for rail in rails}
+    found = qos.read(roots, inventory, qosplan.to_read(rails, wanted, record), names)
+    plan = qosplan.plan_qos(rails, wanted, record, found, qos.units(roots), qos.unit_folder(roots))
+    return plan, found
+
+
+def converge(params: Mapping[str, Any], check_mode: bool) -> qosplan.QosPlan:
+    """Plan, apply unless in check mode, and make sure that the hardware has it."""
+    roots = sysfs.Roots.from_params(params)
+    plan, _found = read_plan(params, roots)
+    if check_mode:
+        return plan
+    if plan.change.changed:
+        state.save(params["state_root"], NAME, qosplan.merged(state.load(params["state_root"], NAME), plan.record))
+        qos.apply(plan)
+        _plan, found = read_plan(params, roots)
+        problems = qosplan.differences(plan.change.after["rails"], found)
+        if problems:
+            raise CommandError("; ".join(problems))
+    state.save(params["state_root"], NAME, plan.record)
+    return plan
+
+
+def main() -> None:
+    """Carry out the plan."""
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    try:
+        plan = converge(module.params, module.check_mode)
+    except FabricError as error:
+        module.fail_json(msg=f"{NAME}: {error}")
+    module.exit_json(changed=plan.change.changed, diff=plan.change.diff(), reboot_required=False, reasons=[])
+
+
+if __name__ == "__main__":
+    main()

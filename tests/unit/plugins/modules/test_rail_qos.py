@@ -1,0 +1,262 @@
+"""rail_qos through main() on a machine whose programs and files take what they are told."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sysfs_tree
+from module_run import run
+from sysfs_tree import Host
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host import files
+
+FIRST, SECOND = "0000:18:00.0", "0000:40:00.0"
+FIXTURES = Path(__file__).resolve().parents[3] / "fixtures/qos"
+QOS = {"trust": "dscp", "pfc": [3], "ecn": [3], "cnp_dscp": 48, "dscp": 26, "roce": "v2", "pause": False}
+UNIT = "gpufabric-qos-rail0.service"
+WANTS = "sys-subsystem-net-devices-rail0.device.wants"
+
+
+@pytest.fixture()
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """A host with the driver and the tools of DOCA-OFED."""
+    made = sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch)
+    for program in ("mlnx_qos", "ethtool"):
+        made.prints[f"/usr/bin/{program}"] = ""
+    for netdev in ("enp24s0np0", "enp64s0np0"):
+        made.prints[f"mlnx_qos -i {netdev}"] = (FIXTURES / "mlnx_qos-default.txt").read_text()
+        made.prints[f"ethtool -g {netdev}"] = (FIXTURES / "ethtool-g-mlx5.txt").read_text()
+        made.prints[f"ethtool -a {netdev}"] = (FIXTURES / "ethtool-a.txt").read_text()
+        ecn = tmp_path / "sys/class/net" / netdev / "ecn"
+        for point in ("roce_np", "roce_rp"):
+            for priority in range(8):
+                put(ecn / point / "enable" / str(priority), "1")
+        put(ecn / "roce_np/cnp_dscp", "48")
+    for path in sorted((tmp_path / "sys/class/infiniband").iterdir()):
+        put(path / "tc/1/traffic_class", "")
+    made.reacts = lambda argv: obey(made, argv)
+    tell = files.tell_kernel
+
+    def told(path: str, value: str) -> None:
+        # A file of a test keeps what a longer value had left; the kernel does not.
+        Path(path).write_text("")
+        tell(path, value)
+        fill_tclass(made)
+
+    monkeypatch.setattr(files, "tell_kernel", told)
+    return made
+
+
+def put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def obey(host: Host, argv: list[str]) -> str | None:
+    """Do what the programs do."""
+    if argv[0] == "mlnx_qos" and len(argv) > 3:
+        shown = " ".join(argv[:3])
+        text = host.prints[shown]
+        if argv[3] == "--trust":
+            text = text.replace("state: pcp", f"state: {argv[4]}").replace("state: dscp", f"state: {argv[4]}")
+        if argv[3] == "--pfc":
+            row = next(line for line in text.splitlines() if line.strip().startswith("enabled"))
+            text = text.replace(row, "\tenabled     " + "   ".join(argv[4].split(",")) + "   ")
+        host.prints[shown] = text
+    elif argv[:2] == ["ethtool", "-A"]:
+        words = dict(zip(argv[3::2], argv[4::2]))
+        host.prints[f"ethtool -a {argv[2]}"] = f"Autonegotiate:\toff\nRX:\t\t{words['rx']}\nTX:\t\t{words['tx']}\n"
+    elif argv[0] == "mkdir":
+        put(Path(argv[2]) / "ports/1/default_roce_mode", "RoCE v2")
+        put(Path(argv[2]) / "ports/1/default_roce_tos", "0")
+    elif argv[0] == "rmdir":
+        shutil.rmtree(argv[1])
+    elif argv[:2] == ["systemctl", "enable"]:
+        units = host.root / "etc/systemd/system"
+        put(units / f"sys-subsystem-net-devices-{argv[2][14:-8]}.device.wants" / argv[2], "")
+    elif argv[:2] == ["systemctl", "disable"]:
+        for path in (host.root / "etc/systemd/system").glob(f"*.device.wants/{argv[2]}"):
+            path.unlink()
+    return None
+
+
+def fill_tclass(host: Host) -> None:
+    """The driver shows its traffic class in another way than it takes it."""
+    for path in host.root.glob("sys/class/infiniband/*/tc/1/traffic_class"):
+        text = path.read_text()
+        if text.lstrip("-").isdigit():
+            path.write_text(f"Global tclass={text}\n" if int(text) >= 0 else "")
+
+
+def rail(name: str, pci: str) -> dict[str, Any]:
+    return {"rail": name, "netdev": name, "pci": pci, "driver": "mlx5_core", "address": None, "mtu": 9000}
+
+
+def call(host: Host, capsys: pytest.CaptureFixture[str], check: bool = False, **params: Any) -> dict[str, Any]:
+    given = {"rails": [rail("rail0", FIRST)], "settings": QOS, "state_root": str(host.root / "var")}
+    return run("rail_qos", capsys, check, **{**given, **host.options(), **params})
+
+
+def snapshot(host: Host) -> dict[str, str]:
+    paths = [path for top in ("etc", "var", "sys/class", "sys/kernel/config") for path in (host.root / top).rglob("*")]
+    texts = {str(path): path.read_text() for path in paths if path.is_file()}
+    texts.update({str(path): path.read_text() for path in host.root.glob("sys/class/infiniband/*/tc/1/*")})
+    return {**texts, **host.prints}
+
+
+def test_lossless_roce_now_and_at_every_boot(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    result = call(host, capsys)
+    assert (result["changed"], result["reboot_required"], result["reasons"]) == (True, False, [])
+    assert result["diff"]["before"]["rails"] == {
+        FIRST: {
+            "pause": {"rx": True, "tx": True},
+            "trust": "pcp",
+            "pfc": [],
+            "ecn": [0, 1, 2, 3, 4, 5, 6, 7],
+            "cnp_dscp": 48,
+            "traffic_class": -1,
+            "rdma_cm": {"roce": None, "tos": None},
+        }
+    }
+    assert [argv for argv in host.ran if argv[0] in ("mlnx_qos", "ethtool") and len(argv) > 3] == [
+        ["ethtool", "-A", "enp24s0np0", "rx", "off", "tx", "off"],
+        ["mlnx_qos", "-i", "enp24s0np0", "--trust", "dscp"],
+        ["mlnx_qos", "-i", "enp24s0np0", "--pfc", "0,0,0,1,0,0,0,0"],
+    ]
+    assert (host.root / "sys/class/net/enp24s0np0/ecn/roce_rp/enable/3").read_text() == "1"
+    assert (host.root / "sys/class/net/enp24s0np0/ecn/roce_rp/enable/0").read_text() == "0"
+    assert (host.root / "sys/class/infiniband/mlx5_0/tc/1/traffic_class").read_text() == "Global tclass=106\n"
+    assert (host.root / "sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_tos").read_text() == "106"
+    unit = (host.root / "etc/systemd/system" / UNIT).read_text().splitlines()
+    # The unit has the rail's final name and all settings, whatever had to change now.
+    assert "ExecStart=mlnx_qos -i rail0 --pfc 0,0,0,1,0,0,0,0" in unit
+    assert "ExecStart=/bin/sh -c 'echo \"48\" > /sys/class/net/rail0/ecn/roce_np/cnp_dscp'" in unit
+    assert "ExecStart=mkdir -p /sys/kernel/config/rdma_cm/mlx5_0" in unit
+    assert host.ran[-2:] != [] and ["systemctl", "enable", UNIT] in host.ran
+    assert (host.root / "etc/systemd/system" / WANTS / UNIT).exists()
+
+
+def test_a_second_run_changes_nothing(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    call(host, capsys)
+    before = snapshot(host)
+    host.ran.clear()
+    assert call(host, capsys)["changed"] is False
+    assert snapshot(host) == before
+    # One call of each program shows everything.
+    assert sorted(" ".join(argv) for argv in host.ran if argv[0] in ("mlnx_qos", "ethtool")) == [
+        "ethtool -a enp24s0np0",
+        "mlnx_qos -i enp24s0np0",
+    ]
+
+
+def test_check_mode_says_the_same_and_changes_nothing(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    before = snapshot(host)
+    checked = call(host, capsys, check=True)
+    assert snapshot(host) == before
+    assert call(host, capsys)["diff"] == checked["diff"] and checked["changed"]
+
+
+@pytest.mark.parametrize("end", [{"state": "absent", "rails": []}, {"settings": {}}])
+def test_everything_comes_back(host: Host, capsys: pytest.CaptureFixture[str], end: dict[str, Any]) -> None:
+    before = snapshot(host)
+    call(host, capsys)
+    assert call(host, capsys, **end)["changed"] is True
+    after = snapshot(host)
+    assert {key: after[key] for key in after if not key.startswith("ethtool -a")} == {
+        key: before[key] for key in before if not key.startswith("ethtool -a")
+    }
+    assert call(host, capsys, **end)["changed"] is False
+
+
+def test_a_setting_that_is_not_asked_for_any_more_comes_back_alone(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(host, capsys)
+    result = call(host, capsys, settings={key: QOS[key] for key in QOS if key != "pfc"})
+    assert result["diff"]["before"]["rails"][FIRST]["pfc"] == [3]
+    assert result["diff"]["after"]["rails"][FIRST]["pfc"] == []
+    assert "--pfc" not in (host.root / "etc/systemd/system" / UNIT).read_text()
+    record = json.loads((host.root / "var/rail_qos.json").read_text())
+    assert (record[FIRST]["trust"], "pfc" in record[FIRST]) == ("pcp", False)
+
+
+def test_nothing_asked_runs_no_tool(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(host, capsys, settings={})["changed"] is False
+    assert [argv for argv in host.ran if argv[0] not in ("ip", "rdma") and "ib_write_bw" not in argv[0]] == []
+
+
+def test_the_hardware_that_does_not_take_it_is_named(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    host.reacts = lambda argv: None if "--pfc" in argv else obey(host, argv)
+    assert call(host, capsys)["msg"] == (
+        "rail_qos: gpu-11 rail0 (mlx5_core): pfc is [], expected [3]; the hardware did not take it"
+    )
+
+
+def test_a_command_that_fails_is_shown(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    host.reacts = lambda argv: "Netlink error: Bad value" if "--pfc" in argv else obey(host, argv)
+    assert call(host, capsys)["msg"] == (
+        "rail_qos: 'mlnx_qos -i enp24s0np0 --pfc 0,0,0,1,0,0,0,0' failed with status 2 and said: Netlink error: Bad "
+        "value"
+    )
+
+
+def test_all_problems_of_all_rails_come_before_the_first_write(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(host.root / "sys/class/net/enp64s0np0/ecn")
+    before = snapshot(host)
+    both = [rail("rail0", FIRST), rail("rail1", SECOND)]
+    refused = call(host, capsys, rails=both, settings={**QOS, "rings": {"rx": 9000}})
+    assert refused["msg"] == (
+        "rail_qos: gpu-11 rail0 (mlx5_core) has at most 8192 rx descriptors, 9000 requested in rings.rx; "
+        "gpu-11 rail1 (mlx5_core) has no ECN settings in sysfs; use the driver of DOCA-OFED, which has them, or leave "
+        "out ecn, cnp_dscp for this host; "
+        "gpu-11 rail1 (mlx5_core) has at most 8192 rx descriptors, 9000 requested in rings.rx"
+    )
+    assert snapshot(host) == before
+
+
+def test_the_inbox_driver_has_no_traffic_class_but_rdma_cm_has(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in host.root.glob("sys/class/infiniband/*/tc"):
+        shutil.rmtree(path)
+    result = call(host, capsys, settings={"dscp": 26})
+    assert result["diff"]["after"]["rails"] == {FIRST: {"rdma_cm": {"tos": 106}}}
+
+
+def igb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Host, dict[str, Any]]:
+    made = sysfs_tree.materialise("lab-igb-host", tmp_path, monkeypatch)
+    port = next(port for port in made.inventory().ports if port.driver == "igb" and port.netdev)
+    return made, {**rail("rail0", port.pci), "driver": "igb"}
+
+
+def test_a_nic_without_dcb_is_a_clear_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made, first = igb(tmp_path, monkeypatch)
+    made.prints["/usr/sbin/dcb"] = ""
+    refusal = (FIXTURES / "dcb-refused.txt").read_text()
+    made.reacts = lambda argv: refusal if argv[0] == "dcb" else None
+    result = call(made, capsys, rails=[first], settings={"pfc": [3], "trust": "dscp"})
+    assert result["msg"] == (
+        "rail_qos: lab-3 rail0 (igb) has no DCB (dcb said: Attribute read: Operation not supported); use a NIC and a "
+        "driver that have, or leave out trust, pfc for this host"
+    )
+
+
+def test_a_host_without_tools_is_a_clear_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made, first = igb(tmp_path, monkeypatch)
+    result = call(made, capsys, rails=[first], settings={"pfc": [3], "pause": False, "roce": "v2"})
+    assert result["msg"] == (
+        "rail_qos: lab-3 rail0 (igb) cannot be asked: ethtool is not installed; install it, or leave out pause for "
+        "this host; lab-3 rail0 (igb) cannot be asked: neither mlnx_qos nor dcb (iproute2) is installed; install one "
+        "of them, or leave out pfc for this host; lab-3 rail0 (igb) has no RDMA device; bring it up first (role "
+        "rdma_stack) and run this again, or leave out roce, dscp, traffic_class for this host"
+    )
