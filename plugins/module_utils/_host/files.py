@@ -58,10 +58,10 @@ def put(path: str, text: str | None, mode: int = 0o644) -> None:
         write(path, text, mode)
 
 
-def set_kernel(path: str, value: str) -> None:
-    """Write a value to a file of sysfs or /proc/sys and read it back.
+def tell_kernel(path: str, value: str) -> None:
+    """Write a value to a file of sysfs or /proc/sys; FabricError when the kernel refuses it.
 
-    FabricError when the kernel refuses it, or accepts it and keeps another one.
+    For files that cannot be read back; for all others there is ``set_kernel``.
     """
     try:
         # One write call without truncation: the kernel takes each write as a whole value.
@@ -72,6 +72,14 @@ def set_kernel(path: str, value: str) -> None:
             os.close(handle)
     except OSError as error:
         raise FabricError(f"the kernel refused '{value}' for {path}: {error.strerror}") from error
+
+
+def set_kernel(path: str, value: str) -> None:
+    """Write a value to a file of sysfs or /proc/sys and read it back.
+
+    FabricError when the kernel refuses it, or accepts it and keeps another one.
+    """
+    tell_kernel(path, value)
     found = (read(path) or "").strip()
     if found != value:
         raise FabricError(f"{path} is '{found}' after writing '{value}'; the kernel did not take it")
