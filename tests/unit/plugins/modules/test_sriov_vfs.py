@@ -49,6 +49,7 @@ def everything(host: Host) -> dict[str, str]:
     return {**tree, **{str(path): path.read_text() for path in (host.root / "sys").glob("devices/**/sriov_numvfs")}}
 
 
+@pytest.mark.proves("sriov", "Debian 13", by="fixture")
 def test_vfs_are_made_set_and_bound_in_this_order(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
     result = call(kernel, capsys, vfs=2, trust=True)
     assert (result["changed"], result["reboot_required"], result["reasons"]) == (True, False, [])
