@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 PLUGINS = Path(__file__).resolve().parents[3] / "plugins"
-HOST_MODULES = {"netdev_names", "pcie_acs", "preflight", "rail_links", "rdma_facts", "rdma_stack", "sriov_vfs"}
+HOST_MODULES = {
+    "netdev_names", "nic_firmware", "pcie_acs", "preflight", "rail_links", "rdma_facts", "rdma_stack", "sriov_vfs",
+}
 MAY = {
     "_core": {"_core"},
     "_fabric": {"_core", "_fabric", "netaddr", "jmespath"},
