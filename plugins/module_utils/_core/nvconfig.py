@@ -145,8 +145,10 @@ def _parse_json(text: str) -> dict[str, Setting]:
         devices = json.loads(text)
         return {
             name: Setting(
-                *(_text(entry.get(f"{column}_value")) for column in ("default", "current", "next")),
-                read_only=bool(entry.get("read_only")),
+                _text(entry.get("default_value")),
+                _text(entry.get("current_value")),
+                _text(entry.get("next_value")),
+                bool(entry.get("read_only")),
             )
             for device in devices.values()
             for name, entry in device["tlv_configuration"].items()
