@@ -153,7 +153,7 @@ ARGUMENTS = {
 
 def numbers(given: Mapping[str, Any]) -> dict[str, int]:
     """Return the numbers of VFs by rail; InputError names the one that is none."""
-    wrong = {rail: number for rail, number in given.items() if not str(number).isdigit()}
+    wrong = {rail: number for rail, number in given.items() if not str(number).isdecimal()}
     if wrong:
         shown = ", ".join(f"{rail}: {number}" for rail, number in wrong.items())
         raise InputError(f"vfs_by_rail has {shown}; expected a number of VFs for each rail")

@@ -102,6 +102,10 @@ class VfKernel:
         if words[0] == "mtu":
             next(self.host.root.glob(f"sys/devices/**/net/{netdev}/mtu")).write_text(words[1] + "\n")
             return None
+        if words in (["up"], ["down"]):
+            flags = next(self.host.root.glob(f"sys/devices/**/net/{netdev}/flags"))
+            flags.write_text("0x1003\n" if words == ["up"] else "0x1002\n")
+            return None
         pf = next(pf for pf in self.vfs if (self.device(pf) / "net" / netdev).exists())
         vf = self.vfs[pf][int(words[1])]
         if " ".join(words[2:]) in self.refuses:

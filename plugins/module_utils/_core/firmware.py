@@ -220,6 +220,6 @@ def _record(
 
 def _version(text: str) -> tuple[int, ...]:
     parts = str(text).split(".")
-    if not all(part.isdigit() for part in parts):
+    if not all(part.isdecimal() for part in parts):
         raise InputError(f"'{text}' is not a firmware version; expected one such as 28.43.1014")
     return tuple(int(part) for part in parts)

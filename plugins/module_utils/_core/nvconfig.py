@@ -18,7 +18,7 @@ from .errors import InputError, ParseError
 _COLUMNS = {"Default": "default", "Current": "current", "Next Boot": "next"}
 _ROW = re.compile(r"(?P<star>\*)?\s*(?P<ro>RO)?\s+(?P<name>[A-Z][A-Z0-9_]\w*(\[\d+\])?)\s+(?P<values>\S.*)")
 _NAME = re.compile(r"(?P<base>[A-Z][A-Z0-9_]\w*)(\[(?P<first>\d{1,4})(\.\.(?P<last>\d{1,4}))?\])?")
-_LABELLED = re.compile(r"(?P<label>[^()]*)\((?P<number>\d+)\)")
+_LABELLED = re.compile(r"(?P<label>[^()]*)\((?P<number>\d{1,20})\)")
 # A whole value as the tools take it: a word, or a number in two notations.
 _VALUE = re.compile(r"[\w.:-]+(\(\d+\))?")
 _UNKNOWN = re.compile(r"(?:doesn't support (?P<a>\S+) parameter|Unknown [Pp]arameter:? (?P<b>\S+)|name '(?P<c>\S+)')")

@@ -76,12 +76,16 @@ def wanted(inventory: HostInventory, rails: Iterable[Rail], wish: Wish, managed:
 
 
 def recorded(inventory: HostInventory, record: Mapping[str, Any]) -> tuple[Target, ...]:
-    """Return the PFs of the record with what they had before us; one that left the host has nothing to restore."""
+    """Return the PFs of the record with what they had before us; one that left the host has nothing to restore.
+
+    A link that somebody else took down since stays down.
+    """
     ports = {port.pci: port for port in inventory.ports}
     return tuple(
-        Target(ports[pci], ports[pci].title, tuple(entry["vfs"]))
+        Target(ports[pci], ports[pci].title, tuple(entry["vfs"]), entry["up"] and link.up)
         for pci, entry in record.items()
-        if pci in ports and ports[pci].netdev
+        for link in [ports[pci].netdev if pci in ports else None]
+        if link
     )
 
 
@@ -103,13 +107,17 @@ def plan_vfs(
     _refuse(targets, have, anew)
     before = {target.port.pci: _state(target, have[target.port.pci]) for target in targets}
     after = {
-        target.port.pci: {"count": len(target.vfs), "vfs": [dict(one) for one in target.vfs]} for target in targets
+        target.port.pci: {"up": target.up, "count": len(target.vfs), "vfs": [dict(one) for one in target.vfs]}
+        for target in targets
     }
     change = Change(
         before={"files": dict(files), "pfs": before},
         after={"files": _files(targets, files, folders, present), "pfs": after},
     )
-    first = {target.port.pci: {"vfs": [dict(one.settings) for one in have[target.port.pci]]} for target in targets}
+    first = {
+        target.port.pci: {"up": target.is_up, "vfs": [dict(one.settings) for one in have[target.port.pci]]}
+        for target in targets
+    }
     return VfPlan(change, targets, anew, {**first, **record} if present else {})
 
 
@@ -139,7 +147,8 @@ def _target(inventory: HostInventory, rail: Rail, port: Port, count: int, wish: 
     same = {key: value for key, value in settings.items() if value is not None}
     guid = next((device.node_guid for device in inventory.rdma_devices if device.pci == rail.pci), "")
     vfs = tuple({**(_identity(port, guid, index) if wish.derive else {}), **same} for index in range(count))
-    return Target(port, f"{rail.pci} ({rail.name})", vfs)
+    is_up = port.netdev is not None and port.netdev.up
+    return Target(port, f"{rail.pci} ({rail.name})", vfs, bool(vfs) or is_up)
 
 
 def _identity(port: Port, guid: str, index: int) -> dict[str, str]:
@@ -181,7 +190,7 @@ def _refuse(targets: Iterable[Target], have: Mapping[str, tuple[vf.Vf, ...]], an
 def _state(target: Target, have: tuple[vf.Vf, ...]) -> dict[str, Any]:
     """The PF now, with the settings that are asked for; of VFs beyond the wanted number none are."""
     wants = (*target.vfs, *({},) * len(have))
-    return {"count": len(have), "vfs": [one.now(want) for one, want in zip(have, wants)]}
+    return {"up": target.is_up, "count": len(have), "vfs": [one.now(want) for one, want in zip(have, wants)]}
 
 
 def _files(targets: Iterable[Target], files: Mapping[str, str], folders: Folders, present: bool) -> dict[str, str]:

@@ -19,11 +19,20 @@ UNIT = f"{PREFIX}@.service"
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """One PF with the wanted settings of each VF; ``title`` is what messages call it."""
+    """One PF with the wanted settings of each VF; ``title`` is what messages call it.
+
+    ``up`` is whether its link shall be up: several drivers (igb, ixgbe) give VFs their address only then.
+    """
 
     port: Port
     title: str
     vfs: tuple[Mapping[str, Any], ...]
+    up: bool
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the link is up now."""
+        return self.port.netdev is not None and self.port.netdev.up
 
     @property
     def netdev(self) -> str:
@@ -95,6 +104,7 @@ read -r now <sriov_numvfs
 set -- net/*
 pf=${{1#net/}}
 read -r probe <sriov_drivers_autoprobe
+ip link set dev "$pf" up || failed=1
 trap 'echo "$probe" >sriov_drivers_autoprobe' EXIT
 echo 0 >sriov_drivers_autoprobe
 [ "$now" -eq 0 ] || echo 0 >sriov_numvfs

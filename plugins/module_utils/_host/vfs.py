@@ -68,10 +68,14 @@ def apply(plan: sriov.VfPlan, have: Mapping[str, tuple[vf.Vf, ...]], where: Fold
         command.run(["udevadm", "control", "--reload"])
     for target in plan.targets:
         now = have[target.port.pci]
+        if target.up and not target.is_up:
+            command.run(["ip", "link", "set", "dev", target.netdev, "up"])
         if target.port.pci in plan.anew:
             _make(target, len(now), where.sysfs)
         else:
             _set(target, [one.now(want) for one, want in zip(now, target.vfs)])
+        if target.is_up and not target.up:
+            command.run(["ip", "link", "set", "dev", target.netdev, "down"])
     _set_mtu(plan.targets, where.sysfs)
 
 

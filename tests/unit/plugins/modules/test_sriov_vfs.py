@@ -46,16 +46,17 @@ def call(kernel: VfKernel, capsys: pytest.CaptureFixture[str], check: bool = Fal
 def everything(host: Host) -> dict[str, str]:
     tops = [path for top in ("etc", "var", "run") for path in (host.root / top).rglob("*")]
     tree = {str(path): path.read_text() for path in tops if path.is_file()}
-    return {**tree, **{str(path): path.read_text() for path in (host.root / "sys").glob("devices/**/sriov_numvfs")}}
+    kept = [path for name in ("sriov_numvfs", "flags") for path in (host.root / "sys").glob(f"devices/**/{name}")]
+    return {**tree, **{str(path): path.read_text().strip() for path in kept}}
 
 
 @pytest.mark.proves("sriov", "Debian 13", by="fixture")
 def test_vfs_are_made_set_and_bound_in_this_order(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
     result = call(kernel, capsys, vfs=2, trust=True)
     assert (result["changed"], result["reboot_required"], result["reasons"]) == (True, False, [])
-    assert result["diff"]["before"] == {"files": {}, "pfs": {FIRST: {"count": 0, "vfs": []}}}
+    assert result["diff"]["before"] == {"files": {}, "pfs": {FIRST: {"up": False, "count": 0, "vfs": []}}}
     assert result["diff"]["after"]["pfs"] == {
-        FIRST: {"count": 2, "vfs": [{"mac": mac, "trust": True, "mtu": 9000} for mac in MACS]}
+        FIRST: {"up": True, "count": 2, "vfs": [{"mac": mac, "trust": True, "mtu": 9000} for mac in MACS]}
     }
     assert kernel.wrote == [
         ("sriov_drivers_autoprobe", "0"),
@@ -65,6 +66,8 @@ def test_vfs_are_made_set_and_bound_in_this_order(kernel: VfKernel, capsys: pyte
         ("drivers_probe", "0000:01:10.1"),
     ]
     assert [vf["address"] for vf in kernel.vfs[FIRST]] == MACS
+    # Before the VFs: drivers such as igb's answer them only when their own link is up.
+    assert next(argv for argv in kernel.host.ran if argv[:2] == ["ip", "link"])[-1] == "up"
     assert [(kernel.vf(FIRST, i) / "net" / f"v0110{i}" / "mtu").read_text() for i in (0, 1)] == ["9000\n"] * 2
 
 
@@ -139,6 +142,15 @@ def test_absent_gives_number_and_addresses_back(kernel: VfKernel, capsys: pytest
     ]
     assert everything(kernel.host) == before
     assert call(kernel, capsys, state="absent", rails=[])["changed"] is False
+
+
+def test_a_link_that_others_took_down_stays_down(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
+    kernel.react(["ip", "link", "set", "dev", "enp1s0", "up"])
+    call(kernel, capsys, vfs=2)
+    kernel.react(["ip", "link", "set", "dev", "enp1s0", "down"])
+    kernel.host.ran.clear()
+    assert call(kernel, capsys, state="absent")["changed"] is True
+    assert not any(argv[-1] == "up" for argv in kernel.host.ran)
 
 
 def test_rails_without_a_number_are_left_alone(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
@@ -316,6 +328,7 @@ def test_the_script_does_at_boot_what_the_module_does_now(
     """Run by the real /bin/sh on the tree as it is before and after the VFs are there."""
     call(kernel, capsys, vfs=2, trust=False, max_tx_rate=100)
     wanted = [" ".join(argv[1:]) for argv in kernel.host.ran if argv[:3] == ["ip", "link", "set"]]
+    assert wanted[0] == "link set dev enp1s0 up"
     programs, log = tmp_path / "bin", tmp_path / "log"
     programs.mkdir()
     for name, text in (("ip", IP), ("udevadm", "#!/bin/sh\nexit 1\n")):

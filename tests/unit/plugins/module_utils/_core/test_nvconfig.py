@@ -134,6 +134,8 @@ def test_who_is_not_known(text: str, expected: str | None) -> None:
         ("0x10", "16", True),
         ("_256KB", "_256KB(1)", True),
         ("Array[0..3]", "Array[0..7]", False),
+        ("A(" + "1" * 5000 + ")", "1", False),
+        ("1" * 5000, "1", False),
         (None, "1", False),
         ("1", None, False),
     ],
