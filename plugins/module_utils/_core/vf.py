@@ -14,6 +14,7 @@ from .errors import InputError, ParseError
 
 # The last byte of a VF's MAC address is its index.
 MAX_VFS = 256
+MAC_TEXT = len("00:00:00:00:00:00")
 VFIO = "vfio-pci"
 # The settings that are a VF's identity: drivers take a new one only when they bind again.
 IDENTITY = ("mac", "guid")
@@ -127,15 +128,18 @@ def vf_commands(netdev: str, index: int, before: Mapping[str, Any], after: Mappi
 
 def _words(key: str, value: Any) -> list[list[str]]:
     if key == "guid":
-        return [["node_guid", value], ["port_guid", value]]
+        node, _slash, port = value.partition("/")
+        return [["node_guid", node], ["port_guid", port or node]]
     word = {"spoof_check": "spoofchk", "link_state": "state"}.get(key, key)
     return [[word, ("on" if value else "off") if isinstance(value, bool) else str(value)]]
 
 
 def _settings(raw: Mapping[str, Any]) -> dict[str, Any]:
     guids = list(dict.fromkeys(raw[key].lower() for key in ("node guid", "port guid") if key in raw))
+    address = raw.get("address", "").lower()
     found = {
-        "mac": raw["address"].lower() if "address" in raw else None,
+        # VFs of InfiniBand show 20 bytes, which nobody can set.
+        "mac": address if len(address) == MAC_TEXT else None,
         # Two different ones are no identity of ours; shown as they are.
         "guid": "/".join(guids) or None,
         "trust": raw.get("trust"),

@@ -34,7 +34,8 @@ def find_tool() -> Tool:
         raise CommandError(
             f"neither {' nor '.join(TOOLS)} is installed; install mstflint of the distribution, or MFT of DOCA"
         )
-    return Tool(path, "--json_format" in command.run([path, "--help"], check=False).stdout)
+    said = command.run([path, "--help"], check=False)
+    return Tool(path, "--json_format" in said.stdout + said.stderr)
 
 
 def read(tool: Tool, cards: Iterable[Card]) -> dict[str, Have]:

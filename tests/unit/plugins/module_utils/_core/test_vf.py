@@ -104,6 +104,7 @@ LINK = [
             {
                 "vf": 1,
                 "link_type": "infiniband",
+                "address": "00:00:00:00:fe:80:00:00:00:00:00:00:ba:3f:d2:01:03:00:18:00",
                 "spoofchk": False,
                 "node guid": "ba:3f:d2:01:03:00:18:00",
                 "port guid": "ba:3f:d2:01:03:00:18:00",
@@ -174,6 +175,13 @@ def test_holders_are_the_processes_of_user_space() -> None:
 )
 def test_who_uses_a_vf(one: vf.Vf, infiniband: bool, expected: list[str]) -> None:
     assert one.users(infiniband) == expected
+
+
+def test_two_guids_come_back_as_two() -> None:
+    assert [argv[7:] for argv in vf.vf_commands("ib0", 0, {}, {"guid": "00:01/00:02"})] == [
+        ["node_guid", "00:01"],
+        ["port_guid", "00:02"],
+    ]
 
 
 def test_commands_set_what_differs() -> None:
