@@ -214,7 +214,7 @@ def run(params: Mapping[str, Any], check_mode: bool) -> tuple[firmware.FirmwareP
     if any(card.want for card in cards):
         plan = converge(params, cards, check_mode)
     shown = [{"pci": card.pci, "firmware": card.firmware, "psid": host_firmware.psid(roots, card)} for card in cards]
-    return plan, shown, [*warnings, *(f"needs a power cycle, a reboot did not load it: {text}" for text in plan.cold)]
+    return plan, shown, [*warnings, *(f"{text}, or a reset by the vendor's tool" for text in plan.cold)]
 
 
 def main() -> None:

@@ -102,10 +102,11 @@ def plan_settings(
     before = {pci: {name: have[pci].settings[name].next for name in names} for pci, names in known.items()}
     sets = {pci: {n: v for n, v in names.items() if not same(v, before[pci][n])} for pci, names in known.items()}
     after = {pci: {**before[pci], **sets[pci]} for pci in known}
-    fresh = [pci for pci in sets if sets[pci] or record.get(pci, {}).get("boot") == boot]
-    waits = {card.pci: _waits(card, have[card.pci], known[card.pci], card.pci in fresh) for card in cards}
-    cold = [pci for pci in waits if not sets[pci] and record.get(pci, {}).get("boot", boot) != boot]
-    cold += [pci for pci in waits if record.get(pci, {}).get("cold") and pci not in cold]
+    last = {pci: record.get(pci, {}) for pci in sets}
+    cold = [pci for pci in sets if last[pci].get("cold") or (not sets[pci] and last[pci].get("boot", boot) != boot)]
+    fresh = [pci for pci in sets if sets[pci] or last[pci].get("boot") == boot]
+    how = {pci: "a power cycle" if pci in cold else "a reboot" for pci in sets}
+    waits = {c.pci: _waits(c, have[c.pci], known[c.pci], c.pci in fresh, how[c.pci]) for c in cards}
     return FirmwarePlan(
         change=Change(before, after),
         sets={pci: values for pci, values in sets.items() if values},
@@ -182,15 +183,15 @@ def _problems(card: Card, have: Have) -> list[str]:
     ]
 
 
-def _waits(card: Card, have: Have, known: Mapping[str, str], fresh: bool) -> list[str]:
+def _waits(card: Card, have: Have, known: Mapping[str, str], fresh: bool, how: str) -> list[str]:
     """Say what is not in force yet; a card that tells no current values waits when it was set since the boot."""
     found = []
     for name, value in known.items():
         now = have.settings[name].current
         if now is None and fresh:
-            found.append(f"{card.title}: {name} becomes {value}")
+            found.append(f"{card.title}: {name} is {value} after {how}")
         elif now is not None and not same(value, now):
-            found.append(f"{card.title}: {name} is {now} and becomes {value}")
+            found.append(f"{card.title}: {name} is {now} until {how} loads {value}")
     gated = [name for name in have.unknown if name in GATED and same(card.want.get(GATE), "1")]
     return found + [f"{card.title}: {name} can be set when {GATE} is in force; run again then" for name in gated]
 

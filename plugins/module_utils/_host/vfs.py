@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -43,13 +44,11 @@ def read(roots: Roots, inventory: HostInventory, ports: Iterable[Port]) -> dict[
 
     def whole(port: Port, one: vf.Vf) -> vf.Vf:
         own = settings.get(port.netdev.name if port.netdev else "", {})
-        return vf.Vf(
-            **{
-                **one.__dict__,
-                "addresses": tuple(address for name in one.netdevs for address in addresses.get(name, ())),
-                "holders": (*one.holders, *(who for device in one.rdma for who in holders.get(device, ()))),
-                "settings": own.get(one.index, {}),
-            }
+        return dataclasses.replace(
+            one,
+            addresses=tuple(address for name in one.netdevs for address in addresses.get(name, ())),
+            holders=(*one.holders, *(who for device in one.rdma for who in holders.get(device, ()))),
+            settings=own.get(one.index, {}),
         )
 
     return {port.pci: tuple(whole(port, one) for one in found[port.pci]) for port in ports}

@@ -92,9 +92,9 @@ def test_what_differs_is_set_for_the_next_boot(
         ["-y", "-d", SECOND, "set", "NUM_OF_VFS=16"],
     ]
     assert result["reasons"] == [
-        "0000:18:00.0 (rail0): SRIOV_EN is False(0) and becomes 1",
-        "0000:18:00.0 (rail0): NUM_OF_VFS is 6 and becomes 16",
-        "0000:40:00.0 (rail1): NUM_OF_VFS is 6 and becomes 16",
+        "0000:18:00.0 (rail0): SRIOV_EN is False(0) until a reboot loads 1",
+        "0000:18:00.0 (rail0): NUM_OF_VFS is 6 until a reboot loads 16",
+        "0000:40:00.0 (rail1): NUM_OF_VFS is 6 until a reboot loads 16",
     ]
     assert cards.host.inventory().reboot == tuple(result["reasons"])
 
@@ -129,17 +129,30 @@ def test_what_a_reboot_did_not_load_needs_a_power_cycle(
     call(cards, capsys, rails=RAILS[:1], settings={"NUM_OF_VFS": 16})
     cards.reboot(loads=False)
     result = call(cards, capsys, rails=RAILS[:1], settings={"NUM_OF_VFS": 16})
-    text = "0000:18:00.0 (rail0): NUM_OF_VFS is 6 and becomes 16"
+    text = "0000:18:00.0 (rail0): NUM_OF_VFS is 6 until a power cycle loads 16"
     assert (result["reboot_required"], result["power_cycle"]) == (False, [text])
-    assert warned == [f"nic_firmware: needs a power cycle, a reboot did not load it: {text}"]
+    assert warned == [f"nic_firmware: {text}, or a reset by the vendor's tool"]
 
 
 def test_the_tool_can_ask_for_a_power_cycle(cards: Cards, capsys: pytest.CaptureFixture[str]) -> None:
     cards.load = "power cycle"
     result = call(cards, capsys)
     assert (result["changed"], result["reboot_required"], len(result["power_cycle"])) == (True, False, 4)
+    assert "is 6 until a power cycle loads 16" in result["power_cycle"][1]
     cards.reboot()
     assert call(cards, capsys)["power_cycle"] == []
+
+
+def test_a_card_that_tells_no_current_values_waits_for_the_boot_after(
+    cards: Cards, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cards.cards[FIRST]["NUM_OF_VFS"] = ["N/A", "N/A", "6"]
+    result = call(cards, capsys, rails=RAILS[:1], settings={"NUM_OF_VFS": 16})
+    assert result["reasons"] == ["0000:18:00.0 (rail0): NUM_OF_VFS is 16 after a reboot"]
+    assert call(cards, capsys, rails=RAILS[:1], settings={"NUM_OF_VFS": 16})["reboot_required"] is True
+    cards.reboot(loads=False)
+    result = call(cards, capsys, rails=RAILS[:1], settings={"NUM_OF_VFS": 16})
+    assert (result["reboot_required"], result["power_cycle"]) == (False, [])
 
 
 def test_check_mode_says_the_same_and_sets_nothing(cards: Cards, capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,7 +192,7 @@ def test_two_ports_are_one_card(cards: Cards, capsys: pytest.CaptureFixture[str]
     second_port(cards)
     result = call(cards, capsys, rails=rails(("rail0", FIRST), ("rail1", "0000:18:00.1")))
     assert [words[2] for words in cards.ran if "set" in words] == [FIRST]
-    assert result["reasons"][0] == "0000:18:00.0 (rail0, rail1): SRIOV_EN is False(0) and becomes 1"
+    assert result["reasons"][0] == "0000:18:00.0 (rail0, rail1): SRIOV_EN is False(0) until a reboot loads 1"
     # One port alone is that card too.
     assert call(cards, capsys, rails=rails(("rail1", "0000:18:00.1")))["changed"] is False
 
@@ -212,7 +225,7 @@ def test_what_the_gate_hides_is_set_when_it_is_open(cards: Cards, capsys: pytest
     want = {"ADVANCED_PCI_SETTINGS": True, "MAX_ACC_OUT_READ": 44}
     result = call(cards, capsys, rails=RAILS[:1], settings=want)
     assert result["reasons"] == [
-        "0000:18:00.0 (rail0): ADVANCED_PCI_SETTINGS is False(0) and becomes 1",
+        "0000:18:00.0 (rail0): ADVANCED_PCI_SETTINGS is False(0) until a reboot loads 1",
         "0000:18:00.0 (rail0): MAX_ACC_OUT_READ can be set when ADVANCED_PCI_SETTINGS is in force; run again then",
     ]
     assert next_values(cards, FIRST)["MAX_ACC_OUT_READ"] == "0"
