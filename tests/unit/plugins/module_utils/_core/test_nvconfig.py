@@ -51,6 +51,11 @@ def test_queries(name: str, count: int, parameter: str, setting: Setting) -> Non
     assert (len(found), found[parameter]) == (count, setting)
 
 
+@pytest.mark.parametrize("name", ["bluefield3", "connectx6lx", "connectx8"])
+def test_text_and_json_say_the_same(name: str) -> None:
+    assert nvconfig.parse_query(fixture(f"{name}-verbose")) == nvconfig.parse_query(fixture(f"{name}.json"))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
