@@ -1,0 +1,208 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How many VFs a port (PF) has and what they are set to, now and after a boot. Pure: the module only carries it out."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from . import vf, vf_unit
+from .change import Change
+from .devices import Port
+from .errors import ConflictError, InputError
+from .inventory import HostInventory
+from .rail import Rail, find_links
+from .vf_unit import Folders, Target
+
+NVIDIA = "15b3"
+
+
+@dataclasses.dataclass(frozen=True)
+class Wish:
+    """What is asked for: VFs of each rail, and settings of every VF; None leaves that setting as it is.
+
+    ``rails`` maps the name of a rail to its own number. ``derive`` gives VFs identities from their PF; ``mtu`` in
+    bytes, None being the rail's; ``max_tx_rate`` in Mb/s.
+    """
+
+    count: int | None
+    rails: Mapping[str, int]
+    derive: bool
+    trust: bool | None = None
+    spoof_check: bool | None = None
+    max_tx_rate: int | None = None
+    link_state: str | None = None
+    mtu: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class VfPlan:
+    """The change; the PFs whose VFs are made anew; what to keep of before us, by PCI address."""
+
+    change: Change
+    targets: tuple[Target, ...]
+    anew: tuple[str, ...]
+    record: Mapping[str, Any]
+
+
+def wanted(inventory: HostInventory, rails: Iterable[Rail], wish: Wish, managed: Iterable[str]) -> tuple[Target, ...]:
+    """Return the PFs that the wish is about; rails without a number are left alone.
+
+    ``managed`` lists PFs whose VFs the SR-IOV operator makes. InputError for a rail that does not exist, ConflictError
+    with all ports that cannot serve.
+    """
+    rails = tuple(rails)
+    unknown = sorted({*wish.rails} - {rail.name for rail in rails})
+    if unknown:
+        known = ", ".join(rail.name for rail in rails) or "none"
+        raise InputError(f"no rail is named {', '.join(unknown)}; the rails are: {known}")
+    numbers = {rail.name: wish.rails.get(rail.name, wish.count) for rail in rails}
+    chosen = [rail for rail in rails if numbers[rail.name] is not None]
+    find_links(inventory, chosen)
+    managed = tuple(managed)
+    taken = [f"{rail.pci} ({rail.name})" for rail in chosen if rail.pci in managed]
+    if taken:
+        raise ConflictError(
+            f"the SR-IOV operator manages {', '.join(taken)}; only one can make VFs: "
+            "leave sriov_vfs unset for them, or remove the SriovNetworkNodePolicy"
+        )
+    ports = [(rail, inventory.port(rail.pci), numbers[rail.name] or 0) for rail in chosen]
+    problems = [problem for rail, port, count in ports for problem in _capacity(rail, port, count)]
+    if problems:
+        raise ConflictError("; ".join(problems))
+    return tuple(_target(inventory, rail, port, count, wish) for rail, port, count in ports)
+
+
+def recorded(inventory: HostInventory, record: Mapping[str, Any]) -> tuple[Target, ...]:
+    """Return the PFs of the record with what they had before us; one that left the host has nothing to restore.
+
+    A link that somebody else took down since stays down.
+    """
+    ports = {port.pci: port for port in inventory.ports}
+    return tuple(
+        Target(ports[pci], ports[pci].title, tuple(entry["vfs"]), entry["up"] and link.up)
+        for pci, entry in record.items()
+        for link in [ports[pci].netdev if pci in ports else None]
+        if link
+    )
+
+
+def plan_vfs(
+    targets: Iterable[Target],
+    have: Mapping[str, tuple[vf.Vf, ...]],
+    files: Mapping[str, str],
+    record: Mapping[str, Any],
+    folders: Folders,
+    present: bool,
+) -> VfPlan:
+    """Work out what changes; ``have`` is PCI address of the PF -> its VFs, ``files`` are all our own.
+
+    The kernel refuses to go from one number of VFs to another, and drivers take an identity only when they bind: both
+    need all VFs of the PF to go first. ConflictError lists everything that stands in the way, of all PFs.
+    """
+    targets = tuple(targets)
+    anew = tuple(target.port.pci for target in targets if _is_anew(target, have[target.port.pci]))
+    _refuse(targets, have, anew)
+    before = {target.port.pci: _state(target, have[target.port.pci]) for target in targets}
+    after = {
+        target.port.pci: {"up": target.up, "count": len(target.vfs), "vfs": [dict(one) for one in target.vfs]}
+        for target in targets
+    }
+    change = Change(
+        before={"files": dict(files), "pfs": before},
+        after={"files": _files(targets, files, folders, present), "pfs": after},
+    )
+    first = {
+        target.port.pci: {"up": target.is_up, "vfs": [dict(one.settings) for one in have[target.port.pci]]}
+        for target in targets
+    }
+    return VfPlan(change, targets, anew, {**first, **record} if present else {})
+
+
+def counts(now: int, wish: int) -> tuple[int, ...]:
+    """Return the numbers to write one after the other: 0 first, since the kernel takes no other step from there."""
+    return tuple(number for number in (0 if now else None, wish or None) if number is not None)
+
+
+def _capacity(rail: Rail, port: Port, count: int) -> list[str]:
+    most = min(port.vfs_total, vf.MAX_VFS)
+    if 0 <= count <= most:
+        return []
+    # Only NVIDIA's NICs have this number in their firmware settings.
+    raised = " or raise NUM_OF_VFS with role nic_firmware and reboot" if port.vendor == NVIDIA else ""
+    return [f"{rail.pci} ({rail.name}) supports {most} VFs, {count} requested; lower sriov_vfs{raised}"]
+
+
+def _target(inventory: HostInventory, rail: Rail, port: Port, count: int, wish: Wish) -> Target:
+    settings = {
+        "trust": wish.trust,
+        "spoof_check": wish.spoof_check,
+        "max_tx_rate": wish.max_tx_rate,
+        # VFs on InfiniBand are down until somebody says otherwise.
+        "link_state": wish.link_state or ("auto" if port.infiniband else None),
+        "mtu": wish.mtu or rail.mtu,
+    }
+    same = {key: value for key, value in settings.items() if value is not None}
+    guid = next((device.node_guid for device in inventory.rdma_devices if device.pci == rail.pci), "")
+    vfs = tuple({**(_identity(port, guid, index) if wish.derive else {}), **same} for index in range(count))
+    is_up = port.netdev is not None and port.netdev.up
+    return Target(port, f"{rail.pci} ({rail.name})", vfs, bool(vfs) or is_up)
+
+
+def _identity(port: Port, guid: str, index: int) -> dict[str, str]:
+    if port.infiniband:
+        return {"guid": vf.vf_guid(guid, index)}
+    return {"mac": vf.vf_mac(port.netdev.mac if port.netdev else "", index)}
+
+
+def _is_anew(target: Target, have: tuple[vf.Vf, ...]) -> bool:
+    if len(have) != len(target.vfs):
+        return True
+    return any(one.now(want).get(key) != want[key] for one, want in zip(have, target.vfs) for key in _keys(want))
+
+
+def _keys(want: Mapping[str, Any]) -> list[str]:
+    return [key for key in vf.IDENTITY if key in want]
+
+
+def _refuse(targets: Iterable[Target], have: Mapping[str, tuple[vf.Vf, ...]], anew: Iterable[str]) -> None:
+    anew = tuple(anew)
+    problems = []
+    for target in targets:
+        vfs = have[target.port.pci]
+        used = [
+            f"VF {one.index} ({one.pci}{''.join(f', {name}' for name in one.netdevs)}) is in use: {'; '.join(users)}"
+            for one in vfs
+            for users in [one.users(target.port.infiniband)]
+            if users
+        ]
+        if used and target.port.pci in anew:
+            why = f"{len(vfs)} VFs become {len(target.vfs)}"
+            if len(vfs) == len(target.vfs):
+                why = f"its {len(vfs)} VFs get new addresses"
+            problems.append(f"{target.title}: {why}, and all of them go for it, but {', '.join(used)}; stop the user")
+    if problems:
+        raise ConflictError("; ".join(problems))
+
+
+def _state(target: Target, have: tuple[vf.Vf, ...]) -> dict[str, Any]:
+    """The PF now, with the settings that are asked for; of VFs beyond the wanted number none are."""
+    wants = (*target.vfs, *({},) * len(have))
+    return {"up": target.is_up, "count": len(have), "vfs": [one.now(want) for one, want in zip(have, wants)]}
+
+
+def _files(targets: Iterable[Target], files: Mapping[str, str], folders: Folders, present: bool) -> dict[str, str]:
+    """All our files: those of PFs that this run is not about stay."""
+    after = {path: text for path, text in files.items() if present and not path.endswith(vf_unit.UNIT)}
+    for target in targets:
+        script, rule = vf_unit.paths(target.port.pci, folders)
+        after.pop(script, None)
+        after.pop(rule, None)
+        if present and target.vfs:
+            after[script] = vf_unit.format_script(target, folders.sysfs)
+            after[rule] = vf_unit.format_rule(target.port.pci)
+    if after:
+        after[f"{folders.units}/{vf_unit.UNIT}"] = vf_unit.format_unit(folders.scripts)
+    return after

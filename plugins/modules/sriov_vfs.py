@@ -1,0 +1,215 @@
+#!/usr/bin/python
+# Copyright: Contributors to the gpufabric.rdma collection
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: sriov_vfs
+short_description: Make the virtual functions (VFs) of rails, now and after a boot
+version_added: "0.1.0"
+description:
+  - Makes the wanted number of VFs on the rails' ports, with addresses that are derived from the port and so are the same after every boot,
+    and with trust, spoof check, rate limit and MTU. Drivers bind to the VFs when all that is set.
+  - The kernel refuses to change a number of VFs that is not 0, so a change takes all VFs of the port away first. It is refused, before
+    the first write, when one of them is in use; the message says by whom.
+  - At boot, and after a reload of the driver, a udev rule by PCI address starts a systemd unit that makes them again without Python.
+  - Number and settings of before are recorded once and come back with O(state=absent).
+  - Changes no limit of the NIC's firmware and binds no drivers for pods.
+extends_documentation_fragment:
+  - gpufabric.rdma.host
+  - gpufabric.rdma.host.rails
+  - gpufabric.rdma.host.state_root
+options:
+  state:
+    description:
+      - V(present) makes the VFs of the rails that have a number in O(vfs) or O(vfs_by_rail), and leaves all other ports alone.
+      - V(absent) gives all ports their recorded VFs back and removes the files; O(rails) is not looked at.
+    type: str
+    choices: [present, absent]
+    default: present
+  vfs:
+    description: How many VFs each rail shall have. V(0) means none; not given, rails are left alone.
+    type: int
+  vfs_by_rail:
+    description: Name of a rail -> its own number of VFs.
+    type: dict
+    default: {}
+  identity:
+    description:
+      - V(derived) gives each VF a locally administered MAC address (on InfiniBand a node and port GUID) made of its port's own and its index.
+      - V(driver) leaves that to the driver, which may take other ones at each boot.
+    type: str
+    choices: [derived, driver]
+    default: derived
+  trust:
+    description: Whether VFs may change their MAC address and be promiscuous. Not given, it stays as it is.
+    type: bool
+  spoof_check:
+    description: Whether frames with another source address than the VF's are dropped. Not given, it stays as it is.
+    type: bool
+  max_tx_rate:
+    description: The most that each VF may send, in Mb/s; V(0) is no limit. Not given, it stays as it is.
+    type: int
+  link_state:
+    description:
+      - V(auto) follows the port, V(enable) is always up, V(disable) always down.
+      - Not given, VFs on InfiniBand get V(auto), since they are down otherwise, and those on Ethernet stay as they are.
+    type: str
+    choices: [auto, enable, disable]
+  mtu:
+    description: MTU of the VFs' network devices in bytes. Not given, it is the rail's. One in another network namespace is left alone.
+    type: int
+  operator_managed:
+    description: PCI addresses of ports whose VFs the SR-IOV operator makes. To want VFs on one of them is an error.
+    type: list
+    elements: str
+    default: []
+attributes:
+  check_mode:
+    description: Can run in check mode and says what would change, without changing it.
+    support: full
+  diff_mode:
+    description: Returns the state before and after.
+    support: full
+  platform:
+    description: Where the module can run.
+    platforms: linux
+    support: full
+author:
+  - Contributors to gpufabric.rdma (@gpufabric)
+"""
+
+EXAMPLES = r"""
+- name: Eight VFs on each rail, with jumbo frames
+  gpufabric.rdma.sriov_vfs:
+    rails:
+      - {rail: rail0, pci: "0000:18:00.0", driver: mlx5_core, netdev: rail0, mtu: 9000}
+      - {rail: rail1, pci: "0000:3a:00.0", driver: mlx5_core, netdev: rail1, mtu: 9000}
+    vfs: 8
+    trust: true
+    spoof_check: false
+
+- name: Give all ports the VFs back that they had
+  gpufabric.rdma.sriov_vfs:
+    state: absent
+"""
+
+RETURN = r"""
+diff:
+  description: State before and after.
+  returned: always
+  type: dict
+  contains:
+    before:
+      description: State found.
+      returned: always
+      type: dict
+    after:
+      description: State wanted; with check mode off also the state reached.
+      returned: always
+      type: dict
+reboot_required:
+  description: Whether something waits for the next boot; nothing of this module ever does.
+  returned: always
+  type: bool
+reasons:
+  description: What waits for the next boot, and why.
+  returned: always
+  type: list
+  elements: str
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._core import arguments, sriov
+from ..module_utils._core.errors import CommandError, FabricError, InputError
+from ..module_utils._core.inventory import HostInventory
+from ..module_utils._core.pci import PciAddress
+from ..module_utils._core.rail import parse_rails
+from ..module_utils._core.vf_unit import Target
+from ..module_utils._host import state, sysfs, vfs
+
+NAME = "sriov_vfs"
+ARGUMENTS = {
+    **arguments.ROOTS,
+    **arguments.RAILS,
+    **arguments.STATE,
+    "vfs": {"type": "int"},
+    "vfs_by_rail": {"type": "dict", "default": {}},
+    "identity": {"type": "str", "choices": ["derived", "driver"], "default": "derived"},
+    "trust": {"type": "bool"},
+    "spoof_check": {"type": "bool"},
+    "max_tx_rate": {"type": "int"},
+    "link_state": {"type": "str", "choices": ["auto", "enable", "disable"]},
+    "mtu": {"type": "int"},
+    "operator_managed": {"type": "list", "elements": "str", "default": []},
+}
+
+
+def numbers(given: Mapping[str, Any]) -> dict[str, int]:
+    """Return the numbers of VFs by rail; InputError names the one that is none."""
+    wrong = {rail: number for rail, number in given.items() if not str(number).isdecimal()}
+    if wrong:
+        shown = ", ".join(f"{rail}: {number}" for rail, number in wrong.items())
+        raise InputError(f"vfs_by_rail has {shown}; expected a number of VFs for each rail")
+    return {rail: int(number) for rail, number in given.items()}
+
+
+def find_targets(params: Mapping[str, Any], inventory: HostInventory, record: Mapping[str, Any]) -> tuple[Target, ...]:
+    """Return the ports that this run is about, with the VFs that they shall have."""
+    if params["state"] == "absent":
+        return sriov.recorded(inventory, record)
+    wish = sriov.Wish(
+        count=params["vfs"],
+        rails=numbers(params["vfs_by_rail"]),
+        derive=params["identity"] == "derived",
+        **{key: params[key] for key in ("trust", "spoof_check", "max_tx_rate", "link_state", "mtu")},
+    )
+    managed = [str(PciAddress.parse(address)) for address in params["operator_managed"]]
+    return sriov.wanted(inventory, parse_rails(params["rails"]), wish, managed)
+
+
+def converge(params: Mapping[str, Any], check_mode: bool) -> sriov.VfPlan:
+    """Plan, apply unless in check mode, and make sure that nothing is left to do."""
+    roots = sysfs.Roots.from_params(params)
+    record = state.load(params["state_root"], NAME)
+
+    def read_plan() -> tuple[sriov.VfPlan, Mapping[str, Any]]:
+        inventory = sysfs.read_inventory(roots)
+        targets = find_targets(params, inventory, record)
+        have = vfs.read(roots, inventory, [target.port for target in targets])
+        where = vfs.folders(roots)
+        own = vfs.read_files(where)
+        return sriov.plan_vfs(targets, have, own, record, where, params["state"] == "present"), have
+
+    plan, have = read_plan()
+    if check_mode:
+        return plan
+    if plan.change.changed:
+        # What was there before us is kept before the first write, so that a run that fails half way can be taken back.
+        state.save(params["state_root"], NAME, {**plan.record, **record})
+        vfs.apply(plan, have, vfs.folders(roots))
+        left = read_plan()[0].change
+        if left.changed:
+            raise CommandError(f"after the change the ports have {left.before['pfs']}, expected {left.after['pfs']}")
+    state.save(params["state_root"], NAME, plan.record)
+    return plan
+
+
+def main() -> None:
+    """Carry out the plan."""
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    try:
+        plan = converge(module.params, module.check_mode)
+    except FabricError as error:
+        module.fail_json(msg=f"{NAME}: {error}")
+    module.exit_json(changed=plan.change.changed, diff=plan.change.diff(), reboot_required=False, reasons=[])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,359 @@
+"""sriov_vfs through main() on the lab's machine, with a kernel that makes VFs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sysfs_tree
+from hypothesis import given
+from hypothesis import strategies as st
+from module_run import run
+from sysfs_tree import Host
+from vf_kernel import VfKernel
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core import sriov, vf
+
+FIRST, SECOND = "0000:01:00.0", "0000:02:00.0"
+MACS = ["9a:7e:1a:03:01:00", "9a:7e:1a:03:01:01"]
+RULE = (
+    "# Written by gpufabric.rdma.sriov_vfs, which removes it with state: absent.\n"
+    'ACTION!="remove", SUBSYSTEM=="net", KERNELS=="0000:01:00.0", TAG+="systemd", '
+    'ENV{SYSTEMD_WANTS}+="gpufabric-sriov@0000:01:00.0.service"\n'
+)
+
+
+@pytest.fixture()
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VfKernel:
+    return VfKernel(sysfs_tree.materialise("lab-igb-host", tmp_path, monkeypatch), monkeypatch)
+
+
+def rails(*names: str) -> list[dict[str, Any]]:
+    ports = {"rail0": FIRST, "rail1": SECOND}
+    return [{"rail": name, "netdev": name, "pci": ports[name], "driver": "igb", "mtu": 9000} for name in names]
+
+
+def call(kernel: VfKernel, capsys: pytest.CaptureFixture[str], check: bool = False, **params: Any) -> dict[str, Any]:
+    host = kernel.host
+    options = {**host.options(), "state_root": str(host.root / "var")}
+    return run("sriov_vfs", capsys, check, **{"rails": rails("rail0"), **options, **params})
+
+
+def everything(host: Host) -> dict[str, str]:
+    tops = [path for top in ("etc", "var", "run") for path in (host.root / top).rglob("*")]
+    tree = {str(path): path.read_text() for path in tops if path.is_file()}
+    kept = [path for name in ("sriov_numvfs", "flags") for path in (host.root / "sys").glob(f"devices/**/{name}")]
+    return {**tree, **{str(path): path.read_text().strip() for path in kept}}
+
+
+@pytest.mark.proves("sriov", "Debian 13", by="fixture")
+def test_vfs_are_made_set_and_bound_in_this_order(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
+    result = call(kernel, capsys, vfs=2, trust=True)
+    assert (result["changed"], result["reboot_required"], result["reasons"]) == (True, False, [])
+    assert result["diff"]["before"] == {"files": {}, "pfs": {FIRST: {"up": False, "count": 0, "vfs": []}}}
+    assert result["diff"]["after"]["pfs"] == {
+        FIRST: {"up": True, "count": 2, "vfs": [{"mac": mac, "trust": True, "mtu": 9000} for mac in MACS]}
+    }
+    assert kernel.wrote == [
+        ("sriov_drivers_autoprobe", "0"),
+        ("sriov_numvfs", "2"),
+        ("sriov_drivers_autoprobe", "1"),
+        ("drivers_probe", "0000:01:10.0"),
+        ("drivers_probe", "0000:01:10.1"),
+    ]
+    assert [vf["address"] for vf in kernel.vfs[FIRST]] == MACS
+    # Before the VFs: drivers such as igb's answer them only when their own link is up.
+    assert next(argv for argv in kernel.host.ran if argv[:2] == ["ip", "link"])[-1] == "up"
+    assert [(kernel.vf(FIRST, i) / "net" / f"v0110{i}" / "mtu").read_text() for i in (0, 1)] == ["9000\n"] * 2
+
+
+def test_a_boot_is_served_by_a_rule_a_unit_and_a_script(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
+    call(kernel, capsys, vfs=2)
+    etc = kernel.host.root / "etc"
+    assert (etc / "udev/rules.d/90-gpufabric-sriov-0000:01:00.0.rules").read_text() == RULE
+    unit = (etc / "systemd/system/gpufabric-sriov@.service").read_text()
+    assert f"ExecStart=/bin/sh {etc}/gpufabric/gpufabric-sriov-%i.sh\n" in unit
+    assert ["systemctl", "daemon-reload"] in kernel.host.ran and ["udevadm", "control", "--reload"] in kernel.host.ran
+    assert (etc / "gpufabric/gpufabric-sriov-0000:01:00.0.sh").is_file()
+
+
+def test_a_second_run_changes_nothing(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
+    call(kernel, capsys, vfs=2, spoof_check=False, max_tx_rate=100, link_state="auto")
+    before = everything(kernel.host)
+    kernel.host.ran.clear()
+    kernel.wrote.clear()
+    result = call(kernel, capsys, vfs=2, spoof_check=False, max_tx_rate=100, link_state="auto")
+    assert result["changed"] is False
+    assert everything(kernel.host) == before and kernel.wrote == []
+    assert {argv[0].rpartition("/")[2] for argv in kernel.host.ran} <= {"ip", "rdma", "ib_write_bw"}
+    assert not any("set" in argv for argv in kernel.host.ran)
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_check_mode_says_the_same_and_changes_nothing(
+    kernel: VfKernel, capsys: pytest.CaptureFixture[str], number: int
+) -> None:
+    call(kernel, capsys, vfs=2)
+    before = everything(kernel.host)
+    checked = call(kernel, capsys, check=True, vfs=number)
+    assert everything(kernel.host) == before
+    done = call(kernel, capsys, vfs=number)
+    assert {key: checked[key] for key in ("changed", "diff")} == {key: done[key] for key in ("changed", "diff")}
+    assert done["changed"] is True
+
+
+def test_a_number_changes_by_way_of_none(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in (4, 7, 2, 0):
+        assert call(kernel, capsys, vfs=number)["changed"] is True
+        assert kernel.device(FIRST).joinpath("sriov_numvfs").read_text() == f"{number}\n"
+    assert [value for name, value in kernel.wrote if name == "sriov_numvfs"] == ["4", "0", "7", "0", "2", "0"]
+    assert not (kernel.host.root / "etc/gpufabric").exists()
+
+
+def test_a_setting_changes_in_place(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
+    call(kernel, capsys, vfs=2)
+    kernel.wrote.clear()
+    kernel.host.ran.clear()
+    assert call(kernel, capsys, vfs=2, max_tx_rate=500)["changed"] is True
+    assert kernel.wrote == []
+    assert [argv[5:] for argv in kernel.host.ran if argv[:3] == ["ip", "link", "set"]] == [
+        ["vf", "0", "max_tx_rate", "500"],
+        ["vf", "1", "max_tx_rate", "500"],
+    ]
+
+
+def test_absent_gives_number_and_addresses_back(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
+    kernel.tell(str(kernel.device(FIRST) / "sriov_numvfs"), "3")
+    kernel.vfs[FIRST][1]["address"] = "02:00:00:00:00:09"
+    kernel.show()
+    before = everything(kernel.host)
+    call(kernel, capsys, vfs=2)
+    call(kernel, capsys, vfs=4)
+    result = call(kernel, capsys, state="absent", rails=[])
+    assert result["diff"]["after"]["files"] == {}
+    assert [vf["address"] for vf in kernel.vfs[FIRST]] == [
+        "00:00:00:00:00:00",
+        "02:00:00:00:00:09",
+        "00:00:00:00:00:00",
+    ]
+    assert everything(kernel.host) == before
+    assert call(kernel, capsys, state="absent", rails=[])["changed"] is False
+
+
+def test_a_link_that_others_took_down_stays_down(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
+    kernel.react(["ip", "link", "set", "dev", "enp1s0", "up"])
+    call(kernel, capsys, vfs=2)
+    kernel.react(["ip", "link", "set", "dev", "enp1s0", "down"])
+    kernel.host.ran.clear()
+    assert call(kernel, capsys, state="absent")["changed"] is True
+    assert not any(argv[-1] == "up" for argv in kernel.host.ran)
+
+
+def test_rails_without_a_number_are_left_alone(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
+    both = rails("rail0", "rail1")
+    assert call(kernel, capsys, rails=both)["changed"] is False
+    assert call(kernel, capsys, rails=both, vfs_by_rail={"rail1": 1})["diff"]["after"]["pfs"].keys() == {SECOND}
+    assert call(kernel, capsys, rails=both, vfs=2, vfs_by_rail={"rail1": 0})["changed"] is True
+    assert {pf: len(vfs) for pf, vfs in kernel.vfs.items()} == {SECOND: 0, FIRST: 2}
+    rules = kernel.host.root / "etc/udev/rules.d"
+    assert sorted(os.listdir(rules)) == ["90-gpufabric-sriov-0000:01:00.0.rules"]
+    # A run about one rail keeps what makes the others' VFs.
+    call(kernel, capsys, rails=both, vfs_by_rail={"rail1": 1})
+    assert len(os.listdir(rules)) == 2
+
+
+def test_identities_can_be_left_to_the_driver(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
+    call(kernel, capsys, vfs=1, identity="driver")
+    assert kernel.vfs[FIRST][0]["address"] == "00:00:00:00:00:00"
+
+
+def test_infiniband_gets_guids_and_a_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kernel = VfKernel(sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch), monkeypatch)
+    (kernel.device("0000:18:00.0") / "net/enp24s0np0/type").write_text("32\n")
+    rail = {"rail": "rail0", "netdev": "rail0", "pci": "0000:18:00.0", "mtu": 4092}
+    assert call(kernel, capsys, rails=[rail], vfs=2)["changed"] is True
+    guid = "ba:3f:d2:01:03:00:18:00"
+    shown = kernel.vfs["0000:18:00.0"][1]
+    assert (shown["node guid"], shown["port guid"], shown["link_state"]) == (guid, guid, "auto")
+    assert call(kernel, capsys, rails=[rail], vfs=2)["changed"] is False
+
+
+def with_address(kernel: VfKernel) -> None:
+    links = kernel.host.links()
+    links.append({"ifname": "v01101", "addr_info": [{"local": "10.9.0.1", "prefixlen": 24, "scope": "global"}]})
+    kernel.host.set_links(links)
+
+
+def with_vfio(kernel: VfKernel) -> None:
+    vf = kernel.vf(FIRST, 1)
+    os.unlink(vf / "driver")
+    os.symlink("/drivers/vfio-pci", vf / "driver")
+    os.symlink("/kernel/iommu_groups/77", vf / "iommu_group")
+    for pid, target in (("300", "/dev/vfio/77"), ("301", "/dev/vfio/78")):
+        fd = kernel.host.root / "proc" / pid / "fd"
+        fd.mkdir(parents=True)
+        os.symlink(target, fd / "9")
+        (fd.parent / "comm").write_text("qemu-system-x86\n")
+
+
+def with_namespace(kernel: VfKernel) -> None:
+    (kernel.vf(FIRST, 1) / "net/v01101").rename(kernel.host.root / "pod")
+
+
+def with_rdma(kernel: VfKernel) -> None:
+    (kernel.vf(FIRST, 1) / "infiniband/mlx5_9").mkdir(parents=True)
+    kernel.host.prints["/usr/bin/rdma"] = ""
+    kernel.host.prints["rdma -j resource show pd"] = json.dumps([{"ifname": "mlx5_9", "pid": 7, "comm": "server"}])
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (with_address, "(0000:01:10.1, v01101) is in use: it has the address 10.9.0.1/24"),
+        (with_vfio, "(0000:01:10.1, v01101) is in use: it is bound to vfio-pci; qemu-system-x86[300] holds it"),
+        (
+            with_namespace,
+            "(0000:01:10.1) is in use: igbvf has it but its device is in another network namespace, as that of a pod",
+        ),
+        (with_rdma, "(0000:01:10.1, v01101) is in use: server[7] holds it"),
+    ],
+)
+def test_vfs_in_use_are_not_taken_away(
+    kernel: VfKernel, capsys: pytest.CaptureFixture[str], use: Any, message: str
+) -> None:
+    call(kernel, capsys, vfs=2)
+    use(kernel)
+    before = everything(kernel.host)
+    head = "sriov_vfs: 0000:01:00.0 (rail0): 2 VFs become 4, and all of them go for it, but VF 1 "
+    result = call(kernel, capsys, rails=rails("rail0", "rail1"), vfs=4)
+    assert result["failed"] and result["msg"] == f"{head}{message}; stop the user"
+    assert everything(kernel.host) == before
+    # What does not take them away is fine.
+    assert call(kernel, capsys, vfs=2, trust=True)["changed"] is True
+
+
+def test_new_addresses_take_vfs_away_too(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
+    kernel.tell(str(kernel.device(FIRST) / "sriov_numvfs"), "2")
+    with_address(kernel)
+    assert call(kernel, capsys, vfs=2)["msg"].startswith(
+        "sriov_vfs: 0000:01:00.0 (rail0): its 2 VFs get new addresses, and all of them go for it, but VF 1 "
+    )
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"vfs": 8}, "0000:01:00.0 (rail0) supports 7 VFs, 8 requested; lower sriov_vfs"),
+        ({"vfs": -1}, "0000:01:00.0 (rail0) supports 7 VFs, -1 requested; lower sriov_vfs"),
+        ({"vfs_by_rail": {"rail7": 1}}, "no rail is named rail7; the rails are: rail0"),
+        ({"vfs_by_rail": {"rail0": "many"}}, "vfs_by_rail has rail0: many; expected a number of VFs for each rail"),
+        (
+            {"vfs": 1, "operator_managed": ["01:00.0"]},
+            "the SR-IOV operator manages 0000:01:00.0 (rail0); only one can make VFs: leave sriov_vfs unset for them, "
+            "or remove the SriovNetworkNodePolicy",
+        ),
+        (
+            {"vfs": 1, "operator_managed": ["rail0"]},
+            "'rail0' is not a PCI address; expected the form 0000:18:00.0",
+        ),
+        (
+            {"vfs": 1, "rails": [{"rail": "a", "netdev": "a", "pci": "0000:00:04.0", "mtu": 1500}]},
+            "rail a: 0000:00:04.0: enp0s4 carries the default route; it can never be a rail",
+        ),
+    ],
+)
+def test_refusals(
+    kernel: VfKernel, capsys: pytest.CaptureFixture[str], params: dict[str, Any], message: str
+) -> None:
+    before = everything(kernel.host)
+    assert call(kernel, capsys, **params)["msg"] == f"sriov_vfs: {message}"
+    assert everything(kernel.host) == before and kernel.wrote == []
+
+
+def test_a_limit_of_the_firmware_names_who_can_raise_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kernel = VfKernel(sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch), monkeypatch)
+    rail = {"rail": "rail0", "netdev": "rail0", "pci": "0000:18:00.0", "mtu": 9000}
+    assert call(kernel, capsys, rails=[rail], vfs=17)["msg"] == (
+        "sriov_vfs: 0000:18:00.0 (rail0) supports 16 VFs, 17 requested; "
+        "lower sriov_vfs or raise NUM_OF_VFS with role nic_firmware and reboot"
+    )
+
+
+def test_a_number_that_the_kernel_refuses(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
+    kernel.refuses["4"] = "Cannot allocate memory"
+    assert call(kernel, capsys, vfs=4)["msg"] == (
+        f"sriov_vfs: the kernel refused '4' for {kernel.host.root}/sys/bus/pci/devices/0000:01:00.0/sriov_numvfs: "
+        "Cannot allocate memory"
+    )
+    assert kernel.wrote[-1] == ("sriov_drivers_autoprobe", "1")
+    kernel.refuses.clear()
+    call(kernel, capsys, vfs=4)
+    call(kernel, capsys, state="absent")
+    assert len(kernel.vfs[FIRST]) == 0
+
+
+def test_a_setting_that_the_driver_refuses(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
+    kernel.refuses["trust on"] = "RTNETLINK answers: Operation not supported"
+    assert call(kernel, capsys, vfs=1, trust=True)["msg"] == (
+        "sriov_vfs: 'ip link set dev enp1s0 vf 0 trust on' failed with status 2 and said: "
+        "RTNETLINK answers: Operation not supported"
+    )
+    assert kernel.wrote[-1] == ("sriov_drivers_autoprobe", "1")
+
+
+@given(st.integers(0, 255), st.integers(0, 255))
+def test_numbers_go_by_way_of_none(now: int, wish: int) -> None:
+    numbers = (now, *sriov.counts(now, wish))
+    assert all(0 in pair for pair in zip(numbers, numbers[1:]))
+    assert numbers[-1] == wish or (now == wish == 0)
+
+
+IP = """#!/bin/sh
+echo "$@" >>"$LOG"
+case "$*" in *"trust on") echo refused >&2; exit 2;; esac
+"""
+
+
+def test_the_script_does_at_boot_what_the_module_does_now(
+    kernel: VfKernel, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Run by the real /bin/sh on the tree as it is before and after the VFs are there."""
+    call(kernel, capsys, vfs=2, trust=False, max_tx_rate=100)
+    wanted = [" ".join(argv[1:]) for argv in kernel.host.ran if argv[:3] == ["ip", "link", "set"]]
+    assert wanted[0] == "link set dev enp1s0 up"
+    programs, log = tmp_path / "bin", tmp_path / "log"
+    programs.mkdir()
+    for name, text in (("ip", IP), ("udevadm", "#!/bin/sh\nexit 1\n")):
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    script = kernel.host.root / "etc/gpufabric/gpufabric-sriov-0000:01:00.0.sh"
+
+    def boot(now: str) -> int:
+        log.write_text("")
+        (kernel.device(FIRST) / "sriov_numvfs").write_text(f"{now}\n")
+        environment = {"PATH": f"{programs}:{os.environ['PATH']}", "LOG": str(log)}
+        return subprocess.run(["/bin/sh", str(script)], env=environment, check=False).returncode
+
+    assert boot("2") == 0 and log.read_text() == ""
+    assert boot("0") == 0 and log.read_text().splitlines() == wanted
+    assert (kernel.device(FIRST) / "sriov_numvfs").read_text() == "2\n"
+    assert (kernel.device(FIRST) / "sriov_drivers_autoprobe").read_text() == "1\n"
+    assert (kernel.host.root / "sys/bus/pci/drivers_probe").read_text() == "0000:01:10.1\n"
+    # A setting that is refused fails the unit, but the VFs get their drivers.
+    script.write_text(script.read_text().replace("trust off", "trust on"))
+    (kernel.host.root / "sys/bus/pci/drivers_probe").write_text("")
+    assert boot("0") == 1
+    assert (kernel.host.root / "sys/bus/pci/drivers_probe").read_text() == "0000:01:10.1\n"
+
+
+@given(st.sampled_from(["mac", "guid", "trust", "spoof_check", "max_tx_rate", "link_state", "mtu"]))
+def test_a_setting_that_is_there_needs_no_command(key: str) -> None:
+    assert vf.vf_commands("rail0", 0, {key: "x"}, {key: "x"}) == []
