@@ -1,0 +1,172 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What to write so that the next boot has the wanted kernel arguments, and how to take it back. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from . import bootloader, cmdline
+from .bootloader import Loader
+from .change import Change
+from .cmdline import Line, Wanted
+from .errors import ConflictError
+
+
+@dataclasses.dataclass(frozen=True)
+class Have:
+    """The host's side.
+
+    ``entries`` are boot entries, path -> text; ``menu`` the command lines of grub.cfg. ``own`` is
+    the folder of GRUB's drop-ins, ``defaults`` the path and text of /etc/default/grub where
+    mkconfig reads no such folder. ``kernels`` is the path of /etc/kernel/cmdline, ``lib_cmdline``
+    the text that the distribution has for new kernels. ``files`` are texts by path.
+    """
+
+    live: Line
+    menu: tuple[Line, ...] = ()
+    entries: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    own: str = ""
+    defaults: str = ""
+    kernels: str = ""
+    lib_cmdline: str | None = None
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class BootPlan:
+    """The change; the record before the first write and after the last; what the running kernel has."""
+
+    change: Change
+    first: Mapping[str, Any]
+    record: Mapping[str, Any]
+    live: Mapping[str, bool]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why a boot is needed."""
+        return tuple(cmdline.waits(self.live, self.change.after["arguments"]))
+
+    @property
+    def arguments(self) -> dict[str, dict[str, bool]]:
+        """For each argument: whether the running kernel has it, the boot loader had it, the next boot has it."""
+        before, after = self.change.before["arguments"], self.change.after["arguments"]
+        return {text: {"live": self.live[text], "found": before[text], "next_boot": after[text]} for text in after}
+
+
+def plan_boot(wanted: Wanted, loader: Loader | None, have: Have, record: Mapping[str, Any]) -> BootPlan:
+    """Work out the change. ``loader`` is None where nothing was ever asked of this host."""
+    if loader is None:
+        return BootPlan(Change({"arguments": {}}, {"arguments": {}}), {}, {}, {})
+    watched = _watched(wanted, record)
+    make = _plan_menu if loader.menu else _plan_entries
+    return make(wanted, watched, have, record)
+
+
+def _plan_menu(wanted: Wanted, watched: Wanted, have: Have, record: Mapping[str, Any]) -> BootPlan:
+    """GRUB: a drop-in, and grub.cfg made of it."""
+    if not have.menu:
+        raise ConflictError("grub.cfg has no entry that starts Linux; run update-grub and look at what it says")
+    path = f"{have.own}/{bootloader.DROPIN}"
+    text = bootloader.dropin(wanted) if wanted != Wanted() else None
+    before = {name: have.files[name] for name in (path, have.defaults) if name in have.files}
+    after = {path: text} if text else {}
+    if have.defaults:
+        after[have.defaults] = bootloader.with_source(before.get(have.defaults, ""), have.own, bool(text))
+    now = _state(watched, have.menu)
+    current = record.get("made_from", "") == (text or "") and before == after
+    known = now if current else {**now, **record.get("before", {})}
+    then = {**{name: known[name] for name in now}, **wanted.goal()}
+    change = Change(
+        before={"arguments": now, "files": before, "menu_is_current": current},
+        after={"arguments": then, "files": after, "menu_is_current": True},
+    )
+    running = watched.state(have.live)
+    kept = _kept(wanted, watched, running, then, {**now, **record.get("before", {})})
+    # Until grub.cfg is made, nobody knows what it was made from.
+    first = {**kept, "made_from": None}
+    last = {**kept, "made_from": text or ""} if kept or text else {}
+    return BootPlan(change, first, last, running)
+
+
+def _plan_entries(wanted: Wanted, watched: Wanted, have: Have, record: Mapping[str, Any]) -> BootPlan:
+    """Entries of the Boot Loader Specification, and the file that new kernels get theirs from."""
+    known = record.get("files", {})
+    before = {**have.entries, **{path: have.files[path] for path in (have.kernels,) if path in have.files}}
+    after: dict[str, str] = {}
+    files: dict[str, dict[str, Any]] = {}
+    lines = {path: bootloader.options_of(path, text) for path, text in have.entries.items()}
+    merged = {}
+    for path, line in lines.items():
+        # A kernel that came after us has its line from the file for new kernels.
+        base = _base(line, known.get(path) or known.get(have.kernels))
+        merged[path] = cmdline.merge(base, wanted)
+        files[path] = {"before": cmdline.format_line(base), "after": cmdline.format_line(merged[path])}
+        same = files[path]["after"] == cmdline.format_line(line)
+        after[path] = have.entries[path] if same else bootloader.with_options(have.entries[path], merged[path])
+    after.update(_plan_kernels(wanted, have, known, files))
+    now, then = _state(watched, lines.values()), _state(watched, merged.values())
+    change = Change(before={"arguments": now, "files": before}, after={"arguments": then, "files": after})
+    running = watched.state(have.live)
+    kept = _kept(wanted, watched, running, then, {**now, **record.get("before", {})})
+    changed = {path: value for path, value in files.items() if path in after and value["before"] != value["after"]}
+    last = {**kept, "files": changed} if kept or changed else {}
+    first = {**last, "files": {**known, **changed}} if known or changed else last
+    return BootPlan(change, first, last, running)
+
+
+def _plan_kernels(
+    wanted: Wanted, have: Have, known: Mapping[str, Any], files: dict[str, dict[str, Any]]
+) -> dict[str, str]:
+    """Return the file for new kernels; it is made when there is none, of what kernel-install would take."""
+    path, text = have.kernels, have.files.get(have.kernels)
+    made = text is None or known.get(path, {}).get("made", False)
+    if text is None and wanted == Wanted():
+        return {}
+    if text is None:
+        line = cmdline.parse(have.lib_cmdline) if have.lib_cmdline else bootloader.first_cmdline(have.live)
+    else:
+        line = cmdline.parse(text)
+    base = _base(line, known.get(path))
+    merged = cmdline.format_line(cmdline.merge(base, wanted))
+    files[path] = {"before": cmdline.format_line(base), "after": merged, "made": made}
+    if made and wanted == Wanted() and merged == known[path]["before"]:
+        return {}
+    same = text is not None and merged == cmdline.format_line(line)
+    return {path: text if same and text is not None else f"{merged}\n"}
+
+
+def _base(line: Line, known: Mapping[str, Any] | None) -> Line:
+    return cmdline.undo(line, cmdline.parse(known["before"]), cmdline.parse(known["after"])) if known else line
+
+
+def _watched(wanted: Wanted, record: Mapping[str, Any]) -> Wanted:
+    """Return everything whose place in the running kernel matters: what is wanted, and what was."""
+    names = {word.name for group in (*wanted.groups, wanted.unwanted) for word in group}
+    groups = [cmdline.parse(text) for text in record.get("groups", [])]
+    unwanted = [word for text in record.get("unwanted", []) for word in cmdline.parse(text)]
+    return Wanted(
+        (*wanted.groups, *(group for group in groups if not names & {word.name for word in group})),
+        (*wanted.unwanted, *(word for word in unwanted if word.name not in names)),
+    )
+
+
+def _state(watched: Wanted, lines: Iterable[Line]) -> dict[str, bool]:
+    """Return whether all lines have a wanted text, and whether any has an unwanted one."""
+    states = [watched.state(line) for line in lines]
+    unwanted = {word.text for word in watched.unwanted}
+    return {
+        text: (any if text in unwanted else all)(state[text] for state in states) for text in watched.state(())
+    }
+
+
+def _kept(
+    wanted: Wanted, watched: Wanted, live: Mapping[str, bool], then: Mapping[str, bool], known: Mapping[str, bool]
+) -> dict[str, Any]:
+    """Return of the record what is asked for, or was and still waits for a boot."""
+    matter = [text for text in then if text in wanted.goal() or live[text] != then[text]]
+    groups = [text for text in map(cmdline.format_line, watched.groups) if text in matter]
+    unwanted = [word.text for word in watched.unwanted if word.text in matter]
+    return {"groups": groups, "unwanted": unwanted, "before": {text: known[text] for text in matter}} if matter else {}
