@@ -72,6 +72,7 @@ def set_kernel(path: str, value: str) -> None:
             os.close(handle)
     except OSError as error:
         raise FabricError(f"the kernel refused '{value}' for {path}: {error.strerror}") from error
-    found = (read(path) or "").strip()
-    if found != value:
+    # Values of several numbers come back with tabs between them.
+    found = " ".join((read(path) or "").split())
+    if found != " ".join(value.split()):
         raise FabricError(f"{path} is '{found}' after writing '{value}'; the kernel did not take it")
