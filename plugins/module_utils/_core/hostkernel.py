@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -27,7 +28,8 @@ class Cpu(NamedTuple):
     translated: int
 
 
-class Hugepages(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Hugepages:
     """Pages of one size in kB; ``numa_node`` None leaves it to the kernel, ``boot`` reserves them at boot."""
 
     size: int

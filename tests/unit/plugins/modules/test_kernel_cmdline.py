@@ -127,6 +127,7 @@ def test_a_second_run_changes_nothing_and_a_boot_takes_the_reasons(
     assert not (host.root / "run").exists()
 
 
+@pytest.mark.proves("host_kernel", "Debian 13", "RHEL 9", "SLES 15", by="fixture")
 @pytest.mark.parametrize("tree", ["debian-13", "sles-15", "rocky-9", "systemd-boot"])
 def test_absent_gives_back_what_was_there(make: Make, tree: str, capsys: pytest.CaptureFixture[str]) -> None:
     host = make(tree)
