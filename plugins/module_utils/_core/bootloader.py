@@ -24,6 +24,8 @@ VARIABLES = ("GRUB_CMDLINE_LINUX", "GRUB_CMDLINE_LINUX_DEFAULT")
 # What kernel-install leaves out when it makes a command line of the running one.
 NOT_KEPT = ("BOOT_IMAGE", "initrd", "systemd.machine_id")
 
+# 10_linux, and 10_linux_zfs of Ubuntu.
+_SECTION = "### BEGIN /etc/grub.d/10_linux"
 _BLSCFG = re.compile(r"^\s*blscfg\b", re.MULTILINE)
 _LINUX = re.compile(r"^\s*linux(?:16|efi)?\s+\S+\s*(.*)$")
 _OPTIONS = re.compile(r"^(options[ \t]+)(.*?)([ \t]*)$", re.MULTILINE)
@@ -55,6 +57,8 @@ class Loader:
 
 def detect(evidence: Evidence) -> Loader:
     """Return the boot loader that starts this host; ConflictError when that is not known for sure."""
+    if any(word.name == "ostree" for word in evidence.live):
+        raise ConflictError("this system is an ostree image, which keeps its kernel arguments; use rpm-ostree kargs")
     by_grub = evidence.loader_info.startswith("GRUB") or any(word.name == "BOOT_IMAGE" for word in evidence.live)
     if evidence.loader_info.startswith("systemd-boot"):
         return _with_entries("systemd-boot", evidence)
@@ -85,10 +89,10 @@ def menu_lines(text: str) -> list[Line]:
     Quotes are GRUB's own here, and mean to it what they mean to the kernel.
     """
     lines = []
-    in_section = "### BEGIN /etc/grub.d/10_linux ###" not in text
+    in_section = _SECTION not in text
     for row in text.splitlines():
         if row.startswith(("### BEGIN ", "### END ")):
-            in_section = row == "### BEGIN /etc/grub.d/10_linux ###"
+            in_section = row.startswith(_SECTION)
         match = _LINUX.match(row)
         if in_section and match:
             lines.append(cmdline.parse(match.group(1)))

@@ -126,10 +126,7 @@ def _make_menu(path: str, own: str, wanted: Wanted) -> None:
     try:
         command.run([mkconfig(), "-o", draft], timeout=MKCONFIG_SECONDS)
         _check_menu(draft, own, wanted)
-        os.chmod(draft, _mode(path, 0o600))
-        _flush(draft)
-        os.replace(draft, path)
-        _flush(os.path.dirname(path))
+        files.replace(draft, path, _mode(path, 0o600))
     except OSError as error:
         raise CommandError(f"cannot put the new {path} in place: {error.strerror}") from error
     finally:
@@ -162,11 +159,3 @@ def _mode(path: str, default: int) -> int:
         return stat.S_IMODE(os.stat(path).st_mode)
     except OSError:
         return default
-
-
-def _flush(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -97,6 +97,8 @@ def test_detection_raises_nothing_else(info: str, live: str, menu: str, has_entr
     [
         ("GRUB 2.12", "ro", "menuentry", (), "GRUB"),
         ("", "BOOT_IMAGE=/vmlinuz ro", "menuentry", (), "GRUB"),
+        ("", "BOOT_IMAGE=/vmlinuz ostree=/ostree/boot.1", "menuentry", (),
+         "this system is an ostree image, which keeps its kernel arguments; use rpm-ostree kargs"),
         ("systemd-boot 257", "BOOT_IMAGE=/vmlinuz", "menuentry", ("/efi/EFI/Linux/a.efi",),
          "systemd-boot starts this host, and no boot entry of this machine was found in loader/entries; found "
          "unified kernel images (/efi/EFI/Linux/a.efi); kernel arguments can be changed in entries of the Boot "
@@ -109,6 +111,11 @@ def test_detection(info: str, live: str, menu: str, images: tuple[str, ...], exp
     except FabricError as error:
         said = str(error)
     assert said == expected
+
+
+def test_menus_of_ubuntu_on_zfs() -> None:
+    text = "### BEGIN /etc/grub.d/10_linux_zfs ###\n linux /vmlinuz root=ZFS=rpool ro quiet $vt_handoff\n"
+    assert bootloader.menu_lines(text) == [parse("root=ZFS=rpool ro quiet $vt_handoff")]
 
 
 def test_the_line_that_reads_the_dropin_comes_and_goes() -> None:
