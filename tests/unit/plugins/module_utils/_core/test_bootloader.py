@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._core.cmdline impor
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import FabricError, InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.hostkernel import Cpu, Hugepages
 
+FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "boot"
 NAMES = ["iommu", "quiet", "console", "hugepagesz", "pci", "foo_bar", "a.b"]
 words = st.one_of(
     st.sampled_from(NAMES), st.builds("{}={}".format, st.sampled_from(NAMES), st.sampled_from(["pt", "on", "1G,2", ""]))
@@ -111,6 +113,15 @@ def test_detection(info: str, live: str, menu: str, images: tuple[str, ...], exp
     except FabricError as error:
         said = str(error)
     assert said == expected
+
+
+def test_a_menu_that_the_real_program_made_of_the_dropin() -> None:
+    made = bootloader.menu_lines((FIXTURES / "debian-12-grub.cfg").read_text())
+    wanted = Wanted.from_texts(
+        ["iommu=pt", 'dyndbg="file drivers/x.c +p"', "console=ttyS1", "hugepagesz=1G hugepages=4"], ["quiet"]
+    )
+    assert len(made) == 2
+    assert [wanted.state(line) for line in made] == [wanted.goal()] * 2
 
 
 def test_menus_of_ubuntu_on_zfs() -> None:
