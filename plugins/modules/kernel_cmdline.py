@@ -144,6 +144,11 @@ ARGUMENTS = {
 }
 
 
+def dropin_path(roots: sysfs.Roots) -> str:
+    """Return where GRUB's drop-in is."""
+    return f"{roots.etc}/default/grub.d/{bootloader.DROPIN}"
+
+
 def wanted_arguments(params: Mapping[str, Any], roots: sysfs.Roots, record: Mapping[str, Any]) -> Wanted:
     """Return what the command line must have and must not have; nothing on the way back."""
     if params["state"] == "absent":
@@ -153,8 +158,9 @@ def wanted_arguments(params: Mapping[str, Any], roots: sysfs.Roots, record: Mapp
     own = Wanted.from_texts([*params["arguments"], *pages], absent)
     named = {word.name for group in (*own.groups, own.unwanted) for word in group}
     live = [word.text for word in host_bootloader.read_live(roots)]
-    cpu = host_bootloader.read_cpu(roots)
-    iommu = hostkernel.iommu_arguments(params["iommu"], cpu, live, record.get("groups", []))
+    # A drop-in without its record: what it asked for is in the running kernel.
+    ours = record.get("groups", live if os.path.exists(dropin_path(roots)) else [])
+    iommu = hostkernel.iommu_arguments(params["iommu"], host_bootloader.read_cpu(roots), live, ours)
     texts = [text for text in iommu if cmdline.parse(text)[0].name not in named]
     return Wanted.from_texts([*texts, *params["arguments"], *pages], absent)
 
@@ -164,7 +170,7 @@ def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[bootplan.Boot
     roots = sysfs.Roots.from_params(params)
     boots, record = params["boot_roots"], state.load(params["state_root"], NAME)
     wanted = wanted_arguments(params, roots, record)
-    dropin = f"{roots.etc}/default/grub.d/{bootloader.DROPIN}"
+    dropin = dropin_path(roots)
     idle = wanted == Wanted() and not record and not os.path.exists(dropin)
     loader = None if idle else host_bootloader.detect(roots, boots)
 

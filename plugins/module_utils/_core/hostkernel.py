@@ -57,16 +57,16 @@ def iommu_arguments(policy: str, cpu: Cpu, live: Iterable[str], ours: Iterable[s
     """Return the kernel arguments for the IOMMU.
 
     ``auto`` asks for passthrough where DMA is translated now, on metal. Without that there is
-    nothing to gain and no reason for a boot. What is there already, or came with us, stays: after
-    the boot nothing is translated any more. ``live`` and ``ours`` are arguments of the running
-    kernel and of the record.
+    nothing to gain and no reason for a boot. What came with us stays: after the boot nothing is
+    translated any more. What somebody else gave the running kernel is left to them. ``live`` and
+    ``ours`` are arguments of the running kernel, and those that came with us.
     """
     if policy == "none":
         return []
     passthrough = PASSTHROUGH_ARM if cpu.arch == "aarch64" else PASSTHROUGH
     if policy == "auto":
-        there = passthrough in (*live, *ours)
-        return [passthrough] if not cpu.virtual and (cpu.translated or there) else []
+        gain = cpu.translated and passthrough not in live
+        return [passthrough] if not cpu.virtual and (gain or passthrough in ours) else []
     if cpu.arch == "aarch64":
         return [passthrough]
     if cpu.vendor not in SWITCH:

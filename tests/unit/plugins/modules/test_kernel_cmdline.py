@@ -375,7 +375,19 @@ def test_iommu_auto_asks_for_passthrough_where_dma_is_translated(
     shutil.rmtree(host.root / "sys/kernel")
     groups(host, "identity", "identity")
     assert call(host, capsys, iommu="auto")["changed"] is False
+    (host.root / "var/kernel_cmdline.json").unlink()
+    call(host, capsys, iommu="auto")
     assert "iommu=pt" in menu(host)[0]
+
+
+def test_iommu_auto_leaves_what_others_gave_the_kernel_to_them(
+    make: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = make("debian-13")
+    (host.root / "proc/cmdline").write_text("ro iommu=pt\n")
+    (host.root / "boot/grub/grub.cfg").unlink()
+    groups(host, "identity")
+    assert call(host, capsys, iommu="auto")["loader"] == ""
 
 
 def test_iommu_auto_leaves_a_virtual_machine_alone(make: Make, capsys: pytest.CaptureFixture[str]) -> None:

@@ -140,21 +140,24 @@ METAL = Cpu("GenuineIntel", "x86_64", False, 3)
 
 
 @pytest.mark.parametrize(
-    ("policy", "cpu", "live", "expected"),
+    ("policy", "cpu", "live", "ours", "expected"),
     [
-        ("none", METAL, [], []),
-        ("auto", METAL, [], ["iommu=pt"]),
-        ("auto", METAL._replace(translated=0), [], []),
-        ("auto", METAL._replace(translated=0), ["iommu=pt"], ["iommu=pt"]),
-        ("auto", METAL._replace(virtual=True), ["iommu=pt"], []),
-        ("auto", METAL._replace(arch="aarch64", vendor=""), [], ["iommu.passthrough=1"]),
-        ("passthrough", METAL._replace(virtual=True), [], ["intel_iommu=on", "iommu=pt"]),
-        ("passthrough", METAL._replace(vendor="AuthenticAMD"), [], ["amd_iommu=on", "iommu=pt"]),
-        ("passthrough", METAL._replace(arch="aarch64", vendor=""), [], ["iommu.passthrough=1"]),
+        ("none", METAL, [], [], []),
+        ("auto", METAL, [], [], ["iommu=pt"]),
+        ("auto", METAL._replace(translated=0), [], [], []),
+        ("auto", METAL._replace(translated=0), ["iommu=pt"], ["iommu=pt"], ["iommu=pt"]),
+        ("auto", METAL._replace(translated=0), ["iommu=pt"], [], []),
+        ("auto", METAL, ["iommu=pt"], [], []),
+        ("auto", METAL, [], ["iommu=pt"], ["iommu=pt"]),
+        ("auto", METAL._replace(virtual=True), ["iommu=pt"], ["iommu=pt"], []),
+        ("auto", METAL._replace(arch="aarch64", vendor=""), [], [], ["iommu.passthrough=1"]),
+        ("passthrough", METAL._replace(virtual=True), [], [], ["intel_iommu=on", "iommu=pt"]),
+        ("passthrough", METAL._replace(vendor="AuthenticAMD"), [], [], ["amd_iommu=on", "iommu=pt"]),
+        ("passthrough", METAL._replace(arch="aarch64", vendor=""), [], [], ["iommu.passthrough=1"]),
     ],
 )
-def test_iommu(policy: str, cpu: Cpu, live: list[str], expected: list[str]) -> None:
-    assert hostkernel.iommu_arguments(policy, cpu, live, []) == expected
+def test_iommu(policy: str, cpu: Cpu, live: list[str], ours: list[str], expected: list[str]) -> None:
+    assert hostkernel.iommu_arguments(policy, cpu, live, ours) == expected
 
 
 def test_iommu_of_an_unknown_cpu() -> None:
