@@ -86,7 +86,7 @@ def _plan_menu(wanted: Wanted, watched: Wanted, have: Have, record: Mapping[str,
     running = watched.state(have.live)
     kept = _kept(wanted, watched, running, then, {**now, **record.get("before", {})})
     # Until grub.cfg is made, nobody knows what it was made from.
-    first = {**kept, "made_from": None}
+    first = {**_joined(record, kept), "made_from": None}
     last = {**kept, "made_from": text or ""} if kept or text else {}
     return BootPlan(change, first, last, running)
 
@@ -113,7 +113,7 @@ def _plan_entries(wanted: Wanted, watched: Wanted, have: Have, record: Mapping[s
     kept = _kept(wanted, watched, running, then, {**now, **record.get("before", {})})
     changed = {path: value for path, value in files.items() if path in after and value["before"] != value["after"]}
     last = {**kept, "files": changed} if kept or changed else {}
-    first = {**last, "files": {**known, **changed}} if known or changed else last
+    first = {**_joined(record, kept), "files": {**known, **changed}}
     return BootPlan(change, first, last, running)
 
 
@@ -160,6 +160,12 @@ def _state(watched: Wanted, lines: Iterable[Line]) -> dict[str, bool]:
     return {
         text: (any if text in unwanted else all)(state[text] for state in states) for text in watched.state(())
     }
+
+
+def _joined(record: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record while the host changes: a run that is cut leaves what was and what is to be."""
+    lists = {kind: list(dict.fromkeys([*record.get(kind, []), *kept.get(kind, [])])) for kind in ("groups", "unwanted")}
+    return {**lists, "before": {**kept.get("before", {}), **record.get("before", {})}}
 
 
 def _kept(

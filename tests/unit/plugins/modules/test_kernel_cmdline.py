@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -415,3 +416,65 @@ def test_the_record_says_what_it_was(make: Make, capsys: pytest.CaptureFixture[s
     call(host, capsys, arguments=["iommu=pt"], arguments_absent=["quiet"])
     record = json.loads((host.root / "var/kernel_cmdline.json").read_text())
     assert record["before"] == {"iommu=pt": False, "quiet": True}
+
+
+def cut(monkeypatch: pytest.MonkeyPatch, host: Host, step: int) -> None:
+    """The power goes before the given one of all changes to the disk."""
+    done = 0
+
+    def counted(real: Callable[..., Any]) -> Callable[..., Any]:
+        def act(*args: Any, **named: Any) -> Any:
+            nonlocal done
+            done += 1
+            if done > step:
+                raise KeyboardInterrupt
+            return real(*args, **named)
+
+        return act
+
+    for name in ("replace", "unlink"):
+        monkeypatch.setattr(os, name, counted(getattr(os, name)))
+    host.reacts = counted(lambda argv: mkconfig(host, argv))
+
+
+def settled(host: Host) -> dict[str, bytes]:
+    """The files of a host, without drafts and what the stand-in of GRUB puts in an order of its own."""
+    found = {path: text for path, text in files(host).items() if ".gpufabric" not in path}
+    return {path: b"" if path.endswith("grub.cfg") else text for path, text in found.items()}
+
+
+@pytest.mark.parametrize("first", ["present", "absent"])
+@pytest.mark.parametrize("tree", ["debian-13", "sles-15", "rocky-9", "systemd-boot"])
+def test_a_power_cut_at_any_step_is_repaired_by_the_next_run(
+    make: Make, tree: str, first: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wish: dict[str, Any] = {"arguments": ["pci=realloc"], "arguments_absent": ["quiet"]}
+    for step in range(20):
+        host = make(tree)
+        before, state = settled(host), {"state": "absent"} if first == "absent" else wish
+        if first == "absent":
+            call(host, capsys, **wish)
+        with monkeypatch.context() as patch:
+            cut(patch, host, step)
+            try:
+                call(host, capsys, **state)
+                break
+            except KeyboardInterrupt:
+                host.reacts = lambda argv: mkconfig(host, argv)  # noqa: B023
+        call(host, capsys, **wish)
+        again = call(host, capsys, **wish)
+        assert (again["changed"], set(v["next_boot"] for v in again["arguments"].values())) == (False, {True, False})
+        call(host, capsys, state="absent")
+        assert settled(host) == before, step
+        shutil.rmtree(host.root)
+    assert 2 < step < 19
+
+
+@pytest.mark.parametrize("tree", ["debian-13", "sles-15", "rocky-9", "systemd-boot"])
+def test_check_mode_predicts_the_way_back(make: Make, tree: str, capsys: pytest.CaptureFixture[str]) -> None:
+    host = make(tree)
+    call(host, capsys, arguments=["iommu=pt"], arguments_absent=["quiet"])
+    predicted = call(host, capsys, check=True, state="absent")
+    real = call(host, capsys, state="absent")
+    del predicted["invocation"], real["invocation"]
+    assert predicted == real
