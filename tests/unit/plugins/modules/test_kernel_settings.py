@@ -293,3 +293,78 @@ def test_files_of_others_raise_nothing_else(text: str) -> None:
     except FabricError:
         return
     assert plan.change.after["sysctl"] == {"a/b": "1"}
+
+
+def cut(monkeypatch: pytest.MonkeyPatch, host: Host, step: int) -> None:
+    """The power goes before the given one of all changes to disk and kernel."""
+    done = 0
+
+    def counted(real: Callable[..., Any]) -> Callable[..., Any]:
+        def act(*args: Any, **named: Any) -> Any:
+            nonlocal done
+            done += 1
+            if done > step:
+                raise KeyboardInterrupt
+            return real(*args, **named)
+
+        return act
+
+    for name in ("replace", "unlink"):
+        monkeypatch.setattr(os, name, counted(getattr(os, name)))
+    monkeypatch.setattr(files, "set_kernel", counted(files.set_kernel))
+    host.reacts = counted(lambda argv: modprobe(host, argv))
+
+
+def boot(host: Host) -> None:
+    """After a power cut: a fresh kernel that reads the files which it finds."""
+    values = {"kernel/numa_balancing": "1", "net/ipv4/tcp_rmem": "4096 131072 6291456"}
+    pages = {SMALL: "0"}
+    etc = host.root / "etc"
+    for line in read_lines(etc / "sysctl.d/90-gpufabric-kernel.conf"):
+        key, _equals, value = line.partition(" = ")
+        values[key] = value
+    for line in read_lines(etc / "tmpfiles.d/gpufabric-hugepages.conf"):
+        pages[line.split()[1].replace("/sys/", "")] = line.split()[-1]
+    for key, value in values.items():
+        put(host, f"proc/sys/{key}", value)
+    for path, count in pages.items():
+        put(host, f"sys/{path}", count)
+    loaded = read_lines(etc / "modules-load.d/gpufabric-kernel.conf")
+    folder = host.root / "sys/module/nvme_rdma"
+    if folder.exists() and "nvme_rdma" not in loaded:
+        folder.rmdir()
+    elif "nvme_rdma" in loaded:
+        folder.mkdir(exist_ok=True)
+
+
+def read_lines(path: Path) -> list[str]:
+    return [line for line in path.read_text().splitlines() if not line.startswith("#")] if path.exists() else []
+
+
+@pytest.mark.parametrize("first", ["present", "absent"])
+@pytest.mark.parametrize("booted", [True, False])
+def test_a_cut_at_any_step_is_repaired_by_the_next_run(
+    host: Host, first: str, booted: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def settled() -> dict[str, str]:
+        found = {path: text for path, text in files_of(host).items() if "/.gpufabric-" not in path}
+        return {path: " ".join(text.split()) for path, text in found.items()}
+
+    before = settled()
+    for step in range(30):
+        if first == "absent":
+            call(host, capsys, **WISH)
+        with monkeypatch.context() as patch:
+            cut(patch, host, step)
+            try:
+                call(host, capsys, **({"state": "absent"} if first == "absent" else WISH))
+                break
+            except KeyboardInterrupt:
+                host.reacts = lambda argv: modprobe(host, argv)
+        if booted:
+            boot(host)
+        call(host, capsys, **WISH)
+        assert call(host, capsys, **WISH)["changed"] is False
+        assert call(host, capsys, state="absent")["reasons"] == []
+        assert settled() == before, step
+    assert 8 < step < 29
