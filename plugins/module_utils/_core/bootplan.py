@@ -111,9 +111,10 @@ def _plan_entries(wanted: Wanted, watched: Wanted, have: Have, record: Mapping[s
     change = Change(before={"arguments": now, "files": before}, after={"arguments": then, "files": after})
     running = watched.state(have.live)
     kept = _kept(wanted, watched, running, then, {**now, **record.get("before", {})})
-    changed = {path: value for path, value in files.items() if path in after and value["before"] != value["after"]}
-    last = {**kept, "files": changed} if kept or changed else {}
-    first = {**_joined(record, kept), "files": {**known, **changed}}
+    # Entries that were right already are recorded too: they are none that came after us.
+    recorded = files if wanted != Wanted() else {}
+    last = {**kept, "files": recorded} if kept or recorded else {}
+    first = {**_joined(record, kept), "files": {**known, **recorded}}
     return BootPlan(change, first, last, running)
 
 

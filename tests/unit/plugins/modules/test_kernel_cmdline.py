@@ -289,6 +289,29 @@ def test_a_kernel_that_came_after_us_is_taken_back_too(make: Make, capsys: pytes
     assert "iommu=pt" not in newer.read_text() and newer.read_text().endswith(" quiet\n")
 
 
+def test_an_entry_that_was_right_already_stays_so(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    host = make("rocky-9")
+    entry(host).write_text(entry(host).read_text().replace(" quiet", " iommu=pt quiet"))
+    before = files(host)
+    call(host, capsys, arguments=["iommu=pt"])
+    assert entry(host).read_bytes() == before[str(entry(host).relative_to(host.root))]
+    assert call(host, capsys, arguments=["iommu=pt"])["changed"] is False
+    call(host, capsys, state="absent")
+    assert files(host) == before
+
+
+def test_a_file_for_new_kernels_that_was_made_goes(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    host = make("systemd-boot")
+    (host.root / "proc/cmdline").write_text("root=UUID=39d3 ro quiet iommu=pt\n")
+    before = files(host)
+    call(host, capsys, arguments=["iommu=pt"])
+    assert (host.root / "etc/kernel/cmdline").read_text() == "root=UUID=39d3 ro quiet iommu=pt\n"
+    (host.root / "proc/cmdline").write_text("root=UUID=39d3 ro quiet\n")
+    call(host, capsys, state="absent")
+    (host.root / "proc/cmdline").write_text("root=UUID=39d3 ro quiet iommu=pt\n")
+    assert files(host) == before
+
+
 def test_what_others_add_to_an_entry_stays(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
     host = make("rocky-9")
     call(host, capsys, arguments=["iommu=pt"], arguments_absent=["quiet"])

@@ -25,19 +25,22 @@ lines = st.lists(words, max_size=5).map(" ".join)
 texts = st.text(alphabet=st.sampled_from('linux \t\n"=#ab{}$/optinsmeury-0'), max_size=80)
 
 
-def shell(dropin: str, always: str, normal: str) -> str:
+def shell(program: str, dropin: str, always: str, normal: str) -> str:
     """The command line that grub-mkconfig would write, in the strict mode in which it runs."""
     script = f'set -e\nGRUB_CMDLINE_LINUX="{always}"\nGRUB_CMDLINE_LINUX_DEFAULT="{normal}"\n{dropin}\n'
     script += 'printf "%s %s" "$GRUB_CMDLINE_LINUX" "$GRUB_CMDLINE_LINUX_DEFAULT"\n'
-    return subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout
+    return subprocess.run([program, "-c", script], capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.parametrize("program", ["sh", "bash"])
 @settings(max_examples=60)
 @given(lines, lines, st.lists(words, max_size=3), st.lists(words, max_size=2))
-def test_the_shell_does_what_merge_does(always: str, normal: str, present: list[str], absent: list[str]) -> None:
+def test_the_shell_does_what_merge_does(
+    program: str, always: str, normal: str, present: list[str], absent: list[str]
+) -> None:
     taken = {argument for text in present for argument in parse(text)}
     wanted = Wanted.from_texts(present, [text for text in absent if parse(text)[0] not in taken])
-    found = parse(shell(bootloader.dropin(wanted), always, normal))
+    found = parse(shell(program, bootloader.dropin(wanted), always, normal))
     assert Counter(found) == Counter(merge(parse(f"{always} {normal}"), wanted))
     assert wanted.state(found) == wanted.goal()
 
