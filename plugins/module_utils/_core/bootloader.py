@@ -106,7 +106,7 @@ def is_own_entry(path: str, text: str, machine_id: str) -> bool:
     return "linux" in values and not rescue and values.get("machine-id", machine_id).strip() == machine_id
 
 
-def options_of(path: str, text: str) -> Line:
+def options_of(path: str, text: str) -> str:
     """Return the command line of a boot entry.
 
     ParseError where it stands elsewhere: in GRUB's environment, or in more than one row.
@@ -114,18 +114,17 @@ def options_of(path: str, text: str) -> Line:
     rows = _OPTIONS.findall(text)
     if len(rows) > 1:
         raise ParseError(f"{path} has {len(rows)} rows of options; write them as one row")
-    line = cmdline.parse(rows[0][1]) if rows else ()
-    if any(word.text == "$kernelopts" for word in line):
+    row = rows[0][1] if rows else ""
+    if any(word.text == "$kernelopts" for word in cmdline.parse(row)):
         raise ParseError(
             f"the options of {path} stand in GRUB's environment (kernelopts); "
             "bring them into the entries first: grubby --update-kernel=ALL --args=ro"
         )
-    return line
+    return str(row)
 
 
-def with_options(text: str, line: Line) -> str:
+def with_options(text: str, row: str) -> str:
     """Return the text of a boot entry with another command line; everything else stays."""
-    row = cmdline.format_line(line)
     if _OPTIONS.search(text):
         return _OPTIONS.sub(lambda match: f"{match.group(1)}{row}{match.group(3)}", text, count=1)
     return f"{text.rstrip()}\noptions {row}\n"

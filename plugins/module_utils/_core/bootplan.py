@@ -97,17 +97,15 @@ def _plan_entries(wanted: Wanted, watched: Wanted, have: Have, record: Mapping[s
     before = {**have.entries, **{path: have.files[path] for path in (have.kernels,) if path in have.files}}
     after: dict[str, str] = {}
     files: dict[str, dict[str, Any]] = {}
-    lines = {path: bootloader.options_of(path, text) for path, text in have.entries.items()}
-    merged = {}
-    for path, line in lines.items():
+    rows = {path: bootloader.options_of(path, text) for path, text in have.entries.items()}
+    for path, row in rows.items():
         # A kernel that came after us has its line from the file for new kernels.
-        base = _base(line, known.get(path) or known.get(have.kernels))
-        merged[path] = cmdline.merge(base, wanted)
-        files[path] = {"before": cmdline.format_line(base), "after": cmdline.format_line(merged[path])}
-        same = files[path]["after"] == cmdline.format_line(line)
-        after[path] = have.entries[path] if same else bootloader.with_options(have.entries[path], merged[path])
+        files[path] = _merged(row, wanted, known.get(path) or _one_row(known.get(have.kernels, {})))
+        line, text = files[path]["after"], have.entries[path]
+        after[path] = text if line == row else bootloader.with_options(text, line)
     after.update(_plan_kernels(wanted, have, known, files))
-    now, then = _state(watched, lines.values()), _state(watched, merged.values())
+    now = _state(watched, map(cmdline.parse, rows.values()))
+    then = _state(watched, (cmdline.parse(files[path]["after"]) for path in rows))
     change = Change(before={"arguments": now, "files": before}, after={"arguments": then, "files": after})
     running = watched.state(have.live)
     kept = _kept(wanted, watched, running, then, {**now, **record.get("before", {})})
@@ -127,20 +125,35 @@ def _plan_kernels(
     if text is None and wanted == Wanted():
         return {}
     if text is None:
-        line = cmdline.parse(have.lib_cmdline) if have.lib_cmdline else bootloader.first_cmdline(have.live)
-    else:
-        line = cmdline.parse(text)
-    base = _base(line, known.get(path))
-    merged = cmdline.format_line(cmdline.merge(base, wanted))
-    files[path] = {"before": cmdline.format_line(base), "after": merged, "made": made}
-    if made and wanted == Wanted() and merged == known[path]["before"]:
+        text = have.lib_cmdline or f"{cmdline.format_line(bootloader.first_cmdline(have.live))}\n"
+    files[path] = {**_merged(text, wanted, known.get(path)), "made": made}
+    if made and wanted == Wanted() and files[path]["after"] == known[path]["before"]:
         return {}
-    same = text is not None and merged == cmdline.format_line(line)
-    return {path: text if same and text is not None else f"{merged}\n"}
+    return {path: files[path]["after"]}
 
 
-def _base(line: Line, known: Mapping[str, Any] | None) -> Line:
-    return cmdline.undo(line, cmdline.parse(known["before"]), cmdline.parse(known["after"])) if known else line
+def _one_row(known: Mapping[str, Any]) -> dict[str, str]:
+    return {key: " ".join(known[key].split()) for key in ("before", "after") if key in known}
+
+
+def _merged(text: str, wanted: Wanted, known: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the command line before us, and with what is wanted; blanks stay where nothing changes."""
+    line = cmdline.parse(text)
+    base = cmdline.undo(line, cmdline.parse(known["before"]), cmdline.parse(known["after"])) if known else line
+    texts = (text, known["before"]) if known else (text,)
+    before = _as_written(base, texts)
+    return {"before": before, "after": _as_written(cmdline.merge(base, wanted), (text, before))}
+
+
+def _as_written(line: Line, texts: Iterable[str]) -> str:
+    """Return the one of the texts that is this line word by word; otherwise the line with the end of the first."""
+    shown = cmdline.format_line(line)
+    end = ""
+    for text in texts:
+        if cmdline.format_line(cmdline.parse(text)) == shown:
+            return text
+        end = end or text[len(text.rstrip()) :]
+    return shown + end
 
 
 def _watched(wanted: Wanted, record: Mapping[str, Any]) -> Wanted:

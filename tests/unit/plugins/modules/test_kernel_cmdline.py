@@ -300,6 +300,28 @@ def test_an_entry_that_was_right_already_stays_so(make: Make, capsys: pytest.Cap
     assert files(host) == before
 
 
+def test_an_entry_without_options_stays_so(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    host = make("rocky-9")
+    entry(host).write_text("linux /vmlinuz\n")
+    call(host, capsys, arguments_absent=["quiet"])
+    assert entry(host).read_text() == "linux /vmlinuz\n"
+    call(host, capsys, arguments=["a"])
+    assert entry(host).read_text() == "linux /vmlinuz\noptions a\n"
+
+
+def test_blanks_of_others_come_back(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    host = make("rocky-9")
+    entry(host).write_text(entry(host).read_text().replace(" quiet", "  quiet ") + "\n")
+    (host.root / "etc/kernel/cmdline").write_text("root=/dev/mapper/rl-root\nro  quiet")
+    before = files(host)
+    for wish in ({"arguments": ["iommu=pt"]}, {"arguments_absent": ["quiet"]}, {"arguments": ["a"]}):
+        call(host, capsys, **wish)
+        assert call(host, capsys, **wish)["changed"] is False
+    assert (host.root / "etc/kernel/cmdline").read_text() == "root=/dev/mapper/rl-root ro quiet a"
+    call(host, capsys, state="absent")
+    assert files(host) == before
+
+
 def test_a_file_for_new_kernels_that_was_made_goes(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
     host = make("systemd-boot")
     (host.root / "proc/cmdline").write_text("root=UUID=39d3 ro quiet iommu=pt\n")
