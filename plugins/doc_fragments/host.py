@@ -74,3 +74,31 @@ options:
     type: path
     default: /var/lib/gpufabric
 """
+
+    HUGEPAGES = r"""
+options:
+  hugepages:
+    description:
+      - Hugepages. Those with C(at=boot) become kernel arguments by M(gpufabric.rdma.kernel_cmdline), the others are for
+        M(gpufabric.rdma.kernel_settings); both take the same list.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      size:
+        description: Size of a page, such as V(2M) or V(1G).
+        type: str
+        required: true
+      count:
+        description: How many pages.
+        type: int
+        required: true
+      numa_node:
+        description: On which NUMA node; none leaves it to the kernel.
+        type: int
+      at:
+        description: V(now) asks the running kernel, and each later one once it runs; V(boot) reserves them while memory is whole.
+        type: str
+        choices: [now, boot]
+        default: now
+"""

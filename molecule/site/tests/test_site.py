@@ -13,7 +13,7 @@ import pytest
 from tests.scenario import HOSTS, REPO, REPORT, TRACEBACK, host, playbook, report
 from tests.scenario.state import cluster_state, host_state, jobs_left, leftovers
 
-HOST_ROLES = ("preflight", "rail_names", "rail_links", "rdma_stack")
+HOST_ROLES = ("preflight", "host_kernel", "rail_names", "rail_links", "rdma_stack")
 MODULES_PER_HOST = 8
 REQUESTS_PER_NODE = 40
 

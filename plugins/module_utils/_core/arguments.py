@@ -33,3 +33,16 @@ STATE: dict[str, Any] = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "state_root": {"type": "path", "default": "/var/lib/gpufabric"},
 }
+HUGEPAGES: dict[str, Any] = {
+    "hugepages": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "size": {"type": "str", "required": True},
+            "count": {"type": "int", "required": True},
+            "numa_node": {"type": "int"},
+            "at": {"type": "str", "choices": ["now", "boot"], "default": "now"},
+        },
+    }
+}

@@ -102,7 +102,7 @@ class HostInventory:
             os=_os_release(raw["os_release"]),
             kernel_release=raw["kernel_release"],
             kernel_cmdline=raw["cmdline"],
-            virtual=_is_virtual(raw["cpuinfo"]),
+            virtual=is_virtual(raw["cpuinfo"]),
             secure_boot=raw["secure_boot"],
             iommu_groups=raw["iommu_groups"],
             managers=tuple(raw["managers"]),
@@ -204,7 +204,8 @@ def _os_release(text: str) -> dict[str, str]:
     }
 
 
-def _is_virtual(cpuinfo: str) -> bool:
+def is_virtual(cpuinfo: str) -> bool:
+    """Whether the flags in /proc/cpuinfo say that this is a virtual machine."""
     flags = next((line for line in cpuinfo.splitlines() if line.startswith("flags")), "")
     return "hypervisor" in flags.split()
 

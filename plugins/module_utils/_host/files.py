@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 
@@ -31,13 +32,29 @@ def write(path: str, text: str, mode: int = 0o644) -> None:
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as stream:
                 stream.write(text)
-            os.chmod(draft, mode)
-            os.replace(draft, path)
+            replace(draft, path, mode)
         except BaseException:
-            os.unlink(draft)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(draft)
             raise
     except OSError as error:
         raise FabricError(f"cannot write {path}: {error.strerror}") from error
+
+
+def replace(draft: str, path: str, mode: int) -> None:
+    """Put a file in the place of another one of its folder; after a power cut one of the two is there, whole."""
+    os.chmod(draft, mode)
+    _flush(draft)
+    os.replace(draft, path)
+    _flush(os.path.dirname(path))
+
+
+def _flush(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def remove(path: str) -> None:
@@ -80,6 +97,7 @@ def set_kernel(path: str, value: str) -> None:
     FabricError when the kernel refuses it, or accepts it and keeps another one.
     """
     tell_kernel(path, value)
-    found = (read(path) or "").strip()
-    if found != value:
+    # Values of several numbers come back with tabs between them.
+    found = " ".join((read(path) or "").split())
+    if found != " ".join(value.split()):
         raise FabricError(f"{path} is '{found}' after writing '{value}'; the kernel did not take it")

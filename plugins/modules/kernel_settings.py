@@ -1,0 +1,170 @@
+#!/usr/bin/python
+# Copyright: Contributors to the gpufabric.rdma collection
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: kernel_settings
+short_description: Set what the running kernel can change, and keep it over boots
+version_added: "0.1.0"
+description:
+  - Kernel modules and their options, sysctl values, the limit of locked memory, hugepages. Each is set now where the kernel can, and kept by
+    one file of our own in C(modules-load.d), C(modprobe.d), C(sysctl.d), C(security/limits.d) and C(tmpfiles.d).
+  - Values before the first change are recorded once and come back with O(state=absent), or when they are not asked for any more.
+  - Refuses before the first write a sysctl key that the kernel does not have, a file of C(sysctl.d) that comes after ours and sets
+    another value, and hugepages of a size that the kernel does not have. Hugepages that memory has no room for are given back at once.
+  - Never reboots. Options of a module that is loaded already wait for a boot, see RV(reasons).
+extends_documentation_fragment:
+  - gpufabric.rdma.host
+  - gpufabric.rdma.host.state_root
+  - gpufabric.rdma.host.hugepages
+options:
+  state:
+    description: V(absent) gives back the recorded values, removes the files, and unloads modules that came with us when nothing uses them.
+    type: str
+    choices: [present, absent]
+    default: present
+  modules:
+    description: Kernel modules to load, now and at each boot.
+    type: list
+    elements: str
+    default: []
+  module_options:
+    description: Options by kernel module, as C(NAME=VALUE) with blanks between them.
+    type: dict
+    default: {}
+  sysctl:
+    description: Values by sysctl key, such as C(vm.swappiness). Other keys are not touched.
+    type: dict
+    default: {}
+  memlock:
+    description: Limit of locked memory of each login, V(unlimited) or a number of KiB; empty leaves it alone. Services have limits of their own.
+    type: str
+    default: unlimited
+  lib_root:
+    description: Where the distribution has C(sysctl.d) and C(modules).
+    type: path
+    default: /usr/lib
+attributes:
+  check_mode:
+    description: Can run in check mode and says what would change, without changing it.
+    support: full
+  diff_mode:
+    description: Returns the state before and after.
+    support: full
+  platform:
+    description: Where the module can run.
+    platforms: linux
+    support: full
+author:
+  - Contributors to gpufabric.rdma (@gpufabric)
+"""
+
+EXAMPLES = r"""
+- name: Let every login lock memory
+  gpufabric.rdma.kernel_settings:
+
+- name: No page migration, 512 hugepages on each of two NUMA nodes
+  gpufabric.rdma.kernel_settings:
+    sysctl:
+      kernel.numa_balancing: 0
+    hugepages:
+      - {size: 2M, count: 512, numa_node: 0}
+      - {size: 2M, count: 512, numa_node: 1}
+
+- name: Take it back
+  gpufabric.rdma.kernel_settings:
+    state: absent
+"""
+
+RETURN = r"""
+diff:
+  description: State before and after.
+  returned: always
+  type: dict
+  contains:
+    before:
+      description: State found.
+      returned: always
+      type: dict
+    after:
+      description: State wanted; with check mode off also the state reached.
+      returned: always
+      type: dict
+reboot_required:
+  description: Whether something waits for the next boot.
+  returned: always
+  type: bool
+reasons:
+  description: What waits for the next boot, and why.
+  returned: always
+  type: list
+  elements: str
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._core import arguments, kernelsettings
+from ..module_utils._core.errors import CommandError, FabricError
+from ..module_utils._host import kernelsettings as host_settings
+from ..module_utils._host import state, sysfs
+
+NAME = "kernel_settings"
+ARGUMENTS = {
+    **arguments.ROOTS,
+    **arguments.STATE,
+    **arguments.HUGEPAGES,
+    "modules": {"type": "list", "elements": "str", "default": []},
+    "module_options": {"type": "dict", "default": {}},
+    "sysctl": {"type": "dict", "default": {}},
+    "memlock": {"type": "str", "default": "unlimited"},
+    "lib_root": {"type": "path", "default": "/usr/lib"},
+}
+
+
+def converge(params: Mapping[str, Any], check_mode: bool) -> kernelsettings.SettingsPlan:
+    """Plan, apply unless in check mode, and make sure that nothing is left to do."""
+    roots, lib = sysfs.Roots.from_params(params), params["lib_root"]
+    want = kernelsettings.Want.from_params(params)
+    record = state.load(params["state_root"], NAME)
+
+    def read_plan(known: Mapping[str, Any]) -> kernelsettings.SettingsPlan:
+        return kernelsettings.plan_settings(want, host_settings.read(roots, lib, want, known), known, roots.etc)
+
+    plan = read_plan(record)
+    if check_mode:
+        return plan
+    if plan.change.changed or plan.unload:
+        # What is given back stays recorded until it is.
+        state.save(params["state_root"], NAME, kernelsettings.joined(record, plan.record))
+        host_settings.apply(plan, roots, lib, want)
+        left = read_plan(plan.record).change
+        if left.changed:
+            raise CommandError(f"the kernel has {left.before} after the change, expected {left.after}")
+    state.save(params["state_root"], NAME, plan.record)
+    state.set_reasons(roots, NAME, plan.reasons)
+    return plan
+
+
+def main() -> None:
+    """Carry out the plan."""
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    try:
+        plan = converge(module.params, module.check_mode)
+    except FabricError as error:
+        module.fail_json(msg=f"{NAME}: {error}")
+    module.exit_json(
+        changed=plan.change.changed,
+        diff=plan.change.diff(),
+        reboot_required=bool(plan.reasons),
+        reasons=list(plan.reasons),
+    )
+
+
+if __name__ == "__main__":
+    main()

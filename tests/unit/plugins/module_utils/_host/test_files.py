@@ -1,0 +1,44 @@
+"""Files of a host: whole after a power cut, or not there."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import FabricError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host import files
+
+
+def test_the_text_is_on_the_disk_before_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    sync, replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda handle: (order.append("sync"), sync(handle)))
+    monkeypatch.setattr(os, "replace", lambda *paths: (order.append("rename"), replace(*paths)))
+    files.write(str(tmp_path / "new" / "file"), "text\n", mode=0o600)
+    assert order == ["sync", "rename", "sync"]
+    assert (tmp_path / "new" / "file").read_text() == "text\n"
+    assert stat.S_IMODE((tmp_path / "new" / "file").stat().st_mode) == 0o600
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "file").write_text("old\n")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(FabricError) as error:
+        files.write(str(tmp_path / "file"), "new\n")
+    assert str(error.value) == f"cannot write {tmp_path}/file: No space left on device"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_text() == "old\n"
+
+
+@pytest.mark.parametrize("kept", ["4096\t87380\t6291456\n", "4096 87380 6291456\n"])
+def test_values_of_several_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str) -> None:
+    path = tmp_path / "tcp_rmem"
+    path.write_text("")
+    monkeypatch.setattr(files, "read", lambda _path: kept)
+    files.set_kernel(str(path), "4096 87380 6291456")
