@@ -131,7 +131,7 @@ def read_raw(roots: Roots) -> dict[str, Any]:
         "ssh_connection": _ssh_connection(proc),
         "perftest": _perftest(),
         "queue_pairs": _queue_pairs() if rdma else "[]",
-        "reboot": _reboot(roots.run),
+        "reboot": reboot_reasons(roots.run),
         "lldpd": _lldp(["lldpctl", "-f", "json0"]),
         "networkd": _lldp(["networkctl", "lldp", "--json=short"]) if "systemd-networkd" in running else None,
     }
@@ -249,7 +249,8 @@ def _lldp(argv: list[str]) -> str | None:
         return None
 
 
-def _reboot(run: str) -> list[str]:
+def reboot_reasons(run: str) -> list[str]:
+    """Return the reasons to reboot that modules left since the boot, module by module."""
     folder = f"{run}/gpufabric/reboot.d"
     lines = [(read_text(f"{folder}/{name}") or "").splitlines() for name in names(folder)]
     return [line for part in lines for line in part]

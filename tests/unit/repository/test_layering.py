@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 PLUGINS = Path(__file__).resolve().parents[3] / "plugins"
-HOST_MODULES = {"rdma_facts", "netdev_names", "rail_links", "preflight", "rdma_stack", "pcie_acs"}
+HOST_MODULES = {"rdma_facts", "netdev_names", "rail_links", "preflight", "rdma_stack", "pcie_acs", "reboot_reasons"}
 MAY = {
     "_core": {"_core"},
     "_fabric": {"_core", "_fabric", "netaddr", "jmespath"},
