@@ -96,10 +96,11 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, linkfile, naming
+from ..module_utils._core import arguments, naming
 from ..module_utils._core.errors import CommandError, FabricError
 from ..module_utils._core.rail import parse_rails
 from ..module_utils._host import command, state, sysfs
+from ..module_utils._host import names as host_names
 
 NAME = "netdev_names"
 ARGUMENTS = {
@@ -113,21 +114,12 @@ ARGUMENTS = {
 
 def read_plan(params: Mapping[str, Any], roots: sysfs.Roots) -> naming.NamePlan:
     """Read the host and work out what to do."""
-    folder = f"{roots.etc}/systemd/network"
-    rules = {
-        **state.read_folder(f"{roots.etc}/udev/rules.d", ".rules"),
-        **state.read_folder(f"{roots.run}/udev/rules.d", ".rules"),
-    }
     return naming.plan_names(
         sysfs.read_inventory(roots),
         parse_rails(params["rails"] if params["state"] == "present" else []),
         state.load(params["state_root"], NAME),
-        naming.Files(
-            own=state.read_folder(folder, ".link", linkfile.PREFIX),
-            links=state.read_systemd(roots, params["lib_root"], ".link"),
-            rules=rules,
-        ),
-        folder,
+        host_names.read_files(roots, params["lib_root"]),
+        host_names.folder(roots),
         params["apply"] == "now",
     )
 
