@@ -185,7 +185,8 @@ def carry_out(api: Api, params: Mapping[str, Any], check: bool) -> dict[str, Any
     node = cordon.find_node(api, params["inventory_host"], params["machine_id"], params["node"])
     if node is None:
         return nothing(f"no Node has the machine id {params['machine_id']}", api.requests)
-    name, evicted = node["metadata"]["name"], []
+    name: str = node["metadata"]["name"]
+    evicted: list[str] = []
     if params["state"] == "drained":
         change, evicted = drained(api, node, params, check)
     else:

@@ -115,7 +115,7 @@ def not_ready(node: Node, boot_id: str) -> str:
     seen = str((status.get("nodeInfo") or {}).get("bootID") or "")
     if boot_id and seen != boot_id:
         return f"its kubelet has not reported since the boot (boot id {seen or 'unknown'}, expected {boot_id})"
-    ready = next((c for c in status.get("conditions") or [] if c.get("type") == "Ready"), {})
+    ready: Mapping[str, Any] = next((c for c in status.get("conditions") or [] if c.get("type") == "Ready"), {})
     if ready.get("status") == "True":
         return ""
     said = ": ".join(str(ready[key]) for key in ("reason", "message") if ready.get(key))
