@@ -14,6 +14,7 @@ description:
   - Refuses before the first write when another C(.link) file, netplan or a udev rule would give the port another name, when another
     network device has the name, or when a port carries the default route, the ssh connection or is a member of a bond.
   - The name before is recorded once and comes back with O(state=absent).
+  - Makes a new initramfs when files changed and the driver of a port is in it, since the port would get its name there.
 extends_documentation_fragment:
   - gpufabric.rdma.host
   - gpufabric.rdma.host.rails
@@ -89,9 +90,14 @@ reasons:
   returned: always
   type: list
   elements: str
+initramfs:
+  description: The initramfs images that were made anew; they have the driver of a port whose files changed.
+  returned: always
+  type: list
+  elements: str
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -99,7 +105,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils._core import arguments, naming
 from ..module_utils._core.errors import CommandError, FabricError
 from ..module_utils._core.rail import parse_rails
-from ..module_utils._host import command, state, sysfs
+from ..module_utils._host import command, files, initramfs, state, sysfs
 from ..module_utils._host import names as host_names
 
 NAME = "netdev_names"
@@ -137,29 +143,48 @@ def apply(plan: naming.NamePlan) -> None:
         command.run(["udevadm", "settle", "--timeout=20"], check=False)
 
 
-def converge(params: Mapping[str, Any], check_mode: bool) -> naming.NamePlan:
-    """Plan, apply unless in check mode, and make sure that nothing is left to do."""
+def renew_initramfs(roots: sysfs.Roots, ports: Iterable[str]) -> list[str]:
+    """Make those initramfs images anew that have the driver of one of ``ports``; return their paths."""
+    inventory = sysfs.read_inventory(roots)
+    kernels = dict.fromkeys(kernel for kernel in (inventory.kernel_release, inventory.next_kernel) if kernel)
+    drivers = dict.fromkeys(port.driver for port in inventory.ports if port.driver and port.pci in ports)
+    found = initramfs.with_drivers(roots, kernels, drivers)
+    for _path, argv in found:
+        initramfs.renew(argv)
+    return [path for path, _argv in found]
+
+
+def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[naming.NamePlan, list[str]]:
+    """Plan, apply unless in check mode, and make sure that nothing is left to do; also return new initramfs images."""
     roots = sysfs.Roots.from_params(params)
     plan = read_plan(params, roots)
     if check_mode:
-        return plan
+        return plan, []
+    before, after = plan.change.before, plan.change.after
+    # There as long as the files and the initramfs may differ: a run that was cut off is finished by the next one.
+    marker, images = f"{params['state_root']}/{NAME}.initramfs", []
     state.save(params["state_root"], NAME, {**state.load(params["state_root"], NAME), **plan.record})
+    if before["files"] != after["files"]:
+        files.write(marker, "")
     if plan.change.changed:
         apply(plan)
         left = read_plan(params, roots).change
         if left.changed:
             raise CommandError(f"after renaming the host has {left.before['names']}, expected {left.after['names']}")
+    if files.read(marker) is not None:
+        images = renew_initramfs(roots, list(after["names"]))
+        files.remove(marker)
     # Only now: a rename that failed half way still knows the first names.
     state.save(params["state_root"], NAME, plan.record)
     state.set_reasons(roots, NAME, plan.reasons)
-    return plan
+    return plan, images
 
 
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        plan = converge(module.params, module.check_mode)
+        plan, images = converge(module.params, module.check_mode)
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
     module.exit_json(
@@ -167,6 +192,7 @@ def main() -> None:
         diff=plan.change.diff(),
         reboot_required=bool(plan.reasons),
         reasons=list(plan.reasons),
+        initramfs=images,
     )
 
 
