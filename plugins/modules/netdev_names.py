@@ -34,8 +34,16 @@ options:
     type: str
     choices: [now, boot]
     default: boot
+  rdma:
+    description:
+      - V(rail) gives the RDMA device of each rail's port the rail's name too, by a udev rule that calls rdma-core's C(rdma_rename). So the order
+        of RDMA devices is that of the rails, whatever the driver counted.
+      - V(keep) leaves RDMA devices alone, and takes back what was done before.
+    type: str
+    choices: [keep, rail]
+    default: keep
   lib_root:
-    description: Where the distribution has its C(systemd/network) folder.
+    description: Where the distribution has its C(systemd/network) and C(udev/rules.d) folders.
     type: path
     default: /usr/lib
 attributes:
@@ -103,9 +111,11 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._core import arguments, naming
+from ..module_utils._core.change import Change
 from ..module_utils._core.errors import CommandError, FabricError
+from ..module_utils._core.inventory import HostInventory
 from ..module_utils._core.rail import parse_rails
-from ..module_utils._host import command, files, initramfs, state, sysfs
+from ..module_utils._host import command, files, initramfs, rdmanames, state, sysfs
 from ..module_utils._host import names as host_names
 
 NAME = "netdev_names"
@@ -114,14 +124,15 @@ ARGUMENTS = {
     **arguments.RAILS,
     **arguments.STATE,
     "apply": {"type": "str", "choices": ["now", "boot"], "default": "boot"},
+    "rdma": {"type": "str", "choices": ["keep", "rail"], "default": "keep"},
     "lib_root": {"type": "path", "default": "/usr/lib"},
 }
 
 
-def read_plan(params: Mapping[str, Any], roots: sysfs.Roots) -> naming.NamePlan:
-    """Read the host and work out what to do."""
+def read_plan(inventory: HostInventory, params: Mapping[str, Any], roots: sysfs.Roots) -> naming.NamePlan:
+    """Read the host's files and work out what to do."""
     return naming.plan_names(
-        sysfs.read_inventory(roots),
+        inventory,
         parse_rails(params["rails"] if params["state"] == "present" else []),
         state.load(params["state_root"], NAME),
         host_names.read_files(roots, params["lib_root"]),
@@ -154,12 +165,8 @@ def renew_initramfs(roots: sysfs.Roots, ports: Iterable[str]) -> list[str]:
     return [path for path, _argv in found]
 
 
-def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[naming.NamePlan, list[str]]:
-    """Plan, apply unless in check mode, and make sure that nothing is left to do; also return new initramfs images."""
-    roots = sysfs.Roots.from_params(params)
-    plan = read_plan(params, roots)
-    if check_mode:
-        return plan, []
+def converge(plan: naming.NamePlan, params: Mapping[str, Any], roots: sysfs.Roots) -> list[str]:
+    """Carry out the plan and make sure that nothing is left to do; return new initramfs images."""
     before, after = plan.change.before, plan.change.after
     # There as long as the files and the initramfs may differ: a run that was cut off is finished by the next one.
     marker, images = f"{params['state_root']}/{NAME}.initramfs", []
@@ -168,7 +175,7 @@ def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[naming.NamePl
         files.write(marker, "")
     if plan.change.changed:
         apply(plan)
-        left = read_plan(params, roots).change
+        left = read_plan(sysfs.read_inventory(roots), params, roots).change
         if left.changed:
             raise CommandError(f"after renaming the host has {left.before['names']}, expected {left.after['names']}")
     if files.read(marker) is not None:
@@ -176,24 +183,41 @@ def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[naming.NamePl
         files.remove(marker)
     # Only now: a rename that failed half way still knows the first names.
     state.save(params["state_root"], NAME, plan.record)
-    state.set_reasons(roots, NAME, plan.reasons)
-    return plan, images
+    return images
+
+
+def carry_out(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
+    """Plan both kinds of names, carry them out unless in check mode; return the module's result."""
+    roots = sysfs.Roots.from_params(params)
+    rdma_rails = parse_rails(params["rails"] if (params["state"], params["rdma"]) == ("present", "rail") else [])
+    places = (roots, params["lib_root"], params["state_root"], rdma_rails, params["apply"] == "now")
+    inventory = sysfs.read_inventory(roots)
+    plan = read_plan(inventory, params, roots)
+    rdma = rdmanames.read_plan(inventory, *places)
+    reasons = [*plan.reasons, *rdma.reasons]
+    images: list[str] = []
+    if not check_mode:
+        images = converge(plan, params, roots)
+        rdmanames.apply(rdma, *places)
+        state.set_reasons(roots, NAME, reasons)
+    # Shown only where it matters: most hosts keep the names of their RDMA devices.
+    used = rdma.change.changed or rdma.record
+    change = Change(
+        {**plan.change.before, **({"rdma": rdma.change.before} if used else {})},
+        {**plan.change.after, **({"rdma": rdma.change.after} if used else {})},
+    )
+    result = {"changed": change.changed, "diff": change.diff(), "initramfs": images}
+    return {**result, "reboot_required": bool(reasons), "reasons": reasons}
 
 
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        plan, images = converge(module.params, module.check_mode)
+        result = carry_out(module.params, module.check_mode)
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
-    module.exit_json(
-        changed=plan.change.changed,
-        diff=plan.change.diff(),
-        reboot_required=bool(plan.reasons),
-        reasons=list(plan.reasons),
-        initramfs=images,
-    )
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":
