@@ -39,6 +39,11 @@ options:
     description: Whether V(read) fails when the host may not be rebooted; otherwise, and in check mode, that is a warning.
     type: bool
     default: true
+  expected:
+    description: Further reasons, such as those that modules announced in check mode, where they leave none.
+    type: list
+    elements: str
+    default: []
   repeat:
     description: Whether the host may be rebooted again for a reason that a reboot of ours did not cure.
     type: bool
@@ -111,6 +116,7 @@ ARGUMENTS = {
     "inventory_host": {"type": "str", "default": ""},
     "allowed": {"type": "bool", "default": False},
     "required": {"type": "bool", "default": True},
+    "expected": {"type": "list", "elements": "str", "default": []},
     "repeat": {"type": "bool", "default": False},
 }
 
@@ -122,7 +128,7 @@ def read(params: Mapping[str, Any]) -> reboot.Due:
     return reboot.Due(
         host=params["inventory_host"] or sysfs.read_text(f"{kernel}/hostname") or "this host",
         boot_id=sysfs.read_text(f"{kernel}/random/boot_id") or "",
-        reasons=tuple(sysfs.reboot_reasons(roots.run)),
+        reasons=tuple(dict.fromkeys([*sysfs.reboot_reasons(roots.run), *params["expected"]])),
         record=state.load(params["state_root"], RECORD),
     )
 

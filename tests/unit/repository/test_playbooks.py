@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[3]
 # Reboots come after whatever can ask for one, and before whatever needs what the boot brings.
 ORDER = (
     "preflight", "host_kernel", "nic_firmware", "rail_names", "rdma_stack", "host_reboot", "sriov", "rail_links",
-    "peer_memory",
+    "pcie_acs", "peer_memory",
 )
 
 

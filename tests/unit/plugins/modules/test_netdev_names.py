@@ -71,6 +71,7 @@ def everything(root: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.proves("rail_names", "Ubuntu 24.04", by="fixture")
 def test_ports_are_renamed_now_and_the_file_keeps_it(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     result = call(host, capsys)
     assert (result["changed"], result["reboot_required"], result["reasons"]) == (True, False, [])

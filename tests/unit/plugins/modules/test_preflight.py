@@ -135,6 +135,7 @@ def test_signed_modules_are_fine_under_secure_boot(judge: Any) -> None:
     assert judge(SECURE)["problems"] == []
 
 
+@pytest.mark.proves("preflight", "Ubuntu 24.04", by="fixture")
 def test_a_kernel_that_waits_for_a_boot_is_reported(judge: Any) -> None:
     result = judge(
         {

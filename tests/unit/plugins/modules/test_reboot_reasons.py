@@ -75,6 +75,14 @@ def test_the_refusal_can_be_a_warning(machine: Machine, check: bool, required: b
     assert "gpu-1 must be rebooted before it can go on" in json.dumps(result["warnings"])
 
 
+def test_check_mode_knows_the_reasons_that_modules_announced(machine: Machine) -> None:
+    machine.wants(kernel_cmdline=FIRST)
+    result = machine.call(check=True, expected=[FIRST, SECOND])
+    assert (result["go"], result["reasons"]) == (False, [FIRST, SECOND])
+    assert machine.call(check=True, allowed=True, expected=[SECOND])["go"] is True
+
+
+@pytest.mark.proves("host_reboot", "Debian 13", by="unit")
 def test_one_reboot_for_all_reasons(machine: Machine) -> None:
     machine.wants(kernel_cmdline=FIRST, netdev_names=SECOND)
     assert machine.call(allowed=True)["go"] is True
