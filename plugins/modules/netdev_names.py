@@ -14,6 +14,7 @@ description:
   - Refuses before the first write when another C(.link) file, netplan or a udev rule would give the port another name, when another
     network device has the name, or when a port carries the default route, the ssh connection or is a member of a bond.
   - The name before is recorded once and comes back with O(state=absent).
+  - Makes a new initramfs when files changed and the driver of a port is in it, since the port would get its name there.
 extends_documentation_fragment:
   - gpufabric.rdma.host
   - gpufabric.rdma.host.rails
@@ -33,8 +34,16 @@ options:
     type: str
     choices: [now, boot]
     default: boot
+  rdma:
+    description:
+      - V(rail) gives the RDMA device of each rail's port the rail's name too, by a udev rule that calls rdma-core's C(rdma_rename). So the order
+        of RDMA devices is that of the rails, whatever the driver counted.
+      - V(keep) leaves RDMA devices alone, and takes back what was done before.
+    type: str
+    choices: [keep, rail]
+    default: keep
   lib_root:
-    description: Where the distribution has its C(systemd/network) folder.
+    description: Where the distribution has its C(systemd/network) and C(udev/rules.d) folders.
     type: path
     default: /usr/lib
 attributes:
@@ -89,17 +98,25 @@ reasons:
   returned: always
   type: list
   elements: str
+initramfs:
+  description: The initramfs images that were made anew; they have the driver of a port whose files changed.
+  returned: always
+  type: list
+  elements: str
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, linkfile, naming
+from ..module_utils._core import arguments, naming
+from ..module_utils._core.change import Change
 from ..module_utils._core.errors import CommandError, FabricError
+from ..module_utils._core.inventory import HostInventory
 from ..module_utils._core.rail import parse_rails
-from ..module_utils._host import command, state, sysfs
+from ..module_utils._host import command, files, initramfs, rdmanames, state, sysfs
+from ..module_utils._host import names as host_names
 
 NAME = "netdev_names"
 ARGUMENTS = {
@@ -107,27 +124,19 @@ ARGUMENTS = {
     **arguments.RAILS,
     **arguments.STATE,
     "apply": {"type": "str", "choices": ["now", "boot"], "default": "boot"},
+    "rdma": {"type": "str", "choices": ["keep", "rail"], "default": "keep"},
     "lib_root": {"type": "path", "default": "/usr/lib"},
 }
 
 
-def read_plan(params: Mapping[str, Any], roots: sysfs.Roots) -> naming.NamePlan:
-    """Read the host and work out what to do."""
-    folder = f"{roots.etc}/systemd/network"
-    rules = {
-        **state.read_folder(f"{roots.etc}/udev/rules.d", ".rules"),
-        **state.read_folder(f"{roots.run}/udev/rules.d", ".rules"),
-    }
+def read_plan(inventory: HostInventory, params: Mapping[str, Any], roots: sysfs.Roots) -> naming.NamePlan:
+    """Read the host's files and work out what to do."""
     return naming.plan_names(
-        sysfs.read_inventory(roots),
+        inventory,
         parse_rails(params["rails"] if params["state"] == "present" else []),
         state.load(params["state_root"], NAME),
-        naming.Files(
-            own=state.read_folder(folder, ".link", linkfile.PREFIX),
-            links=state.read_systemd(roots, params["lib_root"], ".link"),
-            rules=rules,
-        ),
-        folder,
+        host_names.read_files(roots, params["lib_root"]),
+        host_names.folder(roots),
         params["apply"] == "now",
     )
 
@@ -145,37 +154,70 @@ def apply(plan: naming.NamePlan) -> None:
         command.run(["udevadm", "settle", "--timeout=20"], check=False)
 
 
-def converge(params: Mapping[str, Any], check_mode: bool) -> naming.NamePlan:
-    """Plan, apply unless in check mode, and make sure that nothing is left to do."""
-    roots = sysfs.Roots.from_params(params)
-    plan = read_plan(params, roots)
-    if check_mode:
-        return plan
+def renew_initramfs(roots: sysfs.Roots, ports: Iterable[str]) -> list[str]:
+    """Make those initramfs images anew that have the driver of one of ``ports``; return their paths."""
+    inventory = sysfs.read_inventory(roots)
+    kernels = dict.fromkeys(kernel for kernel in (inventory.kernel_release, inventory.next_kernel) if kernel)
+    drivers = dict.fromkeys(port.driver for port in inventory.ports if port.driver and port.pci in ports)
+    found = initramfs.with_drivers(roots, kernels, drivers)
+    for _path, argv in found:
+        initramfs.renew(argv)
+    return [path for path, _argv in found]
+
+
+def converge(plan: naming.NamePlan, params: Mapping[str, Any], roots: sysfs.Roots) -> list[str]:
+    """Carry out the plan and make sure that nothing is left to do; return new initramfs images."""
+    before, after = plan.change.before, plan.change.after
+    # There as long as the files and the initramfs may differ: a run that was cut off is finished by the next one.
+    marker, images = f"{params['state_root']}/{NAME}.initramfs", []
     state.save(params["state_root"], NAME, {**state.load(params["state_root"], NAME), **plan.record})
+    if before["files"] != after["files"]:
+        files.write(marker, "")
     if plan.change.changed:
         apply(plan)
-        left = read_plan(params, roots).change
+        left = read_plan(sysfs.read_inventory(roots), params, roots).change
         if left.changed:
             raise CommandError(f"after renaming the host has {left.before['names']}, expected {left.after['names']}")
+    if files.read(marker) is not None:
+        images = renew_initramfs(roots, list(after["names"]))
+        files.remove(marker)
     # Only now: a rename that failed half way still knows the first names.
     state.save(params["state_root"], NAME, plan.record)
-    state.set_reasons(roots, NAME, plan.reasons)
-    return plan
+    return images
+
+
+def carry_out(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
+    """Plan both kinds of names, carry them out unless in check mode; return the module's result."""
+    roots = sysfs.Roots.from_params(params)
+    rdma_rails = parse_rails(params["rails"] if (params["state"], params["rdma"]) == ("present", "rail") else [])
+    places = (roots, params["lib_root"], params["state_root"], rdma_rails, params["apply"] == "now")
+    inventory = sysfs.read_inventory(roots)
+    plan = read_plan(inventory, params, roots)
+    rdma = rdmanames.read_plan(inventory, *places)
+    reasons = [*plan.reasons, *rdma.reasons]
+    images: list[str] = []
+    if not check_mode:
+        images = converge(plan, params, roots)
+        rdmanames.apply(rdma, *places)
+        state.set_reasons(roots, NAME, reasons)
+    # Shown only where it matters: most hosts keep the names of their RDMA devices.
+    used = rdma.change.changed or rdma.record
+    change = Change(
+        {**plan.change.before, **({"rdma": rdma.change.before} if used else {})},
+        {**plan.change.after, **({"rdma": rdma.change.after} if used else {})},
+    )
+    result = {"changed": change.changed, "diff": change.diff(), "initramfs": images}
+    return {**result, "reboot_required": bool(reasons), "reasons": reasons}
 
 
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        plan = converge(module.params, module.check_mode)
+        result = carry_out(module.params, module.check_mode)
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
-    module.exit_json(
-        changed=plan.change.changed,
-        diff=plan.change.diff(),
-        reboot_required=bool(plan.reasons),
-        reasons=list(plan.reasons),
-    )
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

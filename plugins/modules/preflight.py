@@ -11,6 +11,8 @@ short_description: Judge whether a host can be prepared, all problems at once
 version_added: "0.1.0"
 description:
   - Reads the host and compares it with its slice of the plan. Fails with every problem of the host in one message. Changes nothing.
+  - Looks at operating system and kernel, Secure Boot, IOMMU and VFs, the space for an initramfs, package sources, kernels that wait for a boot,
+    the network manager, who else would name the ports, links and PCIe links, and who uses RDMA.
 extends_documentation_fragment:
   - gpufabric.rdma.host
   - gpufabric.rdma.host.rails
@@ -23,6 +25,26 @@ options:
     description: Whether ports may be changed while programs use RDMA.
     type: bool
     default: false
+  unsigned_modules:
+    description: Whether the run builds kernel modules that nobody signs, as DKMS does.
+    type: bool
+    default: false
+  vfs:
+    description: VFs that every rail shall have.
+    type: int
+    default: 0
+  sets_firmware:
+    description: Whether the run sets the firmware of the NICs too, so that VFs it cannot have yet do not stop it.
+    type: bool
+    default: false
+  lib_root:
+    description: Where the distribution has its C(systemd/network) folder.
+    type: path
+    default: /usr/lib
+  var_root:
+    description: Where the package manager has its lists.
+    type: path
+    default: /var
 attributes:
   check_mode:
     description: Can run in check mode and says what would change, without changing it.
@@ -56,38 +78,70 @@ findings:
   returned: always
   type: list
   elements: str
+host:
+  description: What the host is, for reading; C(virtual) tells a virtual machine from metal.
+  returned: always
+  type: dict
+  sample:
+    {virtual: false, os: debian 13, kernel: 6.12.0-amd64, next_kernel: 6.12.0-amd64, secure_boot: false, iommu_groups: 42,
+     managers: [systemd-networkd]}
 """
+
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._core import arguments
 from ..module_utils._core.errors import FabricError
-from ..module_utils._core.preflight import Consent, Findings, check
+from ..module_utils._core.hostchecks import Consent
+from ..module_utils._core.inventory import HostInventory
+from ..module_utils._core.preflight import check
 from ..module_utils._core.rail import parse_rails
-from ..module_utils._host import sysfs
+from ..module_utils._host import hostchecks, sysfs
 
 ARGUMENTS = {
     **arguments.ROOTS,
     **arguments.RAILS,
     "installs_packages": {"type": "bool", "default": True},
     "busy_hosts": {"type": "bool", "default": False},
+    "unsigned_modules": {"type": "bool", "default": False},
+    "vfs": {"type": "int", "default": 0},
+    "sets_firmware": {"type": "bool", "default": False},
+    "lib_root": {"type": "path", "default": "/usr/lib"},
+    "var_root": {"type": "path", "default": "/var"},
 }
+# Consent's fields, by the options that fill them.
+CONSENT = ("installs_packages", "busy_hosts", "unsigned_modules", "vfs", "sets_firmware")
+
+
+def summary(inventory: HostInventory) -> dict[str, Any]:
+    """Return what the host is, for people."""
+    return {
+        "virtual": inventory.virtual,
+        "os": f"{inventory.os['id']} {inventory.os['version']}",
+        "kernel": inventory.kernel_release,
+        "next_kernel": inventory.next_kernel,
+        "secure_boot": inventory.secure_boot,
+        "iommu_groups": inventory.iommu_groups,
+        "managers": list(inventory.managers),
+    }
 
 
 def main() -> None:
     """Read, judge, fail with everything that was found."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
-    findings = Findings((), ())
+    roots = sysfs.Roots.from_params(params)
     try:
         rails = parse_rails(params["rails"])
-        inventory = sysfs.read_inventory(sysfs.Roots.from_params(params))
-        findings = check(inventory, rails, Consent(params["installs_packages"], params["busy_hosts"]))
+        inventory = sysfs.read_inventory(roots)
+        own = hostchecks.read(roots, params["lib_root"], params["var_root"], inventory.kernel_release)
+        findings = check(inventory, rails, own, Consent(*(params[name] for name in CONSENT)))
     except FabricError as error:
         module.fail_json(msg=f"preflight: {error}")
     for text in findings.warnings:
         module.warn(text)
-    result = {"problems": list(findings.problems), "findings": list(findings.warnings)}
+    result = {"problems": list(findings.problems), "findings": list(findings.warnings), "host": summary(inventory)}
     if findings.problems:
         count = len(findings.problems)
         module.fail_json(msg=f"preflight: {count} problem(s): " + "; ".join(findings.problems), **result)

@@ -52,6 +52,8 @@ class FakeCluster:
         self.denied = denied
         self.unserved: set[str] = set()
         self.kept: set[str] = set()
+        # Pod -> what its evictions are answered, one after another; an eviction without an answer deletes the pod.
+        self.evictions: dict[str, list[Response]] = {}
         self.uid = 0
         for item in objects:
             self.put(dict(item))
@@ -109,12 +111,14 @@ class FakeCluster:
 
     def _matching(self, path: str, query: dict[str, str]) -> Iterator[dict[str, Any]]:
         wanted = dict(part.split("=") for part in query.get("labelSelector", "").split(",") if part)
+        node = query.get("fieldSelector", "").partition("spec.nodeName=")[2]
         base, plural = path.rsplit("/", 1)
         for key, item in sorted(self.objects.items()):
             parent = key.rsplit("/", 1)[0]
             inside = parent == path or (parent.endswith("/" + plural) and parent.startswith(base + "/namespaces/"))
             labels = item.get("metadata", {}).get("labels") or {}
-            if inside and wanted.items() <= labels.items():
+            here = not node or item.get("spec", {}).get("nodeName") == node
+            if inside and here and wanted.items() <= labels.items():
                 yield item
 
     def _missing(self, path: str) -> Response:
@@ -123,14 +127,27 @@ class FakeCluster:
         return status(404, "NotFound", f"{path.rsplit('/', 1)[-1]} not found")
 
     def _post(self, path: str, _query: Any, data: Any, _headers: Any) -> Response:
+        if path.endswith("/eviction"):
+            return self._evict(path[: -len("/eviction")], data)
         wanted = data["spec"]["resourceAttributes"]
-        name = f"{wanted['verb']} {wanted['resource']}"
+        resource = "/".join(part for part in (wanted["resource"], wanted.get("subresource")) if part)
+        name = f"{wanted['verb']} {resource}"
         return ok({"status": {"allowed": name not in self.denied}})
+
+    def _evict(self, path: str, data: Any) -> Response:
+        pod = self.objects.get(path)
+        if pod is None or data["deleteOptions"]["preconditions"]["uid"] != pod["metadata"]["uid"]:
+            return self._missing(path)
+        answers = self.evictions.get(pod["metadata"]["name"])
+        return answers.pop(0) if answers else self._delete(path, {}, {}, {})
 
     def _patch(self, path: str, query: dict[str, str], data: Any, headers: Mapping[str, str]) -> Response:
         if path.rsplit("/", 1)[0] in self.unserved:
             return self._missing(path)
         if headers["Content-Type"] == "application/merge-patch+json":
+            version = data.get("metadata", {}).get("resourceVersion")
+            if version not in (None, self.objects[path]["metadata"].get("resourceVersion")):
+                return status(409, "Conflict", "the object has been modified")
             merged = _merge(self.objects[path], data)
             self.objects[path] = merged
             return ok(merged)
@@ -250,9 +267,9 @@ def _drop(item: Any, leaf: tuple[str, ...]) -> None:
 
 
 def _merge(old: Any, new: Any) -> Any:
-    if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
+    if not isinstance(new, Mapping):
         return copy.deepcopy(new)
-    merged = dict(old)
+    merged = dict(old) if isinstance(old, Mapping) else {}
     for key, value in new.items():
         if value is None:
             merged.pop(key, None)

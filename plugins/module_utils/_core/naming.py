@@ -64,7 +64,9 @@ def plan_names(
     restored = _restored(inventory, wanted, record)
     links.update({pci: link for pci, (link, _name) in restored.items()})
     names = {**wanted, **{pci: name for pci, (_link, name) in restored.items()}}
-    _refuse_conflicts(inventory, rails, links, names, files)
+    problems = conflicts(inventory, rails, names, files)
+    if problems:
+        raise ConflictError("; ".join(problems))
     renames, reasons = _split(links, names, now)
     after = {pci: link.name for pci, link in links.items()}
     after.update({pci: names[pci] for pci, link in links.items() if link.name in {r.link.name for r in renames}})
@@ -77,6 +79,28 @@ def plan_names(
         after={"files": texts, "names": after},
     )
     return NamePlan(change, tuple(renames), tuple(reasons), _next_record(links, wanted, record, after))
+
+
+def conflicts(inventory: HostInventory, rails: Iterable[Rail], names: Mapping[str, str], files: Files) -> list[str]:
+    """Say who else would have or give a name; ``names`` is PCI address -> name of all ports that get one.
+
+    Every rail must have a port with a network device.
+    """
+    problems = []
+    moving = {port.netdev.name for port in inventory.ports if port.netdev and port.pci in names}
+    for pci, name in names.items():
+        for other in inventory.interfaces:
+            if name in (other.name, *other.altnames) and other.name not in moving:
+                problems.append(f"{pci} is to be named {name}, but {other.name} has this name; rename or remove it")
+    for rail in rails:
+        port = inventory.port(rail.pci)
+        for foreign in linkfile.foreign_names(files.links, files.rules, port, _file(rail)):
+            if foreign.name != rail.netdev:
+                problems.append(
+                    f"{port.title} is to be named {rail.netdev}, but {foreign.path} names it "
+                    f"{foreign.name or 'by a policy'}; remove that file or its rule for this port"
+                )
+    return problems
 
 
 def rename_commands(renames: Iterable[Rename]) -> list[list[str]]:
@@ -112,31 +136,6 @@ def _restored(
         for pci, name in record.items()
         if pci not in wanted and pci in ports and ports[pci].netdev
     }
-
-
-def _refuse_conflicts(
-    inventory: HostInventory,
-    rails: Iterable[Rail],
-    links: Mapping[str, Netdev],
-    names: Mapping[str, str],
-    files: Files,
-) -> None:
-    problems = []
-    moving = {link.name for link in links.values()}
-    for pci, name in names.items():
-        for other in inventory.interfaces:
-            if name in (other.name, *other.altnames) and other.name not in moving:
-                problems.append(f"{pci} is to be named {name}, but {other.name} has this name; rename or remove it")
-    for rail in rails:
-        port = inventory.port(rail.pci)
-        for foreign in linkfile.foreign_names(files.links, files.rules, port, _file(rail)):
-            if foreign.name != rail.netdev:
-                problems.append(
-                    f"{port.title} is to be named {rail.netdev}, but {foreign.path} names it "
-                    f"{foreign.name or 'by a policy'}; remove that file or its rule for this port"
-                )
-    if problems:
-        raise ConflictError("; ".join(problems))
 
 
 def _split(links: Mapping[str, Netdev], names: Mapping[str, str], now: bool) -> tuple[list[Rename], list[str]]:

@@ -8,8 +8,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from . import naming
 from .devices import Port
 from .errors import ConflictError, InputError
+from .hostchecks import Consent, Own, find, space
 from .inventory import HostInventory
 from .managers import services
 from .rail import Rail, usable_link
@@ -36,30 +38,28 @@ class Findings(NamedTuple):
     warnings: tuple[str, ...]
 
 
-class Consent(NamedTuple):
-    """What the user's settings make acceptable."""
-
-    installs: bool
-    busy: bool
-
-
-def check(inventory: HostInventory, rails: Iterable[Rail], consent: Consent) -> Findings:
-    """Judge a host against its slice of the plan.
-
-    ``consent.installs``: the run itself installs missing packages; ``consent.busy``: ports in
-    use may be changed.
-    """
+def check(inventory: HostInventory, rails: Iterable[Rail], own: Own, consent: Consent) -> Findings:
+    """Judge a host against its slice of the plan."""
     rails = tuple(rails)
+    ports = {port.pci: port for port in inventory.ports}
+    known = [(rail, ports[rail.pci]) for rail in rails if rail.pci in ports]
+    named = [rail for rail, port in known if port.netdev]
+    moves = any(port.netdev and port.netdev.name != rail.netdev for rail, port in known)
+    found = [
+        *find(inventory, [(rail.name, port) for rail, port in known], own, consent),
+        *space(own, moves or consent.unsigned),
+    ]
     problems = [
         *_system_problems(inventory),
         *_manager_problems(inventory),
         *_perftest_problems(inventory, consent.installs),
         *(problem for rail in rails for problem in _rail_problems(inventory, rail)),
+        *naming.conflicts(inventory, named, {rail.pci: rail.netdev for rail in named}, own.names),
         *_busy_problems(inventory, rails, consent.busy),
+        *(finding.text for finding in found if finding.stops),
     ]
-    ports = {port.pci: port for port in inventory.ports}
-    warnings = [text for rail in rails if rail.pci in ports for text in _link_warnings(rail, ports[rail.pci])]
-    return Findings(tuple(problems), tuple(warnings))
+    warnings = [text for rail, port in known for text in _link_warnings(rail, port)]
+    return Findings(tuple(problems), (*warnings, *(finding.text for finding in found if not finding.stops)))
 
 
 def _system_problems(inventory: HostInventory) -> list[str]:

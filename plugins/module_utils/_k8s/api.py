@@ -115,9 +115,10 @@ class Api:
         query: Mapping[str, Any] | None = None,
         body: dict[str, Any] | None = None,
         content_type: str = "application/json",
+        tries: int = TRIES,
     ) -> dict[str, Any]:
         """Send and return the JSON answer; ApiError for any status of 400 and up."""
-        response = self.send(method, path, query, body, content_type)
+        response = self.send(method, path, query, body, content_type, tries=tries)
         if response.status >= 400:
             raise _refused(method, path, response, self.transport.server)
         return _load(response.text)

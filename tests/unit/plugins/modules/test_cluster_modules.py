@@ -7,10 +7,10 @@ import json
 from typing import Any
 
 import pytest
-from cluster_fake import FakeCluster, down
+from cluster_fake import FakeClock, FakeCluster, down, status
 from module_run import PACKAGE, run
 
-MODULES = ("cluster_info", "fabric_objects", "fabric_testers", "fabric_wait")
+MODULES = ("cluster_info", "fabric_objects", "fabric_testers", "fabric_wait", "node_drain")
 POOL = {
     "apiVersion": "nv-ipam.nvidia.com/v1alpha1", "kind": "IPPool",
     "metadata": {"name": "rail0", "namespace": "op", "labels": {"app.kubernetes.io/managed-by": "gpufabric"}},
@@ -27,6 +27,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     found = FakeCluster(json.loads(json.dumps(NODE)))
     for name in MODULES:
         monkeypatch.setattr(importlib.import_module(f"{PACKAGE}.{name}"), "connect", lambda module: found.api())
+    monkeypatch.setenv("KUBECONFIG", "/none")
     return found
 
 
@@ -111,3 +112,85 @@ def test_testers_need_their_script(cluster: FakeCluster, capsys: pytest.CaptureF
     assert result["msg"] == (
         "fabric_testers: script /none/tester.sh: it cannot be read: No such file or directory; name the tester script"
     )
+
+
+POD = {
+    "apiVersion": "v1", "kind": "Pod", "spec": {"nodeName": "a"},
+    "metadata": {"name": "p", "namespace": "shop", "ownerReferences": [{"kind": "Job", "controller": True}]},
+}
+DRAIN: dict[str, Any] = {"inventory_host": "gpu-1", "machine_id": "1", "reason": "reboot: iommu=pt"}
+OURS = {"gpufabric.rdma/cordoned": "true", "gpufabric.rdma/reboot": "reboot: iommu=pt"}
+
+
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = FakeClock()
+    monkeypatch.setattr(importlib.import_module(f"{PACKAGE}.node_drain"), "Clock", clock.clock)
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_a_node_is_emptied_and_given_back(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    path = cluster.put(POD)
+    preview = run("node_drain", capsys, check=True, **DRAIN)
+    assert path in cluster.objects
+    result = run("node_drain", capsys, **DRAIN)
+    assert path not in cluster.objects
+    assert [preview[key] for key in ("changed", "diff", "evicted", "node")] == [
+        result[key] for key in ("changed", "diff", "evicted", "node")
+    ]
+    assert (result["changed"], result["node"], result["evicted"]) == (True, "a", ["shop/p"])
+    assert result["diff"] == {
+        "before": {"unschedulable": False, "annotations": {}, "pods": ["shop/p"]},
+        "after": {"unschedulable": True, "annotations": OURS, "pods": []},
+    }
+    assert run("node_drain", capsys, **DRAIN)["changed"] is False
+    early = run("node_drain", capsys, state="released", boot_id="new", timeout=0, **DRAIN)
+    assert early["msg"].startswith("node_drain: Node a is not Ready 0 s after the host came back: its kubelet has not")
+    back = run("node_drain", capsys, state="released", **DRAIN)
+    assert back["diff"]["after"] == {"unschedulable": False, "annotations": {}}
+    assert run("node_drain", capsys, state="released", **DRAIN)["changed"] is False
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_a_refused_drain_leaves_the_node_alone(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster.put({**POD, "metadata": {"name": "bare", "namespace": "shop"}})
+    result = run("node_drain", capsys, **DRAIN)
+    assert result["msg"] == (
+        "node_drain: Node a cannot be drained: pod shop/bare has no controller that would make it again; move it, or"
+        " set host_reboot_evict_unmanaged: true to lose it"
+    )
+    assert [method for method, _path in cluster.calls if method == "PATCH"] == []
+    assert run("node_drain", capsys, evict_unmanaged=True, **DRAIN)["evicted"] == ["shop/bare"]
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_a_node_that_is_not_empty_in_time_stays_cordoned(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.put(POD)
+    cluster.evictions["p"] = [status(429, "TooManyRequests", "not now")] * 9
+    result = run("node_drain", capsys, timeout=5, **DRAIN)
+    assert result["msg"] == "node_drain: Node a is not empty after 5 s: pod shop/p: not now"
+    kept = run("node_drain", capsys, state="kept", **{**DRAIN, "reason": "not empty"})
+    assert kept["diff"]["after"]["annotations"] == {**OURS, "gpufabric.rdma/reboot": "not empty"}
+    assert kept["diff"]["after"]["unschedulable"] is True
+
+
+def test_a_node_without_our_mark_gets_no_reason(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("node_drain", capsys, state="kept", **DRAIN)["changed"] is False
+
+
+def test_a_host_that_is_no_node_is_left_alone(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    result = run("node_drain", capsys, **{**DRAIN, "machine_id": "2"})
+    assert (result["changed"], result["node"], result["why_none"]) == (False, None, "no Node has the machine id 2")
+
+
+def test_a_controller_without_a_cluster_drains_nothing(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    for name in ("KUBECONFIG", "K8S_AUTH_KUBECONFIG", "K8S_AUTH_HOST", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    result = run("node_drain", capsys, **DRAIN)
+    assert (result["node"], result["why_none"]) == (None, "no cluster is configured on the controller")
+    assert cluster.calls == []

@@ -71,6 +71,7 @@ def everything(root: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.proves("rail_names", "Ubuntu 24.04", by="fixture")
 def test_ports_are_renamed_now_and_the_file_keeps_it(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     result = call(host, capsys)
     assert (result["changed"], result["reboot_required"], result["reasons"]) == (True, False, [])
@@ -268,3 +269,87 @@ def test_an_alternative_name_gives_way(host: Host, capsys: pytest.CaptureFixture
     host.set_links(links)
     call(host, capsys, rails=RAILS[:1])
     assert ["ip", "link", "property", "del", "dev", "enp24s0np0", "altname", "rail0"] in host.ran
+
+
+UBUNTU = "6.8.0-51-generic"
+
+
+def image(host: Host, name: str, listed: str, program: str) -> str:
+    """An initramfs, and the program that lists it."""
+    path = host.root / "boot" / name
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    host.prints[f"{program} {path}"] = listed
+    # Found by its name, called by it.
+    host.prints[f"/usr/bin/{program}"] = ""
+    return str(path)
+
+
+def renewals(host: Host) -> list[list[str]]:
+    return [argv for argv in host.ran if argv[0] in ("update-initramfs", "dracut")]
+
+
+MLX = "usr/lib/modules/x/kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko.zst\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "name", "renewal"),
+    [
+        ("lsinitramfs", f"initrd.img-{UBUNTU}", ["update-initramfs", "-u", "-k", UBUNTU]),
+        ("lsinitrd", f"initramfs-{UBUNTU}.img", ["dracut", "--force", "--kver", UBUNTU]),
+        ("lsinitrd", f"initrd-{UBUNTU}", ["dracut", "--force", "--kver", UBUNTU]),
+    ],
+)
+def test_an_initramfs_with_the_driver_is_made_anew(
+    host: Host, capsys: pytest.CaptureFixture[str], program: str, name: str, renewal: list[str]
+) -> None:
+    path = image(host, name, MLX, program)
+    assert call(host, capsys, check=True)["initramfs"] == [] and renewals(host) == []
+    assert call(host, capsys)["initramfs"] == [path]
+    assert renewals(host) == [renewal]
+    assert call(host, capsys)["initramfs"] == []
+    assert call(host, capsys, state="absent", rails=[])["initramfs"] == [path]
+    assert len(renewals(host)) == 2 and not (host.root / "var").exists()
+
+
+def test_an_initramfs_without_the_driver_is_left_alone(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    image(host, f"initrd.img-{UBUNTU}", MLX.replace("mlx5_core", "mlx5_core_other"), "lsinitramfs")
+    assert call(host, capsys)["initramfs"] == [] and renewals(host) == []
+
+
+def test_an_initramfs_that_could_not_be_made_is_made_by_the_next_run(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = image(host, f"initrd.img-{UBUNTU}", MLX, "lsinitramfs")
+    host.reacts = lambda argv: "no space left" if argv[0] == "update-initramfs" else rename(host, argv)
+    assert call(host, capsys)["msg"] == (
+        f"netdev_names: 'update-initramfs -u -k {UBUNTU}' failed with status 2 and said: no space left"
+    )
+    host.reacts = lambda argv: rename(host, argv)
+    result = call(host, capsys)
+    assert (result["changed"], result["initramfs"]) == (False, [path])
+
+
+def test_a_firmware_update_that_changes_the_suffix_changes_nothing(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(host, capsys)
+    before = everything(host.root)
+    # After the update and a boot udev would say enp24s0f0np0; the .link file came first.
+    links = host.links()
+    for link in links:
+        link["altnames"] = [name.replace("np0", "f0np0") for name in link.get("altnames", [])]
+    host.set_links(links)
+    assert call(host, capsys)["changed"] is False
+    assert everything(host.root) == before
+
+
+def test_a_port_that_lost_its_name_after_a_firmware_update_gets_it_again(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(host, capsys)
+    rename(host, ["ip", "link", "set", "dev", "rail0", "name", "enp24s0f0np0"])
+    result = call(host, capsys)
+    assert result["diff"]["before"]["names"][FIRST] == "enp24s0f0np0"
+    assert result["diff"]["after"]["names"][FIRST] == "rail0"
+    assert json.loads((host.root / "var/netdev_names.json").read_text())[FIRST] == "enp24s0np0"

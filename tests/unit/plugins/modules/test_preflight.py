@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sysfs_tree
 from module_run import run
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core.hostchecks import Consent, find
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host import hostchecks
 
 
 def rail(name: str, pci: str, **more: Any) -> dict[str, Any]:
@@ -19,7 +23,8 @@ def call(
 ) -> dict[str, Any]:
     host = sysfs_tree.materialise(name, tmp_path, monkeypatch)
     before = sorted(tmp_path.rglob("*"))
-    result = run("preflight", capsys, **host.options(), **params)
+    places = {"lib_root": str(tmp_path / "usr/lib"), "var_root": str(tmp_path / "var")}
+    result = run("preflight", capsys, **host.options(), **places, **params)
     assert sorted(tmp_path.rglob("*")) == before
     return result
 
@@ -96,3 +101,171 @@ def test_a_host_without_a_known_network_manager(
     assert run("preflight", capsys, **host.options(), rails=[])["problems"] == [
         "network manager: found none, supported are systemd-networkd and NetworkManager, alone or below netplan",
     ]
+
+
+GPU = "gpu-server-8-rails"
+RAIL = rail("rail0", "0000:18:00.0")
+
+
+@pytest.fixture
+def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Judge a GPU server after files of it were changed: path -> text, None removes, a folder ends in a slash."""
+
+    def call_it(files: dict[str, str | None], name: str = GPU, **params: Any) -> dict[str, Any]:
+        host = sysfs_tree.materialise(name, tmp_path, monkeypatch)
+        for path, text in files.items():
+            place = tmp_path / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if text is None:
+                place.unlink()
+            elif path.endswith("/"):
+                place.mkdir(parents=True, exist_ok=True)
+            else:
+                place.write_bytes(text.encode("latin-1"))
+        places = {"lib_root": str(tmp_path / "usr/lib"), "var_root": str(tmp_path / "var")}
+        params = {"rails": [RAIL], "busy_hosts": True, **params}
+        return run("preflight", capsys, **host.options(), **places, **params)
+
+    return call_it
+
+
+SECURE = {"sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c": "\x06\0\0\0\x01"}
+
+
+def test_secure_boot_stops_modules_that_nobody_signs(judge: Any) -> None:
+    result = judge(SECURE, unsigned_modules=True)
+    assert result["problems"] == [
+        "Secure Boot is on, and the kernel would refuse the modules that this run builds, since nobody signs them;"
+        " enroll a key and sign them, take precompiled ones, or switch Secure Boot off"
+    ]
+
+
+def test_signed_modules_are_fine_under_secure_boot(judge: Any) -> None:
+    assert judge(SECURE)["problems"] == []
+
+
+@pytest.mark.proves("preflight", "Ubuntu 24.04", by="fixture")
+def test_a_kernel_that_waits_for_a_boot_is_reported(judge: Any) -> None:
+    result = judge(
+        {
+            "boot/vmlinuz-9.9.9-generic": "",
+            "lib/modules/9.9.9-generic/": "",
+            "run/reboot-required": "",
+            "run/reboot-required.pkgs": "linux-base\nlibc6\nlibc6\n",
+        }
+    )
+    running = result["host"]["kernel"]
+    assert result["findings"][-2:] == [
+        f"kernel {running} runs and 9.9.9-generic boots next; what is built or checked now is for {running}, so reboot"
+        " first where it matters",
+        "the system asks for a reboot (linux-base, libc6)",
+    ]
+    assert result["problems"] == [
+        f"the modules of the running kernel {running} are gone, so no driver can be loaded; reboot into an installed"
+        " kernel"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("free", "netdev", "problems", "findings"),
+    [(10, "rail0", 1, 0), (10, "enp24s0np0", 0, 1), (200, "rail0", 0, 0)],
+)
+def test_a_full_boot_stops_only_where_an_initramfs_is_made(
+    judge: Any, monkeypatch: pytest.MonkeyPatch, free: int, netdev: str, problems: int, findings: int
+) -> None:
+    monkeypatch.setattr(hostchecks, "_free", lambda folder: free << 20)
+    files = {"boot/initrd.img-1": "x" * (8 << 20), "boot/initramfs-0-rescue-abc.img": "x" * (90 << 20)}
+    result = judge(files, rails=[rail(netdev, "0000:18:00.0")])
+    kinds = (result["problems"], result["findings"])
+    texts = [[text for text in kind if text.startswith("the file system of /boot")] for kind in kinds]
+    assert [len(found) for found in texts] == [problems, findings]
+    assert set(texts[0] + texts[1]) <= {
+        "the file system of /boot has 10 MiB free, a new initramfs needs about 26 MiB; remove kernels that are not used"
+        " any more"
+    }
+
+
+@pytest.mark.parametrize(
+    ("files", "advice"),
+    [
+        (
+            {"etc/apt/sources.list": ""},
+            "{root}/var/lib/apt/lists has no package lists: run apt-get update, and check the sources",
+        ),
+        (
+            {"etc/yum.repos.d/a.repo": "# all off\n[base]\nname=b\nenabled = 0\n[extra]\nenabled=0\n"},
+            "no repository is enabled in {root}/etc/yum.repos.d",
+        ),
+        ({"etc/apt/x": "", "var/lib/apt/lists/deb.example_Packages.lz4": ""}, None),
+        ({"etc/yum.repos.d/a.repo": "[base]\nname=b\n\n[extra]\nenabled=0\n"}, None),
+        ({"etc/zypp/repos.d/a.repo": "[base]\nenabled=1\n"}, None),
+        ({}, None),
+    ],
+)
+def test_missing_packages_need_a_source(
+    judge: Any, tmp_path: Path, files: dict[str, str | None], advice: str | None
+) -> None:
+    result = judge(files, "odd-host", rails=[])
+    found = [text for text in result["problems"] if text.startswith("packages are missing")]
+    expected = f"packages are missing, and there is nothing to install them from; {advice}" if advice else None
+    assert found == ([expected.format(root=tmp_path)] if expected else [])
+
+
+@pytest.mark.parametrize("sets_firmware", [False, True])
+def test_vfs_that_the_card_cannot_have(judge: Any, sets_firmware: bool) -> None:
+    result = judge({}, vfs=4096, sets_firmware=sets_firmware)
+    told = "this run sets that" if sets_firmware else "set SRIOV_EN and NUM_OF_VFS with role nic_firmware"
+    (text,) = [text for text in result["problems"] + result["findings"] if "VFs, 4096 are asked for" in text]
+    assert text.startswith("rail rail0: 0000:18:00.0 (enp24s0np0) can have ")
+    assert text.endswith(
+        f"it is a setting of the card's firmware ({told}), and SR-IOV must be on in the system's firmware"
+    )
+    assert (text in result["problems"]) is not sets_firmware
+
+
+OFF = "Without it VFs serve containers, and cannot be given to virtual machines"
+
+
+@pytest.mark.parametrize(
+    ("groups", "virtual", "tables", "expected"),
+    [
+        (40, False, True, []),
+        (0, True, False, []),
+        (0, False, False, [f"the IOMMU (VT-d, AMD-Vi) is off in the firmware; turn it on there. {OFF}"]),
+        (
+            0,
+            False,
+            True,
+            [f"the firmware has an IOMMU, but it is off in the kernel; role host_kernel turns it on. {OFF}"],
+        ),
+    ],
+)
+def test_an_iommu_that_is_off(
+    groups: int,
+    virtual: bool,
+    tables: bool,
+    expected: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    host = sysfs_tree.materialise(GPU, tmp_path, monkeypatch)
+    inventory = dataclasses.replace(host.inventory(), iommu_groups=groups, virtual=virtual)
+    own = hostchecks.read(host.roots, "/none", "/none", inventory.kernel_release)
+    own = dataclasses.replace(own, iommu_tables=tables)
+    asked = {vfs: [f.text for f in find(inventory, [], own, Consent(True, True, vfs=vfs))] for vfs in (0, 8)}
+    assert asked == {0: [], 8: expected}
+
+
+def test_who_would_name_the_ports_too_is_said_before_anything_changes(judge: Any, tmp_path: Path) -> None:
+    path = "etc/systemd/network/05-mine.link"
+    result = judge({path: "[Match]\nPath=pci-0000:18:*\n[Link]\nName=fast0\n"})
+    assert result["problems"] == [
+        f"0000:18:00.0 (enp24s0np0) is to be named rail0, but {tmp_path}/{path} names it fast0; remove that file or its"
+        " rule for this port"
+    ]
+
+
+def test_what_the_host_is_is_reported(judge: Any) -> None:
+    host = judge({})["host"]
+    assert sorted(host) == ["iommu_groups", "kernel", "managers", "next_kernel", "os", "secure_boot", "virtual"]
+    assert host["virtual"] is False

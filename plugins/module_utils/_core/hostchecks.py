@@ -1,0 +1,137 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of a host, beside its network, stands in the way of a preparation: firmware, kernels, space, packages. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from . import naming
+from .devices import Port
+from .inventory import HostInventory
+
+MIB = 1 << 20
+# A new initramfs is written beside the old one, and is larger when it gets more drivers.
+_GROWTH = 1.25
+_SPARE = 16 * MIB
+
+
+class Consent(NamedTuple):
+    """What the user's settings make acceptable, and what the run itself will do.
+
+    ``installs``: missing packages are installed; ``busy``: ports in use may be changed;
+    ``unsigned``: kernel modules are built that nobody signs; ``vfs``: VFs that each rail shall
+    have; ``firmware``: NIC firmware is set too.
+    """
+
+    installs: bool
+    busy: bool
+    unsigned: bool = False
+    vfs: int = 0
+    firmware: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Own:
+    """What preflight alone reads. Sizes in bytes; None where it is not known."""
+
+    boot_free: int | None
+    initramfs: int | None
+    # Whether there is something to install from, and what to do when not.
+    package_source: bool | None
+    package_advice: str
+    # Whether the modules of the running kernel are still there.
+    kernel_modules: bool | None
+    # Packages that ask for a reboot of the system; None when nothing does.
+    reboot_required: str | None
+    # Whether the firmware describes an IOMMU (ACPI table DMAR or IVRS).
+    iommu_tables: bool
+    names: naming.Files
+
+
+class Finding(NamedTuple):
+    """One thing found; ``stops`` when the run cannot succeed with it."""
+
+    stops: bool
+    text: str
+
+
+def find(inventory: HostInventory, ports: Iterable[tuple[str, Port]], own: Own, consent: Consent) -> Iterator[Finding]:
+    """Yield what was found; ``ports`` is (rail, port) of the rails that have one."""
+    yield from _secure_boot(inventory, consent)
+    yield from _kernel(inventory, own)
+    yield from _packages(inventory, own, consent)
+    yield from _iommu(inventory, own, consent)
+    for rail, port in ports:
+        yield from _vfs(rail, port, consent)
+
+
+def space(own: Own, needed: bool) -> Iterator[Finding]:
+    """Yield a finding when a new initramfs has no place; it stops only when the run makes one."""
+    if own.boot_free is None or own.initramfs is None:
+        return
+    wanted = int(own.initramfs * _GROWTH) + _SPARE
+    if own.boot_free < wanted:
+        yield Finding(
+            needed,
+            f"the file system of /boot has {own.boot_free // MIB} MiB free, a new initramfs needs about "
+            f"{wanted // MIB} MiB; remove kernels that are not used any more",
+        )
+
+
+def _secure_boot(inventory: HostInventory, consent: Consent) -> Iterator[Finding]:
+    if not consent.unsigned or inventory.secure_boot is False:
+        return
+    told = "Secure Boot is on" if inventory.secure_boot else "whether Secure Boot is on cannot be told"
+    yield Finding(
+        bool(inventory.secure_boot),
+        f"{told}, and the kernel would refuse the modules that this run builds, since nobody signs them; enroll a key "
+        "and sign them, take precompiled ones, or switch Secure Boot off",
+    )
+
+
+def _kernel(inventory: HostInventory, own: Own) -> Iterator[Finding]:
+    running, following = inventory.kernel_release, inventory.next_kernel
+    if own.kernel_modules is False:
+        yield Finding(
+            True,
+            f"the modules of the running kernel {running} are gone, so no driver can be loaded; reboot into an "
+            "installed kernel",
+        )
+    if following and following != running:
+        yield Finding(
+            False,
+            f"kernel {running} runs and {following} boots next; what is built or checked now is for {running}, so "
+            "reboot first where it matters",
+        )
+    if own.reboot_required is not None:
+        yield Finding(False, f"the system asks for a reboot ({own.reboot_required or 'no package named'})")
+
+
+def _packages(inventory: HostInventory, own: Own, consent: Consent) -> Iterator[Finding]:
+    if consent.installs and own.package_source is False and not inventory.perftest:
+        yield Finding(True, f"packages are missing, and there is nothing to install them from; {own.package_advice}")
+
+
+def _iommu(inventory: HostInventory, own: Own, consent: Consent) -> Iterator[Finding]:
+    if not consent.vfs or inventory.iommu_groups or inventory.virtual:
+        return
+    if own.iommu_tables:
+        what = "the firmware has an IOMMU, but it is off in the kernel; role host_kernel turns it on"
+    else:
+        what = "the IOMMU (VT-d, AMD-Vi) is off in the firmware; turn it on there"
+    yield Finding(False, f"{what}. Without it VFs serve containers, and cannot be given to virtual machines")
+
+
+def _vfs(rail: str, port: Port, consent: Consent) -> Iterator[Finding]:
+    if port.vfs_total >= consent.vfs:
+        return
+    can = f"can have {port.vfs_total} VFs" if port.vfs_total else "can have no VFs"
+    told = "this run sets that" if consent.firmware else "set SRIOV_EN and NUM_OF_VFS with role nic_firmware"
+    yield Finding(
+        not consent.firmware,
+        f"rail {rail}: {port.title} {can}, {consent.vfs} are asked for; it is a setting of the card's firmware ({told})"
+        ", and SR-IOV must be on in the system's firmware",
+    )

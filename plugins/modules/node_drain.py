@@ -1,0 +1,218 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# Copyright: Contributors to the gpufabric.rdma collection
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_drain
+short_description: Empty the Node of a host before it reboots, and give it back after
+version_added: "0.1.0"
+description:
+  - Cordons the Node and evicts its pods by the eviction API, so PodDisruptionBudgets hold. A budget that says no is asked again until
+    O(timeout); then the module fails and names every pod that is left and the budget that holds it.
+  - Pods of DaemonSets, of the kubelet itself and those that have ended stay. A pod without a controller or with data on the node is refused
+    before anything changes, unless told otherwise.
+  - That it was us who cordoned the Node stands in its annotation C(gpufabric.rdma/cordoned), what for in C(gpufabric.rdma/reboot). So a run
+    that was cut off can be finished by the next one, and a Node that somebody else cordoned stays cordoned.
+  - A host that is no node, or a controller without any configuration of a cluster, is fine. The result says so, nothing happens.
+extends_documentation_fragment:
+  - gpufabric.rdma.cluster
+options:
+  inventory_host:
+    description: Name of the host, for messages.
+    type: str
+    required: true
+  machine_id:
+    description: The host's C(/etc/machine-id); its Node has the same.
+    type: str
+    default: ""
+  node:
+    description: Name of the Node, where the machine id cannot tell.
+    type: str
+    default: ""
+  state:
+    description:
+      - V(drained) cordons and drains, with O(reason) as the annotation.
+      - V(released) waits until the kubelet of the boot O(boot_id) says Ready, then takes the annotations off, and uncordons when we cordoned it.
+      - V(kept) leaves the Node as it is and writes O(reason) to it, when it has our annotation.
+    type: str
+    choices: [drained, released, kept]
+    default: drained
+  reason:
+    description: What the Node is closed for, or what went wrong.
+    type: str
+    default: ""
+  boot_id:
+    description: Boot id that the kubelet must report, see C(/proc/sys/kernel/random/boot_id); without it any is fine.
+    type: str
+    default: ""
+  evict_unmanaged:
+    description: Whether pods may be evicted that no controller makes again.
+    type: bool
+    default: false
+  evict_local_storage:
+    description: Whether pods may be evicted whose emptyDir volumes are lost with it.
+    type: bool
+    default: false
+  grace_period:
+    description: Seconds that evicted pods have to end; default is what each pod says.
+    type: int
+  timeout:
+    description: Seconds to wait at most, for the drain or for Ready.
+    type: int
+    default: 600
+attributes:
+  check_mode:
+    description: Can run in check mode and says what would change, without changing it.
+    details: Waits for nothing. Budgets are not asked.
+    support: full
+  diff_mode:
+    description: Returns the state before and after.
+    support: full
+  platform:
+    description: Where the module can run.
+    details: On the controller; the cluster is reached over its API.
+    platforms: posix
+    support: full
+author:
+  - Contributors to gpufabric.rdma (@gpufabric)
+"""
+
+EXAMPLES = r"""
+- name: Empty the node of this host
+  gpufabric.rdma.node_drain:
+    inventory_host: "{{ inventory_hostname }}"
+    machine_id: "{{ ansible_facts.rdma.machine_id }}"
+    reason: "reboot: iommu=pt is not in /proc/cmdline"
+  delegate_to: localhost
+
+- name: Open it again
+  gpufabric.rdma.node_drain:
+    inventory_host: "{{ inventory_hostname }}"
+    machine_id: "{{ ansible_facts.rdma.machine_id }}"
+    state: released
+  delegate_to: localhost
+"""
+
+RETURN = r"""
+diff:
+  description: What is changed of the Node, and the pods that go, before and after.
+  returned: always
+  type: dict
+node:
+  description: Name of the Node, null when the host is none.
+  returned: always
+  type: str
+why_none:
+  description: Why there is no Node, empty when there is one.
+  returned: always
+  type: str
+evicted:
+  description: Pods that went; in check mode those that would be asked to go.
+  returned: always
+  type: list
+  elements: str
+requests:
+  description: Number of requests sent to the API server.
+  returned: always
+  type: int
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._core.change import Change
+from ..module_utils._core.errors import FabricError
+from ..module_utils._k8s import cordon, drain
+from ..module_utils._k8s.api import Api
+from ..module_utils._k8s.client import AUTH_SPEC, configured, connect
+from ..module_utils._k8s.poll import Clock
+
+SPEC: dict[str, Any] = {
+    "inventory_host": {"type": "str", "required": True},
+    "machine_id": {"type": "str", "default": ""},
+    "node": {"type": "str", "default": ""},
+    "state": {"type": "str", "choices": ["drained", "released", "kept"], "default": "drained"},
+    "reason": {"type": "str", "default": ""},
+    "boot_id": {"type": "str", "default": ""},
+    "evict_unmanaged": {"type": "bool", "default": False},
+    "evict_local_storage": {"type": "bool", "default": False},
+    "grace_period": {"type": "int"},
+    "timeout": {"type": "int", "default": 600},
+}
+
+
+def drained(api: Api, node: cordon.Node, params: Mapping[str, Any], check: bool) -> tuple[Change, list[str]]:
+    """Refuse, cordon, drain, in this order: what is refused leaves the Node untouched."""
+    name = node["metadata"]["name"]
+    rules = drain.Rules(
+        params["evict_unmanaged"], params["evict_local_storage"], params["timeout"], params["grace_period"]
+    )
+    drain.check_permissions(api)
+    pods = drain.pods_of(api, name, rules)
+    drain.refuse(name, pods)
+    before = {**cordon.view(node), "pods": sorted(drain.name_of(pod) for pod in pods.evict)}
+    if check:
+        return Change(before, {**cordon.closed(node, params["reason"]), "pods": []}), before["pods"]
+    _found, after = cordon.change(api, name, lambda live: cordon.closed(live, params["reason"]))
+    evicted = drain.drain(api, name, rules, Clock())
+    return Change(before, {**after, "pods": []}), evicted
+
+
+def noted(api: Api, node: cordon.Node, params: Mapping[str, Any], check: bool) -> Change:
+    """Change the annotations; with ``released`` wait for Ready and undo our cordon."""
+
+    def wanted(live: cordon.Node) -> dict[str, Any]:
+        if params["state"] == "released":
+            return cordon.opened(live)
+        ours = cordon.REBOOT in cordon.view(live)["annotations"]
+        return cordon.noted(live, params["reason"]) if ours else cordon.view(live)
+
+    if check:
+        return Change(cordon.view(node), wanted(node))
+    if params["state"] == "released":
+        cordon.wait_ready(api, node["metadata"]["name"], params["boot_id"], params["timeout"], Clock())
+    return Change(*cordon.change(api, node["metadata"]["name"], wanted))
+
+
+def carry_out(api: Api, params: Mapping[str, Any], check: bool) -> dict[str, Any]:
+    """Do what ``state`` says; return the module's result."""
+    node = cordon.find_node(api, params["inventory_host"], params["machine_id"], params["node"])
+    if node is None:
+        return nothing(f"no Node has the machine id {params['machine_id']}", api.requests)
+    name: str = node["metadata"]["name"]
+    evicted: list[str] = []
+    if params["state"] == "drained":
+        change, evicted = drained(api, node, params, check)
+    else:
+        change = noted(api, node, params, check)
+    result = {"node": name, "why_none": "", "evicted": evicted, "requests": api.requests}
+    return {"changed": change.changed, "diff": change.diff(), **result}
+
+
+def nothing(why: str, requests: int) -> dict[str, Any]:
+    """Return the result for a host that is no node."""
+    same = Change({}, {})
+    result = {"changed": same.changed, "diff": same.diff(), "requests": requests}
+    return {**result, "node": None, "why_none": why, "evicted": []}
+
+
+def main() -> None:
+    """Carry out and say what happened."""
+    module = AnsibleModule(argument_spec={**AUTH_SPEC, **SPEC}, supports_check_mode=True)
+    if not configured(module.params):
+        module.exit_json(**nothing("no cluster is configured on the controller", 0))
+    try:
+        result = carry_out(connect(module), module.params, module.check_mode)
+    except FabricError as error:
+        module.fail_json(msg=f"node_drain: {error}")
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

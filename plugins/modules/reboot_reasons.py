@@ -1,0 +1,166 @@
+#!/usr/bin/python
+# Copyright: Contributors to the gpufabric.rdma collection
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: reboot_reasons
+short_description: Say why a host must be rebooted, and after it whether that helped
+version_added: "0.1.0"
+description:
+  - Modules of this collection leave their reasons to reboot in C(/run/gpufabric/reboot.d), which a boot takes away. This module reads them
+    all, so that one reboot serves them all. It never reboots.
+  - What a reboot is for is recorded before it. So reasons that stay are found after it, also by a later run, and a host is not rebooted
+    again and again for what a reboot does not cure.
+extends_documentation_fragment:
+  - gpufabric.rdma.host
+  - gpufabric.rdma.host.state_root
+options:
+  state:
+    description:
+      - V(read) changes nothing, and fails when the host must be rebooted and may not be.
+      - V(begun) records the reasons and the boot id, before the reboot.
+      - V(verified) fails when the host did not boot since then, or when there are reasons again.
+      - V(finished) removes the record.
+    type: str
+    choices: [read, begun, verified, finished]
+    default: read
+  inventory_host:
+    description: Name of the host for messages; default is its own.
+    type: str
+    default: ""
+  allowed:
+    description: Whether the host may be rebooted.
+    type: bool
+    default: false
+  required:
+    description: Whether V(read) fails when the host may not be rebooted; otherwise, and in check mode, that is a warning.
+    type: bool
+    default: true
+  expected:
+    description: Further reasons, such as those that modules announced in check mode, where they leave none.
+    type: list
+    elements: str
+    default: []
+  repeat:
+    description: Whether the host may be rebooted again for a reason that a reboot of ours did not cure.
+    type: bool
+    default: false
+attributes:
+  check_mode:
+    description: Can run in check mode and says what would change, without changing it.
+    details: There was no reboot, so there is nothing to verify.
+    support: full
+  diff_mode:
+    description: The record is bookkeeping and no change, so there is no difference.
+    support: none
+  platform:
+    description: Where the module can run.
+    platforms: linux
+    support: full
+author:
+  - Contributors to gpufabric.rdma (@gpufabric)
+"""
+
+EXAMPLES = r"""
+- name: Read why this host must be rebooted
+  gpufabric.rdma.reboot_reasons:
+    allowed: "{{ host_reboot_allowed }}"
+  register: found
+
+- name: Show it
+  ansible.builtin.debug:
+    var: found.reasons
+"""
+
+RETURN = r"""
+reasons:
+  description: Every reason to reboot.
+  returned: always
+  type: list
+  elements: str
+boot_id:
+  description: Id of the running boot.
+  returned: success
+  type: str
+machine_id:
+  description: Content of C(/etc/machine-id).
+  returned: success
+  type: str
+due:
+  description: Whether there is something to do, a reboot or the rest of one that was cut off.
+  returned: success
+  type: bool
+go:
+  description: Whether that may be done.
+  returned: success
+  type: bool
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._core import arguments, reboot
+from ..module_utils._core.errors import FabricError
+from ..module_utils._host import state, sysfs
+
+RECORD = "host_reboot"
+ARGUMENTS = {
+    **arguments.ROOTS,
+    "state_root": arguments.STATE["state_root"],
+    "state": {"type": "str", "choices": ["read", "begun", "verified", "finished"], "default": "read"},
+    "inventory_host": {"type": "str", "default": ""},
+    "allowed": {"type": "bool", "default": False},
+    "required": {"type": "bool", "default": True},
+    "expected": {"type": "list", "elements": "str", "default": []},
+    "repeat": {"type": "bool", "default": False},
+}
+
+
+def read(params: Mapping[str, Any]) -> reboot.Due:
+    """Read reasons, boot id and record."""
+    roots = sysfs.Roots.from_params(params)
+    kernel = f"{roots.proc}/sys/kernel"
+    return reboot.Due(
+        host=params["inventory_host"] or sysfs.read_text(f"{kernel}/hostname") or "this host",
+        boot_id=sysfs.read_text(f"{kernel}/random/boot_id") or "",
+        reasons=tuple(dict.fromkeys([*sysfs.reboot_reasons(roots.run), *params["expected"]])),
+        record=state.load(params["state_root"], RECORD),
+    )
+
+
+def keep(params: Mapping[str, Any], due: reboot.Due) -> None:
+    """Verify, and bring the record to where ``state`` says."""
+    if params["state"] == "verified":
+        reboot.verify(due)
+    elif params["state"] != "read":
+        state.save(params["state_root"], RECORD, reboot.begin(due) if params["state"] == "begun" else {})
+
+
+def main() -> None:
+    """Read, judge, record."""
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    params = module.params
+    try:
+        due = read(params)
+        if not module.check_mode:
+            keep(params, due)
+    except FabricError as error:
+        module.fail_json(msg=f"reboot_reasons: {error}")
+    refusal = due.refusal(params["allowed"], params["repeat"]) if params["state"] == "read" else ""
+    reasons = list(due.reasons)
+    if refusal and params["required"] and not module.check_mode:
+        module.fail_json(msg=f"reboot_reasons: {refusal}", reasons=reasons)
+    if refusal:
+        module.warn(refusal)
+    machine_id = sysfs.read_text(f"{params['etc_root']}/machine-id") or ""
+    result = {"reasons": reasons, "boot_id": due.boot_id, "machine_id": machine_id}
+    module.exit_json(changed=False, due=due.due, go=due.due and not refusal, **result)
+
+
+if __name__ == "__main__":
+    main()

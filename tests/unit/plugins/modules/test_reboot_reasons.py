@@ -1,0 +1,140 @@
+"""reboot_reasons through main(): consent, the record of a reboot, what stays after it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from module_run import run
+
+FIRST = "iommu=pt is not in /proc/cmdline"
+SECOND = "0000:18:00.0 gets its name rail0 (now eth0) at the next boot: it has the address 10.0.0.1/24"
+
+
+class Machine:
+    """Just enough of a host: its boot id, its reasons, and what it remembers over a boot."""
+
+    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.root, self.capsys = root, capsys
+        self.put("etc/machine-id", "abc\n")
+        self.boot("boot-1")
+
+    def put(self, path: str, text: str) -> None:
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(text)
+
+    def boot(self, name: str) -> None:
+        self.put("proc/sys/kernel/random/boot_id", f"{name}\n")
+        for path in self.root.glob("run/gpufabric/reboot.d/*"):
+            path.unlink()
+
+    def wants(self, **reasons: str) -> None:
+        for module, reason in reasons.items():
+            self.put(f"run/gpufabric/reboot.d/{module}", reason + "\n")
+
+    def call(self, state: str = "read", check: bool = False, **params: Any) -> dict[str, Any]:
+        roots = {f"{name}_root": str(self.root / name) for name in ("proc", "etc", "run")}
+        roots.update(sysfs_root=str(self.root / "sys"), state_root=str(self.root / "var"))
+        return run("reboot_reasons", self.capsys, check, state=state, inventory_host="gpu-1", **roots, **params)
+
+    @property
+    def record(self) -> Any:
+        path = self.root / "var/host_reboot.json"
+        return json.loads(path.read_text()) if path.exists() else None
+
+
+@pytest.fixture
+def machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Machine:
+    return Machine(tmp_path, capsys)
+
+
+def test_a_host_without_reasons_needs_nothing(machine: Machine) -> None:
+    result = machine.call()
+    assert {key: result[key] for key in ("changed", "due", "go", "reasons", "boot_id", "machine_id")} == {
+        "changed": False, "due": False, "go": False, "reasons": [], "boot_id": "boot-1", "machine_id": "abc",
+    }
+
+
+def test_without_consent_the_variable_and_every_reason_are_named(machine: Machine) -> None:
+    machine.wants(kernel_cmdline=FIRST, netdev_names=SECOND)
+    result = machine.call()
+    assert result["msg"] == (
+        f"reboot_reasons: gpu-1 must be rebooted before it can go on: {FIRST}; {SECOND}. Set host_reboot_allowed: true,"
+        " or reboot it in your own time; then run this again"
+    )
+    assert result["failed"] and result["reasons"] == [FIRST, SECOND]
+
+
+@pytest.mark.parametrize(("check", "required"), [(True, True), (False, False)])
+def test_the_refusal_can_be_a_warning(machine: Machine, check: bool, required: bool) -> None:
+    machine.wants(kernel_cmdline=FIRST)
+    result = machine.call(check=check, required=required)
+    assert (result["due"], result["go"]) == (True, False)
+    assert "gpu-1 must be rebooted before it can go on" in json.dumps(result["warnings"])
+
+
+def test_check_mode_knows_the_reasons_that_modules_announced(machine: Machine) -> None:
+    machine.wants(kernel_cmdline=FIRST)
+    result = machine.call(check=True, expected=[FIRST, SECOND])
+    assert (result["go"], result["reasons"]) == (False, [FIRST, SECOND])
+    assert machine.call(check=True, allowed=True, expected=[SECOND])["go"] is True
+
+
+@pytest.mark.proves("host_reboot", "Debian 13", by="unit")
+def test_one_reboot_for_all_reasons(machine: Machine) -> None:
+    machine.wants(kernel_cmdline=FIRST, netdev_names=SECOND)
+    assert machine.call(allowed=True)["go"] is True
+    assert machine.call("begun", check=True)["changed"] is False and machine.record is None
+    machine.call("begun")
+    assert machine.record == {"boot_id": "boot-1", "reasons": [FIRST, SECOND]}
+    machine.boot("boot-2")
+    assert machine.call("verified")["boot_id"] == "boot-2"
+    machine.call("finished")
+    assert machine.record is None and not (machine.root / "var").exists()
+    assert machine.call()["due"] is False
+
+
+def test_a_host_that_did_not_boot_is_found(machine: Machine) -> None:
+    machine.wants(kernel_cmdline=FIRST)
+    machine.call("begun")
+    assert machine.call("verified")["msg"] == "reboot_reasons: gpu-1 did not reboot: its boot id is still boot-1"
+
+
+def test_reasons_that_stay_are_named_and_no_second_reboot_happens(machine: Machine) -> None:
+    machine.wants(kernel_cmdline=FIRST, netdev_names=SECOND)
+    machine.call("begun")
+    machine.boot("boot-2")
+    machine.wants(kernel_cmdline=FIRST, nic_firmware="LINK_TYPE_P1")
+    assert machine.call("verified")["msg"] == (
+        "reboot_reasons: gpu-1 is up again, but not as wanted; still there after the reboot: "
+        f"{FIRST}; new after the reboot: LINK_TYPE_P1"
+    )
+    assert machine.call(allowed=True)["msg"] == (
+        f"reboot_reasons: gpu-1 was rebooted already and this is still there: {FIRST}. A further reboot would not help;"
+        " find out what undoes it, or set host_reboot_repeat: true"
+    )
+    assert machine.call(allowed=True, repeat=True)["go"] is True
+
+
+def test_a_run_that_was_cut_off_is_finished_without_consent(machine: Machine) -> None:
+    machine.wants(kernel_cmdline=FIRST)
+    machine.call("begun")
+    machine.boot("boot-2")
+    result = machine.call()
+    assert (result["due"], result["go"], result["reasons"]) == (True, True, [])
+    assert "failed" not in machine.call("verified")
+
+
+def test_what_was_taken_back_before_the_reboot_needs_none(machine: Machine) -> None:
+    machine.wants(kernel_cmdline=FIRST)
+    machine.call("begun")
+    (machine.root / "run/gpufabric/reboot.d/kernel_cmdline").unlink()
+    assert machine.call()["go"] is True
+    assert "failed" not in machine.call("verified")
+
+
+def test_a_damaged_record_is_named(machine: Machine) -> None:
+    machine.put("var/host_reboot.json", "{")
+    assert machine.call()["msg"].startswith("reboot_reasons: the record ")

@@ -1,0 +1,64 @@
+"""The playbooks keep the order that one reboot for all reasons needs, and the batches that the role documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[3]
+# Reboots come after whatever can ask for one, and before whatever needs what the boot brings.
+ORDER = (
+    "preflight", "host_kernel", "nic_firmware", "rail_names", "rdma_stack", "host_reboot", "sriov", "rail_links",
+    "pcie_acs", "peer_memory",
+)
+
+
+def plays(name: str) -> list[dict[str, Any]]:
+    """The plays of a playbook, those of what it imports in their place."""
+    found: list[dict[str, Any]] = []
+    for play in yaml.safe_load((ROOT / "playbooks" / name).read_text()):
+        imported = play.get("ansible.builtin.import_playbook")
+        found += plays(imported) if imported else [play]
+    return found
+
+
+def roles(play: dict[str, Any]) -> list[str]:
+    """The roles of a play in their order, those of imported task files too."""
+    found = [entry["role"] for entry in play.get("roles", [])]
+    tasks = list(play.get("tasks", []))
+    while tasks:
+        task = tasks.pop(0)
+        tasks = [*task.get("block", []), *tasks]
+        if "ansible.builtin.import_role" in task:
+            found.append(task["ansible.builtin.import_role"]["name"])
+        path = task.get("ansible.builtin.import_tasks")
+        tasks = [*(yaml.safe_load((ROOT / "playbooks" / path).read_text()) if path else []), *tasks]
+    return [name.rsplit(".", 1)[-1] for name in found]
+
+
+def test_prepare_runs_its_roles_in_the_agreed_order() -> None:
+    found = list(dict.fromkeys(name for play in plays("prepare.yml") for name in roles(play)))
+    assert found == [name for name in ORDER if name in found]
+
+
+def test_teardown_takes_them_back_in_reverse() -> None:
+    (play,) = [play for play in plays("teardown.yml") if play["name"] == "Bring the hosts back to what they were"]
+    found = roles(play)
+    assert found == [name for name in reversed(ORDER) if name in found]
+
+
+@pytest.mark.parametrize(
+    ("keyword", "name"), [("serial", "host_reboot_batch"), ("max_fail_percentage", "host_reboot_max_fail_percentage")]
+)
+def test_batches_are_those_that_the_role_documents(keyword: str, name: str) -> None:
+    defaults = yaml.safe_load((ROOT / "roles/host_reboot/defaults/main.yml").read_text())
+    (play,) = [play for play in plays("reboot.yml") if "serial" in play]
+    assert f".{name} | default({defaults[name]}) " in play[keyword]
+
+
+def test_only_one_task_reboots() -> None:
+    texts = [path for folder in ("roles", "playbooks") for path in (ROOT / folder).rglob("*.yml")]
+    assert [path.parts[-3] for path in texts if "ansible.builtin.reboot:" in path.read_text()] == ["host_reboot"]
