@@ -27,6 +27,14 @@ options:
     description: The host's folder of run-time data.
     type: path
     default: /run
+  boot_root:
+    description: Where kernels and the menu of the boot loader are.
+    type: path
+    default: /boot
+  modules_root:
+    description: Where the modules of each kernel are.
+    type: path
+    default: /lib/modules
 """
 
     RAILS = r"""

@@ -142,7 +142,7 @@ ansible_facts:
           elements: str
           returned: always
         next_kernel:
-          description: Reserved, null.
+          description: Release of the kernel that boots next, null when it cannot be told.
           type: str
           returned: always
 """

@@ -20,6 +20,15 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.inventory import HostInventory
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host import command, sysfs
 
+# The roots of a module -> folders of a machine here.
+ROOTS = {
+    "sysfs_root": "sys",
+    "proc_root": "proc",
+    "etc_root": "etc",
+    "run_root": "run",
+    "boot_root": "boot",
+    "modules_root": "lib/modules",
+}
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "sysfs"
 
 
@@ -34,12 +43,11 @@ class Host:
 
     @property
     def roots(self) -> sysfs.Roots:
-        return sysfs.Roots(*(str(self.root / name) for name in ("sys", "proc", "etc", "run")))
+        return sysfs.Roots(*(str(self.root / name) for name in ROOTS.values()))
 
     def options(self) -> dict[str, str]:
         """The options of a module that redirect it to this machine."""
-        names = {"sysfs_root": "sys", "proc_root": "proc", "etc_root": "etc", "run_root": "run"}
-        return {option: str(self.root / folder) for option, folder in names.items()}
+        return {option: str(self.root / folder) for option, folder in ROOTS.items()}
 
     def inventory(self) -> HostInventory:
         return sysfs.read_inventory(self.roots)

@@ -11,6 +11,8 @@ ROOTS: dict[str, Any] = {
     "proc_root": {"type": "path", "default": "/proc"},
     "etc_root": {"type": "path", "default": "/etc"},
     "run_root": {"type": "path", "default": "/run"},
+    "boot_root": {"type": "path", "default": "/boot"},
+    "modules_root": {"type": "path", "default": "/lib/modules"},
 }
 RAILS: dict[str, Any] = {
     "rails": {

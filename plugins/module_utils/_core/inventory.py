@@ -14,6 +14,7 @@ from typing import Any
 from . import lldp, network
 from .devices import NETWORK_CLASS, Gpu, Port, RdmaDevice, is_gpu
 from .errors import InputError
+from .nextkernel import next_kernel
 
 SCHEMA = 1
 # Processes named as holders of queue pairs: enough to find them, few enough to read.
@@ -77,6 +78,8 @@ class HostInventory:
     perftest: dict[str, str] | None
     workloads: Workloads
     reboot: tuple[str, ...]
+    # The kernel release that the boot loader starts next; None when it cannot be told.
+    next_kernel: str | None
     # All network devices, also those that no port has; not part of the facts.
     interfaces: tuple[network.Interface, ...] = ()
     # Netdev -> the switch port that it hangs on, where LLDP tells.
@@ -116,6 +119,7 @@ class HostInventory:
             perftest=_perftest(raw["perftest"]),
             workloads=Workloads.from_rdma(raw["queue_pairs"]),
             reboot=tuple(raw["reboot"]),
+            next_kernel=next_kernel(raw["boot"]),
             interfaces=tuple(interfaces.values()),
             neighbours=lldp.parse(raw["lldpd"], raw["networkd"]),
         )
@@ -166,7 +170,7 @@ class HostInventory:
             "perftest": self.perftest,
             "workloads": self.workloads.to_dict(),
             "reboot": list(self.reboot),
-            "next_kernel": None,
+            "next_kernel": self.next_kernel,
         }
 
 

@@ -65,11 +65,13 @@ class Roots:
     proc: str = "/proc"
     etc: str = "/etc"
     run: str = "/run"
+    boot: str = "/boot"
+    modules: str = "/lib/modules"
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Roots:
         """Take the roots from the options of a module."""
-        return cls(params["sysfs_root"], params["proc_root"], params["etc_root"], params["run_root"])
+        return cls(*(params[f"{root}_root"] for root in ("sysfs", "proc", "etc", "run", "boot", "modules")))
 
 
 def read_text(path: str, limit: int = 1 << 20) -> str | None:
@@ -134,6 +136,7 @@ def read_raw(roots: Roots) -> dict[str, Any]:
         "reboot": _reboot(roots.run),
         "lldpd": _lldp(["lldpctl", "-f", "json0"]),
         "networkd": _lldp(["networkctl", "lldp", "--json=short"]) if "systemd-networkd" in running else None,
+        "boot": _boot(roots),
     }
 
 
@@ -253,3 +256,17 @@ def _reboot(run: str) -> list[str]:
     folder = f"{run}/gpufabric/reboot.d"
     lines = [(read_text(f"{folder}/{name}") or "").splitlines() for name in names(folder)]
     return [line for part in lines for line in part]
+
+
+def _boot(roots: Roots) -> dict[str, Any]:
+    """Read what ``_core.nextkernel`` takes; a kernel is installed when its image and its modules are there."""
+    entries = f"{roots.boot}/loader/entries"
+    # Red Hat and SUSE call the folder grub2.
+    grub = f"{roots.boot}/grub2" if os.path.isdir(f"{roots.boot}/grub2") else f"{roots.boot}/grub"
+    images = [name[len("vmlinuz-") :] for name in names(roots.boot) if name.startswith("vmlinuz-")]
+    return {
+        "grub_cfg": read_text(f"{grub}/grub.cfg") or "",
+        "grubenv": read_text(f"{grub}/grubenv") or "",
+        "entries": {name: read_text(f"{entries}/{name}") or "" for name in names(entries) if name.endswith(".conf")},
+        "kernels": [release for release in images if os.path.isdir(f"{roots.modules}/{release}")],
+    }

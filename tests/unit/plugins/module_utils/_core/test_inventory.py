@@ -260,6 +260,19 @@ def test_reboot_reasons_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert host.inventory().reboot == ("first", "second")
 
 
+def test_the_kernel_that_boots_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = sysfs_tree.materialise(GPU_SERVER, tmp_path, monkeypatch)
+    assert host.inventory().next_kernel is None
+    for release in ("6.8.0-51-generic", "6.8.0-124-generic", "6.8.0-99-generic"):
+        (tmp_path / "boot").mkdir(exist_ok=True)
+        (tmp_path / f"boot/vmlinuz-{release}").touch()
+        (tmp_path / f"lib/modules/{release}").mkdir(parents=True)
+    assert host.inventory().to_dict()["next_kernel"] == "6.8.0-124-generic"
+    (tmp_path / "boot/grub").mkdir()
+    (tmp_path / "boot/grub/grub.cfg").write_text("menuentry 'A' {\n linux /boot/vmlinuz-6.8.0-51-generic\n}\n")
+    assert host.inventory().next_kernel == "6.8.0-51-generic"
+
+
 def test_missing_port_names_those_that_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError) as caught:
         read(ODD_HOST, tmp_path, monkeypatch).port("0000:81:00.0")
