@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 PLUGINS = Path(__file__).resolve().parents[3] / "plugins"
-HOST_MODULES = {"rdma_facts", "netdev_names", "rail_links", "preflight", "rdma_stack", "pcie_acs"}
+HOST_MODULES = {"netdev_names", "pcie_acs", "peer_memory", "preflight", "rail_links", "rdma_facts", "rdma_stack"}
 MAY = {
     "_core": {"_core"},
     "_fabric": {"_core", "_fabric", "netaddr", "jmespath"},
