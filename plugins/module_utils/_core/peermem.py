@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How the NICs of a host reach GPU memory: DMA-BUF or nvidia-peermem, and why. Pure.
 
-The conditions are the vendor's. DMA-BUF needs the open kernel modules of driver 515 or newer (CUDA 11.7), Linux 5.12
-and a GPU of the Turing generation or newer (GPU Operator documentation, GPUDirect RDMA). nvidia-peermem comes with drivers
+The conditions are the vendor's. DMA-BUF needs open kernel modules of driver 515 or newer (CUDA 11.7), Linux 5.12, and
+a GPU of the Turing generation or newer (GPU Operator documentation, GPUDirect RDMA). nvidia-peermem comes with drivers
 from 470 on and needs an RDMA core with the peer memory interface, which DOCA-OFED and Ubuntu's kernels have (README of
 the driver).
 """
