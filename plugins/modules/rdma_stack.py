@@ -14,7 +14,7 @@ description:
     on each rail, by a systemd unit that is bound to the network device.
   - With V(doca_ofed) the vendor's stack comes from a signed package source, in exactly the release and version that are asked for. Key, source,
     version, kernel headers and what the release supports are checked before anything changes, for the running kernel and for the one that boots next.
-    Drivers are loaded again when nobody uses them; otherwise O(state) waits for a boot and RV(reasons) says who does.
+    Drivers are loaded again when nobody uses them; otherwise they wait for a boot, and RV(reasons) says who does.
   - With V(container) what is ours and what keeps the operator's driver container from loading goes.
   - Says which packages are missing; installing them is left to a package module, whose change it is. Run it again afterwards. Packages that came, and
     versions that were replaced, are recorded, so that O(state=absent) and another provider can say what to remove and what to bring back.
@@ -224,9 +224,9 @@ def named(inventory: HostInventory, rail: Rail) -> bool:
     return link is not None and link.name == rail.netdev
 
 
-def recorded(plan: stack.StackPlan, record: Mapping[str, Any]) -> Mapping[str, Any]:
+def recorded(want: stack.Want, plan: stack.StackPlan, record: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what to keep, with all packages as they were before an installation, and what it brought after it."""
-    if plan.record.get("provider") != stack.DOCA or plan.remove:
+    if want.provider != stack.DOCA:
         return plan.record
     if plan.install:
         return {**plan.record, "snapshot": record.get("snapshot") or packages.everything()}
@@ -252,9 +252,9 @@ def converge(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
     reading, plan = read_plan()
     if reading.want.provider == stack.DOCA and plan.install:
         provider.check_offer(params, roots, inventory, reading)
-    change, why = plan.change, reading.users
+    change, why = plan.change, list(reading.users)
     if not check_mode:
-        state.save(params["state_root"], NAME, recorded(plan, state.load(params["state_root"], NAME)))
+        state.save(params["state_root"], NAME, recorded(reading.want, plan, state.load(params["state_root"], NAME)))
         if change.changed or plan.unload:
             host_stack.apply(roots, plan)
         reading, left = read_plan()

@@ -59,7 +59,7 @@ class Wanted:
         missing = [f"rdma_stack_doca_{name}" for name in needed if not params.get(name)]
         if missing:
             raise InputError(f"provider doca_ofed needs {', '.join(missing)}; a release is never picked by itself")
-        supported = {name: tuple(kernels) for name, kernels in (params["supported"] or {}).items()}
+        supported = {name: _several(kernels) for name, kernels in (params["supported"] or {}).items()}
         values = {field.name: params[field.name] for field in dataclasses.fields(cls)}
         return cls(**{**values, "components": tuple(params["components"]), "supported": supported})
 
@@ -185,6 +185,18 @@ def check_offer(wanted: Wanted, url: str, offered: list[str]) -> None:
             f"the package source {url} has no {wanted.package} {wanted.version}; it has "
             f"{', '.join(offered) or 'none at all'}; nothing was changed"
         )
+
+
+def _several(value: Any) -> tuple[str, ...]:
+    """Return the texts of a list; one text alone is a list of one."""
+    return tuple(str(item) for item in value) if isinstance(value, list) else (str(value),)
+
+
+def unsigned(wanted: Wanted, inventory: HostInventory) -> list[str]:
+    """Return what people should know of Secure Boot: who signs the modules of this host."""
+    if wanted.build != "dkms" or not inventory.secure_boot:
+        return []
+    return ["Secure Boot is on: modules that DKMS builds are loaded only when their key is enrolled (mokutil --import)"]
 
 
 def _text(lines: list[str]) -> str:

@@ -138,7 +138,7 @@ def plan_stack(
     ours = {*devices, *(device_of(unit) for unit in have.units)}
     holds = {*want.hold, *record.get("hold", ())}
     back, missing, remove = _packages(want, have, record)
-    before = {
+    before: dict[str, Any] = {
         "files": dict(have.files),
         "units": sorted(have.units),
         "devices": sorted(ours & set(have.devices)),

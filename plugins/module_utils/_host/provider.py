@@ -41,6 +41,7 @@ def read(
     loaded = host_stack.loaded(roots)
     idle, busy = driver.fighting(loaded) if name == "container" else ([], [])
     findings = [f"module {title} will keep the driver container from loading: stop its users" for title in busy]
+    findings += doca.unsigned(wanted, inventory) if wanted else []
     users = driver.users(inventory, loaded) if have.stale else []
     if params["restart"] == "never":
         users = ["rdma_stack_restart is never", *users]

@@ -12,8 +12,13 @@ from .._core.driver import DRIVERS, Driver, stale
 from . import command, files, packages, state
 from .sysfs import Roots, names, read_text
 
-# Loaded in this order when the stack of a host without openibd is loaded again.
-RELOAD = ("mlx5_core", "mlx5_ib")
+# In the order in which they can go, and in which they come back: what uses others first.
+GOES = (
+    "rdma_rxe", "nvidia_peermem", "rdma_ucm", "ib_umad", "ib_ipoib", "mlx5_ib", "ib_uverbs", "rdma_cm", "iw_cm",
+    "ib_cm", "mlx5_core", "ib_core",
+)  # fmt: skip
+# Built against another stack it may refuse; the role peer_memory says so then.
+MAY_FAIL = ("nvidia_peermem",)
 OPENIBD = "init.d/openibd"
 
 
@@ -110,9 +115,8 @@ def restart(roots: Roots) -> None:
     if os.path.exists(f"{roots.etc}/{OPENIBD}"):
         command.run(["systemctl", "restart", "openibd.service"], timeout=300, check=False)
         return
-    there = [name for name in (*stack.UNLOAD, *reversed(RELOAD), "ib_core") if name in loaded(roots)]
+    there = [name for name in GOES if name in loaded(roots)]
     for name in there:
         command.run(["modprobe", "--remove", name], check=False)
-    for name in (*RELOAD, *reversed(stack.UNLOAD)):
-        if name in there:
-            command.run(["modprobe", name])
+    for name in reversed(there):
+        command.run(["modprobe", name], check=name not in MAY_FAIL)

@@ -30,6 +30,7 @@ BRINGS = {"mlnx-ofed-kernel-dkms": "25.10", "perftest": "25.10-0.1", "rdma-core"
 INSTALLED = "filename: /lib/modules/x/updates/dkms/mlx5_core.ko\nversion: 25.10-1.2.8\n"
 IN_TREE = "filename: /lib/modules/x/kernel/mlx5_core.ko\nintree: Y\n"
 OLD, NEW = "mlx5_core (of the kernel)", "mlx5_core 25.10-1.2.8 (built outside of the kernel)"
+KEPT = "the kernel kept them when they were loaded again"
 PREFIX = "rdma_stack: DOCA-OFED 3.2.1 cannot be on gpu-11: "
 
 
@@ -293,8 +294,14 @@ def test_without_openibd_modules_are_loaded_again(
 ) -> None:
     result = whole(host, database, capsys)
     assert result["changed"] is True
-    assert ["modprobe", "--remove", "mlx5_core"] in host.ran
-    assert ["modprobe", "mlx5_core"] in host.ran
+    order = ["nvidia_peermem", "rdma_ucm", "mlx5_ib", "ib_uverbs", "mlx5_core"]
+    asked = [argv for argv in host.ran if argv[0] == "modprobe"]
+    assert asked == [
+        *(["modprobe", "--remove", name] for name in order),
+        *(["modprobe", name] for name in reversed(order)),
+        *(["modprobe", name] for name in ("ib_umad", "rdma_ucm")),
+    ]
+    assert result["reasons"] == [f"{OLD} runs, {NEW} is installed; the stack was not restarted: {KEPT}"]
 
 
 @pytest.mark.parametrize(
@@ -377,6 +384,25 @@ def test_a_vendor_stack_of_others_needs_consent(
         "to let provider doca_ofed replace them"
     )
     assert call(host, capsys, replace=True)["packages"]["install"] == ["doca-ofed=3.2.1-044000"]
+
+
+def test_secure_boot_is_said(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    (variable,) = (host.root / "sys/firmware/efi/efivars").glob("SecureBoot-*")
+    variable.write_bytes(b"\x06\x00\x00\x00\x01")
+    assert call(host, capsys)["findings"] == [
+        "Secure Boot is on: modules that DKMS builds are loaded only when their key is enrolled (mokutil --import)"
+    ]
+    assert call(host, capsys, doca={**DOCA, "build": "precompiled"})["findings"] == []
+
+
+def test_versions_alone_come_back_too(host: Host, database: Database, capsys: pytest.CaptureFixture[str]) -> None:
+    """The vendor's new packages are gone already, by hand."""
+    whole(host, database, capsys)
+    for name in ("doca-ofed", "mlnx-ofed-kernel-dkms", "mlnx-tools"):
+        database.installed.pop(name)
+    result = call(host, capsys, state="absent")["packages"]
+    assert (result["remove"], result["install"]) == ([], ["perftest=24.01", "rdma-core=50.0-2"])
+    assert "snapshot" not in json.loads((host.root / "var/rdma_stack.json").read_text())
 
 
 def test_holds_can_be_off(host: Host, database: Database, capsys: pytest.CaptureFixture[str]) -> None:
