@@ -257,10 +257,10 @@ def converge(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
         state.save(params["state_root"], NAME, recorded(reading.want, plan, state.load(params["state_root"], NAME)))
         if change.changed or plan.unload:
             host_stack.apply(roots, plan)
-        reading, left = read_plan()
-        left_over = stack.differences(left.change)
-        if left_over:
-            raise CommandError(f"the stack is not as expected after the change: {left_over}")
+            reading, left = read_plan()
+            left_over = stack.differences(left.change)
+            if left_over:
+                raise CommandError(f"the stack is not as expected after the change: {left_over}")
         why = why or ["the kernel kept them when they were loaded again"]
     kept = reading.have.stale if not check_mode or reading.users else ()
     waits += [driver.reason(old, new, why) for old, new in kept]

@@ -56,8 +56,11 @@ def installed(names: Iterable[str]) -> dict[str, str]:
 
 
 def everything() -> dict[str, str]:
-    """Return name -> version of all packages."""
-    return {line[0]: line[1] for line in _query([])}
+    """Return name -> version of all packages; of a package with several versions, such as a kernel, the last by name.
+
+    The keys that rpm lists among the packages are none.
+    """
+    return {line[0]: line[1] for line in sorted(_query([])) if line[0] != "gpg-pubkey"}
 
 
 def _query(names: list[str]) -> list[list[str]]:

@@ -13,6 +13,8 @@ from module_run import run
 from package_fake import Database
 from sysfs_tree import Host
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host import packages
+
 KEYS = Path(__file__).resolve().parents[3] / "fixtures" / "openpgp"
 KEY, FINGERPRINT = (KEYS / "ed25519.asc").read_text(), "04B5269410BCCA8EEB615B2E510A5488D02777A1"
 KERNEL, NEXT = "6.8.0-51-generic", "6.8.0-60-generic"
@@ -171,10 +173,8 @@ def test_a_second_run_changes_nothing(host: Host, database: Database, capsys: py
     result = call(host, capsys)
     assert (result["changed"], result["reasons"], result["packages"]["new_source"]) == (False, [], False)
     assert tree(host) == before
-    assert [argv[0] for argv in host.ran if argv[0] not in ("ip", "rdma", "/usr/bin/ib_write_bw")] == (
-        # Twice: a look before and one after, at packages and at the driver that runs.
-        ["dpkg-query", "modinfo"] * 2
-    )
+    asked = [argv[0] for argv in host.ran if argv[0] not in ("ip", "rdma", "/usr/bin/ib_write_bw")]
+    assert asked == ["dpkg-query", "modinfo"]
 
 
 def test_check_mode_predicts_and_changes_nothing(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
@@ -418,6 +418,16 @@ def test_an_interrupted_installation_keeps_the_first_look(
     whole(host, database, capsys)
     record = json.loads((host.root / "var/rdma_stack.json").read_text())
     assert set(record["came"]) == {"doca-ofed", "mlnx-ofed-kernel-dkms", "mlnx-tools"}
+
+
+def test_keys_and_several_kernels_are_no_replaced_packages(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.prints.pop("/usr/bin/dpkg-query")
+    package_fake.install(host, monkeypatch, "dnf")
+    lines = ["kernel 5.14.0-611", "gpg-pubkey 5a6340b3-6229229e", "kernel 5.14.0-570", "openssl 3.2-1"]
+    monkeypatch.setattr(Database, "_rpm", lambda self, words: "\n".join(lines))
+    assert packages.everything() == {"kernel": "5.14.0-611", "openssl": "3.2-1"}
 
 
 @pytest.mark.proves("rdma_stack", "Rocky 9", by="unit")
