@@ -20,7 +20,7 @@ TABLE = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
 
 
 def main() -> int:
-    for role in (role for role in roles() if page(role).exists()):
+    for role in roles():
         path = page(role)
         path.write_text(written(path.read_text(), role))
     return 0

@@ -132,6 +132,15 @@ ansible_facts:
           description: C(path) and C(version) of perftest, null when it is not installed.
           type: dict
           returned: always
+        nvidia_driver:
+          description: C(version) of the NVIDIA driver and whether its kernel modules are C(open) ones, null when none is loaded.
+          type: dict
+          returned: always
+        memory_peers:
+          description: Clients of the RDMA core's peer memory interface, such as C(nv_mem) of nvidia-peermem.
+          type: list
+          elements: str
+          returned: always
         workloads:
           description: Open C(queue_pairs) of programs (null when unknown) and their C(holders).
           type: dict

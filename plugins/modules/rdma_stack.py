@@ -7,13 +7,17 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rdma_stack
-short_description: Load the RDMA stack of a host and keep it over boots
+short_description: Have the RDMA stack of a provider on a host, now and over boots
 version_added: "0.1.0"
 description:
   - Loads the kernel modules of user space RDMA and has them loaded at boot. With V(soft_roce) also makes one soft-RoCE device C(rxe_NETDEV)
     on each rail, by a systemd unit that is bound to the network device.
-  - Says which packages are missing; installing them is left to a package module, whose change it is. Packages that were missing are
-    recorded, so that O(state=absent) can say which ones came with us.
+  - With V(doca_ofed) the vendor's stack comes from a signed package source, in exactly the release and version that are asked for. Key, source,
+    version, kernel headers and what the release supports are checked before anything changes, for the running kernel and for the one that boots next.
+    Drivers are loaded again when nobody uses them; otherwise they wait for a boot, and RV(reasons) says who does.
+  - With V(container) what is ours and what keeps the operator's driver container from loading goes.
+  - Says which packages are missing; installing them is left to a package module, whose change it is. Run it again afterwards. Packages that came, and
+    versions that were replaced, are recorded, so that O(state=absent) and another provider can say what to remove and what to bring back.
 extends_documentation_fragment:
   - gpufabric.rdma.host
   - gpufabric.rdma.host.rails
@@ -25,9 +29,11 @@ options:
     choices: [present, absent]
     default: present
   provider:
-    description: V(inbox) uses the drivers of the distribution, V(soft_roce) puts software RDMA on plain NICs.
+    description:
+      - V(inbox) uses the drivers of the distribution, V(soft_roce) puts software RDMA on plain NICs, V(doca_ofed) installs the vendor's stack on the
+        host, V(container) leaves the drivers to the operator's driver container.
     type: str
-    choices: [inbox, soft_roce]
+    choices: [inbox, soft_roce, doca_ofed, container]
     default: inbox
   install_packages:
     description: Whether packages are looked at.
@@ -38,6 +44,66 @@ options:
     type: list
     elements: str
     default: []
+  replace:
+    description: Whether DOCA-OFED may be replaced by another provider, or packages of another vendor stack by this one.
+    type: bool
+    default: false
+  restart:
+    description: V(idle) loads the drivers again when nobody uses them, V(never) leaves that to a boot.
+    type: str
+    choices: [idle, never]
+    default: idle
+  vendor_packages:
+    description: Packages that are a vendor stack on the host and do not go together with another one.
+    type: list
+    elements: str
+    default: [doca-ofed, doca-all, mlnx-ofed-kernel-dkms, mlnx-ofed-kernel-modules, mlnx-ofa_kernel, mlnx-ofa_kernel-dkms, kmod-mlnx-ofa_kernel]
+  doca:
+    description: What provider V(doca_ofed) installs, and from where.
+    type: dict
+    suboptions:
+      release:
+        description: Release of DOCA-OFED, such as V(3.2.1). It says which systems and kernels are supported.
+        type: str
+      package:
+        description: Package that brings the rest.
+        type: str
+        default: doca-ofed
+      version:
+        description: Exact version of that package.
+        type: str
+      repository:
+        description: Address of the package source; C({release}), C({distribution}) and C({arch}) are filled in.
+        type: str
+        default: https://linux.mellanox.com/public/repo/doca/{release}/{distribution}/{arch}
+      suite:
+        description: Suite of a Debian package source; one that ends with a slash is a folder.
+        type: str
+        default: ./
+      components:
+        description: Components of the suite, none for a folder.
+        type: list
+        elements: str
+        default: []
+      key:
+        description: The public key of the package source, ASCII-armoured text.
+        type: str
+      fingerprint:
+        description: Full fingerprint that the key must have, 40 hexadecimal digits.
+        type: str
+      build:
+        description: V(dkms) builds kernel modules on the host and needs the kernel's headers, V(precompiled) takes those of the source.
+        type: str
+        choices: [dkms, precompiled]
+        default: dkms
+      hold:
+        description: Whether package managers must leave the version alone.
+        type: bool
+        default: true
+      supported:
+        description: Distribution to beginnings of kernel releases, in place of what is known of the release.
+        type: dict
+        default: {}
 attributes:
   check_mode:
     description: Can run in check mode and says what would change, without changing it.
@@ -57,6 +123,15 @@ EXAMPLES = r"""
 - name: Load the distribution's RDMA stack
   gpufabric.rdma.rdma_stack:
     provider: inbox
+
+- name: Have DOCA-OFED on the host
+  gpufabric.rdma.rdma_stack:
+    provider: doca_ofed
+    doca:
+      release: 3.2.1
+      version: 3.2.1-044000
+      key: "{{ lookup('ansible.builtin.file', 'GPG-KEY-Mellanox.pub') }}"
+      fingerprint: "{{ doca_key_fingerprint }}"
 
 - name: Have soft-RoCE on the rails
   gpufabric.rdma.rdma_stack:
@@ -89,9 +164,16 @@ reasons:
   type: list
   elements: str
 packages:
-  description: C(install) lists packages that are missing, C(remove) those that came with us and are there.
+  description: >-
+    C(remove) lists packages that must go first, C(install) those that are missing or come back, with their version where one is asked for, C(manager)
+    is C(apt) or C(dnf), C(pinned) whether versions are among them. C(new_source) is true where check mode would make the package source of which they come.
   returned: always
   type: dict
+findings:
+  description: What people should know, though it does not stop the run.
+  returned: always
+  type: list
+  elements: str
 """
 
 from collections.abc import Mapping
@@ -99,14 +181,29 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, stack
+from ..module_utils._core import arguments, doca, driver, stack
 from ..module_utils._core.errors import CommandError, FabricError
 from ..module_utils._core.inventory import HostInventory
 from ..module_utils._core.rail import Rail, parse_rails
+from ..module_utils._host import packages, provider, state, sysfs
 from ..module_utils._host import stack as host_stack
-from ..module_utils._host import state, sysfs
 
 NAME = "rdma_stack"
+VENDOR = ["doca-ofed", "doca-all", "mlnx-ofed-kernel-dkms", "mlnx-ofed-kernel-modules"]
+VENDOR += ["mlnx-ofa_kernel", "mlnx-ofa_kernel-dkms", "kmod-mlnx-ofa_kernel"]
+DOCA = {
+    "release": {"type": "str"},
+    "package": {"type": "str", "default": "doca-ofed"},
+    "version": {"type": "str"},
+    "repository": {"type": "str", "default": doca.REPOSITORY},
+    "suite": {"type": "str", "default": "./"},
+    "components": {"type": "list", "elements": "str", "default": []},
+    "key": {"type": "str", "no_log": False},
+    "fingerprint": {"type": "str"},
+    "build": {"type": "str", "choices": list(doca.BUILDS), "default": "dkms"},
+    "hold": {"type": "bool", "default": True},
+    "supported": {"type": "dict", "default": {}},
+}
 ARGUMENTS = {
     **arguments.ROOTS,
     **arguments.RAILS,
@@ -114,16 +211,11 @@ ARGUMENTS = {
     "provider": {"type": "str", "choices": list(stack.PROVIDERS), "default": "inbox"},
     "install_packages": {"type": "bool", "default": True},
     "packages": {"type": "list", "elements": "str", "default": []},
+    "replace": {"type": "bool", "default": False},
+    "restart": {"type": "str", "choices": ["idle", "never"], "default": "idle"},
+    "vendor_packages": {"type": "list", "elements": "str", "default": VENDOR},
+    "doca": {"type": "dict", "options": DOCA},
 }
-
-
-def wanted_packages(params: Mapping[str, Any], inventory: HostInventory) -> list[str]:
-    """Return the packages that must be there, or, on the way back, those that came with us."""
-    if params["state"] == "absent":
-        return list(state.load(params["state_root"], NAME).get("packages", []))
-    if not params["install_packages"]:
-        return []
-    return params["packages"] or list(stack.packages_of(inventory))
 
 
 def named(inventory: HostInventory, rail: Rail) -> bool:
@@ -132,56 +224,68 @@ def named(inventory: HostInventory, rail: Rail) -> bool:
     return link is not None and link.name == rail.netdev
 
 
-def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[stack.StackPlan, list[str]]:
-    """Plan, apply unless in check mode, read again; return the plan and what waits for a boot."""
+def recorded(want: stack.Want, plan: stack.StackPlan, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what to keep, with all packages as they were before an installation, and what it brought after it."""
+    if want.provider != stack.DOCA:
+        return plan.record
+    if plan.install:
+        return {**plan.record, "snapshot": record.get("snapshot") or packages.everything()}
+    return stack.settle(plan.record, packages.everything()) if "snapshot" in plan.record else plan.record
+
+
+def converge(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
+    """Plan, apply unless in check mode, read again; return the values of the result."""
     roots = sysfs.Roots.from_params(params)
     inventory = sysfs.read_inventory(roots)
-    present = params["state"] == "present"
-    rails = parse_rails(params["rails"]) if present else ()
-    packages = wanted_packages(params, inventory)
+    soft = params["state"] == "present" and params["provider"] == "soft_roce"
+    rails = parse_rails(params["rails"]) if soft else ()
     # In check mode the rename before us was not done either.
-    ready = [rail for rail in rails if check_mode or named(inventory, rail)]
-    soft = params["provider"] == "soft_roce"
-    reasons = [
-        f"soft-RoCE on {rail.netdev} waits for {rail.pci} to get its name" for rail in rails if rail not in ready
-    ]
+    ready = [rail.netdev for rail in rails if check_mode or named(inventory, rail)]
+    waits = [f"soft-RoCE on {r.netdev} waits for {r.pci} to get its name" for r in rails if r.netdev not in ready]
 
-    def read_plan() -> stack.StackPlan:
-        return stack.plan_stack(
-            params["provider"] if present else None,
-            [rail.netdev for rail in ready],
-            packages,
-            host_stack.read(roots, packages),
-            state.load(params["state_root"], NAME),
-            host_stack.folders(roots),
-        )
+    def read_plan() -> tuple[provider.Reading, stack.StackPlan]:
+        record = state.load(params["state_root"], NAME)
+        reading = provider.read(params, roots, inventory, record, ready)
+        plan = stack.plan_stack(reading.want, reading.have, record, host_stack.folders(roots), whole=check_mode)
+        return reading, plan
 
-    plan = read_plan()
+    reading, plan = read_plan()
+    if reading.want.provider == stack.DOCA and plan.install:
+        provider.check_offer(params, roots, inventory, reading)
+    change, why = plan.change, list(reading.users)
     if not check_mode:
-        state.save(params["state_root"], NAME, plan.record)
-        if plan.change.changed or plan.unload:
-            host_stack.apply(plan)
-        left = read_plan().change
-        if left.changed:
-            raise CommandError(f"the stack is {left.before} after the change, expected {left.after}")
-        state.set_reasons(roots, NAME, reasons if soft else [])
-    return plan, reasons if soft else []
+        state.save(params["state_root"], NAME, recorded(reading.want, plan, state.load(params["state_root"], NAME)))
+        if change.changed or plan.unload:
+            host_stack.apply(roots, plan)
+            reading, left = read_plan()
+            left_over = stack.differences(left.change)
+            if left_over:
+                raise CommandError(f"the stack is not as expected after the change: {left_over}")
+        why = why or ["the kernel kept them when they were loaded again"]
+    kept = reading.have.stale if not check_mode or reading.users else ()
+    waits += [driver.reason(old, new, why) for old, new in kept]
+    if not check_mode:
+        state.set_reasons(roots, NAME, waits)
+    return {
+        "changed": change.changed,
+        "diff": change.diff(),
+        "reboot_required": bool(waits),
+        "reasons": waits,
+        "findings": list(reading.findings),
+        "packages": stack.packages_result(plan, reading.have),
+    }
 
 
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        plan, reasons = converge(module.params, module.check_mode)
+        values = converge(module.params, module.check_mode)
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
-    module.exit_json(
-        changed=plan.change.changed,
-        diff=plan.change.diff(),
-        reboot_required=bool(reasons),
-        reasons=reasons,
-        packages={"install": list(plan.install), "remove": list(plan.remove)},
-    )
+    for text in values["findings"]:
+        module.warn(text)
+    module.exit_json(**values)
 
 
 if __name__ == "__main__":

@@ -86,6 +86,8 @@ def host_facts(number: int, rails: int = 2, ports: list[dict[str, Any]] | None =
         "networks": ["10.0.2.0/24"],
         "modules": {},
         "perftest": {"path": "/usr/bin/ib_write_bw", "version": "6.10"},
+        "nvidia_driver": None,
+        "memory_peers": [],
         "workloads": {"queue_pairs": 0, "gpu_pods": None, "holders": []},
         "reboot": [],
         "next_kernel": None,

@@ -15,6 +15,7 @@ from . import lldp, network
 from .devices import NETWORK_CLASS, Gpu, Port, RdmaDevice, is_gpu
 from .errors import InputError
 from .nextkernel import next_kernel
+from .nvidia import NvidiaDriver
 
 SCHEMA = 1
 # Processes named as holders of queue pairs: enough to find them, few enough to read.
@@ -76,6 +77,9 @@ class HostInventory:
     networks: tuple[str, ...]
     modules: dict[str, int]
     perftest: dict[str, str] | None
+    nvidia_driver: NvidiaDriver | None
+    # Clients of the RDMA core's peer memory interface, which only some kernels have.
+    memory_peers: tuple[str, ...]
     workloads: Workloads
     reboot: tuple[str, ...]
     # The kernel release that the boot loader starts next; None when it cannot be told.
@@ -117,6 +121,8 @@ class HostInventory:
             networks=network.own_networks(interfaces.values(), routes, rail_capable),
             modules=_rdma_modules(raw["modules"]),
             perftest=_perftest(raw["perftest"]),
+            nvidia_driver=NvidiaDriver.from_proc(raw["nvidia"]),
+            memory_peers=tuple(raw["memory_peers"]),
             workloads=Workloads.from_rdma(raw["queue_pairs"]),
             reboot=tuple(raw["reboot"]),
             next_kernel=next_kernel(raw["boot"]),
@@ -168,6 +174,8 @@ class HostInventory:
             "networks": list(self.networks),
             "modules": self.modules,
             "perftest": self.perftest,
+            "nvidia_driver": self.nvidia_driver.to_dict() if self.nvidia_driver else None,
+            "memory_peers": list(self.memory_peers),
             "workloads": self.workloads.to_dict(),
             "reboot": list(self.reboot),
             "next_kernel": self.next_kernel,

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from .hostchecks import Consent, Own, find, space
 from .inventory import HostInventory
 from .managers import services
 from .rail import Rail, usable_link
+from .units import version_numbers
 
 # Operating system -> oldest version.
 SYSTEMS: Mapping[str, tuple[int, ...]] = {
@@ -71,9 +71,9 @@ def _system_problems(inventory: HostInventory) -> list[str]:
             f"operating system '{inventory.os['name'] or system or 'unknown'}' is not supported; "
             f"supported are {', '.join(sorted(SYSTEMS))}"
         )
-    elif _numbers(version) < oldest:
+    elif version_numbers(version) < oldest:
         problems.append(f"{system} {version} is too old; expected {'.'.join(map(str, oldest))} or newer")
-    if _numbers(inventory.kernel_release)[:2] < OLDEST_KERNEL:
+    if version_numbers(inventory.kernel_release)[:2] < OLDEST_KERNEL:
         problems.append(
             f"kernel {inventory.kernel_release} is too old; expected {'.'.join(map(str, OLDEST_KERNEL))} or newer"
         )
@@ -136,8 +136,3 @@ def _link_warnings(rail: Rail, port: Port) -> list[str]:
             f"rail {rail.name}: {port.title} has a PCIe link of {pcie.speed:g} GT/s, the card can {pcie.max_speed:g}"
         )
     return warnings
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    match = re.match(r"[\d.]+", version)
-    return tuple(int(part) for part in match.group().strip(".").split(".") if part) if match else ()

@@ -54,3 +54,9 @@ def ipoib_mtu(netdev_mtu: int) -> int | None:
     """Return the InfiniBand MTU under an IPoIB netdev in datagram mode, None in other modes."""
     mtu = netdev_mtu + IPOIB_HEADER
     return mtu if mtu in IB_MTUS else None
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Return the leading numbers of a version: 6.8.0-51-generic gives (6, 8, 0), no number gives ()."""
+    match = re.match(r"[\d.]+", version)
+    return tuple(int(part) for part in match.group().split(".") if part) if match else ()

@@ -132,6 +132,8 @@ def read_raw(roots: Roots) -> dict[str, Any]:
         "modules": read_text(f"{proc}/modules") or "",
         "ssh_connection": _ssh_connection(proc),
         "perftest": _perftest(),
+        "nvidia": read_text(f"{proc}/driver/nvidia/version") or "",
+        "memory_peers": names(f"{sysfs}/kernel/mm/memory_peers"),
         "queue_pairs": _queue_pairs() if rdma else "[]",
         "reboot": reboot_reasons(roots.run),
         "lldpd": _lldp(["lldpctl", "-f", "json0"]),

@@ -147,13 +147,6 @@ def inputs(role: Path) -> set[str]:
     return set(specs["argument_specs"]["main"]["options"])
 
 
-@pytest.mark.parametrize("role", ROLES, ids=lambda p: p.name)
-def test_a_role_without_a_page_names_its_inputs_in_its_readme(role: Path) -> None:
-    page = ROOT / "docs" / "roles" / f"{role.name}.md"
-    cells = first_cells((page if page.is_file() else role / "README.md").read_text())
-    assert {cell for cell in cells if cell.startswith(role.name) and "." not in cell} == inputs(role)
-
-
 def test_pages_name_only_inputs_that_exist() -> None:
     known = {name for role in ROLES for name in inputs(role)}
     prefixes = tuple(f"{role.name}_" for role in ROLES)

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import package_fake
 import pytest
 import sysfs_tree
 from module_run import run
@@ -14,7 +15,6 @@ from sysfs_tree import Host
 
 NETDEV = "enp24s0np0"
 RAILS = [{"rail": "rail0", "pci": "0000:18:00.0", "netdev": NETDEV, "driver": "mlx5_core", "mtu": 9000}]
-PACKAGES = ["dpkg-query", "--show", "--showformat=${Package} ${db:Status-Status}\n"]
 LOAD = """\
 # Written by gpufabric.rdma.rdma_stack, which removes it with state: absent.
 ib_umad
@@ -29,16 +29,18 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     made = sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch)
     made.reacts = lambda argv: obey(made, argv)
     (tmp_path / "sys/module/ib_uverbs").mkdir(parents=True)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def database(host: Host, monkeypatch: pytest.MonkeyPatch) -> package_fake.Database:
+    made = package_fake.install(host, monkeypatch)
     have(made, "ibverbs-providers", "rdma-core", "perftest")
     return made
 
 
-def have(
-    host: Host, *installed: str, asked: tuple[str, ...] = ("ibverbs-providers", "perftest", "rdma-core")
-) -> None:
-    lines = [f"{name} {'installed' if name in installed else 'config-files'}\n" for name in asked]
-    host.prints[" ".join([*PACKAGES, *asked])] = "".join(lines)
-    host.prints["/usr/bin/dpkg-query"] = ""
+def have(database: package_fake.Database, *installed: str) -> None:
+    database.installed = dict.fromkeys(installed, "50.0-2")
 
 
 def obey(host: Host, argv: list[str]) -> str | None:
@@ -78,7 +80,9 @@ def files(host: Host) -> dict[str, str]:
 def test_soft_roce_comes_now_and_at_boots(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     result = call(host, capsys)
     assert (result["changed"], result["reboot_required"]) == (True, False)
-    assert result["packages"] == {"install": [], "remove": []}
+    assert result["packages"] == {
+        "install": [], "remove": [], "manager": "apt", "pinned": False, "new_source": False
+    }  # fmt: skip
     after = result["diff"]["after"]
     assert (after["devices"], after["units"]) == ([f"rxe_{NETDEV}"], [f"gpufabric-soft-roce@{NETDEV}.service"])
     assert (host.root / "etc/modules-load.d/gpufabric-rdma.conf").read_text() == LOAD
@@ -134,15 +138,17 @@ def test_inbox_has_no_soft_devices(host: Host, capsys: pytest.CaptureFixture[str
     assert not (host.root / "etc/systemd/system").exists()
 
 
-def test_only_packages_that_came_with_us_go(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
-    have(host, "rdma-core")
-    first = call(host, capsys, provider="inbox")
-    assert first["packages"] == {"install": ["ibverbs-providers", "perftest"], "remove": []}
-    have(host, "ibverbs-providers", "perftest", asked=("ibverbs-providers", "perftest"))
-    gone = call(host, capsys, state="absent")
-    assert gone["packages"] == {"install": [], "remove": ["ibverbs-providers", "perftest"]}
-    assert json.loads((host.root / "var/rdma_stack.json").read_text()) == {"packages": gone["packages"]["remove"]}
-    have(host, asked=("ibverbs-providers", "perftest"))
+def test_only_packages_that_came_with_us_go(
+    host: Host, database: package_fake.Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    have(database, "rdma-core")
+    first = call(host, capsys, provider="inbox")["packages"]
+    assert (first["install"], first["remove"]) == (["ibverbs-providers", "perftest"], [])
+    package_fake.carry_out(database, first)
+    gone = call(host, capsys, state="absent")["packages"]
+    assert (gone["install"], gone["remove"]) == ([], ["ibverbs-providers", "perftest"])
+    assert json.loads((host.root / "var/rdma_stack.json").read_text()) == {"packages": gone["remove"]}
+    package_fake.carry_out(database, gone)
     assert call(host, capsys, state="absent")["packages"]["remove"] == []
     assert not (host.root / "var").exists()
 

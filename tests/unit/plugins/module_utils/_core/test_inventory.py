@@ -35,6 +35,8 @@ FACTS = [
     "networks",
     "modules",
     "perftest",
+    "nvidia_driver",
+    "memory_peers",
     "workloads",
     "reboot",
     "next_kernel",
@@ -180,6 +182,8 @@ def test_gpu_server_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert facts["networks"] == ["10.0.0.0/24", "10.244.5.0/24"]
     assert facts["modules"] == {"ib_uverbs": 2, "mlx5_core": 1, "mlx5_ib": 0, "nvidia_peermem": 0, "rdma_ucm": 0}
     assert facts["perftest"] == {"path": "/usr/bin/ib_write_bw", "version": "24.01.0"}
+    assert facts["nvidia_driver"] == {"version": "555.58.02", "open": True}
+    assert facts["memory_peers"] == ["nv_mem"]
     assert facts["workloads"] == {"queue_pairs": 2, "gpu_pods": None, "holders": ["python3[4711]"]}
     assert (facts["virtual"], facts["secure_boot"], facts["iommu_groups"]) == (False, False, 12)
     device = facts["rdma_devices"][0]

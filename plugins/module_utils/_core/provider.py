@@ -1,0 +1,38 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether one provider of the RDMA stack may take the place of another, and what waits for a boot. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .errors import ConflictError
+from .stack import DOCA, Have, Want, leaves_doca
+
+
+def dropped(
+    want: Want, have: Have, record: Mapping[str, Any], vendor: Iterable[str], replace: bool, hostname: str
+) -> tuple[str, ...]:
+    """Return packages of others that must go; ConflictError when a stack would be replaced without consent.
+
+    ``vendor`` are packages that do not go together with another vendor stack. The driver container needs them gone,
+    DOCA-OFED puts its own in their place, and the other providers leave them alone.
+    """
+    if want.provider is not None and leaves_doca(want, record) and record.get("came") and not replace:
+        raise ConflictError(
+            f"{hostname} has DOCA-OFED by this role, and provider {want.provider} is asked for; set "
+            "rdma_stack_replace: true to replace it"
+        )
+    there = [name for name in vendor if name in have.installed]
+    settled = all(have.installed.get(name) == version for name, version in want.pins.items())
+    if want.provider not in (DOCA, "container") or record.get("provider") == DOCA or not there:
+        return ()
+    if want.provider == DOCA and settled:
+        return ()
+    if not replace:
+        raise ConflictError(
+            f"{hostname} has {', '.join(there)}, which this role did not install; set rdma_stack_replace: true to let "
+            f"provider {want.provider} replace them"
+        )
+    return tuple(there) if want.provider == "container" else ()
