@@ -15,7 +15,7 @@ from .limits import Expectation
 from .lines import message_size, sides
 from .options import LATENCY, STARS
 from .perftest import Run, Sample, reading
-from .schedule import Round, Test
+from .schedule import Round, Test, test_of
 from .state import Attempt, State, addresses, asked_exchange, blocked, expectation_of, gpu_of
 
 
@@ -191,8 +191,4 @@ def _values(judged: Judged) -> list[float]:
 
 def earlier(results_before: Iterable[Mapping[str, Any]], where: str) -> dict[Test, Mapping[str, Any]]:
     """Return the results of an earlier report for one place, by test."""
-    return {
-        Test(r["rail"], r["client"], r["server"], r["test"], r.get("size", 0), r.get("peer_rail", "")): r
-        for r in results_before
-        if r["where"] == where
-    }
+    return {test_of(result): result for result in results_before if result["where"] == where}

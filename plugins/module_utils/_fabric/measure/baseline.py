@@ -9,12 +9,13 @@ from typing import Any
 
 from ..._core.errors import InputError
 from ..fields import describe, some
+from .schedule import IDENTITY, label
 
 SCHEMA = "gpufabric.rdma/baseline"
 VERSION = 1
-# What a value belongs to. The last two are missing for plain tests of one rail in host memory.
+# What a value belongs to. The last ones are missing for plain tests of one rail and size in host memory.
 KEYS = ("where", "rail", "client", "server", "test", "unit")
-OPTIONAL = ("peer_rail", "memory")
+OPTIONAL = tuple(key for key in IDENTITY if key not in KEYS)
 Key = tuple[Any, ...]
 
 
@@ -80,16 +81,20 @@ def _key(item: Mapping[str, Any]) -> Key:
 
 
 def _dropped(key: Key, value: float, before: float, allowed: float, severity: str) -> dict[str, Any] | None:
-    _where, rail, client, server, test, unit = key[: len(KEYS)]
+    _where, rail, client, server, _test, unit = key[: len(KEYS)]
     change = (value - before) / before
     worse = change if unit == "us" else -change
     if worse <= allowed:
         return None
     text = (
-        f"{client} to {server} {rail} {test}: {value:.3g} {unit}, {before:.3g} {unit} in the baseline "
+        f"{client} to {server} {rail} {_label(key)}: {value:.3g} {unit}, {before:.3g} {unit} in the baseline "
         f"({change * 100:+.0f} %, {allowed * 100:g} % allowed)"
     )
     return _entry(key, value, before, severity, text)
+
+
+def _label(key: Key) -> str:
+    return label(dict(zip((*KEYS, *OPTIONAL), key)))
 
 
 def _entry(key: Key, value: float | None, before: float | None, severity: str, text: str) -> dict[str, Any]:
@@ -100,11 +105,12 @@ def _entry(key: Key, value: float | None, before: float | None, severity: str, t
 
 def _one_sided(keys: Sequence[Key], what: str) -> Iterator[dict[str, Any]]:
     """Yield one warning for each place, rail and test: a run of other pairs would give thousands."""
-    groups: dict[tuple[str, str, str], list[str]] = {}
-    for where, rail, client, server, test, *_rest in keys:
-        groups.setdefault((where, rail, test), []).append(f"{client} to {server}")
-    for (where, rail, test), pairs in groups.items():
-        text = f"{rail} {test}: {len(pairs)} pairs {what} ({some(pairs)})"
+    groups: dict[tuple[str, str, str, str], list[str]] = {}
+    for key in keys:
+        where, rail, client, server, test = key[:5]
+        groups.setdefault((where, rail, test, _label(key)), []).append(f"{client} to {server}")
+    for (where, rail, test, named), pairs in groups.items():
+        text = f"{rail} {named}: {len(pairs)} pairs {what} ({some(pairs)})"
         yield _entry((where, rail, None, None, test), None, None, "warning", text)
 
 
@@ -135,9 +141,11 @@ def _row(path: str, row: Any) -> Key:
     if not isinstance(row, Mapping):
         raise InputError(f"{path}: expected a dict, found {describe(row)}")
     wrong = [key for key in KEYS if not isinstance(row.get(key), str)]
-    wrong += [key for key in OPTIONAL if not isinstance(row.get(key, ""), str)]
+    wrong += [key for key in OPTIONAL if key != "size" and not isinstance(row.get(key, ""), str)]
     if wrong:
         raise InputError(f"{path}.{wrong[0]}: expected text, found {describe(row.get(wrong[0]))}")
+    if type(row.get("size", 0)) is not int:
+        raise InputError(f"{path}.size: expected a whole number of bytes, found {describe(row['size'])}")
     value = row.get("value")
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
         raise InputError(f"{path}.value: expected a number above 0, found {describe(value)}")

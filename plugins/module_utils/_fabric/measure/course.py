@@ -83,12 +83,8 @@ def _possible(state: State, rounds: Sequence[Round]) -> list[Round]:
 def results(course: Course) -> Results:
     """Return the results of this run and of the earlier one, in the order of what they measured."""
     if course.found is None:
-        course.found = sorted([*attempts.results(course.state), *course.kept], key=_order)
+        course.found = sorted([*attempts.results(course.state), *course.kept], key=schedule.test_of)
     return course.found
-
-
-def _order(r: dict[str, Any]) -> tuple[Any, ...]:
-    return (r["rail"], r["client"], r["server"], r["test"], r.get("size", 0), r.get("peer_rail", ""))
 
 
 def worst(course: Course, rounds: Sequence[Round]) -> int:

@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from .schedule import Test, test_of
+
 Result = Mapping[str, Any]
 BASE, MTU, GPU = "base", "mtu", "gpu"
 # Bytes of payload that fit into a frame on any Ethernet.
@@ -37,14 +39,26 @@ Part = tuple[str, Scope]
 class Failure:
     """A test that did not pass, equal only to itself. ``ways``: (sender, receiver), both ways for latency."""
 
-    rail: str
-    client: str
-    server: str
-    kind: str
+    test: Test
     ways: tuple[tuple[str, str], ...]
     layers: tuple[str, ...]
     verdict: str
     reason: str
+
+    @property
+    def rail(self) -> str:
+        """The rail of the client."""
+        return self.test.rail
+
+    @property
+    def client(self) -> str:
+        """The host that asked."""
+        return self.test.client
+
+    @property
+    def server(self) -> str:
+        """The host that answered."""
+        return self.test.server
 
     @property
     def pair(self) -> Scope:
@@ -149,7 +163,6 @@ class Fleet:
 
 
 def _failure(result: Result) -> Failure:
-    rail, client, server, kind = result["rail"], result["client"], result["server"], result["test"]
-    ways = ways_of(kind, client, server)
-    reason = result.get("reason") or ""
-    return Failure(rail, client, server, kind, ways, layers_of(result), result["verdict"], reason)
+    test = test_of(result)
+    ways = ways_of(test.kind, test.client, test.server)
+    return Failure(test, ways, layers_of(result), result["verdict"], result.get("reason") or "")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from .blame import ENOUGH_PARTNERS, Blame, is_sure, tell
 from .causes import Cause, causes, center
 from .fleet import BASE, GPU, MTU, OPPOSITE, Failure, Fleet, Result, Scope, is_small
-from .schedule import Test
+from .schedule import Test, test_of
 
 # How often one good partner is used in one go: rounds of the retry, each for one direction.
 _USES = 4
@@ -53,7 +53,7 @@ def next_tests(
     if not fleet.failures:
         return []
     found = causes(fleet)
-    seen = {Test(r["rail"], r["client"], r["server"], r["test"]) for r in results}
+    seen = {test_of(result) for result in results}
     chooser = _Chooser(fleet, names, rails, seen)
     chooser.suspects(found)
     chooser.centers()
@@ -63,12 +63,14 @@ def next_tests(
 
 @dataclass
 class _Need:
-    """A side of a suspect's port that nobody has seen to work. ``met``: good partners with whom it failed."""
+    """A side of a suspect's port that nobody has seen to work: ``role`` in ``failed``, the test to be tried again.
 
-    rail: str
+    ``met``: good partners with whom it failed.
+    """
+
+    failed: Test
     role: str
     layer: str
-    kind: str
     met: set[str] = field(default_factory=set)
 
 
@@ -111,7 +113,7 @@ class _Chooser:
             for host in (failure.client, failure.server):
                 for role in self._open(failure, host, closed):
                     at = (host, failure.rail, role)
-                    need = needs.setdefault(at, _Need(failure.rail, role, failure.layers[-1], failure.kind))
+                    need = needs.setdefault(at, _Need(failure.test, role, failure.layers[-1]))
                     partner = failure.other(host)
                     if role in failure.roles(host) and self.fleet.clears(failure, partner):
                         need.met.add(partner)
@@ -148,7 +150,7 @@ class _Chooser:
         return best
 
     def _fits(self, need: _Need, host: str, partner: str) -> bool:
-        side = Scope(OPPOSITE[need.role], need.rail, partner)
+        side = Scope(OPPOSITE[need.role], need.failed.rail, partner)
         return bool(self.fleet.passes[need.layer, side]) and _test(need, host, partner) not in self.seen
 
     def centers(self) -> None:
@@ -160,7 +162,7 @@ class _Chooser:
             leaves = [name for name in self.names if name in self.fleet.hosts_of[rail] - center(failures)]
             if len(leaves) >= 2 and center(failures):
                 ways = ((leaves[0], leaves[1]), (leaves[1], leaves[0]))
-                both = {Test(rail, client, server, failures[0].kind) for client, server in ways}
+                both = {_between(failures[0].test, client, server) for client, server in ways}
                 self.tests.update(both.difference(self.seen))
 
     def probe(self, found: Sequence[Cause], kinds: Sequence[str]) -> None:
@@ -169,11 +171,11 @@ class _Chooser:
             whole = cause.scope.kind in ("all", "rail")
             if cause.named or cause.layer != BASE or not (whole or is_sure(self.fleet, cause)):
                 continue
-            tried = {side for failure in cause.failures for side in _sides(cause, failure, failure.kind)}
+            tried = {side for failure in cause.failures for side in _sides(cause, failure, failure.test.kind)}
             for failure in self._samples(cause):
                 new = [kind for kind in kinds if _shows(kind, failure)]
                 kind = next((kind for kind in new if tried.isdisjoint(_sides(cause, failure, kind))), "")
-                test = Test(failure.rail, failure.client, failure.server, kind)
+                test = failure.test._replace(kind=kind, size=0 if is_small(kind) else failure.test.size)
                 if kind and test not in self.seen and {test.client, test.server} <= self.places.keys():
                     self.tests.add(test)
                     tried |= _sides(cause, failure, kind)
@@ -191,9 +193,13 @@ class _Chooser:
 
 def _test(need: _Need, host: str, partner: str) -> Test:
     """Return the test in which ``host`` is on the side of ``need``; who reads is the client and receives."""
-    is_client = (need.role == "receive") == need.kind.startswith("read")
-    client, server = (host, partner) if is_client else (partner, host)
-    return Test(need.rail, client, server, need.kind)
+    is_client = (need.role == "receive") == need.failed.kind.startswith("read")
+    return _between(need.failed, *((host, partner) if is_client else (partner, host)))
+
+
+def _between(test: Test, client: str, server: str) -> Test:
+    """Return the same test of two other hosts, on the client's rail alone."""
+    return test._replace(client=client, server=server, peer_rail="")
 
 
 def _sides(cause: Cause, failure: Failure, kind: str) -> set[tuple[str, str, str]]:
@@ -206,4 +212,4 @@ def _shows(kind: str, failure: Failure) -> bool:
     """Return whether a test of ``kind`` leaves out what the failed one may have failed on."""
     if is_small(kind):
         return MTU in failure.layers and failure.verdict == "no_data"
-    return GPU in failure.layers and kind != failure.kind
+    return GPU in failure.layers and kind != failure.test.kind

@@ -13,6 +13,8 @@ from . import modes
 from .groups import of_run
 from .options import BANDWIDTH, STARS, complete
 
+# Keys of a result (report.json) that say what was measured; the last three are there only beyond the usual.
+IDENTITY = ("where", "rail", "client", "server", "test", "size", "peer_rail", "memory")
 # Above this many hosts every pair would take too long, so mode auto takes samples.
 ALL_PAIRS_UP_TO = 32
 
@@ -37,6 +39,17 @@ class Test(NamedTuple):
     def server_rail(self) -> str:
         """The rail of the server."""
         return self.peer_rail or self.rail
+
+
+def test_of(result: Mapping[str, Any]) -> Test:
+    """Return the test that a result (report.json) is about."""
+    named = (result["rail"], result["client"], result["server"], result["test"])
+    return Test(*named, result.get("size", 0), result.get("peer_rail", ""))
+
+
+def label(result: Mapping[str, Any]) -> str:
+    """Return what was measured between two ports, as people read it: ``write_bw``, ``write_bw 4096 B``."""
+    return f"{result['test']} {result['size']} B" if result.get("size") else str(result["test"])
 
 
 Round = tuple[Test, ...]

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..._core.errors import InputError
+from ..measure.schedule import IDENTITY
 from .ports import ports
 from .summary import SCHEMA, name_of
 
 # Two runs of a healthy fabric differ by less than this share.
 CHANGE = 0.1
 _RANK = {"pass": 2, "fail": 1, "no_data": 0}
-_IDENTITY = ("where", "rail", "client", "server", "test", "peer_rail")
 _SENTENCES = 12
 
 
@@ -54,7 +54,7 @@ def check(earlier: Any) -> None:
 
 
 def _by_identity(results: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], Mapping[str, Any]]:
-    return {tuple(result.get(key) for key in _IDENTITY): result for result in results}
+    return {tuple(result.get(key) for key in IDENTITY): result for result in results}
 
 
 def _change(before: Mapping[str, Any], now: Mapping[str, Any], least: float) -> dict[str, Any] | None:
@@ -66,7 +66,7 @@ def _change(before: Mapping[str, Any], now: Mapping[str, Any], least: float) -> 
     if not trend:
         return None
     return {
-        **{key: now[key] for key in _IDENTITY if key in now},
+        **{key: now[key] for key in IDENTITY if key in now},
         "trend": "better" if trend > 0 else "worse",
         "unit": now["unit"],
         "before": {"value": before["value"], "verdict": before["verdict"]},

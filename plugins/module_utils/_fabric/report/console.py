@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..measure.schedule import label
 from .summary import stops
 
 _HEAD = ("where", "rail", "pairs", "pass", "fail", "no_data", "worst Gb/s", "median Gb/s", "verdict")
@@ -89,8 +90,8 @@ def _first(lines: Sequence[str], most: int, total: int | None = None) -> list[st
 
 
 def _problem(result: Mapping[str, Any]) -> str:
-    keys = ("where", "rail", "client", "server", "test", "verdict", "reason")
-    return "%s %s %s -> %s %s: %s: %s" % tuple(result[key] for key in keys)
+    place = "%s %s %s -> %s" % tuple(result[key] for key in ("where", "rail", "client", "server"))
+    return "%s %s: %s: %s" % (place, label(result), result["verdict"], result["reason"])
 
 
 def _rows(rails: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
+from ..measure.schedule import label
 from . import html_sections
 from .console import number
 from .html_maps import maps, strip
@@ -110,7 +111,7 @@ def _result_table(results: Iterable[Mapping[str, Any]]) -> str:
     head = ("verdict", "measured", "rail", "from", "to", "test", "value", "expected", "bound by", "passes", "reason")
     rows = [
         [
-            badge(r["verdict"]), place(r), _rail(r), r["client"], r["server"], r["test"],
+            badge(r["verdict"]), place(r), _rail(r), r["client"], r["server"], label(r),
             _value(r["value"], r["unit"]), _value(r["expected"], r["unit"]), r["bound_by"] or "", len(r["passes"]),
             _reason(r),
         ]

@@ -54,6 +54,15 @@ def test_a_drop_is_named_with_both_values() -> None:
     assert compare(now, before, 0.5) == []
 
 
+def test_sizes_are_compared_each_with_its_own() -> None:
+    before = make([result("a", "b", size=4096, value=60.0), result("a", "b", size=65536)])
+    assert [row["size"] for row in before["values"]] == [4096, 65536]
+    now = [result("a", "b", size=4096, value=50.0), result("a", "b", size=65536), result("a", "b", size=1048576)]
+    assert [one["text"] for one in compare(now, before, 0.1)] == [
+        "a to b rail0 write_bw 4096 B: 50 Gb/s, 60 Gb/s in the baseline (-17 %, 10 % allowed)",
+        "rail0 write_bw 1048576 B: 1 pairs measured now are not in the baseline (a to b)"]
+
+
 def test_what_is_on_one_side_only_is_said_once_for_a_rail() -> None:
     before = make([result("a", "b"), result("a", "c"), result("b", "c"), result("a", "b", rail="rail1")])
     now = [result("a", "b"), result("a", "c", verdict="no_data", value=900.0), result("x", "y")]
@@ -98,6 +107,8 @@ ROW = GOOD["values"][0]
          "the baseline's values[0].value: expected a number above 0, found true (true or false)"),
         ({**GOOD, "values": [{**ROW, "memory": 1}]},
          "the baseline's values[0].memory: expected text, found 1 (number)"),
+        ({**GOOD, "values": [{**ROW, "size": "4096"}]},
+         "the baseline's values[0].size: expected a whole number of bytes, found \"4096\" (text)"),
         ({**GOOD, "values": [ROW, ROW]}, "the baseline's values[1]: the same test is there twice; write a new one"),
     ],
 )

@@ -198,6 +198,17 @@ def test_probes_are_asked_once_for_a_sure_suspect_and_only_where_they_tell_somet
     assert next_tests([*silent, *answers], HOSTS, RAILS, ["write_lat"]) == []
 
 
+def test_suspects_are_tried_again_with_the_size_that_failed() -> None:
+    pairs = [("a", "b"), ("c", "d"), ("e", "f")]
+    found = [result("r0", *pair, "fail" if "a" in pair and size > 4096 else "pass", size=size)
+             for size in (4096, 65536) for pair in pairs]
+    asked = next_tests(found, HOSTS, ["r0"])
+    assert asked and {t.size for t in asked} == {65536}
+    # One that was measured with another size only is not the same test.
+    other = [result(t.rail, *ends(t), size=256) for t in asked]
+    assert next_tests([*found, *other], HOSTS, ["r0"]) == asked
+
+
 def test_only_names_and_rails_that_may_be_used_are_asked_for() -> None:
     found = [result(r, *p, "fail" if "a" in p else "pass") for r in RAILS for p in (("a", "b"), ("c", "d"), ("d", "c"))]
     asked = next_tests(found, ["a", "b", "d"], ["r1"])
