@@ -65,8 +65,8 @@ What this page does not show:
 
 * Verdicts come from planted faults: the scatter of 0.4 % stays far from every limit, and two retries leave next to
   none of the tests that give nothing for no reason. So *healthy fleets* shows that a fleet in which every test passes
-  in the end accuses nobody; it does not show how often a real fleet passes. A test that stays without data is blamed
-  as a pair, *likely*, and costs no extra test.
+  in the end accuses nobody; it does not show how often a real fleet passes. A test that alone failed between two
+  hosts that pass with others costs one extra test; when that passes, nobody is blamed, even if the fault is unsteady.
 * The rules for unsteady faults were chosen while looking at fabrics of this model, some of them with these seeds, and
   the model knows the same kinds of faults as the rules. Real fabrics are less tidy.
 """

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .lines import perftest_args
-from .schedule import Test, test_of
+from .schedule import Test, subject
 from .state import State, gpu_of
 
 Result = Mapping[str, Any]
@@ -23,7 +23,7 @@ def commands(state: State, blame: Mapping[str, Any], results: Sequence[Result]) 
     failed = next((result for result in results if result["verdict"] != "pass" and _covers(blame, result)), None)
     if failed is None:
         return []
-    test = test_of(failed)
+    test = subject(failed)
     server = _side(state, test.server, test.server_rail)
     client = _side(state, test.client, test.rail)
     if not server or not client:

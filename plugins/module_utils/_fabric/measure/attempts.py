@@ -15,7 +15,7 @@ from .limits import Expectation
 from .lines import message_size, sides
 from .options import LATENCY, STARS
 from .perftest import Run, Sample, reading
-from .schedule import Round, Test, test_of
+from .schedule import Round, Test, label, subject
 from .state import Attempt, State, addresses, asked_exchange, blocked, expectation_of, gpu_of
 
 
@@ -107,11 +107,19 @@ def result(state: State, test: Test) -> dict[str, Any]:
         "reason": reason,
         **_options(state, test, judged),
         **(_noticed(attempt) if attempt else {}),
-        "passes": [
-            {"pass": a.number, "value": a.sample.value if a.sample else None, "verdict": v, "reason": r}
-            for a, v, r in judged
-        ],
+        "passes": _passes(judged, state.again.get(test)),
     }
+
+
+def _passes(judged: Judged, again: int | None) -> list[dict[str, Any]]:
+    """Return every attempt; ``again``: from which on they are those of the second measurement."""
+    told: list[dict[str, Any]] = [
+        {"pass": a.number, "value": a.sample.value if a.sample else None, "verdict": v, "reason": r}
+        for a, v, r in judged
+    ]
+    for one in told[again:] if again else ():
+        one["again"] = True
+    return told
 
 
 def _expected(expectation: Expectation, around: int) -> float | None:
@@ -132,10 +140,17 @@ Judged = Sequence[tuple[Attempt, str, str]]
 def _outcome(state: State, test: Test, judged: Judged) -> tuple[Attempt | None, str, str]:
     """Return the attempt that decides, and its verdict and reason.
 
-    A failure stays one; the worst of the runs asked for counts.
+    A failure stays one; the worst of the runs asked for counts. Only where isolation asked once more for the single
+    failure of a pair, a second reading that passes counts: the first was chance, or came from what others did.
     """
     if not judged:
         return None, verdict.NO_DATA, blocked(state, test) or state.failure or "not played"
+    first = state.again.get(test, len(judged))
+    second = _of_runs(state, test, judged[first:]) if judged[first:] else None
+    return second if second and second[1] == verdict.PASS else _of_runs(state, test, judged)
+
+
+def _of_runs(state: State, test: Test, judged: Judged) -> tuple[Attempt | None, str, str]:
     usable = [one for one in judged if one[1] != verdict.NO_DATA]
     failed = [one for one in usable if one[1] == verdict.FAIL]
     if not failed and len(usable) < state.tests["repeats"]:
@@ -189,6 +204,20 @@ def _values(judged: Judged) -> list[float]:
     return [one.sample.value for one, outcome, _reason in judged if one.sample and outcome != verdict.NO_DATA]
 
 
+def unsteady(results: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return a sentence for each test that did not pass at first and passed when it was measured again."""
+    told = []
+    for result in results:
+        if result["verdict"] != verdict.PASS or not any(one.get("again") for one in result["passes"]):
+            continue
+        first = next(one for one in result["passes"] if one["verdict"] != verdict.PASS)
+        told.append(
+            f"{result['client']} to {result['server']} {result['rail']} {label(result)}: unsteady: {first['reason']}; "
+            f"{result['value']:.3g} {result['unit']} when it was measured again"
+        )
+    return told
+
+
 def earlier(results_before: Iterable[Mapping[str, Any]], where: str) -> dict[Test, Mapping[str, Any]]:
     """Return the results of an earlier report for one place, by test."""
-    return {test_of(result): result for result in results_before if result["where"] == where}
+    return {subject(result): result for result in results_before if result["where"] == where}

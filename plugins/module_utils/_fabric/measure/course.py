@@ -65,7 +65,11 @@ def _isolate(course: Course) -> list[Round]:
     # What nothing can judge is no suspect.
     judged = [result for result in results(course) if result["bound_by"] != "unknown"]
     asked = next_tests(judged, course.names, state.rails, _probes(state))
-    rounds = _possible(state, schedule.repeat(set(asked), state.tests))
+    # As often as any test: fewer runs than asked for would be no data.
+    rounds = _possible(state, schedule.repeat(set(asked), state.tests)) * state.tests["repeats"]
+    for test in asked:
+        if state.attempts.get(test):
+            state.again.setdefault(test, len(state.attempts[test]))
     course.isolated += bool(rounds)
     course.what = "whom to blame"
     return rounds
@@ -83,7 +87,7 @@ def _possible(state: State, rounds: Sequence[Round]) -> list[Round]:
 def results(course: Course) -> Results:
     """Return the results of this run and of the earlier one, in the order of what they measured."""
     if course.found is None:
-        course.found = sorted([*attempts.results(course.state), *course.kept], key=schedule.test_of)
+        course.found = sorted([*attempts.results(course.state), *course.kept], key=schedule.subject)
     return course.found
 
 

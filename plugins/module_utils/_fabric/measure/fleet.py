@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from .schedule import Test, test_of
+from .schedule import Test, subject
 
 Result = Mapping[str, Any]
 BASE, MTU, GPU = "base", "mtu", "gpu"
@@ -37,13 +37,22 @@ Part = tuple[str, Scope]
 
 @dataclass(frozen=True, eq=False)
 class Failure:
-    """A test that did not pass, equal only to itself. ``ways``: (sender, receiver), both ways for latency."""
+    """A test that did not pass, equal only to itself. ``ways``: (sender, receiver), both ways for latency.
+
+    ``passes``: its readings, as the result has them.
+    """
 
     test: Test
     ways: tuple[tuple[str, str], ...]
     layers: tuple[str, ...]
     verdict: str
     reason: str
+    passes: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def again(self) -> bool:
+        """Whether it was measured again because it was the only failure of its pair."""
+        return any(one.get("again") for one in self.passes)
 
     @property
     def rail(self) -> str:
@@ -163,6 +172,7 @@ class Fleet:
 
 
 def _failure(result: Result) -> Failure:
-    test = test_of(result)
+    test = subject(result)
     ways = ways_of(test.kind, test.client, test.server)
-    return Failure(test, ways, layers_of(result), result["verdict"], result.get("reason") or "")
+    reason = result.get("reason") or ""
+    return Failure(test, ways, layers_of(result), result["verdict"], reason, result.get("passes", ()))

@@ -3,7 +3,8 @@
 """Whom failures point at, and the few tests more that make it sure.
 
 A host that failed is not bad yet: it may have met a bad one. So it is tried again with partners that passed with
-others, never with another suspect, until two of them failed with it or one passed.
+others, never with another suspect, until two of them failed with it or one passed. And a single test between two hosts
+that pass with others may have failed by chance: it is measured once more before the pair is blamed.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from .blame import ENOUGH_PARTNERS, Blame, is_sure, tell
+from .blame import ENOUGH_PARTNERS, Blame, is_single, is_sure, tell
 from .causes import Cause, causes, center
 from .fleet import BASE, GPU, MTU, OPPOSITE, Failure, Fleet, Result, Scope, is_small
-from .schedule import Test, test_of
+from .schedule import Test, subject
 
 # How often one good partner is used in one go: rounds of the retry, each for one direction.
 _USES = 4
@@ -44,7 +45,8 @@ def next_tests(
     """Return the tests that tell the remaining suspects apart, [] when all is explained or nothing can be tried.
 
     ``results``: of one place, every test that was asked for among them, also those that could not be played: none
-    is asked for twice, and a suspect not more than twice a direction, so that this ends. ``names``, ``rails``: who
+    is asked for twice but the only failure of a pair, and a suspect not more than twice a direction, so that this ends.
+    A reading that was asked for as the second has ``again`` in the result's ``passes``. ``names``, ``rails``: who
     may be used. ``probes``: test kinds that show on which layer a sure suspect fails: a latency test (small
     messages: MTU), a bandwidth test from host memory where the others were from GPU memory.
     schedule.repeat() makes rounds of the tests.
@@ -53,10 +55,11 @@ def next_tests(
     if not fleet.failures:
         return []
     found = causes(fleet)
-    seen = {test_of(result) for result in results}
+    seen = {subject(result) for result in results}
     chooser = _Chooser(fleet, names, rails, seen)
     chooser.suspects(found)
     chooser.centers()
+    chooser.singles(found)
     chooser.probe(found, probes)
     return sorted(chooser.tests)
 
@@ -165,6 +168,16 @@ class _Chooser:
                 both = {_between(failures[0].test, client, server) for client, server in ways}
                 self.tests.update(both.difference(self.seen))
 
+    def singles(self, found: Sequence[Cause]) -> None:
+        """Ask once more for a test that alone failed between two hosts that pass with others."""
+        for cause in found:
+            failure = cause.failures[0]
+            if is_single(self.fleet, cause) and not failure.again and self._may_use(failure.test):
+                self.tests.add(failure.test)
+
+    def _may_use(self, test: Test) -> bool:
+        return {test.rail, test.server_rail} <= set(self.rails) and {test.client, test.server} <= self.places.keys()
+
     def probe(self, found: Sequence[Cause], kinds: Sequence[str]) -> None:
         """Ask whether a suspect passes without GPU memory, and if not, without large messages: one kind at a time."""
         for cause in found:
@@ -176,7 +189,7 @@ class _Chooser:
                 new = [kind for kind in kinds if _shows(kind, failure)]
                 kind = next((kind for kind in new if tried.isdisjoint(_sides(cause, failure, kind))), "")
                 test = failure.test._replace(kind=kind, size=0 if is_small(kind) else failure.test.size)
-                if kind and test not in self.seen and {test.client, test.server} <= self.places.keys():
+                if kind and test not in self.seen and self._may_use(test):
                     self.tests.add(test)
                     tried |= _sides(cause, failure, kind)
 

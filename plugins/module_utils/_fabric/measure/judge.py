@@ -106,6 +106,7 @@ def step(
             *_slow_clocks(state),
             *_far_cpus(state),
             *exchange_warnings(state),
+            *attempts.unsteady(found),
             *_resumed(course),
         ],
         announce=announce(course, rounds, len(evidence.passes) + 1) if rounds else "",

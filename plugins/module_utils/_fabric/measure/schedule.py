@@ -41,7 +41,7 @@ class Test(NamedTuple):
         return self.peer_rail or self.rail
 
 
-def test_of(result: Mapping[str, Any]) -> Test:
+def subject(result: Mapping[str, Any]) -> Test:
     """Return the test that a result (report.json) is about."""
     named = (result["rail"], result["client"], result["server"], result["test"])
     return Test(*named, result.get("size", 0), result.get("peer_rail", ""))

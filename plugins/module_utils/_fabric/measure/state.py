@@ -50,6 +50,8 @@ class State:
     lost: dict[str, str] = field(default_factory=dict)
     failure: str = ""
     attempts: dict[Test, list[Attempt]] = field(default_factory=dict)
+    # How many attempts a test had when isolation asked for it once more.
+    again: dict[Test, int] = field(default_factory=dict)
     # By pass, round and centre: what the tests of a star reached together.
     stars: dict[tuple[int, int, str], list[tuple[Test, Attempt]]] = field(default_factory=dict)
     expected: dict[tuple[str, ...], Expectation] = field(default_factory=dict)

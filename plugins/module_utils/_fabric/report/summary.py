@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..measure.schedule import test_of
+from ..measure.schedule import subject
 from ..measure.verdict import FAIL, PASS, VERDICTS, findings, overall, rail_rows
 from ..switches import Switches
 from ..switches import text as switch_text
@@ -122,7 +122,7 @@ def _latency(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
 def _order(result: Mapping[str, Any]) -> tuple[Any, ...]:
     """Sort by place, rail and test first, as the heat maps need it."""
-    where, test = result["where"], test_of(result)
+    where, test = result["where"], subject(result)
     return (where, test.rail, test.kind, test.size, test.client, test.server, test.peer_rail, result.get("memory", ""))
 
 
