@@ -52,7 +52,7 @@ def _side(state: State, name: str, rail: str) -> Mapping[str, str]:
 
 
 def _command(state: State, test: Test, name: str, rail: str, side: Mapping[str, str]) -> str:
-    gpu = (gpu_of(state, name, rail) or {}).get("bdf", "")
+    gpu = (gpu_of(state, test, name, rail) or {}).get("bdf", "")
     cpus = side.get("cpus", "-")
     words = [f"ssh {name}" if state.where == "host" else f"in a pod on {name}:"]
     words += [f"taskset -c {cpus}"] if cpus != "-" else []

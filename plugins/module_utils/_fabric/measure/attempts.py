@@ -187,9 +187,10 @@ def _options(state: State, test: Test, judged: Judged) -> dict[str, Any]:
     if state.tests["repeats"] > 1 and values:
         found["spread"] = {"min": min(values), "max": max(values), "n": len(values)}
     if state.tests["memory"] != "host":
-        client, server = gpu_of(state, test.client, test.rail), gpu_of(state, test.server, test.server_rail)
-        found["memory"] = state.tests["memory"]
-        found["gpu"] = {"client": client, "server": server}
+        found["memory"] = test.memory
+    if test.memory != "host":
+        client = gpu_of(state, test, test.client, test.rail)
+        found["gpu"] = {"client": client, "server": gpu_of(state, test, test.server, test.server_rail)}
     return found
 
 

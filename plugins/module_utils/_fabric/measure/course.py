@@ -64,7 +64,7 @@ def _isolate(course: Course) -> list[Round]:
         return []
     # What nothing can judge is no suspect.
     judged = [result for result in results(course) if result["bound_by"] != "unknown"]
-    asked = next_tests(judged, course.names, state.rails, _probes(state))
+    asked = next_tests(judged, course.names, state.rails)
     # As often as any test: fewer runs than asked for would be no data.
     rounds = _possible(state, schedule.repeat(set(asked), state.tests)) * state.tests["repeats"]
     for test in asked:
@@ -73,11 +73,6 @@ def _isolate(course: Course) -> list[Round]:
     course.isolated += bool(rounds)
     course.what = "whom to blame"
     return rounds
-
-
-def _probes(state: State) -> tuple[str, ...]:
-    """Return the kinds that show on which layer a suspect fails: small messages, where perftest can do them."""
-    return ("write_lat",) if state.tests["memory"] == "host" else ()
 
 
 def _possible(state: State, rounds: Sequence[Round]) -> list[Round]:

@@ -10,7 +10,7 @@ that pass with others may have failed by chance: it is measured once more before
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from .blame import ENOUGH_PARTNERS, Blame, is_single, is_sure, tell
@@ -20,6 +20,8 @@ from .schedule import Test, subject
 
 # How often one good partner is used in one go: rounds of the retry, each for one direction.
 _USES = 4
+# Of small messages, whatever the sizes asked for.
+_SMALL = "write_lat"
 
 
 def blame(results: Sequence[Result]) -> list[Blame]:
@@ -39,17 +41,14 @@ def _weight(found: Blame) -> tuple[object, ...]:
     return (found.where, found.sure != "sure", -found.failed, found.rail or "", found.host or "", found.peer or "")
 
 
-def next_tests(
-    results: Sequence[Result], names: Sequence[str], rails: Sequence[str], probes: Sequence[str] = ()
-) -> list[Test]:
+def next_tests(results: Sequence[Result], names: Sequence[str], rails: Sequence[str]) -> list[Test]:
     """Return the tests that tell the remaining suspects apart, [] when all is explained or nothing can be tried.
 
     ``results``: of one place, every test that was asked for among them, also those that could not be played: none
     is asked for twice but the only failure of a pair, and a suspect not more than twice a direction, so that this ends.
     A reading that was asked for as the second has ``again`` in the result's ``passes``. ``names``, ``rails``: who
-    may be used. ``probes``: test kinds that show on which layer a sure suspect fails: a latency test (small
-    messages: MTU), a bandwidth test from host memory where the others were from GPU memory.
-    schedule.repeat() makes rounds of the tests.
+    may be used. A sure suspect is probed as well, to see on which layer it fails: from host memory where it failed from
+    GPU memory, then with small messages (MTU). schedule.repeat() makes rounds of the tests.
     """
     fleet = Fleet.of(results)
     if not fleet.failures:
@@ -60,7 +59,7 @@ def next_tests(
     chooser.suspects(found)
     chooser.centers()
     chooser.singles(found)
-    chooser.probe(found, probes)
+    chooser.probe(found)
     return sorted(chooser.tests)
 
 
@@ -178,20 +177,19 @@ class _Chooser:
     def _may_use(self, test: Test) -> bool:
         return {test.rail, test.server_rail} <= set(self.rails) and {test.client, test.server} <= self.places.keys()
 
-    def probe(self, found: Sequence[Cause], kinds: Sequence[str]) -> None:
-        """Ask whether a suspect passes without GPU memory, and if not, without large messages: one kind at a time."""
+    def probe(self, found: Sequence[Cause]) -> None:
+        """Ask whether a suspect passes without GPU memory, and if not, without large messages: one at a time."""
         for cause in found:
             whole = cause.scope.kind in ("all", "rail")
             if cause.named or cause.layer != BASE or not (whole or is_sure(self.fleet, cause)):
                 continue
-            tried = {side for failure in cause.failures for side in _sides(cause, failure, failure.test.kind)}
+            tried = {side for failure in cause.failures for side in _sides(cause, failure, failure.test)}
             for failure in self._samples(cause):
-                new = [kind for kind in kinds if _shows(kind, failure)]
-                kind = next((kind for kind in new if tried.isdisjoint(_sides(cause, failure, kind))), "")
-                test = failure.test._replace(kind=kind, size=0 if is_small(kind) else failure.test.size)
-                if kind and test not in self.seen and self._may_use(test):
+                new = (test for test in _probes(failure) if tried.isdisjoint(_sides(cause, failure, test)))
+                test = next(new, None)
+                if test and test not in self.seen and self._may_use(test):
                     self.tests.add(test)
-                    tried |= _sides(cause, failure, kind)
+                    tried |= _sides(cause, failure, test)
 
     def _samples(self, cause: Cause) -> list[Failure]:
         """Return one failure for every rail and side of a cause, with one partner where it can be, least used first."""
@@ -215,14 +213,16 @@ def _between(test: Test, client: str, server: str) -> Test:
     return test._replace(client=client, server=server, peer_rail="")
 
 
-def _sides(cause: Cause, failure: Failure, kind: str) -> set[tuple[str, str, str]]:
-    """Return which sides of a cause a test of ``kind`` tries in the place of a failed one: latency both at once."""
+def _sides(cause: Cause, failure: Failure, test: Test) -> set[tuple[str, str, str, str]]:
+    """Return which sides of a cause ``test`` tries in the place of a failed one: latency both at once."""
     roles = failure.roles(cause.scope.host) if cause.scope.host else [""]
-    return {(failure.rail, role, kind) for role in (OPPOSITE if is_small(kind) and roles != [""] else roles)}
+    both = is_small(test.kind) and roles != [""]
+    return {(test.rail, role, test.kind, test.memory) for role in (OPPOSITE if both else roles)}
 
 
-def _shows(kind: str, failure: Failure) -> bool:
-    """Return whether a test of ``kind`` leaves out what the failed one may have failed on."""
-    if is_small(kind):
-        return MTU in failure.layers and failure.verdict == "no_data"
-    return GPU in failure.layers and kind != failure.test.kind
+def _probes(failure: Failure) -> Iterator[Test]:
+    """Yield the tests that leave out, one after the other, what a failed one may have failed on."""
+    if GPU in failure.layers:
+        yield failure.test._replace(memory="host")
+    if MTU in failure.layers and failure.verdict == "no_data":
+        yield failure.test._replace(kind=_SMALL, size=0, memory="host")

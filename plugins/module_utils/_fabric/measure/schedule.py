@@ -25,7 +25,7 @@ class Test(NamedTuple):
     A tuple, since a fleet has a hundred thousand of them as keys of dicts.
 
     ``size`` in bytes where several are asked for, 0 for the only one. ``peer_rail``: the server's rail where it is
-    not the client's, "" where it is.
+    not the client's, "" where it is. ``memory``: as in rdma_fabric.tests, both sides alike.
     """
 
     rail: str
@@ -34,6 +34,7 @@ class Test(NamedTuple):
     kind: str
     size: int = 0
     peer_rail: str = ""
+    memory: str = "host"
 
     @property
     def server_rail(self) -> str:
@@ -44,12 +45,14 @@ class Test(NamedTuple):
 def subject(result: Mapping[str, Any]) -> Test:
     """Return the test that a result (report.json) is about."""
     named = (result["rail"], result["client"], result["server"], result["test"])
-    return Test(*named, result.get("size", 0), result.get("peer_rail", ""))
+    return Test(*named, result.get("size", 0), result.get("peer_rail", ""), result.get("memory", "host"))
 
 
 def label(result: Mapping[str, Any]) -> str:
-    """Return what was measured between two ports, as people read it: ``write_bw``, ``write_bw 4096 B``."""
-    return f"{result['test']} {result['size']} B" if result.get("size") else str(result["test"])
+    """Return what was measured between two ports, as people read it: ``write_bw``, ``write_bw 4096 B cuda:dmabuf``."""
+    size = f" {result['size']} B" if result.get("size") else ""
+    memory = f" {result['memory']}" if result.get("memory") not in (None, "host") else ""
+    return f"{result['test']}{size}{memory}"
 
 
 Round = tuple[Test, ...]
@@ -78,7 +81,7 @@ def planned(names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any]
         several = kind in BANDWIDTH and len(tests["sizes"]) > 1
         for size in tests["sizes"] if several else [0]:
             for flows in _flows(names, rails, tests):
-                rounds.append(tuple(Test(rail, c, s, kind, size, peer) for c, s, rail, peer in flows))
+                rounds.append(tuple(Test(rail, c, s, kind, size, peer, tests["memory"]) for c, s, rail, peer in flows))
     return _restricted(rounds, tests)
 
 
@@ -218,7 +221,7 @@ def whole(tests: Iterable[Test], among: Iterable[Test], mode: str) -> list[Test]
 def _unit(test: Test, mode: str) -> tuple[object, ...]:
     """Return what tests have in common that belong into one round."""
     names = {"incast": (test.server,), "one_to_many": (test.client,)}.get(mode, (test.client, test.server))
-    return (test.kind, test.size, *names)
+    return (test.kind, test.size, test.memory, *names)
 
 
 def _sheets(unit: Sequence[Test], tests: Mapping[str, Any]) -> list[list[Test]]:

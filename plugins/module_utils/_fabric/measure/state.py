@@ -69,14 +69,14 @@ def blocked(state: State, test: Test) -> str:
             reasons.append(f"{name}: perftest is not installed")
         elif endpoint.error(rail):
             reasons.append(f"{name} {rail}: {endpoint.error(rail)}")
-        elif state.tests["memory"] != "host" and not gpu_of(state, name, rail):
-            reasons.append(f"{name} {rail}: the facts name no GPU for it, and {state.tests['memory']} is asked for")
+        elif test.memory != "host" and not gpu_of(state, test, name, rail):
+            reasons.append(f"{name} {rail}: the facts name no GPU for it, and {test.memory} is asked for")
     return "; ".join(dict.fromkeys(reasons))
 
 
-def gpu_of(state: State, name: str, rail: str) -> Mapping[str, str] | None:
-    """Return {bdf, path} of the GPU whose memory is used at an endpoint's rail, None for host memory or without one."""
-    if state.tests["memory"] == "host":
+def gpu_of(state: State, test: Test, name: str, rail: str) -> Mapping[str, str] | None:
+    """Return {bdf, path} of the GPU whose memory a test uses at an endpoint's rail, None for host memory or no GPU."""
+    if test.memory == "host":
         return None
     found: Mapping[str, str] | None = state.plan.get("gpus", {}).get(rail, {}).get(name)
     return found
@@ -94,7 +94,7 @@ def addresses(state: State) -> dict[tuple[str, str], str]:
 
 def expectation_of(state: State, test: Test) -> Expectation:
     """Return what a test must reach; in a star, what all of it must reach together."""
-    key = (test.rail, test.client, test.server, test.kind, test.peer_rail)
+    key = (test.rail, test.client, test.server, test.kind, test.peer_rail, test.memory)
     if key not in state.expected:
         state.expected[key] = _expectation(state, test)
     return state.expected[key]
@@ -111,21 +111,21 @@ def _expectation(state: State, test: Test) -> Expectation:
         state.tests["rails_at_once"],
         state.plan.get("thresholds", {}).get("gpu_paths", {}),
     )
-    return expect(rail, {_end_name(test, end): _side(state, *end) for end in ends}, state.tests["mtu"], asked)
+    return expect(rail, {_end_name(test, end): _side(state, test, *end) for end in ends}, state.tests["mtu"], asked)
 
 
 def _end_name(test: Test, end: tuple[str, str]) -> str:
     return f"{end[0]} {end[1]}" if test.client == test.server else end[0]
 
 
-def _side(state: State, name: str, rail: str) -> dict[str, Any]:
+def _side(state: State, test: Test, name: str, rail: str) -> dict[str, Any]:
     side = dict(state.plan.get("expectations", {}).get(rail, {}).get(name, {}))
     if side.get("rate") is None and name in state.endpoints:
         side["rate"] = described_rate(state.endpoints[name].rails.get(rail, {}).get("rate"))
     if state.where == "host":
         # A bare host measures with the PF: limits of VFs do not hold there.
         side.pop("vf_rate", None)
-    gpu = gpu_of(state, name, rail)
+    gpu = gpu_of(state, test, name, rail)
     return {**side, "gpu": gpu["path"]} if gpu else side
 
 

@@ -123,7 +123,7 @@ def _latency(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 def _order(result: Mapping[str, Any]) -> tuple[Any, ...]:
     """Sort by place, rail and test first, as the heat maps need it."""
     where, test = result["where"], subject(result)
-    return (where, test.rail, test.kind, test.size, test.client, test.server, test.peer_rail, result.get("memory", ""))
+    return (where, test.rail, test.kind, test.size, test.memory, test.client, test.server, test.peer_rail)
 
 
 def _hosts(plan: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -16,13 +16,12 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.sch
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import repeat, subject
 from tests.fabric_model import (
     BANDWIDTH,
-    CUDA,
     KINDS,
-    SMALL,
     Fabric,
     Fault,
     again,
     every_pair,
+    from_gpus,
     isolate,
     plant,
     ring,
@@ -194,7 +193,8 @@ def test_the_only_failure_of_a_pair_is_measured_again_before_the_pair_is_blamed(
     assert (blamed.kind, blamed.host, blamed.peer, blamed.sure) == ("pair", "a", "b", "sure")
     assert blamed.evidence[1:3] == ("measured first: 40 Gb/s measured", "measured again: 41 Gb/s measured")
     assert "or chance" not in blamed.text
-    assert next_tests(later, HOSTS, RAILS) == []
+    # Where nothing came back, small messages may tell why.
+    assert [t.kind for t in next_tests(later, HOSTS, RAILS)] == (["write_lat"] if verdict == "no_data" else [])
 
 
 @pytest.mark.parametrize(
@@ -228,12 +228,26 @@ def test_nothing_is_asked_for_when_all_is_explained(found: Any) -> None:
 
 def test_probes_are_asked_once_for_a_sure_suspect_and_only_where_they_tell_something() -> None:
     slow = results(lambda r, c, s: r == "r0" and "a" in (c, s))
-    assert next_tests(slow, HOSTS, RAILS, ["write_lat"]) == []
+    assert next_tests(slow, HOSTS, RAILS) == []
     silent = [{**r, "verdict": "no_data"} if r["verdict"] == "fail" else r for r in slow]
-    asked = next_tests(silent, HOSTS, RAILS, ["write_lat"])
+    asked = next_tests(silent, HOSTS, RAILS)
     assert [(t.rail, t.kind, ends(t)) for t in asked] == [("r0", "write_lat", ("a", "b"))]
     answers = [result(t.rail, t.client, t.server, "no_data", test=t.kind) for t in asked]
-    assert next_tests([*silent, *answers], HOSTS, RAILS, ["write_lat"]) == []
+    assert next_tests([*silent, *answers], HOSTS, RAILS) == []
+
+
+def test_what_fails_from_gpu_memory_is_tried_from_host_memory_and_then_with_small_messages() -> None:
+    silent = [{**r, "verdict": "no_data"} if r["verdict"] == "fail" else r
+              for r in results(lambda r, c, s: r == "r0" and "a" in (c, s), memory="cuda:dmabuf")]
+    asked = next_tests(silent, HOSTS, RAILS)
+    assert [(t.kind, t.memory, ends(t)) for t in asked] == [
+        ("write_bw", "host", ("a", "b")), ("write_bw", "host", ("b", "a"))]
+    passed = [result(t.rail, *ends(t), memory="host") for t in asked]
+    assert told([*silent, *passed]) == [("gpu", "r0", "a", None, None, "sure")]
+    assert next_tests([*silent, *passed], HOSTS, RAILS) == []
+    failed = [result(t.rail, *ends(t), "no_data", memory="host") for t in asked]
+    assert told([*silent, *failed]) == [("port", "r0", "a", None, None, "sure")]
+    assert [(t.kind, t.memory) for t in next_tests([*silent, *failed], HOSTS, RAILS)] == [("write_lat", "host")]
 
 
 def test_suspects_are_tried_again_with_the_size_that_failed() -> None:
@@ -272,7 +286,7 @@ def test_any_evidence_is_explained_and_isolation_ends(draws: Any, random: Any) -
         assert bool(blames) == bool(failed)
         assert sum(b.failed for b in blames) >= len(failed)
         assert all(b.failed <= b.tests for b in blames)
-        asked = next_tests(found, HOST_NAMES, RAILS, ("write_lat",))
+        asked = next_tests(found, HOST_NAMES, RAILS)
         if not asked:
             return
         seen = {(r["rail"], r["client"], r["server"], r["test"]) for r in found}
@@ -315,10 +329,10 @@ SCHEDULES = {
 def test_planted_faults_are_blamed_and_nobody_else(schedule: str, kind: str, count: int) -> None:
     for seed in range(3):
         fabric = Fabric(24, 6, seed=seed)
-        test = CUDA if kind == "gpu" else BANDWIDTH
-        rounds = SCHEDULES[schedule](fabric.names, fabric.rail_names, test)
+        rounds = SCHEDULES[schedule](fabric.names, fabric.rail_names, BANDWIDTH)
+        rounds = from_gpus(rounds) if kind == "gpu" else rounds
         fabric.faults = plant(fabric, [kind] * count, rounds)
-        outcome = isolate(fabric, rounds, (BANDWIDTH, SMALL))
+        outcome = isolate(fabric, rounds)
         assert (outcome.right, outcome.blamed) == (count, count), [fabric.faults, outcome.blames]
         assert outcome.goes <= 4
 

@@ -460,13 +460,38 @@ def test_gpu_memory_is_asked_for_and_told() -> None:
 
 def test_a_rail_without_a_gpu_is_no_data_and_never_measured_in_host_memory() -> None:
     made = {**plan(memory="cuda:peermem"), "gpus": {**GPUS, "rail1": {}}}
-    first, last = play_all(made, everybody())
+    first, probe, last = play_all(made, everybody())
     assert all("--use_cuda_bus_id=" in line for lines in first.lines.values() for line in lines[:-1])
+    # The rail itself is good: that is told by a test of its own.
+    assert not any("--use_cuda" in line for lines in probe.lines.values() for line in lines)
+    assert [(r["rail"], r["verdict"]) for r in last.results if r["memory"] == "host"] == [("rail1", "pass")]
     silent = [r for r in last.results if r["verdict"] != "pass"]
     assert {(r["rail"], r["verdict"]) for r in silent} == {("rail1", "no_data")} and len(silent) == 6
     assert silent[0]["reason"] == (
         "lab-1 rail1: the facts name no GPU for it, and cuda:peermem is asked for; "
         "lab-2 rail1: the facts name no GPU for it, and cuda:peermem is asked for")
+
+
+@pytest.mark.parametrize(("also_from_host_memory", "kind"), [(False, "gpu"), (True, "port")])
+def test_a_port_that_fails_from_gpu_memory_is_probed_from_host_memory(also_from_host_memory: bool, kind: str) -> None:
+    def told(name: str, words: list[str]) -> tuple[int, str, str]:
+        hit = words[1] == "rail1" and "lab-2" in (name, f"lab-{words[3][-1]}")
+        slow = hit and (also_from_host_memory or any(word.startswith("--use_cuda") for word in words))
+        return 0, "", ROW % ("20.0" if slow else "97.9")
+
+    made = {**plan(memory="cuda:dmabuf"), "gpus": GPUS}
+    steps, passes = [step(made, "host", everybody())], []
+    while not steps[-1].done:
+        passes.append(framed(steps[-1], told))
+        steps.append(step(made, "host", everybody(*passes)))
+    assert [s.rounds for s in steps] == [6, 2, 0]
+    (found,) = steps[-1].summary["blames"]
+    assert (found["kind"], found["rail"], found["host"], found["sure"]) == (kind, "rail1", "lab-2", "sure")
+    assert ("passes from host memory, not from GPU memory" in found["text"]) == (kind == "gpu")
+    probes = [r for r in steps[-1].results if r["memory"] == "host"]
+    assert {(r["rail"], r["verdict"], r["bound_by"]) for r in probes} == {
+        ("rail1", "fail" if also_from_host_memory else "pass", "link")}
+    assert len(probes) == 2 and all("gpu" not in r for r in probes)
 
 
 def test_resume_measures_what_did_not_pass_and_keeps_the_rest() -> None:
@@ -497,7 +522,7 @@ def test_only_of_one_run_takes_the_place_of_that_of_the_plan() -> None:
         step(plan(), "host", everybody(), only={"hosts": ["gpu-7"]})
 
 
-def blame(results: Any, names: Any, rails: Any, _probes: Any) -> list[Trial]:
+def blame(results: Any, names: Any, rails: Any) -> list[Trial]:
     """Ask for each failed test with the first host that is not in it, as long as there is one."""
     assert (names, rails) == (HOSTS, RAILS)
     known = {(r["rail"], r["client"], r["server"], r["test"]) for r in results}
