@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from . import verdict
@@ -56,10 +55,13 @@ def _named(test: Test, reason: str) -> str:
 def judge(state: State, test: Test, attempt: Attempt) -> tuple[str, str]:
     """Return the verdict of one attempt and its reason."""
     outcome, reason = _by_value(state, test, attempt)
-    grown = [f"{_name(test, side)}: {text}" for side, run in attempt.sides.items() for text in sentences(run.counters)]
-    if outcome == verdict.PASS and any(link_went_down(run.counters) for run in attempt.sides.values()):
-        return verdict.FAIL, "; ".join(["fast enough, but not steady", *grown])
-    return outcome, reason if outcome == verdict.PASS else "; ".join([reason, *grown])
+    sides = attempt.sides
+    if outcome == verdict.PASS:
+        if not any(link_went_down(run.counters) for run in sides.values()):
+            return outcome, reason
+        outcome, reason = verdict.FAIL, "fast enough, but not steady"
+    grown = [f"{_name(test, side)}: {text}" for side, run in sides.items() for text in sentences(run.counters)]
+    return outcome, "; ".join([reason, *grown])
 
 
 def _name(test: Test, side: str) -> str:
@@ -74,16 +76,16 @@ def _by_value(state: State, test: Test, attempt: Attempt) -> tuple[str, str]:
     missing = next(((one, other) for one, other in star if other.sample is None), None)
     if attempt.sample is None or missing is None:
         total = sum(other.sample.value for _one, other in star if other.sample)
-        sample = replace(attempt.sample, average=total) if attempt.sample else None
+        sample = attempt.sample._replace(average=total) if attempt.sample else None
         return verdict.judge(sample, attempt.reason, expectation)
     return verdict.NO_DATA, f"its share says nothing: {missing[0].client} to {missing[0].server} gave no data"
 
 
-def missing(state: State, test: Test) -> bool:
+def missing(state: State, found: Mapping[str, Any]) -> bool:
     """Return whether a test was played and lacks readings that can be had: no data, and something to judge by."""
-    attempts = state.attempts[test]
-    usable = sum(judge(state, test, attempt)[0] != verdict.NO_DATA for attempt in attempts)
-    return bool(attempts) and usable < state.tests["repeats"] and expectation_of(state, test).judges
+    passes = found["passes"]
+    usable = sum(one["verdict"] != verdict.NO_DATA for one in passes)
+    return bool(passes) and usable < state.tests["repeats"] and found["bound_by"] != "unknown"
 
 
 def result(state: State, test: Test) -> dict[str, Any]:

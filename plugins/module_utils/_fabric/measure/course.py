@@ -47,14 +47,20 @@ def next_rounds(course: Course) -> list[Round]:
         if rounds:
             course.what = "a trial that tells the length of slots" if course.waiting else "schedule"
             return rounds
-    again = [test for test in course.state.attempts if attempts.missing(course.state, test)]
-    again = schedule.whole(again, course.state.attempts, course.state.mode)
-    rounds = _possible(course.state, schedule.repeat(again, course.state.tests))
-    if rounds and course.retried < course.state.tests["retries"]:
+    rounds = _retry(course) if course.retried < course.state.tests["retries"] else []
+    if rounds:
         course.retried += 1
         course.what = "again what gave no data"
         return rounds
     return _isolate(course)
+
+
+def _retry(course: Course) -> list[Round]:
+    """Return rounds of what was played and lacks readings."""
+    state = course.state
+    missing = [schedule.subject(result) for result in results(course) if attempts.missing(state, result)]
+    again = schedule.whole((test for test in missing if test in state.attempts), state.attempts, state.mode)
+    return _possible(state, schedule.repeat(again, state.tests))
 
 
 def _isolate(course: Course) -> list[Round]:

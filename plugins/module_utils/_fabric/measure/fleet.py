@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .schedule import Test, subject
@@ -95,9 +96,15 @@ def is_small(kind: str) -> bool:
 
 def layers_of(result: Result) -> tuple[str, ...]:
     """Return the layers that a result says something about, the deepest last."""
-    sizes = [int(result[key]) for key in ("size", "mtu") if result.get(key)]
-    large = min(sizes) > SMALL if sizes else not is_small(result["test"])
-    gpu = result.get("memory") not in (None, "host")
+    return _layers(result["test"], result.get("size"), result.get("mtu"), result.get("memory"))
+
+
+# A fleet has few kinds of tests.
+@lru_cache(maxsize=256)
+def _layers(kind: str, size: int | None, mtu: int | None, memory: str | None) -> tuple[str, ...]:
+    sizes = [number for number in (size, mtu) if number]
+    large = min(sizes) > SMALL if sizes else not is_small(kind)
+    gpu = memory not in (None, "host")
     return (BASE, *((MTU,) if large else ()), *((GPU,) if gpu else ()))
 
 

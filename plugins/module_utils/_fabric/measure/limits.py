@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from ..._core.units import IB_MTUS, leading_number, roce_mtu
 
@@ -27,8 +27,7 @@ GPU_PATHS: Mapping[str, float | None] = {"PIX": 0.97, "PXB": 0.97, "PHB": None, 
 FLOOR_HINT = "give rdma_fabric.thresholds.floor"
 
 
-@dataclass(frozen=True)
-class Expectation:
+class Expectation(NamedTuple):
     """What a test must reach, in ``unit``.
 
     ``least`` Gb/s (None: not known). ``most`` us, for latency (None: no limit was given, the fleet alone judges).
@@ -43,14 +42,8 @@ class Expectation:
     most: float | None = None
     unit: str = "Gb/s"
 
-    @property
-    def judges(self) -> bool:
-        """Whether a reading can be judged: a latency always, if only against the fleet."""
-        return self.unit == "us" or self.least is not None
 
-
-@dataclass(frozen=True)
-class Asked:
+class Asked(NamedTuple):
     """How a pair is measured, besides rail and hosts.
 
     ``kind`` as in schedule.Test. ``together``: all rails of a host at once, so that ports of one card share its PCIe
@@ -60,11 +53,10 @@ class Asked:
     kind: str = "write_bw"
     bidirectional: bool = False
     together: bool = True
-    gpu_paths: Mapping[str, float | None] = field(default_factory=dict)
+    gpu_paths: Mapping[str, float | None] = {}
 
 
-@dataclass(frozen=True, order=True)
-class _Bound:
+class _Bound(NamedTuple):
     """``rate`` Gb/s one way, set by ``by``; ``what`` names it. The lowest comes first."""
 
     rate: float
@@ -170,13 +162,19 @@ def _pcie_bound(name: str, side: Mapping[str, Any], together: bool) -> list[_Bou
     pcie = side.get("pcie")
     if not pcie or not pcie.get("speed") or not pcie.get("width"):
         return []
-    payload = pcie.get("max_payload")
     ports = pcie.get("ports", 1) if together else 1
-    rate = pcie_rate(pcie["speed"], pcie["width"], payload) / ports
+    rate, link, at = _slot(pcie["speed"], pcie["width"], pcie.get("max_payload"), ports, side["rate"])
+    return [_Bound(rate, "pcie", f"{link} of {name} {at}")]
+
+
+# A fleet has few kinds of slots.
+@lru_cache(maxsize=1024)
+def _slot(speed: float, width: int, payload: int | None, ports: int, port_rate: float) -> tuple[float, str, str]:
+    """Return Gb/s of a slot for one of its ports, and the words for it before and after the host's name."""
+    rate = pcie_rate(speed, width, payload) / ports
     at = f"MPS {payload}" if payload else f"MPS {USUAL_PAYLOAD}, which is assumed"
     at += f", shared by {ports} rails" if ports > 1 else ""
-    what = f"{pcie_link(pcie['speed'], pcie['width'])} link of {name} at {at}"
-    return [_Bound(rate, "pcie", f"{what} ({rate:.3g} Gb/s on a {side['rate']:g} Gb/s port)")]
+    return rate, f"{pcie_link(speed, width)} link", f"at {at} ({rate:.3g} Gb/s on a {port_rate:g} Gb/s port)"
 
 
 def pcie_link(speed: float, width: int) -> str:
