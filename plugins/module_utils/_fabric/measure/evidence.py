@@ -15,8 +15,11 @@ from ..._core.errors import ParseError
 from ..._core.units import integer, leading_number, natural
 from .perftest import Run
 
+# In the order in which testers write it; older ones have less.
 _TEST = re.compile(
-    r"=== gpufabric test (?P<round>\d{1,9}) (?P<rail>\S+) (?P<role>\S+) (?P<peer>\S+) rc=(?P<rc>\d{1,9}) (?P<rest>.*)"
+    r"=== gpufabric test (?P<round>\d{1,9}) (?P<rail>\S+) (?P<role>\S+) (?P<peer>\S+) rc=(?P<rc>\d{1,9}) "
+    r"(?:start=(?P<start>\S*) ?)?(?:seconds=(?P<seconds>\S*) ?)?(?:late=(?P<late>\S*) ?)?(?:ran=(?P<ran>\S*) ?)?"
+    r"(?:exchange=(?P<exchange>\S*) ?)?(?:memory=(?P<memory>\S*))?"
 )
 _BEGIN = re.compile(r"=== gpufabric batch (\d+) begin ")
 _DONE = re.compile(r"=== gpufabric batch (\d+) done (\d+) (\d+)")
@@ -144,7 +147,6 @@ def parse_batch(text: str, number: int) -> Log:
 
 def _run(frame: re.Match[str], body: list[str]) -> Run:
     """Return one side of a test from its frame. Testers before these additions have none of them."""
-    told = _pairs(frame["rest"].split())
     added: dict[str, Mapping[str, str]] = {}
     while body and body[0].startswith(_ADDED) and body[0].split(" ", 1)[0] in _ADDED:
         word, _space, rest = body.pop(0).partition(" ")
@@ -152,15 +154,15 @@ def _run(frame: re.Match[str], body: list[str]) -> Run:
     return Run(
         int(frame["rc"]),
         "\n".join(body)[-_LONGEST:].strip(),
-        started=integer(told.get("start")),
-        seconds=integer(told.get("seconds")),
-        late=leading_number(told.get("late")),
-        ran=leading_number(told.get("ran")),
+        started=integer(frame["start"]),
+        seconds=integer(frame["seconds"]),
+        late=leading_number(frame["late"]),
+        ran=leading_number(frame["ran"]),
         counters=_growth(added["counters"]) if "counters" in added else {},
         link=added.get("link", {}),
         link_before=added.get("link_before", {}),
-        exchange=sys.intern(told.get("exchange", "")),
-        memory=sys.intern(told.get("memory", "")),
+        exchange=sys.intern(frame["exchange"] or ""),
+        memory=sys.intern(frame["memory"] or ""),
     )
 
 

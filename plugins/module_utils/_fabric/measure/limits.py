@@ -103,7 +103,7 @@ def expect(
     ``planned_mtu``: the RDMA MTU that tests ask for.
     """
     asked = asked or Asked()
-    own = {name: {**side, **side.get("kinds", {}).get(asked.kind, {})} for name, side in sides.items()}
+    own = {name: _of_kind(side, asked.kind) for name, side in sides.items()}
     if is_latency(asked.kind):
         return _latency(own.values())
     floors = [side["floor"] for side in own.values() if side.get("floor") is not None]
@@ -115,6 +115,11 @@ def expect(
     if computed and computed.least is not None and computed.least < min(floors):
         return computed
     return Expectation(min(floors), "floor", None, "floor of the inventory")
+
+
+def _of_kind(side: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    differs = side.get("kinds", {}).get(kind)
+    return {**side, **differs} if differs else side
 
 
 def _latency(sides: Iterable[Mapping[str, Any]]) -> Expectation:
