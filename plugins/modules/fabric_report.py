@@ -215,7 +215,7 @@ def made(params: dict) -> tuple[dict, dict]:
     wanted = kinds(redact_option(params["redact"]))
     parts = {name: params[name] for name in JUDGED}
     if params["baseline"]:
-        before = baseline.of_report(earlier_report("baseline", params["baseline"]))
+        before = earlier_report("baseline", params["baseline"])
         drop, severity = params["baseline_drop"], params["baseline_severity"]
         parts["baseline"] = baseline.compare(params["results"], before, drop, severity)
     report = build(params["plan"], params["results"], params["warnings"], params["context"], parts)

@@ -82,7 +82,8 @@ def _isolate(course: Course) -> list[Round]:
 
 
 def _possible(state: State, rounds: Sequence[Round]) -> list[Round]:
-    return schedule.only(rounds, {test for round_ in rounds for test in round_ if not blocked(state, test)})
+    kept = (tuple(test for test in round_ if not blocked(state, test)) for round_ in rounds)
+    return [round_ for round_ in kept if round_]
 
 
 def results(course: Course) -> Results:

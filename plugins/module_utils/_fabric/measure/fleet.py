@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from .options import LATENCY
 from .schedule import Test, subject
 
 Result = Mapping[str, Any]
@@ -89,11 +90,6 @@ def pair_scope(rail: str, one: str, other: str) -> Scope:
     return Scope("pair", rail, min(one, other), max(one, other))
 
 
-def is_small(kind: str) -> bool:
-    """Return whether a test sends small messages unless a size is given: latency tests do."""
-    return kind.endswith("_lat")
-
-
 def layers_of(result: Result) -> tuple[str, ...]:
     """Return the layers that a result says something about, the deepest last."""
     return _layers(result["test"], result.get("size"), result.get("mtu"), result.get("memory"))
@@ -103,14 +99,14 @@ def layers_of(result: Result) -> tuple[str, ...]:
 @lru_cache(maxsize=256)
 def _layers(kind: str, size: int | None, mtu: int | None, memory: str | None) -> tuple[str, ...]:
     sizes = [number for number in (size, mtu) if number]
-    large = min(sizes) > SMALL if sizes else not is_small(kind)
+    large = min(sizes) > SMALL if sizes else kind not in LATENCY
     gpu = memory not in (None, "host")
     return (BASE, *((MTU,) if large else ()), *((GPU,) if gpu else ()))
 
 
 def ways_of(kind: str, client: str, server: str) -> tuple[tuple[str, str], ...]:
     """Return (sender, receiver) of the data: a read pulls it to the client, latency tests send it to and fro."""
-    if is_small(kind):
+    if kind in LATENCY:
         return ((client, server), (server, client))
     return ((server, client),) if kind.startswith("read") else ((client, server),)
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 
 from .blame import ENOUGH_PARTNERS, Blame, is_single, is_sure, tell
 from .causes import Cause, causes, center
-from .fleet import BASE, GPU, MTU, OPPOSITE, Failure, Fleet, Result, Scope, is_small
+from .fleet import BASE, GPU, MTU, OPPOSITE, Failure, Fleet, Result, Scope
+from .options import LATENCY
 from .schedule import Test, subject
 
 # How often one good partner is used in one go: rounds of the retry, each for one direction.
@@ -216,7 +217,7 @@ def _between(test: Test, client: str, server: str) -> Test:
 def _sides(cause: Cause, failure: Failure, test: Test) -> set[tuple[str, str, str, str]]:
     """Return which sides of a cause ``test`` tries in the place of a failed one: latency both at once."""
     roles = failure.roles(cause.scope.host) if cause.scope.host else [""]
-    both = is_small(test.kind) and roles != [""]
+    both = test.kind in LATENCY and roles != [""]
     return {(test.rail, role, test.kind, test.memory) for role in (OPPOSITE if both else roles)}
 
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..._core.units import IB_MTUS, leading_number, roce_mtu
+from .options import LATENCY
 
 # Bytes of a packet besides its payload, as the link's rate counts them. RoCE v2 over IPv4: preamble 8, gap 12,
 # Ethernet 14, FCS 4, IPv4 20, UDP 8, BTH 12, ICRC 4. InfiniBand within a subnet: LRH 8, BTH 12, ICRC 4, VCRC 2.
@@ -84,11 +85,6 @@ def rdma_mtu(mtu: int | None, link_layer: str) -> int | None:
     return roce_mtu(mtu)
 
 
-def is_latency(kind: str) -> bool:
-    """Return whether a test is judged in us, where less is better."""
-    return kind.endswith("_lat")
-
-
 def expect(
     rail: Mapping[str, Any],
     sides: Mapping[str, Mapping[str, Any]],
@@ -104,7 +100,7 @@ def expect(
     """
     asked = asked or Asked()
     own = {name: _of_kind(side, asked.kind) for name, side in sides.items()}
-    if is_latency(asked.kind):
+    if asked.kind in LATENCY:
         return _latency(own.values())
     floors = [side["floor"] for side in own.values() if side.get("floor") is not None]
     if not floors:

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ..._core.errors import InputError
@@ -149,7 +150,7 @@ def _ways(rails: Sequence[str], tests: Mapping[str, Any]) -> list[list[tuple[str
 def _pairs(mode: str, names: Sequence[str], tests: Mapping[str, Any]) -> list[modes.Pairs]:
     if tests["only"].get("pairs"):
         wanted = {tuple(sorted(pair)): (pair[0], pair[1]) for pair in tests["only"]["pairs"]}
-        return modes.first_fit(wanted.values())
+        return modes.first_fit((pair, pair) for pair in wanted.values())
     if mode == "ring":
         return modes.neighbours(names)
     if mode == "sampled":
@@ -195,19 +196,10 @@ def repeat(wanted: Iterable[Test], tests: Mapping[str, Any] | None = None) -> li
     units: dict[tuple[object, ...], list[Test]] = {}
     for test in sorted(wanted):
         units.setdefault(_unit(test, tests["mode"]), []).append(test)
-    rounds: list[list[Test]] = []
-    used: list[set[str]] = []
-    for unit in units.values():
-        for sheet in _sheets(unit, tests):
-            busy = {name for test in sheet for name in (test.client, test.server)}
-            # The first round in which all are free: at most twice as many rounds as needed, usually none too many.
-            at = next((i for i, taken in enumerate(used) if not busy & taken), len(rounds))
-            if at == len(rounds):
-                rounds.append([])
-                used.append(set())
-            rounds[at].extend(sheet)
-            used[at] |= busy
-    return [tuple(round_) for round_ in rounds]
+    sheets = [sheet for unit in units.values() for sheet in _sheets(unit, tests)]
+    hosts = ({name for test in sheet for name in (test.client, test.server)} for sheet in sheets)
+    rounds = modes.first_fit(zip(sheets, hosts))
+    return [tuple(chain.from_iterable(round_)) for round_ in rounds]
 
 
 def whole(tests: Iterable[Test], among: Iterable[Test], mode: str) -> list[Test]:
@@ -227,21 +219,10 @@ def _unit(test: Test, mode: str) -> tuple[object, ...]:
 def _sheets(unit: Sequence[Test], tests: Mapping[str, Any]) -> list[list[Test]]:
     """Cut a unit so that no rail of a host is used twice at once, or no two rails where they are to be alone."""
     centre = {"incast": "server", "one_to_many": "client"}.get(tests["mode"], "")
-    sheets: list[list[Test]] = []
-    used: list[set[tuple[str, str]]] = []
-    for test in unit:
-        ends = {(test.client, test.rail, "client"), (test.server, test.server_rail, "server")}
-        busy = {(name, rail) for name, rail, side in ends if side != centre}
-        free = (i for i, taken in enumerate(used) if not busy & taken and _may_share(sheets[i][0], test, tests))
-        at = next(free, len(sheets))
-        if at == len(sheets):
-            sheets.append([])
-            used.append(set())
-        sheets[at].append(test)
-        used[at] |= busy
-    return sheets
-
-
-def _may_share(first: Test, test: Test, tests: Mapping[str, Any]) -> bool:
     alone = not tests["rails_at_once"] and tests["mode"] != "loopback"
-    return not alone or (first.rail, first.peer_rail) == (test.rail, test.peer_rail)
+    ways: dict[tuple[str, str], list[tuple[Test, Collection[Hashable]]]] = {}
+    for test in unit:
+        ends = {"client": (test.client, test.rail), "server": (test.server, test.server_rail)}
+        busy = {end for side, end in ends.items() if side != centre}
+        ways.setdefault((test.rail, test.peer_rail) if alone else ("", ""), []).append((test, busy))
+    return [sheet for together in ways.values() for sheet in modes.first_fit(together)]

@@ -163,6 +163,9 @@ def exchange_warnings(state: State) -> list[str]:
     """Return a sentence for each test that measured only the other way than it was asked to."""
     told = []
     for test, tried in state.attempts.items():
+        if not any(one.client for one in tried):
+            # Nothing but numbers was worth keeping.
+            continue
         done = next((one for one in reversed(tried) if one.sample), None)
         why = next((one.reason for one in tried if exchange_failed(one.client, one.server)), "")
         text = exchange_warning(asked_exchange(state), done.client.exchange, why) if done and done.client else ""

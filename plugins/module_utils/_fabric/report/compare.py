@@ -10,7 +10,7 @@ from typing import Any
 
 from ..._core.errors import InputError
 from ..measure.schedule import IDENTITY
-from .ports import ports
+from .ports import ends, ports
 from .summary import SCHEMA, name_of
 
 # Two runs of a healthy fabric differ by less than this share.
@@ -124,16 +124,12 @@ def _groups(word: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     told: list[str] = []
     left = list(rows)
     while left and len(told) < _SENTENCES:
-        touched = Counter(key for row in left for key in sorted(_ends(row)))
+        touched = Counter(key for row in left for key in sorted(set(ends(row).values())))
         worst, tests = touched.most_common(1)[0]
-        told.append("%s: %s in %d test%s" % (word, name_of(*worst), tests, "" if tests == 1 else "s"))
-        left = [row for row in left if worst not in _ends(row)]
+        where, host, rail = worst
+        told.append("%s: %s in %d test%s" % (word, name_of(host, rail, where), tests, "" if tests == 1 else "s"))
+        left = [row for row in left if worst not in ends(row).values()]
     return told
-
-
-def _ends(row: Mapping[str, Any]) -> set[tuple[str, str, str]]:
-    rail = row["rail"]
-    return {(row["client"], rail, row["where"]), (row["server"], row.get("peer_rail") or rail, row["where"])}
 
 
 def _ports(words: str, rows: Sequence[Mapping[str, str]]) -> list[str]:

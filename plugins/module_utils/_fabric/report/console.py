@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..measure.schedule import label
+from ..measure.verdict import overall
 from .summary import stops
 
 _HEAD = ("where", "rail", "pairs", "pass", "fail", "no_data", "worst Gb/s", "median Gb/s", "verdict")
@@ -118,7 +119,7 @@ def _together(rails: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
         "rail": "%d rails" % len(rails) if len(rails) > 1 else rails[0]["rail"],
         "worst": min(worst) if worst else None,
         "median": medians[len(medians) // 2] if medians else None,
-        "verdict": next((word for word in ("fail", "no_data") if any(r["verdict"] == word for r in rails)), "pass"),
+        "verdict": overall(rails),
     }
 
 

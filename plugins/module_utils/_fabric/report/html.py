@@ -20,7 +20,7 @@ from .html_parts import SIGNS, WORDS, badge, more, place, section, table
 from .ports import ports
 from .script import SCRIPT
 from .style import CSS
-from .summary import stops
+from .summary import count, stops
 
 _FAILED = 300
 _ALL = 500
@@ -52,7 +52,7 @@ def to_html(report: Mapping[str, Any]) -> str:
 
 def _head(report: Mapping[str, Any]) -> str:
     verdict = report["verdict"]
-    counts = {word: sum(1 for result in report["results"] if result["verdict"] == word) for word in WORDS}
+    counts = count(report["results"])
     total = len(report["results"])
     line = "%d of %d tests passed on %d hosts" % (counts["pass"], total, len(report["hosts"]))
     rest = ["%d %s" % (counts[word], WORDS[word]) for word in ("fail", "no_data") if counts[word]]
