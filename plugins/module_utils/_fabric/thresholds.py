@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from .fields import Reader, nearest, raise_problems, some
-from .measure.limits import GPU_PATHS, is_latency
+from .measure.limits import GPU_PATHS
+from .measure.options import LATENCY
 
 PATH = "rdma_fabric.thresholds.overrides"
 
@@ -155,7 +156,7 @@ def check_matches(
     """
     known = {name for own in names.values() for name in own}
     problems = []
-    if thresholds.fleet.latency_us is not None and not any(is_latency(kind) for kind in kinds):
+    if thresholds.fleet.latency_us is not None and not any(kind in LATENCY for kind in kinds):
         problems.append(f"rdma_fabric.thresholds.latency_us: no latency is measured (tests: {', '.join(kinds)})")
     for number, one in enumerate(thresholds.overrides):
         path = f"{PATH}[{number}]"
@@ -178,7 +179,7 @@ def _nearest(name: str, known: Collection[str]) -> str:
 
 def _idle(path: str, one: Override, kinds: Sequence[str]) -> list[str]:
     """Return a problem for each value that no test of ``kinds`` reads."""
-    latency = {is_latency(kind) for kind in kinds}
+    latency = {kind in LATENCY for kind in kinds}
     return [
         f"{path}.{key}: it judges {'latency' if key == 'latency_us' else 'bandwidth'}, and these tests measure none "
         f"({', '.join(kinds)})"

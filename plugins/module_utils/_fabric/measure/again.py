@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .lines import perftest_args
-from .schedule import Test
+from .schedule import Test, subject
 from .state import State, gpu_of
 
 Result = Mapping[str, Any]
@@ -23,8 +23,7 @@ def commands(state: State, blame: Mapping[str, Any], results: Sequence[Result]) 
     failed = next((result for result in results if result["verdict"] != "pass" and _covers(blame, result)), None)
     if failed is None:
         return []
-    test = Test(failed["rail"], failed["client"], failed["server"], failed["test"], failed.get("size", 0),
-                failed.get("peer_rail", ""))
+    test = subject(failed)
     server = _side(state, test.server, test.server_rail)
     client = _side(state, test.client, test.rail)
     if not server or not client:
@@ -53,7 +52,7 @@ def _side(state: State, name: str, rail: str) -> Mapping[str, str]:
 
 
 def _command(state: State, test: Test, name: str, rail: str, side: Mapping[str, str]) -> str:
-    gpu = (gpu_of(state, name, rail) or {}).get("bdf", "")
+    gpu = (gpu_of(state, test, name, rail) or {}).get("bdf", "")
     cpus = side.get("cpus", "-")
     words = [f"ssh {name}" if state.where == "host" else f"in a pod on {name}:"]
     words += [f"taskset -c {cpus}"] if cpus != "-" else []

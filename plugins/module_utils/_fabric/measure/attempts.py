@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from . import verdict
@@ -15,7 +14,7 @@ from .limits import Expectation
 from .lines import message_size, sides
 from .options import LATENCY, STARS
 from .perftest import Run, Sample, reading
-from .schedule import Round, Test
+from .schedule import Round, Test, label, subject
 from .state import Attempt, State, addresses, asked_exchange, blocked, expectation_of, gpu_of
 
 
@@ -56,10 +55,13 @@ def _named(test: Test, reason: str) -> str:
 def judge(state: State, test: Test, attempt: Attempt) -> tuple[str, str]:
     """Return the verdict of one attempt and its reason."""
     outcome, reason = _by_value(state, test, attempt)
-    grown = [f"{_name(test, side)}: {text}" for side, run in attempt.sides.items() for text in sentences(run.counters)]
-    if outcome == verdict.PASS and any(link_went_down(run.counters) for run in attempt.sides.values()):
-        return verdict.FAIL, "; ".join(["fast enough, but not steady", *grown])
-    return outcome, reason if outcome == verdict.PASS else "; ".join([reason, *grown])
+    sides = attempt.sides
+    if outcome == verdict.PASS:
+        if not any(link_went_down(run.counters) for run in sides.values()):
+            return outcome, reason
+        outcome, reason = verdict.FAIL, "fast enough, but not steady"
+    grown = [f"{_name(test, side)}: {text}" for side, run in sides.items() for text in sentences(run.counters)]
+    return outcome, "; ".join([reason, *grown])
 
 
 def _name(test: Test, side: str) -> str:
@@ -74,16 +76,16 @@ def _by_value(state: State, test: Test, attempt: Attempt) -> tuple[str, str]:
     missing = next(((one, other) for one, other in star if other.sample is None), None)
     if attempt.sample is None or missing is None:
         total = sum(other.sample.value for _one, other in star if other.sample)
-        sample = replace(attempt.sample, average=total) if attempt.sample else None
+        sample = attempt.sample._replace(average=total) if attempt.sample else None
         return verdict.judge(sample, attempt.reason, expectation)
     return verdict.NO_DATA, f"its share says nothing: {missing[0].client} to {missing[0].server} gave no data"
 
 
-def missing(state: State, test: Test) -> bool:
+def missing(state: State, found: Mapping[str, Any]) -> bool:
     """Return whether a test was played and lacks readings that can be had: no data, and something to judge by."""
-    attempts = state.attempts[test]
-    usable = sum(judge(state, test, attempt)[0] != verdict.NO_DATA for attempt in attempts)
-    return bool(attempts) and usable < state.tests["repeats"] and expectation_of(state, test).judges
+    passes = found["passes"]
+    usable = sum(one["verdict"] != verdict.NO_DATA for one in passes)
+    return bool(passes) and usable < state.tests["repeats"] and found["bound_by"] != "unknown"
 
 
 def result(state: State, test: Test) -> dict[str, Any]:
@@ -107,11 +109,19 @@ def result(state: State, test: Test) -> dict[str, Any]:
         "reason": reason,
         **_options(state, test, judged),
         **(_noticed(attempt) if attempt else {}),
-        "passes": [
-            {"pass": a.number, "value": a.sample.value if a.sample else None, "verdict": v, "reason": r}
-            for a, v, r in judged
-        ],
+        "passes": _passes(judged, state.again.get(test)),
     }
+
+
+def _passes(judged: Judged, again: int | None) -> list[dict[str, Any]]:
+    """Return every attempt; ``again``: from which on they are those of the second measurement."""
+    told: list[dict[str, Any]] = [
+        {"pass": a.number, "value": a.sample.value if a.sample else None, "verdict": v, "reason": r}
+        for a, v, r in judged
+    ]
+    for one in told[again:] if again else ():
+        one["again"] = True
+    return told
 
 
 def _expected(expectation: Expectation, around: int) -> float | None:
@@ -132,10 +142,17 @@ Judged = Sequence[tuple[Attempt, str, str]]
 def _outcome(state: State, test: Test, judged: Judged) -> tuple[Attempt | None, str, str]:
     """Return the attempt that decides, and its verdict and reason.
 
-    A failure stays one; the worst of the runs asked for counts.
+    A failure stays one; the worst of the runs asked for counts. Only where isolation asked once more for the single
+    failure of a pair, a second reading that passes counts: the first was chance, or came from what others did.
     """
     if not judged:
         return None, verdict.NO_DATA, blocked(state, test) or state.failure or "not played"
+    first = state.again.get(test, len(judged))
+    second = _of_runs(state, test, judged[first:]) if judged[first:] else None
+    return second if second and second[1] == verdict.PASS else _of_runs(state, test, judged)
+
+
+def _of_runs(state: State, test: Test, judged: Judged) -> tuple[Attempt | None, str, str]:
     usable = [one for one in judged if one[1] != verdict.NO_DATA]
     failed = [one for one in usable if one[1] == verdict.FAIL]
     if not failed and len(usable) < state.tests["repeats"]:
@@ -172,9 +189,10 @@ def _options(state: State, test: Test, judged: Judged) -> dict[str, Any]:
     if state.tests["repeats"] > 1 and values:
         found["spread"] = {"min": min(values), "max": max(values), "n": len(values)}
     if state.tests["memory"] != "host":
-        client, server = gpu_of(state, test.client, test.rail), gpu_of(state, test.server, test.server_rail)
-        found["memory"] = state.tests["memory"]
-        found["gpu"] = {"client": client, "server": server}
+        found["memory"] = test.memory
+    if test.memory != "host":
+        client = gpu_of(state, test, test.client, test.rail)
+        found["gpu"] = {"client": client, "server": gpu_of(state, test, test.server, test.server_rail)}
     return found
 
 
@@ -189,10 +207,20 @@ def _values(judged: Judged) -> list[float]:
     return [one.sample.value for one, outcome, _reason in judged if one.sample and outcome != verdict.NO_DATA]
 
 
+def unsteady(results: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return a sentence for each test that did not pass at first and passed when it was measured again."""
+    told = []
+    for result in results:
+        if result["verdict"] != verdict.PASS or not any(one.get("again") for one in result["passes"]):
+            continue
+        first = next(one for one in result["passes"] if one["verdict"] != verdict.PASS)
+        told.append(
+            f"{result['client']} to {result['server']} {result['rail']} {label(result)}: unsteady: {first['reason']}; "
+            f"{result['value']:.3g} {result['unit']} when it was measured again"
+        )
+    return told
+
+
 def earlier(results_before: Iterable[Mapping[str, Any]], where: str) -> dict[Test, Mapping[str, Any]]:
     """Return the results of an earlier report for one place, by test."""
-    return {
-        Test(r["rail"], r["client"], r["server"], r["test"], r.get("size", 0), r.get("peer_rail", "")): r
-        for r in results_before
-        if r["where"] == where
-    }
+    return {subject(result): result for result in results_before if result["where"] == where}

@@ -9,49 +9,23 @@ from typing import Any
 
 from ..._core.errors import InputError
 from ..fields import describe, some
+from .schedule import IDENTITY, label
 
-SCHEMA = "gpufabric.rdma/baseline"
-VERSION = 1
-# What a value belongs to. The last two are missing for plain tests of one rail in host memory.
+# What a value belongs to. The last ones are missing for plain tests of one rail and size in host memory.
 KEYS = ("where", "rail", "client", "server", "test", "unit")
-OPTIONAL = ("peer_rail", "memory")
+OPTIONAL = tuple(key for key in IDENTITY if key not in KEYS)
 Key = tuple[Any, ...]
 
 
-def make(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the baseline of a run: {schema, version, values: [{where, rail, client, server, test, unit, value}]}.
-
-    Only results that passed are in it: what was bad must not become the rule. InputError when nothing passed.
-    """
-    passed = [result for result in results if result["verdict"] == "pass" and result["value"] is not None]
-    if not passed:
-        raise InputError(f"no baseline: none of {len(results)} results passed; take a run that was good")
-    values = [
-        {key: result[key] for key in (*KEYS, *OPTIONAL) if result.get(key) is not None} | {"value": result["value"]}
-        for result in passed
-    ]
-    return {"schema": SCHEMA, "version": VERSION, "values": values}
-
-
-def of_report(report: Any) -> dict[str, Any]:
-    """Return the baseline of a run from its report.json; InputError when it is none, or nothing passed in it."""
-    results = report.get("results") if isinstance(report, Mapping) else None
-    if not isinstance(results, list) or not all(isinstance(result, Mapping) for result in results):
-        raise InputError("baseline: this is no report.json of this collection; give that of a good run")
-    try:
-        return make(results)
-    except KeyError as exc:
-        raise InputError(f"baseline: a result of the report has no {exc}; give the report.json of a good run") from exc
-
-
 def compare(
-    results: Sequence[Mapping[str, Any]], baseline: Any, allowed_drop: float, severity: str = "failure"
+    results: Sequence[Mapping[str, Any]], report: Any, allowed_drop: float, severity: str = "failure"
 ) -> list[dict[str, Any]]:
     """Return ``baseline`` of the report: {where, rail, client, server, test, value, before, change, severity, text}.
 
-    ``baseline`` is what ``make`` returned (InputError when it is not); ``allowed_drop`` the share, above 0 and below
-    1, by which a value may be worse: less bandwidth, more latency. ``change`` is (value - before) / before. What is
-    only on one side is one warning for each place, rail and test, without client, server and numbers (None). Nothing
+    ``report``: the report.json of a run when all was well, of which only what passed counts, since what was bad must
+    not become the rule; InputError when it is none, or nothing passed in it. ``allowed_drop``: the share, above 0 and
+    below 1, by which a value may be worse: less bandwidth, more latency. ``change`` is (value - before) / before. What
+    is only on one side is one warning for each place, rail and test, without client, server and numbers (None). Nothing
     in common is one entry of ``severity``, with a text alone, since then nothing was compared.
     """
     if isinstance(allowed_drop, bool) or not isinstance(allowed_drop, (int, float)) or not 0 < allowed_drop < 1:
@@ -59,7 +33,7 @@ def compare(
             f"allowed drop against the baseline: expected a share between 0 and 1 (0.1 is 10 %), found "
             f"{describe(allowed_drop)}"
         )
-    before = _read(baseline)
+    before = _read(report)
     now = {_key(r): r["value"] for r in results if r["value"] is not None and r["verdict"] != "no_data"}
     common = [key for key in now if key in before]
     if not common:
@@ -80,16 +54,20 @@ def _key(item: Mapping[str, Any]) -> Key:
 
 
 def _dropped(key: Key, value: float, before: float, allowed: float, severity: str) -> dict[str, Any] | None:
-    _where, rail, client, server, test, unit = key[: len(KEYS)]
+    _where, rail, client, server, _test, unit = key[: len(KEYS)]
     change = (value - before) / before
     worse = change if unit == "us" else -change
     if worse <= allowed:
         return None
     text = (
-        f"{client} to {server} {rail} {test}: {value:.3g} {unit}, {before:.3g} {unit} in the baseline "
+        f"{client} to {server} {rail} {_label(key)}: {value:.3g} {unit}, {before:.3g} {unit} in the baseline "
         f"({change * 100:+.0f} %, {allowed * 100:g} % allowed)"
     )
     return _entry(key, value, before, severity, text)
+
+
+def _label(key: Key) -> str:
+    return label(dict(zip((*KEYS, *OPTIONAL), key)))
 
 
 def _entry(key: Key, value: float | None, before: float | None, severity: str, text: str) -> dict[str, Any]:
@@ -100,44 +78,40 @@ def _entry(key: Key, value: float | None, before: float | None, severity: str, t
 
 def _one_sided(keys: Sequence[Key], what: str) -> Iterator[dict[str, Any]]:
     """Yield one warning for each place, rail and test: a run of other pairs would give thousands."""
-    groups: dict[tuple[str, str, str], list[str]] = {}
-    for where, rail, client, server, test, *_rest in keys:
-        groups.setdefault((where, rail, test), []).append(f"{client} to {server}")
-    for (where, rail, test), pairs in groups.items():
-        text = f"{rail} {test}: {len(pairs)} pairs {what} ({some(pairs)})"
+    groups: dict[tuple[str, str, str, str], list[str]] = {}
+    for key in keys:
+        where, rail, client, server, test = key[:5]
+        groups.setdefault((where, rail, test, _label(key)), []).append(f"{client} to {server}")
+    for (where, rail, test, named), pairs in groups.items():
+        text = f"{rail} {named}: {len(pairs)} pairs {what} ({some(pairs)})"
         yield _entry((where, rail, None, None, test), None, None, "warning", text)
 
 
-def _read(document: Any) -> dict[Key, float]:
-    """Return key -> value of a baseline; one InputError names the first thing that is wrong."""
-    if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
-        found = document.get("schema") if isinstance(document, Mapping) else None
-        raise InputError(
-            f"this is no baseline: expected a dict with schema {SCHEMA}, found "
-            f"{describe(found) if found else describe(document)}; write one from a good run"
-        )
-    if document.get("version") != VERSION:
-        version = describe(document.get("version"))
-        raise InputError(f"the baseline's version: expected {VERSION}, found {version}; write a new one")
-    rows = document.get("values")
-    if not isinstance(rows, list) or not rows:
-        raise InputError(f"the baseline's values: expected a list that is not empty, found {describe(rows)}")
+def _read(report: Any) -> dict[Key, float]:
+    """Return key -> value of what passed in a report; one InputError names the first thing that is wrong."""
+    results = report.get("results") if isinstance(report, Mapping) else None
+    if not isinstance(results, list) or not all(isinstance(result, Mapping) for result in results):
+        raise InputError("baseline: this is no report.json of this collection; give that of a good run")
     values: dict[Key, float] = {}
-    for number, row in enumerate(rows):
-        key = _row(f"the baseline's values[{number}]", row)
+    for number, result in enumerate(results):
+        if result.get("verdict") != "pass" or result.get("value", 0) is None:
+            continue
+        key = _row(f"baseline: results[{number}]", result)
         if key in values:
-            raise InputError(f"the baseline's values[{number}]: the same test is there twice; write a new one")
-        values[key] = float(row["value"])
+            raise InputError(f"baseline: results[{number}]: the same test is there twice; give another report.json")
+        values[key] = float(result["value"])
+    if not values:
+        raise InputError(f"no baseline: none of {len(results)} results passed; take a run that was good")
     return values
 
 
-def _row(path: str, row: Any) -> Key:
-    if not isinstance(row, Mapping):
-        raise InputError(f"{path}: expected a dict, found {describe(row)}")
+def _row(path: str, row: Mapping[str, Any]) -> Key:
     wrong = [key for key in KEYS if not isinstance(row.get(key), str)]
-    wrong += [key for key in OPTIONAL if not isinstance(row.get(key, ""), str)]
+    wrong += [key for key in OPTIONAL if key != "size" and not isinstance(row.get(key, ""), str)]
     if wrong:
         raise InputError(f"{path}.{wrong[0]}: expected text, found {describe(row.get(wrong[0]))}")
+    if type(row.get("size", 0)) is not int:
+        raise InputError(f"{path}.size: expected a whole number of bytes, found {describe(row['size'])}")
     value = row.get("value")
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
         raise InputError(f"{path}.value: expected a number above 0, found {describe(value)}")

@@ -60,13 +60,23 @@ def is_sure(fleet: Fleet, cause: Cause) -> bool:
         return steady and len(hosts) >= _ENOUGH_HOSTS and not center(failures)
     if scope.kind in ("pair", "path"):
         # A single test may have failed by chance.
-        return len(failures) > 1 and all(fleet.clears(f, host) for f in failures for host in (f.client, f.server))
+        return (len(failures) > 1 or failures[0].again) and _both_pass_elsewhere(fleet, failures)
     host = scope.host or ""
     if fleet.passes[cause.layer, scope] or len(fleet.good_partners(failures, host)) < ENOUGH_PARTNERS:
         return False
     return scope.kind != "port" or all(
         fleet.good_partners([f for f in failures if role in f.roles(host)], host) for role in OPPOSITE
     )
+
+
+def is_single(fleet: Fleet, cause: Cause) -> bool:
+    """Return whether a cause is one test alone, between two hosts that pass with others: it may have been chance."""
+    single = cause.scope.kind == "pair" and len(cause.failures) == 1 and not cause.named
+    return single and _both_pass_elsewhere(fleet, cause.failures)
+
+
+def _both_pass_elsewhere(fleet: Fleet, failures: Sequence[Failure]) -> bool:
+    return all(fleet.clears(failure, host) for failure in failures for host in (failure.client, failure.server))
 
 
 def doubtful(fleet: Fleet, cause: Cause) -> str:
@@ -150,7 +160,7 @@ def _base_sentence(fleet: Fleet, cause: Cause) -> str:
     if scope.kind == "port":
         return f": {few or f'none of its {failed} tests passed'}, others pass: host, NIC port or cable"
     if scope.kind == "pair":
-        chance = ", or chance" if failed == 1 else ""
+        chance = ", or chance" if failed == 1 and not cause.failures[0].again else ""
         count = f"{failed} of {failed + passed} tests did not pass"
         return f": {count}, both hosts pass with others: the path between them{chance}"
     side = "sender" if scope.kind == "send" else "receiver"
@@ -167,8 +177,9 @@ def _evidence(fleet: Fleet, cause: Cause) -> list[str]:
         told.append(f"did not pass with {_listed(partners)}; of these {len(good)} of {len(partners)} pass with others")
         told += _passes_elsewhere(fleet, scope)
     elif scope.kind == "pair":
-        known = all(fleet.clears(f, host) for f in failures for host in (f.client, f.server))
+        known = _both_pass_elsewhere(fleet, failures)
         told.append(f"{scope.host} and {scope.peer} " + ("pass with others" if known else "met few others"))
+        told += _readings(failures[0]) if len(failures) == 1 else []
     else:
         hosts = {name for failure in failures for name in (failure.client, failure.server)}
         told.append(f"{len(hosts)} hosts tried it: {_listed(hosts)}")
@@ -178,6 +189,14 @@ def _evidence(fleet: Fleet, cause: Cause) -> list[str]:
     verdicts = Counter(failure.verdict for failure in failures)
     told.append(", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())))
     return told
+
+
+def _readings(failure: Failure) -> list[str]:
+    """Return what a test gave that was measured again, before and then."""
+    if not failure.again:
+        return []
+    told = [("measured again" if one.get("again") else "measured first", one) for one in failure.passes]
+    return [f"{when}: {one['reason'] or one['verdict']}" for when, one in told]
 
 
 def _passes_elsewhere(fleet: Fleet, scope: Scope) -> list[str]:

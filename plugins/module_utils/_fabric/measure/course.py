@@ -47,14 +47,20 @@ def next_rounds(course: Course) -> list[Round]:
         if rounds:
             course.what = "a trial that tells the length of slots" if course.waiting else "schedule"
             return rounds
-    again = [test for test in course.state.attempts if attempts.missing(course.state, test)]
-    again = schedule.whole(again, course.state.attempts, course.state.mode)
-    rounds = _possible(course.state, schedule.repeat(again, course.state.tests))
-    if rounds and course.retried < course.state.tests["retries"]:
+    rounds = _retry(course) if course.retried < course.state.tests["retries"] else []
+    if rounds:
         course.retried += 1
         course.what = "again what gave no data"
         return rounds
     return _isolate(course)
+
+
+def _retry(course: Course) -> list[Round]:
+    """Return rounds of what was played and lacks readings."""
+    state = course.state
+    missing = [schedule.subject(result) for result in results(course) if attempts.missing(state, result)]
+    again = schedule.whole((test for test in missing if test in state.attempts), state.attempts, state.mode)
+    return _possible(state, schedule.repeat(again, state.tests))
 
 
 def _isolate(course: Course) -> list[Round]:
@@ -64,31 +70,27 @@ def _isolate(course: Course) -> list[Round]:
         return []
     # What nothing can judge is no suspect.
     judged = [result for result in results(course) if result["bound_by"] != "unknown"]
-    asked = next_tests(judged, course.names, state.rails, _probes(state))
-    rounds = _possible(state, schedule.repeat(set(asked), state.tests))
+    asked = next_tests(judged, course.names, state.rails)
+    # As often as any test: fewer runs than asked for would be no data.
+    rounds = _possible(state, schedule.repeat(set(asked), state.tests)) * state.tests["repeats"]
+    for test in asked:
+        if state.attempts.get(test):
+            state.again.setdefault(test, len(state.attempts[test]))
     course.isolated += bool(rounds)
     course.what = "whom to blame"
     return rounds
 
 
-def _probes(state: State) -> tuple[str, ...]:
-    """Return the kinds that show on which layer a suspect fails: small messages, where perftest can do them."""
-    return ("write_lat",) if state.tests["memory"] == "host" else ()
-
-
 def _possible(state: State, rounds: Sequence[Round]) -> list[Round]:
-    return schedule.only(rounds, {test for round_ in rounds for test in round_ if not blocked(state, test)})
+    kept = (tuple(test for test in round_ if not blocked(state, test)) for round_ in rounds)
+    return [round_ for round_ in kept if round_]
 
 
 def results(course: Course) -> Results:
     """Return the results of this run and of the earlier one, in the order of what they measured."""
     if course.found is None:
-        course.found = sorted([*attempts.results(course.state), *course.kept], key=_order)
+        course.found = sorted([*attempts.results(course.state), *course.kept], key=schedule.subject)
     return course.found
-
-
-def _order(r: dict[str, Any]) -> tuple[Any, ...]:
-    return (r["rail"], r["client"], r["server"], r["test"], r.get("size", 0), r.get("peer_rail", ""))
 
 
 def worst(course: Course, rounds: Sequence[Round]) -> int:

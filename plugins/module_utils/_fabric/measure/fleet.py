@@ -12,7 +12,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
+
+from .options import LATENCY
+from .schedule import Test, subject
 
 Result = Mapping[str, Any]
 BASE, MTU, GPU = "base", "mtu", "gpu"
@@ -35,16 +39,37 @@ Part = tuple[str, Scope]
 
 @dataclass(frozen=True, eq=False)
 class Failure:
-    """A test that did not pass, equal only to itself. ``ways``: (sender, receiver), both ways for latency."""
+    """A test that did not pass, equal only to itself. ``ways``: (sender, receiver), both ways for latency.
 
-    rail: str
-    client: str
-    server: str
-    kind: str
+    ``passes``: its readings, as the result has them.
+    """
+
+    test: Test
     ways: tuple[tuple[str, str], ...]
     layers: tuple[str, ...]
     verdict: str
     reason: str
+    passes: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def again(self) -> bool:
+        """Whether it was measured again because it was the only failure of its pair."""
+        return any(one.get("again") for one in self.passes)
+
+    @property
+    def rail(self) -> str:
+        """The rail of the client."""
+        return self.test.rail
+
+    @property
+    def client(self) -> str:
+        """The host that asked."""
+        return self.test.client
+
+    @property
+    def server(self) -> str:
+        """The host that answered."""
+        return self.test.server
 
     @property
     def pair(self) -> Scope:
@@ -65,22 +90,23 @@ def pair_scope(rail: str, one: str, other: str) -> Scope:
     return Scope("pair", rail, min(one, other), max(one, other))
 
 
-def is_small(kind: str) -> bool:
-    """Return whether a test sends small messages unless a size is given: latency tests do."""
-    return kind.endswith("_lat")
-
-
 def layers_of(result: Result) -> tuple[str, ...]:
     """Return the layers that a result says something about, the deepest last."""
-    sizes = [int(result[key]) for key in ("size", "mtu") if result.get(key)]
-    large = min(sizes) > SMALL if sizes else not is_small(result["test"])
-    gpu = result.get("memory") not in (None, "host")
+    return _layers(result["test"], result.get("size"), result.get("mtu"), result.get("memory"))
+
+
+# A fleet has few kinds of tests.
+@lru_cache(maxsize=256)
+def _layers(kind: str, size: int | None, mtu: int | None, memory: str | None) -> tuple[str, ...]:
+    sizes = [number for number in (size, mtu) if number]
+    large = min(sizes) > SMALL if sizes else kind not in LATENCY
+    gpu = memory not in (None, "host")
     return (BASE, *((MTU,) if large else ()), *((GPU,) if gpu else ()))
 
 
 def ways_of(kind: str, client: str, server: str) -> tuple[tuple[str, str], ...]:
     """Return (sender, receiver) of the data: a read pulls it to the client, latency tests send it to and fro."""
-    if is_small(kind):
+    if kind in LATENCY:
         return ((client, server), (server, client))
     return ((server, client),) if kind.startswith("read") else ((client, server),)
 
@@ -149,7 +175,7 @@ class Fleet:
 
 
 def _failure(result: Result) -> Failure:
-    rail, client, server, kind = result["rail"], result["client"], result["server"], result["test"]
-    ways = ways_of(kind, client, server)
+    test = subject(result)
+    ways = ways_of(test.kind, test.client, test.server)
     reason = result.get("reason") or ""
-    return Failure(rail, client, server, kind, ways, layers_of(result), result["verdict"], reason)
+    return Failure(test, ways, layers_of(result), result["verdict"], reason, result.get("passes", ()))

@@ -3,22 +3,26 @@
 """Whom failures point at, and the few tests more that make it sure.
 
 A host that failed is not bad yet: it may have met a bad one. So it is tried again with partners that passed with
-others, never with another suspect, until two of them failed with it or one passed.
+others, never with another suspect, until two of them failed with it or one passed. And a single test between two hosts
+that pass with others may have failed by chance: it is measured once more before the pair is blamed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .blame import ENOUGH_PARTNERS, Blame, is_sure, tell
+from .blame import ENOUGH_PARTNERS, Blame, is_single, is_sure, tell
 from .causes import Cause, causes, center
-from .fleet import BASE, GPU, MTU, OPPOSITE, Failure, Fleet, Result, Scope, is_small
-from .schedule import Test
+from .fleet import BASE, GPU, MTU, OPPOSITE, Failure, Fleet, Result, Scope
+from .options import LATENCY
+from .schedule import Test, subject
 
 # How often one good partner is used in one go: rounds of the retry, each for one direction.
 _USES = 4
+# Of small messages, whatever the sizes asked for.
+_SMALL = "write_lat"
 
 
 def blame(results: Sequence[Result]) -> list[Blame]:
@@ -38,37 +42,38 @@ def _weight(found: Blame) -> tuple[object, ...]:
     return (found.where, found.sure != "sure", -found.failed, found.rail or "", found.host or "", found.peer or "")
 
 
-def next_tests(
-    results: Sequence[Result], names: Sequence[str], rails: Sequence[str], probes: Sequence[str] = ()
-) -> list[Test]:
+def next_tests(results: Sequence[Result], names: Sequence[str], rails: Sequence[str]) -> list[Test]:
     """Return the tests that tell the remaining suspects apart, [] when all is explained or nothing can be tried.
 
     ``results``: of one place, every test that was asked for among them, also those that could not be played: none
-    is asked for twice, and a suspect not more than twice a direction, so that this ends. ``names``, ``rails``: who
-    may be used. ``probes``: test kinds that show on which layer a sure suspect fails: a latency test (small
-    messages: MTU), a bandwidth test from host memory where the others were from GPU memory.
-    schedule.repeat() makes rounds of the tests.
+    is asked for twice but the only failure of a pair, and a suspect not more than twice a direction, so that this ends.
+    A reading that was asked for as the second has ``again`` in the result's ``passes``. ``names``, ``rails``: who
+    may be used. A sure suspect is probed as well, to see on which layer it fails: from host memory where it failed from
+    GPU memory, then with small messages (MTU). schedule.repeat() makes rounds of the tests.
     """
     fleet = Fleet.of(results)
     if not fleet.failures:
         return []
     found = causes(fleet)
-    seen = {Test(r["rail"], r["client"], r["server"], r["test"]) for r in results}
+    seen = {subject(result) for result in results}
     chooser = _Chooser(fleet, names, rails, seen)
     chooser.suspects(found)
     chooser.centers()
-    chooser.probe(found, probes)
+    chooser.singles(found)
+    chooser.probe(found)
     return sorted(chooser.tests)
 
 
 @dataclass
 class _Need:
-    """A side of a suspect's port that nobody has seen to work. ``met``: good partners with whom it failed."""
+    """A side of a suspect's port that nobody has seen to work: ``role`` in ``failed``, the test to be tried again.
 
-    rail: str
+    ``met``: good partners with whom it failed.
+    """
+
+    failed: Test
     role: str
     layer: str
-    kind: str
     met: set[str] = field(default_factory=set)
 
 
@@ -111,7 +116,7 @@ class _Chooser:
             for host in (failure.client, failure.server):
                 for role in self._open(failure, host, closed):
                     at = (host, failure.rail, role)
-                    need = needs.setdefault(at, _Need(failure.rail, role, failure.layers[-1], failure.kind))
+                    need = needs.setdefault(at, _Need(failure.test, role, failure.layers[-1]))
                     partner = failure.other(host)
                     if role in failure.roles(host) and self.fleet.clears(failure, partner):
                         need.met.add(partner)
@@ -148,7 +153,7 @@ class _Chooser:
         return best
 
     def _fits(self, need: _Need, host: str, partner: str) -> bool:
-        side = Scope(OPPOSITE[need.role], need.rail, partner)
+        side = Scope(OPPOSITE[need.role], need.failed.rail, partner)
         return bool(self.fleet.passes[need.layer, side]) and _test(need, host, partner) not in self.seen
 
     def centers(self) -> None:
@@ -160,23 +165,32 @@ class _Chooser:
             leaves = [name for name in self.names if name in self.fleet.hosts_of[rail] - center(failures)]
             if len(leaves) >= 2 and center(failures):
                 ways = ((leaves[0], leaves[1]), (leaves[1], leaves[0]))
-                both = {Test(rail, client, server, failures[0].kind) for client, server in ways}
+                both = {_between(failures[0].test, client, server) for client, server in ways}
                 self.tests.update(both.difference(self.seen))
 
-    def probe(self, found: Sequence[Cause], kinds: Sequence[str]) -> None:
-        """Ask whether a suspect passes without GPU memory, and if not, without large messages: one kind at a time."""
+    def singles(self, found: Sequence[Cause]) -> None:
+        """Ask once more for a test that alone failed between two hosts that pass with others."""
+        for cause in found:
+            failure = cause.failures[0]
+            if is_single(self.fleet, cause) and not failure.again and self._may_use(failure.test):
+                self.tests.add(failure.test)
+
+    def _may_use(self, test: Test) -> bool:
+        return {test.rail, test.server_rail} <= set(self.rails) and {test.client, test.server} <= self.places.keys()
+
+    def probe(self, found: Sequence[Cause]) -> None:
+        """Ask whether a suspect passes without GPU memory, and if not, without large messages: one at a time."""
         for cause in found:
             whole = cause.scope.kind in ("all", "rail")
             if cause.named or cause.layer != BASE or not (whole or is_sure(self.fleet, cause)):
                 continue
-            tried = {side for failure in cause.failures for side in _sides(cause, failure, failure.kind)}
+            tried = {side for failure in cause.failures for side in _sides(cause, failure, failure.test)}
             for failure in self._samples(cause):
-                new = [kind for kind in kinds if _shows(kind, failure)]
-                kind = next((kind for kind in new if tried.isdisjoint(_sides(cause, failure, kind))), "")
-                test = Test(failure.rail, failure.client, failure.server, kind)
-                if kind and test not in self.seen and {test.client, test.server} <= self.places.keys():
+                new = (test for test in _probes(failure) if tried.isdisjoint(_sides(cause, failure, test)))
+                test = next(new, None)
+                if test and test not in self.seen and self._may_use(test):
                     self.tests.add(test)
-                    tried |= _sides(cause, failure, kind)
+                    tried |= _sides(cause, failure, test)
 
     def _samples(self, cause: Cause) -> list[Failure]:
         """Return one failure for every rail and side of a cause, with one partner where it can be, least used first."""
@@ -191,19 +205,25 @@ class _Chooser:
 
 def _test(need: _Need, host: str, partner: str) -> Test:
     """Return the test in which ``host`` is on the side of ``need``; who reads is the client and receives."""
-    is_client = (need.role == "receive") == need.kind.startswith("read")
-    client, server = (host, partner) if is_client else (partner, host)
-    return Test(need.rail, client, server, need.kind)
+    is_client = (need.role == "receive") == need.failed.kind.startswith("read")
+    return _between(need.failed, *((host, partner) if is_client else (partner, host)))
 
 
-def _sides(cause: Cause, failure: Failure, kind: str) -> set[tuple[str, str, str]]:
-    """Return which sides of a cause a test of ``kind`` tries in the place of a failed one: latency both at once."""
+def _between(test: Test, client: str, server: str) -> Test:
+    """Return the same test of two other hosts, on the client's rail alone."""
+    return test._replace(client=client, server=server, peer_rail="")
+
+
+def _sides(cause: Cause, failure: Failure, test: Test) -> set[tuple[str, str, str, str]]:
+    """Return which sides of a cause ``test`` tries in the place of a failed one: latency both at once."""
     roles = failure.roles(cause.scope.host) if cause.scope.host else [""]
-    return {(failure.rail, role, kind) for role in (OPPOSITE if is_small(kind) and roles != [""] else roles)}
+    both = test.kind in LATENCY and roles != [""]
+    return {(test.rail, role, test.kind, test.memory) for role in (OPPOSITE if both else roles)}
 
 
-def _shows(kind: str, failure: Failure) -> bool:
-    """Return whether a test of ``kind`` leaves out what the failed one may have failed on."""
-    if is_small(kind):
-        return MTU in failure.layers and failure.verdict == "no_data"
-    return GPU in failure.layers and kind != failure.kind
+def _probes(failure: Failure) -> Iterator[Test]:
+    """Yield the tests that leave out, one after the other, what a failed one may have failed on."""
+    if GPU in failure.layers:
+        yield failure.test._replace(memory="host")
+    if MTU in failure.layers and failure.verdict == "no_data":
+        yield failure.test._replace(kind=_SMALL, size=0, memory="host")

@@ -21,7 +21,7 @@ from .evidence import Evidence, Log, Pass, parse_batch, parse_describe
 from .lines import lines
 from .options import complete
 from .schedule import Round
-from .state import State, addresses, asked_exchange, exchange_of, exchange_warnings, gpu_of
+from .state import State, addresses, asked_exchange, exchange_of, exchange_warnings
 
 # Start cost of perftest, client delay, retries and the guard between two slots, in seconds: what a slot is longer than
 # its measurement at most.
@@ -106,6 +106,7 @@ def step(
             *_slow_clocks(state),
             *_far_cpus(state),
             *exchange_warnings(state),
+            *attempts.unsteady(found),
             *_resumed(course),
         ],
         announce=announce(course, rounds, len(evidence.passes) + 1) if rounds else "",
@@ -205,7 +206,7 @@ def _absorb(course: Course, rounds: Sequence[Round], number: int, played: Pass) 
 def _lines(state: State, rounds: Sequence[Round]) -> dict[str, list[str]]:
     if not rounds:
         return {}
-    gpus = {(name, rail): gpu_of(state, name, rail) or {} for name in state.endpoints for rail in state.rails}
+    gpus = {(name, rail): gpu for rail, own in state.plan.get("gpus", {}).items() for name, gpu in own.items()}
     asked = asked_exchange(state)
     swapped = {test for round_ in rounds for test in round_ if exchange_of(state, test) != asked}
     return lines(rounds, state.rails, state.tests, addresses(state), gpus, swapped)

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from ..._core.units import IB_MTUS, leading_number, roce_mtu
+from .options import LATENCY
 
 # Bytes of a packet besides its payload, as the link's rate counts them. RoCE v2 over IPv4: preamble 8, gap 12,
 # Ethernet 14, FCS 4, IPv4 20, UDP 8, BTH 12, ICRC 4. InfiniBand within a subnet: LRH 8, BTH 12, ICRC 4, VCRC 2.
@@ -27,8 +28,7 @@ GPU_PATHS: Mapping[str, float | None] = {"PIX": 0.97, "PXB": 0.97, "PHB": None, 
 FLOOR_HINT = "give rdma_fabric.thresholds.floor"
 
 
-@dataclass(frozen=True)
-class Expectation:
+class Expectation(NamedTuple):
     """What a test must reach, in ``unit``.
 
     ``least`` Gb/s (None: not known). ``most`` us, for latency (None: no limit was given, the fleet alone judges).
@@ -43,14 +43,8 @@ class Expectation:
     most: float | None = None
     unit: str = "Gb/s"
 
-    @property
-    def judges(self) -> bool:
-        """Whether a reading can be judged: a latency always, if only against the fleet."""
-        return self.unit == "us" or self.least is not None
 
-
-@dataclass(frozen=True)
-class Asked:
+class Asked(NamedTuple):
     """How a pair is measured, besides rail and hosts.
 
     ``kind`` as in schedule.Test. ``together``: all rails of a host at once, so that ports of one card share its PCIe
@@ -60,11 +54,10 @@ class Asked:
     kind: str = "write_bw"
     bidirectional: bool = False
     together: bool = True
-    gpu_paths: Mapping[str, float | None] = field(default_factory=dict)
+    gpu_paths: Mapping[str, float | None] = {}
 
 
-@dataclass(frozen=True, order=True)
-class _Bound:
+class _Bound(NamedTuple):
     """``rate`` Gb/s one way, set by ``by``; ``what`` names it. The lowest comes first."""
 
     rate: float
@@ -92,11 +85,6 @@ def rdma_mtu(mtu: int | None, link_layer: str) -> int | None:
     return roce_mtu(mtu)
 
 
-def is_latency(kind: str) -> bool:
-    """Return whether a test is judged in us, where less is better."""
-    return kind.endswith("_lat")
-
-
 def expect(
     rail: Mapping[str, Any],
     sides: Mapping[str, Mapping[str, Any]],
@@ -111,8 +99,8 @@ def expect(
     ``planned_mtu``: the RDMA MTU that tests ask for.
     """
     asked = asked or Asked()
-    own = {name: {**side, **side.get("kinds", {}).get(asked.kind, {})} for name, side in sides.items()}
-    if is_latency(asked.kind):
+    own = {name: _of_kind(side, asked.kind) for name, side in sides.items()}
+    if asked.kind in LATENCY:
         return _latency(own.values())
     floors = [side["floor"] for side in own.values() if side.get("floor") is not None]
     if not floors:
@@ -123,6 +111,11 @@ def expect(
     if computed and computed.least is not None and computed.least < min(floors):
         return computed
     return Expectation(min(floors), "floor", None, "floor of the inventory")
+
+
+def _of_kind(side: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    differs = side.get("kinds", {}).get(kind)
+    return {**side, **differs} if differs else side
 
 
 def _latency(sides: Iterable[Mapping[str, Any]]) -> Expectation:
@@ -170,13 +163,19 @@ def _pcie_bound(name: str, side: Mapping[str, Any], together: bool) -> list[_Bou
     pcie = side.get("pcie")
     if not pcie or not pcie.get("speed") or not pcie.get("width"):
         return []
-    payload = pcie.get("max_payload")
     ports = pcie.get("ports", 1) if together else 1
-    rate = pcie_rate(pcie["speed"], pcie["width"], payload) / ports
+    rate, link, at = _slot(pcie["speed"], pcie["width"], pcie.get("max_payload"), ports, side["rate"])
+    return [_Bound(rate, "pcie", f"{link} of {name} {at}")]
+
+
+# A fleet has few kinds of slots.
+@lru_cache(maxsize=1024)
+def _slot(speed: float, width: int, payload: int | None, ports: int, port_rate: float) -> tuple[float, str, str]:
+    """Return Gb/s of a slot for one of its ports, and the words for it before and after the host's name."""
+    rate = pcie_rate(speed, width, payload) / ports
     at = f"MPS {payload}" if payload else f"MPS {USUAL_PAYLOAD}, which is assumed"
     at += f", shared by {ports} rails" if ports > 1 else ""
-    what = f"{pcie_link(pcie['speed'], pcie['width'])} link of {name} at {at}"
-    return [_Bound(rate, "pcie", f"{what} ({rate:.3g} Gb/s on a {side['rate']:g} Gb/s port)")]
+    return rate, f"{pcie_link(speed, width)} link", f"at {at} ({rate:.3g} Gb/s on a {port_rate:g} Gb/s port)"
 
 
 def pcie_link(speed: float, width: int) -> str:

@@ -89,7 +89,7 @@ def lines(
     ``swapped``: tests whose sides find each other the other way than ``tests.rdma_cm`` says.
 
     ``addresses``: (endpoint, rail) to the address where the peer reaches it for perftest's own exchange. ``gpus``: the
-    same to the GPU whose memory is used, for ``tests.memory`` other than host.
+    same to the GPU whose memory is used by tests in other than host memory.
     """
     numbered = [(number, test, lane) for number, round_ in enumerate(rounds) for test, lane in _lanes(round_)]
     lanes = max((lane for _number, _test, lane in numbered), default=0) + 1
@@ -98,7 +98,8 @@ def lines(
     for number, test, lane in numbered:
         at = port(int(tests["port_base"]), rails, number, test.rail, lane, lanes)
         for role, own, rail, peer in sides(test, addresses):
-            key = (test.kind, test.size, (gpus or {}).get((own, rail), {}).get("bdf", ""))
+            gpu = "" if test.memory == "host" else (gpus or {}).get((own, rail), {}).get("bdf", "")
+            key = (test.kind, test.size, gpu)
             if key not in known:
                 known[key] = perftest_args(tests, *key)
             args = swap_exchange(known[key]) if test in swapped else known[key]

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, zip_longest
+from typing import TypeVar
 
+Item = TypeVar("Item")
 Pair = tuple[str, str]
 Pairs = list[Pair]
 
@@ -64,20 +66,23 @@ def sampled(names: Sequence[str], meetings: int, seed: int) -> list[Pairs]:
             late.append((name, partner))
             met[name].add(partner)
             met[partner].add(name)
-    return chosen + first_fit(late)
+    return chosen + first_fit((pair, pair) for pair in late)
 
 
-def first_fit(pairs: Iterable[Pair]) -> list[Pairs]:
-    """Return rounds of the pairs, each in the first round in which both are free."""
-    rounds: list[Pairs] = []
-    used: list[set[str]] = []
-    for pair in pairs:
-        at = next((i for i, busy in enumerate(used) if not busy & set(pair)), len(rounds))
+def first_fit(items: Iterable[tuple[Item, Collection[Hashable]]]) -> list[list[Item]]:
+    """Return rounds of the items, each in the first round in which all that it keeps busy is free.
+
+    At most twice as many rounds as needed, usually none too many.
+    """
+    rounds: list[list[Item]] = []
+    used: list[set[Hashable]] = []
+    for item, busy in items:
+        at = next((i for i, taken in enumerate(used) if taken.isdisjoint(busy)), len(rounds))
         if at == len(rounds):
             rounds.append([])
             used.append(set())
-        rounds[at].append(pair)
-        used[at] |= set(pair)
+        rounds[at].append(item)
+        used[at].update(busy)
     return rounds
 
 

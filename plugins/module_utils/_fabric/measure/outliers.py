@@ -8,6 +8,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .schedule import label
+
 # Fewer values than this say nothing about what is usual.
 FEWEST = 6
 # MAD to standard deviation, for values that scatter normally.
@@ -21,9 +23,9 @@ def find(results: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> li
 
     Each is {where, rail, client, server, test, value, median, deviations, severity, text}.
     ``results`` are those of the report; ``options`` the plan's ``thresholds.outliers``: {severity, deviations, margin,
-    latency_margin}. A value is compared with those of its place, rail, test, memory and GPU paths, and is an outlier
-    when it is worse than their median by more than ``deviations`` x 1.4826 x MAD and by more than the margin (a share
-    of the median), so that a quiet fleet does not cry. Only what passed is told: a failure is told already.
+    latency_margin}. A value is compared with those of its place, rail, test, size, memory and GPU paths, and is an
+    outlier when it is worse than their median by more than ``deviations`` x 1.4826 x MAD and by more than the margin (a
+    share of the median), so that a quiet fleet does not cry. Only what passed is told: a failure is told already.
     """
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for result in results:
@@ -36,7 +38,7 @@ def _group(result: Mapping[str, Any]) -> tuple[Any, ...]:
     gpu = result.get("gpu") or {}
     paths = tuple((gpu.get(side) or {}).get("path") for side in ("client", "server"))
     named = tuple(result[key] for key in ("where", "rail", "test", "unit"))
-    return (*named, result.get("peer_rail"), result.get("memory"), paths)
+    return (*named, result.get("size"), result.get("peer_rail"), result.get("memory"), paths)
 
 
 def _of_group(group: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -67,7 +69,7 @@ def _outlier(result: Mapping[str, Any], median: float, worse: float, count: int,
     unit = result["unit"]
     change = abs(result["value"] - median) / median * 100
     text = (
-        f"{result['client']} to {result['server']} {result['rail']} {result['test']}: {result['value']:.3g} {unit}, "
+        f"{result['client']} to {result['server']} {result['rail']} {label(result)}: {result['value']:.3g} {unit}, "
         f"{change:.0f} % {'more' if unit == 'us' else 'less'} than the median of {count} ({median:.3g} {unit})"
     )
     return {**same, "median": median, "deviations": round(worse, 1), "severity": severity, "text": text}

@@ -7,11 +7,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
 
 _BANDWIDTH = re.compile(r"BW average\[(?P<unit>[^\]]+)\]")
 _TITLE = re.compile(r"^\s*((?:\w+ ){1,5}Test)\s*$", re.MULTILINE)
-_MTU = re.compile(r"^\s*Mtu\s*:\s*(\d{3,4})\[B\]", re.MULTILINE)
 # To Gb/s. perftest's MB and MiB are both 2^20 bytes.
 _UNITS = {"Gb/sec": 1.0, "MB/sec": 8 * 2**20 / 1e9, "MiB/sec": 8 * 2**20 / 1e9}
 # Columns after size and iterations. perftest may add columns to bandwidth (--cpu_util), never to latency.
@@ -22,7 +22,6 @@ _OF_DURATION = ("average", "rate")
 # Exit codes of an expired timeout: GNU 124, busybox 143 (TERM), 137 when it had to be killed.
 TIMED_OUT = (124, 143)
 KILLED = 137
-REFUSED = 125
 
 # Texts of a failed run in the order of how much they explain, each with what it usually means.
 # Upstream source and recorded runs of 4.5, 25.01 and mid-2026; the last group only echoes the peer's failure.
@@ -77,11 +76,10 @@ _NOT_THE_GPU = re.compile(r"CUDA_MEM_(?:MANAGED|MALLOC|HOST\w+)|Host allocation 
 _DMABUF = "using DMA-BUF for GPU buffer"
 
 
-@dataclass(frozen=True)
-class Sample:
-    """A result row: message ``size`` in bytes, ``iterations``, ``average`` in ``unit``, RDMA ``mtu`` when printed.
+class Sample(NamedTuple):
+    """A result row: message ``size`` in bytes, ``iterations``, ``average`` in ``unit``.
 
-    ``unit`` is "Gb/s" (for both directions together when ``bidirectional``) or "us" (latency: half a round trip of
+    ``unit`` is "Gb/s" (of both directions together where both were measured) or "us" (latency: half a round trip of
     write and send, a whole one of read). The rest is latency in us, None where perftest did not print it: in a run
     by duration it prints no more than the average. ``typical`` is the median.
     """
@@ -89,9 +87,7 @@ class Sample:
     size: int
     iterations: int
     average: float
-    mtu: int | None
     unit: str = "Gb/s"
-    bidirectional: bool = False
     typical: float | None = None
     least: float | None = None
     most: float | None = None
@@ -105,8 +101,12 @@ class Sample:
         return self.average if self.typical is None else self.typical
 
 
-@dataclass(frozen=True)
-class Run:
+# Runs without them share one of each: there are hundreds of thousands of runs.
+_NO_GROWTH: Mapping[str, int] = {}
+_NO_LINK: Mapping[str, str] = {}
+
+
+class Run(NamedTuple):
     """One side of a test as its tester framed it. What a frame does not say stays at its default.
 
     ``text``: perftest's own output. ``started``: seconds on the host's clock; ``seconds``: from then to the end of
@@ -122,9 +122,9 @@ class Run:
     seconds: int | None = None
     late: float | None = None
     ran: float | None = None
-    counters: Mapping[str, int] = field(default_factory=dict)
-    link: Mapping[str, str] = field(default_factory=dict)
-    link_before: Mapping[str, str] = field(default_factory=dict)
+    counters: Mapping[str, int] = _NO_GROWTH
+    link: Mapping[str, str] = _NO_LINK
+    link_before: Mapping[str, str] = _NO_LINK
     exchange: str = ""
     memory: str = ""
 
@@ -137,34 +137,22 @@ def parse_rows(text: str) -> list[Sample]:
     columns: tuple[str, ...] = ()
     factor = 0.0
     samples: list[Sample] = []
-    for line in text.splitlines():
-        words = line.split()
-        if line.lstrip().startswith("#bytes"):
+    for line in map(str.lstrip, text.splitlines()):
+        if line.startswith("#bytes"):
             if columns:
                 break
             columns, factor = _table(line)
-        elif columns and line.lstrip().startswith("---"):
+        elif columns and line.startswith("---"):
             break
-        elif columns and words and words[0].isdecimal():
-            sample = _sample(words, columns, factor, text)
+        elif columns and line[:1].isdecimal() and line.split(None, 1)[0].isdecimal():
+            sample = _sample(line.split(), columns, factor)
             if sample is None:
                 break
             samples.append(sample)
     return samples
 
 
-def parse_bandwidth(text: str) -> Sample | None:
-    """Return the first row when it is one of bandwidth, None when there is none or it cannot be read."""
-    samples = parse_rows(text)
-    return samples[0] if samples and samples[0].unit == "Gb/s" else None
-
-
-def parse_latency(text: str) -> Sample | None:
-    """Return the first row when it is one of latency, None when there is none or it cannot be read."""
-    samples = parse_rows(text)
-    return samples[0] if samples and samples[0].unit == "us" else None
-
-
+@lru_cache(maxsize=64)
 def _table(header: str) -> tuple[tuple[str, ...], float]:
     """Return the columns of a table and the factor to our unit; no columns when the unit is not known."""
     bandwidth = _BANDWIDTH.search(header)
@@ -176,7 +164,7 @@ def _table(header: str) -> tuple[tuple[str, ...], float]:
     return (_OF_ITERATIONS if "t_typical[usec]" in header else _OF_DURATION), 1.0
 
 
-def _sample(words: list[str], columns: tuple[str, ...], factor: float, text: str) -> Sample | None:
+def _sample(words: list[str], columns: tuple[str, ...], factor: float) -> Sample | None:
     missing = len(columns) + 2 - len(words)
     # A row that was cut has less columns; nothing is ever added to latency.
     if missing > 0 or (missing < 0 and columns is not _OF_BANDWIDTH):
@@ -188,14 +176,11 @@ def _sample(words: list[str], columns: tuple[str, ...], factor: float, text: str
     if not all(math.isfinite(number) for number in numbers):
         return None
     known = dict(zip(columns, numbers[2:]))
-    mtu = _MTU.search(text)
     return Sample(
         size=int(numbers[0]),
         iterations=int(numbers[1]),
         average=known["average"] * factor,
-        mtu=int(mtu.group(1)) if mtu else None,
         unit="Gb/s" if columns is _OF_BANDWIDTH else "us",
-        bidirectional="Bidirectional" in (_title(text) or ""),
         **{name: known[name] for name in _OF_ITERATIONS if columns is _OF_ITERATIONS and name != "average"},
     )
 

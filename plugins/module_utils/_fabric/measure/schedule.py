@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ..._core.errors import InputError
@@ -13,6 +14,8 @@ from . import modes
 from .groups import of_run
 from .options import BANDWIDTH, STARS, complete
 
+# Keys of a result (report.json) that say what was measured; the last three are there only beyond the usual.
+IDENTITY = ("where", "rail", "client", "server", "test", "size", "peer_rail", "memory")
 # Above this many hosts every pair would take too long, so mode auto takes samples.
 ALL_PAIRS_UP_TO = 32
 
@@ -23,7 +26,7 @@ class Test(NamedTuple):
     A tuple, since a fleet has a hundred thousand of them as keys of dicts.
 
     ``size`` in bytes where several are asked for, 0 for the only one. ``peer_rail``: the server's rail where it is
-    not the client's, "" where it is.
+    not the client's, "" where it is. ``memory``: as in rdma_fabric.tests, both sides alike.
     """
 
     rail: str
@@ -32,11 +35,25 @@ class Test(NamedTuple):
     kind: str
     size: int = 0
     peer_rail: str = ""
+    memory: str = "host"
 
     @property
     def server_rail(self) -> str:
         """The rail of the server."""
         return self.peer_rail or self.rail
+
+
+def subject(result: Mapping[str, Any]) -> Test:
+    """Return the test that a result (report.json) is about."""
+    named = (result["rail"], result["client"], result["server"], result["test"])
+    return Test(*named, result.get("size", 0), result.get("peer_rail", ""), result.get("memory", "host"))
+
+
+def label(result: Mapping[str, Any]) -> str:
+    """Return what was measured between two ports, as people read it: ``write_bw``, ``write_bw 4096 B cuda:dmabuf``."""
+    size = f" {result['size']} B" if result.get("size") else ""
+    memory = f" {result['memory']}" if result.get("memory") not in (None, "host") else ""
+    return f"{result['test']}{size}{memory}"
 
 
 Round = tuple[Test, ...]
@@ -65,7 +82,7 @@ def planned(names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any]
         several = kind in BANDWIDTH and len(tests["sizes"]) > 1
         for size in tests["sizes"] if several else [0]:
             for flows in _flows(names, rails, tests):
-                rounds.append(tuple(Test(rail, c, s, kind, size, peer) for c, s, rail, peer in flows))
+                rounds.append(tuple(Test(rail, c, s, kind, size, peer, tests["memory"]) for c, s, rail, peer in flows))
     return _restricted(rounds, tests)
 
 
@@ -133,7 +150,7 @@ def _ways(rails: Sequence[str], tests: Mapping[str, Any]) -> list[list[tuple[str
 def _pairs(mode: str, names: Sequence[str], tests: Mapping[str, Any]) -> list[modes.Pairs]:
     if tests["only"].get("pairs"):
         wanted = {tuple(sorted(pair)): (pair[0], pair[1]) for pair in tests["only"]["pairs"]}
-        return modes.first_fit(wanted.values())
+        return modes.first_fit((pair, pair) for pair in wanted.values())
     if mode == "ring":
         return modes.neighbours(names)
     if mode == "sampled":
@@ -179,19 +196,10 @@ def repeat(wanted: Iterable[Test], tests: Mapping[str, Any] | None = None) -> li
     units: dict[tuple[object, ...], list[Test]] = {}
     for test in sorted(wanted):
         units.setdefault(_unit(test, tests["mode"]), []).append(test)
-    rounds: list[list[Test]] = []
-    used: list[set[str]] = []
-    for unit in units.values():
-        for sheet in _sheets(unit, tests):
-            busy = {name for test in sheet for name in (test.client, test.server)}
-            # The first round in which all are free: at most twice as many rounds as needed, usually none too many.
-            at = next((i for i, taken in enumerate(used) if not busy & taken), len(rounds))
-            if at == len(rounds):
-                rounds.append([])
-                used.append(set())
-            rounds[at].extend(sheet)
-            used[at] |= busy
-    return [tuple(round_) for round_ in rounds]
+    sheets = [sheet for unit in units.values() for sheet in _sheets(unit, tests)]
+    hosts = ({name for test in sheet for name in (test.client, test.server)} for sheet in sheets)
+    rounds = modes.first_fit(zip(sheets, hosts))
+    return [tuple(chain.from_iterable(round_)) for round_ in rounds]
 
 
 def whole(tests: Iterable[Test], among: Iterable[Test], mode: str) -> list[Test]:
@@ -205,27 +213,16 @@ def whole(tests: Iterable[Test], among: Iterable[Test], mode: str) -> list[Test]
 def _unit(test: Test, mode: str) -> tuple[object, ...]:
     """Return what tests have in common that belong into one round."""
     names = {"incast": (test.server,), "one_to_many": (test.client,)}.get(mode, (test.client, test.server))
-    return (test.kind, test.size, *names)
+    return (test.kind, test.size, test.memory, *names)
 
 
 def _sheets(unit: Sequence[Test], tests: Mapping[str, Any]) -> list[list[Test]]:
     """Cut a unit so that no rail of a host is used twice at once, or no two rails where they are to be alone."""
     centre = {"incast": "server", "one_to_many": "client"}.get(tests["mode"], "")
-    sheets: list[list[Test]] = []
-    used: list[set[tuple[str, str]]] = []
-    for test in unit:
-        ends = {(test.client, test.rail, "client"), (test.server, test.server_rail, "server")}
-        busy = {(name, rail) for name, rail, side in ends if side != centre}
-        free = (i for i, taken in enumerate(used) if not busy & taken and _may_share(sheets[i][0], test, tests))
-        at = next(free, len(sheets))
-        if at == len(sheets):
-            sheets.append([])
-            used.append(set())
-        sheets[at].append(test)
-        used[at] |= busy
-    return sheets
-
-
-def _may_share(first: Test, test: Test, tests: Mapping[str, Any]) -> bool:
     alone = not tests["rails_at_once"] and tests["mode"] != "loopback"
-    return not alone or (first.rail, first.peer_rail) == (test.rail, test.peer_rail)
+    ways: dict[tuple[str, str], list[tuple[Test, Collection[Hashable]]]] = {}
+    for test in unit:
+        ends = {"client": (test.client, test.rail), "server": (test.server, test.server_rail)}
+        busy = {end for side, end in ends.items() if side != centre}
+        ways.setdefault((test.rail, test.peer_rail) if alone else ("", ""), []).append((test, busy))
+    return [sheet for together in ways.values() for sheet in modes.first_fit(together)]

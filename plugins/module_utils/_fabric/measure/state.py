@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from .evidence import Endpoint
 from .exchange import exchange_failed, exchange_warning
@@ -16,8 +16,7 @@ from .perftest import Run, Sample
 from .schedule import Test
 
 
-@dataclass(frozen=True)
-class Attempt:
+class Attempt(NamedTuple):
     """One try in round ``at`` of pass ``number``: a sample, or None and the reason, and what both sides told."""
 
     number: int
@@ -30,6 +29,8 @@ class Attempt:
     @property
     def sides(self) -> dict[str, Run]:
         """What came back, by ``client`` and ``server``."""
+        if self.client is None and self.server is None:
+            return {}
         runs = {"client": self.client, "server": self.server}
         return {name: run for name, run in runs.items() if run is not None}
 
@@ -50,9 +51,13 @@ class State:
     lost: dict[str, str] = field(default_factory=dict)
     failure: str = ""
     attempts: dict[Test, list[Attempt]] = field(default_factory=dict)
+    # How many attempts a test had when isolation asked for it once more.
+    again: dict[Test, int] = field(default_factory=dict)
     # By pass, round and centre: what the tests of a star reached together.
     stars: dict[tuple[int, int, str], list[tuple[Test, Attempt]]] = field(default_factory=dict)
+    # What was worked out once: by rail, hosts, kind and memory of a test; by host, rail and memory of its sides.
     expected: dict[tuple[str, ...], Expectation] = field(default_factory=dict)
+    known_sides: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
 
 
 def blocked(state: State, test: Test) -> str:
@@ -67,14 +72,14 @@ def blocked(state: State, test: Test) -> str:
             reasons.append(f"{name}: perftest is not installed")
         elif endpoint.error(rail):
             reasons.append(f"{name} {rail}: {endpoint.error(rail)}")
-        elif state.tests["memory"] != "host" and not gpu_of(state, name, rail):
-            reasons.append(f"{name} {rail}: the facts name no GPU for it, and {state.tests['memory']} is asked for")
+        elif test.memory != "host" and not gpu_of(state, test, name, rail):
+            reasons.append(f"{name} {rail}: the facts name no GPU for it, and {test.memory} is asked for")
     return "; ".join(dict.fromkeys(reasons))
 
 
-def gpu_of(state: State, name: str, rail: str) -> Mapping[str, str] | None:
-    """Return {bdf, path} of the GPU whose memory is used at an endpoint's rail, None for host memory or without one."""
-    if state.tests["memory"] == "host":
+def gpu_of(state: State, test: Test, name: str, rail: str) -> Mapping[str, str] | None:
+    """Return {bdf, path} of the GPU whose memory a test uses at an endpoint's rail, None for host memory or no GPU."""
+    if test.memory == "host":
         return None
     found: Mapping[str, str] | None = state.plan.get("gpus", {}).get(rail, {}).get(name)
     return found
@@ -92,9 +97,13 @@ def addresses(state: State) -> dict[tuple[str, str], str]:
 
 def expectation_of(state: State, test: Test) -> Expectation:
     """Return what a test must reach; in a star, what all of it must reach together."""
-    key = (test.rail, test.client, test.server, test.kind, test.peer_rail)
+    key = (test.rail, test.client, test.server, test.kind, test.peer_rail, test.memory)
     if key not in state.expected:
-        state.expected[key] = _expectation(state, test)
+        found = _expectation(state, test)
+        state.expected[key] = found
+        if state.where == "host" and not test.peer_rail and state.mode not in STARS and found.bound_by != "unknown":
+            # Without limits of VFs it is the same in both directions.
+            state.expected[(test.rail, test.server, test.client, *key[3:])] = found
     return state.expected[key]
 
 
@@ -107,23 +116,30 @@ def _expectation(state: State, test: Test) -> Expectation:
         test.kind,
         state.tests["directions"] == "together",
         state.tests["rails_at_once"],
-        state.plan.get("thresholds", {}).get("gpu_paths", {}),
+        state.plan["thresholds"]["gpu_paths"],
     )
-    return expect(rail, {_end_name(test, end): _side(state, *end) for end in ends}, state.tests["mtu"], asked)
+    return expect(rail, {_end_name(test, end): _side(state, test, *end) for end in ends}, state.tests["mtu"], asked)
 
 
 def _end_name(test: Test, end: tuple[str, str]) -> str:
     return f"{end[0]} {end[1]}" if test.client == test.server else end[0]
 
 
-def _side(state: State, name: str, rail: str) -> dict[str, Any]:
+def _side(state: State, test: Test, name: str, rail: str) -> dict[str, Any]:
+    key = (name, rail, test.memory)
+    if key not in state.known_sides:
+        state.known_sides[key] = _new_side(state, test, name, rail)
+    return state.known_sides[key]
+
+
+def _new_side(state: State, test: Test, name: str, rail: str) -> dict[str, Any]:
     side = dict(state.plan.get("expectations", {}).get(rail, {}).get(name, {}))
     if side.get("rate") is None and name in state.endpoints:
         side["rate"] = described_rate(state.endpoints[name].rails.get(rail, {}).get("rate"))
     if state.where == "host":
         # A bare host measures with the PF: limits of VFs do not hold there.
         side.pop("vf_rate", None)
-    gpu = gpu_of(state, name, rail)
+    gpu = gpu_of(state, test, name, rail)
     return {**side, "gpu": gpu["path"]} if gpu else side
 
 
@@ -147,6 +163,9 @@ def exchange_warnings(state: State) -> list[str]:
     """Return a sentence for each test that measured only the other way than it was asked to."""
     told = []
     for test, tried in state.attempts.items():
+        if not any(one.client for one in tried):
+            # Nothing but numbers was worth keeping.
+            continue
         done = next((one for one in reversed(tried) if one.sample), None)
         why = next((one.reason for one in tried if exchange_failed(one.client, one.server)), "")
         text = exchange_warning(asked_exchange(state), done.client.exchange, why) if done and done.client else ""

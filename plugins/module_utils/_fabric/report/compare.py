@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..._core.errors import InputError
-from .ports import ports
+from ..measure.schedule import IDENTITY
+from .ports import ends, ports
 from .summary import SCHEMA, name_of
 
 # Two runs of a healthy fabric differ by less than this share.
 CHANGE = 0.1
 _RANK = {"pass": 2, "fail": 1, "no_data": 0}
-_IDENTITY = ("where", "rail", "client", "server", "test", "peer_rail")
 _SENTENCES = 12
 
 
@@ -54,7 +54,7 @@ def check(earlier: Any) -> None:
 
 
 def _by_identity(results: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], Mapping[str, Any]]:
-    return {tuple(result.get(key) for key in _IDENTITY): result for result in results}
+    return {tuple(result.get(key) for key in IDENTITY): result for result in results}
 
 
 def _change(before: Mapping[str, Any], now: Mapping[str, Any], least: float) -> dict[str, Any] | None:
@@ -66,7 +66,7 @@ def _change(before: Mapping[str, Any], now: Mapping[str, Any], least: float) -> 
     if not trend:
         return None
     return {
-        **{key: now[key] for key in _IDENTITY if key in now},
+        **{key: now[key] for key in IDENTITY if key in now},
         "trend": "better" if trend > 0 else "worse",
         "unit": now["unit"],
         "before": {"value": before["value"], "verdict": before["verdict"]},
@@ -124,16 +124,12 @@ def _groups(word: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     told: list[str] = []
     left = list(rows)
     while left and len(told) < _SENTENCES:
-        touched = Counter(key for row in left for key in sorted(_ends(row)))
+        touched = Counter(key for row in left for key in sorted(set(ends(row).values())))
         worst, tests = touched.most_common(1)[0]
-        told.append("%s: %s in %d test%s" % (word, name_of(*worst), tests, "" if tests == 1 else "s"))
-        left = [row for row in left if worst not in _ends(row)]
+        where, host, rail = worst
+        told.append("%s: %s in %d test%s" % (word, name_of(host, rail, where), tests, "" if tests == 1 else "s"))
+        left = [row for row in left if worst not in ends(row).values()]
     return told
-
-
-def _ends(row: Mapping[str, Any]) -> set[tuple[str, str, str]]:
-    rail = row["rail"]
-    return {(row["client"], rail, row["where"]), (row["server"], row.get("peer_rail") or rail, row["where"])}
 
 
 def _ports(words: str, rows: Sequence[Mapping[str, str]]) -> list[str]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..measure.schedule import label
+from ..measure.verdict import overall
 from .summary import stops
 
 _HEAD = ("where", "rail", "pairs", "pass", "fail", "no_data", "worst Gb/s", "median Gb/s", "verdict")
@@ -89,8 +91,8 @@ def _first(lines: Sequence[str], most: int, total: int | None = None) -> list[st
 
 
 def _problem(result: Mapping[str, Any]) -> str:
-    keys = ("where", "rail", "client", "server", "test", "verdict", "reason")
-    return "%s %s %s -> %s %s: %s: %s" % tuple(result[key] for key in keys)
+    place = "%s %s %s -> %s" % tuple(result[key] for key in ("where", "rail", "client", "server"))
+    return "%s %s: %s: %s" % (place, label(result), result["verdict"], result["reason"])
 
 
 def _rows(rails: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
@@ -117,7 +119,7 @@ def _together(rails: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
         "rail": "%d rails" % len(rails) if len(rails) > 1 else rails[0]["rail"],
         "worst": min(worst) if worst else None,
         "median": medians[len(medians) // 2] if medians else None,
-        "verdict": next((word for word in ("fail", "no_data") if any(r["verdict"] == word for r in rails)), "pass"),
+        "verdict": overall(rails),
     }
 
 

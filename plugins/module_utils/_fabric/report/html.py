@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
+from ..measure.schedule import label
 from . import html_sections
 from .console import number
 from .html_maps import maps, strip
@@ -19,7 +20,7 @@ from .html_parts import SIGNS, WORDS, badge, more, place, section, table
 from .ports import ports
 from .script import SCRIPT
 from .style import CSS
-from .summary import stops
+from .summary import count, stops
 
 _FAILED = 300
 _ALL = 500
@@ -51,7 +52,7 @@ def to_html(report: Mapping[str, Any]) -> str:
 
 def _head(report: Mapping[str, Any]) -> str:
     verdict = report["verdict"]
-    counts = {word: sum(1 for result in report["results"] if result["verdict"] == word) for word in WORDS}
+    counts = count(report["results"])
     total = len(report["results"])
     line = "%d of %d tests passed on %d hosts" % (counts["pass"], total, len(report["hosts"]))
     rest = ["%d %s" % (counts[word], WORDS[word]) for word in ("fail", "no_data") if counts[word]]
@@ -110,7 +111,7 @@ def _result_table(results: Iterable[Mapping[str, Any]]) -> str:
     head = ("verdict", "measured", "rail", "from", "to", "test", "value", "expected", "bound by", "passes", "reason")
     rows = [
         [
-            badge(r["verdict"]), place(r), _rail(r), r["client"], r["server"], r["test"],
+            badge(r["verdict"]), place(r), _rail(r), r["client"], r["server"], label(r),
             _value(r["value"], r["unit"]), _value(r["expected"], r["unit"]), r["bound_by"] or "", len(r["passes"]),
             _reason(r),
         ]

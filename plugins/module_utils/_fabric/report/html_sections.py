@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from ..measure.schedule import label
 from .console import number
 from .html_parts import PLACES, Raw, badge, more, place, section, table
 from .ports import Key, Port, counters
@@ -48,7 +49,7 @@ def comparison(report: Mapping[str, Any]) -> str:
     head = ("trend", "measured", "rail", "from", "to", "test", "before", "now", "change")
     changed = [*made["worse"], *made["better"]]
     rows = [
-        [row["trend"], place(row), row["rail"], row["client"], row["server"], row["test"], _was(row["before"]),
+        [row["trend"], place(row), row["rail"], row["client"], row["server"], label(row), _was(row["before"]),
          _was(row["now"]), "" if row["change"] is None else "%+.0f %%" % (100 * row["change"])]
         for row in changed[:_ROWS]
     ]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
+from ..measure.schedule import label
 from .ports import Port, ports
 from .summary import name_of, stops
 
@@ -79,7 +80,7 @@ def _causes(report: Mapping[str, Any], port: Port) -> list[str]:
 
 def _reasons(bad: Sequence[Mapping[str, Any]]) -> str:
     lines = [
-        "%s -> %s %s: %s: %s" % (r["client"], r["server"], r["test"], r["verdict"], r["reason"]) for r in bad[:_LINES]
+        "%s -> %s %s: %s: %s" % (r["client"], r["server"], label(r), r["verdict"], r["reason"]) for r in bad[:_LINES]
     ]
     more = ["... and %d more" % (len(bad) - _LINES)] if len(bad) > _LINES else []
     return "\n".join(lines + more)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..measure.schedule import label
 from ..measure.verdict import VERDICTS
 
 # 64 signs that need no escape in HTML, JSON or a regular expression; two of them count to 4096.
@@ -23,7 +24,7 @@ PASSED = 500_000
 
 @dataclass
 class Grid:
-    """The results of one heat map: one place, rail (two when crossed) and test."""
+    """The results of one heat map: one place, rail (two when crossed) and test, with its size where it has one."""
 
     where: str
     rail: str
@@ -47,7 +48,7 @@ def grids(results: Iterable[Mapping[str, Any]]) -> list[Grid]:
     """Return the heat maps of a report in the order in which its results have them."""
     found: dict[tuple[str, ...], Grid] = {}
     for result in results:
-        key = (result["where"], result["rail"], result.get("peer_rail") or "", result["test"], result["unit"])
+        key = (result["where"], result["rail"], result.get("peer_rail") or "", label(result), result["unit"])
         if key not in found:
             found[key] = Grid(*key)
         found[key].results.append(result)

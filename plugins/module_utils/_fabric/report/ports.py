@@ -53,13 +53,18 @@ class Port:
             self.worst = value
 
 
+def ends(result: Result) -> dict[str, Key]:
+    """Return the (where, host, rail) of both sides of a test, or of a row about one, by ``client`` and ``server``."""
+    where, rail = result["where"], result["rail"]
+    peer = result.get("peer_rail") or rail
+    return {"client": (where, result["client"], rail), "server": (where, result["server"], peer)}
+
+
 def ports(results: Iterable[Result]) -> dict[Key, Port]:
     """Return (where, host, rail) -> sums, sorted; a test counts at both of its ends (once inside one port)."""
     found: dict[Key, Port] = {}
     for result in results:
-        where, rail = result["where"], result["rail"]
-        ends = {(where, result["client"], rail), (where, result["server"], result.get("peer_rail") or rail)}
-        for key in ends:
+        for key in dict.fromkeys(ends(result).values()):
             if key not in found:
                 found[key] = Port(*key)
             found[key].add(result)
@@ -71,9 +76,8 @@ def counters(results: Iterable[Result]) -> list[dict[str, Any]]:
     sums: dict[tuple[str, str, str, str], list[int]] = {}
     for result in results:
         for side, grown in (result.get("counters") or {}).items():
-            rail = result["rail"] if side == "client" else result.get("peer_rail") or result["rail"]
             for name, growth in grown.items():
-                row = sums.setdefault((result["where"], result[side], rail, name), [0, 0])
+                row = sums.setdefault((*ends(result)[side], name), [0, 0])
                 row[0] += growth
                 row[1] += 1
     ordered = sorted(sums.items(), key=lambda item: (-item[1][0], item[0]))

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..measure.schedule import IDENTITY
 from ..measure.verdict import VERDICTS
 from .ports import counters, ports
 
@@ -44,8 +45,7 @@ def _tests(report: Mapping[str, Any]) -> list[str]:
 
 
 def _test_labels(result: Mapping[str, Any]) -> dict[str, str]:
-    keys = ("where", "rail", "client", "server", "test", "peer_rail")
-    return {key: str(result[key]) for key in keys if result.get(key)}
+    return {key: str(result[key]) for key in IDENTITY if result.get(key)}
 
 
 def _sums(report: Mapping[str, Any]) -> list[str]:

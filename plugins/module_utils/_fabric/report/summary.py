@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..measure.schedule import subject
 from ..measure.verdict import FAIL, PASS, VERDICTS, findings, overall, rail_rows
 from ..switches import Switches
 from ..switches import text as switch_text
@@ -119,8 +120,10 @@ def _latency(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     return {"latency_worst": max(values), "latency_median": statistics.median(values)} if values else {}
 
 
-def _order(result: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(str(result.get(key)) for key in ("where", "rail", "test", "client", "server", "peer_rail"))
+def _order(result: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Sort by place, rail and test first, as the heat maps need it."""
+    where, test = result["where"], subject(result)
+    return (where, test.rail, test.kind, test.size, test.memory, test.client, test.server, test.peer_rail)
 
 
 def _hosts(plan: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -70,6 +70,19 @@ def test_compare_with_the_report_that_is_replaced(tmp_path: Path, capsys: pytest
     assert "gpu-001 rail0 (host) in 4 tests" in (tmp_path / "report.html").read_text()
 
 
+def test_a_run_of_several_sizes_is_a_baseline_for_the_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sized = [{**one, "size": size} for size in (4096, 65536) for one in factory.results(3, 1)]
+    run(capsys, path=str(tmp_path), results=sized)
+    before = str(tmp_path / "report.json")
+    slow = [{**one, "value": 50.0} if one["size"] == 4096 else one for one in sized]
+    answer = run(capsys, path=str(tmp_path / "new"), results=slow, baseline=before, compare=before)
+    assert answer["verdict"] == "fail"
+    made = json.loads((tmp_path / "new" / "report.json").read_text())
+    jsonschema.validate(made, json.loads((ROOT / "docs" / "report.schema.json").read_text()))
+    assert len(made["baseline"]) == len(made["comparison"]["worse"]) == 6
+    assert all("write_bw 4096 B: 50 Gb/s" in row["text"] for row in made["baseline"])
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

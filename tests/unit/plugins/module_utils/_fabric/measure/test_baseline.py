@@ -11,26 +11,28 @@ from hypothesis import strategies as st
 from report_factory import result, results
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.baseline import compare, make
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.baseline import compare
 
 LATENCY = {"test": "write_lat", "unit": "us", "value": 2.0, "expected": None}
 
 
-def test_the_document() -> None:
-    made = make([result("a", "b"), result("b", "a", verdict="fail"), result("a", "c", verdict="no_data", value=None),
-                 result("a", "b", memory="cuda:dmabuf", **LATENCY)])
-    same = {"where": "host", "rail": "rail0", "client": "a", "server": "b"}
-    assert made == {
-        "schema": "gpufabric.rdma/baseline", "version": 1,
-        "values": [{**same, "test": "write_bw", "unit": "Gb/s", "value": 98.01},
-                   {**same, "test": "write_lat", "unit": "us", "memory": "cuda:dmabuf", "value": 2.0}],
-    }
+def make(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """A report.json of these results."""
+    return {"results": rows}
+
+
+def test_only_what_passed_is_compared() -> None:
+    before = make([result("a", "b"), result("b", "a", verdict="fail", value=500.0),
+                   result("a", "c", verdict="no_data", value=None)])
+    assert compare([result("a", "b")], before, 0.1) == []
+    assert [one["text"] for one in compare([result("a", "b"), result("b", "a")], before, 0.1)] == [
+        "rail0 write_bw: 1 pairs measured now are not in the baseline (b to a)"]
 
 
 def test_a_run_where_nothing_passed_is_no_baseline() -> None:
     for rows in ([], [result("a", "b", verdict="fail")]):
         with pytest.raises(InputError) as caught:
-            make(rows)
+            compare([result("a", "b")], make(rows), 0.1)
         assert str(caught.value) == (
             f"no baseline: none of {len(rows)} results passed; take a run that was good")
 
@@ -54,6 +56,14 @@ def test_a_drop_is_named_with_both_values() -> None:
     assert compare(now, before, 0.5) == []
 
 
+def test_sizes_are_compared_each_with_its_own() -> None:
+    before = make([result("a", "b", size=4096, value=60.0), result("a", "b", size=65536)])
+    now = [result("a", "b", size=4096, value=50.0), result("a", "b", size=65536), result("a", "b", size=1048576)]
+    assert [one["text"] for one in compare(now, before, 0.1)] == [
+        "a to b rail0 write_bw 4096 B: 50 Gb/s, 60 Gb/s in the baseline (-17 %, 10 % allowed)",
+        "rail0 write_bw 1048576 B: 1 pairs measured now are not in the baseline (a to b)"]
+
+
 def test_what_is_on_one_side_only_is_said_once_for_a_rail() -> None:
     before = make([result("a", "b"), result("a", "c"), result("b", "c"), result("a", "b", rail="rail1")])
     now = [result("a", "b"), result("a", "c", verdict="no_data", value=900.0), result("x", "y")]
@@ -72,33 +82,28 @@ def test_nothing_in_common_is_a_failure(now: list[dict[str, Any]]) -> None:
     assert entry["text"] == f"nothing in common with the baseline: {len(now)} values now, 1 in it; nothing was compared"
 
 
-GOOD = make([result("a", "b")])
-ROW = GOOD["values"][0]
+ROW = result("a", "b")
+GOOD = make([ROW])
+NONE = "baseline: this is no report.json of this collection; give that of a good run"
 
 
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        (None, "this is no baseline: expected a dict with schema gpufabric.rdma/baseline, found nothing (null); write "
-               "one from a good run"),
-        ([], "this is no baseline: expected a dict with schema gpufabric.rdma/baseline, found a list; write one from a "
-             "good run"),
-        ({"schema": "gpufabric.rdma/report/1"},
-         "this is no baseline: expected a dict with schema gpufabric.rdma/baseline, found \"gpufabric.rdma/report/1\" "
-         "(text); write one from a good run"),
-        ({**GOOD, "version": 2}, "the baseline's version: expected 1, found 2 (number); write a new one"),
-        ({**GOOD, "values": []}, "the baseline's values: expected a list that is not empty, found a list"),
-        ({**GOOD, "values": {}}, "the baseline's values: expected a list that is not empty, found a dict"),
-        ({**GOOD, "values": [1]}, "the baseline's values[0]: expected a dict, found 1 (number)"),
-        ({**GOOD, "values": [{**ROW, "rail": None}]},
-         "the baseline's values[0].rail: expected text, found nothing (null)"),
-        ({**GOOD, "values": [ROW, {**ROW, "client": "x", "value": 0}]},
-         "the baseline's values[1].value: expected a number above 0, found 0 (number)"),
-        ({**GOOD, "values": [{**ROW, "value": True}]},
-         "the baseline's values[0].value: expected a number above 0, found true (true or false)"),
-        ({**GOOD, "values": [{**ROW, "memory": 1}]},
-         "the baseline's values[0].memory: expected text, found 1 (number)"),
-        ({**GOOD, "values": [ROW, ROW]}, "the baseline's values[1]: the same test is there twice; write a new one"),
+        (None, NONE),
+        ([], NONE),
+        ({"schema": "gpufabric.rdma/baseline", "values": [ROW]}, NONE),
+        ({"results": {}}, NONE),
+        ({"results": [1]}, NONE),
+        (make([{**ROW, "rail": None}]), "baseline: results[0].rail: expected text, found nothing (null)"),
+        (make([ROW, {**ROW, "client": "x", "value": 0}]),
+         "baseline: results[1].value: expected a number above 0, found 0 (number)"),
+        (make([{**ROW, "value": True}]),
+         "baseline: results[0].value: expected a number above 0, found true (true or false)"),
+        (make([{**ROW, "memory": 1}]), "baseline: results[0].memory: expected text, found 1 (number)"),
+        (make([{**ROW, "size": "4096"}]),
+         "baseline: results[0].size: expected a whole number of bytes, found \"4096\" (text)"),
+        (make([ROW, ROW]), "baseline: results[1]: the same test is there twice; give another report.json"),
     ],
 )
 def test_a_wrong_document_is_one_clear_error(document: Any, message: str) -> None:
@@ -114,14 +119,14 @@ def test_the_allowed_drop_is_a_share(allowed: Any) -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.floats(allow_nan=False) | st.sampled_from(["gpufabric.rdma/baseline", "a"]),
+    st.none() | st.booleans() | st.floats(allow_nan=False) | st.sampled_from(["pass", "a"]),
     lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["schema", "version", "values", *ROW]), inner, max_size=8),
+    | st.dictionaries(st.sampled_from(["results", *ROW]), inner, max_size=8),
     max_leaves=12,
 )
 
 
-@given(JSON | st.fixed_dictionaries({"schema": st.just(GOOD["schema"]), "version": st.just(1), "values": JSON}))
+@given(JSON | st.fixed_dictionaries({"results": JSON}))
 def test_any_document_is_compared_or_refused(document: Any) -> None:
     try:
         compare([result("a", "b")], document, 0.1)

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.isolate import blame, next_tests
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import Test as Trial
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import repeat
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import repeat, subject
 from tests.fabric_model import (
     BANDWIDTH,
-    CUDA,
     KINDS,
-    SMALL,
     Fabric,
     Fault,
+    again,
     every_pair,
+    from_gpus,
     isolate,
     plant,
     ring,
@@ -173,6 +173,44 @@ def test_both_ends_of_a_failed_pair_pass_with_others() -> None:
     assert told(later)[0][:4] == ("pair", "r0", "a", "b")
 
 
+def single(verdict: str, *again: str) -> list[dict[str, Any]]:
+    """All pairs pass but one test of one pair; ``again``: the reason of a second reading."""
+    found = results(lambda r, c, s: (r, c, s) == ("r0", "a", "b"))
+    bad = next(r for r in found if r["verdict"] != "pass")
+    passes = [{"verdict": verdict, "reason": "40 Gb/s measured"},
+              *({"verdict": verdict, "reason": reason, "again": True} for reason in again)]
+    bad.update(verdict=verdict, reason=passes[0]["reason"], passes=passes)
+    return found
+
+
+@pytest.mark.parametrize("verdict", ["fail", "no_data"])
+def test_the_only_failure_of_a_pair_is_measured_again_before_the_pair_is_blamed(verdict: str) -> None:
+    found = single(verdict)
+    assert told(found) == [("pair", "r0", "a", "b", "send", "likely")]
+    assert next_tests(found, HOSTS, RAILS) == [Trial("r0", "a", "b", "write_bw")]
+    later = single(verdict, "41 Gb/s measured")
+    (blamed,) = blame(later)
+    assert (blamed.kind, blamed.host, blamed.peer, blamed.sure) == ("pair", "a", "b", "sure")
+    assert blamed.evidence[1:3] == ("measured first: 40 Gb/s measured", "measured again: 41 Gb/s measured")
+    assert "or chance" not in blamed.text
+    # Where nothing came back, small messages may tell why.
+    assert [t.kind for t in next_tests(later, HOSTS, RAILS)] == (["write_lat"] if verdict == "no_data" else [])
+
+
+@pytest.mark.parametrize(
+    ("hosts", "rails", "bad"),
+    [
+        (HOSTS, RAILS, lambda r, c, s: r == "r0" and {c, s} == {"a", "b"}),
+        (HOSTS, RAILS, lambda r, c, s: r == "r0" and c == "a"),
+        # Who may not be used is not asked for.
+        (HOSTS[1:], RAILS, lambda r, c, s: (r, c, s) == ("r0", "a", "b")),
+        (HOSTS, ("r1",), lambda r, c, s: (r, c, s) == ("r0", "a", "b")),
+    ],
+)
+def test_what_failed_more_than_once_is_not_measured_again(hosts: Any, rails: Any, bad: Bad) -> None:
+    assert next_tests(results(bad), hosts, rails) == []
+
+
 def test_one_host_that_all_tests_share_is_told_from_the_rail() -> None:
     """Everybody sends to a (incast): a test without it tells."""
     found = [result("r0", name, "a", "fail") for name in HOSTS[1:]]
@@ -190,12 +228,37 @@ def test_nothing_is_asked_for_when_all_is_explained(found: Any) -> None:
 
 def test_probes_are_asked_once_for_a_sure_suspect_and_only_where_they_tell_something() -> None:
     slow = results(lambda r, c, s: r == "r0" and "a" in (c, s))
-    assert next_tests(slow, HOSTS, RAILS, ["write_lat"]) == []
+    assert next_tests(slow, HOSTS, RAILS) == []
     silent = [{**r, "verdict": "no_data"} if r["verdict"] == "fail" else r for r in slow]
-    asked = next_tests(silent, HOSTS, RAILS, ["write_lat"])
+    asked = next_tests(silent, HOSTS, RAILS)
     assert [(t.rail, t.kind, ends(t)) for t in asked] == [("r0", "write_lat", ("a", "b"))]
     answers = [result(t.rail, t.client, t.server, "no_data", test=t.kind) for t in asked]
-    assert next_tests([*silent, *answers], HOSTS, RAILS, ["write_lat"]) == []
+    assert next_tests([*silent, *answers], HOSTS, RAILS) == []
+
+
+def test_what_fails_from_gpu_memory_is_tried_from_host_memory_and_then_with_small_messages() -> None:
+    silent = [{**r, "verdict": "no_data"} if r["verdict"] == "fail" else r
+              for r in results(lambda r, c, s: r == "r0" and "a" in (c, s), memory="cuda:dmabuf")]
+    asked = next_tests(silent, HOSTS, RAILS)
+    assert [(t.kind, t.memory, ends(t)) for t in asked] == [
+        ("write_bw", "host", ("a", "b")), ("write_bw", "host", ("b", "a"))]
+    passed = [result(t.rail, *ends(t), memory="host") for t in asked]
+    assert told([*silent, *passed]) == [("gpu", "r0", "a", None, None, "sure")]
+    assert next_tests([*silent, *passed], HOSTS, RAILS) == []
+    failed = [result(t.rail, *ends(t), "no_data", memory="host") for t in asked]
+    assert told([*silent, *failed]) == [("port", "r0", "a", None, None, "sure")]
+    assert [(t.kind, t.memory) for t in next_tests([*silent, *failed], HOSTS, RAILS)] == [("write_lat", "host")]
+
+
+def test_suspects_are_tried_again_with_the_size_that_failed() -> None:
+    pairs = [("a", "b"), ("c", "d"), ("e", "f")]
+    found = [result("r0", *pair, "fail" if "a" in pair and size > 4096 else "pass", size=size)
+             for size in (4096, 65536) for pair in pairs]
+    asked = next_tests(found, HOSTS, ["r0"])
+    assert asked and {t.size for t in asked} == {65536}
+    # One that was measured with another size only is not the same test.
+    other = [result(t.rail, *ends(t), size=256) for t in asked]
+    assert next_tests([*found, *other], HOSTS, ["r0"]) == asked
 
 
 def test_only_names_and_rails_that_may_be_used_are_asked_for() -> None:
@@ -223,17 +286,21 @@ def test_any_evidence_is_explained_and_isolation_ends(draws: Any, random: Any) -
         assert bool(blames) == bool(failed)
         assert sum(b.failed for b in blames) >= len(failed)
         assert all(b.failed <= b.tests for b in blames)
-        asked = next_tests(found, HOST_NAMES, RAILS, ("write_lat",))
+        asked = next_tests(found, HOST_NAMES, RAILS)
         if not asked:
             return
         seen = {(r["rail"], r["client"], r["server"], r["test"]) for r in found}
         assert len(set(asked)) == len(asked)
-        assert not seen & {(t.rail, t.client, t.server, t.kind) for t in asked}
+        alone = {(r["rail"], r["client"], r["server"], r["test"]) for r in failed if not r.get("passes")}
+        assert not (seen - alone) & {(t.rail, t.client, t.server, t.kind) for t in asked}
         good = {(r["rail"], name) for r in found if r["verdict"] == "pass" for name in (r["client"], r["server"])}
         for test in asked:
             if test.kind != "write_lat" and test.rail in {rail for rail, _name in good}:
                 assert good & {(test.rail, test.client), (test.rail, test.server)}
-        found += [result(t.rail, t.client, t.server, random.choice(("pass", "fail")), test=t.kind) for t in asked]
+        for t in asked:
+            one = result(t.rail, t.client, t.server, random.choice(("pass", "fail")), test=t.kind)
+            before = [r for r in found if subject(r) == t]
+            found = [r for r in found if r not in before] + [again(before[0] if before else None, one)]
         goes += 1
         assert goes < 60
 
@@ -262,10 +329,10 @@ SCHEDULES = {
 def test_planted_faults_are_blamed_and_nobody_else(schedule: str, kind: str, count: int) -> None:
     for seed in range(3):
         fabric = Fabric(24, 6, seed=seed)
-        test = CUDA if kind == "gpu" else BANDWIDTH
-        rounds = SCHEDULES[schedule](fabric.names, fabric.rail_names, test)
+        rounds = SCHEDULES[schedule](fabric.names, fabric.rail_names, BANDWIDTH)
+        rounds = from_gpus(rounds) if kind == "gpu" else rounds
         fabric.faults = plant(fabric, [kind] * count, rounds)
-        outcome = isolate(fabric, rounds, (BANDWIDTH, SMALL))
+        outcome = isolate(fabric, rounds)
         assert (outcome.right, outcome.blamed) == (count, count), [fabric.faults, outcome.blames]
         assert outcome.goes <= 4
 

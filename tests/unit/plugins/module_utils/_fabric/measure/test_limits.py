@@ -135,7 +135,7 @@ def test_why_names_the_bound_and_the_host(a: dict[str, Any], b: dict[str, Any], 
 
 
 def reading(value: float) -> Sample:
-    return Sample(65536, 1000, value, 4096)
+    return Sample(65536, 1000, value)
 
 
 @pytest.mark.parametrize(

@@ -176,9 +176,11 @@ def test_of_too_many_results_only_those_that_did_not_pass_are_embedded(monkeypat
 
 def test_every_test_of_a_cell_has_a_map_of_its_own() -> None:
     results = [factory.result("a", "b"), factory.result("a", "b", test="write_lat", unit="us", value=2.0),
-               factory.result("a", "b", peer_rail="rail1", verdict="fail", value=1.0)]
+               factory.result("a", "b", peer_rail="rail1", verdict="fail", value=1.0),
+               factory.result("a", "b", size=4096), factory.result("a", "b", size=65536)]
     assert [(grid.name, grid.test, len(grid.results)) for grid in matrix.grids(results)] == [
-        ("rail0", "write_bw", 1), ("rail0", "write_lat", 1), ("rail0 to rail1", "write_bw", 1)]
+        ("rail0", "write_bw", 1), ("rail0", "write_lat", 1), ("rail0 to rail1", "write_bw", 1),
+        ("rail0", "write_bw 4096 B", 1), ("rail0", "write_bw 65536 B", 1)]
 
 
 @pytest.mark.parametrize("everything_fails", [False, True])

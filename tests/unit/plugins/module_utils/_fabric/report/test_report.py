@@ -272,6 +272,24 @@ def test_counters_are_summed_at_the_port_that_they_belong_to() -> None:
     ]
 
 
+def test_several_sizes_are_told_apart_in_every_format() -> None:
+    results = [{**r, "size": size, "value": 98.0 if size > 4096 else 60.0}
+               for size in (65536, 4096, 1048576) for r in factory.results(3, 1)]
+    built = summary.build(factory.plan(3, 1), results)
+    assert [r["size"] for r in built["results"]] == [4096] * 6 + [65536] * 6 + [1048576] * 6
+    earlier = summary.build(factory.plan(3, 1), [{**r, "value": 98.0} for r in results])
+    built["comparison"] = compare.compare(built, earlier)
+    assert built["comparison"]["compared"] == 18
+    assert {row["size"] for row in built["comparison"]["worse"]} == {4096}
+    jsonschema.validate(built, SCHEMA)
+    samples = [line.rsplit(" ", 1)[0] for line in prometheus.to_prometheus(built).splitlines() if line[0] != "#"]
+    assert len(samples) == len(set(samples))
+    assert sum('size="4096"' in sample for sample in samples) == 12
+    page = formats.render(built, {}, 10)["report.html"]
+    titles = re.findall("<figcaption>(.*?)</figcaption>", page)
+    assert titles == [f"rail0, bare hosts, write_bw {size} B" for size in (4096, 65536, 1048576)]
+
+
 def test_json_is_the_report_with_a_line_for_each_result() -> None:
     built = whole()
     text = formats.to_json(built)
