@@ -78,7 +78,8 @@ def measure(plan: Mapping[str, Any], auth: Mapping[str, Any], audit: Path, evide
                                              "script": str(SCRIPT)})}
     lines = run("fabric_judge", judge).result
     played = {key: lines[key] for key in ("pass", "lines", "slot", "seconds")}
-    steps["play"] = run("fabric_testers", {**pods, **played, "state": "played", "start_in": 15})
+    steps["play"] = run("fabric_testers", {**pods, **played, "state": "played",
+                                            "start_in": 15 + len(plan["hosts"]) // 20})
     verdict = run("fabric_judge", judge).result
     steps["remove"] = run("fabric_testers", {**pods, "state": "absent"})
     asked = counted(audit.read_text()[seen:].splitlines())
