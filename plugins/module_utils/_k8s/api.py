@@ -136,13 +136,6 @@ class Api:
             raise _refused(method, path, response, self.transport.server)
         return _load(response.text)
 
-    def text(self, path: str, query: Mapping[str, Any], timeout: float = 60.0, tries: int = TRIES) -> str:
-        """Return a plain text answer, such as a log."""
-        response = self.send("GET", path, query, timeout=timeout, tries=tries)
-        if response.status >= 400:
-            raise _refused("GET", path, response, self.transport.server)
-        return response.text
-
     def follow(self, path: str, query: Mapping[str, Any], timeout: float) -> Iterator[str]:
         """Yield the lines of an answer as they come, for ``timeout`` seconds at most; ApiError when it is refused.
 
@@ -192,7 +185,6 @@ class Api:
         content_type: str = "application/json",
         timeout: float = TIMEOUT,
         accept: str = "application/json, */*",
-        tries: int = TRIES,
     ) -> Response:
         """Send one request and try again what may pass: no connection, 429 and 5xx.
 
@@ -201,16 +193,16 @@ class Api:
         target = path + ("?" + urlencode(_given(query)) if _given(query) else "")
         headers = {"Accept": accept, "Content-Type": content_type}
         text = None if body is None else json.dumps(body)
-        for attempt in range(1, tries + 1):
+        for attempt in range(1, TRIES + 1):
             self.count()
             try:
                 response = self.transport.send(method, target, headers, text, timeout)
             except ConnectionFailed as failed:
-                if attempt == tries:
+                if attempt == TRIES:
                     raise _silent(method, path, self.transport.server, failed) from None
                 self._sleep(0.5 * 2 ** (attempt - 1))
                 continue
-            if response.status not in _AGAIN or attempt == tries:
+            if response.status not in _AGAIN or attempt == TRIES:
                 return response
             self._sleep(_pause(response, attempt))
         raise AssertionError("unreachable")

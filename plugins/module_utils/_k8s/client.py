@@ -160,15 +160,24 @@ class KubernetesTransport:
         self, method: str, path: str, headers: Mapping[str, str], body: str | None, timeout: float
     ) -> Response:
         """Send one request; ConnectionFailed when no answer came."""
-        answer = self._request(method, path, headers, body, timeout, True)
+        try:
+            answer = self._request(method, path, headers, body, timeout, True)
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise ConnectionFailed(_plain(error)) from None
         return _response(answer, answer.data)
 
     def stream(self, path: str, headers: Mapping[str, str], timeout: float) -> tuple[Response, Iterator[str]]:
         """Send one request; the answer without its text if it is good, and its lines as they come."""
         begin = time.monotonic()
-        answer = self._request("GET", path, headers, None, timeout, False)
-        if answer.status != 200:
-            return _response(answer, answer.read(_PART)), iter(())
+        try:
+            answer = self._request("GET", path, headers, None, timeout, False)
+            if answer.status != 200:
+                return _response(answer, answer.data), iter(())
+        except urllib3.exceptions.ReadTimeoutError:
+            # A kubelet answers with the first line of a log: there was none in all the time.
+            return Response(200, {}, ""), iter(())
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise ConnectionFailed(_plain(error)) from None
         return _response(answer, b""), _lines(answer, begin + timeout)
 
     def _request(
@@ -177,19 +186,16 @@ class KubernetesTransport:
         given = urllib3.HTTPHeaderDict({"User-Agent": USER_AGENT, **headers, **self._authorization()})
         for name, value in self._more:
             given.add(name, value)
-        try:
-            return self._pool.request(
-                method,
-                self.server + path,
-                body=None if body is None else body.encode(),
-                headers=given,
-                timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=timeout),
-                retries=False,
-                redirect=False,
-                preload_content=whole,
-            )
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise ConnectionFailed(_plain(error)) from None
+        return self._pool.request(
+            method,
+            self.server + path,
+            body=None if body is None else body.encode(),
+            headers=given,
+            timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=timeout),
+            retries=False,
+            redirect=False,
+            preload_content=whole,
+        )
 
     def _authorization(self) -> dict[str, str]:
         setting = self.config.auth_settings().get("BearerToken")

@@ -183,7 +183,8 @@ def _collect(
     problems: dict[str, str] = {}
     for name, outcome in failed.items():
         pod = pods[name]
-        reason = f"node {pod.node}: the tester did not come to the end in time"
+        where = f"node {pod.node}" if pod.node in ready else f"node {pod.node} is not ready"
+        reason = f"{where}: the tester did not come to the end in time"
         if outcome:
             reason = reason_without_log(outcome, pod.name, str(pod.node), pod.node in ready)
         problems[name] = _ended(pod, now) or reason

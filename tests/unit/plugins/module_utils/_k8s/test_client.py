@@ -40,6 +40,9 @@ class Server(http.server.BaseHTTPRequestHandler):
 
     def chunks(self) -> None:
         """Send the parts one by one, up to one that says to wait until the client has gone, or to break off."""
+        if Server.parts == [b"silent"]:
+            self.connection.recv(1)
+            return
         self.protocol_version = "HTTP/1.1"
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
@@ -125,6 +128,7 @@ def test_environment_names_the_kubeconfig(server: str, tmp_path: Path, monkeypat
         ([b"one\nt", b"wo\n"], ["one", "two"]),
         ([b"one\n", "gr\u00fc".encode()[:-1], "gr\u00fc".encode()[-1:] + b"n"], ["one", "gr\u00fcn"]),
         # Nothing more comes: what there is at the end of the time is all.
+        ([b"silent"], []),
         ([b"one\nhalf", b"wait"], ["one"]),
     ],
 )

@@ -262,6 +262,15 @@ def test_a_host_that_dies_under_way(tmp_path: Path) -> None:
     assert problems["h3"].startswith("no log of pod pod-h3 (node node-h3 is not ready): the API server ")
 
 
+def test_a_host_that_dies_and_whose_log_says_nothing_more(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    world.cluster.logs["pod-h3"] = ["=== gpufabric batch 1 begin 1\n"]
+    world.clock.at(world.clock.time + 25, lambda: world.cluster.put(node("h3", "Unknown")) and None)
+    assert world.play(LINES)["problems"] == {
+        "h3": "node node-h3 is not ready: the tester did not come to the end in time"
+    }
+
+
 def test_an_endpoint_that_never_started_is_not_waited_for(tmp_path: Path) -> None:
     world = World(tmp_path, h2=UNSCHEDULABLE)
     world.start()
