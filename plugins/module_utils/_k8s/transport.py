@@ -104,7 +104,7 @@ def _endpoints(
     wanted = [name for name in plan["endpoints"]["pod"] if not params["limit"] or name in params["limit"]]
     if not wanted:
         raise InputError("no endpoint is left to measure in pods: the plan has none, or limit names others")
-    nodes = {node["metadata"]["name"]: _slim(node) for node in api.items(_NODES)}
+    nodes: dict[str, Mapping[str, Any]] = {node["metadata"]["name"]: _slim(node) for node in api.items(_NODES)}
     found, wrong = nodes_of_hosts({name: plan["hosts"].get(name) or {} for name in wanted}, nodes.values())
     return found, wrong, nodes
 
