@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 REPO = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPO / "tests" / "unit")]
 
-SIZES, RAILS = (100, 500, 1000), 8
+SIZES, RAILS = (100, 300, 1000), 8
 STEP_SECONDS = 300
 FABRIC = {"supernet": "10.64.0.0/10", "rail_prefix": 19, "capacity": {"hosts": 1024, "pods_per_host": 1},
           "tests": {"mode": "sampled", "rounds": 1, "duration": 2}}

@@ -27,10 +27,11 @@ from .testers import CONTAINER, FOLDER, MAILBOX
 AT_ONCE = 32
 _TRIES = 3
 _EXEC_SECONDS = 30.0
-# Time for an exec that has to be tried again, and then for every 32 execs: so many times what the first one took, at
-# least what the limit on requests needs, and at most what a slow machine needs with retries.
+# Time for an exec that has to be tried again, and then for every 32 execs: so many times what the first one took, which
+# has to wait for 31 others that begin with it; at least what the limit on requests needs, and at most what a slow
+# machine needs with retries.
 _LEAD = 12
-_LEAD_TIMES = 3.0
+_LEAD_TIMES = 1.5
 _LEAD_LEAST, _LEAD_MOST = 1.0, 8.0
 # More than a log's clock and ours can be apart in what they call so many seconds ago.
 _SINCE_MORE = 30
