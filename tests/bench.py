@@ -134,7 +134,7 @@ def in_pods() -> tuple[list[Row], str]:
         name = f"{size['nodes']} nodes in pods"
         rows += [
             (f"{name}: requests a node", sum(size["kinds"].values()) / size["nodes"], "", 3.5),
-            (f"{name}: most requests in a second", size['rate'], "", 105),
+            (f"{name}: most requests in a second", size['rate'], "", 150),
             (f"{name}: requests sent back with 429", size["refused"], "", 0),
             (f"{name}: peak memory of a module", max(size["peak"].values()), "MiB", 400.0),
         ]
