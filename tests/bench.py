@@ -1,7 +1,8 @@
 """`make bench`: what the collection costs. Prints a table and writes .cache/bench.json.
 
 Without the lab (--no-lab): the plan of 1000 hosts x 8 rails as a function and as a task, rdma_facts on an 8-rail
-machine, judging and reporting of big fleets. On the lab: module executions and wall time of a converged prepare
+machine, judging and reporting of big fleets, and the measurement in pods of 1000 hollow nodes (--no-jobs leaves these
+six minutes out). On the lab: module executions and wall time of a converged prepare
 against as many pings, and what the last measurement cost (requests to the API server, share of time in perftest).
 """
 
@@ -56,13 +57,17 @@ with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as fol
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tests.bench", description=__doc__)
     parser.add_argument("--no-lab", action="store_true")
+    parser.add_argument("--no-jobs", action="store_true")
     options = parser.parse_args()
     environment.main()
     rows = [*plan_function(), *facts(), *scale(), *plan_task()]
+    jobs, jobs_table = ([], "") if options.no_jobs else in_pods()
+    rows += jobs
     if not options.no_lab:
         rows += lab_rows()
     OUT.write_text(json.dumps([dict(zip(("name", "value", "unit", "limit"), row)) for row in rows], indent=2) + "\n")
     print(table(rows))
+    print(f"\nIn pods:\n{jobs_table}" if jobs_table else "")
     print(f"\nTime slots of a whole measurement of one kind:\n{slots()}\n")
     print(f"written to {OUT.relative_to(REPO)}")
     return 1 if any(limit is not None and value > limit for _name, value, _unit, limit in rows) else 0
@@ -115,6 +120,25 @@ def scale() -> list[Row]:
             (f"{name}: HTML", made["html"], "MB", 5.0),
         ]
     return rows
+
+
+def in_pods() -> tuple[list[Row], str]:
+    """The measurement in pods of hollow nodes: rows for its limits, and its own table."""
+    argv = [str(environment.VENV / "bin" / "python"), "-m", "tests.bench_jobs"]
+    done = subprocess.run(argv, cwd=REPO, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise SystemExit("bench: the measurement in pods failed")
+    sizes, _newline, table = done.stdout.partition("\n")
+    rows: list[Row] = []
+    for size in json.loads(sizes):
+        name = f"{size['nodes']} nodes in pods"
+        rows += [
+            (f"{name}: requests a node", sum(size["kinds"].values()) / size["nodes"], "", 3.5),
+            (f"{name}: most requests in a second", size['rate'], "", 150),
+            (f"{name}: requests sent back with 429", size["refused"], "", 0),
+            (f"{name}: peak memory of a module", max(size["peak"].values()), "MiB", 400.0),
+        ]
+    return rows, table
 
 
 def slots() -> str:

@@ -103,7 +103,9 @@ options:
     description: Seconds from the first round to the end of the pass.
     type: int
   start_in:
-    description: Seconds from the first line handed out to the first round; never less than the number of endpoints asks for.
+    description:
+      - Seconds from the first line handed out to the first round. It is more when there are so many endpoints, or handing out lines
+        takes so long in this cluster, that they would not all have theirs in time.
     type: int
     default: 0
 attributes:

@@ -40,6 +40,13 @@ def pause() -> Path:
     return cache.artefact("pause", inputs, lambda path: _build("./pause", "-s -w", path))
 
 
+def hollow() -> Path:
+    """The stand-in of many kubelets, for benchmarks; its own tests run whenever it is built."""
+    folder = _MODULE / "hollow"
+    inputs = b"".join(path.read_bytes() for path in [*sorted(folder.glob("*.go")), _MODULE / "go.sum"])
+    return cache.artefact("hollow", inputs, _build_hollow)
+
+
 def installed(package: str, version: str) -> Path:
     """The program of a public Go package, by `go install` (minutes the first time)."""
     name = package.rsplit("/", 1)[-1]
@@ -50,6 +57,11 @@ def installed(package: str, version: str) -> Path:
 def _build(package: str, flags: str, path: Path) -> None:
     argv = ["build", "-trimpath", "-ldflags", flags, "-o", str(path), package]
     _go(argv, {"GOFLAGS": "-mod=readonly"})
+
+
+def _build_hollow(path: Path) -> None:
+    _go(["test", "-trimpath", "./hollow"], {"GOFLAGS": "-mod=readonly"})
+    _build("./hollow", _KUBERNETES_FLAGS, path)
 
 
 def _install(target: str, folder: Path) -> None:

@@ -43,10 +43,15 @@ class FakeCluster:
     server = "https://cluster.test:6443"
 
     def __init__(self, *objects: Mapping[str, Any], denied: tuple[str, ...] = ()) -> None:
+        #: Passes while somebody watches.
+        self.clock = FakeClock()
+        #: What the last list of a collection, or the watch after it, has told.
+        self.told: dict[str, dict[str, str]] = {}
         self.objects: dict[str, dict[str, Any]] = {}
         self.calls: list[tuple[str, str]] = []
         self.commands: list[tuple[str, list[str], str]] = []
         self.answers: list[Any] = []
+        self.changes: list[str] = []
         self.logs: dict[str, list[str]] = {}
         self.exec_results: list[Any] = []
         self.denied = denied
@@ -82,6 +87,33 @@ class FakeCluster:
         data = json.loads(body) if body else {}
         return getattr(self, f"_{method.lower()}")(parts.path, query, data, headers)
 
+    def stream(self, path: str, headers: Mapping[str, str], timeout: float) -> tuple[Response, Iterator[str]]:
+        parts = urlsplit(path)
+        query = dict(parse_qsl(parts.query))
+        answer = self.send("GET", path, headers, None, timeout)
+        if answer.status != 200:
+            return answer, iter(())
+        if query.get("watch"):
+            return answer, self._changes(parts.path, query)
+        return answer, iter(answer.text.splitlines())
+
+    def _changes(self, path: str, query: dict[str, str]) -> Iterator[str]:
+        """Yield what has changed since the list and changes while the clock goes on, as a watch does."""
+        while self.changes:
+            yield self.changes.pop(0)
+        for _second in range(int(query["timeoutSeconds"])):
+            self.clock.sleep(1.0)
+            before, now = self.told[path], self._texts(path, query)
+            self.told[path] = now
+            for name, text in now.items():
+                if before.get(name) != text:
+                    yield json.dumps({"type": "MODIFIED" if name in before else "ADDED", "object": versioned(text)})
+            for name in sorted(before.keys() - now.keys()):
+                yield json.dumps({"type": "DELETED", "object": versioned(before[name])})
+
+    def _texts(self, path: str, query: dict[str, str]) -> dict[str, str]:
+        return {item["metadata"]["name"]: json.dumps(item) for item in self._matching(path, query)}
+
     def execute(
         self, path: str, command: list[str], stdin: Callable[[], str], timeout: float
     ) -> tuple[int, str]:
@@ -100,7 +132,9 @@ class FakeCluster:
         if path in self.objects:
             return ok(self.objects[path])
         if self._is_collection(path):
-            return ok({"items": list(self._matching(path, query)), "metadata": {}})
+            if not query.get("watch"):
+                self.told[path] = self._texts(path, query)
+            return ok({"items": list(self._matching(path, query)), "metadata": {"resourceVersion": "1"}})
         return self._missing(path)
 
     def _is_collection(self, path: str) -> bool:
@@ -205,6 +239,12 @@ def ok(body: Any) -> Response:
 
 def status(code: int, reason: str, message: str, more: dict[str, Any] | None = None) -> Response:
     return Response(code, {}, json.dumps({"kind": "Status", "reason": reason, "message": message, **(more or {})}))
+
+
+def versioned(text: str) -> dict[str, Any]:
+    item = json.loads(text)
+    item["metadata"]["resourceVersion"] = "2"
+    return item
 
 
 def down(text: str = "Connection refused") -> ConnectionFailed:

@@ -48,7 +48,7 @@ def needed(operator: str, networks: str, tests: str) -> list[Permission]:
         ("", "pods", operator, ("list",)),
         ("", "configmaps", tests, ("list", *_WRITE)),
         ("batch", "jobs", tests, ("list", *_WRITE)),
-        ("", "pods", tests, ("list", "delete")),
+        ("", "pods", tests, ("list", "watch", "delete")),
         ("", "pods/exec", tests, ("get", "create")),
         ("", "pods/log", tests, ("get",)),
         ("", "events", tests, ("list",)),

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from typing import Any, Callable, NamedTuple, Protocol
 from urllib.parse import urlencode
 
 from .._core.errors import ClusterError
+from .poll import Clock, Pace
 
 MANAGER = "gpufabric"
 APPLY = "application/apply-patch+yaml"
@@ -19,7 +21,10 @@ MERGE = "application/merge-patch+json"
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 TRIES = 4
 TIMEOUT = 30.0
+WATCH_GRACE = 5.0
 PAGE = 500
+# What one run asks of the API server at most: all of a step's requests at once would slow everybody else's.
+RATE, BURST = 50.0, 50
 _AGAIN = frozenset((429, 500, 502, 503, 504))
 
 
@@ -45,6 +50,9 @@ class Transport(Protocol):
     ) -> Response:
         """Return the answer, whatever its status."""
 
+    def stream(self, path: str, headers: Mapping[str, str], timeout: float) -> tuple[Response, Iterator[str]]:
+        """Return the answer, and its lines as they come if the status is 200; they end quietly after ``timeout``."""
+
     def execute(
         self, path: str, command: list[str], stdin: Callable[[], str], timeout: float
     ) -> tuple[int, str]:
@@ -61,13 +69,14 @@ class ApiError(ClusterError):
 
 
 class Api:
-    """One cluster. Safe to use from several threads; ``requests`` counts what was sent."""
+    """One cluster. Safe to use from several threads; ``requests`` counts what was sent, RATE a second at most."""
 
     def __init__(self, transport: Transport, sleep: Callable[[float], None] = time.sleep) -> None:
         self.transport = transport
         self.requests = 0
         self._sleep = sleep
         self._lock = threading.Lock()
+        self._pace = Pace(RATE, BURST, Clock(sleep=sleep))
 
     def get(self, path: str, **query: Any) -> dict[str, Any] | None:
         """Return the object at ``path``; None when there is none (or its kind is not served)."""
@@ -80,10 +89,15 @@ class Api:
 
     def items(self, path: str, **query: Any) -> Iterator[dict[str, Any]]:
         """Yield the objects of a collection, page by page; none when its kind is not served."""
+        for page in self.pages(path, **query):
+            yield from page.get("items") or []
+
+    def pages(self, path: str, **query: Any) -> Iterator[dict[str, Any]]:
+        """Yield the lists that a collection comes in; their metadata has the version to watch from."""
         query = {"limit": PAGE, **query}
         while True:
             page = self.get(path, **query) or {}
-            yield from page.get("items") or []
+            yield page
             query["continue"] = (page.get("metadata") or {}).get("continue")
             if not query["continue"]:
                 return
@@ -123,12 +137,45 @@ class Api:
             raise _refused(method, path, response, self.transport.server)
         return _load(response.text)
 
-    def text(self, path: str, query: Mapping[str, Any], timeout: float = 60.0, tries: int = TRIES) -> str:
-        """Return a plain text answer, such as a log."""
-        response = self.send("GET", path, query, timeout=timeout, tries=tries)
+    def follow(self, path: str, query: Mapping[str, Any], timeout: float) -> Iterator[str]:
+        """Yield the lines of an answer as they come, for ``timeout`` seconds at most; ApiError when it is refused.
+
+        One that breaks off is an ApiError too: its lines are not sent again.
+        """
+        target = path + "?" + urlencode(_given(query))
+        for attempt in (1, 2):
+            self.count()
+            try:
+                response, lines = self.transport.stream(target, {"Accept": "application/json, */*"}, timeout)
+                if response.status not in _AGAIN or attempt == 2:
+                    break
+                self._sleep(_pause(response, attempt))
+            except ConnectionFailed as failed:
+                if attempt == 2:
+                    raise _silent("GET", path, self.transport.server, failed) from None
+                self._sleep(0.5)
         if response.status >= 400:
             raise _refused("GET", path, response, self.transport.server)
-        return response.text
+        try:
+            yield from lines
+        except ConnectionFailed as failed:
+            raise _silent("GET", path, self.transport.server, failed) from None
+
+    def watch(self, path: str, version: str, timeout: float, **query: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield what changes in a collection since ``version``: ADDED, MODIFIED or DELETED, and the object.
+
+        ApiError with status 410 when that is too long ago.
+        """
+        seconds = max(math.ceil(timeout), 1)
+        asked = {"watch": "true", "resourceVersion": version, "timeoutSeconds": seconds, **query}
+        # The server ends it; our own limit is for one that forgets.
+        for line in self.follow(path, asked, seconds + WATCH_GRACE):
+            event = _load(line)
+            if event.get("type") == "ERROR":
+                answer = event.get("object") or {}
+                refused = Response(int(answer.get("code") or 500), {}, json.dumps(answer))
+                raise _refused("WATCH", path, refused, self.transport.server)
+            yield event["type"], event["object"]
 
     def send(
         self,
@@ -139,7 +186,6 @@ class Api:
         content_type: str = "application/json",
         timeout: float = TIMEOUT,
         accept: str = "application/json, */*",
-        tries: int = TRIES,
     ) -> Response:
         """Send one request and try again what may pass: no connection, 429 and 5xx.
 
@@ -148,16 +194,16 @@ class Api:
         target = path + ("?" + urlencode(_given(query)) if _given(query) else "")
         headers = {"Accept": accept, "Content-Type": content_type}
         text = None if body is None else json.dumps(body)
-        for attempt in range(1, tries + 1):
+        for attempt in range(1, TRIES + 1):
             self.count()
             try:
                 response = self.transport.send(method, target, headers, text, timeout)
             except ConnectionFailed as failed:
-                if attempt == tries:
+                if attempt == TRIES:
                     raise _silent(method, path, self.transport.server, failed) from None
                 self._sleep(0.5 * 2 ** (attempt - 1))
                 continue
-            if response.status not in _AGAIN or attempt == tries:
+            if response.status not in _AGAIN or attempt == TRIES:
                 return response
             self._sleep(_pause(response, attempt))
         raise AssertionError("unreachable")
@@ -173,9 +219,10 @@ class Api:
             raise ApiError(f"exec {path.partition('?')[0]}: {failed}") from None
 
     def count(self) -> None:
-        """Count one request."""
+        """Count one request, and wait for its turn."""
         with self._lock:
             self.requests += 1
+        self._pace.wait()
 
 
 def _given(query: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -14,13 +14,14 @@ from .apply import Options, apply_object, remove_object, wait_gone
 from .kinds import collection
 from .logs import pod_path
 from .pods import State, ready_nodes, state_of
-from .poll import Clock, ticks
+from .poll import Clock
 from .testers import ENDPOINTS, SELECTOR, Testers, config_map, job, namespace_object
+from .watch import WINDOW, watched
 
 # How long a pod may be unschedulable, or without its image, before we give it up.
 PATIENCE = 20.0
-# Pods take several seconds to start; a poll is one request.
-POLL = 4.0
+# A healthy kubelet ends a tester within its grace period; before that nothing needs force.
+KIND = 8.0
 
 
 def start(
@@ -41,9 +42,9 @@ def started_on(api: Api, testers: Testers, wanted: Sequence[str]) -> tuple[dict[
     return found, {name: "no tester was started for it" for name in wanted if name not in found}
 
 
-def list_pods(api: Api, namespace: str) -> list[dict[str, Any]]:
-    """Return the testers' pods."""
-    return list(api.items(collection("v1", "pods", namespace), labelSelector=SELECTOR))
+def pod_states(api: Api, namespace: str) -> list[State]:
+    """Return what the testers' pods are doing; the pods themselves name every node and are not kept."""
+    return [state_of(pod) for pod in api.items(collection("v1", "pods", namespace), labelSelector=SELECTOR)]
 
 
 def wait_running(
@@ -55,8 +56,9 @@ def wait_running(
     """
     first_stuck: dict[str, float] = {}
     states: list[State] = []
-    for elapsed in ticks(timeout, POLL, clock):
-        states = [state_of(pod) for pod in list_pods(api, testers.namespace)]
+    pods = collection("v1", "pods", testers.namespace)
+    for elapsed, found in watched(api, pods, SELECTOR, state_of, timeout, clock):
+        states = list(found.values())
         for state in states:
             if state.problem:
                 first_stuck.setdefault(state.name, elapsed)
@@ -138,28 +140,28 @@ def remove_namespace(api: Api, testers: Testers, options: Options, clock: Clock)
 
 def _wait_no_pods(api: Api, testers: Testers, options: Options, clock: Clock) -> None:
     forced: set[str] = set()
-    pods: list[dict[str, Any]] = []
-    for elapsed in ticks(options.timeout, POLL, clock):
-        pods = list_pods(api, testers.namespace)
-        if not pods:
+    look = KIND
+    left: Mapping[str, State] = {}
+    pods = collection("v1", "pods", testers.namespace)
+    for elapsed, left in watched(api, pods, SELECTOR, state_of, options.timeout, clock):
+        if not left:
             return
-        # A healthy kubelet ends a tester within its grace period; before that nothing needs force.
-        if elapsed >= 2 * POLL:
-            _force(api, testers.namespace, pods, forced)
-    names = ", ".join(pod["metadata"]["name"] for pod in pods)
+        if elapsed >= look:
+            _force(api, testers.namespace, left, forced)
+            look = elapsed + WINDOW
+    names = ", ".join(left)
     raise ClusterError(
         f"pods of the testers are still there {options.timeout:.0f} s after their deletion: {names};"
         f" look at them in namespace {testers.namespace}"
     )
 
 
-def _force(api: Api, namespace: str, pods: Sequence[Mapping[str, Any]], forced: set[str]) -> None:
-    waiting = {p["metadata"]["name"]: (p.get("spec") or {}).get("nodeName") for p in pods}
-    left = {name: node for name, node in waiting.items() if name not in forced}
-    if not left:
+def _force(api: Api, namespace: str, left: Mapping[str, State], forced: set[str]) -> None:
+    waiting = {name: state.node for name, state in left.items() if name not in forced}
+    if not waiting:
         return
     ready = ready_nodes(api.items(collection("v1", "nodes")))
-    for name, node in left.items():
+    for name, node in waiting.items():
         if node not in ready:
             api.delete(pod_path(namespace, name), {"gracePeriodSeconds": 0})
             forced.add(name)

@@ -11,10 +11,9 @@ from pathlib import Path
 from .._core.errors import ClusterError, FabricError
 from .api import Api
 from .kinds import collection
-from .poll import Clock, ticks
 from .testers import CONTAINER
 
-DESCRIBED = "\n=== gpufabric described "
+DESCRIBED = "=== gpufabric described "
 
 
 def pod_path(namespace: str, pod: str) -> str:
@@ -22,19 +21,24 @@ def pod_path(namespace: str, pod: str) -> str:
     return f"{collection('v1', 'pods', namespace)}/{pod}"
 
 
-def read_log(api: Api, namespace: str, pod: str, until: str, timeout: float, clock: Clock) -> str:
-    """Return a pod's log once ``until`` is in it, or what is there after ``timeout`` seconds; ApiError without any."""
-    text = ""
-    for _elapsed in ticks(timeout, 2.0, clock):
-        text = api.text(f"{pod_path(namespace, pod)}/log", {"container": CONTAINER}, timeout=30.0, tries=2)
-        if until in text:
+def read_log(api: Api, namespace: str, pod: str, until: str, timeout: float, since: int | None = None) -> str:
+    """Return a pod's log up to the line that begins with ``until``, or what there is in ``timeout`` seconds.
+
+    It is followed in one request, however long the line takes to come. ``since``: only the last so many seconds.
+    ApiError when there is no log.
+    """
+    lines = []
+    asked = {"container": CONTAINER, "follow": "true", "sinceSeconds": since}
+    for line in api.follow(f"{pod_path(namespace, pod)}/log", asked, timeout):
+        lines.append(line + "\n")
+        if line.startswith(until):
             break
-    return text
+    return "".join(lines)
 
 
 def describe_part(text: str) -> str:
     """Return what a tester said of itself, without what it printed later; ClusterError when it is not all there."""
-    head, found, tail = text.partition(DESCRIBED)
+    head, found, tail = text.partition("\n" + DESCRIBED)
     if not found:
         last = (text.strip().splitlines() or ["nothing"])[-1]
         raise ClusterError(f"the tester did not describe its rails; the last that it printed: {last[:300]}")

@@ -9,6 +9,7 @@ is done, since one that died never will.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,26 +17,34 @@ from typing import Any, Callable
 
 from .._core.errors import FabricError
 from .api import Api, ApiError
-from .jobs import list_pods
+from .jobs import pod_states
 from .kinds import collection
-from .logs import Evidence, batch_part, describe_part, pod_path, read_log, reason_without_log
-from .pods import State, ready_nodes, state_of
+from .logs import DESCRIBED, Evidence, batch_part, describe_part, pod_path, read_log, reason_without_log
+from .pods import State, ready_nodes
 from .poll import Clock
 from .testers import CONTAINER, FOLDER, MAILBOX
 
 AT_ONCE = 32
 _TRIES = 3
 _EXEC_SECONDS = 30.0
-# An exec takes two seconds on a slow machine; every batch of them needs that, with a retry.
+# Time for an exec that has to be tried again, and then for every 32 execs: so many times what the first one took, which
+# has to wait for 31 others that begin with it; at least what the limit on requests needs, and at most what a slow
+# machine needs with retries.
 _LEAD = 12
-_LEAD_MORE = 8
+_LEAD_TIMES = 1.5
+_LEAD_LEAST, _LEAD_MOST = 1.0, 8.0
+# More than a log's clock and ours can be apart in what they call so many seconds ago.
+_SINCE_MORE = 30
 _DESCRIBE_SECONDS = 40.0
 _LOG_SECONDS = 8.0
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One pass: its number, lines by endpoint (each list ends with END), seconds of a slot, of all, and before it."""
+    """One pass: its number, lines by endpoint (each list ends with END), seconds of a slot, of all, and before it.
+
+    ``start_in`` is the least that the first round is to be away; handing out the lines may need more.
+    """
 
     number: int
     lines: Mapping[str, Sequence[str]]
@@ -52,9 +61,31 @@ class Batch:
         return "\n".join([head, *self.lines[endpoint]]) + "\n"
 
 
-def lead(wanted: int, lines: Mapping[str, Any]) -> int:
-    """Return how many seconds before the first round the lines are handed out: ``wanted``, or what they take."""
-    return max(wanted, _LEAD + _LEAD_MORE * math.ceil(len(lines) / AT_ONCE))
+def lead(wanted: int, endpoints: int, took: float) -> int:
+    """Return how many seconds before the first round the lines are handed out: ``wanted``, or what they take.
+
+    ``took``: seconds until the first exec was ready for its lines, with 32 under way.
+    """
+    more = min(max(_LEAD_TIMES * took, _LEAD_LEAST), _LEAD_MOST)
+    return max(wanted, math.ceil(_LEAD + more * math.ceil(endpoints / AT_ONCE)))
+
+
+class Start:
+    """When the first round begins: settled by the first tester that is ready for its lines."""
+
+    def __init__(self, wanted: int, endpoints: int, clock: Clock) -> None:
+        self._wanted, self._endpoints, self._clock = wanted, endpoints, clock
+        self._lock = threading.Lock()
+        self.begun = clock.now()
+        self.start_in: int | None = None
+
+    def left(self) -> float:
+        """Return the seconds until the first round."""
+        now = self._clock.now()
+        with self._lock:
+            if self.start_in is None:
+                self.start_in = lead(self._wanted, self._endpoints, now - self.begun) + math.ceil(now - self.begun)
+            return self.begun + self.start_in - now
 
 
 def each(names: Sequence[str], work: Callable[[str], Any]) -> dict[str, Any]:
@@ -72,13 +103,11 @@ def each(names: Sequence[str], work: Callable[[str], Any]) -> dict[str, Any]:
         return dict(zip(names, pool.map(safe, names)))
 
 
-def describe(
-    api: Api, namespace: str, running: Mapping[str, State], evidence: Evidence, clock: Clock
-) -> dict[str, str]:
+def describe(api: Api, namespace: str, running: Mapping[str, State], evidence: Evidence) -> dict[str, str]:
     """Keep what every tester says of itself; return endpoint -> why there is nothing."""
 
     def work(endpoint: str) -> None:
-        text = read_log(api, namespace, running[endpoint].name, "\n=== gpufabric described ", _DESCRIBE_SECONDS, clock)
+        text = read_log(api, namespace, running[endpoint].name, DESCRIBED, _DESCRIBE_SECONDS)
         evidence.log(endpoint, describe_part(text))
 
     failed = {name: error for name, error in each(list(running), work).items() if error is not None}
@@ -87,21 +116,25 @@ def describe(
 
 def play(
     api: Api, namespace: str, nodes: Mapping[str, str], batch: Batch, evidence: Evidence, clock: Clock
-) -> dict[str, str]:
-    """Play one batch on all endpoints (``nodes``: endpoint -> node); return endpoint -> why it has no log."""
-    states = {s.node: s for s in map(state_of, list_pods(api, namespace))}
+) -> tuple[dict[str, str], int]:
+    """Play one batch on all endpoints (``nodes``: endpoint -> node).
+
+    Return endpoint -> why it has no log, and how many seconds the first round was away.
+    """
+    states = {state.node: state for state in pod_states(api, namespace)}
     there = {name: states[node] for name, node in nodes.items() if node in states and states[node].running}
     problems = {name: _absent(node, states.get(node)) for name, node in nodes.items() if name not in there}
-    start = clock.now() + batch.start_in
+    start = Start(batch.start_in, len(there), clock)
     sent = each(list(there), lambda name: _deliver(api, namespace, there[name], batch, name, start, clock))
     for name, error in sent.items():
         if error is not None:
             problems[name] = f"node {there[name].node}: the lines did not reach the tester: {error}"
     waiting = [name for name in there if name not in problems]
     if waiting:
-        clock.sleep(max(start + batch.seconds - clock.now(), 0))
-        problems.update(_collect(api, namespace, {name: there[name] for name in waiting}, batch, evidence, clock))
-    return problems
+        clock.sleep(max(start.left() + batch.seconds, 0))
+        since = math.ceil(clock.now() - start.begun) + _SINCE_MORE
+        problems.update(_collect(api, namespace, {name: there[name] for name in waiting}, batch, evidence, since))
+    return problems, batch.start_in if start.start_in is None else start.start_in
 
 
 def _absent(node: str, state: State | None) -> str:
@@ -111,7 +144,7 @@ def _absent(node: str, state: State | None) -> str:
 
 
 def _deliver(
-    api: Api, namespace: str, pod: State, batch: Batch, endpoint: str, start: float, clock: Clock
+    api: Api, namespace: str, pod: State, batch: Batch, endpoint: str, start: Start, clock: Clock
 ) -> None:
     """Send the lines by one exec. `head` knows where they end: not every server can close standard input."""
     size = len(batch.text(endpoint, 0).encode())
@@ -121,7 +154,7 @@ def _deliver(
     for _attempt in range(_TRIES):
         try:
             code, said = api.execute(
-                path, ["sh", "-c", script], lambda: batch.text(endpoint, start - clock.now()), _EXEC_SECONDS
+                path, ["sh", "-c", script], lambda: batch.text(endpoint, start.left()), _EXEC_SECONDS
             )
             if code == 0:
                 return
@@ -133,30 +166,35 @@ def _deliver(
 
 
 def _collect(
-    api: Api, namespace: str, pods: Mapping[str, State], batch: Batch, evidence: Evidence, clock: Clock
+    api: Api, namespace: str, pods: Mapping[str, State], batch: Batch, evidence: Evidence, since: int
 ) -> dict[str, str]:
-    """Bring back what each tester printed for this batch; return endpoint -> why there is nothing or not all."""
+    """Bring back what each tester printed in the last ``since`` seconds; return endpoint -> why that is not all."""
     done = f"=== gpufabric batch {batch.number} done "
-    logs = each(list(pods), lambda name: read_log(api, namespace, pods[name].name, done, _LOG_SECONDS, clock))
-    failed = [name for name, text in logs.items() if isinstance(text, FabricError) or done not in text]
+
+    def work(name: str) -> bool:
+        """Keep the log at once: those of a whole fleet would fill the memory."""
+        text = batch_part(read_log(api, namespace, pods[name].name, done, _LOG_SECONDS, since), batch.number)
+        if text:
+            evidence.log(name, text)
+        return done in text
+
+    ended = each(list(pods), work)
+    failed = {name: outcome for name, outcome in ended.items() if outcome is not True}
     ready, now = _situation(api, namespace) if failed else (set(), {})
     problems: dict[str, str] = {}
-    for name, text in logs.items():
+    for name, outcome in failed.items():
         pod = pods[name]
-        if isinstance(text, FabricError):
-            reason = str(reason_without_log(text, pod.name, str(pod.node), pod.node in ready))
-            problems[name] = _ended(pod, now) or reason
-            continue
-        if batch_part(text, batch.number):
-            evidence.log(name, batch_part(text, batch.number))
-        if done not in text:
-            problems[name] = _ended(pod, now) or f"node {pod.node}: the tester did not come to the end in time"
+        where = f"node {pod.node}" if pod.node in ready else f"node {pod.node} is not ready"
+        reason = f"{where}: the tester did not come to the end in time"
+        if outcome:
+            reason = reason_without_log(outcome, pod.name, str(pod.node), pod.node in ready)
+        problems[name] = _ended(pod, now) or reason
     return problems
 
 
 def _situation(api: Api, namespace: str) -> tuple[set[str], dict[str, State]]:
-    states = [state_of(pod) for pod in list_pods(api, namespace)]
-    return ready_nodes(api.items(collection("v1", "nodes"))), {state.name: state for state in states}
+    states = {state.name: state for state in pod_states(api, namespace)}
+    return ready_nodes(api.items(collection("v1", "nodes"))), states
 
 
 def _ended(pod: State, now: Mapping[str, State]) -> str:

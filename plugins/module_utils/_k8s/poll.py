@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from typing import Callable, NamedTuple
@@ -26,3 +27,24 @@ def ticks(timeout: float, interval: float, clock: Clock) -> Iterator[float]:
         if left <= 0:
             return
         clock.sleep(min(interval, left))
+
+
+class Pace:
+    """At most ``burst`` at once, and after that ``rate`` a second. Safe to use from several threads."""
+
+    def __init__(self, rate: float, burst: int, clock: Clock) -> None:
+        self._step = 1 / rate
+        self._ahead = burst / rate
+        self._clock = clock
+        self._lock = threading.Lock()
+        # When the bucket is full again.
+        self._full = clock.now()
+
+    def wait(self) -> None:
+        """Return when it is our turn."""
+        with self._lock:
+            now = self._clock.now()
+            self._full = max(self._full, now) + self._step
+            left = self._full - now - self._ahead
+        if left > 0:
+            self._clock.sleep(left)

@@ -14,7 +14,7 @@ from .api import Api
 from .apply import Options
 from .kinds import collection
 from .logs import Evidence
-from .nodes import nodes_of_hosts
+from .nodes import machine_id, nodes_of_hosts
 from .poll import Clock
 from .testers import Testers
 
@@ -46,21 +46,22 @@ def _start(
     hostnames = [_hostname(nodes[node]) for node in endpoints.values()]
     jobs.start(api, testers, endpoints, hostnames, clock)
     running, problems = jobs.wait_running(api, testers, endpoints, params["timeout"], clock)
-    return {**problems, **play.describe(api, testers.namespace, running, evidence, clock)}
+    return {**problems, **play.describe(api, testers.namespace, running, evidence)}
 
 
 def played(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> dict[str, Any]:
     """Play one pass and keep the logs; problems by endpoint."""
     lines = params["lines"]
-    start_in = play.lead(params["start_in"], lines)
+    start_in = params["start_in"]
     batch = play.Batch(params["pass"], lines, params["slot"], params["seconds"], start_in)
     endpoints, problems = jobs.started_on(api, _testers(params, ""), list(batch.lines))
     if not check:
         evidence = Evidence(params["evidence"], f"pass-{batch.number}")
         evidence.prepare()
-        problems.update(play.play(api, params["namespace"], endpoints, batch, evidence, clock))
+        failed, start_in = play.play(api, params["namespace"], endpoints, batch, evidence, clock)
+        problems.update(failed)
         evidence.errors(problems)
-    return {"endpoints": endpoints, "problems": problems, "start_in": batch.start_in}
+    return {"endpoints": endpoints, "problems": problems, "start_in": start_in}
 
 
 def absent(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> dict[str, Any]:
@@ -103,9 +104,15 @@ def _endpoints(
     wanted = [name for name in plan["endpoints"]["pod"] if not params["limit"] or name in params["limit"]]
     if not wanted:
         raise InputError("no endpoint is left to measure in pods: the plan has none, or limit names others")
-    nodes: dict[str, Mapping[str, Any]] = {node["metadata"]["name"]: node for node in api.items(_NODES)}
+    nodes: dict[str, Mapping[str, Any]] = {node["metadata"]["name"]: _slim(node) for node in api.items(_NODES)}
     found, wrong = nodes_of_hosts({name: plan["hosts"].get(name) or {} for name in wanted}, nodes.values())
     return found, wrong, nodes
+
+
+def _slim(node: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what matters of a node; with its images it is a hundred times as big."""
+    meta = {"name": node["metadata"]["name"], "labels": node["metadata"].get("labels") or {}}
+    return {"metadata": meta, "status": {"nodeInfo": {"machineID": machine_id(node)}}}
 
 
 def _hostname(node: Mapping[str, Any]) -> str:

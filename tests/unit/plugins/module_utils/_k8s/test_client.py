@@ -21,6 +21,7 @@ SECRET = "planted-secret-token"
 class Server(http.server.BaseHTTPRequestHandler):
     seen: list[tuple[str, dict[str, str]]] = []
     codes: list[int] = []
+    parts: list[bytes] = []
 
     def do_GET(self) -> None:
         Server.seen.append((self.path, {k.lower(): v for k, v in self.headers.items()}))
@@ -28,11 +29,33 @@ class Server(http.server.BaseHTTPRequestHandler):
         if code == 0:
             self.connection.close()
             return
+        if Server.parts and code == 200:
+            self.chunks()
+            return
         body = json.dumps({"message": "said", "metadata": {}}).encode()
         self.send_response(code)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def chunks(self) -> None:
+        """Send the parts one by one, up to one that says to wait until the client has gone, or to break off."""
+        if Server.parts == [b"silent"]:
+            self.connection.recv(1)
+            return
+        self.protocol_version = "HTTP/1.1"
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for part in Server.parts:
+            if part == b"wait":
+                self.connection.recv(1)
+                return
+            if part == b"break":
+                self.connection.close()
+                return
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+        self.wfile.write(b"0\r\n\r\n")
 
     def log_message(self, *args: Any) -> None:
         pass
@@ -41,7 +64,7 @@ class Server(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def server() -> Iterator[str]:
     found = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
-    Server.seen, Server.codes = [], []
+    Server.seen, Server.codes, Server.parts = [], [], []
     thread = threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{found.server_port}"
@@ -77,6 +100,7 @@ def test_kubeconfig_token_and_impersonation(server: str, tmp_path: Path) -> None
     assert api.get("/version") == {"message": "said", "metadata": {}}
     path, headers = Server.seen[0]
     assert (path, headers["authorization"]) == ("/version", f"Bearer {SECRET}")
+    assert headers["user-agent"] == "gpufabric.rdma"
     assert headers["impersonate-user"] == "eve"
     assert headers["impersonate-group"] in ("a", "b")
 
@@ -96,6 +120,51 @@ def test_environment_names_the_kubeconfig(server: str, tmp_path: Path, monkeypat
     monkeypatch.setenv("KUBECONFIG", kubeconfig(tmp_path, server))
     connect(kubeconfig="").get("/version")
     assert len(Server.seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([b"one\nt", b"wo\n"], ["one", "two"]),
+        ([b"one\n", "gr\u00fc".encode()[:-1], "gr\u00fc".encode()[-1:] + b"n"], ["one", "gr\u00fcn"]),
+        # Nothing more comes: what there is at the end of the time is all.
+        ([b"silent"], []),
+        ([b"one\nhalf", b"wait"], ["one"]),
+    ],
+)
+def test_lines_as_they_come(server: str, tmp_path: Path, parts: list[bytes], expected: list[str]) -> None:
+    Server.parts = parts
+    api = connect(kubeconfig=kubeconfig(tmp_path, server))
+    assert list(api.follow("/log", {"follow": "true"}, 0.2)) == expected
+    assert (Server.seen[0][0], api.requests) == ("/log?follow=true", 1)
+
+
+def test_who_has_seen_enough_leaves(server: str, tmp_path: Path) -> None:
+    Server.parts = [b"one\n", b"wait"]
+    lines = connect(kubeconfig=kubeconfig(tmp_path, server)).follow("/log", {"container": "c"}, 60.0)
+    assert next(iter(lines)) == "one"
+    lines.close()  # type: ignore[attr-defined]
+
+
+def test_lines_that_break_off_are_an_error(server: str, tmp_path: Path) -> None:
+    Server.parts = [b"one\n", b"break"]
+    lines = connect(kubeconfig=kubeconfig(tmp_path, server)).follow("/log", {"container": "c"}, 5.0)
+    assert next(iter(lines)) == "one"
+    with pytest.raises(ApiError, match="does not answer"):
+        next(iter(lines))
+
+
+def test_following_is_tried_again_before_the_first_line(server: str, tmp_path: Path) -> None:
+    Server.codes, Server.parts = [503], [b"one\n"]
+    api = connect(kubeconfig=kubeconfig(tmp_path, server))
+    assert list(api.follow("/log", {"container": "c"}, 5.0)) == ["one"]
+    assert api.requests == 2
+
+
+def test_following_that_is_refused(server: str, tmp_path: Path) -> None:
+    Server.codes = [403]
+    with pytest.raises(ApiError, match="refused GET /log with 403: said"):
+        list(connect(kubeconfig=kubeconfig(tmp_path, server)).follow("/log", {"container": "c"}, 5.0))
 
 
 def test_a_connection_that_breaks_is_tried_again(server: str, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_problems(aim: Aim, found: Found, expected: list[str]) -> None:
 
 
 def test_all_missing_permissions_at_once() -> None:
-    cluster = FakeCluster(denied=("patch nodes", "list nodes", "create namespaces", "watch pods"))
+    cluster = FakeCluster(denied=("patch nodes", "list nodes", "create namespaces", "watch nodes"))
     wanted = access.needed("op", "default", "tests")
     missing = access.denied(cluster.api(), wanted)
     assert missing == ["list nodes", "patch nodes", "create namespaces"]

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_fake import FakeClock, FakeCluster
+from cluster_fake import FakeCluster
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ClusterError, InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import transport
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import play, transport
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.api import ConnectionFailed
 
 JOBS = "/apis/batch/v1/namespaces/gpufabric-validate/jobs/gpufabric-testers"
@@ -28,7 +28,7 @@ class World:
 
     def __init__(self, tmp_path: Path, **states: Any) -> None:
         self.cluster = FakeCluster(*[node(name) for name in ("h1", "h2", "h3")])
-        self.clock = FakeClock()
+        self.clock = self.cluster.clock
         self.clock.at(0.5, lambda: self.make_pods(states))
         self.folder = tmp_path
         script = tmp_path / "tester.sh"
@@ -160,15 +160,50 @@ def test_play_sends_waits_for_the_announced_end_and_collects(tmp_path: Path) -> 
     world = started(tmp_path)
     begin = world.clock.time
     assert world.play(LINES)["problems"] == {}
-    assert world.clock.time == begin + 20 + 20
+    # The first exec was ready at once, so what handing out needs at least counts.
+    assert world.clock.time == begin + 13 + 20
     log = "=== gpufabric batch 1 begin 1\nraw\n=== gpufabric batch 1 done 1 0\n"
     assert world.files("pass-1") == {"h1.log": log, "h2.log": log, "h3.log": log}
     path, command, sent = world.cluster.commands[0]
     assert path.endswith("/exec?container=tester")
-    assert sent == "BATCH 1 20       10\n0 rail0 client 10.0.0.1 18500 write_bw -D 2\nEND 1\n"
+    assert sent == "BATCH 1 13       10\n0 rail0 client 10.0.0.1 18500 write_bw -D 2\nEND 1\n"
     assert command == ["sh", "-c", f"echo ready; head -c {len(sent)} | sh /gpufabric/tester.sh deliver /mailbox 1"]
     # One list of pods, one exec and one log a node: nothing grows with the number of pairs.
     assert len(world.cluster.calls) == 2 + 3
+
+
+def test_the_logs_are_followed_and_only_their_end_is_read(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    world.play(LINES)
+    asked = [path for _method, path in world.cluster.calls if "/log?" in path]
+    # The pass took 33 seconds; clocks of hosts differ.
+    query = "container=tester&follow=true&sinceSeconds=63"
+    assert asked == [f"{PODS}/pod-{name}/log?{query}" for name in ("h1", "h2", "h3")]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "endpoints", "took", "expected"),
+    [
+        (0, 3, 0.0, 13),
+        (60, 3, 0.0, 60),
+        # An exec of a quarter of a second, as in most clusters; of two seconds; of a host that hardly answers.
+        (0, 1000, 0.25, 44),
+        (0, 1000, 2.0, 108),
+        (0, 1000, 20.0, 268),
+        (0, 3, 2.0, 15),
+    ],
+)
+def test_the_first_exec_tells_how_long_all_take(wanted: int, endpoints: int, took: float, expected: int) -> None:
+    assert play.lead(wanted, endpoints, took) == expected
+
+
+def test_a_slow_first_exec_moves_the_start_of_all(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    start = play.Start(0, 3, world.clock.clock())
+    world.clock.sleep(2.5)
+    assert start.left() == 16.5
+    world.clock.sleep(4)
+    assert (start.left(), start.start_in) == (12.5, 19)
 
 
 def test_an_exec_that_fails_is_tried_again(tmp_path: Path) -> None:
@@ -225,6 +260,15 @@ def test_a_host_that_dies_under_way(tmp_path: Path) -> None:
     problems = world.play(LINES)["problems"]
     assert list(problems) == ["h3"]
     assert problems["h3"].startswith("no log of pod pod-h3 (node node-h3 is not ready): the API server ")
+
+
+def test_a_host_that_dies_and_whose_log_says_nothing_more(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    world.cluster.logs["pod-h3"] = ["=== gpufabric batch 1 begin 1\n"]
+    world.clock.at(world.clock.time + 25, lambda: world.cluster.put(node("h3", "Unknown")) and None)
+    assert world.play(LINES)["problems"] == {
+        "h3": "node node-h3 is not ready: the tester did not come to the end in time"
+    }
 
 
 def test_an_endpoint_that_never_started_is_not_waited_for(tmp_path: Path) -> None:
