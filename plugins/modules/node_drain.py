@@ -121,6 +121,7 @@ requests:
   type: int
 """
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -130,7 +131,7 @@ from ..module_utils._core.change import Change
 from ..module_utils._core.errors import FabricError
 from ..module_utils._k8s import cordon, drain
 from ..module_utils._k8s.api import Api
-from ..module_utils._k8s.client import AUTH_SPEC, configured, connect
+from ..module_utils._k8s.client import AUTH_SPEC, connect
 from ..module_utils._k8s.poll import Clock
 
 SPEC: dict[str, Any] = {
@@ -145,6 +146,16 @@ SPEC: dict[str, Any] = {
     "grace_period": {"type": "int"},
     "timeout": {"type": "int", "default": 600},
 }
+
+
+# Each of them says how to reach a cluster; the last one is there in a pod.
+ENVIRONMENT = ("K8S_AUTH_KUBECONFIG", "KUBECONFIG", "KUBERNETES_SERVICE_HOST")
+
+
+def configured(params: Mapping[str, Any]) -> bool:
+    """Whether anything says how to reach a cluster: an option, the environment, or the usual file."""
+    named = params["kubeconfig"] or params["host"] or any(os.environ.get(name) for name in ENVIRONMENT)
+    return bool(named) or os.path.exists(os.path.expanduser("~/.kube/config"))
 
 
 def drained(api: Api, node: cordon.Node, params: Mapping[str, Any], check: bool) -> tuple[Change, list[str]]:

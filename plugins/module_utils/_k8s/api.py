@@ -186,6 +186,7 @@ class Api:
         content_type: str = "application/json",
         timeout: float = TIMEOUT,
         accept: str = "application/json, */*",
+        tries: int = TRIES,
     ) -> Response:
         """Send one request and try again what may pass: no connection, 429 and 5xx.
 
@@ -194,16 +195,16 @@ class Api:
         target = path + ("?" + urlencode(_given(query)) if _given(query) else "")
         headers = {"Accept": accept, "Content-Type": content_type}
         text = None if body is None else json.dumps(body)
-        for attempt in range(1, TRIES + 1):
+        for attempt in range(1, tries + 1):
             self.count()
             try:
                 response = self.transport.send(method, target, headers, text, timeout)
             except ConnectionFailed as failed:
-                if attempt == TRIES:
+                if attempt == tries:
                     raise _silent(method, path, self.transport.server, failed) from None
                 self._sleep(0.5 * 2 ** (attempt - 1))
                 continue
-            if response.status not in _AGAIN or attempt == TRIES:
+            if response.status not in _AGAIN or attempt == tries:
                 return response
             self._sleep(_pause(response, attempt))
         raise AssertionError("unreachable")

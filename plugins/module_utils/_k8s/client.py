@@ -66,13 +66,6 @@ def connect(module: AnsibleModule) -> Api:
     return Api(KubernetesTransport(configuration(module.params), impersonation(module.params)))
 
 
-def configured(params: Mapping[str, Any]) -> bool:
-    """Whether anything says how to reach a cluster: an option, the environment, the usual file, or our own pod."""
-    given = params.get("kubeconfig") or params.get("host") or os.environ.get("K8S_AUTH_KUBECONFIG")
-    named = given or os.environ.get("KUBECONFIG") or os.environ.get(_IN_CLUSTER)
-    return bool(named) or os.path.exists(os.path.expanduser("~/.kube/config"))
-
-
 def configuration(params: Mapping[str, Any]) -> Any:
     """Return the client's configuration: kubeconfig or in-cluster, then the single options over it."""
     found = kubernetes.client.Configuration()
