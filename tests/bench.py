@@ -195,7 +195,7 @@ def lab_rows() -> list[Row]:
     last = report()
     result: dict[str, Any] = last["context"]
     rows: list[Row] = [
-        ("converged prepare: module executions a host", modules, "", 8),
+        ("converged prepare: module executions a host", modules, "", 14),
         ("converged prepare: wall time", converged.seconds, "s", None),
         (f"{modules} ping tasks: wall time", pings, "s", None),
         ("prepare / pings", converged.seconds / pings, "", None),

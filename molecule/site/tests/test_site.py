@@ -14,7 +14,7 @@ from tests.scenario import HOSTS, REPO, REPORT, TRACEBACK, host, playbook, repor
 from tests.scenario.state import cluster_state, host_state, jobs_left, leftovers
 
 HOST_ROLES = ("preflight", "host_kernel", "rail_names", "rail_links", "rdma_stack")
-MODULES_PER_HOST = 8
+MODULES_PER_HOST = 10
 REQUESTS_PER_NODE = 40
 
 
