@@ -123,6 +123,7 @@ requests:
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -155,7 +156,7 @@ ENVIRONMENT = ("K8S_AUTH_KUBECONFIG", "KUBECONFIG", "KUBERNETES_SERVICE_HOST")
 def configured(params: Mapping[str, Any]) -> bool:
     """Whether anything says how to reach a cluster: an option, the environment, or the usual file."""
     named = params["kubeconfig"] or params["host"] or any(os.environ.get(name) for name in ENVIRONMENT)
-    return bool(named) or os.path.exists(os.path.expanduser("~/.kube/config"))
+    return bool(named) or (Path.home() / ".kube" / "config").exists()
 
 
 def drained(api: Api, node: cordon.Node, params: Mapping[str, Any], check: bool) -> tuple[Change, list[str]]:

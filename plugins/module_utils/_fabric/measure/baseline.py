@@ -110,7 +110,7 @@ def _row(path: str, row: Mapping[str, Any]) -> Key:
     wrong += [key for key in OPTIONAL if key != "size" and not isinstance(row.get(key, ""), str)]
     if wrong:
         raise InputError(f"{path}.{wrong[0]}: expected text, found {describe(row.get(wrong[0]))}")
-    if type(row.get("size", 0)) is not int:
+    if isinstance(row.get("size"), bool) or not isinstance(row.get("size", 0), int):
         raise InputError(f"{path}.size: expected a whole number of bytes, found {describe(row['size'])}")
     value = row.get("value")
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
