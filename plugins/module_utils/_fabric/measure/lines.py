@@ -103,8 +103,7 @@ def lines(
             if key not in known:
                 known[key] = perftest_args(tests, *key)
             args = swap_exchange(known[key]) if test in swapped else known[key]
-            words = (number, rail, role, peer, at, test.kind, args)
-            result.setdefault(own, []).append(" ".join(str(word) for word in words))
+            result.setdefault(own, []).append(f"{number} {rail} {role} {peer} {at} {test.kind} {args}")
     for own in result:
         result[own].append(f"END {len(result[own])}")
     return result
