@@ -184,8 +184,8 @@ def _evidence(fleet: Fleet, cause: Cause) -> list[str]:
         hosts = {name for failure in failures for name in (failure.client, failure.server)}
         told.append(f"{len(hosts)} hosts tried it: {_listed(hosts)}")
     if cause.layer != BASE:
-        what = "small messages" if cause.layer == MTU else "tests from host memory"
-        told.append(f"{fleet.passes[BASE, scope]} {what} passed")
+        what = "with small messages" if cause.layer == MTU else "from host memory"
+        told.append(f"passed {what}: {fleet.passes[BASE, scope]}")
     verdicts = Counter(failure.verdict for failure in failures)
     told.append(", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())))
     return told

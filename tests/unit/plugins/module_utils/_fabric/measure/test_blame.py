@@ -79,7 +79,7 @@ def test_sentences_and_counts(found: list[dict[str, Any]], text: str, counts: tu
         (results(lambda r, c, s: r == "r0" and {c, s} == {"a", "b"}), ("a and b pass with others", "2 fail")),
         (results(lambda r, c, s: r == "r0" and "a" in (c, s)) + results(never, test="write_lat"),
          ("did not pass with b, c, d, e and 1 more; of these 5 of 5 pass with others", "passes on r1",
-          "10 small messages passed", "10 fail")),
+          "passed with small messages: 10", "10 fail")),
     ],
 )
 def test_evidence(found: list[dict[str, Any]], evidence: tuple[str, ...]) -> None:
