@@ -70,3 +70,12 @@ def test_the_gate_sees_a_difference(
     options: dict[str, Any], defaults: dict[str, Any], expected: list[str]
 ) -> None:
     assert differences(options, defaults) == expected
+
+
+@pytest.mark.parametrize("role", ALL, ids=lambda p: p.name)
+def test_inputs_without_a_value_are_left_out_where_a_module_knows_choices(role: Path) -> None:
+    """A module takes a null as one more choice, and refuses it."""
+    options, defaults = spec_and_defaults(role)
+    tasks = "".join(path.read_text() for path in (role / "tasks").glob("*.yml"))
+    empty = [name for name, option in options.items() if option.get("choices") and defaults.get(name) is None]
+    assert [name for name in empty if name in tasks and f"{name} | default(omit, true)" not in tasks] == []
