@@ -25,7 +25,7 @@ FAULTS = {
 }
 # Each run has a fault of one kind on one rail, and of the other kind on the other rail.
 PAIRS = (("cable", "slow"), ("black hole of a port", "black hole of a rail"))
-STEPS = ("repeat", "blame", "flap", "power cut")
+STEPS = ("repeat", "blame", "flap", "power cut", "hosts")
 ON_HOSTS = ("-e", '{"rdma_validate_where": ["host"]}')
 
 
@@ -33,7 +33,7 @@ def main() -> int:
     options = arguments()
     lab("up")
     problems: list[str] = []
-    for name, steps in zip(STEPS, (repeat, blame, flap, power_cuts)):
+    for name, steps in zip(STEPS, (repeat, blame, flap, power_cuts, hosts)):
         if name in options.only:
             problems += [f"{name}: {problem}" for problem in steps(options)]
     print("\n".join(["", f"soak: {len(problems)} problems", *problems]))
@@ -145,6 +145,13 @@ def power_cuts(options: argparse.Namespace) -> list[str]:
             problems.append(f"cut {number} after {after:.0f} s: not converged: {again.changed}")
         problems += half_written(number)
     return problems
+
+
+def hosts(options: argparse.Namespace) -> list[str]:
+    """Reboots, VFs, packages and the way back."""
+    lab("reset")
+    argv = ["pytest", "molecule/hosts/tests", "-v", "--tb=short", "--capture=no"]
+    return [] if subprocess.run(argv, cwd=REPO).returncode == 0 else ["see the tests above"]
 
 
 def half_written(number: int) -> list[str]:
