@@ -183,7 +183,7 @@ def write(params: Mapping[str, Any], tool: host_firmware.Tool, plan: firmware.Fi
 def converge(params: Mapping[str, Any], cards: tuple[firmware.Card, ...], check_mode: bool) -> firmware.FirmwarePlan:
     """Plan, set unless in check mode, and make sure that nothing is left to do."""
     roots = sysfs.Roots.from_params(params)
-    boot = host_firmware.boot_id(roots)
+    boot = sysfs.boot_id(roots)
     tool = host_firmware.find_tool()
 
     def read_plan() -> firmware.FirmwarePlan:

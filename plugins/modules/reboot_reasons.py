@@ -124,10 +124,9 @@ ARGUMENTS = {
 def read(params: Mapping[str, Any]) -> reboot.Due:
     """Read reasons, boot id and record."""
     roots = sysfs.Roots.from_params(params)
-    kernel = f"{roots.proc}/sys/kernel"
     return reboot.Due(
-        host=params["inventory_host"] or sysfs.read_text(f"{kernel}/hostname") or "this host",
-        boot_id=sysfs.read_text(f"{kernel}/random/boot_id") or "",
+        host=params["inventory_host"] or sysfs.read_text(f"{roots.proc}/sys/kernel/hostname") or "this host",
+        boot_id=sysfs.boot_id(roots),
         reasons=tuple(dict.fromkeys([*sysfs.reboot_reasons(roots.run), *params["expected"]])),
         record=state.load(params["state_root"], RECORD),
     )

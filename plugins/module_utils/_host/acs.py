@@ -61,9 +61,7 @@ def apply(plan: acs.AcsPlan) -> None:
     before, after = plan.change.before, plan.change.after
     if before["enabled"] and not after["enabled"]:
         command.run(["systemctl", "disable", "--now", acs.UNIT])
-    if before["files"] != after["files"]:
-        state.write_files(before["files"], after["files"])
-        command.run(["systemctl", "daemon-reload"])
+    state.write_units(before["files"], after["files"])
     if after["enabled"] and not before["enabled"]:
         command.run(["systemctl", "enable", acs.UNIT])
     for port, value in plan.writes.items():

@@ -50,11 +50,6 @@ def apply(tool: Tool, pci: str, values: Mapping[str, str]) -> bool:
     return "power cycle" in done.stdout
 
 
-def boot_id(roots: Roots) -> str:
-    """Return what is another one after each boot."""
-    return read_text(f"{roots.proc}/sys/kernel/random/boot_id") or ""
-
-
 def psid(roots: Roots, card: Card) -> str | None:
     """Return the board id (PSID) of a card, which its firmware images carry too."""
     found = (read_text(f"{roots.sysfs}/class/infiniband/{name}/board_id") for name in card.rdma)

@@ -70,12 +70,10 @@ def apply(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
         command.run(["modprobe", "--remove", peermem.LEGACY])
     if before["loaded"] and not after["loaded"]:
         command.run(["modprobe", "--remove", peermem.MODULE])
-    state.write_files(before["files"], after["files"])
-    if before["files"] != after["files"]:
-        command.run(["systemctl", "daemon-reload"])
-        if not after["files"]:
-            # Without its file it stops without removing a module that others may have loaded.
-            command.run(["systemctl", "stop", peermem.UNIT], check=False)
+    state.write_units(before["files"], after["files"])
+    if before["files"] and not after["files"]:
+        # Without its file it stops without removing a module that others may have loaded.
+        command.run(["systemctl", "stop", peermem.UNIT], check=False)
     if after["loaded"] and not before["loaded"]:
         # By itself, so that the kernel's own words are in the message.
         command.run(["modprobe", peermem.MODULE])

@@ -56,9 +56,7 @@ def apply(plan: qosplan.QosPlan) -> None:
     # The file of a unit must still be there when it is disabled.
     for unit in sorted({*before["units"]} - {*after["units"]}):
         command.run(["systemctl", "disable", unit])
-    state.write_files(before["files"], after["files"])
-    if before["files"] != after["files"]:
-        command.run(["systemctl", "daemon-reload"])
+    state.write_units(before["files"], after["files"])
     for unit in after["units"]:
         if unit not in before["units"]:
             command.run(["systemctl", "enable", unit])

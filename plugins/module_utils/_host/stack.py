@@ -88,9 +88,7 @@ def apply(roots: Roots, plan: stack.StackPlan) -> None:
     # Units that go must stop while their file is still there.
     for unit in sorted(set(before["units"]) - set(after["units"])):
         command.run(["systemctl", "disable", "--now", unit])
-    state.write_files(before["files"], after["files"])
-    if before["files"] != after["files"]:
-        command.run(["systemctl", "daemon-reload"])
+    state.write_units(before["files"], after["files"])
     packages.hold(before["holds"], after["holds"])
     if before["drivers"] != after["drivers"]:
         restart(roots)

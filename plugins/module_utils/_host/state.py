@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .._core.errors import ParseError
-from . import files
+from . import command, files
 from .sysfs import Roots, names
 
 # Folders of systemd files by rank: of two files with one name the first counts.
@@ -78,3 +78,10 @@ def write_files(before: Mapping[str, str], after: Mapping[str, str], mode: Calla
     for path in sorted({*before, *after}):
         if before.get(path) != after.get(path):
             files.put(path, after.get(path), mode(path))
+
+
+def write_units(before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Make the own files those of ``after``, units among them, and let systemd read them when they are others."""
+    write_files(before, after)
+    if before != after:
+        command.run(["systemctl", "daemon-reload"])

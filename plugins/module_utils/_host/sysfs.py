@@ -254,6 +254,11 @@ def _lldp(argv: list[str]) -> str | None:
         return None
 
 
+def boot_id(roots: Roots) -> str:
+    """Return what is another one after each boot."""
+    return read_text(f"{roots.proc}/sys/kernel/random/boot_id") or ""
+
+
 def reboot_reasons(run: str) -> list[str]:
     """Return the reasons to reboot that modules left since the boot, module by module."""
     folder = f"{run}/gpufabric/reboot.d"

@@ -57,13 +57,12 @@ def read(roots: Roots, inventory: HostInventory, ports: Iterable[Port]) -> dict[
 def apply(plan: sriov.VfPlan, have: Mapping[str, tuple[vf.Vf, ...]], where: Folders) -> None:
     """Write our files, then bring each PF there."""
     before, after = plan.change.before["files"], plan.change.after["files"]
-    state.write_files(before, after)
+    state.write_units(before, after)
     if not after:
         # Not empty: it is not ours alone. Not there: no VFs were ever wanted.
         with contextlib.suppress(OSError):
             os.rmdir(where.scripts)
     if before != after:
-        command.run(["systemctl", "daemon-reload"])
         command.run(["udevadm", "control", "--reload"])
     for target in plan.targets:
         now = have[target.port.pci]
