@@ -178,12 +178,6 @@ class Reader:
         values = self._get(key, list, [])
         return [Reader(v, f"{self.path}.{key}[{i}]", self.problems) for i, v in enumerate(values)]
 
-    def named_sections(self, key: str) -> dict[str, Reader]:
-        """Return a reader for each value of the dict under ``key``, by its name."""
-        values = self._get(key, dict, {})
-        path = f"{self.path}.{key}."
-        return {str(name): Reader(value, path + str(name), self.problems) for name, value in values.items()}
-
     def close(self) -> None:
         """Refuse every key that was not read, with the nearest known key."""
         for key in self._params:
