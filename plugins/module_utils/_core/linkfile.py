@@ -19,6 +19,8 @@ DEFAULTS = ("AlternativeNamesPolicy=database onboard slot path", "MACAddressPoli
 PREFIX = "10-gpufabric-"
 # What netplan makes of our definitions.
 NETPLAN_PREFIX = "10-netplan-gpufabric-"
+# A dash in names of units, where a plain one stands for a slash.
+_DASH = r"\x2d"
 
 _ASSIGNS_NAME = re.compile(r'(?<![\w{])NAME\s*:?=\s*"([^"]*)"')
 _RULE_MATCH = re.compile(r'(ATTR\{address\}|ATTRS\{address\}|KERNELS|DRIVERS|SUBSYSTEM)\s*==\s*"([^"]*)"')
@@ -172,3 +174,13 @@ def _holds(value: str | None, globs: list[str]) -> bool:
 
 def _format(lines: Iterable[str]) -> str:
     return "\n".join(lines) + "\n"
+
+
+def instance(netdev: str) -> str:
+    """Return a netdev as it stands in names of systemd's units."""
+    return netdev.replace("-", _DASH)
+
+
+def netdev_of(instance_name: str) -> str:
+    """Return the netdev of a unit's instance; the reverse of ``instance``."""
+    return instance_name.replace(_DASH, "-")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from .linkfile import instance
 from .qosfiles import Device, Step
 
 TITLE = "Written by gpufabric.rdma.rail_qos, which removes it with state: absent."
@@ -26,8 +27,7 @@ def text(device: Device, steps: Iterable[Step]) -> str:
 
     It is bound to the network device: it runs when the device appears, after a boot or when the driver is back.
     """
-    # '-' means '/' in names of units and is escaped.
-    link = f"sys-subsystem-net-devices-{device.netdev.replace('-', chr(92) + 'x2d')}.device"
+    link = f"sys-subsystem-net-devices-{instance(device.netdev)}.device"
     wait = f"until test -e {device.sysfs}/class/infiniband/{device.rdma}; do sleep 1; done"
     lines = [
         f"# {TITLE}",

@@ -12,6 +12,7 @@ from .change import Change
 from .driver import Driver
 from .errors import InputError
 from .inventory import HostInventory
+from .linkfile import instance, netdev_of
 
 PROVIDERS = ("inbox", "soft_roce", "doca_ofed", "container")
 DOCA = "doca_ofed"
@@ -120,8 +121,8 @@ def soft_device(netdev: str) -> str:
 
 
 def unit_name(netdev: str) -> str:
-    """Return the unit of a soft-RoCE device; '-' means '/' in unit names and is escaped."""
-    return UNIT + netdev.replace("-", r"\x2d") + ".service"
+    """Return the unit of a soft-RoCE device."""
+    return UNIT + instance(netdev) + ".service"
 
 
 def plan_stack(
@@ -265,8 +266,7 @@ def settle(record: Mapping[str, Any], now: Mapping[str, str]) -> dict[str, Any]:
 
 def device_of(unit: str) -> str:
     """Return the soft-RoCE device of a unit; the reverse of ``unit_name``."""
-    instance = unit[len(UNIT) : -len(".service")]
-    return soft_device(instance.replace(r"\x2d", "-"))
+    return soft_device(netdev_of(unit[len(UNIT) : -len(".service")]))
 
 
 def _modules(provider: str | None) -> tuple[str, ...]:
