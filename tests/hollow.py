@@ -14,7 +14,6 @@ import base64
 import contextlib
 import http.client
 import json
-import shutil
 import socket
 import ssl
 import subprocess
@@ -25,6 +24,7 @@ from pathlib import Path
 
 from tests.lab import certificates, golang
 from tests.lab.certificates import Subject
+from tests.lab.control_plane import etcd
 
 ADMIN, USER, KUBELET = "admin", "validator", "kubelet"
 CONTROLLERS, SCHEDULER = "kube-controller-manager", "kube-scheduler"
@@ -135,12 +135,9 @@ def cluster(folder: Path, nodes: int, rails: Sequence[str], resources: Sequence[
 
 def control_plane(found: Cluster) -> None:
     labkube, folder, ports = str(golang.labkube()), found.folder, found.ports
-    etcd, peer = (f"http://127.0.0.1:{ports[name]}" for name in ("etcd", "peer"))
-    found.start("etcd", [
-        shutil.which("etcd") or "etcd", "--name=etcd", f"--data-dir={folder / 'etcd'}", f"--listen-client-urls={etcd}",
-        f"--advertise-client-urls={etcd}", f"--listen-peer-urls={peer}", f"--initial-advertise-peer-urls={peer}",
-        f"--initial-cluster=etcd={peer}", "--unsafe-no-fsync"])
-    found.start("kube-apiserver", [labkube, "kube-apiserver", *api_server(found, etcd)])
+    url, peer_url = (f"http://127.0.0.1:{ports[name]}" for name in ("etcd", "peer"))
+    found.start("etcd", etcd(folder / "etcd", url, peer_url))
+    found.start("kube-apiserver", [labkube, "kube-apiserver", *api_server(found, url)])
     until(found, "the API server", lambda: found.call("GET", "/readyz") == "ok")
     found.call("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
         "metadata": {"name": USER}, "subjects": [{"kind": "User", "name": USER}],

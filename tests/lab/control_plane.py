@@ -95,18 +95,23 @@ def _asset(name: str) -> Path | None:
     return path
 
 
-def _etcd() -> list[str]:
+def etcd(data: Path, url: str, peer_url: str) -> list[str]:
+    """The command line of an etcd of one member, whose data nobody will miss."""
     return [
         str(etcd_program()),
         f"--name={ETCD}",
-        f"--data-dir={ETCD_DATA}",
-        f"--listen-client-urls={_ETCD_URL}",
-        f"--advertise-client-urls={_ETCD_URL}",
-        f"--listen-peer-urls={_PEER_URL}",
-        f"--initial-advertise-peer-urls={_PEER_URL}",
-        f"--initial-cluster={ETCD}={_PEER_URL}",
+        f"--data-dir={data}",
+        f"--listen-client-urls={url}",
+        f"--advertise-client-urls={url}",
+        f"--listen-peer-urls={peer_url}",
+        f"--initial-advertise-peer-urls={peer_url}",
+        f"--initial-cluster={ETCD}={peer_url}",
         "--unsafe-no-fsync",
     ]
+
+
+def _etcd() -> list[str]:
+    return etcd(ETCD_DATA, _ETCD_URL, _PEER_URL)
 
 
 def _api_server() -> list[str]:
