@@ -37,6 +37,11 @@ options:
     description: Whether the run sets the firmware of the NICs too, so that VFs it cannot have yet do not stop it.
     type: bool
     default: false
+  links_manager:
+    description: Who shall have the rails' links, as in M(gpufabric.rdma.rail_links).
+    type: str
+    choices: [auto, networkd, networkmanager, netplan]
+    default: auto
   lib_root:
     description: Where the distribution has its C(systemd/network) folder.
     type: path
@@ -91,7 +96,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments
+from ..module_utils._core import arguments, managers
 from ..module_utils._core.errors import FabricError
 from ..module_utils._core.hostchecks import Consent
 from ..module_utils._core.inventory import HostInventory
@@ -107,11 +112,12 @@ ARGUMENTS = {
     "unsigned_modules": {"type": "bool", "default": False},
     "vfs": {"type": "int", "default": 0},
     "sets_firmware": {"type": "bool", "default": False},
+    "links_manager": {"type": "str", "choices": list(managers.CHOICES), "default": "auto"},
     "lib_root": {"type": "path", "default": "/usr/lib"},
     "var_root": {"type": "path", "default": "/var"},
 }
 # Consent's fields, by the options that fill them.
-CONSENT = ("installs_packages", "busy_hosts", "unsigned_modules", "vfs", "sets_firmware")
+CONSENT = ("installs_packages", "busy_hosts", "unsigned_modules", "vfs", "sets_firmware", "links_manager")
 
 
 def summary(inventory: HostInventory) -> dict[str, Any]:

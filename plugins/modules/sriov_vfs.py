@@ -61,6 +61,12 @@ options:
   mtu:
     description: MTU of the VFs' network devices in bytes. Not given, it is the rail's. One in another network namespace is left alone.
     type: int
+  firmware_vfs:
+    description:
+      - How many VFs the firmware of NVIDIA's NICs shall allow (C(NUM_OF_VFS) as M(gpufabric.rdma.nic_firmware) sets it). Only for check mode,
+        which then predicts what comes after the reboot; without check mode ports must have them by now.
+    type: int
+    default: 0
   operator_managed:
     description: PCI addresses of ports whose VFs the SR-IOV operator makes. To want VFs on one of them is an error.
     type: list
@@ -147,6 +153,7 @@ ARGUMENTS = {
     "max_tx_rate": {"type": "int"},
     "link_state": {"type": "str", "choices": ["auto", "enable", "disable"]},
     "mtu": {"type": "int"},
+    "firmware_vfs": {"type": "int", "default": 0},
     "operator_managed": {"type": "list", "elements": "str", "default": []},
 }
 
@@ -160,13 +167,16 @@ def numbers(given: Mapping[str, Any]) -> dict[str, int]:
     return {rail: int(number) for rail, number in given.items()}
 
 
-def find_targets(params: Mapping[str, Any], inventory: HostInventory, record: Mapping[str, Any]) -> tuple[Target, ...]:
+def find_targets(
+    params: Mapping[str, Any], inventory: HostInventory, record: Mapping[str, Any], check_mode: bool
+) -> tuple[Target, ...]:
     """Return the ports that this run is about, with the VFs that they shall have."""
     if params["state"] == "absent":
         return sriov.recorded(inventory, record)
     wish = sriov.Wish(
         count=params["vfs"],
         rails=numbers(params["vfs_by_rail"]),
+        promised=params["firmware_vfs"] if check_mode else 0,
         derive=params["identity"] == "derived",
         **{key: params[key] for key in ("trust", "spoof_check", "max_tx_rate", "link_state", "mtu")},
     )
@@ -181,7 +191,7 @@ def converge(params: Mapping[str, Any], check_mode: bool) -> sriov.VfPlan:
 
     def read_plan() -> tuple[sriov.VfPlan, Mapping[str, Any]]:
         inventory = sysfs.read_inventory(roots)
-        targets = find_targets(params, inventory, record)
+        targets = find_targets(params, inventory, record, check_mode)
         have = vfs.read(roots, inventory, [target.port for target in targets])
         where = vfs.folders(roots)
         own = vfs.read_files(where)

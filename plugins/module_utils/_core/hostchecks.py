@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from . import naming
@@ -23,7 +23,7 @@ class Consent(NamedTuple):
 
     ``installs``: missing packages are installed; ``busy``: ports in use may be changed;
     ``unsigned``: kernel modules are built that nobody signs; ``vfs``: VFs that each rail shall
-    have; ``firmware``: NIC firmware is set too.
+    have; ``firmware``: NIC firmware is set too; ``manager``: who shall have the rails' links (``managers.CHOICES``).
     """
 
     installs: bool
@@ -31,6 +31,7 @@ class Consent(NamedTuple):
     unsigned: bool = False
     vfs: int = 0
     firmware: bool = False
+    manager: str = "auto"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +50,8 @@ class Own:
     # Whether the firmware describes an IOMMU (ACPI table DMAR or IVRS).
     iommu_tables: bool
     names: naming.Files
+    # Path -> text of the netplan files; None where the program is missing.
+    netplan: Mapping[str, str] | None
 
 
 class Finding(NamedTuple):

@@ -7,12 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from . import naming
+from . import managers, naming
 from .devices import Port
 from .errors import ConflictError, InputError
 from .hostchecks import Consent, Own, find, space
 from .inventory import HostInventory
-from .managers import services
 from .rail import Rail, usable_link
 from .units import version_numbers
 
@@ -51,7 +50,7 @@ def check(inventory: HostInventory, rails: Iterable[Rail], own: Own, consent: Co
     ]
     problems = [
         *_system_problems(inventory),
-        *_manager_problems(inventory),
+        *_manager_problems(inventory, own, consent),
         *_perftest_problems(inventory, consent.installs),
         *(problem for rail in rails for problem in _rail_problems(inventory, rail)),
         *naming.conflicts(inventory, named, {rail.pci: rail.netdev for rail in named}, own.names),
@@ -80,13 +79,12 @@ def _system_problems(inventory: HostInventory) -> list[str]:
     return problems
 
 
-def _manager_problems(inventory: HostInventory) -> list[str]:
-    if services(inventory):
-        return []
-    return [
-        f"network manager: found {', '.join(inventory.managers) or 'none'}, supported are systemd-networkd and "
-        "NetworkManager, alone or below netplan"
-    ]
+def _manager_problems(inventory: HostInventory, own: Own, consent: Consent) -> list[str]:
+    try:
+        managers.choose(inventory, consent.manager, own.netplan)
+    except InputError as error:
+        return [str(error)]
+    return []
 
 
 def _perftest_problems(inventory: HostInventory, installs: bool) -> list[str]:

@@ -24,7 +24,8 @@ class Wish:
     """What is asked for: VFs of each rail, and settings of every VF; None leaves that setting as it is.
 
     ``rails`` maps the name of a rail to its own number. ``derive`` gives VFs identities from their PF; ``mtu`` in
-    bytes, None being the rail's; ``max_tx_rate`` in Mb/s.
+    bytes, None being the rail's; ``max_tx_rate`` in Mb/s. ``promised`` is how many VFs the firmware of
+    NVIDIA's NICs will allow after a boot that this run predicts.
     """
 
     count: int | None
@@ -35,6 +36,7 @@ class Wish:
     max_tx_rate: int | None = None
     link_state: str | None = None
     mtu: int | None = None
+    promised: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +71,7 @@ def wanted(inventory: HostInventory, rails: Iterable[Rail], wish: Wish, managed:
             "leave sriov_vfs unset for them, or remove the SriovNetworkNodePolicy"
         )
     ports = [(rail, inventory.port(rail.pci), numbers[rail.name] or 0) for rail in chosen]
-    problems = [problem for rail, port, count in ports for problem in _capacity(rail, port, count)]
+    problems = [problem for rail, port, count in ports for problem in _capacity(rail, port, count, wish.promised)]
     if problems:
         raise ConflictError("; ".join(problems))
     return tuple(_target(inventory, rail, port, count, wish) for rail, port, count in ports)
@@ -126,8 +128,8 @@ def counts(now: int, wish: int) -> tuple[int, ...]:
     return tuple(number for number in (0 if now else None, wish or None) if number is not None)
 
 
-def _capacity(rail: Rail, port: Port, count: int) -> list[str]:
-    most = min(port.vfs_total, vf.MAX_VFS)
+def _capacity(rail: Rail, port: Port, count: int, promised: int) -> list[str]:
+    most = min(max(port.vfs_total, promised if port.vendor == NVIDIA else 0), vf.MAX_VFS)
     if 0 <= count <= most:
         return []
     # Only NVIDIA's NICs have this number in their firmware settings.

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 
 from .._core.hostchecks import Own
+from . import links
 from . import names as host_names
 from .sysfs import Roots, names, read_text
 
@@ -28,6 +29,7 @@ def read(roots: Roots, lib: str, var: str, kernel: str) -> Own:
         reboot_required=_reboot_required(roots.run),
         iommu_tables=any(os.path.exists(f"{roots.sysfs}/firmware/acpi/tables/{name}") for name in _TABLES),
         names=host_names.read_files(roots, lib),
+        netplan=links.read_netplan(roots, lib),
     )
 
 

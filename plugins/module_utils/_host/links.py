@@ -29,7 +29,7 @@ def read_have(roots: Roots, lib: str, inventory: HostInventory, routes: bool) ->
             **state.read_folder(f"{roots.etc}/network", "interfaces", "interfaces"),
             **state.read_folder(f"{roots.etc}/network/interfaces.d", ""),
         },
-        netplan=_netplan(roots, lib) if command.find("netplan") else None,
+        netplan=read_netplan(roots, lib),
         sysctl=read_sysctls(roots, inventory),
         routing=tuple(read_routing(routes)),
         active=_active() if managers.NETWORKMANAGER in managers.services(inventory) else (),
@@ -149,7 +149,10 @@ def _connections(roots: Roots, lib: str) -> dict[str, str]:
     return {path: text for path, text in found.items() if not _base(path).startswith(ours)}
 
 
-def _netplan(roots: Roots, lib: str) -> dict[str, str]:
+def read_netplan(roots: Roots, lib: str) -> dict[str, str] | None:
+    """Return path -> text of the netplan files that count and are not ours; None where the program is missing."""
+    if not command.find("netplan"):
+        return None
     found: dict[str, str] = {}
     # Of two files of one name the one in a later folder counts.
     for folder in (f"{lib}/netplan", f"{roots.etc}/netplan", f"{roots.run}/netplan"):

@@ -99,8 +99,29 @@ def test_a_host_without_a_known_network_manager(
     host = sysfs_tree.materialise("lab-igb-host", tmp_path, monkeypatch)
     (tmp_path / "sys/fs/cgroup/system.slice/systemd-networkd.service").rmdir()
     assert run("preflight", capsys, **host.options(), rails=[])["problems"] == [
-        "network manager: found none, supported are systemd-networkd and NetworkManager, alone or below netplan",
+        "the network of lab-3 is managed by no known manager; supported are systemd-networkd, NetworkManager and "
+        "netplan with one of them: enable one for the rails, or leave the host out",
     ]
+
+
+BOTH = {"sys/fs/cgroup/system.slice/NetworkManager.service/": ""}
+
+
+@pytest.mark.parametrize(
+    ("files", "asked", "problem"),
+    [
+        (BOTH, {}, "say who shall have the rails: rail_links_manager: networkd or networkmanager"),
+        (BOTH, {"links_manager": "networkd"}, None),
+        ({}, {"links_manager": "networkmanager"}, "rail_links_manager is networkmanager, but that does not run"),
+        ({}, {"links_manager": "netplan"}, "has no program netplan"),
+        ({}, {}, None),
+    ],
+)
+def test_who_shall_have_the_rails_is_clear_before_the_first_change(
+    judge: Any, files: dict[str, str | None], asked: dict[str, str], problem: str | None
+) -> None:
+    found = judge(files, **asked).get("problems", [])
+    assert [problem in text for text in found] == ([True] if problem else []), found
 
 
 GPU = "gpu-server-8-rails"

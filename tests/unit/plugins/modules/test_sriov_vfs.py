@@ -276,6 +276,19 @@ def test_refusals(
     assert everything(kernel.host) == before and kernel.wrote == []
 
 
+def test_check_mode_believes_what_the_firmware_is_set_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kernel = VfKernel(sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch), monkeypatch)
+    wish = {"rails": [{"rail": "rail0", "netdev": "rail0", "pci": "0000:18:00.0", "mtu": 9000}], "vfs": 17}
+    predicted = call(kernel, capsys, check=True, firmware_vfs=17, **wish)
+    assert predicted["changed"] and predicted["diff"]["after"]["pfs"]["0000:18:00.0"]["count"] == 17
+    more = call(kernel, capsys, check=True, firmware_vfs=17, **{**wish, "vfs": 18})
+    assert "supports 17 VFs, 18 requested" in more["msg"]
+    # The reboot has been by then, so the port has them or never will.
+    assert "supports 16 VFs, 17 requested" in call(kernel, capsys, firmware_vfs=17, **wish)["msg"]
+
+
 def test_a_limit_of_the_firmware_names_who_can_raise_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
