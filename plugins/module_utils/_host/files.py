@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 
 from .._core.errors import FabricError
 
@@ -25,10 +24,12 @@ def write(path: str, text: str, mode: int = 0o644) -> None:
 
     Missing folders are made. FabricError names the path and what the system said.
     """
-    folder = os.path.dirname(path)
+    folder, name = os.path.split(path)
+    # Always the same name, so that the next run takes away what a power cut left; no program reads such a suffix.
+    draft = os.path.join(folder, f".{name}.gpufabric-new")
     try:
         os.makedirs(folder, exist_ok=True)
-        handle, draft = tempfile.mkstemp(prefix=".gpufabric-", dir=folder)
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as stream:
                 stream.write(text)

@@ -36,6 +36,25 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
     assert (tmp_path / "file").read_text() == "old\n"
 
 
+def test_a_draft_that_a_power_cut_left_is_gone_after_the_next_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dark(_old: str, _new: str) -> None:
+        os._exit(0)
+
+    child = os.fork()
+    if child == 0:
+        monkeypatch.setattr(os, "replace", dark)
+        files.write(str(tmp_path / "file.conf"), "a longer text\n")
+    os.waitpid(child, 0)
+    (draft,) = tmp_path.iterdir()
+    assert draft.read_text() == "a longer text\n" and stat.S_IMODE(draft.stat().st_mode) == 0o644
+    # Programs that read a folder take files by suffix.
+    assert not draft.name.endswith(".conf")
+    files.write(str(tmp_path / "file.conf"), "text\n")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("file.conf", "text\n")]
+
+
 @pytest.mark.parametrize("kept", ["4096\t87380\t6291456\n", "4096 87380 6291456\n"])
 def test_values_of_several_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str) -> None:
     path = tmp_path / "tcp_rmem"
