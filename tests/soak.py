@@ -12,9 +12,10 @@ import random
 import subprocess
 import sys
 import threading
-import time
 
-from tests.scenario import HOSTS, REPO, blamed, host, lab, playbook, report, validate
+from tests.scenario import HOSTS, REPO, blamed, lab, playbook, report, validate
+from tests.scenario.preparation import cut_in, damaged_records, prepare, unfinished
+from tests.scenario.state import files
 
 # The lab's fault, and the blame that it must end in; {host} and {rail} are drawn anew for each run.
 FAULTS = {
@@ -26,6 +27,7 @@ FAULTS = {
 # Each run has a fault of one kind on one rail, and of the other kind on the other rail.
 PAIRS = (("cable", "slow"), ("black hole of a port", "black hole of a rail"))
 STEPS = ("repeat", "blame", "flap", "power cut", "hosts")
+CUT_HOST = "lab-2"
 ON_HOSTS = ("-e", '{"rdma_validate_where": ["host"]}')
 
 
@@ -126,24 +128,28 @@ def flap_cable(stop: threading.Event) -> None:
 
 
 def power_cuts(options: argparse.Namespace) -> list[str]:
-    """Cut lab-2's power at random points of prepare; the next run converges and leaves no half-written file."""
+    """Cut lab-2's power at random points of a full preparation; the next run converges and no file is half written."""
+    only, consent = ("--limit", CUT_HOST), {"host_reboot_allowed": True}
+    lab("reset")
+    before = files(CUT_HOST)
+    seconds = prepare(*only, **consent).must().seconds
+    after = files(CUT_HOST)
     chance = random.Random(options.seed)
-    problems = []
-    for number in range(1, options.cuts + 1):
-        lab("reset")
-        after = chance.uniform(2, 40)
-        process = subprocess.Popen(
-            ["ansible-playbook", "-i", "inventories/lab", "playbooks/prepare.yml"],
-            cwd=REPO, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )
-        time.sleep(after)  # the point of the cut is what is random here, not a wait for a condition
-        lab("fault", "cut", "lab-2")
-        process.wait(timeout=900)
-        playbook("prepare").must()
-        again = playbook("prepare").must()
-        if again.changed:
-            problems.append(f"cut {number} after {after:.0f} s: not converged: {again.changed}")
-        problems += half_written(number)
+    return [p for number in range(options.cuts) for p in one_cut(number, chance.uniform(2, seconds), before, after)]
+
+
+def one_cut(number: int, seconds: float, before: dict[str, str], after: dict[str, str]) -> list[str]:
+    """Cut the power once, prepare again; what was wrong."""
+    lab("reset")
+    cut_in(CUT_HOST, seconds, host_reboot_allowed=True)
+    found = [f"half-written {path}" for path in unfinished(files(CUT_HOST), [before, after])]
+    found += [damaged_records(CUT_HOST)]
+    prepare("--limit", CUT_HOST, host_reboot_allowed=True).must()
+    found += [f"not converged: {line}" for line in prepare("--limit", CUT_HOST).must().changed]
+    now = files(CUT_HOST)
+    found += [f"not as without the cut: {path}" for path in {**after, **now} if after.get(path) != now.get(path)]
+    problems = [f"cut {number} after {seconds:.0f} s: {one}" for one in found if one]
+    print("\n".join(problems or [f"cut {number} after {seconds:.0f} s: right"]), flush=True)
     return problems
 
 
@@ -152,14 +158,6 @@ def hosts(options: argparse.Namespace) -> list[str]:
     lab("reset")
     argv = ["pytest", "molecule/hosts/tests", "-v", "--tb=short", "--capture=no"]
     return [] if subprocess.run(argv, cwd=REPO).returncode == 0 else ["see the tests above"]
-
-
-def half_written(number: int) -> list[str]:
-    """Files of ours that are empty or temporary."""
-    folders = "/etc/systemd /etc/modules-load.d /var/lib/gpufabric /run/gpufabric"
-    command = f"find {folders} -name '.*tmp*' -o -size 0 -type f"
-    found = [line for name in HOSTS for line in host(name).run(command).stdout.splitlines() if "gpufabric" in line]
-    return [f"cut {number}: half-written {path}" for path in found]
 
 
 if __name__ == "__main__":

@@ -27,14 +27,19 @@ def host_state(name: str) -> dict[str, Any]:
     """Links (name, MTU, up, addresses by MAC), files with their digests, units, modules and packages of one host."""
     machine = host(name)
     links = json.loads(machine.check_output("ip -json addr show"))
-    files = machine.check_output(f"find {' '.join(FOLDERS)} -type f -exec sha256sum {{}} + 2>/dev/null || true")
     return {
         "links": {link["address"]: link_state(link) for link in links if link["link_type"] == "ether"},
-        "files": dict(reversed(line.split(maxsplit=1)) for line in files.splitlines()),  # type: ignore[misc]
+        "files": files(name),
         "units": machine.check_output("systemctl list-unit-files --no-legend | sort").split("\n"),
         "packages": machine.check_output("dpkg-query -W").split("\n"),
         "rdma": machine.check_output("rdma link show"),
     }
+
+
+def files(name: str) -> dict[str, str]:
+    """Digests by path of all files in the places that a role may write to."""
+    found = host(name).check_output(f"find {' '.join(FOLDERS)} -type f -exec sha256sum {{}} + 2>/dev/null || true")
+    return dict(reversed(line.split(maxsplit=1)) for line in found.splitlines())  # type: ignore[misc]
 
 
 def link_state(link: dict[str, Any]) -> dict[str, Any]:

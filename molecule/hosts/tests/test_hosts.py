@@ -1,5 +1,5 @@
-"""Hosts prepared in full: one reboot for all reasons, by consent and in batches; VFs; a power cut; packages of a
-vendor; a host that does not come back; and the way back from all of it. Each test goes on where the last one ended.
+"""Hosts prepared in full: one reboot for all reasons, by consent and in batches; power cuts; VFs; packages of a vendor;
+a host that does not come back; and the way back from all of it. Each test goes on where the last one ended.
 
 Written, and not yet seen to pass: so it is a step of `make soak`, and proves nothing in docs/proofs.md.
 """
@@ -14,22 +14,18 @@ from typing import Any
 
 import pytest
 
-from tests.scenario import HOSTS, TRACEBACK, Run, extra, host, lab, playbook
+from tests.scenario import HOSTS, Run, extra, host, lab, playbook
 from tests.scenario.aptrepo import Key, Stub, build, served
-from tests.scenario.state import cluster, host_state
+from tests.scenario.preparation import WISHES, cut_in, damaged_records, prepare, unfinished
+from tests.scenario.state import cluster, files, host_state
 
-WISHES: dict[str, Any] = {
-    "host_kernel_arguments": ["transparent_hugepage=madvise"],
-    "host_kernel_arguments_absent": ["quiet"],
-    "host_kernel_hugepages": [{"size": "2M", "count": 16}],
-    "host_kernel_sysctl": {"net.core.rmem_max": "16777216"},
-    "rail_names_apply": "boot",
-    "sriov_vfs": 4,
-    "host_reboot_batch": 2,
-}
 REBOOT = "Reboot and wait until the host is back"
 PCI = {"rail0": "0000:01:00.0", "rail1": "0000:02:00.0"}
 VERSION = "3.2.1-044000"
+# Another reason to reboot, once VFs were resized.
+MORE: dict[str, Any] = {"host_kernel_arguments": [*WISHES["host_kernel_arguments"], "panic=10"], "sriov_vfs": 2}
+# Seconds into a preparation of one host: kernel arguments are written, the rest is not.
+CUT_AT = 45
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +40,7 @@ def before() -> dict[str, Any]:
 def predicted(before: dict[str, Any]) -> set[str]:
     run = prepare(host_reboot_allowed=True, check=True).must()
     assert {name: host_state(name) for name in HOSTS} == before
-    return of_hosts(run, HOSTS[:2])
+    return of_host(run, "lab-1")
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +50,15 @@ def refused(predicted: set[str]) -> Run:
 
 
 @pytest.fixture(scope="module")
-def prepared(refused: Run) -> Run:
+def after_cut(refused: Run) -> dict[str, str]:
+    """Files of lab-2 after its power failed in the middle of a preparation; `make soak` tries other moments."""
+    cut_in("lab-2", CUT_AT)
+    assert damaged_records("lab-2") == ""
+    return files("lab-2")
+
+
+@pytest.fixture(scope="module")
+def prepared(after_cut: dict[str, str]) -> Run:
     return prepare(host_reboot_allowed=True).must()
 
 
@@ -83,15 +87,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]
         }
 
 
-def prepare(*args: str, check: bool = False, **wishes: Any) -> Run:
-    """Run prepare with the wishes of this file, and others in their place."""
-    run = playbook("prepare", *extra(**{**WISHES, **wishes}), *args, *(["--check", "--diff"] if check else []))
-    assert not TRACEBACK.search(run.output), run.output[-6000:]
-    return run
-
-
-def of_hosts(run: Run, names: tuple[str, ...]) -> set[str]:
-    return {line for line in run.changed if line.startswith(names) and "host_reboot" not in line}
+def of_host(run: Run, name: str) -> set[str]:
+    return {line for line in run.changed if line.startswith(name) and "host_reboot" not in line}
 
 
 def boot_id(name: str) -> str:
@@ -132,7 +129,13 @@ def test_one_reboot_brings_everything(name: str, prepared: Run) -> None:
 
 def test_check_mode_predicted_what_changed(predicted: set[str], prepared: Run) -> None:
     assert predicted
-    assert predicted == of_hosts(prepared, HOSTS[:2])
+    assert predicted == of_host(prepared, "lab-1")
+
+
+def test_no_file_was_half_written_when_the_power_failed(
+    before: dict[str, Any], after_cut: dict[str, str], prepared: Run
+) -> None:
+    assert unfinished(after_cut, [before["lab-2"]["files"], files("lab-2")]) == []
 
 
 def test_nodes_are_in_service_again(prepared: Run) -> None:
@@ -199,8 +202,7 @@ def test_a_host_that_does_not_come_back_stops_the_batches(prepared: Run) -> None
     ids = {name: boot_id(name) for name in HOSTS}
     thread = threading.Thread(target=kill_when_rebooting, args=("lab-1", ids["lab-1"]))
     thread.start()
-    more: dict[str, Any] = {"host_kernel_arguments": [*WISHES["host_kernel_arguments"], "panic=10"], "sriov_vfs": 2}
-    run = prepare(host_reboot_allowed=True, host_reboot_batch=1, host_reboot_timeout=60, **more)
+    run = prepare(host_reboot_allowed=True, host_reboot_batch=1, host_reboot_timeout=60, **MORE)
     thread.join()
     assert run.rc != 0
     assert "lab-1" in run.output
@@ -231,8 +233,7 @@ def test_the_next_run_goes_on_from_there(prepared: Run) -> None:
     """lab-1 comes back as it was in the snapshot."""
     lab("heal")
     host("lab-1").check_output("truncate --size 0 /etc/apt/sources.list")
-    more: dict[str, Any] = {"host_kernel_arguments": [*WISHES["host_kernel_arguments"], "panic=10"], "sriov_vfs": 2}
-    prepare(host_reboot_allowed=True, host_reboot_batch=3, **more).must()
+    prepare(host_reboot_allowed=True, host_reboot_batch=3, **MORE).must()
     for name in HOSTS:
         is_as_wished(name, 2)
         assert "panic=10" in host(name).check_output("cat /proc/cmdline").split()
