@@ -15,6 +15,7 @@ WISHES: dict[str, Any] = {
     "host_kernel_sysctl": {"net.core.rmem_max": "16777216"},
     "rail_names_apply": "boot",
     "sriov_vfs": 4,
+    "rail_links_qos": {"roce": "v2", "dscp": 26, "rings": {"rx": 512}},
     "host_reboot_batch": 2,
 }
 # What the product writes anew while it works: what was there before it, and why a host waits for a reboot.

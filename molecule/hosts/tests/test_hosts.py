@@ -7,6 +7,7 @@ Written, and not yet seen to pass: so it is a step of `make soak`, and proves no
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -111,7 +112,19 @@ def is_as_wished(name: str, count: int) -> None:
     for rail, pci in PCI.items():
         assert machine.check_output(f"readlink -f /sys/class/net/{rail}/device").endswith(pci)
     assert {rail: len(macs) for rail, macs in vfs(name).items()} == dict.fromkeys(PCI, count)
+    for rail in PCI:
+        assert re.search(r"Current.*RX:\s+512\n", machine.check_output(f"ethtool -g {rail}"), re.DOTALL)
     assert machine.check_output("rdma link show").count("state ACTIVE") == 2
+    for device in machine.check_output("ls /sys/class/infiniband").split():
+        assert connection_manager(name, device) == ["104", "RoCE v2"]
+
+
+def connection_manager(name: str, device: str) -> list[str]:
+    """Type of service and RoCE version by which RDMA-CM connects; the kernel shows them to who makes a folder."""
+    folder = f"/sys/kernel/config/rdma_cm/{device}"
+    files = f"{folder}/ports/1/default_roce_tos {folder}/ports/1/default_roce_mode"
+    found: str = host(name).check_output(f"mkdir {folder} && cat {files} && rmdir {folder}")
+    return found.split("\n")
 
 
 def test_without_consent_nothing_is_rebooted(refused: Run) -> None:
