@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import shutil
 import subprocess
 import sys
 import threading
+import time
 
-from tests.scenario import HOSTS, REPO, blamed, lab, playbook, report, validate
+from tests.scenario import HOSTS, REPO, REPORT, blamed, lab, playbook, report, validate
 from tests.scenario.preparation import cut_in, damaged_records, prepare, unfinished
 from tests.scenario.state import files
 
@@ -28,6 +30,8 @@ FAULTS = {
 PAIRS = (("cable", "slow"), ("black hole of a port", "black hole of a rail"))
 STEPS = ("repeat", "blame", "flap", "power cut", "hosts")
 CUT_HOST = "lab-2"
+# Reports of runs that were told wrong.
+KEPT = REPO / ".cache" / "soak"
 ON_HOSTS = ("-e", '{"rdma_validate_where": ["host"]}')
 
 
@@ -103,6 +107,10 @@ def faulty_run(pair: tuple[str, str], chance: random.Random) -> dict[str, str]:
         for kind, blame in expected.items()
     }
     print("\n".join(told or f"{kind} {expected[kind]}: right" for kind, told in wrong.items()), flush=True)
+    if any(wrong.values()) and result:
+        kept = KEPT / f"{time.time():.0f}"
+        shutil.copytree(REPORT, kept, dirs_exist_ok=True)
+        print(f"its report is kept: {kept}", flush=True)
     return wrong
 
 

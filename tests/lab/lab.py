@@ -16,7 +16,8 @@ from tests.lab.faults import Fault
 from tests.lab.settings import ACCESS, CACHE, HOSTS, RUN, SNAPSHOT
 from tests.lab.state import State
 
-_RESTORE_SECONDS = 60
+# As generous as for a boot: on a busy machine a restored host takes minutes until it answers.
+_RESTORE_SECONDS = 300
 #: Artefacts that would fill the disk: what a change of the recipe made useless goes, in time.
 _LARGE = ("debian", "base-image", "template", "hosts")
 _BOOT_SECONDS = 300

@@ -69,12 +69,6 @@ def is_sure(fleet: Fleet, cause: Cause) -> bool:
     )
 
 
-def is_single(fleet: Fleet, cause: Cause) -> bool:
-    """Return whether a cause is one test alone, between two hosts that pass with others: it may have been chance."""
-    single = cause.scope.kind == "pair" and len(cause.failures) == 1 and not cause.named
-    return single and _both_pass_elsewhere(fleet, cause.failures)
-
-
 def _both_pass_elsewhere(fleet: Fleet, failures: Sequence[Failure]) -> bool:
     return all(fleet.clears(failure, host) for failure in failures for host in (failure.client, failure.server))
 

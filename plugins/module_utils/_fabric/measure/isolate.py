@@ -3,8 +3,8 @@
 """Whom failures point at, and the few tests more that make it sure.
 
 A host that failed is not bad yet: it may have met a bad one. So it is tried again with partners that passed with
-others, never with another suspect, until two of them failed with it or one passed. And a single test between two hosts
-that pass with others may have failed by chance: it is measured once more before the pair is blamed.
+others, never with another suspect, until two of them failed with it or one passed. And a single test that nothing else
+explains may have failed by chance: it is measured once more before anybody is blamed for it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .blame import ENOUGH_PARTNERS, Blame, is_single, is_sure, tell
+from .blame import ENOUGH_PARTNERS, Blame, is_sure, tell
 from .causes import Cause, causes, center
 from .fleet import BASE, GPU, MTU, OPPOSITE, Failure, Fleet, Result, Scope
 from .options import LATENCY
@@ -46,10 +46,10 @@ def next_tests(results: Sequence[Result], names: Sequence[str], rails: Sequence[
     """Return the tests that tell the remaining suspects apart, [] when all is explained or nothing can be tried.
 
     ``results``: of one place, every test that was asked for among them, also those that could not be played: none
-    is asked for twice but the only failure of a pair, and a suspect not more than twice a direction, so that this ends.
-    A reading that was asked for as the second has ``again`` in the result's ``passes``. ``names``, ``rails``: who
-    may be used. A sure suspect is probed as well, to see on which layer it fails: from host memory where it failed from
-    GPU memory, then with small messages (MTU). schedule.repeat() makes rounds of the tests.
+    is asked for twice but the only one that a cause explains, and a suspect not more than twice a direction, so that
+    this ends. A reading that was asked for as the second has ``again`` in the result's ``passes``. ``names``,
+    ``rails``: who may be used. A sure suspect is probed as well, to see on which layer it fails: from host memory where
+    it failed from GPU memory, then with small messages (MTU). schedule.repeat() makes rounds of the tests.
     """
     fleet = Fleet.of(results)
     if not fleet.failures:
@@ -169,11 +169,21 @@ class _Chooser:
                 self.tests.update(both.difference(self.seen))
 
     def singles(self, found: Sequence[Cause]) -> None:
-        """Ask once more for a test that alone failed between two hosts that pass with others."""
+        """Ask once more for the one test that a cause alone explains, unless that cause is sure without it."""
+        explained = Counter(failure for cause in found for failure in cause.failures)
         for cause in found:
-            failure = cause.failures[0]
-            if is_single(self.fleet, cause) and not failure.again and self._may_use(failure.test):
-                self.tests.add(failure.test)
+            own = [failure for failure in cause.failures if explained[failure] == 1]
+            if len(own) != 1 or own[0].again or cause.named or is_sure(self.fleet, cause):
+                continue
+            if self._may_use(own[0].test) and self._is_last_resort(own[0]):
+                self.tests.add(own[0].test)
+
+    def _is_last_resort(self, failure: Failure) -> bool:
+        """Return whether its hosts are not tried with others, and one of them was seen to work on the rail at all."""
+        ends = {failure.client, failure.server}
+        if any(test.rail == failure.rail and not ends.isdisjoint((test.client, test.server)) for test in self.tests):
+            return False
+        return any(self.fleet.passes[BASE, Scope("port", failure.rail, host)] for host in ends)
 
     def _may_use(self, test: Test) -> bool:
         return {test.rail, test.server_rail} <= set(self.rails) and {test.client, test.server} <= self.places.keys()

@@ -173,6 +173,23 @@ def test_both_ends_of_a_failed_pair_pass_with_others() -> None:
     assert told(later)[0][:4] == ("pair", "r0", "a", "b")
 
 
+def beside_a_bad_host(*again: str) -> list[dict[str, Any]]:
+    """Nothing passes with c; of the two others one direction failed too; ``again``: verdict of a second reading."""
+    found = [result("r0", *pair, "no_data" if "c" in pair else "pass") for pair in permutations("abc", 2)]
+    lone = next(r for r in found if (r["client"], r["server"]) == ("a", "b"))
+    lone.update(verdict=(again or ("no_data",))[-1], passes=[{"verdict": "no_data", "reason": "rate of 0"},
+                *({"verdict": verdict, "reason": "", "again": True} for verdict in again)])
+    return found
+
+
+def test_a_test_that_nothing_else_explains_is_measured_again_before_a_direction_is_blamed() -> None:
+    found = beside_a_bad_host()
+    assert [one[:3] for one in told(found)] == [("direction", "r0", "a"), ("port", "r0", "c")]
+    assert Trial("r0", "a", "b", "write_bw") in next_tests(found, HOSTS, ["r0"])
+    assert [told[:3] for told in told(beside_a_bad_host("pass"))] == [("port", "r0", "c")]
+    assert Trial("r0", "a", "b", "write_bw") not in next_tests(beside_a_bad_host("no_data"), HOSTS, ["r0"])
+
+
 def single(verdict: str, *again: str) -> list[dict[str, Any]]:
     """All pairs pass but one test of one pair; ``again``: the reason of a second reading."""
     found = results(lambda r, c, s: (r, c, s) == ("r0", "a", "b"))
