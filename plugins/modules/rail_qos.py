@@ -117,8 +117,10 @@ ARGUMENTS = {
 }
 
 
-def read_plan(params: Mapping[str, Any], roots: sysfs.Roots) -> tuple[qosplan.QosPlan, dict[str, qosplan.Found]]:
-    """Read the host and work out what to do; also returns what was read."""
+def read_plan(
+    params: Mapping[str, Any], roots: sysfs.Roots, check_mode: bool
+) -> tuple[qosplan.QosPlan, dict[str, qosplan.Found], list[str]]:
+    """Read the host and work out what to do; also returns what was read, and warnings."""
     present = params["state"] == "present"
     wanted = core.parse(params["settings"] if present else {})
     rails = parse_rails(params["rails"] if present and wanted else [])
@@ -127,34 +129,37 @@ def read_plan(params: Mapping[str, Any], roots: sysfs.Roots) -> tuple[qosplan.Qo
     find_links(inventory, rails)
     names = {rail.pci: rail.name for rail in rails}
     found = qos.read(roots, inventory, qosplan.to_read(rails, wanted, record), names)
+    found, warnings = qosplan.promised(found) if check_mode else (found, [])
     plan = qosplan.plan_qos(rails, wanted, record, found, qos.units(roots), qos.unit_folder(roots))
-    return plan, found
+    return plan, found, warnings
 
 
-def converge(params: Mapping[str, Any], check_mode: bool) -> qosplan.QosPlan:
-    """Plan, apply unless in check mode, and make sure that the hardware has it."""
+def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[qosplan.QosPlan, list[str]]:
+    """Plan, apply unless in check mode, and make sure that the hardware has it; also returns warnings."""
     roots = sysfs.Roots.from_params(params)
-    plan, _found = read_plan(params, roots)
+    plan, _found, warnings = read_plan(params, roots, check_mode)
     if check_mode:
-        return plan
+        return plan, warnings
     if plan.change.changed:
         state.save(params["state_root"], NAME, qosplan.merged(state.load(params["state_root"], NAME), plan.record))
         qos.apply(plan)
-        _plan, found = read_plan(params, roots)
+        _plan, found, _warnings = read_plan(params, roots, check_mode)
         problems = qosplan.differences(plan.change.after["rails"], found)
         if problems:
             raise CommandError("; ".join(problems))
     state.save(params["state_root"], NAME, plan.record)
-    return plan
+    return plan, warnings
 
 
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        plan = converge(module.params, module.check_mode)
+        plan, warnings = converge(module.params, module.check_mode)
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
+    for text in warnings:
+        module.warn(text)
     module.exit_json(changed=plan.change.changed, diff=plan.change.diff(), reboot_required=False, reasons=[])
 
 

@@ -18,7 +18,7 @@ from .rail import Rail
 # PCI address -> setting -> value.
 Values = Mapping[str, Mapping[str, Any]]
 # What the user calls a setting that has another name here.
-_LABELS = {"rdma_cm": "roce, dscp, traffic_class"}
+_LABELS = {"rdma_cm": ("roce", "dscp", "traffic_class")}
 
 
 class Reason(NamedTuple):
@@ -26,6 +26,9 @@ class Reason(NamedTuple):
 
     what: str
     cure: str
+
+
+NO_RDMA = Reason("has no RDMA device", "bring it up first (role rdma_stack) and run this again")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +70,26 @@ def to_read(rails: Iterable[Rail], wanted: Mapping[str, Any], record: Values) ->
     for rail in rails:
         names[rail.pci] = names.get(rail.pci, set()) | {*wanted}
     return {pci: tuple(name for name in SETTINGS if name in names[pci]) for pci in sorted(names) if names[pci]}
+
+
+def promised(found: Mapping[str, Found]) -> tuple[dict[str, Found], list[str]]:
+    """Return ports as check mode sees them, where the RDMA stack may not be there yet, and a warning for each.
+
+    A port without an RDMA device counts as if it had one, of which nothing is known: its values are None.
+    """
+    later = [one for one in found.values() if NO_RDMA in one.reasons.values()]
+    warnings = [f"{one.title} has no RDMA device yet; it is expected of role rdma_stack" for one in later]
+    return {pci: _with_rdma(one) if one in later else one for pci, one in found.items()}, warnings
+
+
+def _with_rdma(found: Found) -> Found:
+    unknown = [name for name, reason in found.reasons.items() if reason == NO_RDMA]
+    return dataclasses.replace(
+        found,
+        device=found.device._replace(rdma="?"),
+        values={**found.values, **dict.fromkeys(unknown)},
+        reasons={name: reason for name, reason in found.reasons.items() if name not in unknown},
+    )
 
 
 def plan_qos(
@@ -131,9 +154,9 @@ def _refuse(found: Iterable[Found], wanted: Mapping[str, Any]) -> None:
         by_reason: dict[Reason, list[str]] = {}
         for name in wanted:
             if name in one.reasons:
-                by_reason.setdefault(one.reasons[name], []).append(_LABELS.get(name, name))
+                by_reason.setdefault(one.reasons[name], []).extend(_LABELS.get(name, (name,)))
         problems += [
-            f"{one.title} {reason.what}; {reason.cure}, or leave out {', '.join(names)} for this host"
+            f"{one.title} {reason.what}; {reason.cure}, or leave out {', '.join(dict.fromkeys(names))} for this host"
             for reason, names in by_reason.items()
         ]
         problems += [

@@ -12,12 +12,11 @@ from .._core.devices import Port
 from .._core.errors import CommandError
 from .._core.inventory import HostInventory
 from .._core.qosfiles import Device, Step
-from .._core.qosplan import Reason
+from .._core.qosplan import NO_RDMA, Reason
 from . import command, files, state
 from .sysfs import Roots, names, read_text
 
 _NO_ECN = Reason("has no ECN settings in sysfs", "use the driver of DOCA-OFED, which has them")
-_NO_RDMA = Reason("has no RDMA device", "bring it up first (role rdma_stack) and run this again")
 
 
 def read(
@@ -113,7 +112,7 @@ def _read_file(device: Device, name: str) -> Any:
         if name in ("ecn", "cnp_dscp"):
             return _NO_ECN
         # A driver without a traffic class of its own is fine: what uses RDMA-CM gets it there.
-        return _NO_RDMA if device.rdma is None else None
+        return NO_RDMA if device.rdma is None else None
 
 
 def _tool(name: str, port: Port) -> str:

@@ -260,3 +260,16 @@ def test_a_host_without_tools_is_a_clear_refusal(
         "of them, or leave out pfc for this host; lab-3 rail0 (igb) has no RDMA device; bring it up first (role "
         "rdma_stack) and run this again, or leave out roce, dscp, traffic_class for this host"
     )
+
+
+def test_check_mode_expects_an_rdma_device_that_comes_with_the_stack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made, first = igb(tmp_path, monkeypatch)
+    wish = {"rails": [first], "settings": {"roce": "v2", "dscp": 26}}
+    predicted = call(made, capsys, check=True, **wish)
+    assert predicted["changed"] and predicted["diff"]["before"]["rails"][first["pci"]] == dict.fromkeys(
+        ("traffic_class", "rdma_cm")
+    )
+    assert "lab-3 rail0 (igb) has no RDMA device yet; it is expected of role rdma_stack" in str(predicted["warnings"])
+    assert call(made, capsys, **wish)["msg"].endswith("or leave out traffic_class, roce, dscp for this host")
