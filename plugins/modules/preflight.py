@@ -37,6 +37,14 @@ options:
     description: Whether the run sets the firmware of the NICs too, so that VFs it cannot have yet do not stop it.
     type: bool
     default: false
+  names_vfs:
+    description: Whether the run names the VFs of the rails too.
+    type: bool
+    default: false
+  names_representors:
+    description: Whether the run names the representors of these VFs too.
+    type: bool
+    default: false
   lib_root:
     description: Where the distribution has its C(systemd/network) folder.
     type: path
@@ -107,11 +115,21 @@ ARGUMENTS = {
     "unsigned_modules": {"type": "bool", "default": False},
     "vfs": {"type": "int", "default": 0},
     "sets_firmware": {"type": "bool", "default": False},
+    "names_vfs": {"type": "bool", "default": False},
+    "names_representors": {"type": "bool", "default": False},
     "lib_root": {"type": "path", "default": "/usr/lib"},
     "var_root": {"type": "path", "default": "/var"},
 }
 # Consent's fields, by the options that fill them.
-CONSENT = ("installs_packages", "busy_hosts", "unsigned_modules", "vfs", "sets_firmware")
+CONSENT = (
+    "installs_packages",
+    "busy_hosts",
+    "unsigned_modules",
+    "vfs",
+    "sets_firmware",
+    "names_vfs",
+    "names_representors",
+)
 
 
 def summary(inventory: HostInventory) -> dict[str, Any]:
@@ -135,7 +153,7 @@ def main() -> None:
     try:
         rails = parse_rails(params["rails"])
         inventory = sysfs.read_inventory(roots)
-        own = hostchecks.read(roots, params["lib_root"], params["var_root"], inventory.kernel_release)
+        own = hostchecks.read(roots, params["lib_root"], params["var_root"], inventory)
         findings = check(inventory, rails, own, Consent(*(params[name] for name in CONSENT)))
     except FabricError as error:
         module.fail_json(msg=f"preflight: {error}")

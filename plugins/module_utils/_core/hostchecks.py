@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from . import naming
+from . import naming, vfnames
 from .devices import Port
 from .inventory import HostInventory
 
@@ -31,6 +31,8 @@ class Consent(NamedTuple):
     unsigned: bool = False
     vfs: int = 0
     firmware: bool = False
+    names_vfs: bool = False
+    names_representors: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Own:
     # Whether the firmware describes an IOMMU (ACPI table DMAR or IVRS).
     iommu_tables: bool
     names: naming.Files
+    functions: tuple[vfnames.Function, ...]
 
 
 class Finding(NamedTuple):

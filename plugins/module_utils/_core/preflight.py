@@ -15,6 +15,7 @@ from .inventory import HostInventory
 from .managers import services
 from .rail import Rail, usable_link
 from .units import version_numbers
+from .vfnames import Wish, kinds
 
 # Operating system -> oldest version.
 SYSTEMS: Mapping[str, tuple[int, ...]] = {
@@ -54,7 +55,7 @@ def check(inventory: HostInventory, rails: Iterable[Rail], own: Own, consent: Co
         *_manager_problems(inventory),
         *_perftest_problems(inventory, consent.installs),
         *(problem for rail in rails for problem in _rail_problems(inventory, rail)),
-        *naming.conflicts(inventory, named, {rail.pci: rail.netdev for rail in named}, own.names),
+        *_name_problems(inventory, named, own, consent),
         *_busy_problems(inventory, rails, consent.busy),
         *(finding.text for finding in found if finding.stops),
     ]
@@ -101,6 +102,14 @@ def _rail_problems(inventory: HostInventory, rail: Rail) -> list[str]:
     except (InputError, ConflictError) as error:
         return [f"rail {rail.name}: {error}"]
     return []
+
+
+def _name_problems(inventory: HostInventory, rails: Iterable[Rail], own: Own, consent: Consent) -> list[str]:
+    wish = Wish(tuple(rails), kinds(consent.names_vfs, consent.names_representors), now=False)
+    try:
+        return naming.conflicts(inventory, own.functions, wish, wish.names(own.functions), own.names)
+    except InputError as error:
+        return [str(error)]
 
 
 def _busy_problems(inventory: HostInventory, rails: Iterable[Rail], allowed: bool) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 
 from .._core.hostchecks import Own
+from .._core.inventory import HostInventory
 from . import names as host_names
 from .sysfs import Roots, names, read_text
 
@@ -16,8 +17,9 @@ _TABLES = ("DMAR", "IVRS")
 _REPOSITORIES = ("yum.repos.d", "zypp/repos.d")
 
 
-def read(roots: Roots, lib: str, var: str, kernel: str) -> Own:
-    """Read the host; ``lib`` is the distribution's folder (/usr/lib), ``var`` is /var, ``kernel`` the running one."""
+def read(roots: Roots, lib: str, var: str, inventory: HostInventory) -> Own:
+    """Read the host; ``lib`` is the distribution's folder (/usr/lib), ``var`` is /var."""
+    kernel = inventory.kernel_release
     source, advice = _package_source(roots, var)
     return Own(
         boot_free=_free(roots.boot),
@@ -28,6 +30,7 @@ def read(roots: Roots, lib: str, var: str, kernel: str) -> Own:
         reboot_required=_reboot_required(roots.run),
         iommu_tables=any(os.path.exists(f"{roots.sysfs}/firmware/acpi/tables/{name}") for name in _TABLES),
         names=host_names.read_files(roots, lib),
+        functions=host_names.read_functions(roots, inventory),
     )
 
 
