@@ -14,6 +14,7 @@ description:
   - Refuses before the first write when another C(.link) file, netplan or a udev rule would give the port another name, when another
     network device has the name, or when a port carries the default route, the ssh connection or is a member of a bond.
   - The name before is recorded once and comes back with O(state=absent).
+  - Names the VFs of rails and their representors too when asked to, by udev rules that hold for VFs of any later time.
   - Makes a new initramfs when files changed and the driver of a port is in it, since the port would get its name there.
 extends_documentation_fragment:
   - gpufabric.rdma.host
@@ -27,9 +28,23 @@ options:
     type: str
     choices: [present, absent]
     default: present
+  vfs:
+    description:
+      - Whether VF N of each rail is named after the rail, V(rail0v3) for VF 3 of V(rail0), by what the port's link C(virtfn3) leads to.
+      - The rule holds for VFs that are made later, up to C(sriov_totalvfs) of the port, and for one that comes back from a pod.
+      - Refused when a name has more than 15 characters, and like the names of ports when somebody else has or gives it.
+    type: bool
+    default: false
+  representors:
+    description:
+      - Whether the representor of VF N, which a port in switchdev mode has, is named after the rail, V(rail0r3) for VF 3 of V(rail0).
+      - Those of subfunctions, and of VFs of another controller (a DPU's host), keep their names.
+    type: bool
+    default: false
   apply:
     description:
-      - V(now) renames at once what nothing uses (no address, nothing on top); the link goes down and up for it.
+      - V(now) renames at once what nothing uses (no address, nothing on top, no process on the RDMA device of a VF); the link goes down and
+        up for it. A VF in another network namespace, as that of a pod, is left alone.
       - V(boot) leaves every rename to the next boot.
     type: str
     choices: [now, boot]
@@ -37,7 +52,7 @@ options:
   rdma:
     description:
       - V(rail) gives the RDMA device of each rail's port the rail's name too, by a udev rule that calls rdma-core's C(rdma_rename). So the order
-        of RDMA devices is that of the rails, whatever the driver counted.
+        of RDMA devices is that of the rails, whatever the driver counted. With O(vfs) the RDMA device of a VF has the name of the VF.
       - V(keep) leaves RDMA devices alone, and takes back what was done before.
     type: str
     choices: [keep, rail]
@@ -68,6 +83,13 @@ EXAMPLES = r"""
       - {rail: rail0, pci: "0000:18:00.0", driver: mlx5_core, netdev: rail0, mtu: 9000}
       - {rail: rail1, pci: "0000:3a:00.0", driver: mlx5_core, netdev: rail1, mtu: 9000}
     apply: now
+
+- name: Name the VFs of a rail too, those that are there and those that come, and their RDMA devices
+  gpufabric.rdma.netdev_names:
+    rails:
+      - {rail: rail0, pci: "0000:18:00.0", driver: mlx5_core, netdev: rail0, mtu: 9000}
+    vfs: true
+    rdma: rail
 
 - name: Give all ports their first names back
   gpufabric.rdma.netdev_names:
@@ -105,81 +127,61 @@ initramfs:
   elements: str
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, naming
+from ..module_utils._core import arguments, naming, vfnames
 from ..module_utils._core.change import Change
 from ..module_utils._core.errors import CommandError, FabricError
 from ..module_utils._core.inventory import HostInventory
 from ..module_utils._core.rail import parse_rails
-from ..module_utils._host import command, files, initramfs, rdmanames, state, sysfs
-from ..module_utils._host import names as host_names
+from ..module_utils._core.vfnames import Wish
+from ..module_utils._host import files, names, rdmanames, state, sysfs
 
 NAME = "netdev_names"
 ARGUMENTS = {
     **arguments.ROOTS,
     **arguments.RAILS,
     **arguments.STATE,
+    "vfs": {"type": "bool", "default": False},
+    "representors": {"type": "bool", "default": False},
     "apply": {"type": "str", "choices": ["now", "boot"], "default": "boot"},
     "rdma": {"type": "str", "choices": ["keep", "rail"], "default": "keep"},
     "lib_root": {"type": "path", "default": "/usr/lib"},
 }
 
 
+def read_wish(params: Mapping[str, Any], wanted: bool) -> Wish:
+    """Return whose names are asked for; nobody's when not ``wanted`` or when all is taken back."""
+    given = wanted and params["state"] == "present"
+    kinds = vfnames.kinds(params["vfs"], params["representors"])
+    return Wish(parse_rails(params["rails"] if given else []), kinds, params["apply"] == "now")
+
+
 def read_plan(inventory: HostInventory, params: Mapping[str, Any], roots: sysfs.Roots) -> naming.NamePlan:
     """Read the host's files and work out what to do."""
-    return naming.plan_names(
-        inventory,
-        parse_rails(params["rails"] if params["state"] == "present" else []),
-        state.load(params["state_root"], NAME),
-        host_names.read_files(roots, params["lib_root"]),
-        host_names.folder(roots),
-        params["apply"] == "now",
-    )
-
-
-def apply(plan: naming.NamePlan) -> None:
-    """Write the files and rename."""
-    before, after = plan.change.before["files"], plan.change.after["files"]
-    state.write_files(before, after)
-    if before != after:
-        # udev must not see the rename with the rules of before.
-        command.run(["udevadm", "control", "--reload"])
-    for argv in naming.rename_commands(plan.renames):
-        command.run(argv)
-    if plan.renames:
-        command.run(["udevadm", "settle", "--timeout=20"], check=False)
-
-
-def renew_initramfs(roots: sysfs.Roots, ports: Iterable[str]) -> list[str]:
-    """Make those initramfs images anew that have the driver of one of ``ports``; return their paths."""
-    inventory = sysfs.read_inventory(roots)
-    kernels = dict.fromkeys(kernel for kernel in (inventory.kernel_release, inventory.next_kernel) if kernel)
-    drivers = dict.fromkeys(port.driver for port in inventory.ports if port.driver and port.pci in ports)
-    found = initramfs.with_drivers(roots, kernels, drivers)
-    for _path, argv in found:
-        initramfs.renew(argv)
-    return [path for path, _argv in found]
+    functions = names.read_functions(roots, inventory)
+    record = state.load(params["state_root"], NAME)
+    found = names.read_files(roots, params["lib_root"])
+    return naming.plan_names(inventory, functions, read_wish(params, True), record, found)
 
 
 def converge(plan: naming.NamePlan, params: Mapping[str, Any], roots: sysfs.Roots) -> list[str]:
     """Carry out the plan and make sure that nothing is left to do; return new initramfs images."""
-    before, after = plan.change.before, plan.change.after
     # There as long as the files and the initramfs may differ: a run that was cut off is finished by the next one.
     marker, images = f"{params['state_root']}/{NAME}.initramfs", []
     state.save(params["state_root"], NAME, {**state.load(params["state_root"], NAME), **plan.record})
-    if before["files"] != after["files"]:
+    if plan.changes_links:
         files.write(marker, "")
     if plan.change.changed:
-        apply(plan)
+        names.apply(plan)
         left = read_plan(sysfs.read_inventory(roots), params, roots).change
         if left.changed:
             raise CommandError(f"after renaming the host has {left.before['names']}, expected {left.after['names']}")
     if files.read(marker) is not None:
-        images = renew_initramfs(roots, list(after["names"]))
+        images = names.renew_initramfs(roots, list(plan.change.after["names"]))
         files.remove(marker)
     # Only now: a rename that failed half way still knows the first names.
     state.save(params["state_root"], NAME, plan.record)
@@ -189,8 +191,7 @@ def converge(plan: naming.NamePlan, params: Mapping[str, Any], roots: sysfs.Root
 def carry_out(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
     """Plan both kinds of names, carry them out unless in check mode; return the module's result."""
     roots = sysfs.Roots.from_params(params)
-    rdma_rails = parse_rails(params["rails"] if (params["state"], params["rdma"]) == ("present", "rail") else [])
-    places = (roots, params["lib_root"], params["state_root"], rdma_rails, params["apply"] == "now")
+    places = (roots, params["lib_root"], params["state_root"], read_wish(params, params["rdma"] == "rail"))
     inventory = sysfs.read_inventory(roots)
     plan = read_plan(inventory, params, roots)
     rdma = rdmanames.read_plan(inventory, *places)

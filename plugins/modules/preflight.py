@@ -42,6 +42,14 @@ options:
     type: str
     choices: [auto, networkd, networkmanager, netplan]
     default: auto
+  names_vfs:
+    description: Whether the run names the VFs of the rails too.
+    type: bool
+    default: false
+  names_representors:
+    description: Whether the run names the representors of these VFs too.
+    type: bool
+    default: false
   lib_root:
     description: Where the distribution has its C(systemd/network) folder.
     type: path
@@ -113,11 +121,22 @@ ARGUMENTS = {
     "vfs": {"type": "int", "default": 0},
     "sets_firmware": {"type": "bool", "default": False},
     "links_manager": {"type": "str", "choices": list(managers.CHOICES), "default": "auto"},
+    "names_vfs": {"type": "bool", "default": False},
+    "names_representors": {"type": "bool", "default": False},
     "lib_root": {"type": "path", "default": "/usr/lib"},
     "var_root": {"type": "path", "default": "/var"},
 }
 # Consent's fields, by the options that fill them.
-CONSENT = ("installs_packages", "busy_hosts", "unsigned_modules", "vfs", "sets_firmware", "links_manager")
+CONSENT = (
+    "installs_packages",
+    "busy_hosts",
+    "unsigned_modules",
+    "vfs",
+    "sets_firmware",
+    "links_manager",
+    "names_vfs",
+    "names_representors",
+)
 
 
 def summary(inventory: HostInventory) -> dict[str, Any]:
@@ -141,7 +160,7 @@ def main() -> None:
     try:
         rails = parse_rails(params["rails"])
         inventory = sysfs.read_inventory(roots)
-        own = hostchecks.read(roots, params["lib_root"], params["var_root"], inventory.kernel_release)
+        own = hostchecks.read(roots, params["lib_root"], params["var_root"], inventory)
         findings = check(inventory, rails, own, Consent(*(params[name] for name in CONSENT)))
     except FabricError as error:
         module.fail_json(msg=f"preflight: {error}")

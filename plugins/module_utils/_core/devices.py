@@ -70,6 +70,7 @@ class Netdev:
     altnames: tuple[str, ...]
     addresses: tuple[str, ...]
     vf_rate: float | None
+    phys_port_name: str
 
     @classmethod
     def from_raw(cls, name: str, raw: Raw, interface: Interface | None) -> Netdev:
@@ -91,7 +92,13 @@ class Netdev:
             altnames=interface.altnames if interface else (),
             addresses=interface.addresses if interface else (),
             vf_rate=interface.vf_rate if interface else None,
+            phys_port_name=raw.get("phys_port_name") or "",
         )
+
+    @property
+    def is_representor(self) -> bool:
+        """Whether it stands for a VF or another function in the NIC's switch."""
+        return bool(_REPRESENTOR.fullmatch(self.phys_port_name))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,7 +204,7 @@ class Port:
         rdma_devices: Iterable[RdmaDevice],
     ) -> Port:
         """Build it from /sys/bus/pci/devices/ADDRESS and what stands on it."""
-        netdev = _own_netdev(raw.get("net", {}), interfaces)
+        netdev = own_netdev(raw.get("net", {}), interfaces)
         rdma = [device for device in rdma_devices if _stands_on(device, address, netdev)]
         return cls(
             pci=address,
@@ -253,15 +260,16 @@ def is_gpu(raw: Raw) -> bool:
     return raw["class"].startswith(GPU_CLASSES) and _hex_id(raw.get("vendor")) in GPU_VENDORS
 
 
-def _own_netdev(nets: Mapping[str, Raw], interfaces: Mapping[str, Interface]) -> Netdev | None:
-    own: list[str] = [
-        name for name in sorted(nets) if not _REPRESENTOR.fullmatch(nets[name].get("phys_port_name") or "")
-    ]
-    if not own:
-        return None
+def own_netdev(nets: Mapping[str, Raw], interfaces: Mapping[str, Interface]) -> Netdev | None:
+    """Return a PCI function's own network device, of all that stand on it; ``nets`` is name -> raw."""
+    own = [one for one in netdevs(nets, interfaces) if not one.is_representor]
     # IPoIB children have the parent's PCI function too; the parent is dev_id 0 and comes first.
-    name = min(own, key=lambda one: (units.natural(nets[one].get("dev_id")) or 0, one))
-    return Netdev.from_raw(name, nets[name], interfaces.get(name))
+    return min(own, key=lambda one: (units.natural(nets[one.name].get("dev_id")) or 0, one.name), default=None)
+
+
+def netdevs(nets: Mapping[str, Raw], interfaces: Mapping[str, Interface]) -> list[Netdev]:
+    """Return all network devices of a PCI function, representors among them."""
+    return [Netdev.from_raw(name, raw, interfaces.get(name)) for name, raw in nets.items()]
 
 
 def _stands_on(device: RdmaDevice, address: str, netdev: Netdev | None) -> bool:

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from . import naming
+from . import naming, vfnames
 from .devices import Port
 from .inventory import HostInventory
 
@@ -32,6 +32,8 @@ class Consent(NamedTuple):
     vfs: int = 0
     firmware: bool = False
     manager: str = "auto"
+    names_vfs: bool = False
+    names_representors: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Own:
     names: naming.Files
     # Path -> text of the netplan files; None where the program is missing.
     netplan: Mapping[str, str] | None
+    functions: tuple[vfnames.Function, ...]
 
 
 class Finding(NamedTuple):

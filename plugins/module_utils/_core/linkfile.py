@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
@@ -22,8 +23,11 @@ NETPLAN_PREFIX = "10-netplan-gpufabric-"
 # A dash in names of units, where a plain one stands for a slash.
 _DASH = r"\x2d"
 
+# The driver that ethtool, and so udev, tells of a representor; the PCI function that it stands on has the key as its.
+_REPRESENTOR_DRIVERS = {"mlx5_core": "mlx5e_rep"}
+
 _ASSIGNS_NAME = re.compile(r'(?<![\w{])NAME\s*:?=\s*"([^"]*)"')
-_RULE_MATCH = re.compile(r'(ATTR\{address\}|ATTRS\{address\}|KERNELS|DRIVERS|SUBSYSTEM)\s*==\s*"([^"]*)"')
+_RULE_MATCH = re.compile(r'(ATTRS?\{(?:address|phys_port_name)\}|KERNELS|DRIVERS|SUBSYSTEM)\s*==\s*"([^"]*)"')
 
 
 class Setting(NamedTuple):
@@ -41,8 +45,12 @@ class Foreign(NamedTuple):
     name: str
 
 
-def parse(text: str) -> list[Setting]:
-    """Parse a systemd file; comments and lines that are no assignment are left out."""
+@functools.cache
+def parse(text: str) -> tuple[Setting, ...]:
+    """Parse a systemd file; comments and lines that are no assignment are left out.
+
+    Remembered, since the same few files are asked about hundreds of VFs.
+    """
     found = []
     section = ""
     for line in (line.strip() for line in text.splitlines()):
@@ -51,7 +59,7 @@ def parse(text: str) -> list[Setting]:
         elif "=" in line and not line.startswith(("#", ";")):
             key, _equals, value = line.partition("=")
             found.append(Setting(section, key.strip(), value.strip()))
-    return found
+    return tuple(found)
 
 
 def format_link(title: str, port: Port, name: str, others: Mapping[str, str]) -> str:
@@ -62,7 +70,7 @@ def format_link(title: str, port: Port, name: str, others: Mapping[str, str]) ->
     too: switchdev representors have the PCI path of their port.
     """
     path = first_match(others, port, ".link")
-    found = parse(others[path]) if path else []
+    found = parse(others[path]) if path else ()
     kept = [f"{s.key}={s.value}" for s in found if s.section == "Link" and s.key not in ("Name", "NamePolicy")]
     lines = [f"# {title}", "[Match]", *match_lines(port), "", "[Link]", f"Name={name}"]
     return _format([*lines, *(kept if path else DEFAULTS)])
@@ -127,6 +135,17 @@ def foreign_names(files: Mapping[str, str], rules: Mapping[str, str], port: Port
     return found
 
 
+def given_names(files: Mapping[str, str], rules: Mapping[str, str], port: Port) -> list[Foreign]:
+    """Return who gives a VF or a representor a name in so many words: a .link file, udev rules.
+
+    A policy does not count: our own rule comes before it.
+    """
+    path = first_match(files, port, ".link")
+    name = value_of(parse(files[path]), "Link", "Name") if path else ""
+    found = [Foreign(path, name)] if path and name else []
+    return found + [Foreign(path, name) for path, text in rules.items() for name in _rule_names(text, port)]
+
+
 def _rule_names(text: str, port: Port) -> list[str]:
     lines = text.replace("\\\n", "").splitlines()
     rules = [line for line in lines if _ASSIGNS_NAME.search(line) and not line.lstrip().startswith("#")]
@@ -135,9 +154,12 @@ def _rule_names(text: str, port: Port) -> list[str]:
 
 def _rule_holds(rule: str, port: Port) -> bool:
     mac = port.netdev.mac.lower() if port.netdev else ""
+    port_name = port.netdev.phys_port_name if port.netdev else ""
     known = {
         "ATTR{address}": [mac],
         "ATTRS{address}": [mac],
+        "ATTR{phys_port_name}": [port_name],
+        "ATTRS{phys_port_name}": [port_name],
         "KERNELS": list(port.path),
         "DRIVERS": [port.driver or ""],
         "SUBSYSTEM": ["net"],
@@ -151,9 +173,10 @@ def _rule_holds(rule: str, port: Port) -> bool:
 def _properties(port: Port) -> dict[str, str | None]:
     link = port.netdev
     mac = link.mac.lower() if link else None
+    is_representor = link is not None and link.is_representor
     return {
         "Path": PciAddress.parse(port.pci).id_path,
-        "Driver": port.driver,
+        "Driver": _REPRESENTOR_DRIVERS.get(port.driver or "") if is_representor else port.driver,
         "MACAddress": mac,
         "PermanentMACAddress": mac,
         # The kernel's name of old is not known any more; a name that udev gave is not it.

@@ -1,29 +1,36 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which port gets which name, now or at the next boot. Pure: the module only carries it out."""
+"""Which port gets which name, now or at the next boot. Pure: the module only carries it out.
+
+The key of a name is the PCI address of a port, or the title of a VF or representor.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
 
-from . import linkfile
+from . import linkfile, vfnames
 from .change import Change
 from .devices import Netdev
 from .errors import ConflictError
 from .inventory import HostInventory
 from .rail import Rail, find_links
-
-TITLE = "Written by gpufabric.rdma.netdev_names, which removes it with state: absent."
+from .vfnames import Function, Wish
 
 
 @dataclasses.dataclass(frozen=True)
 class Files:
-    """What decides about names on the host: path -> text, in the order of rank."""
+    """What decides about names on the host: path -> text, in the order of rank. ``rules`` are those of others.
+
+    Ours go into the folder ``link_folder`` and into the file ``rule_file``.
+    """
 
     own: Mapping[str, str]
     links: Mapping[str, str]
     rules: Mapping[str, str]
+    link_folder: str
+    rule_file: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,71 +43,91 @@ class Rename:
 
 @dataclasses.dataclass(frozen=True)
 class NamePlan:
-    """The change, its renames, and what has to wait for a boot; ``record`` is PCI -> first name."""
+    """The change, its renames, and what has to wait for a boot; ``record`` is key -> first name."""
 
     change: Change
     renames: tuple[Rename, ...]
     reasons: tuple[str, ...]
     record: Mapping[str, str]
 
+    @property
+    def changes_links(self) -> bool:
+        """Whether .link files change, which an initramfs can have too. Rules do not count: VFs come after it."""
+        before, after = (
+            {path: text for path, text in side["files"].items() if path.endswith(".link")}
+            for side in (self.change.before, self.change.after)
+        )
+        return before != after
+
 
 def plan_names(
-    inventory: HostInventory,
-    rails: Iterable[Rail],
-    record: Mapping[str, str],
-    files: Files,
-    folder: str,
-    now: bool,
+    inventory: HostInventory, functions: tuple[Function, ...], wish: Wish, record: Mapping[str, str], files: Files
 ) -> NamePlan:
-    """Work out files and names; recorded ports that are no rail any more get their first name back.
+    """Work out files and names; what is recorded and not wanted any more gets its first name back.
 
-    ``folder`` is where .link files go. With ``now`` a port that nothing uses is renamed at once;
-    all others wait for the next boot, with the reason. ConflictError lists everything that
-    stands in the way.
+    What nothing uses is renamed at once where that is wished for; all else waits for the next boot, with the reason.
+    ConflictError lists everything that stands in the way.
     """
-    rails = tuple(rails)
-    links = find_links(inventory, rails)
-    wanted = {rail.pci: rail.netdev for rail in rails}
-    restored = _restored(inventory, wanted, record)
-    links.update({pci: link for pci, (link, _name) in restored.items()})
-    names = {**wanted, **{pci: name for pci, (_link, name) in restored.items()}}
-    problems = conflicts(inventory, rails, names, files)
+    find_links(inventory, wish.rails)
+    wanted = wish.names(functions)
+    here = _here(inventory, functions)
+    names = {**wanted, **{key: name for key, name in record.items() if key not in wanted and key in here}}
+    problems = conflicts(inventory, functions, wish, names, files)
     if problems:
         raise ConflictError("; ".join(problems))
-    renames, reasons = _split(links, names, now)
-    after = {pci: link.name for pci, link in links.items()}
-    after.update({pci: names[pci] for pci, link in links.items() if link.name in {r.link.name for r in renames}})
-    texts = {
-        f"{folder}/{_file(rail)}": linkfile.format_link(TITLE, inventory.port(rail.pci), rail.netdev, files.links)
-        for rail in rails
-    }
+    links = {key: here[key] for key in names if key in here}
+    holders = {one.title: one.holders for one in functions}
+    renames, reasons = _split(links, names, holders, wish.now)
+    renamed = {rename.link.name: rename.name for rename in renames}
+    after = {key: renamed.get(link.name, link.name) for key, link in links.items()}
     change = Change(
-        before={"files": dict(files.own), "names": {pci: link.name for pci, link in links.items()}},
-        after={"files": texts, "names": after},
+        before={"files": dict(files.own), "names": {key: link.name for key, link in links.items()}},
+        after={"files": _texts(inventory, functions, wish, files), "names": after},
     )
     return NamePlan(change, tuple(renames), tuple(reasons), _next_record(links, wanted, record, after))
 
 
-def conflicts(inventory: HostInventory, rails: Iterable[Rail], names: Mapping[str, str], files: Files) -> list[str]:
-    """Say who else would have or give a name; ``names`` is PCI address -> name of all ports that get one.
+def conflicts(
+    inventory: HostInventory, functions: Iterable[Function], wish: Wish, names: Mapping[str, str], files: Files
+) -> list[str]:
+    """Say who else would have or give a name; ``names`` is key -> name of all that get one.
 
     Every rail must have a port with a network device.
     """
-    problems = []
-    moving = {port.netdev.name for port in inventory.ports if port.netdev and port.pci in names}
-    for pci, name in names.items():
-        for other in inventory.interfaces:
-            if name in (other.name, *other.altnames) and other.name not in moving:
-                problems.append(f"{pci} is to be named {name}, but {other.name} has this name; rename or remove it")
-    for rail in rails:
+    functions = tuple(functions)
+    moving = {link.name for key, link in _here(inventory, functions).items() if key in names}
+    others = [other for other in inventory.interfaces if other.name not in moving]
+    taken = {name: other.name for other in others for name in (other.name, *other.altnames)}
+    problems = [
+        f"{key} is to be named {name}, but {taken[name]} has this name; rename or remove it"
+        for key, name in names.items()
+        if name in taken
+    ]
+    for rail in wish.rails:
         port = inventory.port(rail.pci)
         for foreign in linkfile.foreign_names(files.links, files.rules, port, _file(rail)):
             if foreign.name != rail.netdev:
-                problems.append(
-                    f"{port.title} is to be named {rail.netdev}, but {foreign.path} names it "
-                    f"{foreign.name or 'by a policy'}; remove that file or its rule for this port"
-                )
-    return problems
+                problems.append(_foreign(port.title, rail.netdev, foreign))
+    return problems + _foreign_functions(functions, wish.names(functions), files)
+
+
+def _foreign_functions(functions: Iterable[Function], wanted: Mapping[str, str], files: Files) -> list[str]:
+    """Say who names VFs and representors otherwise: for each file the first of a port stands for all."""
+    found: dict[tuple[str, str, str], str] = {}
+    for one in functions:
+        if one.title in wanted and one.seen:
+            for foreign in linkfile.given_names(files.links, files.rules, one.seen):
+                if foreign.name != wanted[one.title]:
+                    text = _foreign(one.title, wanted[one.title], foreign)
+                    found.setdefault((one.pf, one.kind, foreign.path), text)
+    return list(found.values())
+
+
+def _foreign(title: str, name: str, foreign: linkfile.Foreign) -> str:
+    return (
+        f"{title} is to be named {name}, but {foreign.path} names it {foreign.name or 'by a policy'}; "
+        "remove that file or its rule for this port"
+    )
 
 
 def rename_commands(renames: Iterable[Rename]) -> list[list[str]]:
@@ -126,52 +153,65 @@ def rename_commands(renames: Iterable[Rename]) -> list[list[str]]:
     return [*down, *first, *second, *up]
 
 
-def _restored(
-    inventory: HostInventory, wanted: Mapping[str, str], record: Mapping[str, str]
-) -> dict[str, tuple[Netdev, str]]:
-    """Recorded ports that are no rail any more; one that left the host has nothing to restore."""
-    ports = {port.pci: port for port in inventory.ports}
-    return {
-        pci: (ports[pci].netdev, name)  # type: ignore[misc]
-        for pci, name in record.items()
-        if pci not in wanted and pci in ports and ports[pci].netdev
+def _here(inventory: HostInventory, functions: Iterable[Function]) -> dict[str, Netdev]:
+    """Return key -> network device of all that the host has."""
+    ports = {port.pci: port.netdev for port in inventory.ports if port.netdev}
+    return {**ports, **{one.title: one.netdev for one in functions if one.netdev}}
+
+
+def _texts(inventory: HostInventory, functions: Iterable[Function], wish: Wish, files: Files) -> dict[str, str]:
+    """Return path -> text of all our files."""
+    texts = {
+        f"{files.link_folder}/{_file(rail)}": linkfile.format_link(
+            vfnames.TITLE, inventory.port(rail.pci), rail.netdev, files.links
+        )
+        for rail in wish.rails
     }
+    functions = tuple(functions)
+    rules = vfnames.format_rules(functions, wish.names(functions))
+    return {**texts, **({files.rule_file: rules} if rules else {})}
 
 
-def _split(links: Mapping[str, Netdev], names: Mapping[str, str], now: bool) -> tuple[list[Rename], list[str]]:
-    """Part the ports that are renamed now from those that wait, with the reason of each."""
-    todo = {pci: names[pci] for pci in links if links[pci].name != names[pci]}
-    waits = {pci: why for pci in todo for why in [_why_wait(links[pci], now)] if why}
+def _split(
+    links: Mapping[str, Netdev], names: Mapping[str, str], holders: Mapping[str, tuple[str, ...]], now: bool
+) -> tuple[list[Rename], list[str]]:
+    """Part those that are renamed now from those that wait, with the reason of each."""
+    todo = {key: names[key] for key in links if links[key].name != names[key]}
+    waits = {key: why for key in todo for why in [_why_wait(links[key], holders.get(key, ()), now)] if why}
     # A name is free only when its holder moves now, so waiting spreads.
     changed = True
     while changed:
-        held = {links[pci].name for pci in links if pci not in todo or pci in waits}
-        more = {pci: f"{todo[pci]} is still in use" for pci in todo if pci not in waits and todo[pci] in held}
+        held = {links[key].name for key in links if key not in todo or key in waits}
+        more = {key: f"{todo[key]} is still in use" for key in todo if key not in waits and todo[key] in held}
         waits.update(more)
         changed = bool(more)
-    renames = [Rename(links[pci], name) for pci, name in todo.items() if pci not in waits]
+    renames = [Rename(links[key], name) for key, name in todo.items() if key not in waits]
     reasons = [
-        f"{pci} gets its name {todo[pci]} (now {links[pci].name}) at the next boot: {why}" for pci, why in waits.items()
+        f"{key} gets its name {todo[key]} (now {links[key].name}) at the next boot: {why}" for key, why in waits.items()
     ]
     return renames, reasons
 
 
-def _why_wait(link: Netdev, now: bool) -> str:
+def _why_wait(link: Netdev, holders: tuple[str, ...], now: bool) -> str:
     if not now:
         return "apply is boot"
     if link.addresses:
         return f"it has the address {link.addresses[0]}"
     if link.uppers:
         return f"{link.uppers[0]} stands on it"
+    if holders:
+        return f"{holders[0]} holds its RDMA device"
     return ""
 
 
 def _next_record(
     links: Mapping[str, Netdev], wanted: Mapping[str, str], record: Mapping[str, str], after: Mapping[str, str]
 ) -> dict[str, str]:
-    """Keep first names until they are back; add those of new rails."""
-    kept = {pci: name for pci, name in record.items() if pci in wanted or after.get(pci, name) != name}
-    return {**{pci: links[pci].name for pci in wanted}, **kept}
+    """Keep first names until they are back; add those of what is new."""
+    kept = {key: name for key, name in record.items() if key in wanted or after.get(key, name) != name}
+    # What came with its name (a VF that udev named by our rule) has no other first one.
+    first = {key: link.name for key, link in links.items() if key in wanted and link.name != wanted[key]}
+    return {**first, **kept}
 
 
 def _file(rail: Rail) -> str:

@@ -37,6 +37,11 @@ class PciAddress:
     def __str__(self) -> str:
         return f"{self.domain:04x}:{self.bus:02x}:{self.slot:02x}.{self.function}"
 
+    def vf(self, index: int, offset: int, stride: int) -> PciAddress:
+        """Return the address of a VF of this PF, as ``pci_iov_virtfn_bus`` and ``_devfn`` of the kernel do."""
+        number = (self.bus << 8 | self.slot << 3 | self.function) + offset + stride * index
+        return PciAddress(self.domain, number >> 8 & 0xFF, number >> 3 & 0x1F, number & 7)
+
     @property
     def id_path(self) -> str:
         """The udev property ID_PATH of the function, which .link and .network files match."""

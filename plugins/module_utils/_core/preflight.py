@@ -14,6 +14,7 @@ from .hostchecks import Consent, Own, find, space
 from .inventory import HostInventory
 from .rail import Rail, usable_link
 from .units import version_numbers
+from .vfnames import Wish, kinds
 
 # Operating system -> oldest version.
 SYSTEMS: Mapping[str, tuple[int, ...]] = {
@@ -53,7 +54,7 @@ def check(inventory: HostInventory, rails: Iterable[Rail], own: Own, consent: Co
         *_manager_problems(inventory, own, consent),
         *_perftest_problems(inventory, consent.installs),
         *(problem for rail in rails for problem in _rail_problems(inventory, rail)),
-        *naming.conflicts(inventory, named, {rail.pci: rail.netdev for rail in named}, own.names),
+        *_name_problems(inventory, named, own, consent),
         *_busy_problems(inventory, rails, consent.busy),
         *(finding.text for finding in found if finding.stops),
     ]
@@ -99,6 +100,14 @@ def _rail_problems(inventory: HostInventory, rail: Rail) -> list[str]:
     except (InputError, ConflictError) as error:
         return [f"rail {rail.name}: {error}"]
     return []
+
+
+def _name_problems(inventory: HostInventory, rails: Iterable[Rail], own: Own, consent: Consent) -> list[str]:
+    wish = Wish(tuple(rails), kinds(consent.names_vfs, consent.names_representors), now=False)
+    try:
+        return naming.conflicts(inventory, own.functions, wish, wish.names(own.functions), own.names)
+    except InputError as error:
+        return [str(error)]
 
 
 def _busy_problems(inventory: HostInventory, rails: Iterable[Rail], allowed: bool) -> list[str]:

@@ -15,30 +15,30 @@ from collections.abc import Iterable, Mapping
 from .change import Change
 from .errors import ConflictError
 from .inventory import HostInventory
-from .rail import Rail
+from .vfnames import TITLE, VF, Function, Wish, condition
 
-TITLE = "# Written by gpufabric.rdma.netdev_names, which removes it with state: absent."
 FILE = "60-rdma-persistent-naming.rules"
 _END = "gpufabric_rdma_end"
 
 
 @dataclasses.dataclass(frozen=True)
 class Have:
-    """The file at ``path`` and the distribution's of the same name: texts, None where there is none."""
+    """Our file and the distribution's of the same name: texts, None where there is none.
 
-    path: str
-    found: str | None
+    ``foreign`` are the paths of files that are not ours and name RDMA devices, or hide ours.
+    """
+
+    own: str | None
     distribution: str | None
-
-    @property
-    def own(self) -> str | None:
-        """The text of the file when it is ours."""
-        return self.found if self.found is not None and self.found.startswith(TITLE) else None
+    foreign: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class RdmaPlan:
-    """The change, (old, new) names that change now, what waits for a boot; ``record`` is PCI -> first name."""
+    """The change, (old, new) names that change now, what waits for a boot; ``record`` is key -> first name.
+
+    The key is the PCI address of a port, or the title of a VF.
+    """
 
     change: Change
     renames: tuple[tuple[str, str], ...]
@@ -47,32 +47,35 @@ class RdmaPlan:
 
 
 def plan_rdma(
-    inventory: HostInventory, rails: Iterable[Rail], record: Mapping[str, str], have: Have, now: bool
+    inventory: HostInventory, functions: Iterable[Function], wish: Wish, record: Mapping[str, str], have: Have
 ) -> RdmaPlan:
-    """Work out the file and names; recorded devices of ports that are in ``rails`` no more get theirs back.
+    """Work out the file and names; recorded devices whose name is not wanted any more get theirs back.
 
-    Soft-RoCE devices are left alone: whoever makes them names them. ConflictError lists what
-    stands in the way.
+    Soft-RoCE devices are left alone: whoever makes them names them. Representors have none: they are ports of their
+    PF's device. ConflictError lists what stands in the way.
     """
-    wanted = {rail.pci: rail.netdev for rail in rails}
+    vfs = [one for one in functions if one.kind == VF]
+    wanted = wish.names(vfs)
     devices = {device.pci: device.name for device in inventory.rdma_devices if device.pci}
-    names = {pci: name for pci, name in {**record, **wanted}.items() if pci in devices}
-    _refuse(wanted, names, devices, [device.name for device in inventory.rdma_devices], have)
-    why = _why_wait(inventory, now)
-    moving = {pci: name for pci, name in names.items() if devices[pci] != name}
+    devices.update({one.title: one.rdma for one in vfs if one.rdma})
+    names = {key: name for key, name in {**record, **wanted}.items() if key in devices}
+    others = {device.name for device in inventory.rdma_devices} | set(devices.values())
+    _refuse(wanted, names, others - {devices[key] for key in names}, have)
+    why = _why_wait(inventory, wish.now)
+    moving = {key: name for key, name in names.items() if devices[key] != name}
     reasons = [
-        f"the RDMA device of {pci} gets its name {name} (now {devices[pci]}) at the next boot: {why}"
-        for pci, name in moving.items()
+        f"the RDMA device of {key} gets its name {name} (now {devices[key]}) at the next boot: {why}"
+        for key, name in moving.items()
         if why
     ]
-    after = {pci: devices[pci] if why else name for pci, name in names.items()}
+    after = {key: devices[key] if why else name for key, name in names.items()}
     change = Change(
-        before={"rules": have.own, "names": {pci: devices[pci] for pci in names}},
-        after={"rules": _text(wanted, have.distribution) if wanted else None, "names": after},
+        before={"rules": have.own, "names": {key: devices[key] for key in names}},
+        after={"rules": _text(wish, vfs, wanted, have.distribution) if wanted else None, "names": after},
     )
-    kept = {pci: name for pci, name in record.items() if pci in wanted or after.get(pci, name) != name}
-    first = {pci: devices[pci] for pci in wanted if pci in devices}
-    renames = [] if why else [(devices[pci], name) for pci, name in moving.items()]
+    kept = {key: name for key, name in record.items() if key in wanted or after.get(key, name) != name}
+    first = {key: devices[key] for key, name in wanted.items() if devices.get(key, name) != name}
+    renames = [] if why else [(devices[key], name) for key, name in moving.items()]
     return RdmaPlan(change, tuple(renames), tuple(reasons), {**first, **kept})
 
 
@@ -89,17 +92,16 @@ def rename_commands(renames: Iterable[tuple[str, str]]) -> list[list[str]]:
     return [*first, *second]
 
 
-def _refuse(
-    wanted: Mapping[str, str], names: Mapping[str, str], devices: Mapping[str, str], all_names: list[str], have: Have
-) -> None:
-    problems = []
-    if wanted and have.found is not None and have.own is None:
-        problems.append(f"{have.path} is not ours and names RDMA devices; remove it, or leave rail_names_rdma at keep")
-    moving = [devices[pci] for pci in names]
+def _refuse(wanted: Mapping[str, str], names: Mapping[str, str], others: set[str], have: Have) -> None:
+    problems = [
+        f"{path} is not ours and names RDMA devices; remove it, or leave rail_names_rdma at keep"
+        for path in (have.foreign if wanted else ())
+    ]
+    # Also a name that is not given yet: the VF may come at any time.
     problems += [
-        f"the RDMA device of {pci} is to be named {name}, but another one has this name; rename or remove it"
-        for pci, name in names.items()
-        if name in all_names and name not in moving
+        f"the RDMA device of {key} is to be named {name}, but another one has this name; rename or remove it"
+        for key, name in {**names, **wanted}.items()
+        if name in others
     ]
     if problems:
         raise ConflictError("; ".join(problems))
@@ -112,12 +114,16 @@ def _why_wait(inventory: HostInventory, now: bool) -> str:
     return f"RDMA is in use by {', '.join(holders)}" if holders else ""
 
 
-def _text(wanted: Mapping[str, str], distribution: str | None) -> str:
+def _text(wish: Wish, vfs: Iterable[Function], names: Mapping[str, str], distribution: str | None) -> str:
+    conditions = {
+        **{rail.pci: f'KERNELS=="{rail.pci}"' for rail in wish.rails},
+        **{one.title: condition(one, "infiniband") for one in vfs if one.title in names},
+    }
     rules = [
-        f'ACTION=="add", SUBSYSTEM=="infiniband", KERNELS=="{pci}", PROGRAM="rdma_rename %k NAME_FIXED {name}", '
+        f'ACTION=="add", SUBSYSTEM=="infiniband", {where}, PROGRAM="rdma_rename %k NAME_FIXED {names[key]}", '
         f'GOTO="{_END}"'
-        for pci, name in wanted.items()
+        for key, where in conditions.items()
     ]
     # Devices that are no rails keep the names that the distribution gives them.
     others = [line for line in (distribution or "").splitlines() if line.strip() and not line.startswith("#")]
-    return "\n".join([TITLE, *rules, *others, f'LABEL="{_END}"']) + "\n"
+    return "\n".join([f"# {TITLE}", *rules, *others, f'LABEL="{_END}"']) + "\n"

@@ -8,6 +8,7 @@ import os
 
 from .._core.hostchecks import Own
 from . import links
+from .._core.inventory import HostInventory
 from . import names as host_names
 from .sysfs import Roots, names, read_text
 
@@ -17,8 +18,9 @@ _TABLES = ("DMAR", "IVRS")
 _REPOSITORIES = ("yum.repos.d", "zypp/repos.d")
 
 
-def read(roots: Roots, lib: str, var: str, kernel: str) -> Own:
-    """Read the host; ``lib`` is the distribution's folder (/usr/lib), ``var`` is /var, ``kernel`` the running one."""
+def read(roots: Roots, lib: str, var: str, inventory: HostInventory) -> Own:
+    """Read the host; ``lib`` is the distribution's folder (/usr/lib), ``var`` is /var."""
+    kernel = inventory.kernel_release
     source, advice = _package_source(roots, var)
     return Own(
         boot_free=_free(roots.boot),
@@ -30,6 +32,7 @@ def read(roots: Roots, lib: str, var: str, kernel: str) -> Own:
         iommu_tables=any(os.path.exists(f"{roots.sysfs}/firmware/acpi/tables/{name}") for name in _TABLES),
         names=host_names.read_files(roots, lib),
         netplan=links.read_netplan(roots, lib),
+        functions=host_names.read_functions(roots, inventory),
     )
 
 

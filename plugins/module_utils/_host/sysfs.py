@@ -166,14 +166,15 @@ def _pci(sysfs: str) -> dict[str, Any]:
             continue
         raw: dict[str, Any] = {name: read_text(f"{folder}/{name}") for name in PCI_FILES}
         raw["config"] = read_bytes(f"{folder}/config", CONFIG_BYTES)
-        raw["driver"] = _target(f"{folder}/driver")
+        raw["driver"] = link_name(f"{folder}/driver")
         raw["realpath"] = os.path.realpath(folder)
-        raw["net"] = _netdevs(folder)
+        raw["net"] = netdevs(folder)
         found[address] = raw
     return found
 
 
-def _netdevs(folder: str) -> dict[str, Any]:
+def netdevs(folder: str) -> dict[str, Any]:
+    """Return name -> raw of all network devices on the PCI function that ``folder`` is."""
     # virtio has one device between the PCI function and the netdev.
     below = [name for name in names(folder) if name.startswith("virtio")]
     homes = [f"{folder}/net", *(f"{folder}/{name}/net" for name in below)]
@@ -182,7 +183,7 @@ def _netdevs(folder: str) -> dict[str, Any]:
 
 def _net(folder: str) -> dict[str, Any]:
     raw: dict[str, Any] = {name: read_text(f"{folder}/{name}") for name in NET_FILES}
-    raw["master"] = _target(f"{folder}/master")
+    raw["master"] = link_name(f"{folder}/master")
     raw["uppers"] = [name[6:] for name in names(folder) if name.startswith("upper_")]
     return raw
 
@@ -199,7 +200,8 @@ def _infiniband(sysfs: str) -> dict[str, Any]:
     return found
 
 
-def _target(link: str) -> str | None:
+def link_name(link: str) -> str | None:
+    """Return the last part of where a link leads, None when there is no such link."""
     try:
         return os.path.basename(os.readlink(link))
     except OSError:

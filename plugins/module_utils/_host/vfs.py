@@ -15,7 +15,7 @@ from .._core.devices import Port
 from .._core.inventory import HostInventory
 from .._core.vf_unit import PREFIX, UNIT, Folders, Target
 from . import command, files, state
-from .sysfs import Roots, names, read_text
+from .sysfs import Roots, link_name, names, read_text
 
 SETTLE = ["udevadm", "settle", "--timeout=20"]
 
@@ -39,7 +39,7 @@ def read(roots: Roots, inventory: HostInventory, ports: Iterable[Port]) -> dict[
     """Return PCI address -> VFs of the ports; CommandError and ParseError as ``ip`` behaves."""
     settings = vf.parse_vfs(command.run(["ip", "-d", "-j", "link", "show"]).stdout)
     found = {port.pci: _vfs(roots, port) for port in ports}
-    holders = _rdma_holders() if any(one.rdma for vfs in found.values() for one in vfs) else {}
+    holders = rdma_holders() if any(one.rdma for vfs in found.values() for one in vfs) else {}
     addresses = {interface.name: interface.addresses for interface in inventory.interfaces}
 
     def whole(port: Port, one: vf.Vf) -> vf.Vf:
@@ -90,7 +90,7 @@ def _make(target: Target, now: int, sysfs: str) -> None:
         files.set_kernel(f"{device}/sriov_drivers_autoprobe", probe)
     if probe != "0":
         for index in range(len(target.vfs)):
-            files.tell_kernel(f"{sysfs}/bus/pci/drivers_probe", _name(f"{device}/virtfn{index}") or "")
+            files.tell_kernel(f"{sysfs}/bus/pci/drivers_probe", link_name(f"{device}/virtfn{index}") or "")
     command.run(SETTLE, check=False)
 
 
@@ -116,29 +116,23 @@ def _vfs(roots: Roots, port: Port) -> tuple[vf.Vf, ...]:
 
 def _vf(roots: Roots, folder: str, index: int) -> vf.Vf:
     netdevs = names(f"{folder}/net")
-    driver = _name(f"{folder}/driver")
+    driver = link_name(f"{folder}/driver")
     mtus = [read_text(f"{folder}/net/{name}/mtu") for name in netdevs]
     uppers = [entry[6:] for name in netdevs for entry in names(f"{folder}/net/{name}") if entry.startswith("upper_")]
     return vf.Vf(
         index=index,
-        pci=_name(folder) or "?",
+        pci=link_name(folder) or "?",
         driver=driver,
         netdevs=tuple(netdevs),
         rdma=tuple(names(f"{folder}/infiniband")),
         mtu=next((int(mtu) for mtu in mtus if mtu and mtu.isdigit()), None),
         uppers=tuple(uppers),
-        holders=_vfio_holders(roots.proc, _name(f"{folder}/iommu_group")) if driver == vf.VFIO else (),
+        holders=_vfio_holders(roots.proc, link_name(f"{folder}/iommu_group")) if driver == vf.VFIO else (),
     )
 
 
-def _name(link: str) -> str | None:
-    try:
-        return os.path.basename(os.readlink(link))
-    except OSError:
-        return None
-
-
-def _rdma_holders() -> dict[str, tuple[str, ...]]:
+def rdma_holders() -> dict[str, tuple[str, ...]]:
+    """Return RDMA device -> processes that hold it; none of a host without the tool."""
     if not command.find("rdma"):
         return {}
     return vf.parse_holders(command.run(["rdma", "-j", "resource", "show", "pd"], check=False).stdout)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sysfs_tree
 from module_run import run
+from name_kernel import rename_netdev
 from sysfs_tree import Host
 
 FIRST, SECOND = "0000:18:00.0", "0000:40:00.0"
@@ -29,24 +29,8 @@ MACAddressPolicy=persistent
 @pytest.fixture()
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     made = sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch)
-    made.reacts = lambda argv: rename(made, argv)
+    made.reacts = lambda argv: rename_netdev(made, argv)
     return made
-
-
-def rename(host: Host, argv: list[str]) -> str | None:
-    """Do what the kernel does for ``ip link set dev OLD name NEW``."""
-    if argv[:4] != ["ip", "link", "set", "dev"] or argv[5] != "name":
-        return None
-    old, new = argv[4], argv[6]
-    links = host.links()
-    if any(link["ifname"] == new for link in links):
-        return "RTNETLINK answers: File exists"
-    for link in links:
-        link["ifname"] = new if link["ifname"] == old else link["ifname"]
-    host.set_links(links)
-    for folder in host.root.glob(f"sys/devices/**/net/{old}"):
-        os.rename(folder, folder.parent / new)
-    return None
 
 
 def rails(*pairs: tuple[str, str]) -> list[dict[str, Any]]:
@@ -222,6 +206,8 @@ def test_who_would_name_the_port_too_is_found_first(
         ("etc/systemd/network/20-late.link", "[Match]\nPath=pci-0000:18:00.0\n[Link]\nName=late\n"),
         ("etc/udev/rules.d/70-net.rules", '# NAME="x"\nSUBSYSTEM=="net", KERNELS=="0000:99:00.0", NAME="x"\n'),
         ("etc/udev/rules.d/71-match.rules", 'SUBSYSTEM=="net", NAME=="eth0", TAG+="x"\n'),
+        # The SR-IOV operator's, for representors.
+        ("etc/udev/rules.d/20-switchdev.rules", 'SUBSYSTEM=="net", ATTR{phys_port_name}=="pf0vf*", NAME="a_$env{N}"\n'),
     ],
 )
 def test_files_that_do_not_reach_the_port_are_fine(
@@ -321,11 +307,11 @@ def test_an_initramfs_that_could_not_be_made_is_made_by_the_next_run(
     host: Host, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = image(host, f"initrd.img-{UBUNTU}", MLX, "lsinitramfs")
-    host.reacts = lambda argv: "no space left" if argv[0] == "update-initramfs" else rename(host, argv)
+    host.reacts = lambda argv: "no space left" if argv[0] == "update-initramfs" else rename_netdev(host, argv)
     assert call(host, capsys)["msg"] == (
         f"netdev_names: 'update-initramfs -u -k {UBUNTU}' failed with status 2 and said: no space left"
     )
-    host.reacts = lambda argv: rename(host, argv)
+    host.reacts = lambda argv: rename_netdev(host, argv)
     result = call(host, capsys)
     assert (result["changed"], result["initramfs"]) == (False, [path])
 
@@ -348,7 +334,7 @@ def test_a_port_that_lost_its_name_after_a_firmware_update_gets_it_again(
     host: Host, capsys: pytest.CaptureFixture[str]
 ) -> None:
     call(host, capsys)
-    rename(host, ["ip", "link", "set", "dev", "rail0", "name", "enp24s0f0np0"])
+    rename_netdev(host, ["ip", "link", "set", "dev", "rail0", "name", "enp24s0f0np0"])
     result = call(host, capsys)
     assert result["diff"]["before"]["names"][FIRST] == "enp24s0f0np0"
     assert result["diff"]["after"]["names"][FIRST] == "rail0"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sysfs_tree
 from module_run import run
+from name_kernel import rename_rdma
 from sysfs_tree import Host
 
 FIRST, SECOND = "0000:18:00.0", "0000:40:00.0"
@@ -29,29 +29,13 @@ LABEL="gpufabric_rdma_end"
 @pytest.fixture()
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     made = sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch)
-    made.reacts = lambda argv: rename(made, argv)
+    made.reacts = lambda argv: rename_rdma(made, argv)
     (path,) = [shown for shown in made.prints if shown.endswith("resource show qp")]
     made.prints[path] = "[]"
     rules = tmp_path / "usr/lib/udev/rules.d/60-rdma-persistent-naming.rules"
     rules.parent.mkdir(parents=True)
     rules.write_text(DISTRIBUTION)
     return made
-
-
-def rename(host: Host, argv: list[str]) -> str | None:
-    """Do what the kernel does for ``rdma dev set OLD name NEW``."""
-    if argv[:3] != ["rdma", "dev", "set"]:
-        return None
-    old, new = argv[3], argv[5]
-    folder = host.root / "sys/class/infiniband"
-    if (folder / new).exists():
-        return "error: File exists"
-    target = Path(os.readlink(folder / old))
-    real = (folder / old).resolve()
-    real.rename(real.parent / new)
-    (folder / old).unlink()
-    (folder / new).symlink_to(target.parent / new)
-    return None
 
 
 # The network devices keep their names here.
@@ -98,7 +82,7 @@ def test_the_first_names_come_back(host: Host, capsys: pytest.CaptureFixture[str
 def test_names_can_change_places(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     call(host, capsys)
     for old, new in (("enp24s0np0", "x"), ("enp64s0np0", "enp24s0np0"), ("x", "enp64s0np0")):
-        rename(host, ["rdma", "dev", "set", old, "name", new])
+        rename_rdma(host, ["rdma", "dev", "set", old, "name", new])
     call(host, capsys)
     assert devices(host) == {FIRST: "enp24s0np0", SECOND: "enp64s0np0"}
     assert [argv for argv in host.ran if argv[:3] == ["rdma", "dev", "set"]][-4:] == [
@@ -142,7 +126,7 @@ def test_a_file_of_somebody_else_is_not_touched(host: Host, capsys: pytest.Captu
 
 
 def test_a_name_that_another_device_has_is_refused(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
-    rename(host, ["rdma", "dev", "set", "mlx5_1", "name", "enp24s0np0"])
+    rename_rdma(host, ["rdma", "dev", "set", "mlx5_1", "name", "enp24s0np0"])
     assert call(host, capsys)["msg"] == (
         "netdev_names: the RDMA device of 0000:18:00.0 is to be named enp24s0np0, but another one has this name; rename"
         " or remove it"
