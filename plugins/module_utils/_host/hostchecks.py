@@ -7,8 +7,8 @@ from __future__ import annotations
 import os
 
 from .._core.hostchecks import Own
-from . import links
 from .._core.inventory import HostInventory
+from . import links
 from . import names as host_names
 from .sysfs import Roots, names, read_text
 
