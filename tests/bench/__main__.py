@@ -5,7 +5,7 @@ Parts, all of them or those of --only:
   facts      rdma_facts on an 8-rail machine
   fleets     judging and reporting of big fleets
   pods       the measurement in pods of 1000 hollow nodes: six minutes
-  loopback   preparing 200 hosts that are fixture trees of this machine: a quarter of an hour
+  loopback   preparing 200 hosts that are fixture trees on this machine: half an hour beside a busy lab
   prepare    preparing the hosts of the lab, against a plain role and against pings; the lab is reset before and after
   measured   what the last measurement on the lab cost: requests to the API server, share of time in perftest
 It runs in the environment's Python, which `make bench` makes first.

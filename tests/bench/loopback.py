@@ -30,6 +30,7 @@ import yaml
 
 from tests.bench import Row, table
 from tests.environment import REPO
+from tests.scenario import playbook
 
 sys.path[:0] = [str(REPO / "tests" / "unit")]
 
@@ -252,8 +253,6 @@ def script(path: Path, text: str) -> None:
 
 def measure(work: Path, inventory: Path, names: list[str], converged: bool = False) -> Measured:
     """Run prepare.yml; a converged run must change nothing."""
-    from tests.scenario import playbook
-
     places = {
         "ANSIBLE_HOME": f"{work}/ansible",
         "ANSIBLE_REMOTE_TEMP": f"{work}/ansible/remote",
@@ -284,7 +283,7 @@ def spent(path: Path) -> list[float]:
 
 
 class Watch:
-    """Looks at the memory of this process' children twice a second, and keeps the most."""
+    """Looks at the memory of this process' children twice a second, and keeps the most that it sees."""
 
     def __init__(self) -> None:
         self.peak = Memory()
