@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,22 +34,27 @@ TRACEBACK = re.compile(r"Traceback \(most recent call last\)|MODULE FAILURE|An e
 
 @dataclass(frozen=True)
 class Run:
-    """A finished playbook: exit code, what it printed, seconds, its recap by host, and a row for each task."""
+    """A finished playbook: exit code, what it printed, seconds, its recap by host, a row for each task and host.
+
+    `executed` has a pair for each execution of a module: host, module.
+    """
 
     rc: int
     output: str
     seconds: float
     recap: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     tasks: tuple[Mapping[str, Any], ...] = ()
+    executed: tuple[tuple[str, str], ...] = ()
 
     @property
     def changed(self) -> list[str]:
         """`host: task` of every task that reported a change."""
         return [f"{row['host']}: {row['task']}" for row in self.tasks if row["changed"]]
 
-    def modules(self, host: str) -> list[str]:
-        """Names of the tasks that executed a module on this host itself."""
-        return [row["task"] for row in self.tasks if row["module"] and row["on"] == host]
+    def executions(self, hosts: Iterable[str]) -> int:
+        """How many modules were executed on that of these hosts which had the most."""
+        counts = Counter(host for host, _module in self.executed)
+        return max(counts[host] for host in hosts)
 
     def must(self, rc: int = 0) -> Run:
         """This run, or a failure that shows what it printed."""
@@ -69,9 +75,10 @@ def playbook(name: str, *args: str, inventory: str = "inventories/lab", timeout:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )
         seconds = time.monotonic() - begin
-        recorded = json.loads(record.read_text()) if record.is_file() else {"tasks": [], "hosts": {}}
+        recorded = json.loads(record.read_text()) if record.is_file() else {"tasks": [], "hosts": {}, "executed": []}
     print(f"{path} {' '.join(args)}: exit code {done.returncode}, {seconds:.0f} s")
-    return Run(done.returncode, done.stdout, seconds, recorded["hosts"], tuple(recorded["tasks"]))
+    executed = tuple((host, module) for host, module in recorded["executed"])
+    return Run(done.returncode, done.stdout, seconds, recorded["hosts"], tuple(recorded["tasks"]), executed)
 
 
 def _environ(record: Path) -> dict[str, str]:

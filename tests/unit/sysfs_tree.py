@@ -79,9 +79,17 @@ IP = "ip -d -j addr show"
 
 def materialise(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     """Build the machine of ``tests/fixtures/sysfs/NAME.txt`` and let commands go to it."""
+    host = build((FIXTURES / f"{name}.txt").read_text(), root)
+    monkeypatch.setattr(command, "run", host.run)
+    monkeypatch.setattr(command, "find", host.find)
+    return host
+
+
+def build(manifest: str, root: Path) -> Host:
+    """Build the machine of a manifest's text below root."""
     host = Host(root, {})
     folder = root
-    for line in (FIXTURES / f"{name}.txt").read_text().splitlines():
+    for line in manifest.splitlines():
         if line.startswith("[") and line.endswith("]"):
             folder = root / line[1:-1]
             folder.mkdir(parents=True, exist_ok=True)
@@ -90,8 +98,6 @@ def materialise(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
             host.prints[shown] = _text(text)
         elif line and not line.startswith("#"):
             _entry(folder, line)
-    monkeypatch.setattr(command, "run", host.run)
-    monkeypatch.setattr(command, "find", host.find)
     return host
 
 

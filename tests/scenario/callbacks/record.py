@@ -4,17 +4,20 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import time
+from pathlib import Path
 
+from ansible.plugins.action import ActionBase
 from ansible.plugins.callback import CallbackBase
 
 DOCUMENTATION = """
 name: record
 type: notification
 short_description: Record each task result of a run for the tests
-description: Writes one row a task and host to the file named by RECORD_TASKS.
+description: Writes one row a task and host, and each execution of a module, to the file named by RECORD_TASKS.
 """
 
 # Actions that run on the controller alone and cost no module execution on a host.
@@ -22,6 +25,24 @@ CONTROLLER_ACTIONS = {
     "add_host", "assert", "debug", "fail", "group_by", "include_role", "include_tasks", "import_role", "include_vars",
     "meta", "pause", "set_fact", "set_stats", "validate_argument_spec",
 }
+
+
+def log_executions(path):  # type: ignore[no-untyped-def]
+    """Have `HOST MODULE` written for each module that is sent to a host.
+
+    A task can be several: one an item of its loop, and `copy` looks at the file before it writes it. The processes that
+    do it are forked from this one, so they have the changed method too.
+    """
+    execute = ActionBase._execute_module
+
+    @functools.wraps(execute)
+    def logged(self, module_name=None, *args, **kwargs):  # type: ignore[no-untyped-def]
+        on = self._task.delegate_to or (kwargs.get("task_vars") or {}).get("inventory_hostname", "?")
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(f"{on} {module_name or self._task.action}\n")
+        return execute(self, module_name, *args, **kwargs)
+
+    ActionBase._execute_module = logged
 
 
 class CallbackModule(CallbackBase):
@@ -35,6 +56,9 @@ class CallbackModule(CallbackBase):
         super().__init__()
         self._rows: list[dict] = []
         self._begin: dict[str, float] = {}
+        self._path = os.environ.get("RECORD_TASKS")
+        if self._path:
+            log_executions(f"{self._path}.modules")
 
     def v2_runner_on_start(self, host, task):  # type: ignore[no-untyped-def]
         self._begin[f"{host.name}/{task._uuid}"] = time.monotonic()
@@ -68,7 +92,9 @@ class CallbackModule(CallbackBase):
         self._add(result, skipped=True)
 
     def v2_playbook_on_stats(self, stats):  # type: ignore[no-untyped-def]
-        path = os.environ.get("RECORD_TASKS")
-        if path:
-            with open(path, "w", encoding="utf-8") as file:
-                json.dump({"tasks": self._rows, "hosts": {h: stats.summarize(h) for h in stats.processed}}, file)
+        if self._path:
+            log = Path(f"{self._path}.modules")
+            executed = [line.split() for line in log.read_text().splitlines()] if log.exists() else []
+            recap = {host: stats.summarize(host) for host in stats.processed}
+            with open(self._path, "w", encoding="utf-8") as file:
+                json.dump({"tasks": self._rows, "hosts": recap, "executed": executed}, file)

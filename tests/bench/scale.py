@@ -1,6 +1,6 @@
 """Part of `make bench`: what judging costs at scale, and what rounds cost against pairs one after another.
 
-`python -m tests.bench_scale HOSTS RAILS MODE ROUNDS` prints one JSON line: seconds of each step, peak memory in MiB,
+`python -m tests.bench.scale HOSTS RAILS MODE ROUNDS` prints one JSON line: seconds of each step, peak memory in MiB,
 size of the page. Every host is healthy but one port; logs are made as testers write them, which is not timed.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).parent / "unit")]
+sys.path[:0] = [str(Path(__file__).parents[1] / "unit")]
 
 import conftest  # noqa: F401  (makes the collection importable)
 import plan_factory

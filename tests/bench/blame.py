@@ -1,4 +1,4 @@
-"""How often blame is right, and what it costs: `python3 -m tests.bench_blame [--quick]` in the environment's Python.
+"""How often blame is right, and what it costs: `python3 -m tests.bench.blame [--quick]` in the environment's Python.
 
 Simulates tests/fabric_model.py with planted faults and writes docs/blame-accuracy.md. Exits 1 when a target is missed.
 """
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-REPO = Path(__file__).resolve().parents[1]
+REPO = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPO), str(REPO / "tests" / "unit")]
 import conftest  # noqa: E402, F401 - makes the collection importable
 
@@ -42,7 +42,7 @@ TARGET_ONE, TARGET_MORE, TARGET_SECONDS = 0.99, 0.95, 2.0
 
 INTRO = """# How often blame is right
 
-Made by `python3 -m tests.bench_blame` ([tests/fabric_model.py](../tests/fabric_model.py)): a simulated fabric of
+Made by `python3 -m tests.bench.blame` ([tests/fabric_model.py](../tests/fabric_model.py)): a simulated fabric of
 N hosts x {rails} rails with planted faults, the schedule played, and then what isolation asks for until it asks for
 nothing more. A blame is right when kind, rail, host, peer and direction are those of a planted fault.
 *Precision*: share of blames that are right. *Recall*: share of faults that are blamed.
@@ -183,7 +183,7 @@ def speed(hosts: int) -> tuple[list[str], list[str]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="tests.bench_blame", description=__doc__)
+    parser = argparse.ArgumentParser(prog="tests.bench.blame", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small fabrics only; writes no page")
     quick = parser.parse_args().quick
     parts = [

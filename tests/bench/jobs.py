@@ -1,6 +1,6 @@
 """Part of `make bench`: what the measurement in pods costs a big cluster, and the machine that runs Ansible.
 
-`python -m tests.bench_jobs [NODES ...]` prints a line of JSON and a table. It plays one pass of a sampled round of 8
+`python -m tests.bench.jobs [NODES ...]` prints a line of JSON and a table. It plays one pass of a sampled round of 8
 rails on as many nodes, in one cluster of hollow nodes (tests/hollow.py). The modules of the role rdma_validate run as
 they are, each in a process of its own. Requests are those that the API server wrote down for their user.
 """
@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-REPO = Path(__file__).resolve().parents[1]
+REPO = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPO / "tests" / "unit")]
 
 SIZES, RAILS = (100, 300, 1000), 8
@@ -112,7 +112,7 @@ def written(audit: Path, seen: int, said: int) -> Asked:
 
 def run(module: str, params: Mapping[str, Any]) -> Step:
     """Run a module's main() in a process of its own."""
-    argv = [sys.executable, "-m", "tests.bench_jobs", "--module", module]
+    argv = [sys.executable, "-m", "tests.bench.jobs", "--module", module]
     begin = time.monotonic()
     done = subprocess.run(argv, cwd=REPO, input=json.dumps(params), capture_output=True, text=True)
     seconds = time.monotonic() - begin
