@@ -26,7 +26,7 @@ check:
 	@$(PYTHON) -m tests.check --no-lab
 
 soak: install
-	@$(PYTHON) -m tests.soak
+	@.venv/bin/python -m tests.soak
 
 bench: install
 	@.venv/bin/python -m tests.bench
