@@ -28,7 +28,7 @@ FAULTS = {
 }
 # Each run has a fault of one kind on one rail, and of the other kind on the other rail.
 PAIRS = (("cable", "slow"), ("black hole of a port", "black hole of a rail"))
-STEPS = ("repeat", "blame", "flap", "power cut", "hosts")
+STEPS = ("repeat", "blame", "flap", "power cut", "batches")
 CUT_HOST = "lab-2"
 # Reports of runs that were told wrong.
 KEPT = REPO / ".cache" / "soak"
@@ -39,7 +39,7 @@ def main() -> int:
     options = arguments()
     lab("up")
     problems: list[str] = []
-    for name, steps in zip(STEPS, (repeat, blame, flap, power_cuts, hosts)):
+    for name, steps in zip(STEPS, (repeat, blame, flap, power_cuts, batches)):
         if name in options.only:
             problems += [f"{name}: {problem}" for problem in steps(options)]
     print("\n".join(["", f"soak: {len(problems)} problems", *problems]))
@@ -161,10 +161,10 @@ def one_cut(number: int, seconds: float, before: dict[str, str], after: dict[str
     return problems
 
 
-def hosts(options: argparse.Namespace) -> list[str]:
-    """Reboots, VFs, packages and the way back."""
+def batches(options: argparse.Namespace) -> list[str]:
+    """Reboots of several hosts, a host that does not come back, packages of a vendor."""
     lab("reset")
-    argv = ["pytest", "molecule/hosts/tests", "-v", "--tb=short", "--capture=no"]
+    argv = ["pytest", "molecule/batches/tests", "-v", "--tb=short", "--capture=no"]
     return [] if subprocess.run(argv, cwd=REPO).returncode == 0 else ["see the tests above"]
 
 
