@@ -1,12 +1,15 @@
-"""A preparation with everything that the lab's hosts can have, and power cuts in the middle of it."""
+"""A preparation with everything that the lab's hosts can have: its wishes, what a host then has, power cuts in it."""
 
 from __future__ import annotations
 
+import json
+import re
 import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tests.scenario import TRACEBACK, Run, extra, host, lab, playbook
+from tests.scenario.state import cluster
 
 WISHES: dict[str, Any] = {
     "host_kernel_arguments": ["transparent_hugepage=madvise"],
@@ -18,6 +21,8 @@ WISHES: dict[str, Any] = {
     "rail_links_qos": {"roce": "v2", "dscp": 26, "rings": {"rx": 512}},
     "host_reboot_batch": 2,
 }
+PCI = {"rail0": "0000:01:00.0", "rail1": "0000:02:00.0"}
+REBOOT = "Reboot and wait until the host is back"
 # What the product writes anew while it works: what was there before it, and why a host waits for a reboot.
 RECORDS = "/var/lib/gpufabric/"
 
@@ -49,3 +54,45 @@ def damaged_records(name: str) -> str:
     """What cannot be read of a host's records, in the words of a JSON parser; "" when all can."""
     parse = f"find {RECORDS} -name '*.json' -exec python3 -m json.tool {{}} /dev/null ';'"
     return str(host(name).run(f"test ! -d {RECORDS} || {parse}").stderr)
+
+
+def boot_id(name: str) -> str:
+    return str(host(name).check_output("cat /proc/sys/kernel/random/boot_id"))
+
+
+def vfs(name: str) -> dict[str, list[str]]:
+    """MAC addresses of the VFs of each rail, as the host's kernel has them."""
+    links = json.loads(host(name).check_output("ip -json link show"))
+    found = {link["ifname"]: link.get("vfinfo_list", []) for link in links}
+    return {rail: [vf["address"] for vf in found[rail]] for rail in PCI}
+
+
+def is_as_wished(name: str, count: int) -> None:
+    machine = host(name)
+    words = machine.check_output("cat /proc/cmdline").split()
+    assert "transparent_hugepage=madvise" in words and "quiet" not in words
+    assert machine.check_output("cat /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages") == "16"
+    assert machine.check_output("sysctl -n net.core.rmem_max") == "16777216"
+    for rail, pci in PCI.items():
+        assert machine.check_output(f"readlink -f /sys/class/net/{rail}/device").endswith(pci)
+    assert {rail: len(macs) for rail, macs in vfs(name).items()} == dict.fromkeys(PCI, count)
+    for rail in PCI:
+        assert re.search(r"Current.*RX:\s+512\n", machine.check_output(f"ethtool -g {rail}"), re.DOTALL)
+    assert machine.check_output("rdma link show").count("state ACTIVE") == 2
+    for device in machine.check_output("ls /sys/class/infiniband").split():
+        assert connection_manager(name, device) == ["106", "RoCE v2"]  # DSCP 26, and ECN may be marked
+
+
+def connection_manager(name: str, device: str) -> list[str]:
+    """Type of service and RoCE version by which RDMA-CM connects; the kernel shows them to who makes a folder."""
+    folder = f"/sys/kernel/config/rdma_cm/{device}"
+    files = f"{folder}/ports/1/default_roce_tos {folder}/ports/1/default_roce_mode"
+    found: str = host(name).check_output(f"mkdir -p {folder} && cat {files}")
+    return found.split("\n")
+
+
+def in_service() -> bool:
+    """Whether the nodes take pods, and nothing of a reboot is noted at them."""
+    nodes = cluster().get("/api/v1/nodes")["items"]
+    notes = [key for node in nodes for key in node["metadata"].get("annotations", {}) if key.startswith("gpufabric")]
+    return not notes and not any(node["spec"].get("unschedulable") for node in nodes)
