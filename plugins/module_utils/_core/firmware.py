@@ -155,14 +155,12 @@ def _card(inventory: HostInventory, pci: str, title: str, want: Mapping[str, str
 def _management(inventory: HostInventory, card: Card) -> list[str]:
     problems = []
     for port in _ports(inventory, inventory.port(card.pci)):
-        link = port.netdev
-        owners = [inventory.owner(name) for name in (link.name, link.master) if name] if link else []
-        problems += [
-            f"{card.title}: {owner} (port {port.pci}), and a reset for new settings cuts it off; "
-            "set nic_firmware_management_allowed to change the card nevertheless"
-            for owner in owners
-            if owner
-        ]
+        owner = inventory.owner(port.netdev.name) if port.netdev else None
+        if owner:
+            problems.append(
+                f"{card.title}: {owner}, and a reset for new settings cuts it off; "
+                "set nic_firmware_management_allowed to change the card nevertheless"
+            )
     return problems
 
 

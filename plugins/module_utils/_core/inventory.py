@@ -101,7 +101,8 @@ class HostInventory:
         ports = _ports(raw["pci"], interfaces, rdma)
         own = tuple(dict.fromkeys(route.netdev for route in routes if route.is_default))
         ssh = network.ssh_netdev(raw["ssh_connection"], interfaces.values())
-        rail_capable = {port.netdev.name for port in ports if port.netdev} - {*own, ssh}
+        kept = {one for name in (*own, *([ssh] if ssh else [])) for one in network.carriers(interfaces.values(), name)}
+        rail_capable = {port.netdev.name for port in ports if port.netdev} - kept
         return cls(
             machine_id=raw["machine_id"],
             hostname=raw["hostname"],
@@ -138,16 +139,26 @@ class HostInventory:
         known = ", ".join(port.title for port in self.ports) or "none"
         raise InputError(f"no network port at {address} on {self.hostname}; its ports: {known}")
 
-    def owner(self, netdev: str) -> str | None:
-        """Say why a netdev must be left alone, None when it need not be.
+    def duty(self, netdev: str) -> str:
+        """Say what a netdev carries that must not be cut off, empty when it carries nothing.
 
-        Masters count: a port below the bond of the default route carries it too.
+        A port below a bond, bridge or VLAN carries what that carries.
         """
-        if netdev in self.default_route:
-            return f"{netdev} carries the default route"
-        if netdev == self.ssh_netdev:
-            return f"{netdev} carries the ssh connection of this run"
-        return None
+        duties = [(name, "the default route") for name in self.default_route]
+        duties += [(self.ssh_netdev, "the ssh connection of this run")] if self.ssh_netdev else []
+        for name, what in duties:
+            if netdev in network.carriers(self.interfaces, name):
+                return f"carries {what}" + ("" if name == netdev else f" (of {name})")
+        return ""
+
+    def owner(self, netdev: str) -> str | None:
+        """Say why a netdev must be left alone, None when it need not be."""
+        duty = self.duty(netdev)
+        return f"{netdev} {duty}" if duty else None
+
+    def _port(self, port: Port) -> dict[str, Any]:
+        duty = self.duty(port.netdev.name) if port.netdev else ""
+        return {**port.to_dict(), "duty": duty, "switch": self._switch(port)}
 
     def _switch(self, port: Port) -> dict[str, str] | None:
         found = self.neighbours.get(port.netdev.name) if port.netdev else None
@@ -166,7 +177,7 @@ class HostInventory:
             "secure_boot": self.secure_boot,
             "iommu_groups": self.iommu_groups,
             "managers": list(self.managers),
-            "ports": [{**port.to_dict(), "switch": self._switch(port)} for port in self.ports],
+            "ports": [self._port(port) for port in self.ports],
             "rdma_devices": [device.to_dict() for device in self.rdma_devices],
             "gpus": [gpu.to_dict() for gpu in self.gpus],
             "default_route": list(self.default_route),

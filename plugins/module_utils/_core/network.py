@@ -15,13 +15,16 @@ from .errors import ParseError
 
 _ROUTE_UP = 0x1
 _DEFAULT_V6 = "0" * 32
+# Open vSwitch: every port of every bridge has this master, and no bridge says which ports are its own.
+_OVS_KIND, _OVS_MASTER = "openvswitch", "ovs-system"
 
 
 @dataclasses.dataclass(frozen=True)
 class Interface:
     """One entry of ``ip -d -j addr``; addresses are those of global scope, with prefix.
 
-    ``vf_rate`` is the lowest limit that a VF of it has, in Gb/s; None when none is limited.
+    ``vf_rate`` is the lowest limit that a VF of it has, in Gb/s; None when none is limited. ``lower`` is what
+    a VLAN or macvlan stands on, ``kind`` what made it (``vlan``, ``bond``, empty for hardware).
     """
 
     name: str
@@ -33,6 +36,8 @@ class Interface:
     altnames: tuple[str, ...]
     addresses: tuple[str, ...]
     vf_rate: float | None
+    lower: str | None
+    kind: str
 
     @classmethod
     def from_ip(cls, entry: dict[str, Any]) -> Interface:
@@ -52,6 +57,8 @@ class Interface:
             altnames=tuple(entry.get("altnames", ())),
             addresses=tuple(addresses),
             vf_rate=_vf_rate(entry.get("vfinfo_list", [])),
+            lower=entry.get("link"),
+            kind=entry.get("linkinfo", {}).get("info_kind", ""),
         )
 
 
@@ -68,6 +75,24 @@ def parse_interfaces(text: str) -> dict[str, Interface]:
         return {entry["ifname"]: Interface.from_ip(entry) for entry in entries}
     except (ValueError, KeyError, TypeError) as error:
         raise ParseError(f"the output of 'ip -d -j addr show' cannot be read: {error!r}") from error
+
+
+def carriers(interfaces: Iterable[Interface], name: str) -> frozenset[str]:
+    """Return a network device and all that it stands on: the port of a VLAN, the members of a bond or bridge."""
+    interfaces = tuple(interfaces)
+    by_name = {interface.name: interface for interface in interfaces}
+    found = {name}
+    todo = [name]
+    while todo:
+        one = by_name.get(todo.pop())
+        if one is None:
+            continue
+        master = _OVS_MASTER if one.kind == _OVS_KIND else one.name
+        below = {interface.name for interface in interfaces if interface.master == master}
+        new = (below | ({one.lower} if one.lower else set())) - found
+        found |= new
+        todo += sorted(new)
+    return frozenset(found)
 
 
 @dataclasses.dataclass(frozen=True)

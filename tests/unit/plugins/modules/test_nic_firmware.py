@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -207,14 +208,33 @@ def second_port(cards: Cards, netdev: str = "enp24s0np1") -> None:
     os.symlink(second, devices / second.name)
 
 
-def test_a_card_with_the_default_route_is_left_alone(cards: Cards, capsys: pytest.CaptureFixture[str]) -> None:
+def below_the_default_route(cards: Cards) -> None:
+    cards.host.set_links([*cards.host.links(), {"ifname": "enp24s0np1", "master": "bond0"}])
+
+
+def below_a_vlan_with_the_ssh_connection(cards: Cards) -> None:
+    address = {"local": "172.16.9.1", "prefixlen": 24, "scope": "global"}
+    below, above = {"ifname": "enp24s0np1"}, {"ifname": "mgmt", "link": "enp24s0np1", "addr_info": [address]}
+    cards.host.set_links([*cards.host.links(), below, above])
+    (cards.host.root / "proc/self/environ").write_text("SSH_CONNECTION=172.16.9.8 50000 172.16.9.1 22\0")
+
+
+@pytest.mark.parametrize(
+    ("use", "what"),
+    [
+        (below_the_default_route, "the default route (of bond0)"),
+        (below_a_vlan_with_the_ssh_connection, "the ssh connection of this run (of mgmt)"),
+    ],
+)
+def test_a_card_with_a_duty_is_left_alone(
+    cards: Cards, capsys: pytest.CaptureFixture[str], use: Callable[[Cards], None], what: str
+) -> None:
     second_port(cards)
-    link = cards.host.root / "sys/bus/pci/devices/0000:18:00.1/net/enp24s0np1/master"
-    os.symlink("/devices/virtual/net/bond0", link)
+    use(cards)
     result = call(cards, capsys)
     assert result["msg"] == (
-        "nic_firmware: 0000:18:00.0 (rail0): bond0 carries the default route (port 0000:18:00.1), and a reset for new "
-        "settings cuts it off; set nic_firmware_management_allowed to change the card nevertheless"
+        f"nic_firmware: 0000:18:00.0 (rail0): enp24s0np1 carries {what}, and a reset for new settings cuts it off; "
+        "set nic_firmware_management_allowed to change the card nevertheless"
     )
     assert cards.ran == []
     assert call(cards, capsys, management_allowed=True)["changed"] is True

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sysfs_tree
+from hypothesis import given
+from hypothesis import strategies as st
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core import network
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError, ParseError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.inventory import HostInventory, Workloads
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host import sysfs
@@ -61,6 +65,7 @@ PORT = [
     "addresses",
     "rdma",
     "path",
+    "duty",
     "switch",
 ]
 DEVICE = [
@@ -275,6 +280,52 @@ def test_the_kernel_that_boots_next(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "boot/grub").mkdir()
     (tmp_path / "boot/grub/grub.cfg").write_text("menuentry 'A' {\n linux /boot/vmlinuz-6.8.0-51-generic\n}\n")
     assert host.inventory().next_kernel == "6.8.0-51-generic"
+
+
+def link(name: str, **more: Any) -> dict[str, Any]:
+    return {"ifname": name, "mtu": 1500, "addr_info": [], **more}
+
+
+def made(kind: str) -> dict[str, Any]:
+    return {"linkinfo": {"info_kind": kind}}
+
+
+# Keys as `ip -d -j addr show` of iproute2 6.1 prints them: `link` is below, `master` above. Open vSwitch by hand.
+BOND = [link("a", master="bond0"), link("b", master="bond0"), link("bond0", **made("bond"))]
+OVS = [link("a", master="ovs-system"), link("ovs-system", **made("openvswitch")), link("br-ex", **made("openvswitch"))]
+
+
+@pytest.mark.parametrize(
+    ("links", "name", "expected"),
+    [
+        ([link("a"), link("b")], "a", {"a"}),
+        ([link("a"), link("mgmt", link="a", **made("vlan"))], "mgmt", {"mgmt", "a"}),
+        ([link("a"), link("mgmt", link="a", **made("vlan"))], "a", {"a"}),
+        ([link("v0", link="v1", **made("veth")), link("mv", link="v0", **made("macvlan"))], "mv", {"mv", "v0", "v1"}),
+        ([*BOND, link("c")], "bond0", {"bond0", "a", "b"}),
+        ([*BOND, link("v", link="bond0", master="br0"), link("br0")], "br0", {"br0", "v", "bond0", "a", "b"}),
+        (OVS, "br-ex", {"br-ex", "a"}),
+        ([], "gone", {"gone"}),
+    ],
+)
+def test_what_a_network_device_stands_on(links: list[dict[str, Any]], name: str, expected: set[str]) -> None:
+    interfaces = network.parse_interfaces(json.dumps(links)).values()
+    assert network.carriers(interfaces, name) == expected
+
+
+NAMES = st.sampled_from("abcd")
+
+
+@given(st.lists(st.builds(link, NAMES, link=NAMES | st.none(), master=NAMES | st.none())), NAMES)
+def test_devices_that_stand_on_each_other_end_somewhere(links: list[dict[str, Any]], name: str) -> None:
+    assert name in network.carriers(network.parse_interfaces(json.dumps(links)).values(), name)
+
+
+def test_ports_say_what_they_carry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = read(GPU_SERVER, tmp_path, monkeypatch).to_dict()
+    assert {port["netdev"]: port["duty"] for port in facts["ports"] if port["duty"]} == dict.fromkeys(
+        ("eno1", "eno2"), "carries the default route (of bond0)"
+    )
 
 
 def test_missing_port_names_those_that_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
