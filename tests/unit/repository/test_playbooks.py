@@ -62,3 +62,19 @@ def test_batches_are_those_that_the_role_documents(keyword: str, name: str) -> N
 def test_only_one_task_reboots() -> None:
     texts = [path for folder in ("roles", "playbooks") for path in (ROOT / folder).rglob("*.yml")]
     assert [path.parts[-3] for path in texts if "ansible.builtin.reboot:" in path.read_text()] == ["host_reboot"]
+
+
+def always_printing(tasks: list[dict[str, Any]]) -> list[str]:
+    """Tasks that print on every host, whatever there is to say."""
+    return [task["name"] for task in tasks if "ansible.builtin.debug" in task and "when" not in task]
+
+
+@pytest.mark.parametrize("role", ORDER)
+def test_a_host_without_news_is_quiet(role: str) -> None:
+    files = sorted((ROOT / "roles" / role / "tasks").glob("*.yml"))
+    assert [name for path in files for name in always_printing(yaml.safe_load(path.read_text()))] == []
+
+
+def test_the_gate_sees_a_task_that_always_prints() -> None:
+    task = {"name": "Say it", "ansible.builtin.debug": {"msg": "x"}}
+    assert always_printing([task, {**task, "when": "news"}]) == ["Say it"]
