@@ -58,15 +58,9 @@ options:
     default: false
 attributes:
   check_mode:
-    description: Can run in check mode and says what would change, without changing it. What C(ADVANCED_PCI_SETTINGS) hides is not known yet.
-    support: full
+    details: What C(ADVANCED_PCI_SETTINGS) hides is not known yet.
   diff_mode:
     description: Returns the values that the next boot loads, before and after.
-    support: full
-  platform:
-    description: Where the module can run.
-    platforms: linux
-    support: full
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

@@ -16,16 +16,9 @@ description:
 extends_documentation_fragment:
   - gpufabric.rdma.host
 attributes:
-  check_mode:
-    description: Can run in check mode and says what would change, without changing it.
-    support: full
   diff_mode:
     description: Nothing changes, so there is no difference.
     support: none
-  platform:
-    description: Where the module can run.
-    platforms: linux
-    support: full
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """
