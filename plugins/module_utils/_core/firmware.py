@@ -43,13 +43,24 @@ class Have:
 
 @dataclasses.dataclass(frozen=True)
 class FirmwarePlan:
-    """The change; what to set on each card; what a reboot brings, and what only a power cycle does; the record."""
+    """The change; what to set on each card; what a reboot brings, and what only a power cycle does; the record.
+
+    ``found`` maps a card to its wanted parameters as they were read.
+    """
 
     change: Change
     sets: Mapping[str, Mapping[str, str]]
     reasons: tuple[str, ...]
     cold: tuple[str, ...]
     record: Mapping[str, Any]
+    found: Mapping[str, Mapping[str, Setting]]
+
+    def shown(self, pci: str) -> dict[str, dict[str, str | None]]:
+        """Return of each wanted parameter of a card what is its default, in force, and loaded by the next boot."""
+        return {
+            name: {"default": one.default, "current": one.current, "next_boot": one.next}
+            for name, one in self.found.get(pci, {}).items()
+        }
 
 
 def find_cards(
@@ -113,6 +124,7 @@ def plan_settings(
         reasons=tuple(text for pci, texts in waits.items() if pci not in cold for text in texts),
         cold=tuple(text for pci, texts in waits.items() if pci in cold for text in texts),
         record=_record(before, sets, waits, record, boot, present),
+        found={pci: {name: have[pci].settings[name] for name in names} for pci, names in known.items()},
     )
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .._core import nvconfig
 from .._core.errors import CommandError
-from .._core.firmware import Card, Have
+from .._core.firmware import Card, FirmwarePlan, Have
 from . import command, files
 from .sysfs import Roots, read_text
 
@@ -50,10 +50,11 @@ def apply(tool: Tool, pci: str, values: Mapping[str, str]) -> bool:
     return "power cycle" in done.stdout
 
 
-def psid(roots: Roots, card: Card) -> str | None:
-    """Return the board id (PSID) of a card, which its firmware images carry too."""
+def describe(roots: Roots, card: Card, plan: FirmwarePlan) -> dict[str, Any]:
+    """Return what a card is and has; the board id (PSID) is in its firmware images too."""
     found = (read_text(f"{roots.sysfs}/class/infiniband/{name}/board_id") for name in card.rdma)
-    return next((one for one in found if one), None)
+    psid = next((one for one in found if one), None)
+    return {"pci": card.pci, "firmware": card.firmware, "psid": psid, "settings": plan.shown(card.pci)}
 
 
 def _read(tool: Tool, pci: str, names: list[str]) -> Have:

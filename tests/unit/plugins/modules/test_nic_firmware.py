@@ -100,6 +100,32 @@ def test_what_differs_is_set_for_the_next_boot(
     assert cards.host.inventory().reboot == tuple(result["reasons"])
 
 
+#: What GPUDirect hosts set, by the names of mlxconfig (nvconfig), and the text that the tool gets for each.
+EVERYTHING: dict[str, tuple[Any, str]] = {
+    "SRIOV_EN": (True, "1"),
+    "NUM_OF_VFS": (16, "16"),
+    "LINK_TYPE_P1": ("IB", "IB"),
+    "LINK_TYPE_P2": ("ETH(2)", "2"),
+    "ADVANCED_PCI_SETTINGS": ("True(1)", "1"),
+    "PCI_WR_ORDERING": ("force_relax(1)", "1"),
+    "MAX_ACC_OUT_READ": (44, "44"),
+    "ATS_ENABLED": (False, "0"),
+    "ROCE_CC_PRIO_MASK_P1": ("0xff", "255"),
+}
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_parameters_of_gpudirect_hosts(cards: Cards, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    value, text = EVERYTHING[name]
+    other = {"LINK_TYPE_P2": "IB(1)", "ATS_ENABLED": "True(1)", "LINK_TYPE_P1": "ETH(2)"}.get(name, "5")
+    cards.labels.clear()
+    cards.cards[FIRST][name] = ["7", "6", other]
+    result = call(cards, capsys, rails=RAILS[:1], settings={name: value})
+    assert [words[4:] for words in cards.ran if "set" in words] == [[f"{name}={text}"]]
+    assert result["cards"][0]["settings"] == {name: {"default": "7", "current": "6", "next_boot": text}}
+    assert call(cards, capsys, rails=RAILS[:1], settings={name: value})["changed"] is False
+
+
 def test_six_is_not_sixteen(cards: Cards, capsys: pytest.CaptureFixture[str]) -> None:
     cards.cards[FIRST]["NUM_OF_VFS"] = ["0", "16", "16"]
     call(cards, capsys, settings={"NUM_OF_VFS": 6}, rails=RAILS[:1])
@@ -354,13 +380,19 @@ def test_versions(
     result = call(cards, capsys, settings={}, rails=RAILS[:1], **params)
     told = [f"nic_firmware: 0000:18:00.0 (rail0) {problem}"] if problem else []
     assert (result["changed"], warned) == (False, told)
-    assert result["cards"] == [{"pci": FIRST, "firmware": "28.39.1002", "psid": None}] and cards.ran == []
+    assert result["cards"] == [{"pci": FIRST, "firmware": "28.39.1002", "psid": None, "settings": {}}]
+    assert cards.ran == []
     result = call(cards, capsys, rails=RAILS[:1], version_policy="fail", **params)
     if problem:
         tail = "burn it by the vendor's tools, this role burns nothing"
         assert result["msg"] == f"{told[0]}; {tail}" and cards.ran == []
     else:
         assert result["changed"] is True
+
+
+def test_the_board_of_a_card_is_told(cards: Cards, capsys: pytest.CaptureFixture[str]) -> None:
+    (cards.host.root / "sys/class/infiniband/mlx5_0/board_id").write_text("MT_0000000838\n")
+    assert call(cards, capsys)["cards"][0]["psid"] == "MT_0000000838"
 
 
 def test_a_version_that_is_none(cards: Cards, capsys: pytest.CaptureFixture[str]) -> None:
