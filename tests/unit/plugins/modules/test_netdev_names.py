@@ -303,6 +303,7 @@ def renewals(host: Host) -> list[list[str]]:
 MLX = "usr/lib/modules/x/kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko.zst\n"
 
 
+@pytest.mark.proves("rail_names", "RHEL 9", "SLES 15", by="unit")
 @pytest.mark.parametrize(
     ("program", "name", "renewal"),
     [
