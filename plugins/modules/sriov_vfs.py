@@ -62,7 +62,9 @@ options:
     description: MTU of the VFs' network devices in bytes. Not given, it is the rail's. One in another network namespace is left alone.
     type: int
   operator_managed:
-    description: PCI addresses of ports whose VFs the SR-IOV operator makes. To want VFs on one of them is an error.
+    description:
+      - PCI addresses of ports whose VFs the SR-IOV operator makes. To want VFs on one of them is an error.
+      - So is a port of which C(/etc/sriov-operator/pci) on the host, kept by the operator's agent, says that the operator makes its VFs.
     type: list
     elements: str
     default: []
@@ -149,7 +151,9 @@ def numbers(given: Mapping[str, Any]) -> dict[str, int]:
     return {rail: int(number) for rail, number in given.items()}
 
 
-def find_targets(params: Mapping[str, Any], inventory: HostInventory, record: Mapping[str, Any]) -> tuple[Target, ...]:
+def find_targets(
+    params: Mapping[str, Any], roots: sysfs.Roots, inventory: HostInventory, record: Mapping[str, Any]
+) -> tuple[Target, ...]:
     """Return the ports that this run is about, with the VFs that they shall have."""
     if params["state"] == "absent":
         return sriov.recorded(inventory, record)
@@ -159,8 +163,8 @@ def find_targets(params: Mapping[str, Any], inventory: HostInventory, record: Ma
         derive=params["identity"] == "derived",
         **{key: params[key] for key in ("trust", "spoof_check", "max_tx_rate", "link_state", "mtu")},
     )
-    managed = [str(PciAddress.parse(address)) for address in params["operator_managed"]]
-    return sriov.wanted(inventory, parse_rails(params["rails"]), wish, managed)
+    managed = {str(PciAddress.parse(address)): "operator_managed" for address in params["operator_managed"]}
+    return sriov.wanted(inventory, parse_rails(params["rails"]), wish, {**managed, **vfs.of_operator(roots.etc)})
 
 
 def converge(params: Mapping[str, Any], check_mode: bool) -> sriov.VfPlan:
@@ -170,7 +174,7 @@ def converge(params: Mapping[str, Any], check_mode: bool) -> sriov.VfPlan:
 
     def read_plan() -> tuple[sriov.VfPlan, Mapping[str, Any]]:
         inventory = sysfs.read_inventory(roots)
-        targets = find_targets(params, inventory, record)
+        targets = find_targets(params, roots, inventory, record)
         have = vfs.read(roots, inventory, [target.port for target in targets])
         where = vfs.folders(roots)
         own = vfs.read_files(where)

@@ -17,6 +17,8 @@ from .._core.vf_unit import PREFIX, UNIT, Folders, Target
 from . import command, files, state
 from .sysfs import Roots, names, read_text
 
+# Where the agent of the SR-IOV operator keeps what it did to each PF.
+OPERATOR = "sriov-operator/pci"
 SETTLE = ["udevadm", "settle", "--timeout=20"]
 
 
@@ -24,6 +26,12 @@ def folders(roots: Roots) -> Folders:
     """Return where our files go."""
     etc = roots.etc
     return Folders(f"{etc}/systemd/system", f"{etc}/udev/rules.d", f"{etc}/gpufabric", roots.sysfs)
+
+
+def of_operator(etc: str) -> dict[str, str]:
+    """Return PCI address -> path of what the SR-IOV operator's agent keeps, of PFs whose VFs it makes."""
+    kept = state.read_folder(f"{etc}/{OPERATOR}", "")
+    return {os.path.basename(path): path for path, text in kept.items() if sriov.made_by_operator(text)}
 
 
 def read_files(where: Folders) -> dict[str, str]:

@@ -255,8 +255,9 @@ def test_new_addresses_take_vfs_away_too(kernel: VfKernel, capsys: pytest.Captur
         ({"vfs_by_rail": {"rail0": "many"}}, "vfs_by_rail has rail0: many; expected a number of VFs for each rail"),
         (
             {"vfs": 1, "operator_managed": ["01:00.0"]},
-            "the SR-IOV operator manages 0000:01:00.0 (rail0); only one can make VFs: leave sriov_vfs unset for them, "
-            "or remove the SriovNetworkNodePolicy",
+            "the SR-IOV operator manages 0000:01:00.0 (rail0, by operator_managed); only one can make VFs: leave "
+            "sriov_vfs unset for them, or remove the SriovNetworkNodePolicy and what it left, or make it "
+            "externallyManaged",
         ),
         (
             {"vfs": 1, "operator_managed": ["rail0"]},
@@ -274,6 +275,37 @@ def test_refusals(
     before = everything(kernel.host)
     assert call(kernel, capsys, **params)["msg"] == f"sriov_vfs: {message}"
     assert everything(kernel.host) == before and kernel.wrote == []
+
+
+#: Made by hand after api/v1 (Interface) and pkg/host/store of sriov-network-operator.
+APPLIED = {"pciAddress": FIRST, "numVfs": 4, "mtu": 9000, "name": "enp1s0", "linkType": "eth", "eSwitchMode": "legacy"}
+
+
+@pytest.mark.parametrize(
+    ("text", "taken"),
+    [
+        (json.dumps(APPLIED), True),
+        (json.dumps({**APPLIED, "externallyManaged": True}), False),
+        (json.dumps({**APPLIED, "externallyCreated": True}), False),
+        (json.dumps({**APPLIED, "numVfs": 0}), False),
+        ("{", False),
+        ("[1]", False),
+    ],
+)
+def test_what_the_operators_agent_keeps_on_the_host_counts(
+    kernel: VfKernel, capsys: pytest.CaptureFixture[str], text: str, taken: bool
+) -> None:
+    path = kernel.host.root / "etc/sriov-operator/pci" / FIRST
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    result = call(kernel, capsys, rails=rails("rail0", "rail1"), vfs=1)
+    assert ("msg" in result, len(kernel.vfs)) == ((True, 0) if taken else (False, 2))
+    assert not taken or f"the SR-IOV operator manages {FIRST} (rail0, by {path}); only one" in result["msg"]
+
+
+@given(st.text() | st.builds(json.dumps, st.recursive(st.none() | st.integers(), lambda s: st.lists(s))))
+def test_no_file_of_the_operator_raises(text: str) -> None:
+    assert sriov.made_by_operator(text) is False
 
 
 def test_a_limit_of_the_firmware_names_who_can_raise_it(
