@@ -41,13 +41,10 @@ class Workloads:
         The kernel's own (one or two a port) have no ``pid``.
         """
         try:
-            pairs = json.loads(text) if text else None
-        except ValueError:
-            pairs = None
-        if pairs is None:
+            users = [pair for pair in json.loads(text or "") if "pid" in pair]
+            holders = sorted({f"{pair.get('comm', '?')}[{pair['pid']}]" for pair in users})
+        except (ValueError, TypeError, AttributeError):
             return cls(None, ())
-        users = [pair for pair in pairs if "pid" in pair]
-        holders = sorted({f"{pair.get('comm', '?')}[{pair['pid']}]" for pair in users})
         return cls(len(users), tuple(holders[:MAX_HOLDERS]))
 
     def to_dict(self) -> dict[str, Any]:
@@ -218,13 +215,21 @@ def _os_release(text: str) -> dict[str, str]:
     for line in text.splitlines():
         key, found, value = line.partition("=")
         if found:
-            values[key.strip()] = " ".join(shlex.split(value))
+            values[key.strip()] = _unquoted(value)
     return {
         "id": values.get("ID", ""),
         "version": values.get("VERSION_ID", ""),
         "name": values.get("PRETTY_NAME", ""),
         "like": values.get("ID_LIKE", ""),
     }
+
+
+def _unquoted(value: str) -> str:
+    try:
+        return " ".join(shlex.split(value))
+    except ValueError:
+        # A quote that does not end.
+        return value.strip(" \"'\\")
 
 
 def is_virtual(cpuinfo: str) -> bool:
@@ -238,7 +243,7 @@ def _rdma_modules(text: str) -> dict[str, int]:
     return {
         fields[0]: int(fields[2])
         for fields in sorted(lines)
-        if len(fields) > 2 and fields[2].isdigit() and _RDMA_MODULES.fullmatch(fields[0])
+        if len(fields) > 2 and fields[2].isdecimal() and _RDMA_MODULES.fullmatch(fields[0])
     }
 
 

@@ -43,16 +43,16 @@ class Interface:
     def from_ip(cls, entry: dict[str, Any]) -> Interface:
         """Build it from one entry; ``permaddr`` (the MAC before bonding) wins over the MAC."""
         addresses = [
-            f"{item['local']}/{item['prefixlen']}"
+            f"{ipaddress.ip_address(item['local'])}/{int(item['prefixlen'])}"
             for item in entry.get("addr_info", [])
             if item.get("scope") == "global" and "local" in item
         ]
         return cls(
-            name=entry["ifname"],
+            name=str(entry["ifname"]),
             mac=entry.get("permaddr") or entry.get("address", ""),
-            mtu=entry.get("mtu", 0),
-            min_mtu=entry.get("min_mtu", 0),
-            max_mtu=entry.get("max_mtu", 0),
+            mtu=int(entry.get("mtu", 0)),
+            min_mtu=int(entry.get("min_mtu", 0)),
+            max_mtu=int(entry.get("max_mtu", 0)),
             master=entry.get("master"),
             altnames=tuple(entry.get("altnames", ())),
             addresses=tuple(addresses),
@@ -72,8 +72,8 @@ def parse_interfaces(text: str) -> dict[str, Interface]:
     """Parse the output of ``ip -d -j addr show`` into name -> Interface; ParseError otherwise."""
     try:
         entries = [entry for entry in json.loads(text or "[]") if entry]
-        return {entry["ifname"]: Interface.from_ip(entry) for entry in entries}
-    except (ValueError, KeyError, TypeError) as error:
+        return {interface.name: interface for interface in map(Interface.from_ip, entries)}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ParseError(f"the output of 'ip -d -j addr show' cannot be read: {error!r}") from error
 
 
@@ -109,8 +109,11 @@ class Route:
 
 
 def parse_routes(ipv4: str, ipv6: str) -> list[Route]:
-    """Parse /proc/net/route, and the default routes of /proc/net/ipv6_route."""
-    routes = [_route4(line.split()) for line in ipv4.splitlines()[1:] if len(line.split()) >= 8]
+    """Parse /proc/net/route, and the default routes of /proc/net/ipv6_route; ParseError when the former is another."""
+    try:
+        routes = [_route4(line.split()) for line in ipv4.splitlines()[1:] if len(line.split()) >= 8]
+    except (ValueError, struct.error) as error:
+        raise ParseError(f"/proc/net/route cannot be read: {error}") from error
     for fields in (line.split() for line in ipv6.splitlines()):
         # A default route of prefix 0 on lo is the kernel's own "unreachable".
         if len(fields) == 10 and fields[:2] == [_DEFAULT_V6, "00"] and fields[9] != "lo":

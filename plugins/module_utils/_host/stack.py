@@ -74,7 +74,7 @@ def headers(roots: Roots, releases: Iterable[str | None]) -> dict[str, bool]:
 def loaded(roots: Roots) -> dict[str, int]:
     """Return the use count of every loaded kernel module."""
     lines = [line.split() for line in (read_text(f"{roots.proc}/modules") or "").splitlines()]
-    return {line[0]: int(line[2]) for line in lines if len(line) > 2 and line[2].isdigit()}
+    return {line[0]: int(line[2]) for line in lines if len(line) > 2 and line[2].isdecimal()}
 
 
 def enabled(units: str) -> list[str]:

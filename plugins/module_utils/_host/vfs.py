@@ -133,7 +133,7 @@ def _vf(roots: Roots, folder: str, index: int) -> vf.Vf:
         driver=driver,
         netdevs=tuple(netdevs),
         rdma=tuple(names(f"{folder}/infiniband")),
-        mtu=next((int(mtu) for mtu in mtus if mtu and mtu.isdigit()), None),
+        mtu=next((int(mtu) for mtu in mtus if mtu and mtu.isdecimal()), None),
         uppers=tuple(uppers),
         holders=_vfio_holders(roots.proc, _name(f"{folder}/iommu_group")) if driver == vf.VFIO else (),
     )
@@ -155,7 +155,7 @@ def _rdma_holders() -> dict[str, tuple[str, ...]]:
 def _vfio_holders(proc: str, group: str | None) -> tuple[str, ...]:
     """Return the processes that have the VFIO group open: virtual machines, and programs such as those of DPDK."""
     found = []
-    for pid in (name for name in names(proc) if name.isdigit()):
+    for pid in (name for name in names(proc) if name.isdecimal()):
         links = (f"{proc}/{pid}/fd/{handle}" for handle in names(f"{proc}/{pid}/fd"))
         if any(_target(link) == f"/dev/vfio/{group}" for link in links):
             found.append(f"{read_text(f'{proc}/{pid}/comm') or '?'}[{pid}]")
