@@ -17,6 +17,8 @@ from .pci import PciAddress
 from .rail import Rail
 
 NVIDIA = "15b3"
+TOOLS = ("mlxconfig", "mstconfig")
+NO_TOOL = f"neither {' nor '.join(TOOLS)} is installed; install mstflint of the distribution, or MFT of DOCA"
 GATE = "ADVANCED_PCI_SETTINGS"
 # Some devices show these only while the gate is open.
 GATED = ("MAX_ACC_OUT_READ", "PCI_WR_ORDERING", "ATS_ENABLED")

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from . import doca, naming
 from .devices import Port
 from .doca import Fit
+from .firmware import NO_TOOL
 from .inventory import HostInventory
 
 MIB = 1 << 20
@@ -52,6 +53,8 @@ class Own:
     iommu_tables: bool
     # Whether the firmware trusts the key that DKMS signs with (Machine Owner Key).
     trusts_dkms: bool
+    # Whether there is a program that sets the firmware of NICs.
+    firmware_tool: bool
     # Of the running kernel and the next one: whether its headers are there.
     headers: Mapping[str, bool]
     names: naming.Files
@@ -70,6 +73,8 @@ def find(inventory: HostInventory, ports: Iterable[tuple[str, Port]], own: Own, 
     yield from _kernel(inventory, own)
     yield from _packages(own, consent)
     yield from _doca(inventory, own, consent)
+    if consent.firmware and not own.firmware_tool:
+        yield Finding(True, f"settings of the NICs' firmware are asked for, and {NO_TOOL}")
     yield from _iommu(inventory, own, consent)
     for rail, port in ports:
         yield from _vfs(rail, port, consent)

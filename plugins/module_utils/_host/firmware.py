@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 
 from .._core import nvconfig
 from .._core.errors import CommandError
-from .._core.firmware import Card, FirmwarePlan, Have
+from .._core.firmware import NO_TOOL, TOOLS, Card, FirmwarePlan, Have
 from . import command, files
 from .sysfs import Roots, read_text
 
-TOOLS = ("mlxconfig", "mstconfig")
 # A query of some parameters takes a second or two; a card whose semaphore is held answers late.
 TIMEOUT = 120
 
@@ -27,13 +26,16 @@ class Tool(NamedTuple):
     json: bool
 
 
+def installed() -> str | None:
+    """Return the path of the tool, None when there is none."""
+    return next((found for found in map(command.find, TOOLS) if found), None)
+
+
 def find_tool() -> Tool:
     """Return the tool; CommandError when there is none."""
-    path = next((found for found in map(command.find, TOOLS) if found), None)
+    path = installed()
     if path is None:
-        raise CommandError(
-            f"neither {' nor '.join(TOOLS)} is installed; install mstflint of the distribution, or MFT of DOCA"
-        )
+        raise CommandError(NO_TOOL)
     said = command.run([path, "--help"], check=False)
     return Tool(path, "--json_format" in said.stdout + said.stderr)
 

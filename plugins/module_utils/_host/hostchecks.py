@@ -12,7 +12,7 @@ from .._core.errors import CommandError, InputError
 from .._core.hostchecks import Own
 from .._core.inventory import HostInventory
 from .._core.stack import packages_of
-from . import files, packages, stack
+from . import files, firmware, packages, stack
 from . import names as host_names
 from .sysfs import Roots, names, read_bytes, read_text
 
@@ -46,6 +46,7 @@ def read(roots: Roots, lib: str, var: str, inventory: HostInventory, wanted: Ite
         reboot_required=_reboot_required(roots.run),
         iommu_tables=any(os.path.exists(f"{roots.sysfs}/firmware/acpi/tables/{name}") for name in _TABLES),
         trusts_dkms=_trusts_dkms(roots, var),
+        firmware_tool=firmware.installed() is not None,
         headers=stack.headers(roots, (kernel, following)),
         names=host_names.read_files(roots, lib),
     )

@@ -13,7 +13,7 @@ from module_run import run
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core import doca
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.hostchecks import Consent, find
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host import hostchecks, packages
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host import firmware, hostchecks, packages
 
 
 def rail(name: str, pci: str, **more: Any) -> dict[str, Any]:
@@ -394,6 +394,19 @@ def test_vfs_that_the_card_cannot_have(judge: Any, sets_firmware: bool) -> None:
         f"it is a setting of the card's firmware ({told}), and SR-IOV must be on in the system's firmware"
     )
     assert (text in result["problems"]) is not sets_firmware
+
+
+def test_firmware_needs_its_tool_before_anything_changes(judge: Any) -> None:
+    problems = judge({}, sets_firmware=True)["problems"]
+    assert problems == [
+        "settings of the NICs' firmware are asked for, and neither mlxconfig nor mstconfig is installed; install "
+        "mstflint of the distribution, or MFT of DOCA"
+    ]
+
+
+def test_firmware_with_its_tool(judge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(firmware, "installed", lambda: "/usr/bin/mstconfig")
+    assert judge({}, sets_firmware=True)["problems"] == []
 
 
 VFS_ONLY = "Without it VFs serve containers, and cannot be given to virtual machines"
