@@ -348,8 +348,10 @@ def test_numbers_go_by_way_of_none(now: int, wish: int) -> None:
     assert numbers[-1] == wish or (now == wish == 0)
 
 
+#: Called in the folder of the PF: drivers must not bind while VFs are set.
 IP = """#!/bin/sh
 echo "$@" >>"$LOG"
+case "$*" in *" vf "*) [ "$(cat sriov_drivers_autoprobe)" = 0 ] || echo "a driver could bind" >>"$LOG";; esac
 case "$*" in *"trust on") echo refused >&2; exit 2;; esac
 """
 
@@ -367,6 +369,8 @@ def test_the_script_does_at_boot_what_the_module_does_now(
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
     script = kernel.host.root / "etc/gpufabric/gpufabric-sriov-0000:01:00.0.sh"
+    steps = script.read_text()
+    assert steps.index('[ "$now" -eq 0 ] || echo 0 >sriov_numvfs\n') < steps.index("\necho 2 >sriov_numvfs\n")
 
     def boot(now: str) -> int:
         log.write_text("")
