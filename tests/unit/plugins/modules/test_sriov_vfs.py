@@ -77,6 +77,8 @@ def test_a_boot_is_served_by_a_rule_a_unit_and_a_script(kernel: VfKernel, capsys
     assert (etc / "udev/rules.d/90-gpufabric-sriov-0000:01:00.0.rules").read_text() == RULE
     unit = (etc / "systemd/system/gpufabric-sriov@.service").read_text()
     assert f"ExecStart=/bin/sh {etc}/gpufabric/gpufabric-sriov-%i.sh\n" in unit
+    # Device plugins must not count VFs that are still being made.
+    assert "Before=kubelet.service\n" in unit
     assert ["systemctl", "daemon-reload"] in kernel.host.ran and ["udevadm", "control", "--reload"] in kernel.host.ran
     assert (etc / "gpufabric/gpufabric-sriov-0000:01:00.0.sh").is_file()
 
