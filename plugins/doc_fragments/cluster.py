@@ -59,4 +59,16 @@ options:
     elements: str
 requirements:
   - kubernetes >= 29.0.0 (Python)
+attributes:
+  check_mode:
+    description: Can run in check mode and says what would change, without changing it.
+    support: full
+  diff_mode:
+    description: Returns the state before and after.
+    support: full
+  platform:
+    description: Where the module can run.
+    details: On the controller; the cluster is reached over its API.
+    platforms: posix
+    support: full
 """

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the gpufabric.rdma collection
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Documentation that the modules on hosts share."""
+"""Documentation that the modules on hosts share: options, and what they can do in check mode and diff."""
 
 from __future__ import annotations
 
@@ -35,6 +35,17 @@ options:
     description: Where the modules of each kernel are.
     type: path
     default: /lib/modules
+attributes:
+  check_mode:
+    description: Can run in check mode and says what would change, without changing it.
+    support: full
+  diff_mode:
+    description: Returns the state before and after.
+    support: full
+  platform:
+    description: Where the module can run.
+    platforms: linux
+    support: full
 """
 
     RAILS = r"""

@@ -65,18 +65,10 @@ options:
         default: []
 attributes:
   check_mode:
-    description: Can run in check mode and says what would change, without changing it.
     details: By a dry run on the server. A kind that is not served yet is reported as to be created.
-    support: full
   diff_mode:
     description: Returns what changes.
     details: The fields that we own; values of a Secret are hidden.
-    support: full
-  platform:
-    description: Where the module can run.
-    details: On the controller; the cluster is reached over its API.
-    platforms: posix
-    support: full
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

@@ -110,17 +110,10 @@ options:
     default: 0
 attributes:
   check_mode:
-    description: Can run in check mode and says what would change, without changing it.
     details: Nothing is measured, so nothing is written to O(evidence).
-    support: full
   diff_mode:
     description: Nothing changes, so there is no difference.
     support: none
-  platform:
-    description: Where the module can run.
-    details: On the controller; the cluster is reached over its API.
-    platforms: posix
-    support: full
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

@@ -52,17 +52,10 @@ options:
     default: 8
 attributes:
   check_mode:
-    description: Can run in check mode and says what would change, without changing it.
     details: Says what it would wait for, and waits for nothing.
-    support: full
   diff_mode:
     description: Nothing changes, so there is no difference.
     support: none
-  platform:
-    description: Where the module can run.
-    details: On the controller; the cluster is reached over its API.
-    platforms: posix
-    support: full
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

@@ -58,15 +58,9 @@ options:
     default: false
 attributes:
   check_mode:
-    description: Can run in check mode and says what would change, without changing it. What C(ADVANCED_PCI_SETTINGS) hides is not known yet.
-    support: full
+    details: What C(ADVANCED_PCI_SETTINGS) hides is not known yet.
   diff_mode:
     description: Returns the values that the next boot loads, before and after.
-    support: full
-  platform:
-    description: Where the module can run.
-    platforms: linux
-    support: full
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """
@@ -113,7 +107,9 @@ power_cycle:
   type: list
   elements: str
 cards:
-  description: The cards with PCI address, firmware version and board id (PSID).
+  description: >-
+    The cards with C(pci) address, C(firmware) version, board id (C(psid)) and C(settings), the C(default), C(current) and C(next_boot) value of each wanted
+    parameter; in check mode as they are now.
   returned: always
   type: list
   elements: dict
@@ -210,10 +206,10 @@ def run(params: Mapping[str, Any], check_mode: bool) -> tuple[firmware.FirmwareP
     roots = sysfs.Roots.from_params(params)
     cards = find_cards(params, roots)
     warnings = judge_versions(params, cards)
-    plan = firmware.FirmwarePlan(Change({}, {}), {}, (), (), {})
+    plan = firmware.FirmwarePlan(Change({}, {}), {}, (), (), {}, {})
     if any(card.want for card in cards):
         plan = converge(params, cards, check_mode)
-    shown = [{"pci": card.pci, "firmware": card.firmware, "psid": host_firmware.psid(roots, card)} for card in cards]
+    shown = [host_firmware.describe(roots, card, plan) for card in cards]
     return plan, shown, [*warnings, *(f"{text}, or a reset by the vendor's tool" for text in plan.cold)]
 
 

@@ -66,17 +66,7 @@ options:
     default: 600
 attributes:
   check_mode:
-    description: Can run in check mode and says what would change, without changing it.
     details: Waits for nothing. Budgets are not asked.
-    support: full
-  diff_mode:
-    description: Returns the state before and after.
-    support: full
-  platform:
-    description: Where the module can run.
-    details: On the controller; the cluster is reached over its API.
-    platforms: posix
-    support: full
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

@@ -34,17 +34,6 @@ options:
     type: list
     elements: str
     default: [nv_peer_mem, nvidia-peer-memory, nvidia-peer-memory-dkms, nvidia_peer_memory]
-attributes:
-  check_mode:
-    description: Can run in check mode and says what would change, without changing it.
-    support: full
-  diff_mode:
-    description: Returns the state before and after.
-    support: full
-  platform:
-    description: Where the module can run.
-    platforms: linux
-    support: full
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

@@ -11,8 +11,10 @@ short_description: Judge whether a host can be prepared, all problems at once
 version_added: "0.1.0"
 description:
   - Reads the host and compares it with its slice of the plan. Fails with every problem of the host in one message. Changes nothing.
-  - Looks at operating system and kernel, Secure Boot, IOMMU and VFs, the space for an initramfs, package sources, kernels that wait for a boot,
-    the network manager, who else would name the ports, links and PCIe links, and who uses RDMA.
+  - Looks at operating system and kernel, Secure Boot, IOMMU and VFs, the space for an initramfs, package sources, what DOCA-OFED asks of a host,
+    kernels that wait for a boot, the network manager, who else would name the ports, links and PCIe links, and who uses RDMA.
+  - Where packages are missing it looks whether they can be had. apt fetches the smallest one from each server into a folder that is removed again, dnf
+    reads its repositories anew.
 extends_documentation_fragment:
   - gpufabric.rdma.host
   - gpufabric.rdma.host.rails
@@ -21,6 +23,36 @@ options:
     description: Whether the run installs missing packages by itself.
     type: bool
     default: true
+  packages:
+    description: The packages that it installs; none means those that the distribution needs.
+    type: list
+    elements: str
+    default: []
+  doca:
+    description: What of DOCA-OFED the run installs, if it does; the same as in M(gpufabric.rdma.rdma_stack), but for the key.
+    type: dict
+    suboptions:
+      release:
+        description: Release of DOCA-OFED.
+        type: str
+      version:
+        description: Exact version of its package.
+        type: str
+      key:
+        description: Where the key of the package source is; only that it is said anywhere is looked at.
+        type: str
+      fingerprint:
+        description: Fingerprint that the key must have.
+        type: str
+      build:
+        description: V(dkms) needs the headers of the kernels.
+        type: str
+        choices: [dkms, precompiled]
+        default: dkms
+      supported:
+        description: Distribution to beginnings of kernel releases, in place of what is known of the release.
+        type: dict
+        default: {}
   busy_hosts:
     description: Whether ports may be changed while programs use RDMA.
     type: bool
@@ -55,20 +87,13 @@ options:
     type: path
     default: /usr/lib
   var_root:
-    description: Where the package manager has its lists.
+    description: Where the package manager has its lists, and DKMS its certificate.
     type: path
     default: /var
 attributes:
-  check_mode:
-    description: Can run in check mode and says what would change, without changing it.
-    support: full
   diff_mode:
     description: Nothing changes, so there is no difference.
     support: none
-  platform:
-    description: Where the module can run.
-    platforms: linux
-    support: full
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """
@@ -100,11 +125,12 @@ host:
      managers: [systemd-networkd]}
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, managers
+from ..module_utils._core import arguments, doca, managers
 from ..module_utils._core.errors import FabricError
 from ..module_utils._core.hostchecks import Consent
 from ..module_utils._core.inventory import HostInventory
@@ -112,10 +138,20 @@ from ..module_utils._core.preflight import check
 from ..module_utils._core.rail import parse_rails
 from ..module_utils._host import hostchecks, sysfs
 
+DOCA = {
+    "release": {"type": "str"},
+    "version": {"type": "str"},
+    "key": {"type": "str", "no_log": False},
+    "fingerprint": {"type": "str"},
+    "build": {"type": "str", "choices": list(doca.BUILDS), "default": "dkms"},
+    "supported": {"type": "dict", "default": {}},
+}
 ARGUMENTS = {
     **arguments.ROOTS,
     **arguments.RAILS,
     "installs_packages": {"type": "bool", "default": True},
+    "packages": {"type": "list", "elements": "str", "default": []},
+    "doca": {"type": "dict", "options": DOCA},
     "busy_hosts": {"type": "bool", "default": False},
     "unsigned_modules": {"type": "bool", "default": False},
     "vfs": {"type": "int", "default": 0},
@@ -126,17 +162,21 @@ ARGUMENTS = {
     "lib_root": {"type": "path", "default": "/usr/lib"},
     "var_root": {"type": "path", "default": "/var"},
 }
-# Consent's fields, by the options that fill them.
-CONSENT = (
-    "installs_packages",
-    "busy_hosts",
-    "unsigned_modules",
-    "vfs",
-    "sets_firmware",
-    "links_manager",
-    "names_vfs",
-    "names_representors",
-)
+
+
+def consent_of(params: Mapping[str, Any]) -> Consent:
+    """Return what the settings make acceptable; InputError when what DOCA-OFED needs is not given."""
+    return Consent(
+        installs=params["installs_packages"],
+        busy=params["busy_hosts"],
+        unsigned=params["unsigned_modules"],
+        vfs=params["vfs"],
+        firmware=params["sets_firmware"],
+        manager=params["links_manager"],
+        names_vfs=params["names_vfs"],
+        names_representors=params["names_representors"],
+        doca=doca.read_fit(params["doca"]) if params["doca"] else None,
+    )
 
 
 def summary(inventory: HostInventory) -> dict[str, Any]:
@@ -160,8 +200,11 @@ def main() -> None:
     try:
         rails = parse_rails(params["rails"])
         inventory = sysfs.read_inventory(roots)
-        own = hostchecks.read(roots, params["lib_root"], params["var_root"], inventory)
-        findings = check(inventory, rails, own, Consent(*(params[name] for name in CONSENT)))
+        consent = consent_of(params)
+        # The vendor's packages have a source of their own, which rdma_stack asks.
+        wanted = params["packages"] if consent.installs and not consent.doca else None
+        own = hostchecks.read(roots, params["lib_root"], params["var_root"], inventory, wanted)
+        findings = check(inventory, rails, own, consent)
     except FabricError as error:
         module.fail_json(msg=f"preflight: {error}")
     for text in findings.warnings:

@@ -52,17 +52,6 @@ options:
     description: Seconds that kernel and network manager get to take the new state over.
     type: int
     default: 20
-attributes:
-  check_mode:
-    description: Can run in check mode and says what would change, without changing it.
-    support: full
-  diff_mode:
-    description: Returns the state before and after.
-    support: full
-  platform:
-    description: Where the module can run.
-    platforms: linux
-    support: full
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

@@ -16,16 +16,9 @@ description:
 extends_documentation_fragment:
   - gpufabric.rdma.host
 attributes:
-  check_mode:
-    description: Can run in check mode and says what would change, without changing it.
-    support: full
   diff_mode:
     description: Nothing changes, so there is no difference.
     support: none
-  platform:
-    description: Where the module can run.
-    platforms: linux
-    support: full
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """
@@ -95,7 +88,8 @@ ansible_facts:
           description: >-
             Physical network functions by PCI address, with netdev, MAC, MTU, speed in Gb/s, carrier, link layer, NUMA node, PCIe link
             (with C(max_payload), the bytes of a packet, which only root can read), VFs (with C(rate), the lowest limit of one in Gb/s),
-            master, addresses, RDMA devices, the path from the PCI root, and C(switch) (C(system), C(chassis) and C(port) of the
+            master, addresses, RDMA devices, the path from the PCI root, C(duty) (C(carries the default route), also when a VLAN, bond or bridge on
+            the port does; empty when nothing must be kept from being cut off), and C(switch) (C(system), C(chassis) and C(port) of the
             LLDP neighbour; null where neither lldpd nor systemd-networkd tells one).
           type: list
           elements: dict

@@ -104,17 +104,6 @@ options:
         description: Distribution to beginnings of kernel releases, in place of what is known of the release.
         type: dict
         default: {}
-attributes:
-  check_mode:
-    description: Can run in check mode and says what would change, without changing it.
-    support: full
-  diff_mode:
-    description: Returns the state before and after.
-    support: full
-  platform:
-    description: Where the module can run.
-    platforms: linux
-    support: full
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

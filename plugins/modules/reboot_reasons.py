@@ -50,16 +50,10 @@ options:
     default: false
 attributes:
   check_mode:
-    description: Can run in check mode and says what would change, without changing it.
     details: There was no reboot, so there is nothing to verify.
-    support: full
   diff_mode:
     description: The record is bookkeeping and no change, so there is no difference.
     support: none
-  platform:
-    description: Where the module can run.
-    platforms: linux
-    support: full
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

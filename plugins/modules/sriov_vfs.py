@@ -68,21 +68,12 @@ options:
     type: int
     default: 0
   operator_managed:
-    description: PCI addresses of ports whose VFs the SR-IOV operator makes. To want VFs on one of them is an error.
+    description:
+      - PCI addresses of ports whose VFs the SR-IOV operator makes. To want VFs on one of them is an error.
+      - So is a port of which C(/etc/sriov-operator/pci) on the host, kept by the operator's agent, says that the operator makes its VFs.
     type: list
     elements: str
     default: []
-attributes:
-  check_mode:
-    description: Can run in check mode and says what would change, without changing it.
-    support: full
-  diff_mode:
-    description: Returns the state before and after.
-    support: full
-  platform:
-    description: Where the module can run.
-    platforms: linux
-    support: full
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """
@@ -168,7 +159,11 @@ def numbers(given: Mapping[str, Any]) -> dict[str, int]:
 
 
 def find_targets(
-    params: Mapping[str, Any], inventory: HostInventory, record: Mapping[str, Any], check_mode: bool
+    params: Mapping[str, Any],
+    roots: sysfs.Roots,
+    inventory: HostInventory,
+    record: Mapping[str, Any],
+    check_mode: bool,
 ) -> tuple[Target, ...]:
     """Return the ports that this run is about, with the VFs that they shall have."""
     if params["state"] == "absent":
@@ -180,8 +175,8 @@ def find_targets(
         derive=params["identity"] == "derived",
         **{key: params[key] for key in ("trust", "spoof_check", "max_tx_rate", "link_state", "mtu")},
     )
-    managed = [str(PciAddress.parse(address)) for address in params["operator_managed"]]
-    return sriov.wanted(inventory, parse_rails(params["rails"]), wish, managed)
+    managed = {str(PciAddress.parse(address)): "operator_managed" for address in params["operator_managed"]}
+    return sriov.wanted(inventory, parse_rails(params["rails"]), wish, {**managed, **vfs.of_operator(roots.etc)})
 
 
 def converge(params: Mapping[str, Any], check_mode: bool) -> sriov.VfPlan:
@@ -191,7 +186,7 @@ def converge(params: Mapping[str, Any], check_mode: bool) -> sriov.VfPlan:
 
     def read_plan() -> tuple[sriov.VfPlan, Mapping[str, Any]]:
         inventory = sysfs.read_inventory(roots)
-        targets = find_targets(params, inventory, record, check_mode)
+        targets = find_targets(params, roots, inventory, record, check_mode)
         have = vfs.read(roots, inventory, [target.port for target in targets])
         where = vfs.folders(roots)
         own = vfs.read_files(where)

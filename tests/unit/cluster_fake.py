@@ -59,6 +59,8 @@ class FakeCluster:
         self.kept: set[str] = set()
         # Pod -> what its evictions are answered, one after another; an eviction without an answer deletes the pod.
         self.evictions: dict[str, list[Response]] = {}
+        # Pod -> the seconds to end that its last eviction asked for.
+        self.graces: dict[str, int | None] = {}
         self.uid = 0
         for item in objects:
             self.put(dict(item))
@@ -172,6 +174,7 @@ class FakeCluster:
         pod = self.objects.get(path)
         if pod is None or data["deleteOptions"]["preconditions"]["uid"] != pod["metadata"]["uid"]:
             return self._missing(path)
+        self.graces[pod["metadata"]["name"]] = data["deleteOptions"].get("gracePeriodSeconds")
         answers = self.evictions.get(pod["metadata"]["name"])
         return answers.pop(0) if answers else self._delete(path, {}, {}, {})
 

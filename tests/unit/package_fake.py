@@ -16,7 +16,10 @@ PROGRAMS = {"apt": ("dpkg-query", "apt-get", "apt-cache", "apt-mark"), "dnf": ("
 
 @dataclass
 class Database:
-    """Installed packages by version, those that are held, and what the source offers (None: it cannot be used)."""
+    """Installed packages by version, those that are held, and what the source offers (None: it cannot be used).
+
+    ``uris`` is what apt-get would fetch.
+    """
 
     host: Host
     manager: str = "apt"
@@ -24,13 +27,16 @@ class Database:
     held: set[str] = field(default_factory=set)
     offered: list[str] | None = None
     modinfo: dict[str, str] = field(default_factory=dict)
+    uris: str = ""
     refusal: str = ""
 
     def answer(self, argv: Sequence[str]) -> str | None:
         """What a program prints; None when it is none of ours."""
         answers: Mapping[str, Callable[[list[str]], str]] = {
             "dpkg-query": self._dpkg, "rpm": self._rpm, "apt-mark": self._mark, "apt-cache": self._madison,
-            "dnf": self._dnf, "apt-get": lambda words: "", "modinfo": lambda words: self.modinfo.get(words[-1], ""),
+            "dnf": self._dnf,
+            "apt-get": lambda words: self.uris if "--print-uris" in words else "",
+            "modinfo": lambda words: self.modinfo.get(words[-1], ""),
         }  # fmt: skip
         own = answers.get(argv[0])
         return own(list(argv[1:])) if own else None

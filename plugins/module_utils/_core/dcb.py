@@ -48,7 +48,7 @@ def parse(tool: str, setting: str, text: str) -> Any:
 def ring_limits(text: str) -> dict[str, int]:
     """Return the largest rings that ``ethtool -g`` shows, without those that it does not know."""
     largest = _ETHTOOL_LINE.findall(text.partition("Current hardware settings")[0])
-    return {key.lower(): int(value) for key, value in largest if value.isdigit()}
+    return {key.lower(): int(value) for key, value in largest if value.isdecimal()}
 
 
 def set_argv(tool: str, netdev: str, setting: str, value: Any) -> list[str]:

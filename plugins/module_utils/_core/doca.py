@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from .errors import ConflictError, InputError
 from .inventory import HostInventory
@@ -36,6 +36,22 @@ _RHEL_LIKE = ("rhel", "rocky", "almalinux", "ol", "centos")
 _ARCHES = {"aarch64": "arm64-sbsa"}
 
 
+NEEDED = ("release", "version", "key", "fingerprint")
+
+
+class Fit(NamedTuple):
+    """What decides whether a release can be on a host; ``supported`` as in ``Wanted``."""
+
+    release: str
+    build: str
+    supported: Mapping[str, tuple[str, ...]]
+
+    @property
+    def line(self) -> str:
+        """Return the release line: 3.2.1 is of 3.2."""
+        return ".".join(self.release.split(".")[:2])
+
+
 @dataclasses.dataclass(frozen=True)
 class Wanted:
     """The user's wishes; ``supported`` replaces the table: distribution -> how kernel releases begin."""
@@ -55,18 +71,23 @@ class Wanted:
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Wanted:
         """Build it from the option ``doca``; InputError names what is missing or cannot be."""
-        needed = ("release", "version", "key", "fingerprint")
-        missing = [f"rdma_stack_doca_{name}" for name in needed if not params.get(name)]
-        if missing:
-            raise InputError(f"provider doca_ofed needs {', '.join(missing)}; a release is never picked by itself")
-        supported = {name: _several(kernels) for name, kernels in (params["supported"] or {}).items()}
+        fit = read_fit(params)
         values = {field.name: params[field.name] for field in dataclasses.fields(cls)}
-        return cls(**{**values, "components": tuple(params["components"]), "supported": supported})
+        return cls(**{**values, "components": tuple(params["components"]), "supported": fit.supported})
 
     @property
-    def line(self) -> str:
-        """Return the release line: 3.2.1 is of 3.2."""
-        return ".".join(self.release.split(".")[:2])
+    def fit(self) -> Fit:
+        """Return what decides whether it can be on a host."""
+        return Fit(self.release, self.build, self.supported)
+
+
+def read_fit(params: Mapping[str, Any]) -> Fit:
+    """Build it from the option ``doca``; InputError names every input that is missing."""
+    missing = [f"rdma_stack_doca_{name}" for name in NEEDED if not params.get(name)]
+    if missing:
+        raise InputError(f"provider doca_ofed needs {', '.join(missing)}; a release is never picked by itself")
+    supported = {name: _several(kernels) for name, kernels in (params["supported"] or {}).items()}
+    return Fit(params["release"], params["build"], supported)
 
 
 def distribution(inventory: HostInventory) -> str:
@@ -88,25 +109,34 @@ def headers_package(inventory: HostInventory, release: str) -> str:
 def check(wanted: Wanted, inventory: HostInventory, headers: Mapping[str, bool]) -> None:
     """Make sure that this release can be on this host, before anything changes.
 
-    ``headers`` says of each kernel release whether its headers are there. The kernel that boots next counts as the
-    running one does: what does not fit it would be missing after the next reboot. ConflictError has every problem.
+    ``headers`` as in ``problems``. ConflictError has every problem.
     """
     check_key(wanted.key, wanted.fingerprint)
     if wanted.build == "precompiled" and wanted.repository.startswith(REPOSITORY.partition("{")[0]):
         _check_binaries(wanted)
+    found = problems(wanted.fit, inventory, headers)
+    if found:
+        raise ConflictError(f"DOCA-OFED {wanted.release} cannot be on {inventory.hostname}: {'; '.join(found)}")
+
+
+def problems(fit: Fit, inventory: HostInventory, headers: Mapping[str, bool]) -> list[str]:
+    """Return why this release cannot be on this host: its system, its kernels, and their headers for DKMS.
+
+    ``headers`` says of each kernel release whether its headers are there. The kernel that boots next counts as the
+    running one does: what does not fit it would be missing after the next reboot.
+    """
     following = inventory.next_kernel
     kernels = {inventory.kernel_release: f"kernel {inventory.kernel_release}, which runs,"}
     if following and following not in kernels:
         kernels[following] = f"kernel {following}, which boots next,"
-    problems = _unsupported(wanted, inventory, kernels)
-    if wanted.build == "dkms":
-        problems += [
+    found = _unsupported(fit, inventory, kernels)
+    if fit.build == "dkms":
+        found += [
             f"{title} has no headers for DKMS: install {headers_package(inventory, release)}"
             for release, title in kernels.items()
             if not headers.get(release)
         ]
-    if problems:
-        raise ConflictError(f"DOCA-OFED {wanted.release} cannot be on {inventory.hostname}: {'; '.join(problems)}")
+    return found
 
 
 def _check_binaries(wanted: Wanted) -> None:
@@ -117,11 +147,11 @@ def _check_binaries(wanted: Wanted) -> None:
         )
 
 
-def _unsupported(wanted: Wanted, inventory: HostInventory, kernels: Mapping[str, str]) -> list[str]:
-    table = wanted.supported or SUPPORTED.get(wanted.line)
+def _unsupported(fit: Fit, inventory: HostInventory, kernels: Mapping[str, str]) -> list[str]:
+    table = fit.supported or SUPPORTED.get(fit.line)
     if table is None:
         return [
-            f"nothing is known of release line {wanted.line}; known are {', '.join(SUPPORTED)}; say in "
+            f"nothing is known of release line {fit.line}; known are {', '.join(SUPPORTED)}; say in "
             "rdma_stack_doca_supported what it supports"
         ]
     own = distribution(inventory)

@@ -17,6 +17,8 @@ from .pci import PciAddress
 from .rail import Rail
 
 NVIDIA = "15b3"
+TOOLS = ("mlxconfig", "mstconfig")
+NO_TOOL = f"neither {' nor '.join(TOOLS)} is installed; install mstflint of the distribution, or MFT of DOCA"
 GATE = "ADVANCED_PCI_SETTINGS"
 # Some devices show these only while the gate is open.
 GATED = ("MAX_ACC_OUT_READ", "PCI_WR_ORDERING", "ATS_ENABLED")
@@ -43,13 +45,24 @@ class Have:
 
 @dataclasses.dataclass(frozen=True)
 class FirmwarePlan:
-    """The change; what to set on each card; what a reboot brings, and what only a power cycle does; the record."""
+    """The change; what to set on each card; what a reboot brings, and what only a power cycle does; the record.
+
+    ``found`` maps a card to its wanted parameters as they were read.
+    """
 
     change: Change
     sets: Mapping[str, Mapping[str, str]]
     reasons: tuple[str, ...]
     cold: tuple[str, ...]
     record: Mapping[str, Any]
+    found: Mapping[str, Mapping[str, Setting]]
+
+    def shown(self, pci: str) -> dict[str, dict[str, str | None]]:
+        """Return of each wanted parameter of a card what is its default, in force, and loaded by the next boot."""
+        return {
+            name: {"default": one.default, "current": one.current, "next_boot": one.next}
+            for name, one in self.found.get(pci, {}).items()
+        }
 
 
 def find_cards(
@@ -113,6 +126,7 @@ def plan_settings(
         reasons=tuple(text for pci, texts in waits.items() if pci not in cold for text in texts),
         cold=tuple(text for pci, texts in waits.items() if pci in cold for text in texts),
         record=_record(before, sets, waits, record, boot, present),
+        found={pci: {name: have[pci].settings[name] for name in names} for pci, names in known.items()},
     )
 
 
@@ -155,14 +169,12 @@ def _card(inventory: HostInventory, pci: str, title: str, want: Mapping[str, str
 def _management(inventory: HostInventory, card: Card) -> list[str]:
     problems = []
     for port in _ports(inventory, inventory.port(card.pci)):
-        link = port.netdev
-        owners = [inventory.owner(name) for name in (link.name, link.master) if name] if link else []
-        problems += [
-            f"{card.title}: {owner} (port {port.pci}), and a reset for new settings cuts it off; "
-            "set nic_firmware_management_allowed to change the card nevertheless"
-            for owner in owners
-            if owner
-        ]
+        owner = inventory.owner(port.netdev.name) if port.netdev else None
+        if owner:
+            problems.append(
+                f"{card.title}: {owner}, and a reset for new settings cuts it off; "
+                "set nic_firmware_management_allowed to change the card nevertheless"
+            )
     return problems
 
 

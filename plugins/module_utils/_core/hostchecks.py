@@ -8,8 +8,10 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from . import naming, vfnames
+from . import doca, naming, vfnames
 from .devices import Port
+from .doca import Fit
+from .firmware import NO_TOOL
 from .inventory import HostInventory
 
 MIB = 1 << 20
@@ -23,7 +25,8 @@ class Consent(NamedTuple):
 
     ``installs``: missing packages are installed; ``busy``: ports in use may be changed;
     ``unsigned``: kernel modules are built that nobody signs; ``vfs``: VFs that each rail shall
-    have; ``firmware``: NIC firmware is set too; ``manager``: who shall have the rails' links (``managers.CHOICES``).
+    have; ``firmware``: NIC firmware is set too; ``manager``: who shall have the rails' links (``managers.CHOICES``);
+    ``doca``: what of DOCA-OFED is to be on the host.
     """
 
     installs: bool
@@ -34,6 +37,7 @@ class Consent(NamedTuple):
     manager: str = "auto"
     names_vfs: bool = False
     names_representors: bool = False
+    doca: Fit | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,15 +46,21 @@ class Own:
 
     boot_free: int | None
     initramfs: int | None
-    # Whether there is something to install from, and what to do when not.
-    package_source: bool | None
-    package_advice: str
+    # Packages that the run needs and the host has not, and why they cannot be had (empty when they can).
+    missing: tuple[str, ...]
+    no_source: str
     # Whether the modules of the running kernel are still there.
     kernel_modules: bool | None
     # Packages that ask for a reboot of the system; None when nothing does.
     reboot_required: str | None
     # Whether the firmware describes an IOMMU (ACPI table DMAR or IVRS).
     iommu_tables: bool
+    # Whether the firmware trusts the key that DKMS signs with (Machine Owner Key).
+    trusts_dkms: bool
+    # Whether there is a program that sets the firmware of NICs.
+    firmware_tool: bool
+    # Of the running kernel and the next one: whether its headers are there.
+    headers: Mapping[str, bool]
     names: naming.Files
     # Path -> text of the netplan files; None where the program is missing.
     netplan: Mapping[str, str] | None
@@ -66,9 +76,12 @@ class Finding(NamedTuple):
 
 def find(inventory: HostInventory, ports: Iterable[tuple[str, Port]], own: Own, consent: Consent) -> Iterator[Finding]:
     """Yield what was found; ``ports`` is (rail, port) of the rails that have one."""
-    yield from _secure_boot(inventory, consent)
+    yield from _secure_boot(inventory, own, consent)
     yield from _kernel(inventory, own)
-    yield from _packages(inventory, own, consent)
+    yield from _packages(own, consent)
+    yield from _doca(inventory, own, consent)
+    if consent.firmware and not own.firmware_tool:
+        yield Finding(True, f"settings of the NICs' firmware are asked for, and {NO_TOOL}")
     yield from _iommu(inventory, own, consent)
     for rail, port in ports:
         yield from _vfs(rail, port, consent)
@@ -87,14 +100,14 @@ def space(own: Own, needed: bool) -> Iterator[Finding]:
         )
 
 
-def _secure_boot(inventory: HostInventory, consent: Consent) -> Iterator[Finding]:
-    if not consent.unsigned or inventory.secure_boot is False:
+def _secure_boot(inventory: HostInventory, own: Own, consent: Consent) -> Iterator[Finding]:
+    if not consent.unsigned or inventory.secure_boot is False or own.trusts_dkms:
         return
     told = "Secure Boot is on" if inventory.secure_boot else "whether Secure Boot is on cannot be told"
     yield Finding(
         bool(inventory.secure_boot),
-        f"{told}, and the kernel would refuse the modules that this run builds, since nobody signs them; enroll a key "
-        "and sign them, take precompiled ones, or switch Secure Boot off",
+        f"{told}, and the kernel would refuse the modules that this run builds, since nobody whom it trusts signs "
+        "them; enroll the key that DKMS signs with (mokutil --import), take precompiled ones, or turn Secure Boot off",
     )
 
 
@@ -116,9 +129,18 @@ def _kernel(inventory: HostInventory, own: Own) -> Iterator[Finding]:
         yield Finding(False, f"the system asks for a reboot ({own.reboot_required or 'no package named'})")
 
 
-def _packages(inventory: HostInventory, own: Own, consent: Consent) -> Iterator[Finding]:
-    if consent.installs and own.package_source is False and not inventory.perftest:
-        yield Finding(True, f"packages are missing, and there is nothing to install them from; {own.package_advice}")
+def _packages(own: Own, consent: Consent) -> Iterator[Finding]:
+    if consent.installs and own.missing and own.no_source:
+        names = ", ".join(own.missing)
+        yield Finding(
+            True, f"packages are missing ({names}), and there is nothing to install them from: {own.no_source}"
+        )
+
+
+def _doca(inventory: HostInventory, own: Own, consent: Consent) -> Iterator[Finding]:
+    if consent.doca:
+        for problem in doca.problems(consent.doca, inventory, own.headers):
+            yield Finding(True, f"DOCA-OFED {consent.doca.release} cannot be on this host: {problem}")
 
 
 def _iommu(inventory: HostInventory, own: Own, consent: Consent) -> Iterator[Finding]:

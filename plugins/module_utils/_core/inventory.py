@@ -41,13 +41,10 @@ class Workloads:
         The kernel's own (one or two a port) have no ``pid``.
         """
         try:
-            pairs = json.loads(text) if text else None
-        except ValueError:
-            pairs = None
-        if pairs is None:
+            users = [pair for pair in json.loads(text or "") if "pid" in pair]
+            holders = sorted({f"{pair.get('comm', '?')}[{pair['pid']}]" for pair in users})
+        except (ValueError, TypeError, AttributeError):
             return cls(None, ())
-        users = [pair for pair in pairs if "pid" in pair]
-        holders = sorted({f"{pair.get('comm', '?')}[{pair['pid']}]" for pair in users})
         return cls(len(users), tuple(holders[:MAX_HOLDERS]))
 
     def to_dict(self) -> dict[str, Any]:
@@ -101,7 +98,8 @@ class HostInventory:
         ports = _ports(raw["pci"], interfaces, rdma)
         own = tuple(dict.fromkeys(route.netdev for route in routes if route.is_default))
         ssh = network.ssh_netdev(raw["ssh_connection"], interfaces.values())
-        rail_capable = {port.netdev.name for port in ports if port.netdev} - {*own, ssh}
+        kept = {one for name in (*own, *([ssh] if ssh else [])) for one in network.carriers(interfaces.values(), name)}
+        rail_capable = {port.netdev.name for port in ports if port.netdev} - kept
         return cls(
             machine_id=raw["machine_id"],
             hostname=raw["hostname"],
@@ -138,16 +136,26 @@ class HostInventory:
         known = ", ".join(port.title for port in self.ports) or "none"
         raise InputError(f"no network port at {address} on {self.hostname}; its ports: {known}")
 
-    def owner(self, netdev: str) -> str | None:
-        """Say why a netdev must be left alone, None when it need not be.
+    def duty(self, netdev: str) -> str:
+        """Say what a netdev carries that must not be cut off, empty when it carries nothing.
 
-        Masters count: a port below the bond of the default route carries it too.
+        A port below a bond, bridge or VLAN carries what that carries.
         """
-        if netdev in self.default_route:
-            return f"{netdev} carries the default route"
-        if netdev == self.ssh_netdev:
-            return f"{netdev} carries the ssh connection of this run"
-        return None
+        duties = [(name, "the default route") for name in self.default_route]
+        duties += [(self.ssh_netdev, "the ssh connection of this run")] if self.ssh_netdev else []
+        for name, what in duties:
+            if netdev in network.carriers(self.interfaces, name):
+                return f"carries {what}" + ("" if name == netdev else f" (of {name})")
+        return ""
+
+    def owner(self, netdev: str) -> str | None:
+        """Say why a netdev must be left alone, None when it need not be."""
+        duty = self.duty(netdev)
+        return f"{netdev} {duty}" if duty else None
+
+    def _port(self, port: Port) -> dict[str, Any]:
+        duty = self.duty(port.netdev.name) if port.netdev else ""
+        return {**port.to_dict(), "duty": duty, "switch": self._switch(port)}
 
     def _switch(self, port: Port) -> dict[str, str] | None:
         found = self.neighbours.get(port.netdev.name) if port.netdev else None
@@ -166,7 +174,7 @@ class HostInventory:
             "secure_boot": self.secure_boot,
             "iommu_groups": self.iommu_groups,
             "managers": list(self.managers),
-            "ports": [{**port.to_dict(), "switch": self._switch(port)} for port in self.ports],
+            "ports": [self._port(port) for port in self.ports],
             "rdma_devices": [device.to_dict() for device in self.rdma_devices],
             "gpus": [gpu.to_dict() for gpu in self.gpus],
             "default_route": list(self.default_route),
@@ -207,13 +215,21 @@ def _os_release(text: str) -> dict[str, str]:
     for line in text.splitlines():
         key, found, value = line.partition("=")
         if found:
-            values[key.strip()] = " ".join(shlex.split(value))
+            values[key.strip()] = _unquoted(value)
     return {
         "id": values.get("ID", ""),
         "version": values.get("VERSION_ID", ""),
         "name": values.get("PRETTY_NAME", ""),
         "like": values.get("ID_LIKE", ""),
     }
+
+
+def _unquoted(value: str) -> str:
+    try:
+        return " ".join(shlex.split(value))
+    except ValueError:
+        # A quote that does not end.
+        return value.strip(" \"'\\")
 
 
 def is_virtual(cpuinfo: str) -> bool:
@@ -227,7 +243,7 @@ def _rdma_modules(text: str) -> dict[str, int]:
     return {
         fields[0]: int(fields[2])
         for fields in sorted(lines)
-        if len(fields) > 2 and fields[2].isdigit() and _RDMA_MODULES.fullmatch(fields[0])
+        if len(fields) > 2 and fields[2].isdecimal() and _RDMA_MODULES.fullmatch(fields[0])
     }
 
 

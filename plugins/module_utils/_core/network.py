@@ -15,13 +15,16 @@ from .errors import ParseError
 
 _ROUTE_UP = 0x1
 _DEFAULT_V6 = "0" * 32
+# Open vSwitch: every port of every bridge has this master, and no bridge says which ports are its own.
+_OVS_KIND, _OVS_MASTER = "openvswitch", "ovs-system"
 
 
 @dataclasses.dataclass(frozen=True)
 class Interface:
     """One entry of ``ip -d -j addr``; addresses are those of global scope, with prefix.
 
-    ``vf_rate`` is the lowest limit that a VF of it has, in Gb/s; None when none is limited.
+    ``vf_rate`` is the lowest limit that a VF of it has, in Gb/s; None when none is limited. ``lower`` is what
+    a VLAN or macvlan stands on, ``kind`` what made it (``vlan``, ``bond``, empty for hardware).
     """
 
     name: str
@@ -33,25 +36,29 @@ class Interface:
     altnames: tuple[str, ...]
     addresses: tuple[str, ...]
     vf_rate: float | None
+    lower: str | None
+    kind: str
 
     @classmethod
     def from_ip(cls, entry: dict[str, Any]) -> Interface:
         """Build it from one entry; ``permaddr`` (the MAC before bonding) wins over the MAC."""
         addresses = [
-            f"{item['local']}/{item['prefixlen']}"
+            f"{ipaddress.ip_address(item['local'])}/{int(item['prefixlen'])}"
             for item in entry.get("addr_info", [])
             if item.get("scope") == "global" and "local" in item
         ]
         return cls(
-            name=entry["ifname"],
+            name=str(entry["ifname"]),
             mac=entry.get("permaddr") or entry.get("address", ""),
-            mtu=entry.get("mtu", 0),
-            min_mtu=entry.get("min_mtu", 0),
-            max_mtu=entry.get("max_mtu", 0),
+            mtu=int(entry.get("mtu", 0)),
+            min_mtu=int(entry.get("min_mtu", 0)),
+            max_mtu=int(entry.get("max_mtu", 0)),
             master=entry.get("master"),
             altnames=tuple(entry.get("altnames", ())),
             addresses=tuple(addresses),
             vf_rate=_vf_rate(entry.get("vfinfo_list", [])),
+            lower=entry.get("link"),
+            kind=entry.get("linkinfo", {}).get("info_kind", ""),
         )
 
 
@@ -65,9 +72,27 @@ def parse_interfaces(text: str) -> dict[str, Interface]:
     """Parse the output of ``ip -d -j addr show`` into name -> Interface; ParseError otherwise."""
     try:
         entries = [entry for entry in json.loads(text or "[]") if entry]
-        return {entry["ifname"]: Interface.from_ip(entry) for entry in entries}
-    except (ValueError, KeyError, TypeError) as error:
+        return {interface.name: interface for interface in map(Interface.from_ip, entries)}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ParseError(f"the output of 'ip -d -j addr show' cannot be read: {error!r}") from error
+
+
+def carriers(interfaces: Iterable[Interface], name: str) -> frozenset[str]:
+    """Return a network device and all that it stands on: the port of a VLAN, the members of a bond or bridge."""
+    interfaces = tuple(interfaces)
+    by_name = {interface.name: interface for interface in interfaces}
+    found = {name}
+    todo = [name]
+    while todo:
+        one = by_name.get(todo.pop())
+        if one is None:
+            continue
+        master = _OVS_MASTER if one.kind == _OVS_KIND else one.name
+        below = {interface.name for interface in interfaces if interface.master == master}
+        new = (below | ({one.lower} if one.lower else set())) - found
+        found |= new
+        todo += sorted(new)
+    return frozenset(found)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,8 +109,11 @@ class Route:
 
 
 def parse_routes(ipv4: str, ipv6: str) -> list[Route]:
-    """Parse /proc/net/route, and the default routes of /proc/net/ipv6_route."""
-    routes = [_route4(line.split()) for line in ipv4.splitlines()[1:] if len(line.split()) >= 8]
+    """Parse /proc/net/route, and the default routes of /proc/net/ipv6_route; ParseError when the former is another."""
+    try:
+        routes = [_route4(line.split()) for line in ipv4.splitlines()[1:] if len(line.split()) >= 8]
+    except (ValueError, struct.error) as error:
+        raise ParseError(f"/proc/net/route cannot be read: {error}") from error
     for fields in (line.split() for line in ipv6.splitlines()):
         # A default route of prefix 0 on lo is the kernel's own "unreachable".
         if len(fields) == 10 and fields[:2] == [_DEFAULT_V6, "00"] and fields[9] != "lo":

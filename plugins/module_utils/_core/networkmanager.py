@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import configparser
 import fnmatch
+import re
 import uuid
 from collections.abc import Iterable, Mapping
 
@@ -125,7 +126,7 @@ def _starts(settings: Mapping[str, str]) -> bool:
 
 def _priority(settings: Mapping[str, str]) -> int:
     value = settings.get("connection.autoconnect-priority", "0")
-    return int(value) if value.lstrip("-").isdigit() else 0
+    return int(value) if re.fullmatch(r"-?[0-9]{1,9}", value) else 0
 
 
 def _keyfile(content: str) -> dict[str, str]:

@@ -44,7 +44,7 @@ def next_kernel(boot: Mapping[str, Any]) -> str | None:
 
 def version_key(release: str) -> list[tuple[int, int, str]]:
     """Return a key that orders kernel releases as people do: 6.12.9 before 6.12.10."""
-    return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in re.findall(r"\d+|[a-zA-Z]+", release)]
+    return [(1, int(part), "") if part.isdecimal() else (0, 0, part) for part in re.findall(r"\d+|[a-zA-Z]+", release)]
 
 
 def _menu(text: str) -> list[_Item]:
@@ -105,6 +105,6 @@ def _resolve(wanted: str, items: list[_Item]) -> str | None:
 def _find(name: str, items: Iterable[_Item]) -> _Item | None:
     items = list(items)
     named = next((item for item in items if name in item.names), None)
-    if named is None and name.isdigit() and int(name) < len(items):
+    if named is None and name.isdecimal() and int(name) < len(items):
         return items[int(name)]
     return named

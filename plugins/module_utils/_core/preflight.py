@@ -72,7 +72,8 @@ def _system_problems(inventory: HostInventory) -> list[str]:
             f"supported are {', '.join(sorted(SYSTEMS))}"
         )
     elif version_numbers(version) < oldest:
-        problems.append(f"{system} {version} is too old; expected {'.'.join(map(str, oldest))} or newer")
+        found = f"{system} {version} is too old" if version else f"{inventory.os['name'] or system} tells no version"
+        problems.append(f"{found}; expected {'.'.join(map(str, oldest))} or newer")
     if version_numbers(inventory.kernel_release)[:2] < OLDEST_KERNEL:
         problems.append(
             f"kernel {inventory.kernel_release} is too old; expected {'.'.join(map(str, OLDEST_KERNEL))} or newer"

@@ -113,4 +113,4 @@ def _entries(text: str) -> list[dict[str, Any]]:
 
 def _ours(entry: Mapping[str, Any]) -> bool:
     table = str(entry.get("table", ""))
-    return table.isdigit() and int(table) in TABLES
+    return table.isdecimal() and int(table) in TABLES

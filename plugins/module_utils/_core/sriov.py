@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -49,11 +50,13 @@ class VfPlan:
     record: Mapping[str, Any]
 
 
-def wanted(inventory: HostInventory, rails: Iterable[Rail], wish: Wish, managed: Iterable[str]) -> tuple[Target, ...]:
+def wanted(
+    inventory: HostInventory, rails: Iterable[Rail], wish: Wish, managed: Mapping[str, str]
+) -> tuple[Target, ...]:
     """Return the PFs that the wish is about; rails without a number are left alone.
 
-    ``managed`` lists PFs whose VFs the SR-IOV operator makes. InputError for a rail that does not exist, ConflictError
-    with all ports that cannot serve.
+    ``managed`` maps PFs whose VFs the SR-IOV operator makes to what says so. InputError for a rail that does not
+    exist, ConflictError with all ports that cannot serve.
     """
     rails = tuple(rails)
     unknown = sorted({*wish.rails} - {rail.name for rail in rails})
@@ -63,18 +66,30 @@ def wanted(inventory: HostInventory, rails: Iterable[Rail], wish: Wish, managed:
     numbers = {rail.name: wish.rails.get(rail.name, wish.count) for rail in rails}
     chosen = [rail for rail in rails if numbers[rail.name] is not None]
     find_links(inventory, chosen)
-    managed = tuple(managed)
-    taken = [f"{rail.pci} ({rail.name})" for rail in chosen if rail.pci in managed]
+    taken = [f"{rail.pci} ({rail.name}, by {managed[rail.pci]})" for rail in chosen if rail.pci in managed]
     if taken:
         raise ConflictError(
-            f"the SR-IOV operator manages {', '.join(taken)}; only one can make VFs: "
-            "leave sriov_vfs unset for them, or remove the SriovNetworkNodePolicy"
+            f"the SR-IOV operator manages {', '.join(taken)}; only one can make VFs: leave sriov_vfs unset for them, "
+            "or remove the SriovNetworkNodePolicy and what it left, or make it externallyManaged"
         )
     ports = [(rail, inventory.port(rail.pci), numbers[rail.name] or 0) for rail in chosen]
     problems = [problem for rail, port, count in ports for problem in _capacity(rail, port, count, wish.promised)]
     if problems:
         raise ConflictError("; ".join(problems))
     return tuple(_target(inventory, rail, port, count, wish) for rail, port, count in ports)
+
+
+def made_by_operator(text: str) -> bool:
+    """Whether the SR-IOV operator makes a PF's VFs, from what its agent keeps of the PF on the host.
+
+    It is the JSON of the type Interface of its API; in an ``externallyManaged`` one (``externallyCreated`` before it
+    had that name) the operator only uses the VFs. Text that cannot be read says nothing.
+    """
+    try:
+        found = json.loads(text)
+        return bool(found["numVfs"]) and not (found.get("externallyManaged") or found.get("externallyCreated"))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False
 
 
 def recorded(inventory: HostInventory, record: Mapping[str, Any]) -> tuple[Target, ...]:

@@ -47,22 +47,11 @@ def find_rails(intent: Intent, hosts: Sequence[Host]) -> RailMap:
     return RailMap(names, ports)
 
 
-def management(host: Host, port: Port) -> str:
+def management(port: Port) -> str:
     """Return why a port is never a rail (it carries something else), or empty text."""
-    facts = host.facts or {}
-    netdev = port.get("netdev")
-    if netdev and any(_is_on(name, netdev) for name in facts["default_route"]):
-        return "carries the default route"
-    if netdev and _is_on(facts.get("ssh_netdev") or "", netdev):
-        return "carries the ssh connection"
-    if port.get("master"):
-        return f"is a member of {port['master']}"
-    return ""
-
-
-def _is_on(name: str, netdev: str) -> bool:
-    # A VLAN on top of a port is named after it by convention: eth0.100.
-    return name == netdev or name.startswith(netdev + ".")
+    if port["duty"] or not port["master"]:
+        return str(port["duty"])
+    return f"is a member of {port['master']}"
 
 
 def _names(intent: Intent, hosts: Sequence[Host]) -> tuple[str, ...]:
@@ -102,7 +91,7 @@ def _disagreement(counts: Mapping[str, int], hosts: Sequence[Host]) -> str:
 
 def _candidates(select: Select, host: Host) -> list[Port]:
     """Return the ports that can be rails by themselves, in PCI order (the order of the facts)."""
-    return [port for port in host.ports if _selected(select, port) and not management(host, port)]
+    return [port for port in host.ports if _selected(select, port) and not management(port)]
 
 
 def _selected(select: Select, port: Port) -> bool:
@@ -127,7 +116,7 @@ def _host_rails(intent: Intent, host: Host, names: Sequence[str]) -> tuple[tuple
         if port is None and wanted:
             why.append(f"{name}: no port {' or '.join(wanted)}")
         elif port is not None:
-            why.extend(_unfit(name, host, port))
+            why.extend(_unfit(name, port))
             chosen[name] = port
     rest = _rest(intent.select, host, names, listed, chosen)
     free = [name for name in names if name not in host.rails and not listed.get(name)]
@@ -151,8 +140,8 @@ def _rest(
     return [port for port in _candidates(select, host) if port["pci"] not in used]
 
 
-def _unfit(name: str, host: Host, port: Port) -> list[str]:
-    reason = management(host, port)
+def _unfit(name: str, port: Port) -> list[str]:
+    reason = management(port)
     if port["link_layer"] == "infiniband":
         reason = "is an InfiniBand port, which cannot carry macvlan"
     return [f"{name}: {port['pci']} {reason}"] if reason else []
@@ -170,7 +159,7 @@ def _inventory(host: Host) -> str:
         parts = [port["pci"], port.get("netdev") or "no netdev", "vendor " + port["vendor"]]
         parts += [f"{port['speed']:g} Gb/s"] if port["speed"] is not None else []
         parts += [port["link_layer"]] if port["link_layer"] == "infiniband" else []
-        reason = management(host, port)
+        reason = management(port)
         texts.append(" ".join(parts) + (", " + reason if reason else ""))
     return "; ".join(texts) or "no network port"
 

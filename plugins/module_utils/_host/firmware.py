@@ -7,15 +7,14 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .._core import nvconfig
 from .._core.errors import CommandError
-from .._core.firmware import Card, Have
+from .._core.firmware import NO_TOOL, TOOLS, Card, FirmwarePlan, Have
 from . import command, files
 from .sysfs import Roots, read_text
 
-TOOLS = ("mlxconfig", "mstconfig")
 # A query of some parameters takes a second or two; a card whose semaphore is held answers late.
 TIMEOUT = 120
 
@@ -27,13 +26,16 @@ class Tool(NamedTuple):
     json: bool
 
 
+def installed() -> str | None:
+    """Return the path of the tool, None when there is none."""
+    return next((found for found in map(command.find, TOOLS) if found), None)
+
+
 def find_tool() -> Tool:
     """Return the tool; CommandError when there is none."""
-    path = next((found for found in map(command.find, TOOLS) if found), None)
+    path = installed()
     if path is None:
-        raise CommandError(
-            f"neither {' nor '.join(TOOLS)} is installed; install mstflint of the distribution, or MFT of DOCA"
-        )
+        raise CommandError(NO_TOOL)
     said = command.run([path, "--help"], check=False)
     return Tool(path, "--json_format" in said.stdout + said.stderr)
 
@@ -50,10 +52,11 @@ def apply(tool: Tool, pci: str, values: Mapping[str, str]) -> bool:
     return "power cycle" in done.stdout
 
 
-def psid(roots: Roots, card: Card) -> str | None:
-    """Return the board id (PSID) of a card, which its firmware images carry too."""
+def describe(roots: Roots, card: Card, plan: FirmwarePlan) -> dict[str, Any]:
+    """Return what a card is and has; the board id (PSID) is in its firmware images too."""
     found = (read_text(f"{roots.sysfs}/class/infiniband/{name}/board_id") for name in card.rdma)
-    return next((one for one in found if one), None)
+    psid = next((one for one in found if one), None)
+    return {"pci": card.pci, "firmware": card.firmware, "psid": psid, "settings": plan.shown(card.pci)}
 
 
 def _read(tool: Tool, pci: str, names: list[str]) -> Have:

@@ -5,31 +5,49 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable
 
+from .._core.errors import CommandError, InputError
 from .._core.hostchecks import Own
 from .._core.inventory import HostInventory
-from . import links
+from .._core.stack import packages_of
+from . import files, firmware, links, packages, stack
 from . import names as host_names
-from .sysfs import Roots, names, read_text
+from .sysfs import Roots, names, read_bytes, read_text
 
 # What Debian, Red Hat (dracut) and SUSE call the initramfs of a kernel.
 _INITRAMFS = ("initrd.img-", "initramfs-", "initrd-")
 _TABLES = ("DMAR", "IVRS")
 _REPOSITORIES = ("yum.repos.d", "zypp/repos.d")
+# By whom a boot is asked for: Debian and Ubuntu, SUSE.
+_REBOOT = ("reboot-required", "reboot-needed")
+# The firmware's list of Machine Owner Keys as the kernel shows it, whole certificates in it.
+_TRUSTED = re.compile(r"MokListRT\d*-605dab50-e046-4300-abb6-3dd810dd8b23")
+_LIST_BYTES = 1 << 20
+# Where DKMS has the certificate of its key: by itself, and with shim-signed of Debian and Ubuntu.
+_CERTIFICATES = ("lib/dkms/mok.pub", "lib/shim-signed/mok/MOK.der")
+_OWN_CERTIFICATE = re.compile(r"^\s*mok_certificate\s*=\s*[\"']?([^\"'\n]+)", re.MULTILINE)
 
 
-def read(roots: Roots, lib: str, var: str, inventory: HostInventory) -> Own:
-    """Read the host; ``lib`` is the distribution's folder (/usr/lib), ``var`` is /var."""
-    kernel = inventory.kernel_release
-    source, advice = _package_source(roots, var)
+def read(roots: Roots, lib: str, var: str, inventory: HostInventory, wanted: Iterable[str] | None) -> Own:
+    """Read the host; ``lib`` is the distribution's folder (/usr/lib), ``var`` is /var.
+
+    ``wanted`` are packages that the run installs, empty means those of the distribution, None that it installs none.
+    """
+    kernel, following = inventory.kernel_release, inventory.next_kernel
+    missing = _missing(inventory, wanted)
     return Own(
         boot_free=_free(roots.boot),
         initramfs=_largest_initramfs(roots.boot),
-        package_source=source,
-        package_advice=advice,
+        missing=missing,
+        no_source=_no_source(roots, var, missing) if missing else "",
         kernel_modules=os.path.isdir(f"{roots.modules}/{kernel}") if os.path.isdir(roots.modules) else None,
         reboot_required=_reboot_required(roots.run),
         iommu_tables=any(os.path.exists(f"{roots.sysfs}/firmware/acpi/tables/{name}") for name in _TABLES),
+        trusts_dkms=_trusts_dkms(roots, var),
+        firmware_tool=firmware.installed() is not None,
+        headers=stack.headers(roots, (kernel, following)),
         names=host_names.read_files(roots, lib),
         netplan=links.read_netplan(roots, lib),
         functions=host_names.read_functions(roots, inventory),
@@ -51,16 +69,29 @@ def _largest_initramfs(boot: str) -> int | None:
     return max(sizes, default=None)
 
 
-def _package_source(roots: Roots, var: str) -> tuple[bool | None, str]:
-    """Whether packages can come from somewhere, without asking the network: apt needs lists, others repositories."""
+def _missing(inventory: HostInventory, wanted: Iterable[str] | None) -> tuple[str, ...]:
+    if wanted is None:
+        return ()
+    try:
+        asked = tuple(wanted) or packages_of(inventory)
+        there = packages.installed(asked)
+    except (InputError, CommandError):
+        # A system that is not supported is said by its name.
+        return ()
+    return tuple(name for name in asked if name not in there)
+
+
+def _no_source(roots: Roots, var: str, missing: Iterable[str]) -> str:
+    """Say why packages cannot be had: apt needs lists, others repositories, and they must answer."""
     if os.path.isdir(f"{roots.etc}/apt"):
-        lists = [name for name in names(f"{var}/lib/apt/lists") if "_Packages" in name]
-        return bool(lists), f"{var}/lib/apt/lists has no package lists: run apt-get update, and check the sources"
+        if not any("_Packages" in name for name in names(f"{var}/lib/apt/lists")):
+            return f"{var}/lib/apt/lists has no package lists: run apt-get update, and check the sources"
+        return packages.unobtainable(missing)
     folders = [f"{roots.etc}/{name}" for name in _REPOSITORIES if os.path.isdir(f"{roots.etc}/{name}")]
-    if not folders:
-        return None, ""
-    files = [f"{folder}/{name}" for folder in folders for name in names(folder) if name.endswith(".repo")]
-    return any(_enabled(read_text(path) or "") for path in files), f"no repository is enabled in {', '.join(folders)}"
+    paths = [f"{folder}/{name}" for folder in folders for name in names(folder) if name.endswith(".repo")]
+    if folders and not any(_enabled(read_text(path) or "") for path in paths):
+        return f"no repository is enabled in {', '.join(folders)}"
+    return packages.unobtainable(missing)
 
 
 def _enabled(text: str) -> bool:
@@ -72,7 +103,18 @@ def _enabled(text: str) -> bool:
     return False
 
 
+def _trusts_dkms(roots: Roots, var: str) -> bool:
+    """Whether the certificate of the key that DKMS signs with is among those that the firmware trusts."""
+    own = _OWN_CERTIFICATE.findall(files.read(f"{roots.etc}/dkms/framework.conf") or "")
+    found = [read_bytes(path, _LIST_BYTES) for path in (*own, *(f"{var}/{name}" for name in _CERTIFICATES))]
+    certificates = [content for content in found if content]
+    folder = f"{roots.sysfs}/firmware/efi/efivars"
+    trusted = [name for name in names(folder) if certificates and _TRUSTED.fullmatch(name)]
+    lists = [read_bytes(f"{folder}/{name}", _LIST_BYTES) or b"" for name in trusted]
+    return any(certificate in content for certificate in certificates for content in lists)
+
+
 def _reboot_required(run: str) -> str | None:
-    if not os.path.exists(f"{run}/reboot-required"):
+    if not any(os.path.exists(f"{run}/{name}") for name in _REBOOT):
         return None
     return ", ".join(dict.fromkeys((read_text(f"{run}/reboot-required.pkgs") or "").split()))

@@ -98,7 +98,7 @@ def _value(path: str) -> str | None:
 
 def _count(path: str) -> int | None:
     text = read_text(path)
-    return int(text) if text and text.isdigit() else None
+    return int(text) if text and text.isdecimal() else None
 
 
 def _memory(roots: Roots) -> int:

@@ -7,8 +7,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from .._core import doca
 from .._core.errors import CommandError
@@ -18,6 +20,9 @@ from .sysfs import Roots
 DPKG = ["dpkg-query", "--show", "--showformat=${Package} ${Version} ${db:Status-Want} ${db:Status-Status}\n"]
 RPM = ["rpm", "--query", "--queryformat=%{NAME} %{VERSION}-%{RELEASE}\n"]
 LOCKS = "dnf/plugins/versionlock.list"
+# Fetches one file as apt does: its proxies, passwords and certificates.
+APT_HELPER = "/usr/lib/apt/apt-helper"
+_URI = re.compile(r"^'(\S+)' \S+ (\d+)", re.MULTILINE)
 
 
 class Packages(NamedTuple):
@@ -95,6 +100,50 @@ def hold(before: Iterable[str], after: Iterable[str]) -> None:
     for argv, names in zip(own, (before - after, after - before)):
         if names:
             command.run([*argv, *sorted(names)], timeout=300)
+
+
+def unobtainable(names: Iterable[str]) -> str:
+    """Say why the sources of the host do not give packages, empty when they do; installs nothing.
+
+    Of package managers other than apt and dnf nothing is known.
+    """
+    try:
+        if command.find("apt-get"):
+            return _fetch_apt(sorted(names))
+        return _ask_dnf(sorted(names)) if command.find("dnf") else ""
+    except CommandError as error:
+        return str(error)
+
+
+def _fetch_apt(names: list[str]) -> str:
+    """Fetch the smallest package of each server: its lists say nothing of whether it answers, and still has them."""
+    listed = command.run(["apt-get", "-qq", "--yes", "--print-uris", "install", *names], check=False)
+    if listed.rc:
+        return _said(listed)
+    found = sorted((int(size), uri) for uri, size in _URI.findall(listed.stdout))
+    smallest = {urlsplit(uri)[:2]: uri for _size, uri in reversed(found)}
+    patience = [word for kind in ("http", "https") for word in ("-o", f"Acquire::{kind}::Timeout=20")]
+    with tempfile.TemporaryDirectory(prefix="gpufabric-") as work:
+        fetched = [
+            command.run([APT_HELPER, *patience, "download-file", uri, f"{work}/file"], timeout=120, check=False)
+            for uri in smallest.values()
+        ]
+    return "; ".join(_said(result) for result in fetched if result.rc)
+
+
+def _ask_dnf(names: list[str]) -> str:
+    argv = ["dnf", "--quiet", "--refresh", "repoquery", "--queryformat=%{name}\n", *names]
+    result = command.run(argv, timeout=300, check=False)
+    lacking = [name for name in names if name not in result.stdout.split()]
+    if result.rc:
+        return _said(result)
+    return f"no enabled repository has {', '.join(lacking)}" if lacking else ""
+
+
+def _said(result: command.Result) -> str:
+    """Return the errors that a package manager printed, without its warnings."""
+    lines = [line.strip() for line in (result.stderr or result.stdout).splitlines() if line.strip()]
+    return " ".join([line for line in lines if line.startswith(("E: ", "Error"))] or lines)
 
 
 def offered(roots: Roots, wanted: doca.Wanted, source: Mapping[str, str], url: str) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from .._core import doca, stack
 from .._core.driver import DRIVERS, Driver, stale
+from .._core.errors import CommandError
 from . import command, files, packages, state
 from .sysfs import Roots, names, read_text
 
@@ -73,7 +74,7 @@ def headers(roots: Roots, releases: Iterable[str | None]) -> dict[str, bool]:
 def loaded(roots: Roots) -> dict[str, int]:
     """Return the use count of every loaded kernel module."""
     lines = [line.split() for line in (read_text(f"{roots.proc}/modules") or "").splitlines()]
-    return {line[0]: int(line[2]) for line in lines if len(line) > 2 and line[2].isdigit()}
+    return {line[0]: int(line[2]) for line in lines if len(line) > 2 and line[2].isdecimal()}
 
 
 def enabled(units: str) -> list[str]:
@@ -93,7 +94,7 @@ def apply(roots: Roots, plan: stack.StackPlan) -> None:
     if before["drivers"] != after["drivers"]:
         restart(roots)
     for module in sorted(set(after["modules"]) - set(before["modules"])):
-        command.run(["modprobe", module])
+        _load(roots, module)
     missing = set(after["devices"]) - set(before["devices"])
     for unit in after["units"]:
         if unit not in before["units"]:
@@ -103,6 +104,16 @@ def apply(roots: Roots, plan: stack.StackPlan) -> None:
     for module in plan.unload:
         # The kernel refuses what others use, and that is right.
         command.run(["modprobe", "--remove", module], check=False)
+
+
+def _load(roots: Roots, module: str) -> None:
+    try:
+        command.run(["modprobe", module])
+    except CommandError as error:
+        # Kernels for clouds and small images come without it.
+        release = read_text(f"{roots.proc}/sys/kernel/osrelease")
+        hint = f"linux-modules-extra-{release} of Ubuntu or kernel-modules-extra-{release} of RHEL has it: install that"
+        raise CommandError(f"{error}; {hint}" if "not found" in str(error) else str(error)) from error
 
 
 def restart(roots: Roots) -> None:

@@ -26,7 +26,7 @@ def load(state_root: str, module: str) -> dict[str, Any]:
         return {}
     try:
         return dict(json.loads(text))
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise ParseError(f"the record {path} is damaged ({error}); restore or remove it") from error
 
 

@@ -17,6 +17,8 @@ from .._core.vf_unit import PREFIX, UNIT, Folders, Target
 from . import command, files, state
 from .sysfs import Roots, link_name, names, read_text
 
+# Where the agent of the SR-IOV operator keeps what it did to each PF.
+OPERATOR = "sriov-operator/pci"
 SETTLE = ["udevadm", "settle", "--timeout=20"]
 
 
@@ -24,6 +26,12 @@ def folders(roots: Roots) -> Folders:
     """Return where our files go."""
     etc = roots.etc
     return Folders(f"{etc}/systemd/system", f"{etc}/udev/rules.d", f"{etc}/gpufabric", roots.sysfs)
+
+
+def of_operator(etc: str) -> dict[str, str]:
+    """Return PCI address -> path of what the SR-IOV operator's agent keeps, of PFs whose VFs it makes."""
+    kept = state.read_folder(f"{etc}/{OPERATOR}", "")
+    return {os.path.basename(path): path for path, text in kept.items() if sriov.made_by_operator(text)}
 
 
 def read_files(where: Folders) -> dict[str, str]:
@@ -125,7 +133,7 @@ def _vf(roots: Roots, folder: str, index: int) -> vf.Vf:
         driver=driver,
         netdevs=tuple(netdevs),
         rdma=tuple(names(f"{folder}/infiniband")),
-        mtu=next((int(mtu) for mtu in mtus if mtu and mtu.isdigit()), None),
+        mtu=next((int(mtu) for mtu in mtus if mtu and mtu.isdecimal()), None),
         uppers=tuple(uppers),
         holders=_vfio_holders(roots.proc, link_name(f"{folder}/iommu_group")) if driver == vf.VFIO else (),
     )
@@ -141,7 +149,7 @@ def rdma_holders() -> dict[str, tuple[str, ...]]:
 def _vfio_holders(proc: str, group: str | None) -> tuple[str, ...]:
     """Return the processes that have the VFIO group open: virtual machines, and programs such as those of DPDK."""
     found = []
-    for pid in (name for name in names(proc) if name.isdigit()):
+    for pid in (name for name in names(proc) if name.isdecimal()):
         links = (f"{proc}/{pid}/fd/{handle}" for handle in names(f"{proc}/{pid}/fd"))
         if any(_target(link) == f"/dev/vfio/{group}" for link in links):
             found.append(f"{read_text(f'{proc}/{pid}/comm') or '?'}[{pid}]")

@@ -62,3 +62,38 @@ def test_batches_are_those_that_the_role_documents(keyword: str, name: str) -> N
 def test_only_one_task_reboots() -> None:
     texts = [path for folder in ("roles", "playbooks") for path in (ROOT / folder).rglob("*.yml")]
     assert [path.parts[-3] for path in texts if "ansible.builtin.reboot:" in path.read_text()] == ["host_reboot"]
+
+
+def tagged(name: str) -> set[str]:
+    """The tags of roles in a playbook, also of those that its task files bring in."""
+    found: set[str] = set()
+    for play in plays(name):
+        tasks = [*play.get("roles", []), *play.get("tasks", [])]
+        while tasks:
+            task = tasks.pop()
+            path = task.get("ansible.builtin.import_tasks")
+            tasks += task.get("block", [])
+            tasks += yaml.safe_load((ROOT / "playbooks" / path).read_text()) if path else []
+            if "role" in task or "ansible.builtin.import_role" in task:
+                found |= {*task.get("tags", []), *play.get("tags", [])}
+    return found
+
+
+def test_each_role_can_be_asked_for_by_its_tag() -> None:
+    assert set(ORDER) - tagged("prepare.yml") == set()
+
+
+def always_printing(tasks: list[dict[str, Any]]) -> list[str]:
+    """Tasks that print on every host, whatever there is to say."""
+    return [task["name"] for task in tasks if "ansible.builtin.debug" in task and "when" not in task]
+
+
+@pytest.mark.parametrize("role", ORDER)
+def test_a_host_without_news_is_quiet(role: str) -> None:
+    files = sorted((ROOT / "roles" / role / "tasks").glob("*.yml"))
+    assert [name for path in files for name in always_printing(yaml.safe_load(path.read_text()))] == []
+
+
+def test_the_gate_sees_a_task_that_always_prints() -> None:
+    task = {"name": "Say it", "ansible.builtin.debug": {"msg": "x"}}
+    assert always_printing([task, {**task, "when": "news"}]) == ["Say it"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,31 @@ def test_the_gate_sees_a_difference(
     options: dict[str, Any], defaults: dict[str, Any], expected: list[str]
 ) -> None:
     assert differences(options, defaults) == expected
+
+
+def words(role: Path) -> set[str]:
+    """Every name in the tasks and variables of a role."""
+    files = [path for folder in ("tasks", "vars", "defaults", "handlers") for path in (role / folder).glob("*.yml")]
+    return {word for path in files for word in re.findall(r"\w+", path.read_text())}
+
+
+def of_others(role: str, found: set[str], others: set[str]) -> list[str]:
+    """Names that belong to another role; the longest name of a role that fits is whose it is."""
+    owners = {word: max((name for name in others if word.lstrip("_").startswith(f"{name}_")), key=len, default="")
+              for word in found}
+    return sorted(word for word, owner in owners.items() if owner not in ("", role))
+
+
+@pytest.mark.parametrize("role", ALL, ids=lambda p: p.name)
+def test_a_role_works_alone(role: Path) -> None:
+    """It reads nothing of another role: what it needs of one is an input of its own."""
+    modules = {path.stem for path in (ROLES.parent / "plugins" / "modules").glob("*.py")}
+    assert of_others(role.name, words(role) - modules, {path.name for path in ALL}) == []
+
+
+def test_the_gate_sees_a_variable_of_another_role() -> None:
+    found = {"sriov_vfs", "__rdma_stack_result", "rail_links_rails", "other"}
+    assert of_others("rail_links", found, {"sriov", "rdma_stack", "rail_links"}) == ["__rdma_stack_result", "sriov_vfs"]
 
 
 def choices_of(module: str) -> set[str]:

@@ -24,6 +24,8 @@ MKCONFIG = """set -e
 if [ "$2" = folder ]; then for x in "$1"/default/grub.d/*.cfg; do if [ -e "$x" ]; then . "$x"; fi; done; fi
 printf '%s\\n%s\\n' "$GRUB_CMDLINE_LINUX" "$GRUB_CMDLINE_LINUX_DEFAULT"
 """
+#: What entries for rescue begin with: Debian and SUSE, Ubuntu.
+RESCUE = ("single", "recovery nomodeset dis_ucode_ldr")
 DROPIN = "etc/default/grub.d/zz-gpufabric.cfg"
 MACHINE = "0123456789abcdef0123456789abcdef"
 Make = Callable[[str], Host]
@@ -56,10 +58,12 @@ def mkconfig(host: Host, argv: list[str]) -> str | None:
         return done.stderr
     always, normal = done.stdout.splitlines()
     (old,) = host.root.glob("boot/grub*/grub.cfg")
+    # Ubuntu's 10_linux adds it behind "splash".
+    handoff = " $vt_handoff" if "set vt_handoff" in old.read_text() and "splash" in normal.split() else ""
 
     def line(match: re.Match[str]) -> str:
-        rest = f"single {always}" if " single" in match.group() else f"{always} {normal}"
-        return f"{match.group(1)} ro {rest}"
+        rescue = next((words for words in RESCUE if f" {words}" in match.group()), None)
+        return f"{match.group(1)} ro {f'{rescue} {always}' if rescue else f'{always} {normal}{handoff}'}"
 
     Path(argv[2]).write_text(re.sub(r"(linux\t\S+ root=UUID=\w+) ro.*", line, old.read_text()))
     return None
@@ -128,8 +132,11 @@ def test_a_second_run_changes_nothing_and_a_boot_takes_the_reasons(
     assert not (host.root / "run").exists()
 
 
-@pytest.mark.proves("host_kernel", "Debian 13", "RHEL 9", "SLES 15", by="fixture")
-@pytest.mark.parametrize("tree", ["debian-13", "sles-15", "rocky-9", "systemd-boot"])
+TREES = ["debian-13", "ubuntu-24.04", "sles-15", "rocky-9", "systemd-boot"]
+
+
+@pytest.mark.proves("host_kernel", "Debian 13", "Ubuntu 24.04", "RHEL 9", "SLES 15", by="fixture")
+@pytest.mark.parametrize("tree", TREES)
 def test_absent_gives_back_what_was_there(make: Make, tree: str, capsys: pytest.CaptureFixture[str]) -> None:
     host = make(tree)
     before = files(host)
@@ -162,7 +169,7 @@ def test_absent_after_the_boot_waits_for_one_more(make: Make, capsys: pytest.Cap
     assert not (host.root / "var").exists()
 
 
-@pytest.mark.parametrize("tree", ["debian-13", "sles-15", "rocky-9", "systemd-boot"])
+@pytest.mark.parametrize("tree", TREES)
 def test_check_mode_predicts_and_changes_nothing(make: Make, tree: str, capsys: pytest.CaptureFixture[str]) -> None:
     host = make(tree)
     before = files(host)
@@ -246,6 +253,22 @@ def test_quotes_and_pairs_reach_grub(make: Make, capsys: pytest.CaptureFixture[s
     (host.root / "proc/cmdline").write_text(f"BOOT_IMAGE=/vmlinuz {live}\n")
     result = call(host, capsys, arguments=wish, hugepages=pages)
     assert (result["changed"], result["reasons"]) == (False, [])
+
+
+def test_the_menu_of_ubuntu(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    host = make("ubuntu-24.04")
+    (host.root / "proc/sys/kernel").mkdir(parents=True)
+    (host.root / "proc/sys/kernel/arch").write_text("x86_64\n")
+    crash = "crashkernel=2G-4G:320M,4G-32G:512M,32G-64G:1024M,64G-128G:2048M,128G-:4096M"
+    wish: dict[str, Any] = {"iommu": "passthrough", "arguments": ["pci=realloc"], "arguments_absent": ["splash"]}
+    result = call(host, capsys, **wish)
+    assert (result["changed"], result["loader"]) == (True, "GRUB")
+    normal = f"quiet {crash} amd_iommu=on iommu=pt pci=realloc"
+    rescue = "recovery nomodeset dis_ucode_ldr"
+    assert menu(host) == [normal, normal, rescue, normal, rescue]
+    (host.root / "proc/cmdline").write_text(f"BOOT_IMAGE=/boot/vmlinuz root=UUID=7c1e ro {normal}\n")
+    booted = call(host, capsys, **wish)
+    assert (booted["changed"], booted["reasons"]) == (False, [])
 
 
 def test_suse_reads_the_dropin_by_one_line(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
@@ -489,7 +512,7 @@ def settled(host: Host) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("first", ["present", "absent"])
-@pytest.mark.parametrize("tree", ["debian-13", "sles-15", "rocky-9", "systemd-boot"])
+@pytest.mark.parametrize("tree", TREES)
 def test_a_power_cut_at_any_step_is_repaired_by_the_next_run(
     make: Make, tree: str, first: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -515,7 +538,7 @@ def test_a_power_cut_at_any_step_is_repaired_by_the_next_run(
     assert 2 < step < 19
 
 
-@pytest.mark.parametrize("tree", ["debian-13", "sles-15", "rocky-9", "systemd-boot"])
+@pytest.mark.parametrize("tree", TREES)
 def test_check_mode_predicts_the_way_back(make: Make, tree: str, capsys: pytest.CaptureFixture[str]) -> None:
     host = make(tree)
     call(host, capsys, arguments=["iommu=pt"], arguments_absent=["quiet"])

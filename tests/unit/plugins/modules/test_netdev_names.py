@@ -222,7 +222,10 @@ def test_files_that_do_not_reach_the_port_are_fine(
     ("wanted", "message"),
     [
         (rails(("bond0", FIRST)), "0000:18:00.0 is to be named bond0, but bond0 has this name; rename or remove it"),
-        (rails(("a", "0000:82:00.0")), "rail a: 0000:82:00.0 (eno1) is a member of bond0; a rail must stand alone"),
+        (
+            rails(("a", "0000:82:00.0")),
+            "rail a: 0000:82:00.0: eno1 carries the default route (of bond0); it can never be a rail",
+        ),
         (rails(("a", FIRST), ("b", FIRST)), "rails a and b have the same pci: 0000:18:00.0"),
         (rails(("a", "18")), "'18' is not a PCI address; expected the form 0000:18:00.0"),
         (
@@ -235,6 +238,14 @@ def test_files_that_do_not_reach_the_port_are_fine(
 )
 def test_refusals(host: Host, capsys: pytest.CaptureFixture[str], wanted: list[dict[str, Any]], message: str) -> None:
     assert call(host, capsys, rails=wanted)["msg"] == f"netdev_names: {message}"
+
+
+def test_a_member_of_a_bridge_is_refused(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    (link,) = host.root.glob(f"sys/devices/**/{FIRST}/net/*")
+    (link / "master").symlink_to("/devices/virtual/net/br7")
+    assert call(host, capsys)["msg"] == (
+        f"netdev_names: rail rail0: {FIRST} ({link.name}) is a member of br7; a rail must stand alone"
+    )
 
 
 def test_what_the_kernel_refuses_is_said_and_the_first_names_are_kept(
@@ -278,6 +289,7 @@ def renewals(host: Host) -> list[list[str]]:
 MLX = "usr/lib/modules/x/kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko.zst\n"
 
 
+@pytest.mark.proves("rail_names", "RHEL 9", "SLES 15", by="unit")
 @pytest.mark.parametrize(
     ("program", "name", "renewal"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,32 @@ def test_what_differs_is_set_for_the_next_boot(
         "0000:40:00.0 (rail1): NUM_OF_VFS is 6 until a reboot loads 16",
     ]
     assert cards.host.inventory().reboot == tuple(result["reasons"])
+
+
+#: What GPUDirect hosts set, by the names of mlxconfig (nvconfig), and the text that the tool gets for each.
+EVERYTHING: dict[str, tuple[Any, str]] = {
+    "SRIOV_EN": (True, "1"),
+    "NUM_OF_VFS": (16, "16"),
+    "LINK_TYPE_P1": ("IB", "IB"),
+    "LINK_TYPE_P2": ("ETH(2)", "2"),
+    "ADVANCED_PCI_SETTINGS": ("True(1)", "1"),
+    "PCI_WR_ORDERING": ("force_relax(1)", "1"),
+    "MAX_ACC_OUT_READ": (44, "44"),
+    "ATS_ENABLED": (False, "0"),
+    "ROCE_CC_PRIO_MASK_P1": ("0xff", "255"),
+}
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_parameters_of_gpudirect_hosts(cards: Cards, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    value, text = EVERYTHING[name]
+    other = {"LINK_TYPE_P2": "IB(1)", "ATS_ENABLED": "True(1)", "LINK_TYPE_P1": "ETH(2)"}.get(name, "5")
+    cards.labels.clear()
+    cards.cards[FIRST][name] = ["7", "6", other]
+    result = call(cards, capsys, rails=RAILS[:1], settings={name: value})
+    assert [words[4:] for words in cards.ran if "set" in words] == [[f"{name}={text}"]]
+    assert result["cards"][0]["settings"] == {name: {"default": "7", "current": "6", "next_boot": text}}
+    assert call(cards, capsys, rails=RAILS[:1], settings={name: value})["changed"] is False
 
 
 def test_six_is_not_sixteen(cards: Cards, capsys: pytest.CaptureFixture[str]) -> None:
@@ -207,14 +234,33 @@ def second_port(cards: Cards, netdev: str = "enp24s0np1") -> None:
     os.symlink(second, devices / second.name)
 
 
-def test_a_card_with_the_default_route_is_left_alone(cards: Cards, capsys: pytest.CaptureFixture[str]) -> None:
+def below_the_default_route(cards: Cards) -> None:
+    cards.host.set_links([*cards.host.links(), {"ifname": "enp24s0np1", "master": "bond0"}])
+
+
+def below_a_vlan_with_the_ssh_connection(cards: Cards) -> None:
+    address = {"local": "172.16.9.1", "prefixlen": 24, "scope": "global"}
+    below, above = {"ifname": "enp24s0np1"}, {"ifname": "mgmt", "link": "enp24s0np1", "addr_info": [address]}
+    cards.host.set_links([*cards.host.links(), below, above])
+    (cards.host.root / "proc/self/environ").write_text("SSH_CONNECTION=172.16.9.8 50000 172.16.9.1 22\0")
+
+
+@pytest.mark.parametrize(
+    ("use", "what"),
+    [
+        (below_the_default_route, "the default route (of bond0)"),
+        (below_a_vlan_with_the_ssh_connection, "the ssh connection of this run (of mgmt)"),
+    ],
+)
+def test_a_card_with_a_duty_is_left_alone(
+    cards: Cards, capsys: pytest.CaptureFixture[str], use: Callable[[Cards], None], what: str
+) -> None:
     second_port(cards)
-    link = cards.host.root / "sys/bus/pci/devices/0000:18:00.1/net/enp24s0np1/master"
-    os.symlink("/devices/virtual/net/bond0", link)
+    use(cards)
     result = call(cards, capsys)
     assert result["msg"] == (
-        "nic_firmware: 0000:18:00.0 (rail0): bond0 carries the default route (port 0000:18:00.1), and a reset for new "
-        "settings cuts it off; set nic_firmware_management_allowed to change the card nevertheless"
+        f"nic_firmware: 0000:18:00.0 (rail0): enp24s0np1 carries {what}, and a reset for new settings cuts it off; "
+        "set nic_firmware_management_allowed to change the card nevertheless"
     )
     assert cards.ran == []
     assert call(cards, capsys, management_allowed=True)["changed"] is True
@@ -334,13 +380,19 @@ def test_versions(
     result = call(cards, capsys, settings={}, rails=RAILS[:1], **params)
     told = [f"nic_firmware: 0000:18:00.0 (rail0) {problem}"] if problem else []
     assert (result["changed"], warned) == (False, told)
-    assert result["cards"] == [{"pci": FIRST, "firmware": "28.39.1002", "psid": None}] and cards.ran == []
+    assert result["cards"] == [{"pci": FIRST, "firmware": "28.39.1002", "psid": None, "settings": {}}]
+    assert cards.ran == []
     result = call(cards, capsys, rails=RAILS[:1], version_policy="fail", **params)
     if problem:
         tail = "burn it by the vendor's tools, this role burns nothing"
         assert result["msg"] == f"{told[0]}; {tail}" and cards.ran == []
     else:
         assert result["changed"] is True
+
+
+def test_the_board_of_a_card_is_told(cards: Cards, capsys: pytest.CaptureFixture[str]) -> None:
+    (cards.host.root / "sys/class/infiniband/mlx5_0/board_id").write_text("MT_0000000838\n")
+    assert call(cards, capsys)["cards"][0]["psid"] == "MT_0000000838"
 
 
 def test_a_version_that_is_none(cards: Cards, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,12 +6,14 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import package_fake
 import pytest
 import sysfs_tree
 from module_run import run
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core import doca
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.hostchecks import Consent, find
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host import hostchecks
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host import firmware, hostchecks, packages
 
 
 def rail(name: str, pci: str, **more: Any) -> dict[str, Any]:
@@ -54,6 +56,39 @@ def test_all_problems_of_an_odd_host_at_once(
         "rail rail0: 0000:01:00.0 (ens1np0) has a PCIe link of x8, the card can x16",
     ]
     assert result["msg"] == "preflight: 6 problem(s): " + "; ".join(result["problems"])
+
+
+SUPPORTED = "supported are almalinux, centos, debian, fedora, ol, rhel, rocky, sles, ubuntu"
+OLD_VERSIONS = {"debian 11": "12", "ubuntu 20.04": "22.4", "rocky 8.10": "9", "sles 15.3": "15.4", "fedora 39": "40"}
+
+
+@pytest.mark.proves("preflight", "Debian 13", "Ubuntu 22.04", "RHEL 9", "RHEL 10", "Rocky 9", "SLES 15", by="unit")
+@pytest.mark.parametrize(
+    ("system", "problem"),
+    [
+        *[
+            (system, None)
+            for system in ("debian 12", "debian 13", "ubuntu 22.04", "ubuntu 24.04", "rhel 9.4", "rhel 10.0",
+                           "rocky 9.6", "almalinux 10.1", "ol 9.5", "centos 10", "fedora 42", "sles 15.6", "sles 16.0")
+        ],
+        *[(system, f"{system} is too old; expected {oldest} or newer") for system, oldest in OLD_VERSIONS.items()],
+        ("arch 1", f"operating system 'arch of its own' is not supported; {SUPPORTED}"),
+        ("opensuse-leap 15.6", f"operating system 'opensuse-leap of its own' is not supported; {SUPPORTED}"),
+        ("debian ", "debian of its own tells no version; expected 12 or newer"),
+    ],
+)  # fmt: skip
+def test_systems(judge: Any, system: str, problem: str | None) -> None:
+    name, version = system.split(" ")
+    text = f'ID={name}\nVERSION_ID="{version}"\nPRETTY_NAME="{name} of its own"\nID_LIKE=debian\n'
+    assert judge({"etc/os-release": text})["problems"] == ([problem] if problem else [])
+
+
+def test_what_a_pcie_link_lacks_is_said(judge: Any) -> None:
+    folder = "sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0"
+    result = judge({f"{folder}/current_link_speed": "16.0 GT/s PCIe", f"{folder}/current_link_width": "8"})
+    head = "rail rail0: 0000:18:00.0 (enp24s0np0) has a PCIe link of"
+    assert result["findings"] == [f"{head} x8, the card can x16", f"{head} 16 GT/s, the card can 32"]
+    assert result["problems"] == []
 
 
 def test_missing_perftest_is_fine_when_the_run_installs_it(
@@ -150,15 +185,47 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     return call_it
 
 
-SECURE = {"sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c": "\x06\0\0\0\x01"}
+EFI = "sys/firmware/efi/efivars"
+SECURE = {f"{EFI}/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c": "\x06\0\0\0\x01"}
+UNKNOWN = {f"{EFI}/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c": None}
+UNSIGNED = (
+    ", and the kernel would refuse the modules that this run builds, since nobody whom it trusts signs them; enroll "
+    "the key that DKMS signs with (mokutil --import), take precompiled ones, or turn Secure Boot off"
+)
+TRUSTED = f"{EFI}/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23"
+#: Stands for a certificate in DER; in the firmware's list others stand before and after it.
+CERTIFICATE, LIST = "0\x82\x03\xa1mine", "\x06\0\0\0\xa1\x59 other 0\x82\x03\xa1mine another"
 
 
 def test_secure_boot_stops_modules_that_nobody_signs(judge: Any) -> None:
-    result = judge(SECURE, unsigned_modules=True)
-    assert result["problems"] == [
-        "Secure Boot is on, and the kernel would refuse the modules that this run builds, since nobody signs them;"
-        " enroll a key and sign them, take precompiled ones, or switch Secure Boot off"
-    ]
+    assert judge(SECURE, unsigned_modules=True)["problems"] == [f"Secure Boot is on{UNSIGNED}"]
+
+
+def test_secure_boot_that_cannot_be_told_is_a_warning(judge: Any) -> None:
+    result = judge(UNKNOWN, unsigned_modules=True)
+    assert (result["problems"], result["findings"]) == ([], [f"whether Secure Boot is on cannot be told{UNSIGNED}"])
+
+
+@pytest.mark.parametrize(
+    ("files", "trusted"),
+    [
+        ({"var/lib/dkms/mok.pub": CERTIFICATE, TRUSTED: LIST}, True),
+        ({"var/lib/shim-signed/mok/MOK.der": CERTIFICATE, TRUSTED: LIST}, True),
+        ({"var/lib/dkms/mok.pub": CERTIFICATE, TRUSTED.replace("RT-", "RT1-"): LIST}, True),
+        ({"var/lib/dkms/mok.pub": CERTIFICATE, TRUSTED: "\x06\0\0\0\xa1\x59 other"}, False),
+        ({"var/lib/dkms/mok.pub": CERTIFICATE, TRUSTED.replace("RT-", "XRT-"): LIST}, False),
+        ({"var/lib/dkms/mok.pub": "", TRUSTED: LIST}, False),
+        ({TRUSTED: LIST}, False),
+    ],
+)
+def test_a_key_of_dkms_that_the_firmware_trusts_is_enough(judge: Any, files: dict[str, str], trusted: bool) -> None:
+    assert (judge({**SECURE, **files}, unsigned_modules=True)["problems"] == []) is trusted
+
+
+def test_a_certificate_of_ones_own_is_found(judge: Any, tmp_path: Path) -> None:
+    settings = f'# mok_certificate=/none\nmok_signing_key="/k"\nmok_certificate="{tmp_path}/etc/own.der"\n'
+    files = {"etc/dkms/framework.conf": settings, "etc/own.der": CERTIFICATE, TRUSTED: LIST}
+    assert judge({**SECURE, **files}, unsigned_modules=True)["problems"] == []
 
 
 def test_signed_modules_are_fine_under_secure_boot(judge: Any) -> None:
@@ -206,30 +273,136 @@ def test_a_full_boot_stops_only_where_an_initramfs_is_made(
     }
 
 
+def test_suse_asks_for_a_boot_by_a_file_of_its_own(judge: Any) -> None:
+    assert judge({"run/reboot-needed": ""})["findings"] == ["the system asks for a reboot (no package named)"]
+
+
+LISTS = {"etc/apt/x": "", "var/lib/apt/lists/deb.example_Packages.lz4": ""}
+OFF = {"etc/yum.repos.d/a.repo": "# all off\n[base]\nname=b\nenabled = 0\n[extra]\nenabled=0\n"}
+ON = {"etc/yum.repos.d/a.repo": "[base]\nname=b\n\n[extra]\nenabled=0\n"}
+#: As apt-get of Debian 12 prints them; the smallest of each server is fetched.
+URIS = """\
+'http://one.example/pool/big.deb' big.deb 900 SHA256:1
+'http://one.example/pool/small%2b1.deb' small+1.deb 10 SHA256:2
+'https://two.example/pool/other.deb' other.deb 500 MD5Sum:3
+"""
+LOCATE = "W: careful\nE: Unable to locate package perftest\n"
+
+
+@pytest.fixture
+def lacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Judge a host of a package manager that has all packages but perftest; returns what is said of packages."""
+
+    def call_it(
+        files: dict[str, str], manager: str, refuses: Any = None, offered: Any = (), **params: Any
+    ) -> tuple[list[str], list[list[str]]]:
+        host = sysfs_tree.materialise(GPU, tmp_path, monkeypatch)
+        database = package_fake.install(host, monkeypatch, manager)
+        database.installed, database.uris = dict.fromkeys(("rdma-core", "ibverbs-providers"), "1"), URIS
+        database.offered = list(offered)
+        host.reacts = refuses or (lambda argv: None)
+        for path, text in files.items():
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(text)
+        places = {"lib_root": str(tmp_path / "usr/lib"), "var_root": str(tmp_path / "var")}
+        result = run("preflight", capsys, **host.options(), **places, rails=[], **params)
+        asked = ("apt-get", "dnf", packages.APT_HELPER)
+        found = [text for text in result.get("problems", []) if text.startswith("packages are missing")]
+        return found, [argv for argv in host.ran if argv[0] in asked]
+
+    return call_it
+
+
 @pytest.mark.parametrize(
-    ("files", "advice"),
+    ("files", "manager", "why"),
     [
-        (
-            {"etc/apt/sources.list": ""},
-            "{root}/var/lib/apt/lists has no package lists: run apt-get update, and check the sources",
-        ),
-        (
-            {"etc/yum.repos.d/a.repo": "# all off\n[base]\nname=b\nenabled = 0\n[extra]\nenabled=0\n"},
-            "no repository is enabled in {root}/etc/yum.repos.d",
-        ),
-        ({"etc/apt/x": "", "var/lib/apt/lists/deb.example_Packages.lz4": ""}, None),
-        ({"etc/yum.repos.d/a.repo": "[base]\nname=b\n\n[extra]\nenabled=0\n"}, None),
-        ({"etc/zypp/repos.d/a.repo": "[base]\nenabled=1\n"}, None),
-        ({}, None),
+        ({"etc/apt/sources.list": ""}, "apt",
+         "{root}/var/lib/apt/lists has no package lists: run apt-get update, and check the sources"),
+        (OFF, "dnf", "no repository is enabled in {root}/etc/yum.repos.d"),
     ],
-)
-def test_missing_packages_need_a_source(
-    judge: Any, tmp_path: Path, files: dict[str, str | None], advice: str | None
+)  # fmt: skip
+def test_a_host_without_package_sources(
+    lacking: Any, tmp_path: Path, files: dict[str, str], manager: str, why: str
 ) -> None:
-    result = judge(files, "odd-host", rails=[])
-    found = [text for text in result["problems"] if text.startswith("packages are missing")]
-    expected = f"packages are missing, and there is nothing to install them from; {advice}" if advice else None
-    assert found == ([expected.format(root=tmp_path)] if expected else [])
+    (found,), asked = lacking(files, manager)
+    text = "packages are missing (perftest), and there is nothing to install them from: "
+    assert (found, asked) == (text + why.format(root=tmp_path), [])
+
+
+def test_apt_fetches_one_package_of_each_server(lacking: Any) -> None:
+    found, (listed, *fetched) = lacking(LISTS, "apt")
+    assert (found, listed) == ([], ["apt-get", "-qq", "--yes", "--print-uris", "install", "perftest"])
+    assert [argv[-3:-1] for argv in fetched] == [
+        ["download-file", "http://one.example/pool/small%2b1.deb"],
+        ["download-file", "https://two.example/pool/other.deb"],
+    ]
+    assert [path for path in (Path(argv[-1]).parent for argv in fetched) if path.exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("files", "manager", "program", "said", "why"),
+    [
+        (LISTS, "apt", "apt-get", LOCATE, "E: Unable to locate package perftest"),
+        (LISTS, "apt", packages.APT_HELPER, "W: unsandboxed\nE: Failed to fetch http://one.example: 404\n",
+         "E: Failed to fetch http://one.example: 404; E: Failed to fetch http://one.example: 404"),
+        (ON, "dnf", "dnf", "Error: Failed to download metadata for repo 'base'\n",
+         "Error: Failed to download metadata for repo 'base'"),
+        ({"etc/zypp/repos.d/a.repo": "[base]\nenabled=1\n"}, "dnf", "dnf", "nobody answers", "nobody answers"),
+    ],
+)  # fmt: skip
+def test_a_source_that_does_not_answer(
+    lacking: Any, files: dict[str, str], manager: str, program: str, said: str, why: str
+) -> None:
+    (found,), _asked = lacking(files, manager, lambda argv: said if argv[0] == program else None)
+    assert found == f"packages are missing (perftest), and there is nothing to install them from: {why}"
+
+
+def test_dnf_is_asked_for_the_names(lacking: Any) -> None:
+    found, asked = lacking(ON, "dnf", offered=["perftest", "perftest"], packages=["perftest"])
+    assert (found, asked) == (
+        [], [["dnf", "--quiet", "--refresh", "repoquery", "--queryformat=%{name}\n", "perftest"]]
+    )  # fmt: skip
+
+
+def test_names_that_no_repository_has(lacking: Any) -> None:
+    (found,), _asked = lacking(ON, "dnf", offered=["rdma-core", "x"], packages=["perftest", "x", "y"])
+    assert found == (
+        "packages are missing (perftest, x, y), and there is nothing to install them from: no enabled repository has "
+        "perftest, y"
+    )
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{"packages": ["rdma-core"]}, {"installs_packages": False}, {"doca": dict.fromkeys(doca.NEEDED, "3.2")}],
+)
+def test_nobody_is_asked_where_nothing_is_missing(lacking: Any, params: dict[str, Any]) -> None:
+    assert lacking(LISTS, "apt", **params) == ([], [])
+
+
+DOCA = {"release": "3.2.1", "version": "3.2.1-1", "key": "files/key", "fingerprint": "0" * 40}
+
+
+def test_what_keeps_doca_from_the_host_is_said_before_anything_changes(judge: Any) -> None:
+    boots = {"boot/vmlinuz-6.17.0-8-generic": "", "lib/modules/6.17.0-8-generic/": "", "lib/modules/x/": ""}
+    result = judge({**boots, "lib/modules/6.8.0-51-generic/build/Makefile": ""}, doca=DOCA)
+    prefix = "DOCA-OFED 3.2.1 cannot be on this host: kernel 6.17.0-8-generic, which boots next,"
+    assert result["problems"] == [
+        f"{prefix} is not supported on ubuntu24.04; supported are 6.8.*",
+        f"{prefix} has no headers for DKMS: install linux-headers-6.17.0-8-generic",
+    ]
+
+
+def test_what_users_know_of_doca_counts(judge: Any) -> None:
+    own = {**DOCA, "build": "precompiled", "supported": {"ubuntu24.04": ["6."]}}
+    assert judge({}, doca=own)["problems"] == []
+
+
+def test_doca_without_its_inputs(judge: Any) -> None:
+    assert judge({}, doca={"release": "3.2.1"})["msg"] == (
+        "preflight: provider doca_ofed needs rdma_stack_doca_version, rdma_stack_doca_key, "
+        "rdma_stack_doca_fingerprint; a release is never picked by itself"
+    )
 
 
 @pytest.mark.parametrize("sets_firmware", [False, True])
@@ -244,7 +417,20 @@ def test_vfs_that_the_card_cannot_have(judge: Any, sets_firmware: bool) -> None:
     assert (text in result["problems"]) is not sets_firmware
 
 
-OFF = "Without it VFs serve containers, and cannot be given to virtual machines"
+def test_firmware_needs_its_tool_before_anything_changes(judge: Any) -> None:
+    problems = judge({}, sets_firmware=True)["problems"]
+    assert problems == [
+        "settings of the NICs' firmware are asked for, and neither mlxconfig nor mstconfig is installed; install "
+        "mstflint of the distribution, or MFT of DOCA"
+    ]
+
+
+def test_firmware_with_its_tool(judge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(firmware, "installed", lambda: "/usr/bin/mstconfig")
+    assert judge({}, sets_firmware=True)["problems"] == []
+
+
+VFS_ONLY = "Without it VFs serve containers, and cannot be given to virtual machines"
 
 
 @pytest.mark.parametrize(
@@ -252,12 +438,12 @@ OFF = "Without it VFs serve containers, and cannot be given to virtual machines"
     [
         (40, False, True, []),
         (0, True, False, []),
-        (0, False, False, [f"the IOMMU (VT-d, AMD-Vi) is off in the firmware; turn it on there. {OFF}"]),
+        (0, False, False, [f"the IOMMU (VT-d, AMD-Vi) is off in the firmware; turn it on there. {VFS_ONLY}"]),
         (
             0,
             False,
             True,
-            [f"the firmware has an IOMMU, but it is off in the kernel; role host_kernel turns it on. {OFF}"],
+            [f"the firmware has an IOMMU, but it is off in the kernel; role host_kernel turns it on. {VFS_ONLY}"],
         ),
     ],
 )
@@ -271,7 +457,7 @@ def test_an_iommu_that_is_off(
 ) -> None:
     host = sysfs_tree.materialise(GPU, tmp_path, monkeypatch)
     inventory = dataclasses.replace(host.inventory(), iommu_groups=groups, virtual=virtual)
-    own = hostchecks.read(host.roots, "/none", "/none", inventory)
+    own = hostchecks.read(host.roots, "/none", "/none", inventory, None)
     own = dataclasses.replace(own, iommu_tables=tables)
     asked = {vfs: [f.text for f in find(inventory, [], own, Consent(True, True, vfs=vfs))] for vfs in (0, 8)}
     assert asked == {0: [], 8: expected}

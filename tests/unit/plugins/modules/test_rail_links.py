@@ -186,8 +186,8 @@ def test_kept_addresses_keep_their_file(host: Host, capsys: pytest.CaptureFixtur
             "0000:82:00.0 "
             "(eno1), 0000:82:00.1 (eno2), 0000:9a:00.0 (enp154s0np0), 0000:aa:00.0 (enp170s0np0), 0000:c0:00.0 "
             "(enp192s0np0), 0000:ce:00.0 (enp206s0np0), 0000:dc:00.0 (enp220s0np0); rail rail1: "
-            "0000:82:00.0 (eno1) is a "
-            "member of bond0; a rail must stand alone",
+            "0000:82:00.0: eno1 carries the "
+            "default route (of bond0); it can never be a rail",
         ),
         (
             [rail("rail0", FIRST, "192.168.0.256/24")],
@@ -510,6 +510,20 @@ def test_the_port_of_the_default_route_is_never_touched(
         "rail_links: rail rail0: 0000:61:00.0: eno1 carries the default route; it can never be a rail; rail rail1: "
         "0000:41:00.0 has no network device (driver: vfio-pci); bind its network driver"
     )
+
+
+def test_the_port_below_a_vlan_with_the_ssh_connection_is_never_touched(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    netdev, address = "enp24s0np0", {"local": "172.16.9.1", "prefixlen": 24, "scope": "global"}
+    host.set_links([*host.links(), {"ifname": "mgmt", "link": netdev, "mtu": 1500, "addr_info": [address]}])
+    (host.root / "proc/self/environ").write_text("SSH_CONNECTION=172.16.9.8 50000 172.16.9.1 22\0")
+    before = snapshot(host)
+    assert call(host, capsys)["msg"] == (
+        f"rail_links: rail rail0: {FIRST}: {netdev} carries the ssh connection of this run (of mgmt); "
+        "it can never be a rail"
+    )
+    assert snapshot(host) == before
 
 
 def test_what_the_kernel_does_not_take_fails(host: Host, capsys: pytest.CaptureFixture[str]) -> None:

@@ -164,7 +164,11 @@ def test_check_mode_says_the_same_and_changes_nothing(host: Host, capsys: pytest
 def test_everything_comes_back(host: Host, capsys: pytest.CaptureFixture[str], end: dict[str, Any]) -> None:
     before = snapshot(host)
     call(host, capsys)
+    host.ran.clear()
     assert call(host, capsys, **end)["changed"] is True
+    # A port has one of the two: what came last goes first.
+    pfc, pause = (next(i for i, argv in enumerate(host.ran) if word in argv) for word in ("--pfc", "-A"))
+    assert pfc < pause
     after = snapshot(host)
     assert {key: after[key] for key in after if not key.startswith("ethtool -a")} == {
         key: before[key] for key in before if not key.startswith("ethtool -a")
@@ -227,6 +231,82 @@ def test_the_inbox_driver_has_no_traffic_class_but_rdma_cm_has(
         shutil.rmtree(path)
     result = call(host, capsys, settings={"dscp": 26})
     assert result["diff"]["after"]["rails"] == {FIRST: {"rdma_cm": {"tos": 106}}}
+
+
+class Dcb:
+    """dcb of iproute2 and ethtool's rings on one port: they keep what they are told and print it."""
+
+    def __init__(self, host: Host, netdev: str) -> None:
+        self.host, self.netdev = host, netdev
+        kinds = ("pfc", "ets", "buffer")
+        self.shown = {name: json.loads((FIXTURES / f"dcb-{name}.json").read_text()) for name in kinds}
+        self.shown["app"] = {}
+        for key in [key for key in host.prints if "mlnx_qos" in key]:
+            host.prints.pop(key)
+        host.prints["/usr/sbin/dcb"] = ""
+        host.reacts = self.react
+        self.show()
+
+    def show(self) -> None:
+        for name, value in self.shown.items():
+            self.host.prints[f"dcb -j {name} show dev {self.netdev}"] = json.dumps(value)
+
+    def react(self, argv: list[str]) -> str | None:
+        if argv[:2] == ["ethtool", "-G"]:
+            rings = dict(zip(argv[3::2], argv[4::2]))
+            text = (FIXTURES / "ethtool-g-mlx5.txt").read_text()
+            head, mark, now = text.partition("Current hardware settings")
+            now = now.replace("RX:\t\t1024", f"RX:\t\t{rings['rx']}").replace("TX:\t\t1024", f"TX:\t\t{rings['tx']}")
+            self.host.prints[f"ethtool -g {self.netdev}"] = head + mark + now
+        if argv[0] != "dcb" or "show" in argv:
+            return obey(self.host, argv)
+        keys = {"tc-tsa": "tc_tsa", "tc-bw": "tc_bw", "prio-tc": "prio_tc", "prio-pfc": "prio_pfc",
+                "prio-buffer": "prio_buffer", "buffer-size": "buffer_size"}  # fmt: skip
+        key = ""
+        for word in argv[5:]:
+            if word in keys:
+                key = keys[word]
+            elif argv[1] != "app":
+                index, value = word.split(":")
+                parsed = {"on": True, "off": False}.get(value, int(value) if value.isdigit() else value)
+                for place in range(8) if index == "all" else [int(index)]:
+                    self.shown[argv[1]][key][place] = parsed
+        if argv[1] == "app":
+            pairs = [[int(part) for part in word.split(":")] for word in argv[6:]]
+            self.shown["app"] = {"dscp_prio": pairs} if pairs else {}
+        self.show()
+        return None
+
+
+WHOLE: dict[str, Any] = {
+    "trust": "dscp",
+    "pfc": [4],
+    "ets": {
+        "tsa": ["ets"] * 4 + ["strict"] * 4,
+        "bandwidth": [25] * 4 + [0] * 4,
+        "priorities": [0, 0, 1, 1, 2, 2, 3, 3],
+    },
+    "buffer": {"size": [65472] * 4 + [0] * 4, "priorities": [0, 0, 0, 0, 1, 0, 0, 0]},
+    "rings": {"rx": 8192, "tx": 4096},
+}
+
+
+def test_inbox_tools_set_classes_buffers_and_rings(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    dcb = Dcb(host, "enp24s0np0")
+    before = json.dumps(dcb.shown)
+    result = call(host, capsys, settings=WHOLE)
+    assert result["changed"] is True and result["diff"]["after"]["rails"][FIRST] == WHOLE
+    assert dcb.shown["ets"]["tc_bw"] == [25] * 4 + [0] * 4 and dcb.shown["ets"]["prio_tc"] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert dcb.shown["buffer"]["prio_buffer"] == [0, 0, 0, 0, 1, 0, 0, 0]
+    assert [index for index, on in enumerate(dcb.shown["pfc"]["prio_pfc"]) if on] == [4]
+    unit = (host.root / "etc/systemd/system" / UNIT).read_text()
+    assert "ExecStart=dcb pfc set dev rail0 prio-pfc all:off 4:on\n" in unit
+    assert "ExecStart=ethtool -G rail0 rx 8192 tx 4096\n" in unit
+    # Buffers are there before the classes that fill them.
+    assert unit.index("dcb buffer set") < unit.index("dcb ets set") < unit.index("dcb pfc set")
+    assert call(host, capsys, settings=WHOLE)["changed"] is False
+    assert call(host, capsys, state="absent", rails=[])["changed"] is True
+    assert json.dumps(dcb.shown) == before
 
 
 def igb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Host, dict[str, Any]]:

@@ -132,6 +132,43 @@ def test_absent_takes_everything_back(host: Host, capsys: pytest.CaptureFixture[
     assert call(host, capsys, state="absent")["changed"] is False
 
 
+def test_soft_devices_go_with_their_provider(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    call(host, capsys)
+    host.ran.clear()
+    result = call(host, capsys, provider="inbox")
+    assert (result["changed"], result["reasons"]) == (True, [])
+    assert (result["diff"]["before"]["devices"], result["diff"]["after"]["devices"]) == ([f"rxe_{NETDEV}"], [])
+    assert not (host.root / f"sys/class/infiniband/rxe_{NETDEV}").exists()
+    assert ["systemctl", "disable", "--now", f"gpufabric-soft-roce@{NETDEV}.service"] in host.ran
+    assert "rdma_rxe" not in (host.root / "etc/modules-load.d/gpufabric-rdma.conf").read_text()
+    assert not (host.root / "etc/systemd/system/gpufabric-soft-roce@.service").exists()
+    assert call(host, capsys, provider="inbox")["changed"] is False
+    assert call(host, capsys)["diff"]["after"]["devices"] == [f"rxe_{NETDEV}"]
+
+
+DEBIAN, OTHERS = ["ibverbs-providers", "perftest", "rdma-core"], ["libibverbs", "perftest", "rdma-core"]
+
+
+@pytest.mark.proves("rdma_stack", "RHEL 9", "SLES 15", by="unit")
+@pytest.mark.parametrize(
+    ("system", "expected"),
+    [
+        ("ID=debian", DEBIAN),
+        ("ID=ubuntu\nID_LIKE=debian", DEBIAN),
+        ('ID="rhel"\nID_LIKE="fedora"', OTHERS),
+        ('ID="rocky"\nID_LIKE="rhel centos fedora"', OTHERS),
+        ("ID=fedora", OTHERS),
+        ('ID="sles"\nID_LIKE="suse"', OTHERS),
+    ],
+)
+def test_packages_of_distributions(
+    host: Host, database: package_fake.Database, capsys: pytest.CaptureFixture[str], system: str, expected: list[str]
+) -> None:
+    database.installed = {}
+    (host.root / "etc/os-release").write_text(f"{system}\nVERSION_ID=1\n")
+    assert call(host, capsys, provider="inbox")["packages"]["install"] == expected
+
+
 def test_inbox_has_no_soft_devices(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     after = call(host, capsys, provider="inbox")["diff"]["after"]
     assert (after["devices"], after["modules"]) == ([], ["ib_umad", "ib_uverbs", "rdma_ucm"])
@@ -158,6 +195,22 @@ def test_a_unit_that_does_not_start_is_said(host: Host, capsys: pytest.CaptureFi
     assert call(host, capsys)["msg"] == (
         f"rdma_stack: 'systemctl restart gpufabric-soft-roce@{NETDEV}.service' failed with status 2 and "
         f"said: Job failed"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        ("modprobe: FATAL: Module ib_umad not found in directory /lib/modules/6.8.0-51-generic",
+         "; linux-modules-extra-6.8.0-51-generic of Ubuntu or kernel-modules-extra-6.8.0-51-generic of RHEL has it: "
+         "install that"),
+        ("modprobe: ERROR: could not insert 'ib_umad': Required key not available", ""),
+    ],
+)  # fmt: skip
+def test_a_module_that_cannot_be_loaded(host: Host, capsys: pytest.CaptureFixture[str], said: str, hint: str) -> None:
+    host.reacts = lambda argv: said if argv == ["modprobe", "ib_umad"] else obey(host, argv)
+    assert call(host, capsys)["msg"] == (
+        f"rdma_stack: 'modprobe ib_umad' failed with status 2 and said: {said}{hint}"
     )
 
 

@@ -135,6 +135,7 @@ def test_what_was_taken_back_before_the_reboot_needs_none(machine: Machine) -> N
     assert "failed" not in machine.call("verified")
 
 
-def test_a_damaged_record_is_named(machine: Machine) -> None:
-    machine.put("var/host_reboot.json", "{")
+@pytest.mark.parametrize("text", ["{", "5", "[1]", "null"])
+def test_a_damaged_record_is_named(machine: Machine, text: str) -> None:
+    machine.put("var/host_reboot.json", text)
     assert machine.call()["msg"].startswith("reboot_reasons: the record ")

@@ -77,6 +77,8 @@ def test_a_boot_is_served_by_a_rule_a_unit_and_a_script(kernel: VfKernel, capsys
     assert (etc / "udev/rules.d/90-gpufabric-sriov-0000:01:00.0.rules").read_text() == RULE
     unit = (etc / "systemd/system/gpufabric-sriov@.service").read_text()
     assert f"ExecStart=/bin/sh {etc}/gpufabric/gpufabric-sriov-%i.sh\n" in unit
+    # Device plugins must not count VFs that are still being made.
+    assert "Before=kubelet.service\n" in unit
     assert ["systemctl", "daemon-reload"] in kernel.host.ran and ["udevadm", "control", "--reload"] in kernel.host.ran
     assert (etc / "gpufabric/gpufabric-sriov-0000:01:00.0.sh").is_file()
 
@@ -255,8 +257,9 @@ def test_new_addresses_take_vfs_away_too(kernel: VfKernel, capsys: pytest.Captur
         ({"vfs_by_rail": {"rail0": "many"}}, "vfs_by_rail has rail0: many; expected a number of VFs for each rail"),
         (
             {"vfs": 1, "operator_managed": ["01:00.0"]},
-            "the SR-IOV operator manages 0000:01:00.0 (rail0); only one can make VFs: leave sriov_vfs unset for them, "
-            "or remove the SriovNetworkNodePolicy",
+            "the SR-IOV operator manages 0000:01:00.0 (rail0, by operator_managed); only one can make VFs: leave "
+            "sriov_vfs unset for them, or remove the SriovNetworkNodePolicy and what it left, or make it "
+            "externallyManaged",
         ),
         (
             {"vfs": 1, "operator_managed": ["rail0"]},
@@ -287,6 +290,37 @@ def test_check_mode_believes_what_the_firmware_is_set_to(
     assert "supports 17 VFs, 18 requested" in more["msg"]
     # The reboot has been by then, so the port has them or never will.
     assert "supports 16 VFs, 17 requested" in call(kernel, capsys, firmware_vfs=17, **wish)["msg"]
+
+
+#: Made by hand after api/v1 (Interface) and pkg/host/store of sriov-network-operator.
+APPLIED = {"pciAddress": FIRST, "numVfs": 4, "mtu": 9000, "name": "enp1s0", "linkType": "eth", "eSwitchMode": "legacy"}
+
+
+@pytest.mark.parametrize(
+    ("text", "taken"),
+    [
+        (json.dumps(APPLIED), True),
+        (json.dumps({**APPLIED, "externallyManaged": True}), False),
+        (json.dumps({**APPLIED, "externallyCreated": True}), False),
+        (json.dumps({**APPLIED, "numVfs": 0}), False),
+        ("{", False),
+        ("[1]", False),
+    ],
+)
+def test_what_the_operators_agent_keeps_on_the_host_counts(
+    kernel: VfKernel, capsys: pytest.CaptureFixture[str], text: str, taken: bool
+) -> None:
+    path = kernel.host.root / "etc/sriov-operator/pci" / FIRST
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    result = call(kernel, capsys, rails=rails("rail0", "rail1"), vfs=1)
+    assert ("msg" in result, len(kernel.vfs)) == ((True, 0) if taken else (False, 2))
+    assert not taken or f"the SR-IOV operator manages {FIRST} (rail0, by {path}); only one" in result["msg"]
+
+
+@given(st.text() | st.builds(json.dumps, st.recursive(st.none() | st.integers(), lambda s: st.lists(s))))
+def test_no_file_of_the_operator_raises(text: str) -> None:
+    assert sriov.made_by_operator(text) is False
 
 
 def test_a_limit_of_the_firmware_names_who_can_raise_it(
@@ -329,8 +363,10 @@ def test_numbers_go_by_way_of_none(now: int, wish: int) -> None:
     assert numbers[-1] == wish or (now == wish == 0)
 
 
+#: Called in the folder of the PF: drivers must not bind while VFs are set.
 IP = """#!/bin/sh
 echo "$@" >>"$LOG"
+case "$*" in *" vf "*) [ "$(cat sriov_drivers_autoprobe)" = 0 ] || echo "a driver could bind" >>"$LOG";; esac
 case "$*" in *"trust on") echo refused >&2; exit 2;; esac
 """
 
@@ -348,6 +384,8 @@ def test_the_script_does_at_boot_what_the_module_does_now(
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
     script = kernel.host.root / "etc/gpufabric/gpufabric-sriov-0000:01:00.0.sh"
+    steps = script.read_text()
+    assert steps.index('[ "$now" -eq 0 ] || echo 0 >sriov_numvfs\n') < steps.index("\necho 2 >sriov_numvfs\n")
 
     def boot(now: str) -> int:
         log.write_text("")

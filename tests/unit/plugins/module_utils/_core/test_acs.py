@@ -129,8 +129,22 @@ def test_plan_turns_off_and_remembers() -> None:
     assert plan.change.before["acs"]["0000:17:00.0"] == "0x001d (SrcValid ReqRedir CmpltRedir UpstreamFwd)"
     assert plan.change.after["acs"] == dict.fromkeys(PATHS, "0x0000 (off)")
     text = plan.change.after["files"][UNIT]
-    assert [line for line in text.splitlines() if line.startswith("ExecStart")] == [
-        "ExecStart=setpci -s 0000:17:00.0 ECAP_ACS+0x6.w=0000", "ExecStart=setpci -s 0000:17:01.0 ECAP_ACS+0x6.w=0000"]
+    assert text.splitlines()[1:] == [
+        "[Unit]",
+        "Description=ACS off on the PCIe switch ports between NICs and GPUs",
+        # An image of this host that starts as a virtual machine has other ports there.
+        "ConditionVirtualization=no",
+        "After=systemd-modules-load.service",
+        "",
+        "[Service]",
+        "Type=oneshot",
+        "RemainAfterExit=yes",
+        "ExecStart=setpci -s 0000:17:00.0 ECAP_ACS+0x6.w=0000",
+        "ExecStart=setpci -s 0000:17:01.0 ECAP_ACS+0x6.w=0000",
+        "",
+        "[Install]",
+        "WantedBy=multi-user.target",
+    ]
     done = acs.Have(dict.fromkeys(PATHS, 0), {UNIT: text}, True, {}, ())
     again = acs.plan_acs(PATHS, done, plan.record, UNIT)
     assert not again.change.changed and again.record == plan.record

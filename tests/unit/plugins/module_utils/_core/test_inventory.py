@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sysfs_tree
+from hypothesis import given
+from hypothesis import strategies as st
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core import inventory, network
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError, ParseError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.inventory import HostInventory, Workloads
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host import sysfs
@@ -61,6 +66,7 @@ PORT = [
     "addresses",
     "rdma",
     "path",
+    "duty",
     "switch",
 ]
 DEVICE = [
@@ -275,6 +281,91 @@ def test_the_kernel_that_boots_next(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "boot/grub").mkdir()
     (tmp_path / "boot/grub/grub.cfg").write_text("menuentry 'A' {\n linux /boot/vmlinuz-6.8.0-51-generic\n}\n")
     assert host.inventory().next_kernel == "6.8.0-51-generic"
+
+
+def link(name: str, **more: Any) -> dict[str, Any]:
+    return {"ifname": name, "mtu": 1500, "addr_info": [], **more}
+
+
+def made(kind: str) -> dict[str, Any]:
+    return {"linkinfo": {"info_kind": kind}}
+
+
+# Keys as `ip -d -j addr show` of iproute2 6.1 prints them: `link` is below, `master` above. Open vSwitch by hand.
+BOND = [link("a", master="bond0"), link("b", master="bond0"), link("bond0", **made("bond"))]
+OVS = [link("a", master="ovs-system"), link("ovs-system", **made("openvswitch")), link("br-ex", **made("openvswitch"))]
+
+
+@pytest.mark.parametrize(
+    ("links", "name", "expected"),
+    [
+        ([link("a"), link("b")], "a", {"a"}),
+        ([link("a"), link("mgmt", link="a", **made("vlan"))], "mgmt", {"mgmt", "a"}),
+        ([link("a"), link("mgmt", link="a", **made("vlan"))], "a", {"a"}),
+        ([link("v0", link="v1", **made("veth")), link("mv", link="v0", **made("macvlan"))], "mv", {"mv", "v0", "v1"}),
+        ([*BOND, link("c")], "bond0", {"bond0", "a", "b"}),
+        ([*BOND, link("v", link="bond0", master="br0"), link("br0")], "br0", {"br0", "v", "bond0", "a", "b"}),
+        (OVS, "br-ex", {"br-ex", "a"}),
+        ([], "gone", {"gone"}),
+    ],
+)
+def test_what_a_network_device_stands_on(links: list[dict[str, Any]], name: str, expected: set[str]) -> None:
+    interfaces = network.parse_interfaces(json.dumps(links)).values()
+    assert network.carriers(interfaces, name) == expected
+
+
+NAMES = st.sampled_from("abcd")
+
+
+@given(st.lists(st.builds(link, NAMES, link=NAMES | st.none(), master=NAMES | st.none())), NAMES)
+def test_devices_that_stand_on_each_other_end_somewhere(links: list[dict[str, Any]], name: str) -> None:
+    assert name in network.carriers(network.parse_interfaces(json.dumps(links)).values(), name)
+
+
+VALUES = st.recursive(
+    st.none() | st.integers() | st.sampled_from(["eth0", "fe80::1", "10.0.0.1"]) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2)
+    | st.dictionaries(st.sampled_from(["local", "prefixlen", "scope", "info_kind", "rate", "max_tx", "pid"]), inner),
+    max_leaves=8,
+)
+KEYS = ("addr_info", "linkinfo", "vfinfo_list", "altnames", "link", "master", "mtu", "min_mtu", "address")
+ADDRESS = st.fixed_dictionaries({"local": VALUES, "prefixlen": VALUES, "scope": st.just("global")})
+ENTRIES = st.lists(
+    st.fixed_dictionaries({"ifname": VALUES}, optional={**dict.fromkeys(KEYS, VALUES), "addr_info": st.lists(ADDRESS)})
+)
+
+
+@given(st.text() | (VALUES | ENTRIES).map(json.dumps))
+def test_other_output_of_ip_is_a_parse_error(text: str) -> None:
+    with contextlib.suppress(ParseError):
+        interfaces = network.parse_interfaces(text)
+        network.ssh_netdev("192.0.2.1 1 10.0.0.1 22", interfaces.values())
+        network.own_networks(interfaces.values(), [], [])
+        network.carriers(interfaces.values(), "eth0")
+
+
+FIELDS = st.lists(st.sampled_from(["eth0", "0003", "00000000", "FFFFFFFF", "FFFFFFFFFF", "x", "²"]), max_size=11)
+LINES = st.lists(FIELDS.map(" ".join)).map("\n".join)
+
+
+@given(st.text() | LINES, st.text() | LINES)
+def test_other_routes_are_a_parse_error(ipv4: str, ipv6: str) -> None:
+    with contextlib.suppress(ParseError):
+        network.parse_routes(f"Iface\n{ipv4}", ipv6)
+
+
+@given(st.text() | st.text(alphabet="ID='\"\\\n =a"), st.text() | VALUES.map(json.dumps), st.text() | LINES)
+def test_any_text_of_a_host_is_read(release: str, pairs: str, modules: str) -> None:
+    assert set(inventory._os_release(release)) == {"id", "version", "name", "like"}
+    assert isinstance(Workloads.from_rdma(pairs).holders, tuple)
+    assert all(count >= 0 for count in inventory._rdma_modules(modules).values())
+
+
+def test_ports_say_what_they_carry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = read(GPU_SERVER, tmp_path, monkeypatch).to_dict()
+    assert {port["netdev"]: port["duty"] for port in facts["ports"] if port["duty"]} == dict.fromkeys(
+        ("eno1", "eno2"), "carries the default route (of bond0)"
+    )
 
 
 def test_missing_port_names_those_that_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

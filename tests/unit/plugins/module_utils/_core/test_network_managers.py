@@ -98,6 +98,7 @@ def test_connections_without_addresses_and_of_infiniband(
     [
         (PLAIN, False),
         (PLAIN + "autoconnect-priority=100\n", True),
+        (PLAIN + "autoconnect-priority=--100\n", False),
         (PLAIN + "interface-name=enp24s0np0\n", True),
         (PLAIN + "interface-name=enp24s0np0\nautoconnect=false\n", False),
         (PLAIN + "interface-name=enp41s0np0\n", False),
@@ -135,12 +136,16 @@ def test_claims_of_ifcfg_files(port: Port, text: str, claims: bool) -> None:
     assert (found is not None) == claims
 
 
-@given(text=st.text() | st.text(alphabet="[]=;\n%abc.&|").map(lambda text: PLAIN + text))
+WORDS = st.lists(st.sampled_from(["[Match]", "Path=", "=", '"', "KERNELS==", "NAME=", ",", "!", "*", "\n", "-", "5"]))
+
+
+@given(text=st.text() | st.text(alphabet="[]=;\n%abc.&|").map(lambda text: PLAIN + text) | WORDS.map("".join))
 def test_no_foreign_file_breaks_the_search_for_claims(port: Port, text: str) -> None:
     for path in ("/f", "/ifcfg-x"):
         networkmanager.claim({path: text}, port)
     managers.ifupdown_claim({"/f": text}, port)
     networkd.claim({"/f.network": text}, port, "10-gpufabric-rail0.network")
+    linkfile.foreign_names({"/f.link": text}, {"/f.rules": text}, port, "10-gpufabric-rail0.link")
     netplan.named(Claim("/run/systemd/network/10-netplan-a.network", True, ""), {"/f": text})
 
 

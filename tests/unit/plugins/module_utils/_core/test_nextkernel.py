@@ -59,6 +59,7 @@ def boot(**parts: Any) -> dict[str, Any]:
         ({"grub_cfg": GRUB.replace("DEFAULT", "advanced-1>old-1")}, OLD),
         ({"grub_cfg": GRUB.replace("DEFAULT", f"advanced-1>Debian GNU/Linux, with Linux {OLD}")}, OLD),
         ({"grub_cfg": GRUB.replace("DEFAULT", "gone")}, NEW),
+        ({"grub_cfg": GRUB.replace("DEFAULT", "²")}, NEW),
         ({"grub_cfg": GRUB.replace("DEFAULT", "0"), "grubenv": "next_entry=advanced-1>old-1\n"}, OLD),
         ({"grub_cfg": GRUB.replace("DEFAULT", "${saved_entry}"), "grubenv": "saved_entry=1>1\n"}, OLD),
         ({"grub_cfg": BLS, "entries": ENTRIES}, "5.14.0-611.el9.x86_64"),

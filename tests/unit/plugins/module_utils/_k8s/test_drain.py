@@ -84,6 +84,13 @@ def test_only_pods_of_this_node_go_and_daemons_stay() -> None:
     assert clock.slept == [drain.POLL]
 
 
+@pytest.mark.parametrize("grace", [None, 0, 30])
+def test_pods_end_in_their_own_time_or_in_the_given_one(grace: int | None) -> None:
+    cluster = FakeCluster(pod("p"))
+    drain.drain(cluster.api(), "a", drain.Rules(grace=grace), FakeClock().clock())
+    assert cluster.graces == {"p": grace}
+
+
 def test_a_budget_is_asked_again_until_it_agrees() -> None:
     cluster = FakeCluster(pod("p"), pod("q"))
     cluster.evictions["p"] = [blocked(), status(500, "InternalError", "etcd is away")]
