@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import TypeVar
 
 from tests.lab import cache, command, faults, hosts, image, machine, process, progress, qmp, ssh, state, switch
 from tests.lab.errors import LabError
@@ -21,6 +22,10 @@ _RESTORE_SECONDS = 300
 #: Artefacts that would fill the disk: what a change of the recipe made useless goes, in time.
 _LARGE = ("debian", "base-image", "template", "hosts")
 _BOOT_SECONDS = 300
+#: A host that stalled never answers.
+_ANSWER_SECONDS = 60
+
+Result = TypeVar("Result")
 
 
 def up(with_cluster: bool) -> None:
@@ -29,10 +34,11 @@ def up(with_cluster: bool) -> None:
     cluster = _cluster() if with_cluster else None
     current = state.load()
     if current and _is_whole(current, cluster):
-        progress.note("lab", "is up already")
         write_access(Path(current.disks), cluster)
-        _start_nodes(cluster)
-        return
+        if all(_in_parallel(_answers, _alive(current))):
+            progress.note("lab", "is up already")
+            _start_nodes(cluster)
+            return
     down()
     folder = hosts.disks(cluster)
     with progress.step("disks"):
@@ -175,10 +181,16 @@ def _copy_disks(folder: Path) -> None:
 
 def _is_whole(current: State, cluster: ModuleType | None) -> bool:
     """Whether everything that should run does; a host that is dead on purpose is missed by no one."""
-    dead = {fault.host for fault in current.faults if fault.kind == "dead"}
-    wanted = {switch.NAME, *HOSTS} - dead
     same = current.cluster == (cluster is not None) and current.recipe == hosts.recipe()
-    return same and wanted <= set(process.running()) and Path(current.disks).exists()
+    return same and {switch.NAME, *_alive(current)} <= set(process.running()) and Path(current.disks).exists()
+
+
+def _alive(current: State) -> list[str]:
+    return [host for host in HOSTS if Fault("dead", host) not in current.faults]
+
+
+def _answers(host: str) -> bool:
+    return ssh.succeeds(host, "true", seconds=_ANSWER_SECONDS)
 
 
 def _must_be_up() -> State:
@@ -199,6 +211,6 @@ def _cluster() -> ModuleType:
     return cluster
 
 
-def _in_parallel(work: Callable[[str], None], names: Sequence[str]) -> None:
-    with ThreadPoolExecutor(len(names)) as pool:
-        list(pool.map(work, names))
+def _in_parallel(work: Callable[[str], Result], names: Sequence[str]) -> list[Result]:
+    with ThreadPoolExecutor(len(names) or 1) as pool:
+        return list(pool.map(work, names))
