@@ -17,6 +17,7 @@ WISHES: dict[str, Any] = {
     "host_kernel_hugepages": [{"size": "2M", "count": 16}],
     "host_kernel_sysctl": {"net.core.rmem_max": "16777216"},
     "rail_names_apply": "boot",
+    "rail_names_vfs": True,
     "sriov_vfs": 4,
     "rail_links_qos": {"roce": "v2", "dscp": 26, "rings": {"rx": 512}},
     "host_reboot_batch": 2,
@@ -76,7 +77,9 @@ def is_as_wished(name: str, count: int) -> None:
     for rail, pci in PCI.items():
         assert machine.check_output(f"readlink -f /sys/class/net/{rail}/device").endswith(pci)
     assert {rail: len(macs) for rail, macs in vfs(name).items()} == dict.fromkeys(PCI, count)
-    for rail in PCI:
+    for rail, pci in PCI.items():
+        for number in range(count):
+            assert machine.check_output(f"ls /sys/bus/pci/devices/{pci}/virtfn{number}/net") == f"{rail}v{number}"
         assert re.search(r"Current.*RX:\s+512\n", machine.check_output(f"ethtool -g {rail}"), re.DOTALL)
     assert machine.check_output("rdma link show").count("state ACTIVE") == 2
     for device in machine.check_output("ls /sys/class/infiniband").split():
