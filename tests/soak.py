@@ -174,7 +174,7 @@ def batches(options: argparse.Namespace) -> list[str]:
 def scenario(name: str) -> list[str]:
     """Those that boot hosts are no gate: emulated processors now and then lose a timer in a boot, and stall."""
     lab("reset")
-    argv = ["pytest", f"molecule/{name}/tests", "-v", "--tb=short", "--capture=no"]
+    argv = [sys.executable, "-m", "pytest", f"molecule/{name}/tests", "-v", "--tb=short", "--capture=no"]
     return [] if subprocess.run(argv, cwd=REPO).returncode == 0 else ["see the tests above"]
 
 
