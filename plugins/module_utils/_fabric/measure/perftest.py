@@ -18,6 +18,7 @@ _UNITS = {"Gb/sec": 1.0, "MB/sec": 8 * 2**20 / 1e9, "MiB/sec": 8 * 2**20 / 1e9}
 _OF_BANDWIDTH = ("peak", "average", "rate")
 _OF_ITERATIONS = ("least", "most", "typical", "average", "deviation", "p99", "p999")
 _OF_DURATION = ("average", "rate")
+_LATENCIES = ("least", "most", "typical", "p99", "p999")
 
 # Exit codes of an expired timeout: GNU 124, busybox 143 (TERM), 137 when it had to be killed.
 TIMED_OUT = (124, 143)
@@ -173,15 +174,18 @@ def _sample(words: list[str], columns: tuple[str, ...], factor: float) -> Sample
         numbers = [float(word) for word in words]
     except ValueError:
         return None
-    if not all(math.isfinite(number) for number in numbers):
-        return None
     known = dict(zip(columns, numbers[2:]))
+    # perftest's own arithmetic, and nothing is judged by it: -nan was seen beside a latency that was measured well.
+    deviation = known.pop("deviation", math.nan)
+    if not all(map(math.isfinite, [*numbers[:2], *known.values()])):
+        return None
     return Sample(
         size=int(numbers[0]),
         iterations=int(numbers[1]),
         average=known["average"] * factor,
         unit="Gb/s" if columns is _OF_BANDWIDTH else "us",
-        **{name: known[name] for name in _OF_ITERATIONS if columns is _OF_ITERATIONS and name != "average"},
+        deviation=deviation if math.isfinite(deviation) else None,
+        **{name: known[name] for name in _LATENCIES if name in known},
     )
 
 

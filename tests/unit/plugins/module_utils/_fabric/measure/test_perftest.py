@@ -215,6 +215,8 @@ BOTH = "client: exit code 0 but no result row"
         (row("65536 100 0.00 9x.9 0.1"), BOTH),
         (row("65536 100 0.00 inf 0.1"), BOTH),
         (row("65536 100 0.00 1e999 0.1"), BOTH),
+        (LATENCY.format("65536 200 893.30 -nan 4625.81 9040.75 1.0 124316.15 164029.80"), BOTH),
+        (LATENCY.format("65536 200 893.30 164029.80 4625.81 9040.75 1.0 -nan 164029.80"), BOTH),
         (LATENCY.replace("usec", "cycles").format("65536 100 1 2 1.5 1.5 1 2 2"), BOTH),
         (row("65536 100 0.00 97.9 0.1").replace("Gb/sec", "furlongs"), BOTH),
         (row("65536 100 0.00 -3 0.1"), "client: rate of 0 with exit code 0 (clock sampling failed)"),
@@ -228,6 +230,14 @@ BOTH = "client: exit code 0 but no result row"
 )
 def test_rows_that_cannot_be_used(text: str, reason: str) -> None:
     assert reading(Run(0, text), Run(0, ""), 65536) == (None, reason)
+
+
+def test_latency_without_a_deviation_is_a_latency() -> None:
+    """perftest 25.01 printed -nan on an emulated processor; all other columns were right."""
+    text = LATENCY.format("2 200 893.30 164029.80 4625.81 9040.75 -nan 124316.15 164029.80")
+    sample, reason = reading(Run(0, text), Run(0, ""), 2)
+    assert sample and reason == ""
+    assert (sample.value, sample.average, sample.deviation, sample.p999) == (4625.81, 9040.75, None, 164029.80)
 
 
 ALLOCATED = "allocated GPU buffer of a 131072 address at 0x7ffd1 for type CUDA_MEM_DEVICE\n"

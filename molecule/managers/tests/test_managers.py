@@ -1,0 +1,124 @@
+"""Rails under every network manager at once: NetworkManager, netplan, and systemd-networkd beside NetworkManager.
+
+Each test goes on where the last one ended.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from tests.scenario import HOSTS, REPORT, TRACEBACK, Run, extra, host, playbook
+from tests.scenario.state import host_state
+
+NETWORKMANAGER, NETPLAN, BESIDE = HOSTS
+WISHES = {
+    "rail_links_manager": f"{{{{ {{'{NETWORKMANAGER}': 'networkmanager', '{BESIDE}': 'networkd'}}"
+    "[inventory_hostname] | default('auto') }}",
+    "rail_links_source_routing": "always",
+}
+# How an installer leaves a host: the port that ssh comes by is netplan's.
+NETPLAN_FILE = "network: {version: 2, ethernets: {mgmt: {match: {driver: virtio_net}, dhcp4: true}}}"
+LINKS = "/etc/systemd/network/10-gpufabric-"
+
+
+@pytest.fixture(scope="module")
+def before() -> dict[str, Any]:
+    for name in (NETWORKMANAGER, BESIDE):
+        host(name).check_output("systemctl enable --now NetworkManager")
+        # It begins with connections that it makes by itself, as on a host that nobody configured.
+        until(name, "nmcli -t -f NAME connection show --active", lambda text: text.count("Wired connection") == 2)
+    host(NETPLAN).check_output(f"install -m 600 /dev/stdin /etc/netplan/50-mgmt.yaml <<< '{NETPLAN_FILE}'")
+    host(NETPLAN).check_output("netplan apply")
+    return {name: host_state(name) for name in HOSTS}
+
+
+@pytest.fixture(scope="module")
+def prepared(before: dict[str, Any]) -> Run:
+    return prepare().must()
+
+
+def prepare(**wishes: Any) -> Run:
+    run = playbook("prepare", *extra(**{**WISHES, **wishes}))
+    assert not TRACEBACK.search(run.output), run.output[-6000:]
+    return run
+
+
+def until(name: str, command: str, is_right: Any, seconds: float = 120) -> str:
+    """What a command prints once that is right; it may fail before that."""
+    deadline = time.monotonic() + seconds
+    while True:
+        done = host(name).run(command)
+        if done.rc == 0 and is_right(done.stdout):
+            return str(done.stdout)
+        assert time.monotonic() < deadline, f"{name}: {command}: {done.rc}\n{done.stdout}{done.stderr}"
+        time.sleep(1)
+
+
+def rails(name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((REPORT / "plan.json").read_text())["hosts"][name]["rails"]
+    return found
+
+
+def is_as_planned(name: str) -> None:
+    """Addresses, MTU and source routing of the rails, waited for: managers work in their own time."""
+    for rail in rails(name):
+        local = rail["address"].split("/")[0]
+        until(name, f"ip -4 -o addr show dev {rail['netdev']}", lambda text: f" {rail['address']} " in text)
+        until(name, f"cat /sys/class/net/{rail['netdev']}/mtu", lambda text: text.strip() == str(rail["mtu"]))
+        until(name, "ip rule show", lambda text: f"from {local} lookup" in text)
+        route = until(name, f"ip route get 172.30.0.1 from {local}", lambda text: "dev" in text)
+        assert f"dev {rail['netdev']} " in route
+
+
+@pytest.mark.proves("rail_links", "Debian 13", by="lab")
+@pytest.mark.parametrize("name", HOSTS)
+def test_rails_are_as_planned(name: str, prepared: Run) -> None:
+    is_as_planned(name)
+
+
+def test_each_manager_knows_its_rails(prepared: Run) -> None:
+    active = "nmcli -t -f NAME,DEVICE connection show --active"
+    lines = host(NETWORKMANAGER).check_output(active).split("\n")
+    assert {"gpufabric-rail0:rail0", "gpufabric-rail1:rail1"} <= set(lines)
+    assert not any("rail" in line for line in host(BESIDE).check_output(active).split("\n"))
+    for name, place in ((NETPLAN, "/run/systemd/network/10-netplan-gpufabric-"), (BESIDE, LINKS)):
+        for rail in ("rail0", "rail1"):
+            status = json.loads(host(name).check_output(f"networkctl --json=short status {rail}"))
+            assert status["NetworkFile"].startswith(place), status["NetworkFile"]
+
+
+def test_second_run_changes_nothing(prepared: Run) -> None:
+    assert prepare().must().changed == []
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_rails_come_back_when_their_manager_starts_anew(name: str, prepared: Run) -> None:
+    service = "NetworkManager" if name == NETWORKMANAGER else "systemd-networkd"
+    machine = host(name)
+    machine.check_output(f"systemctl stop {service}")
+    for rail in rails(name):
+        machine.check_output(f"ip addr flush dev {rail['netdev']}")
+        machine.check_output(f"ip link set {rail['netdev']} mtu 1500 down")
+    machine.check_output(f"systemctl start {service}")
+    is_as_planned(name)
+
+
+def test_with_two_services_somebody_must_say_who(prepared: Run) -> None:
+    run = prepare(rail_links_manager="auto")
+    assert run.rc != 0
+    assert "rail_links_manager: networkd or networkmanager" in run.output
+    assert run.changed == []
+
+
+@pytest.fixture(scope="module")
+def torn_down(prepared: Run) -> Run:
+    return playbook("teardown", *extra(**WISHES), "--tags", "teardown_hosts").must()
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_teardown_brings_everything_back(name: str, before: dict[str, Any], torn_down: Run) -> None:
+    assert host_state(name) == before[name]
