@@ -19,7 +19,7 @@ from tests.scenario.state import cluster, host_state
 
 VERSION = "3.2.1-044000"
 # Another reason to reboot.
-MORE: dict[str, Any] = {"host_kernel_arguments": [*WISHES["host_kernel_arguments"], "panic=10"]}
+MORE: dict[str, Any] = {"host_kernel_arguments": [*WISHES["host_kernel_arguments"], "log_buf_len=1M"]}
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_a_host_that_does_not_come_back_stops_the_batches(prepared: Run) -> None
     assert {name: boot_id(name) for name in HOSTS[1:]} == {name: ids[name] for name in HOSTS[1:]}
     (node,) = [item for item in cluster().get("/api/v1/nodes")["items"] if item["metadata"]["name"] == "lab-1"]
     assert node["spec"]["unschedulable"]
-    assert "panic=10" in node["metadata"]["annotations"]["gpufabric.rdma/reboot"]
+    assert "log_buf_len=1M" in node["metadata"]["annotations"]["gpufabric.rdma/reboot"]
 
 
 def kill_when_rebooting(name: str, old: str) -> None:
@@ -127,7 +127,7 @@ def test_the_next_run_goes_on_from_there(prepared: Run) -> None:
     prepare(host_reboot_allowed=True, host_reboot_batch=3, **MORE).must()
     for name in HOSTS:
         is_as_wished(name, 4)
-        assert "panic=10" in host(name).check_output("cat /proc/cmdline").split()
+        assert "log_buf_len=1M" in host(name).check_output("cat /proc/cmdline").split()
     assert in_service()
 
 

@@ -30,7 +30,7 @@ def before() -> dict[str, Any]:
     for name in (NETWORKMANAGER, BESIDE):
         host(name).check_output("systemctl enable --now NetworkManager")
         # It begins with connections that it makes by itself, as on a host that nobody configured.
-        until(name, "nmcli -t -f NAME connection show --active", lambda text: text.count("Wired connection") == 2)
+        until(name, "nmcli -t -f NAME connection show", "Wired connection 2")
     host(NETPLAN).check_output(f"install -m 600 /dev/stdin /etc/netplan/50-mgmt.yaml <<< '{NETPLAN_FILE}'")
     host(NETPLAN).check_output("netplan apply")
     return {name: host_state(name) for name in HOSTS}
@@ -47,14 +47,15 @@ def prepare(**wishes: Any) -> Run:
     return run
 
 
-def until(name: str, command: str, is_right: Any, seconds: float = 120) -> str:
-    """What a command prints once that is right; it may fail before that."""
+def until(name: str, command: str, expected: str, seconds: float = 120) -> None:
+    """Wait until a command prints what is expected; it may fail before that."""
     deadline = time.monotonic() + seconds
     while True:
         done = host(name).run(command)
-        if done.rc == 0 and is_right(done.stdout):
-            return str(done.stdout)
-        assert time.monotonic() < deadline, f"{name}: {command}: {done.rc}\n{done.stdout}{done.stderr}"
+        if done.rc == 0 and expected in done.stdout:
+            return
+        found = f"{done.stdout}{done.stderr}"
+        assert time.monotonic() < deadline, f"{name}: {command}: {done.rc}, no '{expected}' in\n{found}"
         time.sleep(1)
 
 
@@ -66,12 +67,11 @@ def rails(name: str) -> list[dict[str, Any]]:
 def is_as_planned(name: str) -> None:
     """Addresses, MTU and source routing of the rails, waited for: managers work in their own time."""
     for rail in rails(name):
-        local = rail["address"].split("/")[0]
-        until(name, f"ip -4 -o addr show dev {rail['netdev']}", lambda text: f" {rail['address']} " in text)
-        until(name, f"cat /sys/class/net/{rail['netdev']}/mtu", lambda text: text.strip() == str(rail["mtu"]))
-        until(name, "ip rule show", lambda text: f"from {local} lookup" in text)
-        route = until(name, f"ip route get 172.30.0.1 from {local}", lambda text: "dev" in text)
-        assert f"dev {rail['netdev']} " in route
+        netdev, local = rail["netdev"], rail["address"].split("/")[0]
+        until(name, f"ip -4 -o addr show dev {netdev}", f" {rail['address']} ")
+        until(name, f"cat /sys/class/net/{netdev}/mtu", f"{rail['mtu']}\n")
+        until(name, "ip rule show", f"from {local} lookup")
+        until(name, f"ip route get {local.rsplit('.', 1)[0]}.200 from {local}", f"dev {netdev} ")
 
 
 @pytest.mark.proves("rail_links", "Debian 13", by="lab")

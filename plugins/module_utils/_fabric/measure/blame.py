@@ -108,6 +108,9 @@ def tell(fleet: Fleet, where: str, cause: Cause) -> Blame:
 
 
 def _layer(cause: Cause) -> str:
+    """Return the layer to be told. Where large messages came through, slowly, no MTU holds them back."""
+    if cause.layer == MTU and any(failure.arrived for failure in cause.failures):
+        return BASE
     told = sum(bool(_MTU_TEXT.search(failure.reason)) for failure in cause.failures)
     return MTU if cause.layer == BASE and 2 * told >= len(cause.failures) else cause.layer
 

@@ -57,6 +57,11 @@ class Failure:
         return any(one.get("again") for one in self.passes)
 
     @property
+    def arrived(self) -> bool:
+        """Whether data came through in any reading, as little as it was."""
+        return self.verdict == "fail" or any(one.get("value") for one in self.passes)
+
+    @property
     def rail(self) -> str:
         """The rail of the client."""
         return self.test.rail
@@ -83,6 +88,11 @@ class Failure:
     def roles(self, host: str) -> list[str]:
         """Return what ``host`` did in the test: send, receive, or both."""
         return [role for way in self.ways for role, name in zip(("send", "receive"), way) if name == host]
+
+    @property
+    def silent(self) -> bool:
+        """Whether it is about small messages in host memory and gave no data, the first time."""
+        return self.layers == (BASE,) and self.verdict == "no_data" and not self.again
 
 
 def pair_scope(rail: str, one: str, other: str) -> Scope:

@@ -46,10 +46,11 @@ def next_tests(results: Sequence[Result], names: Sequence[str], rails: Sequence[
     """Return the tests that tell the remaining suspects apart, [] when all is explained or nothing can be tried.
 
     ``results``: of one place, every test that was asked for among them, also those that could not be played: none
-    is asked for twice but the only one that a cause explains, and a suspect not more than twice a direction, so that
-    this ends. A reading that was asked for as the second has ``again`` in the result's ``passes``. ``names``,
-    ``rails``: who may be used. A sure suspect is probed as well, to see on which layer it fails: from host memory where
-    it failed from GPU memory, then with small messages (MTU). schedule.repeat() makes rounds of the tests.
+    is asked for twice but the only one that a cause explains and small messages without an answer, and a suspect not
+    more than twice a direction, so that this ends. A reading that was asked for as the second has ``again`` in the
+    result's ``passes``. ``names``, ``rails``: who may be used. A sure suspect is probed as well, to see on which layer
+    it fails: from host memory where it failed from GPU memory, then with small messages (MTU), unless large ones came
+    through too slowly. schedule.repeat() makes rounds of the tests.
     """
     fleet = Fleet.of(results)
     if not fleet.failures:
@@ -195,18 +196,24 @@ class _Chooser:
             if cause.named or cause.layer != BASE or not (whole or is_sure(self.fleet, cause)):
                 continue
             tried = {side for failure in cause.failures for side in _sides(cause, failure, failure.test)}
-            for failure in self._samples(cause):
-                new = (test for test in _probes(failure) if tried.isdisjoint(_sides(cause, failure, test)))
+            slow = any(failure.arrived for failure in cause.failures)
+            large = any(MTU in failure.layers for failure in cause.failures)
+            for failure in self._samples(cause, cause.failures):
+                new = (test for test in _probes(failure, slow) if tried.isdisjoint(_sides(cause, failure, test)))
                 test = next(new, None)
                 if test and test not in self.seen and self._may_use(test):
                     self.tests.add(test)
                     tried |= _sides(cause, failure, test)
+            if large and not slow:
+                # They may have been lost by chance, and then the MTU is not seen.
+                silent = self._samples(cause, [failure for failure in cause.failures if failure.silent])
+                self.tests.update(failure.test for failure in silent if self._may_use(failure.test))
 
-    def _samples(self, cause: Cause) -> list[Failure]:
+    def _samples(self, cause: Cause, failures: Sequence[Failure]) -> list[Failure]:
         """Return one failure for every rail and side of a cause, with one partner where it can be, least used first."""
         host = cause.scope.host
         one: dict[object, Failure] = {}
-        for failure in sorted(cause.failures, key=lambda f: (self.used[f.other(host)], f.other(host), f.client)):
+        for failure in sorted(failures, key=lambda f: (self.used[f.other(host)], f.other(host), f.client)):
             if host is None or cause.scope.kind == "pair" or self.fleet.clears(failure, failure.other(host)):
                 one.setdefault((failure.rail, tuple(failure.roles(host)) if host else ()), failure)
         self.used.update({failure.other(host) for failure in one.values()})
@@ -231,9 +238,12 @@ def _sides(cause: Cause, failure: Failure, test: Test) -> set[tuple[str, str, st
     return {(test.rail, role, test.kind, test.memory) for role in (OPPOSITE if both else roles)}
 
 
-def _probes(failure: Failure) -> Iterator[Test]:
-    """Yield the tests that leave out, one after the other, what a failed one may have failed on."""
+def _probes(failure: Failure, slow: bool) -> Iterator[Test]:
+    """Yield the tests that leave out, one after the other, what a failed one may have failed on.
+
+    ``slow``: large messages came through, so small ones tell nothing.
+    """
     if GPU in failure.layers:
         yield failure.test._replace(memory="host")
-    if MTU in failure.layers and failure.verdict == "no_data":
+    if MTU in failure.layers and not slow:
         yield failure.test._replace(kind=_SMALL, size=0, memory="host")

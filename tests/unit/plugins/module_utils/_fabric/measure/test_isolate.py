@@ -37,9 +37,11 @@ def result(rail: str, client: str, server: str, verdict: str = "pass", **changes
             "reason": "", **changes}
 
 
-def results(bad: Bad, hosts: Sequence[str] = HOSTS, rails: Sequence[str] = RAILS, **changes: Any) -> Any:
-    """All ordered pairs on all rails."""
-    return [result(rail, c, s, "fail" if bad(rail, c, s) else "pass", **changes)
+def results(
+    bad: Bad, hosts: Sequence[str] = HOSTS, rails: Sequence[str] = RAILS, verdict: str = "fail", **changes: Any
+) -> Any:
+    """All ordered pairs on all rails; ``verdict`` of the bad ones."""
+    return [result(rail, c, s, verdict if bad(rail, c, s) else "pass", **changes)
             for rail in rails for c, s in permutations(hosts, 2)]
 
 
@@ -138,8 +140,30 @@ def test_gpu_path(memory: str) -> None:
     ],
 )
 def test_mtu_path(bad: Bad, expected: Any) -> None:
-    assert told([*results(bad), *results(lambda *_: False, test="write_lat")]) == [expected]
-    assert told([*results(bad, size=65536), *results(lambda *_: False, size=256)]) == [expected]
+    large = results(bad, verdict="no_data")
+    assert told([*large, *results(lambda *_: False, test="write_lat")]) == [expected]
+    assert told([*results(bad, verdict="no_data", size=65536), *results(lambda *_: False, size=256)]) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("bad", "expected"),
+    [
+        (lambda r, c, s: r == "r0" and "a" in (c, s), ("port", "r0", "a", None, None, "sure")),
+        (lambda r, c, s: r == "r0", ("rail", "r0", None, None, None, "sure")),
+        (lambda r, c, s: r == "r0" and c == "a", ("direction", "r0", "a", None, "send", "sure")),
+        (lambda r, c, s: r == "r0" and {c, s} == {"a", "b"}, ("pair", "r0", "a", "b", None, "sure")),
+    ],
+)
+def test_large_messages_that_came_through_slowly_are_no_matter_of_the_mtu(bad: Bad, expected: Any) -> None:
+    small = results(lambda *_: False, test="write_lat")
+    assert told([*results(bad), *small]) == [expected]
+    # One reading with data is enough, also an earlier one of a test that gave none in the end.
+    mixed = results(bad, verdict="no_data")
+    first = next(one for one in mixed if one["verdict"] == "no_data")
+    first["passes"] = [{"pass": 1, "value": 0.008, "verdict": "fail", "reason": "slow"}]
+    assert told([*mixed, *small]) == [expected]
+    asked = next_tests(mixed, HOSTS, RAILS)
+    assert [test for test in asked if test.kind == "write_lat"] == []
 
 
 def test_reasons_may_say_mtu_but_an_acknowledgement_that_is_missing_does_not() -> None:
@@ -243,14 +267,27 @@ def test_nothing_is_asked_for_when_all_is_explained(found: Any) -> None:
     assert next_tests(found, HOSTS, RAILS) == []
 
 
-def test_probes_are_asked_once_for_a_sure_suspect_and_only_where_they_tell_something() -> None:
+def test_probes_are_asked_for_a_sure_suspect_and_only_where_they_tell_something() -> None:
     slow = results(lambda r, c, s: r == "r0" and "a" in (c, s))
     assert next_tests(slow, HOSTS, RAILS) == []
     silent = [{**r, "verdict": "no_data"} if r["verdict"] == "fail" else r for r in slow]
     asked = next_tests(silent, HOSTS, RAILS)
     assert [(t.rail, t.kind, ends(t)) for t in asked] == [("r0", "write_lat", ("a", "b"))]
     answers = [result(t.rail, t.client, t.server, "no_data", test=t.kind) for t in asked]
-    assert next_tests([*silent, *answers], HOSTS, RAILS) == []
+    # Small messages without an answer are tried once more before they speak against an MTU, and no more than that.
+    assert next_tests([*silent, *answers], HOSTS, RAILS) == asked
+    again = [{**answer, "passes": [{"verdict": "no_data"}, {"verdict": "no_data", "again": True}]} for answer in answers]
+    assert next_tests([*silent, *again], HOSTS, RAILS) == []
+    assert told([*silent, *again]) == [("port", "r0", "a", None, None, "sure")]
+    assert told([*silent, *({**answer, "verdict": "pass"} for answer in again)])[0][0] == "mtu"
+
+
+def test_small_messages_of_a_whole_rail_are_tried_once_more() -> None:
+    silent = results(lambda r, c, s: r == "r0", verdict="no_data")
+    asked = next_tests(silent, HOSTS, RAILS)
+    assert [t.kind for t in asked] == ["write_lat"]
+    answers = [result(t.rail, t.client, t.server, "no_data", test=t.kind) for t in asked]
+    assert next_tests([*silent, *answers], HOSTS, RAILS) == asked
 
 
 def test_what_fails_from_gpu_memory_is_tried_from_host_memory_and_then_with_small_messages() -> None:
