@@ -276,7 +276,8 @@ def test_probes_are_asked_for_a_sure_suspect_and_only_where_they_tell_something(
     answers = [result(t.rail, t.client, t.server, "no_data", test=t.kind) for t in asked]
     # Small messages without an answer are tried once more before they speak against an MTU, and no more than that.
     assert next_tests([*silent, *answers], HOSTS, RAILS) == asked
-    again = [{**answer, "passes": [{"verdict": "no_data"}, {"verdict": "no_data", "again": True}]} for answer in answers]
+    readings = [{"verdict": "no_data"}, {"verdict": "no_data", "again": True}]
+    again = [{**answer, "passes": readings} for answer in answers]
     assert next_tests([*silent, *again], HOSTS, RAILS) == []
     assert told([*silent, *again]) == [("port", "r0", "a", None, None, "sure")]
     assert told([*silent, *({**answer, "verdict": "pass"} for answer in again)])[0][0] == "mtu"
