@@ -31,8 +31,8 @@ def before() -> dict[str, Any]:
         host(name).check_output("systemctl enable --now NetworkManager")
         # It begins with connections that it makes by itself, as on a host that nobody configured.
         until(name, "nmcli -t -f NAME connection show", "Wired connection 2")
-    host(NETPLAN).check_output(f"install -m 600 /dev/stdin /etc/netplan/50-mgmt.yaml <<< '{NETPLAN_FILE}'")
-    host(NETPLAN).check_output("netplan apply")
+    host(NETPLAN).check_output(f"echo '{NETPLAN_FILE}' | install -m 600 /dev/stdin /etc/netplan/50-mgmt.yaml")
+    host(NETPLAN).check_output("rm /etc/systemd/network/10-mgmt.network && netplan apply")
     return {name: host_state(name) for name in HOSTS}
 
 
