@@ -132,7 +132,7 @@ seconds:
   type: int
   sample: 108
 worst:
-  description: How long the next pass and all that may follow take at most, in seconds, without isolation.
+  description: How long the next pass, what waits and all retries take at most, in seconds. Passes of isolation come on top.
   returned: always
   type: int
   sample: 324
@@ -141,7 +141,8 @@ announce:
   returned: always
   type: str
   sample: >-
-    pass 1 (schedule), mode all_pairs: 12 tests of write_bw in 6 rounds of 18 s, 1 min 48 s; all passes at worst 5 min 24 s
+    pass 1 (schedule), mode all_pairs: 12 tests of write_bw in 6 rounds of 18 s, 1 min 48 s; with all retries at worst
+    5 min 24 s, and at most 3 short passes more to tell whom to blame
 schedule:
   description: Mode, rounds, slot, seconds and passes, perftest's share of the slots, and how many seconds each host was late.
   returned: always

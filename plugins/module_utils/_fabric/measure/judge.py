@@ -35,7 +35,8 @@ class Step:
     """``lines``: endpoint to schedule lines for pass ``number``; empty when ``done``. Times in seconds.
 
     ``results``, ``summary`` and ``outliers`` are empty until ``done``: they are large, and no verdict yet.
-    ``announce``: what to say before the pass, "" when ``done``. ``worst``: this pass and all that may follow.
+    ``announce``: what to say before the pass, "" when ``done``. ``worst``: this pass, what waits and all
+    retries, without isolation.
     ``schedule``: as the report has it: {mode, rounds, slot, seconds, passes, share, lateness, text}.
     """
 
@@ -105,6 +106,7 @@ def step(
         warnings=[
             *_slow_clocks(state),
             *_far_cpus(state),
+            *_doubts(state),
             *exchange_warnings(state),
             *attempts.unsteady(found),
             *_resumed(course),
@@ -234,4 +236,17 @@ def _far_cpus(state: State) -> list[str]:
         for name, endpoint in state.endpoints.items()
         for rail, found in endpoint.rails.items()
         if found.get("cpus") == "-" and found.get("local_cpus", "-") != "-"
+    ]
+
+
+def _doubts(state: State) -> list[str]:
+    """Return a sentence for each rail on which a floor is above what a link carries by its own rate."""
+    told: dict[str, dict[str, None]] = {}
+    for key, expectation in state.expected.items():
+        if expectation.doubt:
+            told.setdefault(key[0], {})[expectation.doubt] = None
+    return [
+        f"{rail}: {next(iter(doubts))}{f' (and so for {len(doubts) - 1} more)' if len(doubts) > 1 else ''}: no reading "
+        "is taken for impossible there; repair the link, or lower rdma_fabric.thresholds.floor"
+        for rail, doubts in sorted(told.items())
     ]
