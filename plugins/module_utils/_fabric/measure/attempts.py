@@ -31,7 +31,7 @@ def absorb(state: State, rounds: Sequence[Round], number: int, logs: Mapping[str
             attempt = Attempt(number, at, sample, reason, *(runs if _telling(state, sample, ends, runs) else ()))
             state.attempts.setdefault(test, []).append(attempt)
             if state.mode in STARS:
-                state.stars.setdefault((number, at, _centre(state, test)), []).append((test, attempt))
+                state.stars.setdefault((number, at, centre(state, test)), []).append((test, attempt))
 
 
 def _telling(
@@ -46,9 +46,10 @@ def _telling(
     )
 
 
-def _centre(state: State, test: Test) -> str:
-    centre = test.server if state.mode == "incast" else test.client
-    return f"{centre} {test.rail} {test.kind} {test.size}"
+def centre(state: State, test: Test) -> str:
+    """Return which star a test belongs to."""
+    name = test.server if state.mode == "incast" else test.client
+    return f"{name} {test.rail} {test.kind} {test.size}"
 
 
 def _named(test: Test, reason: str) -> str:
@@ -87,9 +88,9 @@ def _of_port(state: State, name: str, rail: str, run: Run) -> list[str]:
 
 def _by_value(state: State, test: Test, attempt: Attempt) -> tuple[str, str]:
     expectation = expectation_of(state, test)
-    if state.mode not in STARS or (attempt.number, attempt.at, _centre(state, test)) not in state.stars:
+    if state.mode not in STARS or (attempt.number, attempt.at, centre(state, test)) not in state.stars:
         return verdict.judge(attempt.sample, attempt.reason, expectation)
-    star = state.stars[attempt.number, attempt.at, _centre(state, test)]
+    star = state.stars[attempt.number, attempt.at, centre(state, test)]
     missing = next(((one, other) for one, other in star if other.sample is None), None)
     if attempt.sample is None or missing is None:
         total = sum(other.sample.value for _one, other in star if other.sample)
@@ -119,7 +120,7 @@ def result(state: State, test: Test) -> dict[str, Any]:
         "test": test.kind,
         "value": attempt.sample.value if attempt and attempt.sample else None,
         "unit": expectation.unit,
-        "expected": _expected(expectation, around),
+        "expected": expected(expectation, around),
         "bound_by": expectation.bound_by,
         "why": expectation.why,
         "verdict": outcome,
@@ -141,7 +142,7 @@ def _passes(judged: Judged, again: int | None) -> list[dict[str, Any]]:
     return told
 
 
-def _expected(expectation: Expectation, around: int) -> float | None:
+def expected(expectation: Expectation, around: int) -> float | None:
     """Return the least rate that each of ``around`` tests must reach, or the most latency."""
     if expectation.unit == "us":
         return expectation.most
@@ -192,7 +193,7 @@ def _around(state: State, test: Test, judged: Judged) -> int:
     if state.mode not in STARS or not judged:
         return 1
     last = judged[-1][0]
-    return len(state.stars.get((last.number, last.at, _centre(state, test)), [test]))
+    return len(state.stars.get((last.number, last.at, centre(state, test)), [test]))
 
 
 def _options(state: State, test: Test, judged: Judged) -> dict[str, Any]:

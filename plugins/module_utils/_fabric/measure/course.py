@@ -19,13 +19,17 @@ Results = list[dict[str, Any]]
 
 @dataclass
 class Course:
-    """Where the measurement is. ``kept``: results of an earlier report; ``what``: why the next pass is played."""
+    """Where the measurement is. ``kept``: results of an earlier report; ``what``: why the next pass is played.
+
+    ``not_kept``: how many more passed there, and why they are measured again.
+    """
 
     state: State
     names: list[str]
     margin: int
     kept: Results
     waiting: list[list[Round]]
+    not_kept: str = ""
     retried: int = 0
     isolated: int = 0
     what: str = ""

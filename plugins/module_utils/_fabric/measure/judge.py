@@ -20,6 +20,7 @@ from .course import summary as course_summary
 from .evidence import Evidence, Log, Pass, parse_batch, parse_describe
 from .lines import lines
 from .options import complete
+from .resume import take_over
 from .schedule import Round
 from .state import State, addresses, asked_exchange, exchange_of, exchange_warnings
 
@@ -79,16 +80,16 @@ def step(
     limit: Sequence[str] = (),
     slot_margin: int = SLOT_MARGIN,
     only: Mapping[str, Any] | None = None,
-    earlier: Sequence[Mapping[str, Any]] = (),
+    earlier: Mapping[str, Any] | None = None,
 ) -> Step:
     """Return the next step for the endpoints ``plan.endpoints[where]``, or only those in ``limit``.
 
-    ``only`` ({hosts, rails, pairs}) takes the place of ``tests.only``. ``earlier``: results of an earlier report; what
-    passed there is taken over and not measured. Raises InputError when nothing could be measured at all.
+    ``only`` ({hosts, rails, pairs}) takes the place of ``tests.only``. ``earlier``: {results, tests} of an earlier
+    report; what passed there is taken over and not measured, as far as resume.py says. Raises InputError when nothing
+    could be measured at all.
     """
-    course = _begin(plan, where, limit, slot_margin, only, earlier)
+    course = _begin(plan, where, evidence, limit, slot_margin, only, earlier)
     state = course.state
-    _describe(state, course.names, evidence)
     rounds = next_rounds(course)
     for number, played in enumerate(evidence.passes, 1):
         _absorb(course, rounds, number, played)
@@ -132,10 +133,11 @@ def _summary(state: State, found: Results) -> dict[str, Any]:
 def _begin(
     plan: Mapping[str, Any],
     where: str,
+    evidence: Evidence,
     limit: Sequence[str],
     margin: int,
     only: Mapping[str, Any] | None,
-    earlier: Sequence[Mapping[str, Any]],
+    earlier: Mapping[str, Any] | None,
 ) -> Course:
     """Return the course with its whole schedule."""
     tests = complete(plan["tests"])
@@ -147,17 +149,17 @@ def _begin(
     state = State(plan, where, tests, schedule.mode_of(tests, len(names)), rails)
     rounds = schedule.planned(names, rails, tests)
     tests["mode"] = state.mode
-    before = attempts.earlier(earlier, where)
+    _describe(state, names, evidence)
     wanted = {test for round_ in rounds for test in round_}
-    passed = {test for test in wanted if before.get(test, {}).get("verdict") == verdict.PASS}
-    if passed == wanted:
+    kept, why = take_over(state, wanted, earlier or {})
+    if len(kept) == len(wanted):
         raise InputError(
-            f"nothing was measured: all {len(passed)} tests passed in the earlier report; measure without resume"
+            f"nothing was measured: all {len(kept)} tests passed in the earlier report; measure without resume"
         )
-    rounds = schedule.pack(rounds, wanted - passed, tests)
-    state.attempts = {test: [] for test in wanted - passed}
-    kept = [dict(before[test]) for test in passed]
-    return Course(state, names, margin, kept, timing.split(rounds * tests["repeats"]))
+    left = wanted - kept.keys()
+    rounds = schedule.pack(rounds, left, tests)
+    state.attempts = {test: [] for test in left}
+    return Course(state, names, margin, list(kept.values()), timing.split(rounds * tests["repeats"]), not_kept=why)
 
 
 def _names(plan: Mapping[str, Any], where: str, limit: Sequence[str], tests: Mapping[str, Any]) -> list[str]:
@@ -215,10 +217,11 @@ def _lines(state: State, rounds: Sequence[Round]) -> dict[str, list[str]]:
 
 
 def _resumed(course: Course) -> list[str]:
-    if not course.kept:
+    if not course.kept and not course.not_kept:
         return []
     count = len(course.kept) + len(course.state.attempts)
-    return [f"{len(course.kept)} of {count} results are those of the earlier report: they passed there"]
+    told = f"{len(course.kept)} of {count} results are those of the earlier report: they passed there"
+    return [f"{told}; {course.not_kept}" if course.not_kept else told]
 
 
 def _slow_clocks(state: State) -> list[str]:

@@ -528,23 +528,88 @@ def test_a_port_that_fails_from_gpu_memory_is_probed_from_host_memory(also_from_
     assert len(probes) == 2 and all("gpu" not in r for r in probes)
 
 
+def reported(results: list[dict[str, Any]], **tests: Any) -> dict[str, Any]:
+    """What an earlier report holds of a run with these options."""
+    return {"results": results, "tests": plan(**tests)["tests"]}
+
+
+NINE: Answer = lambda *_a: (0, ROW % "9.0")  # noqa: E731
+
+
+@pytest.mark.parametrize(
+    ("floor", "tests", "why"),
+    [
+        (0.005, {}, "12 no pass by today's rules: lab-1 to lab-2 9 Gb/s measured, 93.1 Gb/s expected (95 % of the "
+                    "100 Gb/s link of lab-1 at RDMA MTU 4096)"),
+        (None, {"duration": 2, "size": 1024, "directions": "one"},
+         "12 measured otherwise: duration 2, today 10; size 1024, today 65536"),
+        (None, {"mode": "incast", "fan": 2, "directions": "together", "mtu": 1024},
+         "12 measured otherwise: mtu 1024, today None; directions together, today one way; mode incast of 2, today "
+         "pairs"),
+        (None, None, "12 the earlier report does not say how they were measured"),
+    ],
+)
+def test_resume_keeps_no_pass_of_other_rules(floor: float | None, tests: dict[str, Any] | None, why: str) -> None:
+    lower = plan()
+    for rail in RAILS:
+        for name in HOSTS:
+            lower["expectations"][rail][name]["floor"] = floor
+    before = play_all(lower, everybody(), NINE if floor else good)[-1].results
+    assert {r["verdict"] for r in before} == {"pass"}
+    earlier = {"results": before} if tests is None else reported(before, **tests)
+    steps = play_all(plan(), everybody(), earlier=earlier)
+    assert [s.rounds for s in steps] == [6, 0]
+    (told,) = steps[-1].warnings
+    head = "0 of 12 results are those of the earlier report: they passed there; 12 more passed there and are measured"
+    assert told == f"{head} again ({why})"
+
+
+def test_what_is_kept_is_shown_with_todays_expectation() -> None:
+    before = play_all(plan(), everybody(), slow_lab_2)[-1].results
+    today = plan()
+    for name in HOSTS:
+        today["expectations"]["rail0"][name]["tolerance"] = 0.9
+    last = play_all(today, everybody(), earlier=reported(before))[-1]
+    kept = [r for r in last.results if r["rail"] == "rail0"]
+    assert {(round(r["expected"], 2), r["why"][:4]) for r in kept} == {(88.23, "90 %")}
+
+
+def test_a_star_is_taken_over_as_a_whole() -> None:
+    made, evidence = fleet(5, mode="incast", fan=2, retries=0)
+    low: Answer = lambda n, r, rail, role, peer: (0, ROW % ("20.0" if n == "h1" else "48.5"))  # noqa: E731
+    before = play_all(made, evidence, low)[-1].results
+    earlier = {"results": before, "tests": made["tests"]}
+    failed = {(r["server"], r["rail"]) for r in before if r["verdict"] == "fail"}
+    # A star that failed in part would be one of fewer members.
+    part = [{**r, "verdict": "pass"} if r["client"] == "h1" and r["rail"] == "rail0" else r for r in before]
+    for results in (earlier, {**earlier, "results": part}):
+        first = step(made, "host", evidence, earlier=results)
+        lines = [line.split() for own in first.lines.values() for line in own[:-1]]
+        assert len([words for words in lines if words[2] == "server"]) == 2 * len(failed)
+    uneven: Answer = lambda n, r, rail, role, peer: (0, ROW % (  # noqa: E731
+        "70.0" if (int(n[1:]) - int(peer.split(".")[-1])) % 5 == 1 else "27.0"))
+    passed = play_all(made, evidence, uneven)[-1].results
+    with pytest.raises(InputError, match="all 20 tests passed in the earlier report"):
+        step(made, "host", evidence, earlier={"results": passed, "tests": made["tests"]})
+
+
 def test_resume_measures_what_did_not_pass_and_keeps_the_rest() -> None:
     slow: Answer = lambda n, r, rail, *_a: (0, ROW % ("9.9" if (n, rail) == ("lab-2", "rail1") else "97.9"))  # noqa: E731
     before = play_all(plan(), everybody(), slow)[-1].results
-    first, last = play_all(plan(), everybody(), earlier=before)
+    first, last = play_all(plan(), everybody(), earlier=reported(before))
     assert first.rounds == 2 and sum(len(lines) - 1 for lines in first.lines.values()) == 4
     assert last.summary["verdict"] == "pass" and len(last.results) == 12
     assert [(r["rail"], r["client"]) for r in last.results] == [(r["rail"], r["client"]) for r in before]
     assert last.warnings == ["10 of 12 results are those of the earlier report: they passed there"]
     # What is missing there is measured too, and so is everything of another place.
-    assert step(plan(), "host", everybody(), earlier=before[:3]).rounds > 2
-    assert step(plan(), "pod", everybody(), earlier=before).rounds == 6
+    assert step(plan(), "host", everybody(), earlier=reported(before[:3])).rounds > 2
+    assert step(plan(), "pod", everybody(), earlier=reported(before)).rounds == 6
 
 
 def test_resume_with_nothing_left_is_an_error_and_no_pass() -> None:
     before = play_all(plan(), everybody())[-1].results
     with pytest.raises(InputError) as error:
-        step(plan(), "host", everybody(), earlier=before)
+        step(plan(), "host", everybody(), earlier=reported(before))
     assert str(error.value) == (
         "nothing was measured: all 12 tests passed in the earlier report; measure without resume")
 
