@@ -13,7 +13,7 @@ version_added: "0.1.0"
 description:
   - One step of the measurement. Reads the plan and the raw logs collected so far, returns a verdict for every planned
     test, and the schedule lines of the next pass until there is nothing left to measure.
-  - The first pass is the whole schedule, or the first rounds of a long one, which tell how long a slot must be. Later
+  - The first pass is the whole schedule, or the first rounds of one of six or more, which tell how long a slot must be. Later
     ones repeat what gave no data, at most C(rdma_fabric.tests.retries) times, then ask for the tests that tell whom to blame, at most
     C(rdma_fabric.tests.isolation) times.
   - Nothing is remembered and nothing is written. No data is never a pass.
@@ -48,7 +48,7 @@ options:
       - Seconds that a slot is longer than the measurement in it at most, for start, retries and the guard. Passes after
         the first take what clean tests needed, when that is less.
     type: int
-    default: 8
+    default: 6
   only:
     description:
       - Named hosts (with all their partners), rails or pairs, in place of C(rdma_fabric.tests.only); a name that is not in
@@ -121,7 +121,7 @@ slot:
   description: Length of a slot in seconds.
   returned: always
   type: int
-  sample: 18
+  sample: 16
 rounds:
   description: Number of rounds of the next pass.
   returned: always
@@ -131,24 +131,24 @@ seconds:
   description: How long the next pass takes from its start.
   returned: always
   type: int
-  sample: 108
+  sample: 96
 worst:
   description: How long the next pass, what waits and all retries take at most, in seconds. Passes of isolation come on top.
   returned: always
   type: int
-  sample: 324
+  sample: 288
 announce:
   description: What is measured next and how long it takes; empty when RV(done).
   returned: always
   type: str
   sample: >-
-    pass 1 (schedule), mode all_pairs: 12 tests of write_bw in 6 rounds of 18 s, 1 min 48 s; with all retries at worst
-    5 min 24 s, and at most 3 short passes more to tell whom to blame
+    pass 1 (schedule), mode all_pairs: 12 tests of write_bw in 6 rounds of 16 s, 1 min 36 s; with all retries at worst
+    4 min 48 s, and at most 3 short passes more to tell whom to blame
 schedule:
   description: Mode, rounds, slot, seconds and passes, perftest's share of the slots, and how many seconds each host was late.
   returned: always
   type: dict
-  sample: {where: host, mode: all_pairs, rounds: 6, slot: 18, seconds: 108, passes: 1, share: 0.67, lateness: {gpu-1: 0}, text: "..."}
+  sample: {where: host, mode: all_pairs, rounds: 6, slot: 16, seconds: 96, passes: 1, share: 0.75, lateness: {gpu-1: 0}, text: "..."}
 links:
   description: Links that came up below what the card or the rest of their rail can do.
   returned: always
@@ -215,7 +215,7 @@ ARGUMENT_SPEC = {
     "where": {"type": "str", "choices": ["host", "pod"], "required": True},
     "evidence": {"type": "path", "required": True},
     "limit": {"type": "list", "elements": "str", "default": []},
-    "slot_margin": {"type": "int", "default": 8},
+    "slot_margin": {"type": "int", "default": 6},
     "only": {
         "type": "dict",
         "default": {},

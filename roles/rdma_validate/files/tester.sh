@@ -41,6 +41,14 @@ clock() {
     now=$((${up%.*} * 100 + 1${up#*.} - 100))
 }
 
+# hundredths SECONDS: 12, 12.3 or 12.345 in $hundredths; of a time that is over the whole seconds.
+hundredths() {
+    part=00
+    case $1 in -*) ;; *.*) part=${1#*.}00 ;; esac
+    part=${part%"${part#??}"}
+    hundredths=$((${1%%.*} * 100 + 1$part - 100))
+}
+
 # decimal HUNDREDTHS: as seconds in $decimal.
 decimal() {
     part=$(($1 % 100))
@@ -458,10 +466,13 @@ until_connected() {
     clock
     while :; do
         attempt $(((end - now) / 100)) "$@"
-        if [ $((end - now)) -le $((duration * 100 + 200)) ] || ! nobody_listened; then
+        if [ $((end - now)) -le $((duration * 100 + 150)) ] || ! nobody_listened; then
             return 0
         fi
-        "$SLEEP" 1
+        # One that began less than a second late listens soon; another one may never.
+        if [ $((now - begin)) -ge 250 ] || ! "$SLEEP" 0.2 2>/dev/null; then
+            "$SLEEP" 1
+        fi
         clock
     done
 }
@@ -595,8 +606,10 @@ play_test() {
 }
 
 frame() {
+    decimal $((now - started))
+    head="$round $rail $role $peer rc=$rc start=$((started / 100)) seconds=$decimal"
     decimal "$late"
-    head="$round $rail $role $peer rc=$rc start=$((started / 100)) seconds=$(((now - started) / 100)) late=$decimal"
+    head="$head late=$decimal"
     decimal "$ran"
     head="=== gpufabric test $head ran=$decimal exchange=$exchange memory=$memory$NL"
     [ -z "$grown" ] || head="${head}counters$grown$NL"
@@ -643,8 +656,9 @@ kill_tests() {
 begin_round() {
     current=$1
     begin=$((t0 + current * slot))
-    # Nothing outlives its slot: TERM two seconds before the next one, KILL one second before it.
-    end=$((begin + slot - 200))
+    # Time limits are whole seconds: TERM comes in the last second of the slot, KILL in the next one. What that costs
+    # the next round, less than a second, its client's delay makes up for.
+    end=$((begin + slot))
     clock
     late=$((now - begin))
     skip=$((late >= 100))
@@ -669,7 +683,8 @@ play() {
             clock
             # "@" marks a start that was worked out when the batch was delivered.
             start_in=${start_in:-$role}
-            case $start_in in @*) t0=${start_in#@} ;; *) t0=$((now + ${start_in%%.*} * 100)) ;; esac
+            hundredths "${start_in#@}"
+            case $start_in in @*) t0=${start_in#@} ;; *) t0=$((now + hundredths)) ;; esac
             say "=== gpufabric batch $number begin $lines"
             continue
             ;;
@@ -732,7 +747,8 @@ stop() {
 run() {
     clock
     # Counted from the begin, whatever time it takes to get ready.
-    at=${3:+@$((now + ${3%%.*} * 100))}
+    hundredths "${3:-0}"
+    at=${3:+@$((now + hundredths))}
     [ -z "${2:-}" ] || exec >"$2"
     prepare "$1"
     cat >"$work/batch"
@@ -770,7 +786,8 @@ deliver() {
     {
         read -r word number start_in slot
         [ "$word" = BATCH ] || die "the batch does not begin with BATCH"
-        say "BATCH $number @$((now + ${start_in%%.*} * 100)) $slot"
+        hundredths "$start_in"
+        say "BATCH $number @$((now + hundredths)) $slot"
         cat
     } <"$1/.incoming" >"$1/.ready"
     mv "$1/.ready" "$1/batch-$2"

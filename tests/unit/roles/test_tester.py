@@ -73,7 +73,7 @@ exit "$rc"
 SLEEP = """#!/bin/sh
 read -r up idle <"$GPUFABRIC_PROC/uptime"
 cs=$((${up%.*} * 100 + 1${up#*.} - 100))
-case $1 in 0.*) cs=$((cs + 10)) ;; *) cs=$((cs + $1 * 100)) ;; esac
+case $1 in 0.*) cs=$((cs + ${1#0.} * 10)) ;; *) cs=$((cs + $1 * 100)) ;; esac
 printf '%d.%02d %s\\n' $((cs / 100)) $((cs % 100)) "$idle" >"$GPUFABRIC_PROC/uptime.$$"
 command -p mv "$GPUFABRIC_PROC/uptime.$$" "$GPUFABRIC_PROC/uptime"
 """
@@ -349,6 +349,28 @@ def test_rounds_begin_on_the_clock(bench: Bench) -> None:
     assert starts == ["1005", str(1005 + 3 * 14)]
 
 
+@pytest.mark.parametrize(
+    ("start_in", "begin"), [("5", 100505), ("5.5", 100555), ("5.07", 100512), ("0.256", 100030), ("12", 101205)]
+)
+def test_the_begin_is_told_in_hundredths(bench: Bench, start_in: str, begin: int) -> None:
+    box = bench.folder / "box"
+    assert bench.run("deliver", str(box), "1", stdin=bench.batch(line(0), start_in=start_in)).returncode == 0
+    assert (box / "batch-1").read_text().splitlines()[0] == f"BATCH 1 @{begin} 14"
+
+
+def test_frames_tell_hundredths_of_a_second(bench: Bench) -> None:
+    bench.hook('"$GPUFABRIC_SLEEP" 0.7\n')
+    run = parse_batch(bench.play(line(0)), 1).runs[0, "rail0", PEER]
+    assert (run.ran, run.seconds) == (pytest.approx(0.7), pytest.approx(1.7))
+
+
+def test_a_test_has_its_slot_but_for_the_last_second(bench: Bench) -> None:
+    write(bench.folder / "bin/timeout", '#!/bin/sh\necho "$3" >"$STUB_OUT.limit"\n', 0o755)
+    for role, limit in (("server", "14"), ("client", "13")):
+        bench.play(line(0, role=role, port=18503), slot=14)
+        assert (bench.folder / "out.limit").read_text() == limit + "\n"
+
+
 def test_a_late_tester_says_which_rounds_it_missed(bench: Bench) -> None:
     out = bench.play(line(0), line(1), line(2), start_in="-20")
     log = parse_batch(out, 1)
@@ -405,8 +427,9 @@ def test_the_client_tries_again_until_its_server_listens_but_not_too_late(bench:
     bench.plays("err_refused")
     log = parse_batch(bench.play(line(0), slot=20), 1)
     assert "Couldn't connect to" in log.runs[0, "rail0", PEER].text and log.runs[0, "rail0", PEER].rc == 1
-    # The slot leaves 20 - 2 seconds, a run needs 6 + 2, the client begins in second 1: about ten tries.
-    assert 8 <= bench.calls.read_text().count("ib_write_bw") <= 11
+    # The client begins in second 1 and tries again every 0.2 s, from second 2.5 on every second, as long as the 20
+    # seconds of the slot leave 6 + 1.5 for a run.
+    assert 15 <= bench.calls.read_text().count("ib_write_bw") <= 19
     assert bench.uptime() < 1000 + 5 + 20 - 1
 
 
@@ -455,7 +478,7 @@ def test_nothing_outlives_its_slot(bench: Bench) -> None:
         (bench.folder / "bin/timeout").symlink_to(str(shutil.which("busybox")))
     bench.hook(HANGS)
     run = parse_batch(bench.play(line(0, role="server", port=18503), slot=3), 1).runs[0, "rail0", PEER]
-    # It ignores TERM after a second and is killed after two.
+    # It ignores TERM after two seconds and is killed after three.
     assert run.rc == 137 and "Waiting" not in run.text and run.ran is not None
     wait_for(lambda: is_gone(bench.folder / "out.self") and is_gone(bench.folder / "out.child"))
 

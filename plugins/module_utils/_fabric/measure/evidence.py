@@ -155,7 +155,7 @@ def _run(frame: re.Match[str], body: list[str]) -> Run:
         int(frame["rc"]),
         "\n".join(body)[-_LONGEST:].strip(),
         started=integer(frame["start"]),
-        seconds=integer(frame["seconds"]),
+        seconds=leading_number(frame["seconds"]),
         late=leading_number(frame["late"]),
         ran=leading_number(frame["ran"]),
         counters=_growth(added["counters"]) if "counters" in added else {},

@@ -26,7 +26,7 @@ from .state import State, addresses, asked_exchange, exchange_of, exchange_warni
 
 # Start cost of perftest, client delay, retries and the guard between two slots, in seconds: what a slot is longer than
 # its measurement at most.
-SLOT_MARGIN = 8
+SLOT_MARGIN = 6
 # Reading one of these takes so long that perftest's calibration against the processor's counter often fails.
 SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies")
 
@@ -159,7 +159,8 @@ def _begin(
     left = wanted - kept.keys()
     rounds = schedule.pack(rounds, left, tests)
     state.attempts = {test: [] for test in left}
-    return Course(state, names, margin, list(kept.values()), timing.split(rounds * tests["repeats"]), not_kept=why)
+    waiting = timing.split(rounds * tests["repeats"], len(names))
+    return Course(state, names, margin, list(kept.values()), waiting, not_kept=why)
 
 
 def _names(plan: Mapping[str, Any], where: str, limit: Sequence[str], tests: Mapping[str, Any]) -> list[str]:
@@ -244,12 +245,12 @@ def _far_cpus(state: State) -> list[str]:
 
 def _doubts(state: State) -> list[str]:
     """Return a sentence for each rail on which a floor is above what a link carries by its own rate."""
-    told: dict[str, dict[str, None]] = {}
+    told: dict[str, set[str]] = {}
     for key, expectation in state.expected.items():
         if expectation.doubt:
-            told.setdefault(key[0], {})[expectation.doubt] = None
+            told.setdefault(key[0], set()).add(expectation.doubt)
     return [
-        f"{rail}: {next(iter(doubts))}{f' (and so for {len(doubts) - 1} more)' if len(doubts) > 1 else ''}: no reading "
+        f"{rail}: {min(doubts)}{f' (and so for {len(doubts) - 1} more)' if len(doubts) > 1 else ''}: no reading "
         "is taken for impossible there; repair the link, or lower rdma_fabric.thresholds.floor"
         for rail, doubts in sorted(told.items())
     ]

@@ -120,7 +120,7 @@ class Run(NamedTuple):
     rc: int
     text: str
     started: int | None = None
-    seconds: int | None = None
+    seconds: float | None = None
     late: float | None = None
     ran: float | None = None
     counters: Mapping[str, int] = _NO_GROWTH

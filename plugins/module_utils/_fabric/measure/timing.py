@@ -12,24 +12,29 @@ from .evidence import Log
 from .perftest import KILLED, TIMED_OUT
 from .schedule import Round
 
-# The tester ends everything two seconds before the next slot, and frames tell whole seconds.
-GUARD = 3
+# The tester ends everything in the last second of a slot. The rest is for a server that begins late: its client tries
+# again every 0.2 s.
+GUARD = 1.3
 SHORTEST = 4
-# A schedule of this many rounds is worth a first pass of a few rounds, to learn how long slots must be.
-WORTH_A_TRIAL = 40
+# From this many rounds on it is worth to hand out lines once more, so that all slots but those of a few first rounds
+# are as short as they can be.
+WORTH_A_TRIAL = 6
 TRIAL = 4
+# From this lateness on a tester leaves a round out, and its client's delay no longer makes up for it.
+MISSED = 1.0
 _WORDS = ("h", "min", "s")
 
 
 @dataclass
 class Timing:
-    """What the passes so far told: ``longest`` clean test, ``busy`` seconds of perftest in ``slots`` seconds of slots.
+    """What the passes so far told: ``busy`` seconds of perftest in ``slots`` seconds of slots.
 
-    ``lateness``: by host the largest delay of a round, by its own clock. ``seconds``: all slots of all passes;
-    ``last``: length of the last ones. ``tight``: a test ran out of time, so slots are not made shorter.
+    ``longest``: from the begin of a slot to the end of the clean test that ended last in its slot. ``lateness``: by
+    host the largest delay of a round, by its own clock. ``seconds``: all slots of all passes; ``last``: length of the
+    last ones. ``tight``: a test ran out of time or a round was missed, so slots are not made shorter.
     """
 
-    longest: int = 0
+    longest: float = 0.0
     busy: float = 0.0
     slots: int = 0
     seconds: int = 0
@@ -42,8 +47,7 @@ class Timing:
         most = duration + margin
         if self.tight or not self.longest:
             return most
-        late = math.ceil(max(self.lateness.values(), default=0))
-        return max(SHORTEST, min(most, self.longest + late + GUARD))
+        return max(SHORTEST, min(most, math.ceil(round(self.longest + GUARD, 2))))
 
     @property
     def share(self) -> float | None:
@@ -60,23 +64,28 @@ class Timing:
             self._add_lengths(log, slot)
 
     def _add_lengths(self, log: Log, slot: int) -> None:
-        whole: dict[int, int] = {}
         perftest: dict[int, float] = {}
         for (number, _rail, _peer), run in log.runs.items():
-            self.tight = self.tight or run.rc in (*TIMED_OUT, KILLED)
+            late = run.late or 0.0
+            self.tight = self.tight or late >= MISSED or run.rc in (*TIMED_OUT, KILLED)
             if run.rc == 0:
-                whole[number] = max(whole.get(number, 0), run.seconds or 0)
+                self.longest = max(self.longest, late + (run.seconds or 0.0))
                 perftest[number] = max(perftest.get(number, 0.0), run.ran or 0.0)
-        self.longest = max(self.longest, *whole.values()) if whole else self.longest
         self.busy += sum(perftest.values())
         self.slots += slot * len(perftest)
 
 
-def split(rounds: Sequence[Round]) -> list[list[Round]]:
-    """Return the passes of a schedule: one, or a short trial and the rest when the schedule is long."""
-    if len(rounds) < WORTH_A_TRIAL:
+def split(rounds: Sequence[Round], hosts: int) -> list[list[Round]]:
+    """Return the passes of a schedule: one, or a short trial and the rest.
+
+    A trial has a tenth of the rounds, at most TRIAL. What most of the ``hosts`` do not take part in tells too little:
+    of three hosts one rests in each round.
+    """
+    trial = min(TRIAL, max(1, len(rounds) // 10))
+    heard = {name for round_ in rounds[:trial] for test in round_ for name in (test.client, test.server)}
+    if len(rounds) < WORTH_A_TRIAL or 4 * len(heard) < 3 * hosts:
         return [list(rounds)]
-    return [list(rounds[:TRIAL]), list(rounds[TRIAL:])]
+    return [list(rounds[:trial]), list(rounds[trial:])]
 
 
 def length(seconds: int) -> str:

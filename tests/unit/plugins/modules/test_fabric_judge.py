@@ -45,7 +45,7 @@ def test_from_nothing_to_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     describe(tmp_path)
     first = run(capsys, tmp_path)
     assert (first["changed"], first["done"], first["pass"], first["rounds"], first["seconds"]) == (
-        False, False, 1, 2, 36)
+        False, False, 1, 2, 32)
     (tmp_path / "pass-1").mkdir()
     for name, lines in first["lines"].items():
         out = ["=== gpufabric batch 1 begin 2"]
