@@ -203,6 +203,15 @@ def test_junit_says_the_cause_at_its_port_and_limits_what_it_lists() -> None:
     assert "the port is down" not in (other[0].get("message") or "")
 
 
+def test_junit_says_a_cause_at_its_own_rail_only() -> None:
+    faults = {("gpu-001", "rail0"): "cable", ("gpu-001", "rail1"): "slow"}
+    suite = ElementTree.fromstring(junit.to_junit(summary.build(**factory.fleet(4, 2, faults=faults))))
+    messages = {c.get("name"): c[0].get("message") for c in suite if len(c)}
+    assert messages["gpu-001 rail1 (host)"] == (
+        "6 of 6 tests did not pass; gpu-001 rail1: every test is slow, at most 23 Gb/s of 186 Gb/s: "
+        "NIC port, cable or PCIe slot")
+
+
 def test_junit_of_no_result_is_red() -> None:
     suite = ElementTree.fromstring(junit.to_junit(summary.build({}, [])))
     assert (suite.get("tests"), suite.get("errors")) == ("1", "1")
