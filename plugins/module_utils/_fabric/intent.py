@@ -73,6 +73,7 @@ class Intent:
     capacity: Capacity
     addresses: str
     mtu: int
+    link_speed: float | None
     routing: str
     operator: Operator
     network_namespace: str
@@ -101,6 +102,7 @@ class Intent:
             capacity=_capacity(reader.section("capacity")),
             addresses=reader.text("addresses", "plan", choices=("plan", "keep")),
             mtu=reader.integer("mtu", 9000, 1280, 16384),
+            link_speed=reader.number("link_speed", None, 0.1, 10000),
             routing=reader.text("routing", "none", choices=("none", "between_rails")),
             operator=_operator(reader.section("operator")),
             network_namespace=reader.text("network_namespace", "default", pattern=_NAMESPACE),
