@@ -35,12 +35,16 @@ def files(links: tuple[LinkFile, ...], etc: str, machine: str) -> dict[str, str]
     """
     found = {f"{folder(etc)}/{link.name}{SUFFIX}": text(link, machine) for link in links}
     # Without this, a rail without a cable would have no address.
-    return {**found, **_device_file(links, etc, "device-gpufabric-rails", "match-device", ["ignore-carrier=1"])}
+    return {**found, **_device_file(links, etc, "ignore-carrier=1")}
 
 
 def unmanaged(links: tuple[LinkFile, ...], etc: str) -> dict[str, str]:
-    """Return path -> text of the file by which NetworkManager leaves the rails to somebody else."""
-    return _device_file(links, etc, "keyfile", "unmanaged-devices+", [])
+    """Return path -> text of the file by which NetworkManager leaves the rails to somebody else.
+
+    Nothing is added to ``unmanaged-devices``: beside an ``except:`` of the host that would hand over other ports, and
+    not keep the rails.
+    """
+    return _device_file(links, etc, "managed=0")
 
 
 def text(link: LinkFile, machine: str) -> str:
@@ -150,9 +154,9 @@ def _ifcfg(content: str) -> dict[str, str]:
     }
 
 
-def _device_file(links: tuple[LinkFile, ...], etc: str, section: str, key: str, lines: list[str]) -> dict[str, str]:
+def _device_file(links: tuple[LinkFile, ...], etc: str, setting: str) -> dict[str, str]:
     devices = "".join(f"mac:{mac};" for mac in macs(links))
-    content = _sections(f"# {TITLE}", {section: [f"{key}={devices}", *lines]})
+    content = _sections(f"# {TITLE}", {"device-gpufabric-rails": [f"match-device={devices}", setting]})
     return {f"{etc}/NetworkManager/conf.d/{CONF_FILE}": content} if links else {}
 
 

@@ -315,8 +315,9 @@ def test_networkmanager_leaves_rails_of_networkd_alone(host: Host, capsys: pytes
     runs(host, "NetworkManager", "systemd-networkd")
     call(host, capsys, manager="networkd")
     assert (host.root / "etc/NetworkManager/conf.d/90-gpufabric-devices.conf").read_text().splitlines()[1:] == [
-        "[keyfile]",
-        "unmanaged-devices+=mac:b8:3f:d2:00:18:00;",
+        "[device-gpufabric-rails]",
+        "match-device=mac:b8:3f:d2:00:18:00;",
+        "managed=0",
     ]
     # It lets go before the other one takes the link.
     assert host.ran.index(["nmcli", "general", "reload", "conf"]) < host.ran.index(["networkctl", "reload"])
