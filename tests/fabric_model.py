@@ -34,6 +34,7 @@ TRANSIENT, RETRIES = 1e-3, 2
 class Fault:
     """One bad thing. mtu and gpu: of a port, of a whole host (``rail`` None), mtu also of a rail (``host`` None).
 
+    routing: between ``rail`` and ``peer_rail``, or between any two. pair: of two ports where ``peer_rail`` is given.
     ``share`` of the tests that need it show it: below 1 the fault is unsteady.
     """
 
@@ -42,19 +43,25 @@ class Fault:
     host: str | None = None
     peer: str | None = None
     direction: str | None = None
+    peer_rail: str | None = None
     shows: str = field(default="fail", compare=False)
     share: float = field(default=1.0, compare=False)
 
     def breaks(self, test: Test) -> bool:
         """Whether the test needs what is bad. Latency tests use small messages and both directions."""
-        if self.rail not in (None, test.rail):
-            return False
         if (self.kind == "mtu" and test.kind == SMALL) or (self.kind == "gpu" and test.memory == "host"):
             return False
-        ends = (test.client, test.server)
+        ends = ((test.client, test.rail), (test.server, test.server_rail))
+        if self.kind == "routing":
+            crossed = {test.rail, test.server_rail}
+            return len(crossed) > 1 and (self.rail is None or crossed == {self.rail, self.peer_rail})
         if self.direction and test.kind != SMALL:
-            return self.host == ends[self.direction == "receive"]
-        return (self.host is None or self.host in ends) and (self.peer is None or self.peer in ends)
+            return _is_at(self.host, self.rail, ends[self.direction == "receive"])
+        if self.peer:
+            far = self.peer_rail or self.rail
+            ways = (ends, ends[::-1])
+            return any(_is_at(self.host, self.rail, a) and _is_at(self.peer, far, b) for a, b in ways)
+        return any(_is_at(self.host, self.rail, end) for end in ends)
 
     def hides(self, other: Fault) -> bool:
         """Whether nobody could see ``other`` beside this one, or not as what it is."""
@@ -63,6 +70,10 @@ class Fault:
         if None not in (self.rail, other.rail) and self.rail != other.rail:
             return False
         return self.host is None or self.host in (other.host, other.peer)
+
+
+def _is_at(host: str | None, rail: str | None, end: tuple[str, str]) -> bool:
+    return host in (None, end[0]) and rail in (None, end[1])
 
 
 @dataclass
@@ -91,10 +102,11 @@ class Fabric:
             value *= 1 + 0.004 * min(max(self.random.gauss(0, 1), -5), 5)
             lost = all(self.random.random() < TRANSIENT for _attempt in range(1 + RETRIES))
             verdict, value = ("no_data", None) if lost else (verdict, value)
+        crossed = {"peer_rail": test.peer_rail} if test.peer_rail else {}
         return {
             "where": "host", "rail": test.rail, "client": test.client, "server": test.server, "test": test.kind,
             "value": value, "unit": "us" if test.kind == SMALL else "Gb/s", "expected": EXPECTED[test.kind],
-            "memory": test.memory, "verdict": verdict,
+            **crossed, "memory": test.memory, "verdict": verdict,
             "reason": "" if verdict == "pass" else "planted", "passes": [],
         }
 
@@ -126,6 +138,16 @@ def ring(names: Sequence[str], rails: Sequence[str], kind: str) -> list[Round]:
 def every_pair(names: Sequence[str], rails: Sequence[str], kind: str) -> list[Round]:
     """The whole schedule."""
     return planned(names, rails, {"mode": "all_pairs", "kinds": [kind]})
+
+
+def crossed(names: Sequence[str], rails: Sequence[str], kind: str) -> list[Round]:
+    """The whole schedule, from every rail to every rail."""
+    return planned(names, rails, {"mode": "all_pairs", "kinds": [kind], "cross_rail": True})
+
+
+def loopback(names: Sequence[str], rails: Sequence[str], kind: str) -> list[Round]:
+    """Every rail of a host with every other rail of the same host."""
+    return planned(names, rails, {"mode": "loopback", "kinds": [kind]})
 
 
 def from_gpus(rounds: Sequence[Round]) -> list[Round]:
@@ -199,7 +221,7 @@ def isolate(fabric: Fabric, rounds: Sequence[Round], goes: int = 10) -> Outcome:
         for result in fabric.play(played):
             found[subject(result)] = again(found.get(subject(result)), result)
     blames = blame(list(found.values()))
-    blamed = [Fault(b.kind, b.rail, b.host, b.peer, b.direction) for b in blames]
+    blamed = [Fault(b.kind, b.rail, b.host, b.peer, b.direction, b.peer_rail or None) for b in blames]
     right = len(set(blamed) & set(fabric.faults))
     sure = sum(b.sure == "sure" for b in blames)
     return Outcome(len(fabric.faults), len(blamed), right, sure, tests, extra, count, blames)

@@ -447,6 +447,37 @@ def test_loopback_measures_one_host_alone() -> None:
         ("lab-2", "lab-2", "rail0", "rail1", "pass"), ("lab-2", "lab-2", "rail1", "rail0", "pass")]
 
 
+def test_a_rail_that_only_the_server_lacks_blocks_what_crosses_to_it() -> None:
+    down = described("lab-2", {"rail1": "rail1 has no link: cable, transceiver or switch port"})
+    last = play_all(plan(cross_rail=True), everybody(**{"lab-2": down}))[-1]
+    told = {(r["rail"], r["client"], r["server"], r.get("peer_rail")): r["reason"] for r in last.results if r["reason"]}
+    missing = "lab-2 rail1: rail1 has no link: cable, transceiver or switch port"
+    assert told["rail0", "lab-1", "lab-2", "rail1"] == told["rail1", "lab-2", "lab-1", "rail0"] == missing
+    assert ("rail1", "lab-1", "lab-2", "rail0") not in told and set(told.values()) == {missing}
+    (found,) = last.summary["blames"]
+    assert [found[key] for key in ("kind", "rail", "host", "sure", "failed")] == ["port", "rail1", "lab-2", "sure", 8]
+
+
+def test_what_crosses_is_judged_by_the_port_of_the_servers_rail() -> None:
+    made = plan(cross_rail=True)
+    made["expectations"]["rail1"]["lab-2"]["rate"] = 50.0
+    found = {(r["rail"], r.get("peer_rail")): r["expected"] for r in play_all(made, everybody())[-1].results
+             if (r["client"], r["server"]) == ("lab-1", "lab-2")}
+    assert {ways: round(expected, 1) for ways, expected in found.items()} == {
+        ("rail0", None): 93.1, ("rail0", "rail1"): 46.6, ("rail1", None): 46.6, ("rail1", "rail0"): 93.1}
+
+
+def test_a_port_that_also_fails_as_the_server_of_another_rail_is_blamed_with_commands_that_use_it() -> None:
+    def slow(name: str, _number: int, rail: str, _role: str, peer: str) -> Any:
+        hit = (name, rail) == ("lab-2", "rail1") or peer == address("lab-2", "rail1")
+        return 0, ROW % ("9.9" if hit else "97.9")
+
+    (found,) = play_all(plan(cross_rail=True), everybody(), slow)[-1].summary["blames"]
+    assert [found[key] for key in ("kind", "rail", "host", "sure", "failed")] == ["port", "rail1", "lab-2", "sure", 8]
+    server, client = found["again"]
+    assert server.startswith("ssh lab-2 ") and client.startswith("ssh lab-1 ") and client.endswith(" 10.1.0.2")
+
+
 GPUS = {rail: {name: {"bdf": f"0000:1{rail[-1]}:00.0", "path": "PIX"} for name in HOSTS} for rail in RAILS}
 
 
