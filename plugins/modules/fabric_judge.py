@@ -73,8 +73,9 @@ options:
         default: []
   resume:
     description:
-      - Path of an earlier C(report.json). What passed there is taken over and not measured again; only what failed, had no
-        data or is missing is.
+      - Path of an earlier C(report.json). What passed there is taken over when it was measured with the same options and
+        its value passes today's rules. Everything else is measured, and RV(warnings_found) says how much of it passed
+        there, and why it is measured again.
     type: path
   failure:
     description:
@@ -132,7 +133,7 @@ seconds:
   type: int
   sample: 108
 worst:
-  description: How long the next pass and all that may follow take at most, in seconds, without isolation.
+  description: How long the next pass, what waits and all retries take at most, in seconds. Passes of isolation come on top.
   returned: always
   type: int
   sample: 324
@@ -141,7 +142,8 @@ announce:
   returned: always
   type: str
   sample: >-
-    pass 1 (schedule), mode all_pairs: 12 tests of write_bw in 6 rounds of 18 s, 1 min 48 s; all passes at worst 5 min 24 s
+    pass 1 (schedule), mode all_pairs: 12 tests of write_bw in 6 rounds of 18 s, 1 min 48 s; with all retries at worst
+    5 min 24 s, and at most 3 short passes more to tell whom to blame
 schedule:
   description: Mode, rounds, slot, seconds and passes, perftest's share of the slots, and how many seconds each host was late.
   returned: always
@@ -258,12 +260,13 @@ def read_evidence(folder: str, failure: str) -> Evidence:
     return Evidence(read_folder(described, ".log"), read_folder(described, ".error"), tuple(passes), failure)
 
 
-def read_results(path: str) -> list:
-    """Return the results of an earlier report.json."""
+def read_report(path: str) -> dict:
+    """Return the results of an earlier report.json, and how they were measured when it says so."""
     try:
         with open(path, encoding="utf-8") as file:
-            results = json.load(file)["results"]
-        return [result for result in results if set(result) >= RESULT_KEYS]
+            report = json.load(file)
+        results = [result for result in report["results"] if set(result) >= RESULT_KEYS]
+        return {"results": results, "tests": dict(report["tests"]) if "tests" in report else None}
     except OSError as exc:
         raise InputError("resume: cannot read %s: %s; give the report.json of an earlier run" % (path, exc.strerror)) from exc
     except (ValueError, KeyError, TypeError) as exc:
@@ -287,7 +290,7 @@ def judge(params: dict) -> dict:
         params["limit"],
         params["slot_margin"],
         check_only(params["only"]),
-        read_results(params["resume"]) if params["resume"] else [],
+        read_report(params["resume"]) if params["resume"] else None,
     ).to_dict()
     # "warnings" is Ansible's own key.
     found["warnings_found"] = found.pop("warnings")

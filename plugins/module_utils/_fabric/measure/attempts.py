@@ -15,7 +15,7 @@ from .lines import message_size, sides
 from .options import LATENCY, STARS
 from .perftest import Run, Sample, reading
 from .schedule import Round, Test, label, subject
-from .state import Attempt, State, addresses, asked_exchange, blocked, expectation_of, gpu_of
+from .state import Attempt, State, addresses, asked_exchange, blocked, expectation_of, gpu_of, low_link
 
 
 def absorb(state: State, rounds: Sequence[Round], number: int, logs: Mapping[str, Log]) -> None:
@@ -28,23 +28,28 @@ def absorb(state: State, rounds: Sequence[Round], number: int, logs: Mapping[str
             sample, reason = reading(runs[0], runs[1], message_size(state.tests, test.kind, test.size))
             gone = [state.lost[end[1]] for end, run in zip(ends, runs) if not run and end[1] in state.lost]
             reason = "; ".join([*dict.fromkeys(gone), _named(test, reason)]) if reason else ""
-            attempt = Attempt(number, at, sample, reason, *(runs if _telling(state, sample, runs) else ()))
+            attempt = Attempt(number, at, sample, reason, *(runs if _telling(state, sample, ends, runs) else ()))
             state.attempts.setdefault(test, []).append(attempt)
             if state.mode in STARS:
-                state.stars.setdefault((number, at, _centre(state, test)), []).append((test, attempt))
+                state.stars.setdefault((number, at, centre(state, test)), []).append((test, attempt))
 
 
-def _telling(state: State, sample: Sample | None, runs: Sequence[Run | None]) -> bool:
+def _telling(
+    state: State, sample: Sample | None, ends: Sequence[tuple[str, str, str, str]], runs: Sequence[Run | None]
+) -> bool:
     """Return whether more than the number is worth to be kept: the texts of a whole fleet take hundreds of MB."""
     usual = ("", asked_exchange(state))
     return sample is None or any(
-        run.counters or run.link_before or run.exchange not in usual for run in runs if run is not None
+        run.counters or run.link_before or run.exchange not in usual or low_link(state, name, rail, run.link)
+        for (_role, name, rail, _peer), run in zip(ends, runs)
+        if run is not None
     )
 
 
-def _centre(state: State, test: Test) -> str:
-    centre = test.server if state.mode == "incast" else test.client
-    return f"{centre} {test.rail} {test.kind} {test.size}"
+def centre(state: State, test: Test) -> str:
+    """Return which star a test belongs to."""
+    name = test.server if state.mode == "incast" else test.client
+    return f"{name} {test.rail} {test.kind} {test.size}"
 
 
 def _named(test: Test, reason: str) -> str:
@@ -60,19 +65,32 @@ def judge(state: State, test: Test, attempt: Attempt) -> tuple[str, str]:
         if not any(link_went_down(run.counters) for run in sides.values()):
             return outcome, reason
         outcome, reason = verdict.FAIL, "fast enough, but not steady"
-    grown = [f"{_name(test, side)}: {text}" for side, run in sides.items() for text in sentences(run.counters)]
-    return outcome, "; ".join([reason, *grown])
+    told = [text for side, run in sides.items() for text in _of_port(state, *_port(test, side), run)]
+    return outcome, "; ".join([reason, *told])
 
 
-def _name(test: Test, side: str) -> str:
-    return test.client if side == "client" else test.server
+def _port(test: Test, side: str) -> tuple[str, str]:
+    """Return host and rail of a side."""
+    return (test.client, test.rail) if side == "client" else (test.server, test.server_rail)
+
+
+def _of_port(state: State, name: str, rail: str, run: Run) -> list[str]:
+    """Return what grew and what its link is, as read after the test.
+
+    Blame takes a part that begins with a port for its cause. Only a link that went down is one for sure: what else grew
+    is seen on the healthy end too.
+    """
+    port = f"{name} {rail}" if link_went_down(run.counters) else f"at {name}"
+    return [f"{port}: {text}" for text in sentences(run.counters)] + [
+        f"at {name}: {text}" for text in low_link(state, name, rail, run.link)
+    ]
 
 
 def _by_value(state: State, test: Test, attempt: Attempt) -> tuple[str, str]:
     expectation = expectation_of(state, test)
-    if state.mode not in STARS or (attempt.number, attempt.at, _centre(state, test)) not in state.stars:
+    if state.mode not in STARS or (attempt.number, attempt.at, centre(state, test)) not in state.stars:
         return verdict.judge(attempt.sample, attempt.reason, expectation)
-    star = state.stars[attempt.number, attempt.at, _centre(state, test)]
+    star = state.stars[attempt.number, attempt.at, centre(state, test)]
     missing = next(((one, other) for one, other in star if other.sample is None), None)
     if attempt.sample is None or missing is None:
         total = sum(other.sample.value for _one, other in star if other.sample)
@@ -102,13 +120,13 @@ def result(state: State, test: Test) -> dict[str, Any]:
         "test": test.kind,
         "value": attempt.sample.value if attempt and attempt.sample else None,
         "unit": expectation.unit,
-        "expected": _expected(expectation, around),
+        "expected": expected(expectation, around),
         "bound_by": expectation.bound_by,
         "why": expectation.why,
         "verdict": outcome,
         "reason": reason,
         **_options(state, test, judged),
-        **(_noticed(attempt) if attempt else {}),
+        **(_noticed(state, test, attempt) if attempt else {}),
         "passes": _passes(judged, state.again.get(test)),
     }
 
@@ -124,7 +142,7 @@ def _passes(judged: Judged, again: int | None) -> list[dict[str, Any]]:
     return told
 
 
-def _expected(expectation: Expectation, around: int) -> float | None:
+def expected(expectation: Expectation, around: int) -> float | None:
     """Return the least rate that each of ``around`` tests must reach, or the most latency."""
     if expectation.unit == "us":
         return expectation.most
@@ -175,7 +193,7 @@ def _around(state: State, test: Test, judged: Judged) -> int:
     if state.mode not in STARS or not judged:
         return 1
     last = judged[-1][0]
-    return len(state.stars.get((last.number, last.at, _centre(state, test)), [test]))
+    return len(state.stars.get((last.number, last.at, centre(state, test)), [test]))
 
 
 def _options(state: State, test: Test, judged: Judged) -> dict[str, Any]:
@@ -196,10 +214,14 @@ def _options(state: State, test: Test, judged: Judged) -> dict[str, Any]:
     return found
 
 
-def _noticed(attempt: Attempt) -> dict[str, Any]:
-    """Return the optional keys of a result that tell what grew or changed at the ports while it was measured."""
+def _noticed(state: State, test: Test, attempt: Attempt) -> dict[str, Any]:
+    """Return the optional keys of a result: what grew, and links that changed meanwhile or are below the plan."""
     counters = {side: dict(run.counters) for side, run in attempt.sides.items() if run.counters}
-    links = {side: dict(run.link) for side, run in attempt.sides.items() if run.link_before}
+    links = {
+        side: dict(run.link)
+        for side, run in attempt.sides.items()
+        if run.link_before or low_link(state, *_port(test, side), run.link)
+    }
     return {**({"counters": counters} if counters else {}), **({"link": links} if links else {})}
 
 

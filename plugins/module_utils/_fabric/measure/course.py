@@ -19,13 +19,17 @@ Results = list[dict[str, Any]]
 
 @dataclass
 class Course:
-    """Where the measurement is. ``kept``: results of an earlier report; ``what``: why the next pass is played."""
+    """Where the measurement is. ``kept``: results of an earlier report; ``what``: why the next pass is played.
+
+    ``not_kept``: how many more passed there, and why they are measured again.
+    """
 
     state: State
     names: list[str]
     margin: int
     kept: Results
     waiting: list[list[Round]]
+    not_kept: str = ""
     retried: int = 0
     isolated: int = 0
     what: str = ""
@@ -66,7 +70,7 @@ def _retry(course: Course) -> list[Round]:
 def _isolate(course: Course) -> list[Round]:
     """Return rounds of the tests that tell whom to blame; [] when that is sure, or was tried often enough."""
     state = course.state
-    if course.isolated >= state.tests["isolation"] or state.mode in (*STARS, "loopback"):
+    if not isolation_left(course):
         return []
     # What nothing can judge is no suspect.
     judged = [result for result in results(course) if result["bound_by"] != "unknown"]
@@ -79,6 +83,13 @@ def _isolate(course: Course) -> list[Round]:
     course.isolated += bool(rounds)
     course.what = "whom to blame"
     return rounds
+
+
+def isolation_left(course: Course) -> int:
+    """Return how many passes may still be played to tell whom to blame."""
+    if course.state.mode in (*STARS, "loopback"):
+        return 0
+    return max(0, int(course.state.tests["isolation"]) - course.isolated)
 
 
 def _possible(state: State, rounds: Sequence[Round]) -> list[Round]:
@@ -94,7 +105,7 @@ def results(course: Course) -> Results:
 
 
 def worst(course: Course, rounds: Sequence[Round]) -> int:
-    """Return the seconds of the next pass and of what waits, every retry counted; isolation is not known yet."""
+    """Return the seconds of the next pass and of what waits, every retry counted; isolation depends on what fails."""
     left = len(rounds) + sum(len(part) for part in course.waiting)
     retries = course.state.tests["retries"] - course.retried
     return left * (1 + retries) * (int(course.state.tests["duration"]) + course.margin)
@@ -102,7 +113,8 @@ def worst(course: Course, rounds: Sequence[Round]) -> int:
 
 def announce(course: Course, rounds: Sequence[Round], number: int) -> str:
     """Return what to say before pass ``number``."""
-    return timing.announce(course.state.mode, rounds, course.slot, number, course.what, worst(course, rounds))
+    seconds, more = worst(course, rounds), isolation_left(course)
+    return timing.announce(course.state.mode, rounds, course.slot, number, course.what, seconds, more)
 
 
 def summary(course: Course, rounds: Sequence[Round], passes: int) -> dict[str, Any]:

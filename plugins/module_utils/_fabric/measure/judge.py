@@ -20,6 +20,7 @@ from .course import summary as course_summary
 from .evidence import Evidence, Log, Pass, parse_batch, parse_describe
 from .lines import lines
 from .options import complete
+from .resume import take_over
 from .schedule import Round
 from .state import State, addresses, asked_exchange, exchange_of, exchange_warnings
 
@@ -35,7 +36,8 @@ class Step:
     """``lines``: endpoint to schedule lines for pass ``number``; empty when ``done``. Times in seconds.
 
     ``results``, ``summary`` and ``outliers`` are empty until ``done``: they are large, and no verdict yet.
-    ``announce``: what to say before the pass, "" when ``done``. ``worst``: this pass and all that may follow.
+    ``announce``: what to say before the pass, "" when ``done``. ``worst``: this pass, what waits and all
+    retries, without isolation.
     ``schedule``: as the report has it: {mode, rounds, slot, seconds, passes, share, lateness, text}.
     """
 
@@ -78,16 +80,16 @@ def step(
     limit: Sequence[str] = (),
     slot_margin: int = SLOT_MARGIN,
     only: Mapping[str, Any] | None = None,
-    earlier: Sequence[Mapping[str, Any]] = (),
+    earlier: Mapping[str, Any] | None = None,
 ) -> Step:
     """Return the next step for the endpoints ``plan.endpoints[where]``, or only those in ``limit``.
 
-    ``only`` ({hosts, rails, pairs}) takes the place of ``tests.only``. ``earlier``: results of an earlier report; what
-    passed there is taken over and not measured. Raises InputError when nothing could be measured at all.
+    ``only`` ({hosts, rails, pairs}) takes the place of ``tests.only``. ``earlier``: {results, tests} of an earlier
+    report; what passed there is taken over and not measured, as far as resume.py says. Raises InputError when nothing
+    could be measured at all.
     """
-    course = _begin(plan, where, limit, slot_margin, only, earlier)
+    course = _begin(plan, where, evidence, limit, slot_margin, only, earlier)
     state = course.state
-    _describe(state, course.names, evidence)
     rounds = next_rounds(course)
     for number, played in enumerate(evidence.passes, 1):
         _absorb(course, rounds, number, played)
@@ -105,6 +107,7 @@ def step(
         warnings=[
             *_slow_clocks(state),
             *_far_cpus(state),
+            *_doubts(state),
             *exchange_warnings(state),
             *attempts.unsteady(found),
             *_resumed(course),
@@ -130,10 +133,11 @@ def _summary(state: State, found: Results) -> dict[str, Any]:
 def _begin(
     plan: Mapping[str, Any],
     where: str,
+    evidence: Evidence,
     limit: Sequence[str],
     margin: int,
     only: Mapping[str, Any] | None,
-    earlier: Sequence[Mapping[str, Any]],
+    earlier: Mapping[str, Any] | None,
 ) -> Course:
     """Return the course with its whole schedule."""
     tests = complete(plan["tests"])
@@ -145,17 +149,17 @@ def _begin(
     state = State(plan, where, tests, schedule.mode_of(tests, len(names)), rails)
     rounds = schedule.planned(names, rails, tests)
     tests["mode"] = state.mode
-    before = attempts.earlier(earlier, where)
+    _describe(state, names, evidence)
     wanted = {test for round_ in rounds for test in round_}
-    passed = {test for test in wanted if before.get(test, {}).get("verdict") == verdict.PASS}
-    if passed == wanted:
+    kept, why = take_over(state, wanted, earlier or {})
+    if len(kept) == len(wanted):
         raise InputError(
-            f"nothing was measured: all {len(passed)} tests passed in the earlier report; measure without resume"
+            f"nothing was measured: all {len(kept)} tests passed in the earlier report; measure without resume"
         )
-    rounds = schedule.pack(rounds, wanted - passed, tests)
-    state.attempts = {test: [] for test in wanted - passed}
-    kept = [dict(before[test]) for test in passed]
-    return Course(state, names, margin, kept, timing.split(rounds * tests["repeats"]))
+    left = wanted - kept.keys()
+    rounds = schedule.pack(rounds, left, tests)
+    state.attempts = {test: [] for test in left}
+    return Course(state, names, margin, list(kept.values()), timing.split(rounds * tests["repeats"]), not_kept=why)
 
 
 def _names(plan: Mapping[str, Any], where: str, limit: Sequence[str], tests: Mapping[str, Any]) -> list[str]:
@@ -213,10 +217,11 @@ def _lines(state: State, rounds: Sequence[Round]) -> dict[str, list[str]]:
 
 
 def _resumed(course: Course) -> list[str]:
-    if not course.kept:
+    if not course.kept and not course.not_kept:
         return []
     count = len(course.kept) + len(course.state.attempts)
-    return [f"{len(course.kept)} of {count} results are those of the earlier report: they passed there"]
+    told = f"{len(course.kept)} of {count} results are those of the earlier report: they passed there"
+    return [f"{told}; {course.not_kept}" if course.not_kept else told]
 
 
 def _slow_clocks(state: State) -> list[str]:
@@ -234,4 +239,17 @@ def _far_cpus(state: State) -> list[str]:
         for name, endpoint in state.endpoints.items()
         for rail, found in endpoint.rails.items()
         if found.get("cpus") == "-" and found.get("local_cpus", "-") != "-"
+    ]
+
+
+def _doubts(state: State) -> list[str]:
+    """Return a sentence for each rail on which a floor is above what a link carries by its own rate."""
+    told: dict[str, dict[str, None]] = {}
+    for key, expectation in state.expected.items():
+        if expectation.doubt:
+            told.setdefault(key[0], {})[expectation.doubt] = None
+    return [
+        f"{rail}: {next(iter(doubts))}{f' (and so for {len(doubts) - 1} more)' if len(doubts) > 1 else ''}: no reading "
+        "is taken for impossible there; repair the link, or lower rdma_fabric.thresholds.floor"
+        for rail, doubts in sorted(told.items())
     ]

@@ -33,7 +33,8 @@ class Expectation(NamedTuple):
 
     ``least`` Gb/s (None: not known). ``most`` us, for latency (None: no limit was given, the fleet alone judges).
     ``bound_by`` floor, link, pcie, vf, gpu, unknown, or for latency limit or fleet. ``ceiling`` Gb/s: more than this
-    cannot be true; None when the link is not known or not to be trusted. ``why``: a part of a sentence.
+    cannot be true; None when the link is not known or not to be trusted. ``why``: a part of a sentence. ``doubt``: a
+    sentence that says why no ceiling holds although the link's rate is known.
     """
 
     least: float | None
@@ -42,6 +43,7 @@ class Expectation(NamedTuple):
     why: str
     most: float | None = None
     unit: str = "Gb/s"
+    doubt: str = ""
 
 
 class Asked(NamedTuple):
@@ -95,7 +97,8 @@ def expect(
 
     ``rail``: the plan's rail. ``sides``: host name to its expectation of the plan, the client first: {rate, mtu,
     floor, tolerance}, optionally bidirectional, latency_us, pcie {speed, width, max_payload, ports}, vf_rate, kinds
-    {kind: what differs for it}, and gpu (path class) when its side works in GPU memory. Rates in Gb/s.
+    {kind: what differs for it}, gpu (path class) when its side works in GPU memory, and described_rate, what the RDMA
+    device says of itself, which stands in for a rate that the plan does not know. Rates in Gb/s.
     ``planned_mtu``: the RDMA MTU that tests ask for.
     """
     asked = asked or Asked()
@@ -110,7 +113,34 @@ def expect(
     computed = _computed(rail, others, planned_mtu, asked) if others else None
     if computed and computed.least is not None and computed.least < min(floors):
         return computed
-    return Expectation(min(floors), "floor", None, "floor of the inventory")
+    return _of_floor(rail, own, planned_mtu, asked, min(floors))
+
+
+def _of_floor(
+    rail: Mapping[str, Any], sides: Mapping[str, Mapping[str, Any]], planned_mtu: int | None, asked: Asked, floor: float
+) -> Expectation:
+    """Return the expectation where a floor decides: what the known links carry stays its ceiling.
+
+    What an RDMA device says of itself is none (soft-RoCE says 2.5 or 10 whatever is underneath), and a rate below the
+    floor is not believed by whoever gave the floor.
+    """
+    layer = rail.get("link_layer") or "ethernet"
+    ways = 2 if asked.bidirectional else 1
+    links = []
+    for name, side in sides.items():
+        if side.get("rate") is not None:
+            mtu = _mtu(rail, side, planned_mtu, layer)
+            links.append((side["rate"] * ways * (efficiency(mtu, layer) if mtu else 1), name, side["rate"]))
+    ceiling, name, rate = min(links, default=(None, "", 0.0))
+    why = "floor of the inventory"
+    if ceiling is None or floor <= ceiling:
+        return Expectation(floor, "floor", ceiling, why)
+    doubt = f"the floor of {floor:.3g} Gb/s is above the {ceiling:.3g} Gb/s of the {rate:g} Gb/s link of {name}"
+    return Expectation(floor, "floor", None, why, doubt=doubt)
+
+
+def _mtu(rail: Mapping[str, Any], side: Mapping[str, Any], planned_mtu: int | None, layer: str) -> int | None:
+    return planned_mtu or rdma_mtu(side.get("mtu"), layer) or rdma_mtu(rail.get("mtu"), layer)
 
 
 def _of_kind(side: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
@@ -133,14 +163,15 @@ def _computed(
     sender = list(sides)[-1 if asked.kind.startswith("read") else 0]
     links, bounds = [], []
     for name, side in sides.items():
-        mtu = planned_mtu or rdma_mtu(side.get("mtu"), layer) or rdma_mtu(rail.get("mtu"), layer)
-        if side.get("rate") is None or mtu is None:
+        mtu = _mtu(rail, side, planned_mtu, layer)
+        rate = side.get("rate") or side.get("described_rate")
+        if rate is None or mtu is None:
             return _unknown(f"the link rate or MTU of {name} is not known; {FLOOR_HINT}")
         share = efficiency(mtu, layer)
         at = f"at RDMA MTU {mtu}"
-        links.append(side["rate"] * share)
-        bounds.append(_Bound(links[-1], "link", f"{side['rate']:g} Gb/s link of {name} {at}"))
-        bounds += _pcie_bound(name, side, asked.together)
+        links.append(rate * share)
+        bounds.append(_Bound(links[-1], "link", f"{rate:g} Gb/s link of {name} {at}"))
+        bounds += _pcie_bound(name, side, asked.together, rate)
         # A limit of a VF holds for what it sends.
         if side.get("vf_rate") and (asked.bidirectional or name == sender):
             what = f"{side['vf_rate']:g} Gb/s limit of a VF of {name} {at}"
@@ -159,12 +190,12 @@ def _shared(
     return Expectation(bound.rate * ways * share, bound.by, link * ways, why)
 
 
-def _pcie_bound(name: str, side: Mapping[str, Any], together: bool) -> list[_Bound]:
+def _pcie_bound(name: str, side: Mapping[str, Any], together: bool, port_rate: float) -> list[_Bound]:
     pcie = side.get("pcie")
     if not pcie or not pcie.get("speed") or not pcie.get("width"):
         return []
     ports = pcie.get("ports", 1) if together else 1
-    rate, link, at = _slot(pcie["speed"], pcie["width"], pcie.get("max_payload"), ports, side["rate"])
+    rate, link, at = _slot(pcie["speed"], pcie["width"], pcie.get("max_payload"), ports, port_rate)
     return [_Bound(rate, "pcie", f"{link} of {name} {at}")]
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ..._core.units import leading_number
 from .limits import efficiency, pcie_link, pcie_rate
 
 Side = Mapping[str, Any]
@@ -105,3 +106,24 @@ def _mtus(rail: Mapping[str, Any], sides: Sides, told: Described) -> _Found:
         if planned and mtu.isdigit() and int(mtu) < planned:
             text = f"RDMA MTU {mtu}, {planned} is planned: look for an MTU below {rail['mtu']} on host and switch"
             yield host, "mtu", mtu, str(planned), text
+
+
+def below(rail: Mapping[str, Any], side: Side, link: Mapping[str, str]) -> list[str]:
+    """Return in what a link is below the plan after a test, as parts of a sentence; what is not known is no finding.
+
+    ``link``: {rate, mtu, pcie} as a tester reads them from sysfs ("100 Gb/sec (4X EDR)", "9000", "16.0 GT/s PCIe x8").
+    A rate means nothing where a floor was given, and the MTU of IPoIB nothing for RDMA.
+    """
+    told = []
+    rate = leading_number(link.get("rate"))
+    if rate and side.get("floor") is None and rate < (side.get("rate") or 0):
+        told.append(f"the link is at {rate:g} Gb/s after the test, {side['rate']:g} Gb/s when it was planned")
+    mtu = link.get("mtu", "") if rail.get("link_layer") == "ethernet" else ""
+    if mtu.isdigit() and int(mtu) < (rail.get("mtu") or 0):
+        told.append(f"MTU {mtu} after the test, {rail['mtu']} is planned")
+    planned = side.get("pcie") or {}
+    speed, width = leading_number(link.get("pcie")), link.get("pcie", "").rpartition(" x")[2]
+    if speed and width.isdigit() and 0 < speed * int(width) < planned.get("speed", 0) * planned.get("width", 0):
+        was = pcie_link(planned["speed"], planned["width"])
+        told.append(f"{pcie_link(speed, int(width))} after the test, {was} when it was planned")
+    return told

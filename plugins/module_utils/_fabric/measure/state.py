@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from .evidence import Endpoint
 from .exchange import exchange_failed, exchange_warning
 from .limits import Asked, Expectation, described_rate, expect
+from .links import below
 from .options import STARS
 from .perftest import Run, Sample
 from .schedule import Test
@@ -58,6 +59,8 @@ class State:
     # What was worked out once: by rail, hosts, kind and memory of a test; by host, rail and memory of its sides.
     expected: dict[tuple[str, ...], Expectation] = field(default_factory=dict)
     known_sides: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
+    # By host and rail the link that a frame told last, and what it is below the plan in: most frames tell the same.
+    known_links: dict[tuple[str, str], tuple[Mapping[str, str], list[str]]] = field(default_factory=dict)
 
 
 def blocked(state: State, test: Test) -> str:
@@ -135,12 +138,24 @@ def _side(state: State, test: Test, name: str, rail: str) -> dict[str, Any]:
 def _new_side(state: State, test: Test, name: str, rail: str) -> dict[str, Any]:
     side = dict(state.plan.get("expectations", {}).get(rail, {}).get(name, {}))
     if side.get("rate") is None and name in state.endpoints:
-        side["rate"] = described_rate(state.endpoints[name].rails.get(rail, {}).get("rate"))
+        side["described_rate"] = described_rate(state.endpoints[name].rails.get(rail, {}).get("rate"))
     if state.where == "host":
         # A bare host measures with the PF: limits of VFs do not hold there.
         side.pop("vf_rate", None)
     gpu = gpu_of(state, test, name, rail)
     return {**side, "gpu": gpu["path"]} if gpu else side
+
+
+def low_link(state: State, name: str, rail: str, link: Mapping[str, str]) -> list[str]:
+    """Return in what a link, as its tester read it after a test (perftest.Run), is below what the plan expects."""
+    if not link:
+        return []
+    known = state.known_links.get((name, rail))
+    if known is None or known[0] is not link:
+        side = state.plan.get("expectations", {}).get(rail, {}).get(name, {})
+        planned = next(one for one in state.plan["rails"] if one["name"] == rail)
+        known = state.known_links[name, rail] = (link, below(planned, side, link))
+    return known[1]
 
 
 def exchange_of(state: State, test: Test) -> str:

@@ -86,13 +86,20 @@ def length(seconds: int) -> str:
     return " ".join(told[:2]) or "0 s"
 
 
-def announce(mode: str, rounds: Sequence[Round], slot: int, number: int, what: str, worst: int) -> str:
-    """Return the line that is shown before a pass; ``worst``: seconds of this pass and all that may follow."""
+def announce(
+    mode: str, rounds: Sequence[Round], slot: int, number: int, what: str, worst: int, isolation: int = 0
+) -> str:
+    """Return the line that is shown before a pass.
+
+    ``worst``: seconds of this pass, what waits and all retries. ``isolation``: how many passes may still tell whom to
+    blame; how long they are depends on what fails.
+    """
     tests = [test for round_ in rounds for test in round_]
     kinds = ", ".join(dict.fromkeys(test.kind for test in tests))
     return (
         f"pass {number} ({what}), mode {mode}: {count(len(tests), 'test')} of {kinds} in {count(len(rounds), 'round')}"
-        f" of {slot} s, {length(slot * len(rounds))}; all passes at worst {length(worst)}"
+        f" of {slot} s, {length(slot * len(rounds))}; with all retries at worst {length(worst)}"
+        + (f", and at most {count(isolation, 'short pass')} more to tell whom to blame" if isolation else "")
     )
 
 

@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..measure.options import complete
 from ..measure.schedule import subject
 from ..measure.verdict import FAIL, PASS, VERDICTS, findings, overall, rail_rows
 from ..switches import Switches
@@ -42,11 +43,19 @@ def build(
         "results": ordered,
         "warnings": _not_told(warnings, known.get("links", [])),
         "context": dict(context or {}),
+        **_tests(plan),
         **known,
     }
     if stops(report):
         report["verdict"] = FAIL
     return report
+
+
+def _tests(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how was measured, under its key: ``rdma_fabric.tests`` without what names hosts."""
+    if "tests" not in plan:
+        return {}
+    return {"tests": {key: value for key, value in complete(plan["tests"]).items() if key not in ("only", "groups")}}
 
 
 def _not_told(warnings: Sequence[str], links: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -86,7 +86,7 @@ def test_one_host_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 def report(path: Path, *results: dict[str, Any]) -> str:
     usual = {"where": "host", "rail": "rail0", "client": "a", "server": "b", "test": "write_bw", "verdict": "pass",
              "value": 97.0, "unit": "Gb/s", "expected": 93.0, "bound_by": "link", "reason": "", "passes": []}
-    path.write_text(json.dumps({"results": [{**usual, **change} for change in results]}))
+    path.write_text(json.dumps({"results": [{**usual, **change} for change in results], "tests": PLAN["tests"]}))
     return str(path)
 
 
@@ -105,6 +105,8 @@ def test_resume_reads_an_earlier_report(tmp_path: Path, capsys: pytest.CaptureFi
         (None, "resume: cannot read PATH: No such file or directory; give the report.json of an earlier run"),
         ("{", "resume: PATH is no report.json of this collection; give one of an earlier run"),
         ("[]", "resume: PATH is no report.json of this collection; give one of an earlier run"),
+        ('{"results": [], "tests": 3}',
+         "resume: PATH is no report.json of this collection; give one of an earlier run"),
         ('{"results": 3}', "resume: PATH is no report.json of this collection; give one of an earlier run"),
     ],
 )
@@ -137,5 +139,6 @@ def test_the_length_of_the_pass_is_announced(tmp_path: Path, capsys: pytest.Capt
     describe(tmp_path)
     answer = run(capsys, tmp_path, slot_margin=5)
     assert answer["announce"] == answer["schedule"]["text"] == (
-        "pass 1 (schedule), mode all_pairs: 2 tests of write_bw in 2 rounds of 15 s, 30 s; all passes at worst 30 s")
+        "pass 1 (schedule), mode all_pairs: 2 tests of write_bw in 2 rounds of 15 s, 30 s; "
+        "with all retries at worst 30 s, and at most 3 short passes more to tell whom to blame")
     assert (answer["seconds"], answer["worst"]) == (30, 30)

@@ -70,11 +70,18 @@ GEN4_X8 = {"speed": 16.0, "width": 8, "max_payload": 512}
         (side(pcie={"speed": 8.0, "width": 8}), side(), None, (53.91, "pcie", 98.04)),
         (side(rate=200.0, pcie=GEN4_X8), side(rate=200.0), None, (112.65, "pcie", 196.07)),
         (side(pcie={"speed": None, "width": None}), side(), None, (93.14, "link", 98.04)),
-        (side(floor=0.5), side(), None, (0.5, "floor", None)),
-        (side(floor=180.0), side(floor=90.0), None, (90.0, "floor", None)),
+        # A floor says what is enough, not what is possible.
+        (side(floor=0.5), side(), None, (0.5, "floor", 98.04)),
+        (side(floor=180.0), side(floor=90.0), None, (90.0, "floor", 98.04)),
+        (side(floor=50.0, rate=None), side(floor=50.0), None, (50.0, "floor", 98.04)),
+        (side(floor=50.0, mtu=None), side(floor=50.0, rate=None), None, (50.0, "floor", 98.04)),
+        # Who gives a floor above what the link carries does not believe its rate; nor is a device believed there.
+        (side(floor=99.0), side(floor=99.0), None, (99.0, "floor", None)),
+        (side(floor=0.5, rate=None, described_rate=2.5), side(floor=0.5, rate=None), None, (0.5, "floor", None)),
+        (side(rate=None, described_rate=25.0), side(), None, (23.28, "link", 24.51)),
         # The end without a floor is the slower one.
         (side(rate=400.0, floor=180.0), side(rate=100.0), None, (93.14, "link", 98.04)),
-        (side(floor=0.5), side(rate=None), None, (0.5, "floor", None)),
+        (side(floor=0.5), side(rate=None), None, (0.5, "floor", 98.04)),
         (side(rate=None), side(), None, (None, "unknown", None)),
         ({}, side(), None, (None, "unknown", None)),
         # A limit of a VF holds for the sender, and that is the client of a write.
@@ -95,6 +102,7 @@ def test_expect(a: dict[str, Any], b: dict[str, Any], planned: int | None, expec
         (Asked("read_bw"), side(), side(vf_rate=50.0), (46.57, "vf", 98.04)),
         (Asked(bidirectional=True), side(bidirectional=0.9), side(bidirectional=0.9), (176.47, "link", 196.07)),
         (Asked(bidirectional=True), side(bidirectional=0.9), side(vf_rate=50.0), (88.23, "vf", 196.07)),
+        (Asked(bidirectional=True), side(floor=150.0), side(), (150.0, "floor", 196.07)),
         # Two ports of a card share its PCIe link, but only when both are measured at once.
         (Asked(), side(pcie={**GEN4_X8, "ports": 2}), side(), (56.33, "pcie", 98.04)),
         (Asked(together=False), side(pcie={**GEN4_X8, "ports": 2}), side(), (93.14, "link", 98.04)),
@@ -163,6 +171,18 @@ def test_latency_has_a_limit_only_when_one_was_given(
 def test_more_than_the_link_carries_is_no_reading(value: float, verdict: str) -> None:
     found = expect(RAIL, {"a": side(rate=200.0, pcie=GEN4_X8), "b": side(rate=200.0)}, None)
     assert judge(reading(value), "", found)[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("floor", "value", "verdict"),
+    [(50.0, 5000.0, "no_data"), (50.0, 99.9, "pass"), (50.0, 49.0, "fail"), (180.0, 95.0, "fail"),
+     (180.0, 190.0, "pass")],
+)
+def test_a_floor_does_not_make_the_impossible_pass(floor: float, value: float, verdict: str) -> None:
+    found = expect(RAIL, {"a": side(floor=floor), "b": side(floor=floor)}, None)
+    assert judge(reading(value), "", found)[0] == verdict
+    doubt = "the floor of 180 Gb/s is above the 98 Gb/s of the 100 Gb/s link of a"
+    assert found.doubt == (doubt if floor == 180.0 else "")
 
 
 RATES = st.sampled_from([10.0, 25.0, 100.0, 200.0, 400.0, 800.0])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from plan_factory import fleet, host_facts, rail_port
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.links import find, usual
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.links import below, find, usual
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import plan
 
 RAIL = {"name": "rail0", "link_layer": "ethernet", "mtu": 9000}
@@ -151,3 +151,27 @@ def test_a_real_plan() -> None:
 
 def test_usual() -> None:
     assert (usual([]), usual([None]), usual([1, 2]), usual([1, 1, 2]), usual([3, None])) == (None, None, 2, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("link", "change", "told"),
+    [
+        ({"rate": "200 Gb/sec (4X HDR)", "mtu": "9000", "pcie": "16.0 GT/s PCIe x16"}, {}, []),
+        ({"rate": "100 Gb/sec (4X EDR)"}, {},
+         ["the link is at 100 Gb/s after the test, 200 Gb/s when it was planned"]),
+        # Soft-RoCE says 2.5 whatever is underneath: whoever gave a floor knows.
+        ({"rate": "2.5 Gb/sec (1X SDR)"}, {"floor": 0.5}, []),
+        ({"rate": "2.5 Gb/sec (1X SDR)"}, {"rate": None}, []),
+        ({"mtu": "1500"}, {}, ["MTU 1500 after the test, 9000 is planned"]),
+        ({"pcie": "16.0 GT/s PCIe x8"}, {}, ["PCIe x8 16 GT/s after the test, PCIe x16 16 GT/s when it was planned"]),
+        # A VF has no link of its own.
+        ({"pcie": "Unknown x0"}, {}, []),
+        ({"pcie": "16.0 GT/s PCIe x0"}, {}, []),
+        ({"pcie": "16.0 GT/s PCIe x8"}, {"pcie": None}, []),
+        ({"rate": "", "mtu": "-", "pcie": ""}, {}, []),
+    ],
+)
+def test_what_is_below_the_plan_after_a_test(link: dict[str, str], change: dict[str, Any], told: list[str]) -> None:
+    own = {"rate": 200.0, "floor": None, "pcie": {"speed": 16.0, "width": 16}, **change}
+    assert below(RAIL, own, link) == told
+    assert below({**RAIL, "link_layer": "infiniband"}, own, link) == [text for text in told if "MTU" not in text]

@@ -95,4 +95,7 @@ def test_a_long_schedule_begins_with_a_trial() -> None:
 def test_what_is_said_before_a_pass() -> None:
     rounds = [(Trial("r", "a", "b", "write_bw"), Trial("r", "c", "d", "read_bw"))]
     assert announce("ring", rounds, 18, 2, "schedule", 36) == (
-        "pass 2 (schedule), mode ring: 2 tests of write_bw, read_bw in 1 round of 18 s, 18 s; all passes at worst 36 s")
+        "pass 2 (schedule), mode ring: 2 tests of write_bw, read_bw in 1 round of 18 s, 18 s; "
+        "with all retries at worst 36 s")
+    assert announce("ring", rounds, 18, 2, "schedule", 36, 1).endswith(
+        "; with all retries at worst 36 s, and at most 1 short pass more to tell whom to blame")

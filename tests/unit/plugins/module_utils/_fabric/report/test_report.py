@@ -107,6 +107,15 @@ def test_report_follows_its_schema(bad: Any) -> None:
     jsonschema.validate(report(bad=bad), SCHEMA)
 
 
+def test_how_was_measured_is_told_without_names_of_hosts() -> None:
+    planned = factory.plan(3, 1)
+    planned["tests"] = {"duration": 2, "groups": {"rack1": ["gpu-000"]}, "only": {"hosts": ["gpu-000"]}}
+    built = summary.build(planned, factory.results(3, 1))
+    jsonschema.validate(built, SCHEMA)
+    assert (built["tests"]["duration"], built["tests"]["size"]) == (2, 65536)
+    assert not {"only", "groups"} & built["tests"].keys() and "gpu-000" not in json.dumps(built["tests"])
+
+
 def test_the_schema_refuses_a_verdict_that_does_not_exist() -> None:
     broken = report()
     broken["results"][0]["verdict"] = "maybe"
