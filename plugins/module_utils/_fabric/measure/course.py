@@ -10,7 +10,6 @@ from typing import Any
 
 from . import attempts, schedule, timing
 from .isolate import next_tests
-from .options import STARS
 from .schedule import Round
 from .state import State, blocked
 
@@ -59,14 +58,14 @@ def _retry(course: Course) -> list[Round]:
     """Return rounds of what was played and lacks readings."""
     state = course.state
     missing = [schedule.subject(result) for result in results(course) if attempts.missing(state, result)]
-    again = schedule.whole((test for test in missing if test in state.attempts), state.attempts, state.mode)
+    again = schedule.whole((test for test in missing if test in state.attempts), state.attempts)
     return _possible(state, schedule.repeat(again, state.tests))
 
 
 def _isolate(course: Course) -> list[Round]:
     """Return rounds of the tests that tell whom to blame; [] when that is sure, or was tried often enough."""
     state = course.state
-    if course.isolated >= state.tests["isolation"] or state.mode in (*STARS, "loopback"):
+    if course.isolated >= state.tests["isolation"] or state.mode == "loopback":
         return []
     # What nothing can judge is no suspect.
     judged = [result for result in results(course) if result["bound_by"] != "unknown"]

@@ -152,9 +152,10 @@ def _begin(
         raise InputError(
             f"nothing was measured: all {len(passed)} tests passed in the earlier report; measure without resume"
         )
-    rounds = schedule.pack(rounds, wanted - passed, tests)
-    state.attempts = {test: [] for test in wanted - passed}
-    kept = [dict(before[test]) for test in passed]
+    left = set(schedule.whole(wanted - passed, wanted))
+    rounds = schedule.pack(rounds, left, tests)
+    state.attempts = {test: [] for test in left}
+    kept = [dict(before[test]) for test in wanted - left]
     return Course(state, names, margin, kept, timing.split(rounds * tests["repeats"]))
 
 
