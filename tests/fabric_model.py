@@ -19,6 +19,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.sch
     Test,
     planned,
     repeat,
+    star_of,
     subject,
 )
 
@@ -85,6 +86,8 @@ class Fabric:
     faults: tuple[Fault, ...] = ()
     seed: int = 0
     noise: bool = True
+    # Whether the others of a star make good for one that sends or receives too little.
+    fair: bool = False
 
     def __post_init__(self) -> None:
         self.names = [f"h{number:04d}" for number in range(self.hosts)]
@@ -102,7 +105,7 @@ class Fabric:
             value *= 1 + 0.004 * min(max(self.random.gauss(0, 1), -5), 5)
             lost = all(self.random.random() < TRANSIENT for _attempt in range(1 + RETRIES))
             verdict, value = ("no_data", None) if lost else (verdict, value)
-        crossed = {"peer_rail": test.peer_rail} if test.peer_rail else {}
+        crossed = {key: getattr(test, key) for key in ("peer_rail", "star") if getattr(test, key)}
         return {
             "where": "host", "rail": test.rail, "client": test.client, "server": test.server, "test": test.kind,
             "value": value, "unit": "us" if test.kind == SMALL else "Gb/s", "expected": EXPECTED[test.kind],
@@ -116,7 +119,32 @@ class Fabric:
 
     def play(self, rounds: Sequence[Round]) -> list[dict[str, Any]]:
         """The results of all tests of the rounds."""
-        return [self.measure(test) for round_ in rounds for test in round_]
+        return [result for round_ in rounds for result in self._round(round_)]
+
+    def _round(self, round_: Round) -> list[dict[str, Any]]:
+        stars: dict[Any, list[dict[str, Any]]] = {}
+        found = [self.measure(test) for test in round_]
+        for test, result in zip(round_, found):
+            if test.star:
+                stars.setdefault(star_of(test), []).append(result)
+        for shares in stars.values():
+            self._share(shares)
+        return found
+
+    def _share(self, shares: list[dict[str, Any]]) -> None:
+        """Make shares of one star of tests that were measured as if each were alone: the sum is judged."""
+        total = sum(result["value"] or 0 for result in shares) / len(shares)
+        if self.fair and any(result["verdict"] == "pass" for result in shares):
+            total = USUAL[BANDWIDTH]
+        silent = any(result["value"] is None for result in shares)
+        for result in shares:
+            result["expected"] /= len(shares)
+            if result["value"] is None:
+                continue
+            result["value"] /= len(shares)
+            verdict = "no_data" if silent else "pass" if total >= EXPECTED[BANDWIDTH] else "fail"
+            reason = {"no_data": "its share says nothing: a share gave no data", "pass": "", "fail": "planted"}[verdict]
+            result.update(verdict=verdict, reason=reason)
 
 
 def sampled(names: Sequence[str], rails: Sequence[str], kind: str, count: int, seed: int) -> list[Round]:
@@ -148,6 +176,11 @@ def crossed(names: Sequence[str], rails: Sequence[str], kind: str) -> list[Round
 def loopback(names: Sequence[str], rails: Sequence[str], kind: str) -> list[Round]:
     """Every rail of a host with every other rail of the same host."""
     return planned(names, rails, {"mode": "loopback", "kinds": [kind]})
+
+
+def stars(names: Sequence[str], rails: Sequence[str], mode: str, fan: int = 4) -> list[Round]:
+    """Every host in the middle of a star once."""
+    return planned(names, rails, {"mode": mode, "fan": fan})
 
 
 def from_gpus(rounds: Sequence[Round]) -> list[Round]:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from . import stars
 from .blame import ENOUGH_PARTNERS, WHOLE, Blame, is_sure, tell
 from .causes import Cause, causes, center
 from .fleet import BASE, GPU, MTU, OPPOSITE, End, Failure, Fleet, Result, Scope
@@ -32,8 +33,11 @@ def blame(results: Sequence[Result]) -> list[Blame]:
     """
     told = []
     for where in dict.fromkeys(result["where"] for result in results):
-        fleet = Fleet.of([result for result in results if result["where"] == where])
+        here = [result for result in results if result["where"] == where]
+        pairs, failed = stars.split(here)
+        fleet = Fleet.of(pairs)
         told += [tell(fleet, where, cause) for cause in causes(fleet)]
+        told += stars.blames(where, failed, pairs, here)
     return sorted(told, key=_weight)
 
 
@@ -50,10 +54,11 @@ def next_tests(results: Sequence[Result], names: Sequence[str], rails: Sequence[
     more than twice a direction, so that this ends. A reading that was asked for as the second has ``again`` in the
     result's ``passes``. ``names``, ``rails``: who may be used. A sure suspect is probed as well, to see on which layer
     it fails: from host memory where it failed from GPU memory, then with small messages (MTU), unless large ones came
-    through too slowly. schedule.repeat() makes rounds of the tests.
+    through too slowly. Of failed stars their shares are asked for alone. schedule.repeat() makes rounds of the tests.
     """
-    fleet = Fleet.of(results)
-    if not fleet.failures:
+    pairs, failed = stars.split(results)
+    fleet = Fleet.of(pairs)
+    if not fleet.failures and not failed:
         return []
     found = causes(fleet)
     seen = {subject(result) for result in results}
@@ -62,6 +67,7 @@ def next_tests(results: Sequence[Result], names: Sequence[str], rails: Sequence[
     chooser.centers()
     chooser.singles(found)
     chooser.probe(found)
+    chooser.shares(failed, pairs)
     return sorted(chooser.tests)
 
 
@@ -176,8 +182,15 @@ class _Chooser:
             own = [failure for failure in cause.failures if explained[failure] == 1]
             if len(own) != 1 or own[0].again or cause.named or is_sure(self.fleet, cause):
                 continue
-            if self._may_use(own[0].test) and self._is_last_resort(own[0]):
-                self.tests.add(own[0].test)
+            # The share of a star is tried alone.
+            test = own[0].test._replace(star="")
+            is_new = test == own[0].test or test not in self.seen
+            if is_new and self._may_use(test) and self._is_last_resort(own[0]):
+                self.tests.add(test)
+
+    def shares(self, failed: Sequence[stars.Star], pairs: Sequence[Result]) -> None:
+        """Ask for the shares of failed stars, each alone: their sum does not tell who held it back."""
+        self.tests.update(test for test in stars.shares_alone(failed, pairs) if self._may_use(test))
 
     def _is_last_resort(self, failure: Failure) -> bool:
         """Return whether its hosts are not tried with others, and one of them was seen to work on the rail at all."""
@@ -231,7 +244,7 @@ def _test(need: _Need, host: str, partner: str) -> Test:
 
 def _between(test: Test, rail: str, client: str, server: str) -> Test:
     """Return the same test of two other hosts, on one rail alone."""
-    return test._replace(rail=rail, client=client, server=server, peer_rail="")
+    return test._replace(rail=rail, client=client, server=server, peer_rail="", star="")
 
 
 def _end(cause: Cause, failure: Failure) -> End:
@@ -253,6 +266,6 @@ def _probes(failure: Failure, slow: bool) -> Iterator[Test]:
     ``slow``: large messages came through, so small ones tell nothing.
     """
     if GPU in failure.layers:
-        yield failure.test._replace(memory="host")
+        yield failure.test._replace(memory="host", star="")
     if MTU in failure.layers and not slow:
-        yield failure.test._replace(kind=_SMALL, size=0, memory="host")
+        yield failure.test._replace(kind=_SMALL, size=0, memory="host", star="")

@@ -448,7 +448,7 @@ def test_several_sizes_are_tests_of_their_own() -> None:
 
 
 def test_the_sum_of_a_star_is_judged() -> None:
-    made, evidence = fleet(5, mode="incast", fan=2, retries=0)
+    made, evidence = fleet(5, mode="incast", fan=2, retries=0, isolation=0)
 
     def uneven(name: str, _number: int, _rail: str, _role: str, peer: str) -> Any:
         return 0, ROW % ("70.0" if (int(name[1:]) - int(peer.split(".")[-1])) % 5 == 1 else "27.0")
@@ -463,7 +463,7 @@ def test_the_sum_of_a_star_is_judged() -> None:
 
 
 def test_a_star_with_a_silent_member_is_no_data_and_is_repeated_as_a_whole() -> None:
-    made, evidence = fleet(5, mode="incast", fan=2, retries=1)
+    made, evidence = fleet(5, mode="incast", fan=2, retries=1, isolation=0)
     steps = play_all(made, evidence,
                      lambda n, r, rail, role, peer: (0, ROW % ("0.00" if (n, rail) == ("h1", "rail0") else "48.5")))
     silent = [r for r in steps[-1].results if r["verdict"] == "no_data"]
@@ -473,6 +473,48 @@ def test_a_star_with_a_silent_member_is_no_data_and_is_repeated_as_a_whole() -> 
         f"its share says nothing: h1 to {centre} gave no data" for centre in centres}
     again = [line for lines in steps[1].lines.values() for line in lines[:-1]]
     assert steps[1].rounds == len(centres) and len(again) == 2 * len(silent)
+
+
+@pytest.mark.parametrize("rate", ["slow", "silent"])
+@pytest.mark.parametrize("mode", ["incast", "one_to_many"])
+def test_of_a_star_that_failed_the_shares_are_measured_alone_and_only_the_bad_port_is_blamed(
+    mode: str, rate: str
+) -> None:
+    made, evidence = fleet(10, mode=mode, fan=4, retries=0)
+    steps, passes = [step(made, "host", evidence)], []
+    centre = "server" if mode == "incast" else "client"
+
+    def told(name: str, words: list[str]) -> tuple[int, str, str]:
+        peer = f"h{words[3].split('.')[-1]}"
+        lines = steps[-1].lines[name if words[2] == centre else peer][:-1]
+        sharing = sum(line.split()[:3] == [*words[:2], centre] for line in lines)
+        hit = words[1] == "rail0" and "h1" in (name, peer)
+        low = 0.0 if rate == "silent" else 9.7
+        return 0, "", ROW % ((low if hit else 97.9) / sharing)
+
+    while not steps[-1].done:
+        passes.append(framed(steps[-1], told))
+        steps.append(step(made, "host", Evidence(evidence.describe, {}, tuple(passes))))
+    last = steps[-1]
+    assert [(b["kind"], b["rail"], b["host"], b["sure"]) for b in last.summary["blames"]] == [
+        ("port", "rail0", "h1", "sure")]
+    # A silent share names its host by itself. Alone a test must reach what the link can, not a share of it.
+    alone = [r for r in last.results if "star" not in r and r["unit"] == "Gb/s"]
+    assert {(r["rail"], "h1" in (r["client"], r["server"]), r["verdict"], round(r["expected"], 1)) for r in alone} == (
+        {("rail0", True, "fail", 93.1), ("rail0", False, "pass", 93.1)} if rate == "slow" else set())
+    shares = [r for r in last.results if r.get("star") == mode]
+    assert len(shares) == 10 * 4 * 2 and {round(r["expected"], 1) for r in shares} == {23.3}
+
+
+def test_the_share_of_a_star_that_passed_is_measured_again_with_its_star_when_resumed() -> None:
+    made, evidence = fleet(5, mode="incast", fan=2, isolation=0)
+    before = play_all(made, evidence, lambda *_a: (0, ROW % "48.5"))[-1].results
+    hit = before[0]
+    hit.update(verdict="fail")
+    first = step(made, "host", evidence, earlier=before)
+    again = [line.split() for name, lines in first.lines.items() for line in lines[:-1] if name == hit["server"]]
+    assert [line[2] for line in again] == ["server", "server"]
+    assert first.rounds == 1 and sum(len(lines) - 1 for lines in first.lines.values()) == 4
 
 
 def test_loopback_measures_one_host_alone() -> None:
