@@ -511,7 +511,7 @@ def test_the_share_of_a_star_that_passed_is_measured_again_with_its_star_when_re
     before = play_all(made, evidence, lambda *_a: (0, ROW % "48.5"))[-1].results
     hit = before[0]
     hit.update(verdict="fail")
-    first = step(made, "host", evidence, earlier=before)
+    first = step(made, "host", evidence, earlier={"results": before, "tests": made["tests"]})
     again = [line.split() for name, lines in first.lines.items() for line in lines[:-1] if name == hit["server"]]
     assert [line[2] for line in again] == ["server", "server"]
     assert first.rounds == 1 and sum(len(lines) - 1 for lines in first.lines.values()) == 4
@@ -648,7 +648,7 @@ def test_what_is_kept_is_shown_with_todays_expectation() -> None:
 
 
 def test_a_star_is_taken_over_as_a_whole() -> None:
-    made, evidence = fleet(5, mode="incast", fan=2, retries=0)
+    made, evidence = fleet(5, mode="incast", fan=2, retries=0, isolation=0)
     low: Answer = lambda n, r, rail, role, peer: (0, ROW % ("20.0" if n == "h1" else "48.5"))  # noqa: E731
     before = play_all(made, evidence, low)[-1].results
     earlier = {"results": before, "tests": made["tests"]}
