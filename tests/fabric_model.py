@@ -19,6 +19,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.sch
     Test,
     planned,
     repeat,
+    star_of,
     subject,
 )
 
@@ -34,6 +35,7 @@ TRANSIENT, RETRIES = 1e-3, 2
 class Fault:
     """One bad thing. mtu and gpu: of a port, of a whole host (``rail`` None), mtu also of a rail (``host`` None).
 
+    routing: between ``rail`` and ``peer_rail``, or between any two. pair: of two ports where ``peer_rail`` is given.
     ``share`` of the tests that need it show it: below 1 the fault is unsteady.
     """
 
@@ -42,19 +44,25 @@ class Fault:
     host: str | None = None
     peer: str | None = None
     direction: str | None = None
+    peer_rail: str | None = None
     shows: str = field(default="fail", compare=False)
     share: float = field(default=1.0, compare=False)
 
     def breaks(self, test: Test) -> bool:
         """Whether the test needs what is bad. Latency tests use small messages and both directions."""
-        if self.rail not in (None, test.rail):
-            return False
         if (self.kind == "mtu" and test.kind == SMALL) or (self.kind == "gpu" and test.memory == "host"):
             return False
-        ends = (test.client, test.server)
+        ends = ((test.client, test.rail), (test.server, test.server_rail))
+        if self.kind == "routing":
+            crossed = {test.rail, test.server_rail}
+            return len(crossed) > 1 and (self.rail is None or crossed == {self.rail, self.peer_rail})
         if self.direction and test.kind != SMALL:
-            return self.host == ends[self.direction == "receive"]
-        return (self.host is None or self.host in ends) and (self.peer is None or self.peer in ends)
+            return _is_at(self.host, self.rail, ends[self.direction == "receive"])
+        if self.peer:
+            far = self.peer_rail or self.rail
+            ways = (ends, ends[::-1])
+            return any(_is_at(self.host, self.rail, a) and _is_at(self.peer, far, b) for a, b in ways)
+        return any(_is_at(self.host, self.rail, end) for end in ends)
 
     def hides(self, other: Fault) -> bool:
         """Whether nobody could see ``other`` beside this one, or not as what it is."""
@@ -63,6 +71,10 @@ class Fault:
         if None not in (self.rail, other.rail) and self.rail != other.rail:
             return False
         return self.host is None or self.host in (other.host, other.peer)
+
+
+def _is_at(host: str | None, rail: str | None, end: tuple[str, str]) -> bool:
+    return host in (None, end[0]) and rail in (None, end[1])
 
 
 @dataclass
@@ -74,6 +86,8 @@ class Fabric:
     faults: tuple[Fault, ...] = ()
     seed: int = 0
     noise: bool = True
+    # Whether the others of a star make good for one that sends or receives too little.
+    fair: bool = False
 
     def __post_init__(self) -> None:
         self.names = [f"h{number:04d}" for number in range(self.hosts)]
@@ -91,10 +105,11 @@ class Fabric:
             value *= 1 + 0.004 * min(max(self.random.gauss(0, 1), -5), 5)
             lost = all(self.random.random() < TRANSIENT for _attempt in range(1 + RETRIES))
             verdict, value = ("no_data", None) if lost else (verdict, value)
+        crossed = {key: getattr(test, key) for key in ("peer_rail", "star") if getattr(test, key)}
         return {
             "where": "host", "rail": test.rail, "client": test.client, "server": test.server, "test": test.kind,
             "value": value, "unit": "us" if test.kind == SMALL else "Gb/s", "expected": EXPECTED[test.kind],
-            "memory": test.memory, "verdict": verdict,
+            **crossed, "memory": test.memory, "verdict": verdict,
             "reason": "" if verdict == "pass" else "planted", "passes": [],
         }
 
@@ -104,7 +119,32 @@ class Fabric:
 
     def play(self, rounds: Sequence[Round]) -> list[dict[str, Any]]:
         """The results of all tests of the rounds."""
-        return [self.measure(test) for round_ in rounds for test in round_]
+        return [result for round_ in rounds for result in self._round(round_)]
+
+    def _round(self, round_: Round) -> list[dict[str, Any]]:
+        stars: dict[Any, list[dict[str, Any]]] = {}
+        found = [self.measure(test) for test in round_]
+        for test, result in zip(round_, found):
+            if test.star:
+                stars.setdefault(star_of(test), []).append(result)
+        for shares in stars.values():
+            self._share(shares)
+        return found
+
+    def _share(self, shares: list[dict[str, Any]]) -> None:
+        """Make shares of one star of tests that were measured as if each were alone: the sum is judged."""
+        total = sum(result["value"] or 0 for result in shares) / len(shares)
+        if self.fair and any(result["verdict"] == "pass" for result in shares):
+            total = USUAL[BANDWIDTH]
+        silent = any(result["value"] is None for result in shares)
+        for result in shares:
+            result["expected"] /= len(shares)
+            if result["value"] is None:
+                continue
+            result["value"] /= len(shares)
+            verdict = "no_data" if silent else "pass" if total >= EXPECTED[BANDWIDTH] else "fail"
+            reason = {"no_data": "its share says nothing: a share gave no data", "pass": "", "fail": "planted"}[verdict]
+            result.update(verdict=verdict, reason=reason)
 
 
 def sampled(names: Sequence[str], rails: Sequence[str], kind: str, count: int, seed: int) -> list[Round]:
@@ -126,6 +166,21 @@ def ring(names: Sequence[str], rails: Sequence[str], kind: str) -> list[Round]:
 def every_pair(names: Sequence[str], rails: Sequence[str], kind: str) -> list[Round]:
     """The whole schedule."""
     return planned(names, rails, {"mode": "all_pairs", "kinds": [kind]})
+
+
+def crossed(names: Sequence[str], rails: Sequence[str], kind: str) -> list[Round]:
+    """The whole schedule, from every rail to every rail."""
+    return planned(names, rails, {"mode": "all_pairs", "kinds": [kind], "cross_rail": True})
+
+
+def loopback(names: Sequence[str], rails: Sequence[str], kind: str) -> list[Round]:
+    """Every rail of a host with every other rail of the same host."""
+    return planned(names, rails, {"mode": "loopback", "kinds": [kind]})
+
+
+def stars(names: Sequence[str], rails: Sequence[str], mode: str, fan: int = 4) -> list[Round]:
+    """Every host in the middle of a star once."""
+    return planned(names, rails, {"mode": mode, "fan": fan})
 
 
 def from_gpus(rounds: Sequence[Round]) -> list[Round]:
@@ -199,7 +254,7 @@ def isolate(fabric: Fabric, rounds: Sequence[Round], goes: int = 10) -> Outcome:
         for result in fabric.play(played):
             found[subject(result)] = again(found.get(subject(result)), result)
     blames = blame(list(found.values()))
-    blamed = [Fault(b.kind, b.rail, b.host, b.peer, b.direction) for b in blames]
+    blamed = [Fault(b.kind, b.rail, b.host, b.peer, b.direction, b.peer_rail or None) for b in blames]
     right = len(set(blamed) & set(fabric.faults))
     sure = sum(b.sure == "sure" for b in blames)
     return Outcome(len(fabric.faults), len(blamed), right, sure, tests, extra, count, blames)

@@ -125,7 +125,7 @@ plan:
     rails:
       description:
         - The rails in order, each with name, index, netdev, link_layer, subnet, gateway, host_range, pool_range,
-          pool_subnet, mtu, resource, network, pool, vendors and drivers.
+          pool_subnet, mtu, speed (what C(link_speed) asks for), resource, network, pool, vendors and drivers.
       type: list
       elements: dict
       returned: always
@@ -160,11 +160,11 @@ plan:
       sample: {release: 26.7.1, namespace: nvidia-network-operator, nfd: true, network_namespace: default}
     expectations:
       description:
-        - By rail and host what the judge computes with - rate of the link in Gb/s, RDMA MTU of the tests, PCIe link
+        - By rail and host what the judge computes with - rate of the link and of the NIC in Gb/s, RDMA MTU of the tests, PCIe link
           and limit of VFs (null when unknown), and the host's thresholds.
       type: dict
       returned: always
-      sample: {rail0: {gpu-1: {rate: 400.0, mtu: 4096, floor: null, tolerance: 0.95, kinds: {}}}}
+      sample: {rail0: {gpu-1: {rate: 400.0, max_rate: 400.0, mtu: 4096, floor: null, tolerance: 0.95, kinds: {}}}}
     thresholds:
       description: The shares of C(gpu_paths) and when a value is one of the C(outliers); C(rdma_fabric.thresholds) with its defaults.
       type: dict
@@ -196,7 +196,7 @@ plan:
       type: list
       elements: str
       returned: always
-      sample: ["gpu-7 rail3: the link came up at 100 Gb/s, most of the rail at 400 Gb/s: look at cable, transceiver and switch port"]
+      sample: ["gpu-7 rail3: the link came up at 100 Gb/s, most of the rail at 400 Gb/s: look at cable, transceiver, switch port and autonegotiation"]
     endpoints:
       description: The hosts to measure, in order, bare under C(host) and in pods under C(pod).
       type: dict

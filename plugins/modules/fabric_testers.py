@@ -15,6 +15,8 @@ description:
     keeps what each says of its rails.
   - O(state=played) hands every tester its lines by one short exec, waits until the announced end of the pass, and brings the logs back.
   - O(state=absent) removes everything, also what a run that was killed left behind.
+  - Testers of tests with huge pages ask for as many as perftest takes, those of GPU memory for the GPUs of their node. A node that cannot give
+    that gets no tester.
   - An endpoint with a problem stops nobody else. The reason is returned, and kept as C(NAME.error) beside the logs of the others.
 notes:
   - Never reports a change. What it starts it takes away again, and measuring changes nothing.
@@ -78,6 +80,13 @@ options:
   runtime_class:
     description: RuntimeClass of the pods.
     type: str
+  gpu_resource:
+    description:
+      - Resource by which a tester asks for all GPUs of its node when the plan's tests use their memory. All, since of fewer the device plugin
+        chooses, and not by what is next to the rails.
+      - When empty, nothing is asked for, and C(NVIDIA_VISIBLE_DEVICES=all) asks the runtime class to show all.
+    type: str
+    default: nvidia.com/gpu
   lifetime:
     description: Seconds after which a tester is ended whatever happens.
     type: int
@@ -149,7 +158,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 endpoints:
-  description: Node of every endpoint that was asked for and has one.
+  description: Node of every endpoint that was asked for and has one that can give what a tester needs.
   returned: O(state=started) or O(state=played)
   type: dict
   sample: {gpu-1: node-a}
@@ -197,6 +206,7 @@ SPEC: dict[str, Any] = {
     "host_network": {"type": "bool", "default": False},
     "tolerations": {"type": "list", "elements": "dict", "default": []},
     "runtime_class": {"type": "str"},
+    "gpu_resource": {"type": "str", "default": "nvidia.com/gpu"},
     "lifetime": {"type": "int", "default": 14400},
     "idle": {"type": "int", "default": 900},
     "timeout": {"type": "int", "default": 180},

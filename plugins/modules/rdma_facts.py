@@ -86,8 +86,9 @@ ansible_facts:
           returned: always
         ports:
           description: >-
-            Physical network functions by PCI address, with netdev, MAC, MTU, speed in Gb/s, carrier, link layer, NUMA node, PCIe link
-            (with C(max_payload), the bytes of a packet, which only root can read), VFs (with C(rate), the lowest limit of one in Gb/s),
+            Physical network functions by PCI address, with netdev, MAC, MTU, speed in Gb/s, C(max_speed) (of the fastest link mode of its driver,
+            null where it names none), carrier, link layer, NUMA node, PCIe link (with C(max_payload), the bytes of a packet, which only root can
+            read), VFs (with C(rate), the lowest limit of one in Gb/s),
             master, addresses, RDMA devices, the path from the PCI root, C(duty) (C(carries the default route), also when a VLAN, bond or bridge on
             the port does; empty when nothing must be kept from being cut off), and C(switch) (C(system), C(chassis) and C(port) of the
             LLDP neighbour; null where neither lldpd nor systemd-networkd tells one).

@@ -3,7 +3,8 @@
 Parts, all of them or those of --only:
   plan       of 1000 hosts x 8 rails, as a function and as a task
   facts      rdma_facts on an 8-rail machine
-  fleets     judging and reporting of big fleets
+  fleets     time slots of a measurement; judging and reporting of big fleets
+  blame      how often blame is right on simulated fabrics; writes docs/blame-accuracy.md
   pods       the measurement in pods of 1000 hollow nodes: six minutes
   loopback   preparing 200 hosts that are fixture trees on this machine: half an hour beside a busy lab
   prepare    preparing the hosts of the lab, against a plain role and against pings; the lab is reset before and after
@@ -145,9 +146,8 @@ def facts() -> list[Row]:
 def fleets() -> list[Row]:
     """Plan, schedule, judge and report of whole fleets, each in a process of its own."""
     argv = [sys.executable, "-m", "tests.bench.scale"]
-    slots = subprocess.run(argv, cwd=REPO, capture_output=True, text=True, check=True).stdout
-    print(f"Time slots of a whole measurement of one kind:\n{slots}")
-    rows: list[Row] = []
+    slots = json.loads(subprocess.run(argv, cwd=REPO, capture_output=True, text=True, check=True).stdout)
+    rows = slot_rows(slots)
     for hosts, rails, mode, rounds in ((1024, 8, "sampled", 8), (128, 8, "all_pairs", 3)):
         words = [str(hosts), str(rails), mode, str(rounds)]
         done = subprocess.run([*argv, *words], cwd=REPO, capture_output=True, text=True)
@@ -162,6 +162,24 @@ def fleets() -> list[Row]:
             (f"{name}: HTML", made["html"], "MB", 5.0),
         ]
     return rows
+
+
+def slot_rows(slots: dict[str, dict[str, int]]) -> list[Row]:
+    return [(f"{hosts} hosts, slots of one kind: {way}", count, "", None)
+            for hosts, ways in slots.items() for way, count in ways.items()]
+
+
+def blame() -> list[Row]:
+    """How often blame is right; writes docs/blame-accuracy.md anew."""
+    from tests.bench import blame
+
+    begin = time.perf_counter()
+    faults = blame.write_page()
+    print("\n".join(f"MISSED: {fault}" for fault in faults))
+    return [
+        ("blame of simulated fabrics: targets missed", len(faults), "", 0),
+        ("blame of simulated fabrics: time", time.perf_counter() - begin, "s", None),
+    ]
 
 
 def pods() -> list[Row]:
@@ -220,8 +238,8 @@ def flat(value: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
 
 
 PARTS: dict[str, Callable[[], list[Row]]] = {
-    "plan": plan, "facts": facts, "fleets": fleets, "pods": pods, "loopback": loopback, "prepare": prepare,
-    "measured": measured,
+    "plan": plan, "facts": facts, "fleets": fleets, "blame": blame, "pods": pods, "loopback": loopback,
+    "prepare": prepare, "measured": measured,
 }  # fmt: skip
 
 if __name__ == "__main__":

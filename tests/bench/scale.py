@@ -1,5 +1,6 @@
 """Part of `make bench`: what judging costs at scale, and what rounds cost against pairs one after another.
 
+`python -m tests.bench.scale` prints the time slots of a measurement as JSON, which docs/validation.md has as a table.
 `python -m tests.bench.scale HOSTS RAILS MODE ROUNDS` prints one JSON line: seconds of each step, peak memory in MiB,
 size of the page. Every host is healthy but one port; logs are made as testers write them, which is not timed.
 """
@@ -22,11 +23,12 @@ import plan_factory
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evidence import Evidence, Pass
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import Step, step
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.modes import circle
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import planned
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import plan
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report.formats import render
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report.summary import build
 
+SIZES = (3, 16, 64, 256)
 BAD = ("gpu-0003", "rail1")
 TOLD = "rc=0 start=1 seconds=11 late=0.03 ran=11.20 exchange=plain memory=host"
 FRAME = """=== gpufabric test {number} {rail} {role} {peer} {told}
@@ -98,17 +100,19 @@ def played(found: Step, owner: Mapping[str, str]) -> Pass:
     return Pass(logs, {})
 
 
-def slots() -> str:
-    """A table: time slots of all ordered pairs one after another, of the circle, and of sampled rounds."""
-    lines = ["| hosts | one pair after another | all pairs in rounds | 3 sampled rounds |", "| --- | --- | --- | --- |"]
-    for hosts in (8, 64, 256):
-        names = [str(number) for number in range(hosts)]
-        lines.append(f"| {hosts} | {hosts * (hosts - 1)} | {2 * len(circle(names))} | {2 * 3} |")
-    return "\n".join(lines)
+def slots() -> dict[int, dict[str, int]]:
+    """Time slots of one kind of test, for so many hosts: one pair after another, and as the product plans them."""
+    found = {}
+    for hosts in SIZES:
+        names = [f"gpu-{number:03d}" for number in range(hosts)]
+        rounds, sampled = (planned(names, ["rail0"], {"mode": mode, "rounds": 3}) for mode in ("all_pairs", "sampled"))
+        found[hosts] = {"one pair after another": sum(map(len, rounds)), "all pairs in rounds": len(rounds),
+                        "3 meetings a host": len(sampled)}
+    return found
 
 
 if __name__ == "__main__":
     if len(sys.argv) == 1:
-        print(slots())
+        print(json.dumps(slots()))
     else:
         main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))

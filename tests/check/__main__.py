@@ -18,11 +18,16 @@ TAIL = 60
 
 @dataclass
 class Outcome:
-    """How one gate ended; `reason` is None when it passed."""
+    """How one gate ended; `reason` is None when it passed, `note` what is to be said beside that."""
 
     name: str
     reason: str | None
     seconds: float
+    note: str = ""
+
+    @property
+    def verdict(self) -> str:
+        return ", ".join(word for word in (self.reason or "passed", self.note) if word)
 
 
 def main() -> int:
@@ -93,7 +98,8 @@ def run(gate: Gate, quiet: bool = False) -> Outcome:
             reason = gate.run(log)
         except Exception as error:  # a gate that cannot start has failed, and the others still run
             reason = f"{type(error).__name__}: {error}"
-    outcome = Outcome(gate.name, reason, time.monotonic() - begin)
+    note = gate.note(log_of(gate.name).read_text(errors="replace")) if gate.note else ""
+    outcome = Outcome(gate.name, reason, time.monotonic() - begin, note)
     if not quiet:
         show(outcome)
     return outcome
@@ -108,7 +114,7 @@ def failed(outcome: Outcome) -> bool:
 
 
 def show(outcome: Outcome) -> None:
-    word = "FAILED" if failed(outcome) else outcome.reason or "passed"
+    word = "FAILED" if failed(outcome) else outcome.verdict
     print(f"{word:9}{outcome.seconds:7.0f} s  {outcome.name}", flush=True)
     if failed(outcome):
         lines = log_of(outcome.name).read_text(errors="replace").splitlines()
@@ -120,7 +126,7 @@ def summary(outcomes: list[Outcome]) -> str:
     bad = [outcome.name for outcome in outcomes if failed(outcome)]
     out = [outcome.name for outcome in outcomes if outcome.reason == "left out"]
     lines = ["", "summary"]
-    lines += [f"  {o.reason or 'passed':32.32} {o.seconds:6.0f} s  {o.name}" for o in outcomes]
+    lines += [f"  {o.verdict:32.32} {o.seconds:6.0f} s  {o.name}" for o in outcomes]
     lines.append(f"{len(outcomes) - len(bad) - len(out)} passed, {len(bad)} failed, {len(out)} left out")
     if bad:
         lines.append(f"failed: {', '.join(bad)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,11 +18,15 @@ REPO = environment.REPO
 
 @dataclass(frozen=True)
 class Gate:
-    """One gate: `run(log)` returns None when passed, otherwise a short reason."""
+    """One gate: `run(log)` returns None when passed, otherwise a short reason.
+
+    `note(text of the log)` is what the summary says beside that, "" for nothing.
+    """
 
     name: str
     run: Callable[[IO[str]], str | None]
     uses_lab: bool = False
+    note: Callable[[str], str] | None = None
 
 
 def command(*argv: str, env: dict[str, str] | None = None) -> Callable[[IO[str]], str | None]:
@@ -35,6 +40,13 @@ def command(*argv: str, env: dict[str, str] | None = None) -> Callable[[IO[str]]
         return None if done.returncode == 0 else f"exit code {done.returncode}"
 
     return run
+
+
+def skipped(log: str) -> str:
+    """How many tests pytest skipped, by the last line of its log: "3 skipped", or "" when it skipped none."""
+    lines = log.rstrip().splitlines() or [""]
+    found = re.search(r"\b\d+ skipped\b", lines[-1])
+    return found[0] if found else ""
 
 
 def ansible_lint(log: IO[str]) -> str | None:
@@ -84,7 +96,7 @@ def all_gates() -> list[Gate]:
         Gate("yamllint", command("yamllint", "--strict", ".")),
         Gate("shellcheck", shellcheck),
         Gate("ansible-lint", ansible_lint),
-        Gate("unit", command("pytest", "tests/unit")),
+        Gate("unit", command("pytest", "tests/unit"), note=skipped),
         *sanity_gates(),
         *scenarios(),
     ]

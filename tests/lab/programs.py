@@ -32,6 +32,8 @@ _NEEDED = {
     "ssh": "openssh-client",
     "qemu-img": "qemu-utils",
 }
+#: Without these the lab works, but tests of the report page, or of the tester under busybox, are skipped.
+_FOR_TESTS = {"chromium": "chromium", "busybox": "busybox"}
 #: Come together, from backports where the release has one too old.
 _QEMU = ("qemu-system-x86", "qemu-utils")
 #: The first with the NIC of the rails, igb.
@@ -54,11 +56,11 @@ def check() -> None:
 
 
 def install() -> None:
-    """Install what is missing, where that may be done: as root, on Debian or Ubuntu.
+    """Install what the lab or a test misses, where that may be done: as root, on Debian or Ubuntu.
 
     Raises LabError with the commands where it may not.
     """
-    packages = missing()
+    packages = _missing_of_both()
     if not packages:
         progress.note("Debian packages", "all there")
         return
@@ -66,7 +68,7 @@ def install() -> None:
         raise LabError(f"missing: {', '.join(packages)}. As root on Debian:\n{by_hand(packages)}")
     with progress.step(f"install {' '.join(packages)}"):
         _install(packages)
-    left = missing()
+    left = _missing_of_both()
     if left:
         raise LabError(f"still missing after apt-get: {', '.join(left)}")
 
@@ -74,7 +76,7 @@ def install() -> None:
 def missing(
     there: Callable[[str], bool] | None = None, qemu: Callable[[], int] | None = None
 ) -> list[str]:
-    """The packages that are missing, sorted; the parameters are for tests."""
+    """The packages that the lab misses, sorted; the parameters are for tests."""
     there, qemu = there or _is_there, qemu or qemu_major
     packages = {package for name, package in _NEEDED.items() if not there(name)}
     if qemu() < _QEMU_NEEDED:
@@ -82,6 +84,17 @@ def missing(
     if not there("python:ensurepip"):
         packages.add("python3-venv")
     return sorted(packages)
+
+
+def missing_for_tests(there: Callable[[str], bool] | None = None) -> list[str]:
+    """The packages without which tests are skipped. Ubuntu has Chromium as a snap alone: not installed there."""
+    there = there or _is_there
+    absent = {package for name, package in _FOR_TESTS.items() if not there(name)}
+    return sorted(absent if aptsources.codename() else absent - {"chromium"})
+
+
+def _missing_of_both() -> list[str]:
+    return sorted({*missing(), *missing_for_tests()})
 
 
 def qemu_major() -> int:

@@ -28,6 +28,8 @@ REPORT = REPO / ".demo" / "report"
 CALLBACKS = Path(__file__).parent / "callbacks"
 # The lab's intent; what differs in a run is given as a whole, since extra variables replace and do not merge.
 FABRIC: dict[str, Any] = yaml.safe_load((REPO / "inventories/lab/group_vars/rdma_hosts.yml").read_text())["rdma_fabric"]
+# Environment of a run that shows at its end what set_stats handed on, in one line.
+SHOW_STATS = {"ANSIBLE_SHOW_CUSTOM_STATS": "1", "ANSIBLE_CALLBACK_RESULT_FORMAT": "json"}
 # How Ansible shows an exception that nobody turned into a message.
 TRACEBACK = re.compile(r"Traceback \(most recent call last\)|MODULE FAILURE|An exception occurred")
 
@@ -79,6 +81,13 @@ def playbook(name: str, *args: str, inventory: str = "inventories/lab", timeout:
     print(f"{path} {' '.join(args)}: exit code {done.returncode}, {seconds:.0f} s")
     executed = tuple((host, module) for host, module in recorded["executed"])
     return Run(done.returncode, done.stdout, seconds, recorded["hosts"], tuple(recorded["tasks"]), executed)
+
+
+def custom_stats(output: str) -> dict[str, Any]:
+    """What set_stats handed to the next step of a workflow; of the output of a run with SHOW_STATS."""
+    found = re.search(r"CUSTOM STATS.*\n\s*RUN: (\{.*\})", output)
+    assert found, f"the run handed on nothing by set_stats\n{output[-4000:]}"
+    return json.loads(found[1])
 
 
 def _environ(record: Path) -> dict[str, str]:

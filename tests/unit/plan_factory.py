@@ -21,6 +21,7 @@ def port(pci: str, netdev: str | None = None, **other: Any) -> dict[str, Any]:
         "mac": "02:00:" + pci[5:7] + ":" + pci[8:10] + ":00:01",
         "mtu": 1500,
         "speed": 400.0,
+        "max_speed": 400.0,
         "carrier": True,
         "operstate": "up",
         "link_layer": "ethernet",

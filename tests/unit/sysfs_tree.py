@@ -18,7 +18,7 @@ import pytest
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import CommandError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.inventory import HostInventory
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host import command, sysfs
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host import command, ethtool, sysfs
 
 # The roots of a module -> folders of a machine here.
 ROOTS = {
@@ -34,12 +34,16 @@ FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "sysfs"
 
 @dataclass
 class Host:
-    """A machine below ``root``; ``ran`` lists the commands that were asked of it."""
+    """A machine below ``root``; ``ran`` lists the commands that were asked of it.
+
+    ``settings``: netdev -> what its driver answers to ETHTOOL_GLINKSETTINGS.
+    """
 
     root: Path
     prints: dict[str, str]
     ran: list[list[str]] = field(default_factory=list)
     reacts: Callable[[list[str]], str | None] = lambda argv: None
+    settings: dict[str, bytes] = field(default_factory=dict)
 
     @property
     def roots(self) -> sysfs.Roots:
@@ -82,6 +86,7 @@ def materialise(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     host = build((FIXTURES / f"{name}.txt").read_text(), root)
     monkeypatch.setattr(command, "run", host.run)
     monkeypatch.setattr(command, "find", host.find)
+    monkeypatch.setattr(ethtool, "link_settings", host.settings.get)
     return host
 
 

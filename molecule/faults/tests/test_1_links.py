@@ -61,7 +61,10 @@ def test_black_hole_for_large_frames_is_told_by_small_ones(faulty: tuple[Run, di
 
 def eventually(command: str) -> str:
     """A command for a host that waits until another one holds, half a minute at most."""
-    return f"for i in $(seq 60); do {command} && exit 0; sleep 0.5; done; exit 1"
+    return f"for i in $(seq 60); do {{ {command}; }} && exit 0; sleep 0.5; done; exit 1"
+
+
+HOLDS_QUEUE_PAIRS = "rdma resource show qp | grep -q ib_write_bw"
 
 
 @pytest.fixture
@@ -70,19 +73,28 @@ def traffic() -> Iterator[str]:
     server, client = host("lab-1"), host("lab-2")
     assert server.run(eventually("rdma link show | grep 'netdev rail0' | grep -q ACTIVE")).rc == 0
     address = server.check_output("ip -4 -o addr show rail0").split()[3].split("/")[0]
-    start = "systemd-run --quiet --collect --unit=busy --property=RuntimeMaxSec=600 -- ib_write_bw -D 300 -p 19999 -F"
     device = "rdma link show | sed -n 's,^link \\([^/]*\\)/.* netdev rail0.*,\\1,p'"
-    server.check_output(f"{start} -d $({device})")
-    assert server.run(eventually("ss -ltn | grep -q :19999")).rc == 0
-    client.check_output(f"{start} -d $({device}) {address}")
-    assert server.run(eventually("rdma resource show qp | grep -q ib_write_bw")).rc == 0
-    yield "ib_write_bw"
-    for machine in (server, client):
-        machine.run("systemctl stop busy")
+    # It starts again when it fails: a cable that was just plugged in has no GID of its address yet.
+    start = "systemd-run --quiet --collect --unit=busy --property=Restart=always --property=RestartSec=1"
+    program = f"--property=RuntimeMaxSec=900 -- ib_write_bw -D 600 -p 19999 -F -d $({device})"
+    sent = f"cat /sys/class/infiniband/$({device})/ports/1/hw_counters/sent_pkts"
+    try:
+        server.check_output(f"{start} {program}")
+        assert server.run(eventually("ss -ltn | grep -q :19999")).rc == 0
+        client.check_output(f"{start} {program} {address}")
+        flows = client.run(eventually(f"a=$({sent}); sleep 1; [ $({sent}) -gt $((a + 20)) ]"))
+        assert flows.rc == 0, client.run("journalctl -u busy | tail -40").stdout
+        assert server.run(HOLDS_QUEUE_PAIRS).rc == 0
+        yield "ib_write_bw"
+    finally:
+        for machine in (client, server):
+            machine.run("systemctl stop busy")
 
 
 def test_busy_hosts_are_not_measured_without_consent(traffic: str, faulty: tuple[Run, dict[str, Any]]) -> None:
     run, result = validate("host")
+    # Without these queue pairs the hosts were not busy, and the run had nothing to refuse.
+    assert host("lab-1").run(HOLDS_QUEUE_PAIRS).rc == 0, host("lab-1").run("journalctl -u busy | tail -40").stdout
     assert run.rc != 0
     assert result == {}
     assert "lab-1" in run.output and "lab-3: " not in run.output

@@ -10,7 +10,18 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.scenario import HOSTS, REPO, REPORT, TRACEBACK, extra, host, playbook, report
+from tests.scenario import (
+    HOSTS,
+    REPO,
+    REPORT,
+    SHOW_STATS,
+    TRACEBACK,
+    custom_stats,
+    extra,
+    host,
+    playbook,
+    report,
+)
 from tests.scenario.state import cluster_state, host_state, jobs_left, leftovers
 
 HOST_ROLES = ("preflight", "host_kernel", "rail_names", "rail_links", "rdma_stack")
@@ -35,7 +46,7 @@ def predicted(before: dict[str, Any]) -> set[str]:
 
 @pytest.fixture(scope="module")
 def converged(predicted: set[str]) -> Any:
-    return playbook("site").must()
+    return playbook("site", **SHOW_STATS).must()
 
 
 def host_changes(changed: list[str]) -> set[str]:
@@ -71,6 +82,14 @@ def test_report_files(converged: Any) -> None:
         assert (REPORT / name).stat().st_size > 0, name
     page = (REPORT / "report.html").read_text()
     assert "http://" not in page.replace("http://www.w3.org/", "") and "https://" not in page
+
+
+def test_the_summary_is_handed_to_the_next_step_of_a_workflow(converged: Any) -> None:
+    found = custom_stats(converged.output)["rdma_fabric_report"]
+    tests = len(report()["results"])
+    assert Path(found.pop("path")).resolve() == REPORT.resolve()
+    assert found == {"verdict": "pass", "hosts": len(HOSTS), "tests": tests, "pass": tests, "fail": 0, "no_data": 0,
+                     "blames": [], "gates": []}
 
 
 @pytest.mark.proves("rail_names", "Debian 13", by="lab")

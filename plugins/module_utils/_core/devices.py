@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from . import pci, units
+from . import linkmodes, pci, units
 from .network import Interface
 
 NETWORK_CLASS = "0x02"
@@ -52,7 +52,7 @@ class Pcie:
 class Netdev:
     """The network device of a port; carrier is None while the link is down.
 
-    Speed in Gb/s, and so ``vf_rate``, the lowest limit of a VF (None when none is limited).
+    Speeds in Gb/s: ``max_speed`` is the fastest that the driver supports, ``vf_rate`` the lowest limit of a VF.
     """
 
     name: str
@@ -61,6 +61,7 @@ class Netdev:
     max_mtu: int
     min_mtu: int
     speed: float | None
+    max_speed: float | None
     carrier: bool | None
     operstate: str
     up: bool
@@ -83,6 +84,7 @@ class Netdev:
             max_mtu=interface.max_mtu if interface else 0,
             min_mtu=interface.min_mtu if interface else 0,
             speed=units.gigabits(raw.get("speed")),
+            max_speed=linkmodes.max_speed(raw.get("link_settings")),
             carrier=None if carrier is None else bool(carrier),
             operstate=raw.get("operstate") or "unknown",
             up=bool((units.integer(raw.get("flags")) or 0) & IFF_UP),
@@ -241,6 +243,7 @@ class Port:
             "mtu": link.mtu if link else None,
             # The netdev of an InfiniBand port knows no speed, its RDMA device does.
             "speed": (link.speed if link else None) or self.rdma_rate,
+            "max_speed": link.max_speed if link else None,
             "carrier": link.carrier if link else None,
             "operstate": link.operstate if link else "unknown",
             "link_layer": "infiniband" if self.infiniband else "ethernet",

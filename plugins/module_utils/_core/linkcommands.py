@@ -26,10 +26,11 @@ def of_managers(
     running: tuple[str, ...],
     manager: Manager | None,
     active: tuple[str, ...],
+    netdevs: Mapping[str, str],
 ) -> tuple[tuple[str, ...], ...]:
     """Return the commands for a change of own files (path -> text).
 
-    ``running`` are the services, ``active`` the connections of NetworkManager that are up.
+    ``running`` are the services, ``active`` the connections of NetworkManager that are up, ``netdevs`` MAC -> name.
     ``netplan apply`` is not among them: it would take down and up every link whose backend it restarts.
     """
     changed = {posixpath.basename(p): p for p in (*before, *after) if before.get(p) != after.get(p)}
@@ -37,7 +38,11 @@ def of_managers(
     generate = [GENERATE] if by_netplan else []
     has_networks = by_netplan or any(name.endswith(".network") for name in changed)
     networkd = [RELOAD] if NETWORKD in running and has_networks else []
-    nm = _networkmanager(changed, after, links, manager, active) if NETWORKMANAGER in running else []
+    nm: list[tuple[str, ...]] = []
+    if NETWORKMANAGER in running:
+        nm = _networkmanager(changed, after, links, manager, active)
+        # Before connections are brought up.
+        nm[:0] = _handed_over(networkmanager.left_alone(before), networkmanager.left_alone(after), netdevs)
     # Who loses a link lets go of it, and flushes it, before the other one takes it.
     last_is_nm = manager is not None and manager.backend == NETWORKMANAGER
     return (*generate, *networkd, *nm) if last_is_nm else (*generate, *nm, *networkd)
@@ -53,6 +58,12 @@ def connections(links: tuple[LinkFile, ...], manager: Manager | None) -> dict[st
     if manager is None or manager.backend != NETWORKMANAGER:
         return {}
     return {netplan.connection(link) if manager.name == NETPLAN else link.name: link for link in links}
+
+
+def _handed_over(before: set[str], after: set[str], netdevs: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """Return what makes NetworkManager let ports go, or take them back, by their MAC addresses."""
+    told = {**dict.fromkeys(sorted(before - after), "yes"), **dict.fromkeys(sorted(after - before), "no")}
+    return [("nmcli", "device", "set", netdevs[mac], "managed", say) for mac, say in told.items() if mac in netdevs]
 
 
 def _networkmanager(

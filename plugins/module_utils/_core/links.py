@@ -107,7 +107,8 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: States, 
         },
     )
     running = managers.services(inventory)
-    commands = linkcommands.of_managers(have.own, files, link_files, running, manager, have.active)
+    names = {port.netdev.mac: port.netdev.name for port in ports.values() if port.netdev}
+    commands = linkcommands.of_managers(have.own, files, link_files, running, manager, have.active, names)
     return LinkPlan(change, commands, {pci: record.get(pci, before[pci]) for pci in links})
 
 

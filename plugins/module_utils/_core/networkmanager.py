@@ -19,6 +19,8 @@ CONF_FILE = "90-gpufabric-devices.conf"
 SUFFIX = ".nmconnection"
 # Ours wins against connections that hold for every port; the default of a connection is 0.
 PRIORITY = 100
+# NetworkManager heeds it when it starts; until then it is told by nmcli.
+_LEAVE = "managed=0"
 # A namespace of our own for UUIDs that depend on host and rail alone.
 _NAMESPACE = uuid.UUID("8c4e1b64-93a5-5d0e-9f0b-6a1f3f5d2c11")
 
@@ -35,12 +37,22 @@ def files(links: tuple[LinkFile, ...], etc: str, machine: str) -> dict[str, str]
     """
     found = {f"{folder(etc)}/{link.name}{SUFFIX}": text(link, machine) for link in links}
     # Without this, a rail without a cable would have no address.
-    return {**found, **_device_file(links, etc, "device-gpufabric-rails", "match-device", ["ignore-carrier=1"])}
+    return {**found, **_device_file(links, etc, "ignore-carrier=1")}
 
 
 def unmanaged(links: tuple[LinkFile, ...], etc: str) -> dict[str, str]:
-    """Return path -> text of the file by which NetworkManager leaves the rails to somebody else."""
-    return _device_file(links, etc, "keyfile", "unmanaged-devices+", [])
+    """Return path -> text of the file by which NetworkManager leaves the rails to somebody else.
+
+    Nothing is added to ``unmanaged-devices``: beside an ``except:`` of the host that would hand over other ports, and
+    not keep the rails.
+    """
+    return _device_file(links, etc, _LEAVE)
+
+
+def left_alone(own: Mapping[str, str]) -> set[str]:
+    """Return the MAC addresses of the ports that the file of unmanaged() among ``own`` (path -> text) names."""
+    texts = [content for path, content in own.items() if path.endswith(f"/{CONF_FILE}") and _LEAVE in content]
+    return {mac for content in texts for mac in re.findall(r"mac:([^;]+);", content)}
 
 
 def text(link: LinkFile, machine: str) -> str:
@@ -150,9 +162,9 @@ def _ifcfg(content: str) -> dict[str, str]:
     }
 
 
-def _device_file(links: tuple[LinkFile, ...], etc: str, section: str, key: str, lines: list[str]) -> dict[str, str]:
+def _device_file(links: tuple[LinkFile, ...], etc: str, setting: str) -> dict[str, str]:
     devices = "".join(f"mac:{mac};" for mac in macs(links))
-    content = _sections(f"# {TITLE}", {section: [f"{key}={devices}", *lines]})
+    content = _sections(f"# {TITLE}", {"device-gpufabric-rails": [f"match-device={devices}", setting]})
     return {f"{etc}/NetworkManager/conf.d/{CONF_FILE}": content} if links else {}
 
 

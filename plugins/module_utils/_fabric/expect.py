@@ -45,7 +45,8 @@ def expectations(
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """Return rail -> host -> its side of an expectation, for the hosts of this run.
 
-    A side is {rate, mtu, pcie, vf_rate} and the threshold (thresholds.py). ``mtu`` is the RDMA MTU of the tests,
+    A side is {rate, max_rate, mtu, pcie, vf_rate} and the threshold (thresholds.py). ``max_rate`` is what the NIC can
+    do where its driver tells, both rates in Gb/s, ``mtu`` the RDMA MTU of the tests,
     ``vf_rate`` the lowest limit of a VF in Gb/s where pods get VFs, ``pcie`` {speed, width, max_speed, max_width,
     max_payload, ports} with the number of rails on the same card. What is not known is None. ``names``: host -> its
     own name and those of its groups.
@@ -64,13 +65,14 @@ def expectations(
 def _sides(host: Host, rails: RailMap, profile: str) -> list[dict[str, Any]]:
     """Return what the facts tell of each rail's port."""
     if not host.facts:
-        return [{"rate": None, "pcie": None, "vf_rate": None} for _rail in rails.names]
+        return [{"rate": None, "max_rate": None, "pcie": None, "vf_rate": None} for _rail in rails.names]
     devices = {device["name"]: device for device in host.facts["rdma_devices"]}
     own = rails.ports[host.name]
     cards = Counter(_card(port) for port in own)
     return [
         {
             "rate": port_rate(port, devices),
+            "max_rate": port.get("max_speed"),
             "pcie": _pcie_link(port, cards[_card(port)]),
             "vf_rate": None if profile in SHARED else port["vfs"].get("rate"),
         }

@@ -73,6 +73,8 @@ class Intent:
     capacity: Capacity
     addresses: str
     mtu: int
+    link_speed: float | None
+    routing: str
     operator: Operator
     network_namespace: str
     shared_devices_max: int
@@ -100,6 +102,8 @@ class Intent:
             capacity=_capacity(reader.section("capacity")),
             addresses=reader.text("addresses", "plan", choices=("plan", "keep")),
             mtu=reader.integer("mtu", 9000, 1280, 16384),
+            link_speed=reader.number("link_speed", None, 0.1, 10000),
+            routing=reader.text("routing", "none", choices=("none", "between_rails")),
             operator=_operator(reader.section("operator")),
             network_namespace=reader.text("network_namespace", "default", pattern=_NAMESPACE),
             shared_devices_max=reader.integer("shared_devices_max", 63, 1, 10000),
@@ -182,6 +186,12 @@ def _check_together(reader: Reader, intent: Intent) -> None:
         reader.refuse("supernet", "missing; give the network that rails take addresses from, or set addresses: keep")
     if intent.rails and intent.rail_count != len(intent.rails):
         reader.refuse("rail_count", f"{intent.rail_count}, but rails lists {len(intent.rails)}")
+    if intent.tests["cross_rail"] and intent.routing == "none":
+        reader.refuse(
+            "tests.cross_rail",
+            "rails do not reach each other (rdma_fabric.routing: none); take cross_rail: false, or routing: "
+            "between_rails where the fabric carries packets from each rail to every other one",
+        )
     for rail in intent.rails:
         _check_pci(reader, rail)
     # Kubernetes forwards node ports, the kernel lends ephemeral ones.

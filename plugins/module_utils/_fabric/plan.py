@@ -187,6 +187,7 @@ def _rail(layout: Layout, index: int) -> dict[str, Any]:
         "pool_range": own.pool_range if own else None,
         "pool_subnet": str(own.pool) if own else None,
         "mtu": layout.intent.mtu,
+        "speed": layout.intent.link_speed,
         "resource": resource_name(name),
         "share": layout.intent.shared_devices_max,
         "network": name,

@@ -47,9 +47,11 @@ def text(own: Mapping[str, str] | None) -> str:
 
 def evidence(switches: Switches, blame: Mapping[str, Any]) -> list[str]:
     """Return where the ports of a blame (report.json ``blames[]``) hang: a sentence a host, or one for a whole rail."""
-    rails = [blame["rail"]] if blame["rail"] else list(switches)
     told = []
-    for host in filter(None, (blame["host"], blame["peer"])):
+    for host, own_rail in ((blame["host"], blame["rail"]), (blame["peer"], blame.get("peer_rail") or blame["rail"])):
+        if not host:
+            continue
+        rails = [own_rail] if own_rail else list(switches)
         known = [(rail, switches[rail][host]) for rail in rails if host in switches.get(rail, {})]
         shown = ", ".join(f"{rail} is on {text(own)}" for rail, own in known[:_SHOWN])
         more = f" and {len(known) - _SHOWN} rails more" if len(known) > _SHOWN else ""

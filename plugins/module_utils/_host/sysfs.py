@@ -11,7 +11,7 @@ from typing import Any
 
 from .._core.errors import CommandError
 from .._core.inventory import HostInventory
-from . import command
+from . import command, ethtool
 
 PCI_FILES = [
     "class",
@@ -168,7 +168,9 @@ def _pci(sysfs: str) -> dict[str, Any]:
         raw["config"] = read_bytes(f"{folder}/config", CONFIG_BYTES)
         raw["driver"] = link_name(f"{folder}/driver")
         raw["realpath"] = os.path.realpath(folder)
-        raw["net"] = netdevs(folder)
+        raw["net"] = {
+            name: {**net, "link_settings": ethtool.link_settings(name)} for name, net in netdevs(folder).items()
+        }
         found[address] = raw
     return found
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from .api import MANAGER
 from .ownership import MARK
+from .resources import HUGEPAGES, Needs
 
 ENDPOINTS = "endpoints.json"
 CONTAINER = "tester"
@@ -23,6 +24,8 @@ _POD_SECURITY = ("enforce", "audit", "warn")
 # After the run a Job that nobody could delete goes by itself.
 _TTL = 600
 _GRACE = 5
+# What a tester takes beside its buffers, at least.
+_MEMORY = "64Mi"
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class Testers:
     tolerations: Sequence[Mapping[str, Any]] = ()
     runtime_class: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    needs: Needs = field(default_factory=Needs)
 
 
 def pod_rail_names(rails: Sequence[Mapping[str, Any]], host_network: bool) -> dict[str, str]:
@@ -146,7 +150,6 @@ def _one_per_node(testers: Testers, hostnames: Sequence[str]) -> dict[str, Any]:
 
 
 def _container(testers: Testers) -> dict[str, Any]:
-    limits = {f"rdma/{rail['resource']}": "1" for rail in testers.rails}
     security = {"privileged": True} if testers.host_network else {"capabilities": {"add": ["IPC_LOCK"]}}
     return {
         "name": CONTAINER,
@@ -154,9 +157,23 @@ def _container(testers: Testers) -> dict[str, Any]:
         "imagePullPolicy": testers.pull_policy,
         "command": ["sh", f"{FOLDER}/tester.sh", "serve", f"{FOLDER}/rails", MAILBOX, str(testers.idle)],
         "securityContext": security,
-        "resources": {} if testers.host_network else {"limits": limits},
+        **({"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]} if testers.needs.show_gpus else {}),
+        "resources": _resources(testers),
         "volumeMounts": [
             {"name": "tester", "mountPath": FOLDER, "readOnly": True},
             {"name": "mailbox", "mountPath": MAILBOX},
         ],
     }
+
+
+def _resources(testers: Testers) -> dict[str, Any]:
+    """Return what the pod is given: rails, huge pages, GPUs.
+
+    Huge pages need no volume: perftest takes them as System V shared memory, for which IPC_LOCK is enough.
+    """
+    rails = () if testers.host_network else testers.rails
+    limits = {f"rdma/{rail['resource']}": "1" for rail in rails}
+    limits.update({resource: str(amount) for resource, amount in testers.needs.amounts.items()})
+    # The API server refuses huge pages without memory or CPU.
+    requests = {"requests": {"memory": _MEMORY}} if HUGEPAGES in limits else {}
+    return {"limits": limits, **requests} if limits else {}

@@ -16,6 +16,7 @@ from .kinds import collection
 from .logs import Evidence
 from .nodes import machine_id, nodes_of_hosts
 from .poll import Clock
+from .resources import Needs, needs, refusals
 from .testers import Testers
 
 _NODES = collection("v1", "nodes")
@@ -23,8 +24,12 @@ _NODES = collection("v1", "nodes")
 
 def started(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> dict[str, Any]:
     """Start the testers and keep their descriptions; problems by endpoint."""
-    testers = _testers(params, _read_script(params["script"]))
+    script = _read_script(params["script"])
     endpoints, problems, nodes = _endpoints(api, params)
+    wanted = needs(params["plan"], params["gpu_resource"] or "", [nodes[node] for node in endpoints.values()])
+    problems.update(refusals(wanted, {name: nodes[node] for name, node in endpoints.items()}))
+    endpoints = {name: node for name, node in endpoints.items() if name not in problems}
+    testers = _testers(params, script, wanted)
     if not check:
         evidence = Evidence(params["evidence"], "describe")
         evidence.prepare()
@@ -46,6 +51,7 @@ def _start(
     hostnames = [_hostname(nodes[node]) for node in endpoints.values()]
     jobs.start(api, testers, endpoints, hostnames, clock)
     running, problems = jobs.wait_running(api, testers, endpoints, params["timeout"], clock)
+    problems = {name: testers.needs.explained(problem) for name, problem in problems.items()}
     return {**problems, **play.describe(api, testers.namespace, running, evidence)}
 
 
@@ -74,7 +80,7 @@ def absent(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> di
     return {"removed": found}
 
 
-def _testers(params: Mapping[str, Any], script: str) -> Testers:
+def _testers(params: Mapping[str, Any], script: str, wanted: Needs | None = None) -> Testers:
     plan = params.get("plan") or {}
     namespace = (plan.get("operator") or {}).get("network_namespace") or "default"
     rails = [
@@ -93,6 +99,7 @@ def _testers(params: Mapping[str, Any], script: str) -> Testers:
         pull_secrets=[params["image_pull_secret"]] if params["image_pull_secret"] else [],
         tolerations=params["tolerations"],
         runtime_class=params["runtime_class"],
+        needs=wanted or Needs(),
     )
 
 
@@ -112,7 +119,8 @@ def _endpoints(
 def _slim(node: Mapping[str, Any]) -> dict[str, Any]:
     """Return what matters of a node; with its images it is a hundred times as big."""
     meta = {"name": node["metadata"]["name"], "labels": node["metadata"].get("labels") or {}}
-    return {"metadata": meta, "status": {"nodeInfo": {"machineID": machine_id(node)}}}
+    allocatable = (node.get("status") or {}).get("allocatable") or {}
+    return {"metadata": meta, "status": {"nodeInfo": {"machineID": machine_id(node)}, "allocatable": allocatable}}
 
 
 def _hostname(node: Mapping[str, Any]) -> str:

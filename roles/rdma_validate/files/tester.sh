@@ -301,10 +301,10 @@ describe() {
     say "=== gpufabric described $count"
 }
 
-# The version, "?" when it does not say, "-" when perftest is not there. Asking for it exits with 1.
+# The version, "?" when it does not say or hangs, "-" when perftest is not there. Asking for it exits with 1.
 perftest_version() {
     if command -v ib_write_bw >/dev/null 2>&1; then
-        version=$(ib_write_bw --version 2>/dev/null </dev/null)
+        version=$(timeout -k 1 5 ib_write_bw --version 2>/dev/null </dev/null)
         version=${version##*Version: }
         say "${version:-?}"
     else

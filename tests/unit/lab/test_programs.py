@@ -24,6 +24,34 @@ def test_missing(absent: set[str], qemu: int, packages: list[str]) -> None:
     assert programs.missing(lambda name: name not in absent, lambda: qemu) == packages
 
 
+@pytest.mark.parametrize(
+    ("release", "absent", "packages"),
+    [("bookworm", {"chromium", "busybox"}, ["busybox", "chromium"]), ("trixie", {"chromium"}, ["chromium"]),
+     ("trixie", set(), []), ("", {"chromium", "busybox"}, ["busybox"])],
+)
+def test_missing_for_tests(
+    release: str, absent: set[str], packages: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aptsources, "codename", lambda: release)
+    assert programs.missing_for_tests(lambda name: name not in absent) == packages
+
+
+def test_install_takes_what_lab_and_tests_miss_and_the_lab_starts_without_the_latter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    installed: list[str] = []
+    there = {"chromium": False}
+    monkeypatch.setattr(aptsources, "codename", lambda: "trixie")
+    monkeypatch.setattr(programs, "_is_there", lambda name: there.get(name, True))
+    monkeypatch.setattr(programs, "qemu_major", lambda: 10)
+    monkeypatch.setattr(programs.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(programs.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(programs, "_install", lambda packages: (installed.extend(packages), there.clear()))
+    programs.check()
+    programs.install()
+    assert installed == ["chromium"]
+
+
 def test_by_hand_takes_qemu_from_backports_on_debian_12(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aptsources, "codename", lambda: "bookworm")
     monkeypatch.setattr(aptsources, "source_texts", lambda: [SOURCE])

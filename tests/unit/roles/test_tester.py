@@ -201,6 +201,14 @@ def test_describe(bench: Bench) -> None:
         "perftest": "6.24", "control": "10.0.2.15", "clock": "tsc", "machine_id": "0123"}
 
 
+def test_a_perftest_that_hangs_delays_describing_by_seconds(bench: Bench) -> None:
+    if bench.shell[0] == "busybox":
+        (bench.folder / "bin/timeout").symlink_to(str(shutil.which("busybox")))
+    write(bench.folder / "bin/ib_write_bw", "#!/bin/sh\nexec sleep 300\n", 0o755)
+    found = parse_describe(bench.run("describe", str(bench.folder / "rails")).stdout)
+    assert (found.host["perftest"], set(found.rails)) == ("?", {"rail0", "rail1"})
+
+
 def test_an_address_that_is_given_is_taken(bench: Bench) -> None:
     write(bench.folder / "rails", "rail rail0 net1 192.168.0.3\n")
     for name, text in (("mtu", "1500\n"), ("carrier", "1\n")):
@@ -280,13 +288,15 @@ def test_perftest_is_bound_to_cpus_near_the_nic(bench: Bench) -> None:
 
 def test_what_grew_and_changed_during_a_test_is_told(bench: Bench) -> None:
     port, net = "$GPUFABRIC_SYS/class/infiniband/mlx5_0/ports/1", "$GPUFABRIC_SYS/class/net/rail0"
+    write(bench.sys / "class/net/rail0/carrier_down_count", "4\n")
     bench.hook(f"echo 103 >{port}/hw_counters/out_of_sequence; echo 999 >{port}/counters/port_xmit_data\n"
                f"echo 99 >{port}/hw_counters/np_cnp_sent; echo 8 >{net}/statistics/rx_dropped\n"
+               f"echo 5 >{net}/carrier_down_count\n"
                f"rm {port}/counters/link_downed; echo 1500 >{net}/mtu; echo '25 Gb/sec (1X EDR)' >{port}/rate\n")
     out = bench.play(line(0))
     run = parse_batch(out, 1).runs[0, "rail0", PEER]
-    assert "\ncounters out_of_sequence=+3 netdev_rx_dropped=+1\n" in out
-    assert run.counters == {"out_of_sequence": 3, "netdev_rx_dropped": 1}
+    assert "\ncounters out_of_sequence=+3 netdev_rx_dropped=+1 netdev_carrier_down_count=+1\n" in out
+    assert run.counters == {"out_of_sequence": 3, "netdev_rx_dropped": 1, "netdev_carrier_down_count": 1}
     assert (run.link["mtu"], run.link["rate"]) == ("1500", "25 Gb/sec (1X EDR)")
     assert (run.link_before["mtu"], run.link_before["rate"]) == ("9000", "100 Gb/sec (4X EDR)")
     assert "counters" not in run.text and "link" not in run.text.split("\n")[0]
@@ -555,6 +565,12 @@ def test_refusals_are_told_apart_from_measurements(bench: Bench, test: str, reas
         pytest.skip("perftest is installed here")
     run = parse_batch(bench.play(test), 1).runs[0, test.split()[1], PEER]
     assert (run.rc, run.text) == (125, reason)
+
+
+def test_a_port_on_which_something_listens_by_ipv6_is_in_use(bench: Bench) -> None:
+    write(bench.proc / "net/tcp6", TCP.replace("0100007F:4845", f"{'0' * 32}:4847"))
+    run = parse_batch(bench.play(line(0, role="server", port=18503)), 1).runs[0, "rail0", PEER]
+    assert run.text == "gpufabric: TCP port 18503 is in use by another program"
 
 
 def test_a_port_that_only_a_connection_uses_is_free(bench: Bench) -> None:

@@ -20,7 +20,7 @@ def commands(state: State, blame: Mapping[str, Any], results: Sequence[Result]) 
     ``blame``: an item of report.json ``blames[]``. The commands are those of the testers, with their GID index, CPUs
     and options.
     """
-    failed = next((result for result in results if result["verdict"] != "pass" and _covers(blame, result)), None)
+    failed = next((result for result in results if result["verdict"] != "pass" and covers(blame, result)), None)
     if failed is None:
         return []
     test = subject(failed)
@@ -34,15 +34,20 @@ def commands(state: State, blame: Mapping[str, Any], results: Sequence[Result]) 
     ]
 
 
-def _covers(blame: Mapping[str, Any], result: Result) -> bool:
+def covers(blame: Mapping[str, Any], result: Result) -> bool:
     """Return whether a result is one of those that a blame is about."""
-    names = (result["client"], result["server"])
-    if blame["rail"] not in (None, result["rail"]) or result["where"] != blame["where"]:
+    test = subject(result)
+    client, server = (test.client, test.rail), (test.server, test.server_rail)
+    sent = (server, client) if test.kind.startswith("read") else (client, server)
+    if result["where"] != blame["where"] or (blame["kind"] == "routing" and not test.peer_rail):
         return False
-    if any(blame[key] is not None and blame[key] not in names for key in ("host", "peer")):
-        return False
-    sender = result["server" if result["test"].startswith("read") else "client"]
-    return blame["direction"] is None or (sender == blame["host"]) == (blame["direction"] == "send")
+    ways = {"send": [sent], "receive": [sent[::-1]]}.get(blame["direction"] or "", [sent, sent[::-1]])
+    peer_rail = blame.get("peer_rail") or (blame["rail"] if blame["kind"] == "pair" else None)
+    return any(_is_at(blame["host"], blame["rail"], a) and _is_at(blame["peer"], peer_rail, b) for a, b in ways)
+
+
+def _is_at(host: str | None, rail: str | None, end: tuple[str, str]) -> bool:
+    return host in (None, end[0]) and rail in (None, end[1])
 
 
 def _side(state: State, name: str, rail: str) -> Mapping[str, str]:

@@ -12,9 +12,10 @@ from .counters import link_went_down, sentences
 from .evidence import Log
 from .limits import Expectation
 from .lines import message_size, sides
-from .options import LATENCY, STARS
+from .options import LATENCY
 from .perftest import Run, Sample, reading
-from .schedule import Round, Test, label, subject
+from .schedule import Round, Test, label, star_of, subject
+from .stars import VOID
 from .state import Attempt, State, addresses, asked_exchange, blocked, expectation_of, gpu_of, low_link
 
 
@@ -30,8 +31,8 @@ def absorb(state: State, rounds: Sequence[Round], number: int, logs: Mapping[str
             reason = "; ".join([*dict.fromkeys(gone), _named(test, reason)]) if reason else ""
             attempt = Attempt(number, at, sample, reason, *(runs if _telling(state, sample, ends, runs) else ()))
             state.attempts.setdefault(test, []).append(attempt)
-            if state.mode in STARS:
-                state.stars.setdefault((number, at, centre(state, test)), []).append((test, attempt))
+            if test.star:
+                state.stars.setdefault((number, at, star_of(test)), []).append((test, attempt))
 
 
 def _telling(
@@ -44,12 +45,6 @@ def _telling(
         for (_role, name, rail, _peer), run in zip(ends, runs)
         if run is not None
     )
-
-
-def centre(state: State, test: Test) -> str:
-    """Return which star a test belongs to."""
-    name = test.server if state.mode == "incast" else test.client
-    return f"{name} {test.rail} {test.kind} {test.size}"
 
 
 def _named(test: Test, reason: str) -> str:
@@ -88,15 +83,15 @@ def _of_port(state: State, name: str, rail: str, run: Run) -> list[str]:
 
 def _by_value(state: State, test: Test, attempt: Attempt) -> tuple[str, str]:
     expectation = expectation_of(state, test)
-    if state.mode not in STARS or (attempt.number, attempt.at, centre(state, test)) not in state.stars:
+    if not test.star:
         return verdict.judge(attempt.sample, attempt.reason, expectation)
-    star = state.stars[attempt.number, attempt.at, centre(state, test)]
+    star = state.stars[attempt.number, attempt.at, star_of(test)]
     missing = next(((one, other) for one, other in star if other.sample is None), None)
     if attempt.sample is None or missing is None:
         total = sum(other.sample.value for _one, other in star if other.sample)
         sample = attempt.sample._replace(average=total) if attempt.sample else None
         return verdict.judge(sample, attempt.reason, expectation)
-    return verdict.NO_DATA, f"its share says nothing: {missing[0].client} to {missing[0].server} gave no data"
+    return verdict.NO_DATA, f"{VOID}: {missing[0].client} to {missing[0].server} gave no data"
 
 
 def missing(state: State, found: Mapping[str, Any]) -> bool:
@@ -190,10 +185,10 @@ def _worst(test: Test, judged: Judged) -> tuple[Attempt, str, str]:
 
 def _around(state: State, test: Test, judged: Judged) -> int:
     """Return how many share what is expected: the tests of a star, 1 otherwise."""
-    if state.mode not in STARS or not judged:
+    if not test.star or not judged:
         return 1
     last = judged[-1][0]
-    return len(state.stars.get((last.number, last.at, centre(state, test)), [test]))
+    return len(state.stars[last.number, last.at, star_of(test)])
 
 
 def _options(state: State, test: Test, judged: Judged) -> dict[str, Any]:
@@ -203,6 +198,8 @@ def _options(state: State, test: Test, judged: Judged) -> dict[str, Any]:
         found["size"] = test.size
     if test.peer_rail:
         found["peer_rail"] = test.peer_rail
+    if test.star:
+        found["star"] = test.star
     values = _values(judged)
     if state.tests["repeats"] > 1 and values:
         found["spread"] = {"min": min(values), "max": max(values), "n": len(values)}

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .causes import Cause, center
-from .fleet import BASE, GPU, MTU, OPPOSITE, Failure, Fleet, Scope
+from .fleet import BASE, GPU, MTU, OPPOSITE, End, Failure, Fleet, Scope, label
 
 # Hosts on a rail from which on "nothing passed" cannot be a few bad hosts any more.
 _ENOUGH_HOSTS = 4
@@ -20,15 +20,19 @@ ENOUGH_PARTNERS = 2
 # What perftest and testers print about frames that do not fit. Status 12 is left out: it has other reasons as well.
 _MTU_TEXT = re.compile(r"mtu mismatch|invalid mtu|mtu too small|message too long|RDMA MTU \d+, \d+ planned", re.I)
 _SHOWN = 4
+# What is no matter of single hosts, and what is.
+WHOLE = ("all", "rail", "routing")
+_OF_HOST = ("host", "port", "send", "receive")
 
 
 @dataclass(frozen=True)
 class Blame:
     """Whom failures point at (report.json ``blames[]``).
 
-    ``kind``: host, port, rail, direction, pair, mtu, gpu or unknown. ``sure``: "sure" or "likely". ``rail`` None: all
-    rails. ``direction``: "send" or "receive", of ``host``. ``failed`` of ``tests`` that needed it did not pass.
-    ``again``: the commands [server, client] by which a person can repeat it, when the caller has filled them in.
+    ``kind``: host, port, rail, routing (between rails), direction, pair, mtu, gpu or unknown. ``sure``: "sure" or
+    "likely". ``rail`` None: all rails. ``direction``: "send" or "receive", of ``host``. ``failed`` of ``tests`` that
+    needed it did not pass. ``again``: the commands [server, client] by which a person can repeat it, when the caller
+    has filled them in. ``peer_rail``: the peer's rail, or the other rail, "" where it is ``rail``.
     """
 
     where: str
@@ -43,10 +47,12 @@ class Blame:
     evidence: tuple[str, ...]
     text: str
     again: tuple[str, ...] = ()
+    peer_rail: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the blame as a plain dict with lists."""
-        return {**asdict(self), "evidence": list(self.evidence), "again": list(self.again)}
+        """Return the blame as a plain dict with lists; ``peer_rail`` is only there where it says something."""
+        told = {**asdict(self), "evidence": list(self.evidence), "again": list(self.again)}
+        return told if self.peer_rail else {key: value for key, value in told.items() if key != "peer_rail"}
 
 
 def is_sure(fleet: Fleet, cause: Cause) -> bool:
@@ -54,32 +60,36 @@ def is_sure(fleet: Fleet, cause: Cause) -> bool:
     scope, failures = cause.scope, cause.failures
     if cause.named:
         return True
-    if scope.kind in ("all", "rail"):
-        hosts = set().union(*(fleet.hosts_of[f.rail] for f in failures))
+    if scope.kind in WHOLE:
+        hosts = set().union(*(fleet.hosts_of[rail] for f in failures for rail in f.rails))
         steady = not fleet.passes[cause.layer, scope]
         return steady and len(hosts) >= _ENOUGH_HOSTS and not center(failures)
     if scope.kind in ("pair", "path"):
         # A single test may have failed by chance.
         return (len(failures) > 1 or failures[0].again) and _both_pass_elsewhere(fleet, failures)
-    host = scope.host or ""
-    if fleet.passes[cause.layer, scope] or len(fleet.good_partners(failures, host)) < ENOUGH_PARTNERS:
+    if fleet.passes[cause.layer, scope] or len(fleet.good_partners(failures, scope)) < ENOUGH_PARTNERS:
         return False
     return scope.kind != "port" or all(
-        fleet.good_partners([f for f in failures if role in f.roles(host)], host) for role in OPPOSITE
+        fleet.good_partners([f for f in failures if role in f.roles(f.own(scope)[0])], scope) for role in OPPOSITE
     )
 
 
 def _both_pass_elsewhere(fleet: Fleet, failures: Sequence[Failure]) -> bool:
-    return all(fleet.clears(failure, host) for failure in failures for host in (failure.client, failure.server))
+    return all(fleet.clears(failure, end) for failure in failures for end in failure.ends)
 
 
-def doubtful(fleet: Fleet, cause: Cause) -> str:
-    """Return the partner who may as well be the bad one: the only one met, never seen to pass; or ""."""
-    if cause.named or cause.scope.kind not in ("host", "port", "send", "receive"):
-        return ""
-    partners = {failure.other(cause.scope.host) for failure in cause.failures}
-    met_good = fleet.good_partners(cause.failures, cause.scope.host or "")
-    return partners.pop() if len(partners) == 1 and not met_good else ""
+def doubtful(fleet: Fleet, cause: Cause) -> End | None:
+    """Return the partner who may as well be the bad one: the only one met, never seen to pass; or None.
+
+    Its rail is "" when it is more than one, or all.
+    """
+    scope = cause.scope
+    if cause.named or scope.kind not in _OF_HOST:
+        return None
+    ends = {end for failure in cause.failures for end in failure.partners(scope)}
+    if len({label(end, scope) for end in ends}) > 1 or fleet.good_partners(cause.failures, scope):
+        return None
+    return ends.pop() if len(ends) == 1 and scope.rail else (ends.pop()[0], "")
 
 
 def tell(fleet: Fleet, where: str, cause: Cause) -> Blame:
@@ -88,16 +98,18 @@ def tell(fleet: Fleet, where: str, cause: Cause) -> Blame:
     peer = doubtful(fleet, cause)
     kind = "unknown" if peer else _kind(layer, scope.kind)
     direction = scope.kind if scope.kind in OPPOSITE else None
-    host, other = scope.host, peer or scope.peer
+    first, other = (scope.host, scope.rail), peer or (scope.peer, scope.peer_rail)
     if scope.kind == "pair" and len({f.ways for f in cause.failures}) == 1 and len(cause.failures[0].ways) == 1:
-        (host, other), direction = cause.failures[0].ways[0], "send"
+        (first, other), direction = cause.failures[0].ways[0], "send"
     failed = len(cause.failures)
+    rail = first[1] if scope.rail else None
     return Blame(
         where=where,
         kind=kind,
-        rail=scope.rail,
-        host=host,
-        peer=other,
+        rail=rail,
+        host=first[0],
+        peer=other[0],
+        peer_rail=other[1] if rail and other[1] and other[1] != rail else "",
         direction=direction,
         sure="sure" if not peer and is_sure(fleet, cause) else "likely",
         failed=failed,
@@ -123,23 +135,32 @@ def _kind(layer: str, kind: str) -> str:
     return {"all": "rail", "send": "direction", "receive": "direction"}.get(kind, kind)
 
 
-def _sentence(fleet: Fleet, cause: Cause, layer: str, peer: str) -> str:
+def _sentence(fleet: Fleet, cause: Cause, layer: str, peer: End | None) -> str:
     scope, failed = cause.scope, len(cause.failures)
-    place = " ".join(name for name in (scope.host, scope.rail) if name)
+    place = _place(scope, cause.failures)
     if peer:
-        return f"{place} or {' '.join(n for n in (peer, scope.rail) if n)}: none of their {failed} tests passed"
+        return f"{place} or {' '.join(filter(None, peer))}: none of their {failed} tests passed"
     if scope.kind == "path":
         pairs = _listed({f"{f.client} to {f.server}" for f in cause.failures})
-        return f"{scope.rail}: {failed} tests between hosts that pass with others did not ({pairs}): a path they share"
-    if scope.kind == "pair":
-        ways = _listed({f"{f.client} to {f.server}" for f in cause.failures})
-        place = f"{scope.rail or 'all rails'}: {ways}"
+        return f"{place}: {failed} tests between hosts that pass with others did not ({pairs}): a path they share"
     if layer == MTU:
         return f"{place or 'all rails'}: small messages pass, large ones do not: MTU of a port or switch on the way"
     if layer == GPU:
         what = "peer memory module or DMA-BUF, ACS, PCIe path"
         return f"{place or 'all rails'}: passes from host memory, not from GPU memory: {what}"
     return place + _base_sentence(fleet, cause)
+
+
+def _place(scope: Scope, failures: Sequence[Failure]) -> str:
+    """Return where it is, in words; "" for all rails."""
+    if scope.kind == "routing":
+        return f"{scope.rail} and {scope.peer_rail}" if scope.rail else "between rails"
+    if scope.kind == "pair" and scope.peer_rail:
+        return _listed({" to ".join(map(" ".join, f.ends)) for f in failures})
+    if scope.kind == "pair":
+        return f"{scope.rail or 'all rails'}: " + _listed({f"{f.client} to {f.server}" for f in failures})
+    rails = " to ".join(rail for rail in (scope.rail, scope.peer_rail) if rail)
+    return " ".join(name for name in (scope.host, rails) if name)
 
 
 def _base_sentence(fleet: Fleet, cause: Cause) -> str:
@@ -152,6 +173,11 @@ def _base_sentence(fleet: Fleet, cause: Cause) -> str:
         hosts = ", or one of both hosts" if len(fleet.hosts_of[scope.rail or ""]) == 2 else ""
         count = f"{failed} of {failed + passed} tests did not pass" if passed else f"none of {failed} tests passed"
         return f": {count}: switch, VLAN or configuration of the rail{hosts}"
+    if scope.kind == "routing":
+        between = "between them " if scope.rail else ""
+        inside = all(fleet.passes[BASE, Scope("rail", rail)] for f in cause.failures for rail in f.rails)
+        known = ", each rail passes without the other" if scope.rail else ", inside rails tests pass"
+        return f": none of {failed} tests {between}passed{known if inside else ''}: routing between rails"
     if scope.kind == "host":
         return f": {few or 'no test passed on any rail'}, others pass: the host itself"
     if scope.kind == "port":
@@ -159,6 +185,8 @@ def _base_sentence(fleet: Fleet, cause: Cause) -> str:
     if scope.kind == "pair":
         chance = ", or chance" if failed == 1 and not cause.failures[0].again else ""
         count = f"{failed} of {failed + passed} tests did not pass"
+        if scope.host == scope.peer:
+            return f": {count}, both rails pass with others: the path between these rails of the host{chance}"
         return f": {count}, both hosts pass with others: the path between them{chance}"
     side = "sender" if scope.kind == "send" else "receiver"
     number = f"{failed} of {failed + passed} tests with it as {side} did not pass" if passed else ""
@@ -168,14 +196,15 @@ def _base_sentence(fleet: Fleet, cause: Cause) -> str:
 def _evidence(fleet: Fleet, cause: Cause) -> list[str]:
     scope, failures = cause.scope, cause.failures
     told = []
-    if scope.kind in ("host", "port", "send", "receive"):
-        partners = {failure.other(scope.host) for failure in failures}
-        good = fleet.good_partners(failures, scope.host or "")
+    if scope.kind in _OF_HOST:
+        partners = {label(end, scope) for failure in failures for end in failure.partners(scope)}
+        good = fleet.good_partners(failures, scope)
         told.append(f"did not pass with {_listed(partners)}; of these {len(good)} of {len(partners)} pass with others")
         told += _passes_elsewhere(fleet, scope)
     elif scope.kind == "pair":
         known = _both_pass_elsewhere(fleet, failures)
-        told.append(f"{scope.host} and {scope.peer} " + ("pass with others" if known else "met few others"))
+        one, other = (" ".join(end) if scope.peer_rail else end[0] for end in sorted(failures[0].ends))
+        told.append(f"{one} and {other} " + ("pass with others" if known else "met few others"))
         told += _readings(failures[0]) if len(failures) == 1 else []
     else:
         hosts = {name for failure in failures for name in (failure.client, failure.server)}

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The fewest causes that explain every test that did not pass.
 
-First what reasons name, then the fabric and rails on which nothing passed, then the hosts, ports and directions that
-explain most, and at last pairs.
+First what reasons name, then the fabric, rails and ways between rails on which nothing passed, then the hosts, ports
+and directions that explain most, and at last pairs.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from .cover import Cover
-from .fleet import BASE, Failure, Fleet, Part, Scope
+from .fleet import BASE, Failure, Fleet, Part, Scope, routing_scope
 
 # More pairs than this on one rail share a path between groups of hosts.
 _MANY_PAIRS = 8
+# From what most hosts share to what few do.
+_WIDEST = ("all", "rail", "routing")
 # Share of a rail's tests from which on it is the rail; two halves that do not reach each other fail a half.
 _MOST = 2 / 3
 
@@ -61,40 +63,65 @@ def _named(fleet: Fleet) -> Iterator[Cause]:
     ports = {s for s in ports if s.rail and 2 * per_rail[s.rail] <= len(fleet.hosts_of[s.rail])}
     groups: dict[Scope, list[Failure]] = {scope: [] for scope in sorted(hosts | ports, key=str)}
     for failure in fleet.failures:
-        for host in (failure.client, failure.server):
-            for scope in (Scope("host", None, host), Scope("port", failure.rail, host)):
-                if scope in groups:
-                    groups[scope].append(failure)
+        hosts_of = (Scope("host", None, host) for host, _rail in failure.ends)
+        ports_of = (Scope("port", rail, host) for host, rail in failure.ends)
+        for scope in dict.fromkeys((*hosts_of, *ports_of)):
+            if scope in groups:
+                groups[scope].append(failure)
     for scope, group in groups.items():
         yield Cause(BASE, scope, tuple(group), named=True)
 
 
 def _told(failure: Failure) -> Iterator[Scope]:
     for part in failure.reason.split("; ") if failure.reason else ():
-        for host in (failure.client, failure.server):
+        for host, rail in failure.ends:
             if part.startswith(f"{host}: "):
                 yield Scope("host", None, host)
-            elif part.startswith(f"{host} {failure.rail}: "):
-                yield Scope("port", failure.rail, host)
+            elif part.startswith(f"{host} {rail}: "):
+                yield Scope("port", rail, host)
 
 
 def _whole(fleet: Fleet, failures: Sequence[Failure]) -> Iterator[Cause]:
-    """Yield the fabric, or rails, on which nothing passed in some layer."""
+    """Yield the fabric, rails, or ways between rails, on which nothing passed in some layer."""
     groups: dict[Part, list[Failure]] = {}
     for failure in failures:
-        for scope in (Scope("all"), Scope("rail", failure.rail)):
+        for scope in _shared(failure):
             layer = _layer(fleet, failure, scope)
             if layer:
                 groups.setdefault((layer, scope), []).append(failure)
     done: set[Failure] = set()
-    for (layer, scope), group in sorted(groups.items(), key=lambda item: (item[0][1].kind != "all", str(item[0]))):
-        rails = {failure.rail for failure in group}
+    for (layer, scope), group in sorted(groups.items(), key=_width):
+        rails = {rail for failure in group for rail in failure.rails}
         hosts = set().union(*(fleet.hosts_of[rail] for rail in rails))
+        if scope.kind == "routing":
+            # What a bad rail explains says nothing about the ways between rails.
+            group = [failure for failure in group if failure not in done]
         if (scope.kind == "all" and len(rails) < 2) or done.issuperset(group):
             continue
         if len(hosts) == 2 or not center(group):
             done.update(group)
-            yield Cause(layer, scope, tuple(group))
+            yield Cause(layer, _narrowed(scope, group), tuple(group))
+
+
+def _width(item: tuple[Part, list[Failure]]) -> tuple[int, bool, str]:
+    """Sort what most hosts share to the front; all ways between rails come before single ones."""
+    scope = item[0][1]
+    return _WIDEST.index(scope.kind), scope.rail is not None, str(item[0])
+
+
+def _shared(failure: Failure) -> list[Scope]:
+    """Return what a failed test shares with others beside its hosts."""
+    rails = [Scope("rail", rail) for rail in failure.rails]
+    crossed = [Scope("routing"), routing_scope(failure.rails)] if len(failure.rails) > 1 else []
+    return [Scope("all"), *rails, *crossed]
+
+
+def _narrowed(scope: Scope, group: Sequence[Failure]) -> Scope:
+    """Return the way between two rails where nothing else was tried, all such ways where every test crossed."""
+    rails = {failure.rails for failure in group}
+    if scope.kind == "rail" or any(len(pair) == 1 for pair in rails):
+        return scope
+    return Scope("routing") if len(rails) > 1 else routing_scope(rails.pop())
 
 
 def center(failures: Sequence[Failure]) -> set[str]:
@@ -125,8 +152,11 @@ def _unsteady_rails(fleet: Fleet, failures: Sequence[Failure], parts: Sequence[C
     """
     steady = [cause for cause in parts if not fleet.passes[cause.layer, cause.scope]]
     own = _without(failures, [cause for cause in parts if cause.scope.kind == "host"])
-    for rail in sorted({failure.rail for failure in _without(failures, steady)}):
-        group = [failure for failure in own if failure.rail == rail]
+    for rail in sorted({rail for failure in _without(failures, steady) for rail in failure.rails}):
+        group = [failure for failure in own if rail in failure.rails]
+        if all(len(failure.rails) > 1 for failure in group):
+            # What only crosses from it to other rails does not speak against the rail.
+            continue
         if len(group) > _MOST * (len(group) + fleet.passes[BASE, Scope("rail", rail)]) and not center(group):
             yield Cause(BASE, Scope("rail", rail), tuple(group))
 
@@ -136,16 +166,17 @@ def _pairs(fleet: Fleet, failures: Sequence[Failure]) -> Iterator[Cause]:
     groups: dict[Scope, list[Failure]] = {}
     for failure in failures:
         groups.setdefault(failure.pair, []).append(failure)
-    per_rail = Counter(scope.rail for scope in groups)
-    per_hosts = Counter((scope.host, scope.peer) for scope in groups)
+    per_rail = Counter(group[0].rails for group in groups.values())
+    per_hosts = Counter((scope.host, scope.peer) for scope in groups if scope.peer_rail is None)
     joined: dict[Part, list[Failure]] = {}
     for scope, group in groups.items():
         common = [rail for rail, hosts in fleet.hosts_of.items() if {scope.host, scope.peer} <= hosts]
         layer = _layer(fleet, group[0], scope) or group[0].layers[0]
+        rails = group[0].rails
         if 1 < per_hosts[scope.host, scope.peer] == len(common):
-            scope = scope._replace(rail=None)
-        elif per_rail[scope.rail] > _MANY_PAIRS:
-            scope = Scope("path", scope.rail)
+            scope = scope._replace(rail=None, peer_rail=None)
+        elif per_rail[rails] > _MANY_PAIRS:
+            scope = Scope("path", rails[0], peer_rail=rails[1] if len(rails) > 1 else None)
         joined.setdefault((layer, scope), []).extend(group)
     for part, group in joined.items():
         yield Cause(*part, tuple(group))

@@ -10,7 +10,6 @@ from typing import Any
 
 from . import attempts, schedule, timing
 from .isolate import next_tests
-from .options import STARS
 from .schedule import Round
 from .state import State, blocked
 
@@ -63,7 +62,7 @@ def _retry(course: Course) -> list[Round]:
     """Return rounds of what was played and lacks readings."""
     state = course.state
     missing = [schedule.subject(result) for result in results(course) if attempts.missing(state, result)]
-    again = schedule.whole((test for test in missing if test in state.attempts), state.attempts, state.mode)
+    again = schedule.whole((test for test in missing if test in state.attempts), state.attempts)
     return _possible(state, schedule.repeat(again, state.tests))
 
 
@@ -87,7 +86,7 @@ def _isolate(course: Course) -> list[Round]:
 
 def isolation_left(course: Course) -> int:
     """Return how many passes may still be played to tell whom to blame."""
-    if course.state.mode in (*STARS, "loopback"):
+    if course.state.mode == "loopback":
         return 0
     return max(0, int(course.state.tests["isolation"]) - course.isolated)
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from .fleet import BASE, OPPOSITE, Failure, Fleet, Part, Scope
+from .fleet import BASE, OPPOSITE, End, Failure, Fleet, Part, Scope
 
 # So many partners in trouble are no chance any more; twice as many whatever the share of tests is.
 FEW = 3
@@ -86,15 +86,16 @@ class Cover:
     def _is_star(self, part: Part) -> bool:
         scope = part[1]
         group = [failure for failure in self.explains[part] if failure not in self.done]
-        partners = {failure.other(scope.host) for failure in group}
+        met = {end for failure in group for end in failure.partners(scope)}
+        partners = {host for host, _rail in met}
         share = len(group) / (len(group) + self.fleet.passes[part])
         if len(partners) < FEW or (share <= 0.5 and len(partners) < 2 * FEW):
             return False
         if not self._is_bad_all_over(scope):
             return False
-        rail = None if scope.kind == "host" else scope.rail
-        kind = "host" if scope.kind == "host" else "port"
-        theirs = [self.left.get((BASE, Scope(kind, rail, partner)), 0) for partner in partners]
+        whole = {Scope("host", None, host) for host in partners}
+        suspects = whole if scope.kind == "host" else {Scope("port", rail, host) for host, rail in met}
+        theirs = [self.left.get((BASE, suspect), 0) for suspect in suspects]
         return 2 * statistics.median(theirs) <= len(group)
 
     def _is_bad_all_over(self, scope: Scope) -> bool:
@@ -123,26 +124,33 @@ def _needs(fleet: Fleet, failures: Sequence[Failure]) -> dict[Failure, tuple[lis
     # Tests of a port are many and need the same: which parts these are is worked out once.
     known: dict[tuple[object, ...], list[Part]] = {}
 
-    def of_host(failure: Failure, host: str) -> list[Part]:
-        key = (failure.rail, host, failure.layers, *failure.roles(host))
+    def of_end(failure: Failure, end: End) -> list[Part]:
+        key = (end, failure.layers, *failure.roles(end))
         if key not in known:
-            known[key] = list(_of_host(fleet, failure, host))
+            known[key] = list(_of_end(fleet, failure, end))
         return known[key]
 
-    return {failure: (of_host(failure, failure.client), of_host(failure, failure.server)) for failure in failures}
+    needs = {failure: (of_end(failure, failure.ends[0]), of_end(failure, failure.ends[1])) for failure in failures}
+    for failure, (of_client, of_server) in needs.items():
+        if failure.client == failure.server:
+            # It needs its host once.
+            needs[failure] = of_client, [part for part in of_server if part not in of_client]
+    return needs
 
 
 def _may_be(fleet: Fleet, part: Part, group: Sequence[Failure]) -> bool:
     """Return whether a part can be a cause at all; on one rail a host is not more than its port."""
     if fleet.passes[part] and len(group) < FEW:
         return False
-    return part[1].kind != "host" or len({failure.rail for failure in group}) > 1
+    scope = part[1]
+    return scope.kind != "host" or len({rail for failure in group for _host, rail in failure.own(scope)}) > 1
 
 
-def _of_host(fleet: Fleet, failure: Failure, host: str) -> Iterator[Part]:
-    """Yield what a failed test needed of one of its hosts, in each layer that fewer tests survived than the last."""
-    sides = [Scope(role, failure.rail, host) for role in failure.roles(host)]
-    for scope in (Scope("host", None, host), Scope("port", failure.rail, host), *sides):
+def _of_end(fleet: Fleet, failure: Failure, end: End) -> Iterator[Part]:
+    """Yield what a failed test needed of one of its ends, in each layer that fewer tests survived than the last."""
+    host, rail = end
+    sides = [Scope(role, rail, host) for role in failure.roles(end)]
+    for scope in (Scope("host", None, host), Scope("port", rail, host), *sides):
         least = -1
         for layer in failure.layers:
             passed = fleet.passes[layer, scope]

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What tests needed and which of it is known to work: the evidence that blame is drawn from.
 
-A test needs its rail, both hosts, both ports, the sending side of one and the receiving side of the other. One that
-passed clears all of them. Large messages need the MTU of the path besides, GPU memory needs the GPU path: these are
-layers, and each layer keeps its own passes.
+A test needs its rail, both hosts, both ports, the sending side of one and the receiving side of the other. Where it
+crosses from one rail to another it needs both rails and the way between them. One that passed clears all of them.
+Large messages need the MTU of the path besides, GPU memory needs the GPU path: these are layers, and each layer keeps
+its own passes.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -25,27 +26,39 @@ SMALL = 1024
 OPPOSITE = {"send": "receive", "receive": "send"}
 
 
+# A port: (host, rail).
+End = tuple[str, str]
+
+
 class Scope(NamedTuple):
-    """What may be bad. ``kind``: all, rail, host, port, send, receive or pair; a pair has its names in order."""
+    """What may be bad. ``kind``: all, rail, routing, host, port, send, receive, pair or path.
+
+    A pair has its ends in order. ``peer_rail``: the other rail of what crosses; routing without rails: all ways between
+    rails.
+    """
 
     kind: str
     rail: str | None = None
     host: str | None = None
     peer: str | None = None
+    peer_rail: str | None = None
 
 
 Part = tuple[str, Scope]
+# What is counted of tests that passed: rail, client, the server's rail, server, kind, layers.
+_Passed = tuple[str, str, str, str, str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, eq=False)
 class Failure:
-    """A test that did not pass, equal only to itself. ``ways``: (sender, receiver), both ways for latency.
+    """A test that did not pass, equal only to itself. ``ends``: the client's and the server's port.
 
-    ``passes``: its readings, as the result has them.
+    ``ways``: (sender, receiver), both ways for latency. ``passes``: its readings, as the result has them.
     """
 
     test: Test
-    ways: tuple[tuple[str, str], ...]
+    ends: tuple[End, End]
+    ways: tuple[tuple[End, End], ...]
     layers: tuple[str, ...]
     verdict: str
     reason: str
@@ -62,9 +75,9 @@ class Failure:
         return self.verdict == "fail" or any(one.get("value") for one in self.passes)
 
     @property
-    def rail(self) -> str:
-        """The rail of the client."""
-        return self.test.rail
+    def rails(self) -> tuple[str, ...]:
+        """The rail, or both in order when it crosses."""
+        return tuple(sorted({rail for _host, rail in self.ends}))
 
     @property
     def client(self) -> str:
@@ -78,16 +91,24 @@ class Failure:
 
     @property
     def pair(self) -> Scope:
-        """The pair of hosts on the rail, in whichever direction."""
-        return pair_scope(self.rail, self.client, self.server)
+        """The pair of ports, in whichever direction."""
+        return pair_scope(*self.ends)
 
-    def other(self, host: str | None) -> str:
-        """Return the partner of ``host``."""
-        return self.server if host == self.client else self.client
+    def own(self, scope: Scope) -> list[End]:
+        """Return the ends that belong to the host or port of ``scope``: both of a host that met itself."""
+        return [end for end in self.ends if end[0] == scope.host and scope.rail in (None, end[1])]
 
-    def roles(self, host: str) -> list[str]:
-        """Return what ``host`` did in the test: send, receive, or both."""
-        return [role for way in self.ways for role, name in zip(("send", "receive"), way) if name == host]
+    def other(self, end: End) -> End:
+        """Return the end opposite to ``end``."""
+        return self.ends[1] if end == self.ends[0] else self.ends[0]
+
+    def partners(self, scope: Scope) -> list[End]:
+        """Return the ends that the host or port of ``scope`` met."""
+        return [self.other(end) for end in self.own(scope)]
+
+    def roles(self, end: End) -> list[str]:
+        """Return what the port did in the test: send, receive, or both."""
+        return [role for way in self.ways for role, one in zip(("send", "receive"), way) if one == end]
 
     @property
     def silent(self) -> bool:
@@ -95,9 +116,21 @@ class Failure:
         return self.layers == (BASE,) and self.verdict == "no_data" and not self.again
 
 
-def pair_scope(rail: str, one: str, other: str) -> Scope:
-    """Return the scope of two hosts on a rail, the same for both directions."""
-    return Scope("pair", rail, min(one, other), max(one, other))
+def pair_scope(one: End, other: End) -> Scope:
+    """Return the scope of two ports, the same for both directions."""
+    (host, rail), (peer, peer_rail) = (one, other) if one < other else (other, one)
+    return Scope("pair", rail, host, peer, peer_rail if peer_rail != rail else None)
+
+
+def routing_scope(rails: Sequence[str]) -> Scope:
+    """Return the scope of the way between two rails, the same for both directions."""
+    return Scope("routing", min(rails), peer_rail=max(rails))
+
+
+def label(end: End, scope: Scope) -> str:
+    """Return the name of a partner of ``scope``: a host, or a rail of the host itself."""
+    host, rail = end
+    return host if host != scope.host else f"{host} {rail}"
 
 
 def layers_of(result: Result) -> tuple[str, ...]:
@@ -114,7 +147,7 @@ def _layers(kind: str, size: int | None, mtu: int | None, memory: str | None) ->
     return (BASE, *((MTU,) if large else ()), *((GPU,) if gpu else ()))
 
 
-def ways_of(kind: str, client: str, server: str) -> tuple[tuple[str, str], ...]:
+def ways_of(kind: str, client: End, server: End) -> tuple[tuple[End, End], ...]:
     """Return (sender, receiver) of the data: a read pulls it to the client, latency tests send it to and fro."""
     if kind in LATENCY:
         return ((client, server), (server, client))
@@ -131,39 +164,53 @@ class Fleet:
 
     @classmethod
     def of(cls, results: Sequence[Result]) -> Fleet:
-        """Read results: dicts with rail, client, server, test, verdict; optional reason, memory, size, mtu (bytes)."""
+        """Read results: dicts with rail, client, server, test, verdict; others as in report.json, mtu in bytes."""
         fleet = cls()
-        passed: Counter[tuple[str, str, str, str, tuple[str, ...]]] = Counter()
+        passed: Counter[_Passed] = Counter()
         for result in results:
             if result["verdict"] == "pass":
-                passed[result["rail"], result["client"], result["server"], result["test"], layers_of(result)] += 1
+                rail = result["rail"]
+                peer_rail = result.get("peer_rail") or rail
+                passed[rail, result["client"], peer_rail, result["server"], result["test"], layers_of(result)] += 1
             else:
                 fleet.failures.append(_failure(result))
-        for rail, client, server, *_rest in passed:
-            fleet.hosts_of.setdefault(rail, set()).update((client, server))
+        hosts_of: defaultdict[str, set[str]] = defaultdict(set)
+        for rail, client, peer_rail, server, _kind, _layers in passed:
+            hosts_of[rail].add(client)
+            hosts_of[peer_rail].add(server)
         for failure in fleet.failures:
-            fleet.hosts_of.setdefault(failure.rail, set()).update((failure.client, failure.server))
+            for host, rail in failure.ends:
+                hosts_of[rail].add(host)
+        fleet.hosts_of = dict(hosts_of)
         if fleet.failures:
             fleet._clear(passed)
         return fleet
 
-    def _clear(self, passed: Mapping[tuple[str, str, str, str, tuple[str, ...]], int]) -> None:
+    def _clear(self, passed: Mapping[_Passed, int]) -> None:
         """Count the passes of every part: first sides of ports, then what these belong to."""
         suspects = {failure.pair for failure in self.failures}
-        sides: Counter[tuple[str, str, str, tuple[str, ...]]] = Counter()
-        rails: Counter[tuple[str, tuple[str, ...]]] = Counter()
-        for (rail, client, server, kind, layers), count in passed.items():
-            ways = ways_of(kind, client, server)
-            rails[rail, layers] += count
-            for role, name in zip(("send", "receive"), ways[0]):
-                sides[rail, name, role if len(ways) == 1 else "both", layers] += count
-            if pair_scope(rail, client, server) in suspects:
-                self._add(layers, [pair_scope(rail, client, server)], count)
-        for (rail, host, side, layers), count in sides.items():
+        sides: Counter[tuple[End, str, tuple[str, ...]]] = Counter()
+        rails: Counter[tuple[str, str, tuple[str, ...]]] = Counter()
+        loops: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        for (rail, client, peer_rail, server, kind, layers), count in passed.items():
+            ends = (client, rail), (server, peer_rail)
+            ways = ways_of(kind, *ends)
+            rails[rail, peer_rail, layers] += count
+            for role, end in zip(("send", "receive"), ways[0]):
+                sides[end, role if len(ways) == 1 else "both", layers] += count
+            if client == server:
+                loops[client, layers] += count
+            pair = pair_scope(*ends)
+            if pair in suspects:
+                self._add(layers, [pair], count)
+        for ((host, rail), side, layers), count in sides.items():
             roles = [Scope(role, rail, host) for role in OPPOSITE if side in (role, "both")]
             self._add(layers, [Scope("host", None, host), Scope("port", rail, host), *roles], count)
-        for (rail, layers), count in rails.items():
-            self._add(layers, [Scope("rail", rail), Scope("all")], count)
+        for (host, layers), count in loops.items():
+            # A test of a host with itself is one of its tests, not two.
+            self._add(layers, [Scope("host", None, host)], -count)
+        for (rail, peer_rail, layers), count in rails.items():
+            self._add(layers, _ways_between(rail, peer_rail), count)
 
     def _add(self, layers: Sequence[str], scopes: Sequence[Scope], count: int) -> None:
         for layer in layers:
@@ -174,18 +221,27 @@ class Fleet:
         """Return everybody who was in a test."""
         return set().union(*self.hosts_of.values()) if self.hosts_of else set()
 
-    def clears(self, failure: Failure, host: str) -> bool:
-        """Return whether what ``host`` did in a failed test is known to work with somebody else."""
-        layer = failure.layers[-1]
-        return all(self.passes[layer, Scope(role, failure.rail, host)] for role in failure.roles(host))
+    def clears(self, failure: Failure, end: End) -> bool:
+        """Return whether what the port ``end`` did in a failed test is known to work with somebody else."""
+        host, rail = end
+        return all(self.passes[failure.layers[-1], Scope(role, rail, host)] for role in failure.roles(end))
 
-    def good_partners(self, failures: Sequence[Failure], host: str) -> set[str]:
-        """Return the partners of ``host`` in ``failures`` whose own side is cleared."""
-        return {f.other(host) for f in failures if self.clears(f, f.other(host))}
+    def good_partners(self, failures: Sequence[Failure], scope: Scope) -> set[str]:
+        """Return whom the host or port of ``scope`` met in ``failures`` and whose own side is cleared."""
+        return {label(end, scope) for f in failures for end in f.partners(scope) if self.clears(f, end)}
+
+
+def _ways_between(rail: str, peer_rail: str) -> list[Scope]:
+    """Return the rails that a test needed, and the way between them."""
+    if rail == peer_rail:
+        return [Scope("rail", rail), Scope("all")]
+    crossed = [Scope("routing"), routing_scope((rail, peer_rail))]
+    return [Scope("rail", rail), Scope("rail", peer_rail), *crossed, Scope("all")]
 
 
 def _failure(result: Result) -> Failure:
     test = subject(result)
-    ways = ways_of(test.kind, test.client, test.server)
+    ends = (test.client, test.rail), (test.server, test.server_rail)
     reason = result.get("reason") or ""
-    return Failure(test, ways, layers_of(result), result["verdict"], reason, result.get("passes", ()))
+    ways = ways_of(test.kind, *ends)
+    return Failure(test, ends, ways, layers_of(result), result["verdict"], reason, result.get("passes", ()))

@@ -26,7 +26,7 @@ KEYS = frozenset(
     for line in """
     schema verdict findings rails hosts results warnings context blames outliers links gates baseline schedule
     where rail client server test value unit expected bound_by reason passes pass why counters link spread memory gpu
-    peer_rail min max n rate width mtu bdf path pairs fail no_data worst median node pci netdev address
+    peer_rail star min max n rate width mtu bdf path pairs fail no_data worst median node pci netdev address
     kind host peer direction sure failed tests evidence text again deviations severity found name query before change
     mode rounds slot seconds share lateness latency_median latency_worst
     comparison compared better worse new missing now trend written size switch

@@ -13,9 +13,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .blame import ENOUGH_PARTNERS, Blame, is_sure, tell
+from . import stars
+from .blame import ENOUGH_PARTNERS, WHOLE, Blame, is_sure, tell
 from .causes import Cause, causes, center
-from .fleet import BASE, GPU, MTU, OPPOSITE, Failure, Fleet, Result, Scope
+from .fleet import BASE, GPU, MTU, OPPOSITE, End, Failure, Fleet, Result, Scope
 from .options import LATENCY
 from .schedule import Test, subject
 
@@ -32,8 +33,11 @@ def blame(results: Sequence[Result]) -> list[Blame]:
     """
     told = []
     for where in dict.fromkeys(result["where"] for result in results):
-        fleet = Fleet.of([result for result in results if result["where"] == where])
+        here = [result for result in results if result["where"] == where]
+        pairs, failed = stars.split(here)
+        fleet = Fleet.of(pairs)
         told += [tell(fleet, where, cause) for cause in causes(fleet)]
+        told += stars.blames(where, failed, pairs, here)
     return sorted(told, key=_weight)
 
 
@@ -50,10 +54,11 @@ def next_tests(results: Sequence[Result], names: Sequence[str], rails: Sequence[
     more than twice a direction, so that this ends. A reading that was asked for as the second has ``again`` in the
     result's ``passes``. ``names``, ``rails``: who may be used. A sure suspect is probed as well, to see on which layer
     it fails: from host memory where it failed from GPU memory, then with small messages (MTU), unless large ones came
-    through too slowly. schedule.repeat() makes rounds of the tests.
+    through too slowly. Of failed stars their shares are asked for alone. schedule.repeat() makes rounds of the tests.
     """
-    fleet = Fleet.of(results)
-    if not fleet.failures:
+    pairs, failed = stars.split(results)
+    fleet = Fleet.of(pairs)
+    if not fleet.failures and not failed:
         return []
     found = causes(fleet)
     seen = {subject(result) for result in results}
@@ -62,17 +67,19 @@ def next_tests(results: Sequence[Result], names: Sequence[str], rails: Sequence[
     chooser.centers()
     chooser.singles(found)
     chooser.probe(found)
+    chooser.shares(failed, pairs)
     return sorted(chooser.tests)
 
 
 @dataclass
 class _Need:
-    """A side of a suspect's port that nobody has seen to work: ``role`` in ``failed``, the test to be tried again.
+    """A side of a suspect's port on ``rail`` that nobody has seen to work.
 
-    ``met``: good partners with whom it failed.
+    ``role``: what it did in ``failed``, the test to be tried again. ``met``: good partners with whom it failed.
     """
 
     failed: Test
+    rail: str
     role: str
     layer: str
     met: set[str] = field(default_factory=set)
@@ -112,24 +119,23 @@ class _Chooser:
     def _needs(self, found: Sequence[Cause]) -> dict[str, list[_Need]]:
         """Return for every host the sides that failed without a pass and without enough good partners."""
         needs: dict[tuple[str, str, str], _Need] = {}
-        closed = {cause.scope for cause in found if is_sure(self.fleet, cause) or cause.scope.kind in ("all", "rail")}
+        closed = {cause.scope for cause in found if is_sure(self.fleet, cause) or cause.scope.kind in WHOLE}
         for failure in self.fleet.failures:
-            for host in (failure.client, failure.server):
-                for role in self._open(failure, host, closed):
-                    at = (host, failure.rail, role)
-                    need = needs.setdefault(at, _Need(failure.test, role, failure.layers[-1]))
-                    partner = failure.other(host)
-                    if role in failure.roles(host) and self.fleet.clears(failure, partner):
-                        need.met.add(partner)
+            for end in failure.ends:
+                for role in self._open(failure, end, closed):
+                    need = needs.setdefault((*end, role), _Need(failure.test, end[1], role, failure.layers[-1]))
+                    partner = failure.other(end)
+                    if role in failure.roles(end) and self.fleet.clears(failure, partner):
+                        need.met.add(partner[0])
         by_host: dict[str, list[_Need]] = {}
         for (host, _rail, _role), need in needs.items():
             if len(need.met) < ENOUGH_PARTNERS:
                 by_host.setdefault(host, []).append(need)
         return by_host
 
-    def _open(self, failure: Failure, host: str, closed: set[Scope]) -> list[str]:
-        """Return the sides of a host in a failed test that neither passed anywhere nor are blamed for sure."""
-        rail = failure.rail
+    def _open(self, failure: Failure, end: End, closed: set[Scope]) -> list[str]:
+        """Return the sides of a port in a failed test that neither passed anywhere nor are blamed for sure."""
+        host, rail = end
         above = {Scope("all"), Scope("rail", rail), Scope("host", None, host), Scope("port", rail, host)}
         if rail not in self.rails or host not in self.places or not closed.isdisjoint(above):
             return []
@@ -154,19 +160,19 @@ class _Chooser:
         return best
 
     def _fits(self, need: _Need, host: str, partner: str) -> bool:
-        side = Scope(OPPOSITE[need.role], need.failed.rail, partner)
+        side = Scope(OPPOSITE[need.role], need.rail, partner)
         return bool(self.fleet.passes[need.layer, side]) and _test(need, host, partner) not in self.seen
 
     def centers(self) -> None:
         """Where all failures of a rail share one host: ask for a test without it, which tells it from the rail."""
         for rail in self.rails:
-            failures = [failure for failure in self.fleet.failures if failure.rail == rail]
+            failures = [failure for failure in self.fleet.failures if rail in failure.rails]
             if not failures or self.fleet.passes[BASE, Scope("rail", rail)]:
                 continue
             leaves = [name for name in self.names if name in self.fleet.hosts_of[rail] - center(failures)]
             if len(leaves) >= 2 and center(failures):
                 ways = ((leaves[0], leaves[1]), (leaves[1], leaves[0]))
-                both = {_between(failures[0].test, client, server) for client, server in ways}
+                both = {_between(failures[0].test, rail, client, server) for client, server in ways}
                 self.tests.update(both.difference(self.seen))
 
     def singles(self, found: Sequence[Cause]) -> None:
@@ -176,15 +182,22 @@ class _Chooser:
             own = [failure for failure in cause.failures if explained[failure] == 1]
             if len(own) != 1 or own[0].again or cause.named or is_sure(self.fleet, cause):
                 continue
-            if self._may_use(own[0].test) and self._is_last_resort(own[0]):
-                self.tests.add(own[0].test)
+            # The share of a star is tried alone.
+            test = own[0].test._replace(star="")
+            is_new = test == own[0].test or test not in self.seen
+            if is_new and self._may_use(test) and self._is_last_resort(own[0]):
+                self.tests.add(test)
+
+    def shares(self, failed: Sequence[stars.Star], pairs: Sequence[Result]) -> None:
+        """Ask for the shares of failed stars, each alone: their sum does not tell who held it back."""
+        self.tests.update(test for test in stars.shares_alone(failed, pairs) if self._may_use(test))
 
     def _is_last_resort(self, failure: Failure) -> bool:
         """Return whether its hosts are not tried with others, and one of them was seen to work on the rail at all."""
-        ends = {failure.client, failure.server}
-        if any(test.rail == failure.rail and not ends.isdisjoint((test.client, test.server)) for test in self.tests):
+        asked = {end for test in self.tests for end in ((test.client, test.rail), (test.server, test.server_rail))}
+        if not asked.isdisjoint(failure.ends):
             return False
-        return any(self.fleet.passes[BASE, Scope("port", failure.rail, host)] for host in ends)
+        return any(self.fleet.passes[BASE, Scope("port", rail, host)] for host, rail in failure.ends)
 
     def _may_use(self, test: Test) -> bool:
         return {test.rail, test.server_rail} <= set(self.rails) and {test.client, test.server} <= self.places.keys()
@@ -192,7 +205,7 @@ class _Chooser:
     def probe(self, found: Sequence[Cause]) -> None:
         """Ask whether a suspect passes without GPU memory, and if not, without large messages: one at a time."""
         for cause in found:
-            whole = cause.scope.kind in ("all", "rail")
+            whole = cause.scope.kind in WHOLE
             if cause.named or cause.layer != BASE or not (whole or is_sure(self.fleet, cause)):
                 continue
             tried = {side for failure in cause.failures for side in _sides(cause, failure, failure.test)}
@@ -211,31 +224,40 @@ class _Chooser:
 
     def _samples(self, cause: Cause, failures: Sequence[Failure]) -> list[Failure]:
         """Return one failure for every rail and side of a cause, with one partner where it can be, least used first."""
-        host = cause.scope.host
+        any_host = cause.scope.host is None or cause.scope.kind == "pair"
+        ends = {failure: _end(cause, failure) for failure in failures}
+        partners = {failure: failure.other(end) for failure, end in ends.items()}
         one: dict[object, Failure] = {}
-        for failure in sorted(failures, key=lambda f: (self.used[f.other(host)], f.other(host), f.client)):
-            if host is None or cause.scope.kind == "pair" or self.fleet.clears(failure, failure.other(host)):
-                one.setdefault((failure.rail, tuple(failure.roles(host)) if host else ()), failure)
-        self.used.update({failure.other(host) for failure in one.values()})
+        for failure in sorted(failures, key=lambda f: (self.used[partners[f][0]], partners[f], f.client)):
+            if any_host or self.fleet.clears(failure, partners[failure]):
+                end = ends[failure]
+                one.setdefault((end[1], tuple(failure.roles(end)) if cause.scope.host else ()), failure)
+        self.used.update({partners[failure][0] for failure in one.values()})
         return list(one.values())
 
 
 def _test(need: _Need, host: str, partner: str) -> Test:
     """Return the test in which ``host`` is on the side of ``need``; who reads is the client and receives."""
     is_client = (need.role == "receive") == need.failed.kind.startswith("read")
-    return _between(need.failed, *((host, partner) if is_client else (partner, host)))
+    return _between(need.failed, need.rail, *((host, partner) if is_client else (partner, host)))
 
 
-def _between(test: Test, client: str, server: str) -> Test:
-    """Return the same test of two other hosts, on the client's rail alone."""
-    return test._replace(client=client, server=server, peer_rail="")
+def _between(test: Test, rail: str, client: str, server: str) -> Test:
+    """Return the same test of two other hosts, on one rail alone."""
+    return test._replace(rail=rail, client=client, server=server, peer_rail="", star="")
+
+
+def _end(cause: Cause, failure: Failure) -> End:
+    """Return the end of a failed test that a cause is about, the server's where it is about no host."""
+    return next(iter(failure.own(cause.scope)), failure.ends[1])
 
 
 def _sides(cause: Cause, failure: Failure, test: Test) -> set[tuple[str, str, str, str]]:
     """Return which sides of a cause ``test`` tries in the place of a failed one: latency both at once."""
-    roles = failure.roles(cause.scope.host) if cause.scope.host else [""]
+    end = _end(cause, failure)
+    roles = failure.roles(end) if cause.scope.host else [""]
     both = test.kind in LATENCY and roles != [""]
-    return {(test.rail, role, test.kind, test.memory) for role in (OPPOSITE if both else roles)}
+    return {(end[1], role, test.kind, test.memory) for role in (OPPOSITE if both else roles)}
 
 
 def _probes(failure: Failure, slow: bool) -> Iterator[Test]:
@@ -244,6 +266,6 @@ def _probes(failure: Failure, slow: bool) -> Iterator[Test]:
     ``slow``: large messages came through, so small ones tell nothing.
     """
     if GPU in failure.layers:
-        yield failure.test._replace(memory="host")
+        yield failure.test._replace(memory="host", star="")
     if MTU in failure.layers and not slow:
-        yield failure.test._replace(kind=_SMALL, size=0, memory="host")
+        yield failure.test._replace(kind=_SMALL, size=0, memory="host", star="")

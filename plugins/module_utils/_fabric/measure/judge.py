@@ -246,9 +246,9 @@ def _far_cpus(state: State) -> list[str]:
 def _doubts(state: State) -> list[str]:
     """Return a sentence for each rail on which a floor is above what a link carries by its own rate."""
     told: dict[str, set[str]] = {}
-    for key, expectation in state.expected.items():
+    for (rail, *_test), expectation in state.expected.items():
         if expectation.doubt:
-            told.setdefault(key[0], set()).add(expectation.doubt)
+            told.setdefault(rail, set()).add(expectation.doubt)
     return [
         f"{rail}: {min(doubts)}{f' (and so for {len(doubts) - 1} more)' if len(doubts) > 1 else ''}: no reading "
         "is taken for impossible there; repair the link, or lower rdma_fabric.thresholds.floor"

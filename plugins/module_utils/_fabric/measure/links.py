@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Links that came up below what the card or the rest of the rail can do: known before any packet is sent."""
+"""Links that came up below what NIC, card or the rest of the rail can do: known before any packet is sent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def find(plan: Mapping[str, Any], described: Mapping[str, Described] | None = No
     for rail in plan["rails"]:
         sides = plan["expectations"].get(rail["name"], {})
         told = {host: rails.get(rail["name"], {}) for host, rails in (described or {}).items()}
-        for host, kind, own, expected, text in (*_rates(sides), *_pcie_links(rail, sides), *_mtus(rail, sides, told)):
+        every = (*_rates(rail, sides), *_pcie_links(rail, sides), *_mtus(rail, sides, told))
+        for host, kind, own, expected, text in every:
             found.append(_finding(host, rail["name"], kind, own, expected, text))
     return found
 
@@ -46,13 +47,25 @@ def usual(values: Iterable[Any]) -> Any:
     return max(counts, key=lambda value: (counts[value], value)) if counts else None
 
 
-def _rates(sides: Sides) -> _Found:
+def _rates(rail: Mapping[str, Any], sides: Sides) -> _Found:
     most = usual(side.get("rate") for side in sides.values())
     for host, side in sides.items():
         rate = side.get("rate")
-        if rate is not None and rate < most:
-            text = f"the link came up at {rate:g} Gb/s, most of the rail at {most:g} Gb/s: look at cable, transceiver "
-            yield host, "rate", f"{rate:g} Gb/s", f"{most:g} Gb/s", text + "and switch port"
+        if rate is None:
+            continue
+        best, who = _best_rate(rail.get("speed"), side.get("max_rate"), most)
+        if rate < best:
+            text = f"the link came up at {rate:g} Gb/s, {who} {best:g} Gb/s: look at cable, transceiver, switch port "
+            yield host, "rate", f"{rate:g} Gb/s", f"{best:g} Gb/s", text + "and autonegotiation"
+
+
+def _best_rate(meant: float | None, nic: float | None, most: float) -> tuple[float, str]:
+    """Return the rate in Gb/s that a port should have, and who says so: the intent, else its NIC or the rail."""
+    if meant is not None:
+        return meant, "rdma_fabric.link_speed is"
+    if nic is not None and nic > most:
+        return nic, "its NIC can do"
+    return most, "most of the rail at"
 
 
 def _pcie_links(rail: Mapping[str, Any], sides: Sides) -> _Found:

@@ -38,7 +38,7 @@ def _group(result: Mapping[str, Any]) -> tuple[Any, ...]:
     gpu = result.get("gpu") or {}
     paths = tuple((gpu.get(side) or {}).get("path") for side in ("client", "server"))
     named = tuple(result[key] for key in ("where", "rail", "test", "unit"))
-    return (*named, result.get("size"), result.get("peer_rail"), result.get("memory"), paths)
+    return (*named, result.get("size"), result.get("peer_rail"), result.get("memory"), result.get("star"), paths)
 
 
 def _of_group(group: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from .limits import Expectation
 from .lines import message_size
 from .options import LATENCY, STARS, complete
 from .perftest import Sample
-from .schedule import Test
+from .schedule import Test, star_of
 from .state import State, expectation_of
 
 Result = Mapping[str, Any]
@@ -45,12 +45,12 @@ def take_over(
     before = attempts.earlier(report.get("results", ()), state.where)
     passed = {test: before[test] for test in sorted(wanted) if before.get(test, {}).get("verdict") == verdict.PASS}
     refused = _refused(state, passed, report.get("tests"))
-    broken = {_group(state, test) for test in wanted if test not in passed or test in refused}
-    members = Counter(_group(state, test) for test in wanted)
+    broken = {_group(test) for test in wanted if test not in passed or test in refused}
+    members = Counter(_group(test) for test in wanted)
     kept = {
-        test: _today(expectation_of(state, test), result, members[_group(state, test)])
+        test: _today(expectation_of(state, test), result, members[_group(test)])
         for test, result in passed.items()
-        if _group(state, test) not in broken
+        if _group(test) not in broken
     }
     return kept, _why(refused, len(passed) - len(kept))
 
@@ -59,20 +59,20 @@ def _refused(
     state: State, passed: Mapping[Test, Result], options: Mapping[str, Any] | None
 ) -> dict[Test, str]:
     """Return why tests that passed in a run with these options say nothing today."""
-    totals: Counter[str] = Counter()
+    totals: Counter[tuple[object, ...]] = Counter()
     for test, result in passed.items():
-        totals[_group(state, test)] += result["value"] or 0
+        totals[_group(test)] += result["value"] or 0
     kinds = {(test.kind, test.size) for test in passed}
     otherwise = {how: _difference(state.tests, options, *how) for how in kinds}
     found = {
-        test: otherwise[test.kind, test.size] or _below(state, test, totals[_group(state, test)]) for test in passed
+        test: otherwise[test.kind, test.size] or _below(state, test, totals[_group(test)]) for test in passed
     }
     return {test: why for test, why in found.items() if why}
 
 
-def _group(state: State, test: Test) -> str:
+def _group(test: Test) -> tuple[object, ...]:
     """Return what is judged together: a star, or a test alone."""
-    return attempts.centre(state, test) if state.mode in STARS else str(tuple(test))
+    return star_of(test) if test.star else tuple(test)
 
 
 def _difference(today: Mapping[str, Any], before: Mapping[str, Any] | None, kind: str, size: int) -> str:

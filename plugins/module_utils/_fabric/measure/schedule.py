@@ -14,8 +14,8 @@ from . import modes
 from .groups import of_run
 from .options import BANDWIDTH, STARS, complete
 
-# Keys of a result (report.json) that say what was measured; the last three are there only beyond the usual.
-IDENTITY = ("where", "rail", "client", "server", "test", "size", "peer_rail", "memory")
+# Keys of a result (report.json) that say what was measured; the last four are there only beyond the usual.
+IDENTITY = ("where", "rail", "client", "server", "test", "size", "peer_rail", "memory", "star")
 # Above this many hosts every pair would take too long, so mode auto takes samples.
 ALL_PAIRS_UP_TO = 32
 
@@ -26,7 +26,8 @@ class Test(NamedTuple):
     A tuple, since a fleet has a hundred thousand of them as keys of dicts.
 
     ``size`` in bytes where several are asked for, 0 for the only one. ``peer_rail``: the server's rail where it is
-    not the client's, "" where it is. ``memory``: as in rdma_fabric.tests, both sides alike.
+    not the client's, "" where it is. ``memory``: as in rdma_fabric.tests, both sides alike. ``star``: the mode of the
+    star that it is a share of, "" for a test of two ports alone.
     """
 
     rail: str
@@ -36,24 +37,32 @@ class Test(NamedTuple):
     size: int = 0
     peer_rail: str = ""
     memory: str = "host"
+    star: str = ""
 
     @property
     def server_rail(self) -> str:
         """The rail of the server."""
         return self.peer_rail or self.rail
 
+    @property
+    def centre(self) -> str:
+        """The host in the middle of the star, "" without a star."""
+        return {"incast": self.server, "one_to_many": self.client}.get(self.star, "")
+
 
 def subject(result: Mapping[str, Any]) -> Test:
     """Return the test that a result (report.json) is about."""
     named = (result["rail"], result["client"], result["server"], result["test"])
-    return Test(*named, result.get("size", 0), result.get("peer_rail", ""), result.get("memory", "host"))
+    memory, star = result.get("memory", "host"), result.get("star", "")
+    return Test(*named, result.get("size", 0), result.get("peer_rail", ""), memory, star)
 
 
 def label(result: Mapping[str, Any]) -> str:
-    """Return what was measured between two ports, as people read it: ``write_bw``, ``write_bw 4096 B cuda:dmabuf``."""
+    """Return what was measured between two ports, as people read it: ``write_bw``, ``write_bw 4096 B incast``."""
     size = f" {result['size']} B" if result.get("size") else ""
     memory = f" {result['memory']}" if result.get("memory") not in (None, "host") else ""
-    return f"{result['test']}{size}{memory}"
+    star = f" {result['star']}" if result.get("star") else ""
+    return f"{result['test']}{size}{memory}{star}"
 
 
 Round = tuple[Test, ...]
@@ -77,12 +86,15 @@ def planned(names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any]
     """
     tests = complete(tests)
     _check(names, rails, tests)
+    mode = mode_of(tests, len(names))
+    star = mode if mode in STARS else ""
     rounds = []
     for kind in tests["kinds"]:
         several = kind in BANDWIDTH and len(tests["sizes"]) > 1
         for size in tests["sizes"] if several else [0]:
             for flows in _flows(names, rails, tests):
-                rounds.append(tuple(Test(rail, c, s, kind, size, peer, tests["memory"]) for c, s, rail, peer in flows))
+                ways = ((rail, c, s, kind, size, peer, tests["memory"], star) for c, s, rail, peer in flows)
+                rounds.append(tuple(Test(*way) for way in ways))
     return _restricted(rounds, tests)
 
 
@@ -190,39 +202,42 @@ def pack(rounds: Sequence[Round], wanted: Collection[Test], tests: Mapping[str, 
 def repeat(wanted: Iterable[Test], tests: Mapping[str, Any] | None = None) -> list[Round]:
     """Return rounds for tests in any order; the rails of a pair stay together, and so does a star.
 
-    ``tests``: those of the plan, for the mode and for whether rails are played at once.
+    ``tests``: those of the plan, for whether rails are played at once.
     """
     tests = complete(tests or {})
     units: dict[tuple[object, ...], list[Test]] = {}
     for test in sorted(wanted):
-        units.setdefault(_unit(test, tests["mode"]), []).append(test)
+        units.setdefault(_unit(test), []).append(test)
     sheets = [sheet for unit in units.values() for sheet in _sheets(unit, tests)]
     hosts = ({name for test in sheet for name in (test.client, test.server)} for sheet in sheets)
     rounds = modes.first_fit(zip(sheets, hosts))
     return [tuple(chain.from_iterable(round_)) for round_ in rounds]
 
 
-def whole(tests: Iterable[Test], among: Iterable[Test], mode: str) -> list[Test]:
+def whole(tests: Iterable[Test], among: Iterable[Test]) -> list[Test]:
     """Return tests with the rest of their stars, since the share of one says nothing without the others."""
-    if mode not in STARS:
-        return list(tests)
-    units = {(_unit(test, mode), test.rail) for test in tests}
-    return [test for test in among if (_unit(test, mode), test.rail) in units]
+    wanted = set(tests)
+    stars = {star_of(test) for test in wanted if test.star}
+    return [test for test in among if test in wanted or (test.star and star_of(test) in stars)]
 
 
-def _unit(test: Test, mode: str) -> tuple[object, ...]:
+def star_of(test: Test) -> tuple[object, ...]:
+    """Return what the shares of one star have in common."""
+    return (*_unit(test), test.rail)
+
+
+def _unit(test: Test) -> tuple[object, ...]:
     """Return what tests have in common that belong into one round."""
-    names = {"incast": (test.server,), "one_to_many": (test.client,)}.get(mode, (test.client, test.server))
-    return (test.kind, test.size, test.memory, *names)
+    names = (test.centre,) if test.star else (test.client, test.server)
+    return (test.kind, test.size, test.memory, test.star, *names)
 
 
 def _sheets(unit: Sequence[Test], tests: Mapping[str, Any]) -> list[list[Test]]:
     """Cut a unit so that no rail of a host is used twice at once, or no two rails where they are to be alone."""
-    centre = {"incast": "server", "one_to_many": "client"}.get(tests["mode"], "")
     alone = not tests["rails_at_once"] and tests["mode"] != "loopback"
     ways: dict[tuple[str, str], list[tuple[Test, Collection[Hashable]]]] = {}
     for test in unit:
-        ends = {"client": (test.client, test.rail), "server": (test.server, test.server_rail)}
-        busy = {end for side, end in ends.items() if side != centre}
+        ends = ((test.client, test.rail), (test.server, test.server_rail))
+        busy = {end for end in ends if end[0] != test.centre}
         ways.setdefault((test.rail, test.peer_rail) if alone else ("", ""), []).append((test, busy))
     return [sheet for together in ways.values() for sheet in modes.first_fit(together)]

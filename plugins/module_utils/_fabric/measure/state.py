@@ -12,7 +12,6 @@ from .evidence import Endpoint
 from .exchange import exchange_failed, exchange_warning
 from .limits import Asked, Expectation, described_rate, expect
 from .links import below
-from .options import STARS
 from .perftest import Run, Sample
 from .schedule import Test
 
@@ -54,9 +53,9 @@ class State:
     attempts: dict[Test, list[Attempt]] = field(default_factory=dict)
     # How many attempts a test had when isolation asked for it once more.
     again: dict[Test, int] = field(default_factory=dict)
-    # By pass, round and centre: what the tests of a star reached together.
-    stars: dict[tuple[int, int, str], list[tuple[Test, Attempt]]] = field(default_factory=dict)
-    # What was worked out once: by rail, hosts, kind and memory of a test; by host, rail and memory of its sides.
+    # By pass, round and what its shares have in common: what the tests of a star reached together.
+    stars: dict[tuple[int, int, tuple[object, ...]], list[tuple[Test, Attempt]]] = field(default_factory=dict)
+    # What was worked out once: by what a test is but for its size; by host, rail and memory of its sides.
     expected: dict[tuple[str, ...], Expectation] = field(default_factory=dict)
     known_sides: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
     # By host and rail the link that a frame told last, and what it is below the plan in: most frames tell the same.
@@ -100,11 +99,11 @@ def addresses(state: State) -> dict[tuple[str, str], str]:
 
 def expectation_of(state: State, test: Test) -> Expectation:
     """Return what a test must reach; in a star, what all of it must reach together."""
-    key = (test.rail, test.client, test.server, test.kind, test.peer_rail, test.memory)
+    key = (test.rail, test.client, test.server, test.kind, test.peer_rail, test.memory, test.star)
     if key not in state.expected:
         found = _expectation(state, test)
         state.expected[key] = found
-        if state.where == "host" and not test.peer_rail and state.mode not in STARS and found.bound_by != "unknown":
+        if state.where == "host" and not test.peer_rail and not test.star and found.bound_by != "unknown":
             # Without limits of VFs it is the same in both directions.
             state.expected[(test.rail, test.server, test.client, *key[3:])] = found
     return state.expected[key]
@@ -113,8 +112,8 @@ def expectation_of(state: State, test: Test) -> Expectation:
 def _expectation(state: State, test: Test) -> Expectation:
     rail: Mapping[str, Any] = next(rail for rail in state.plan["rails"] if rail["name"] == test.rail)
     ends = [(test.client, test.rail), (test.server, test.server_rail)]
-    if state.mode in STARS:
-        ends = ends[1:] if state.mode == "incast" else ends[:1]
+    if test.star:
+        ends = [end for end in ends if end[0] == test.centre]
     asked = Asked(
         test.kind,
         state.tests["directions"] == "together",

@@ -88,7 +88,7 @@ def _only(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[dict[str, st
 
 
 def _blames(report: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, list[str]]:
-    keys = ("where", "kind", "rail", "host", "peer", "direction")
+    keys = ("where", "kind", "rail", "host", "peer", "direction", "peer_rail")
     now, before = (
         {tuple(blame.get(key) for key in keys): blame["text"] for blame in one.get("blames", [])}
         for one in (report, earlier)

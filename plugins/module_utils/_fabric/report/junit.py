@@ -73,9 +73,15 @@ def _causes(report: Mapping[str, Any], port: Port) -> list[str]:
         for blame in report.get("blames", [])
         if blame["where"] == port.where
         and blame["host"] in (None, port.host)
-        and blame["rail"] in (None, port.rail)
+        and port.rail in _rails(blame, port.rail)
         and (blame["host"] or blame["rail"])
     ]
+
+
+def _rails(blame: Mapping[str, Any], rail: str) -> tuple[str, ...]:
+    """Return the rails that a blame names of its host, or of no host; of all rails it names ``rail`` too."""
+    both = blame["host"] == blame["peer"]
+    return (blame["rail"] or rail, *([blame["peer_rail"]] if both and blame.get("peer_rail") else []))
 
 
 def _reasons(bad: Sequence[Mapping[str, Any]]) -> str:

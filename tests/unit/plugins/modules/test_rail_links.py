@@ -315,11 +315,18 @@ def test_networkmanager_leaves_rails_of_networkd_alone(host: Host, capsys: pytes
     runs(host, "NetworkManager", "systemd-networkd")
     call(host, capsys, manager="networkd")
     assert (host.root / "etc/NetworkManager/conf.d/90-gpufabric-devices.conf").read_text().splitlines()[1:] == [
-        "[keyfile]",
-        "unmanaged-devices+=mac:b8:3f:d2:00:18:00;",
+        "[device-gpufabric-rails]",
+        "match-device=mac:b8:3f:d2:00:18:00;",
+        "managed=0",
     ]
-    # It lets go before the other one takes the link.
-    assert host.ran.index(["nmcli", "general", "reload", "conf"]) < host.ran.index(["networkctl", "reload"])
+    # It lets go before the other one takes the link. Only when it starts does it heed the file.
+    lets_go = ["nmcli", "device", "set", "enp24s0np0", "managed", "no"]
+    assert host.ran.index(lets_go) < host.ran.index(["networkctl", "reload"])
+    host.ran.clear()
+    assert call(host, capsys, manager="networkd")["changed"] is False
+    assert lets_go not in host.ran
+    call(host, capsys, state="absent", rails=[])
+    assert ["nmcli", "device", "set", "enp24s0np0", "managed", "yes"] in host.ran
 
 
 def test_rails_move_from_one_manager_to_another(host: Host, capsys: pytest.CaptureFixture[str]) -> None:

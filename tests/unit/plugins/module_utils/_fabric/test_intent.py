@@ -86,6 +86,15 @@ BAD: list[tuple[Any, str]] = [
         "rdma_fabric.tests.kinds: write_lat cannot use memory cuda:dmabuf; take read_lat or send_lat, or memory: host",
     ),
     (
+        {**NET, "tests": {"cross_rail": True}},
+        "rdma_fabric.tests.cross_rail: rails do not reach each other (rdma_fabric.routing: none); take cross_rail: "
+        "false, or routing: between_rails where the fabric carries packets from each rail to every other one",
+    ),
+    (
+        {**NET, "routing": "rails"},
+        'rdma_fabric.routing: expected one of none, between_rails, found "rails" (text)',
+    ),
+    (
         {"supernet": "192.168.1.0/16"},
         'rdma_fabric.supernet: expected an IPv4 network such as 192.168.0.0/16, found "192.168.1.0/16" '
         "(192.168.1.0/16 has host bits set)",
@@ -147,3 +156,9 @@ def test_null_means_default() -> None:
 
 def test_a_supernet_is_not_needed_to_keep_addresses() -> None:
     assert Intent.from_params({"addresses": "keep"}).supernet is None
+
+
+def test_rails_that_are_routed_may_be_crossed() -> None:
+    intent = Intent.from_params({**NET, "routing": "between_rails", "tests": {"cross_rail": True}})
+    assert (intent.routing, intent.tests["cross_rail"]) == ("between_rails", True)
+    assert Intent.from_params(NET).routing == "none"

@@ -46,6 +46,7 @@ def test_the_shape() -> None:
         "pool_range": ["192.168.0.129", "192.168.0.254"],
         "pool_subnet": "192.168.0.128/25",
         "mtu": 9000,
+        "speed": None,
         "resource": "rdma_rail0",
         "share": 63,
         "network": "rail0",
@@ -69,7 +70,7 @@ def test_the_shape() -> None:
         "selector": {"feature.node.kubernetes.io/pci-15b3.present": "true"},
     }
     assert made["expectations"]["rail1"]["gpu-0001"] == {
-        "rate": 400.0, "mtu": 4096, "vf_rate": None,
+        "rate": 400.0, "max_rate": 400.0, "mtu": 4096, "vf_rate": None,
         "pcie": {"speed": 32.0, "width": 16, "max_speed": 32.0, "max_width": 16, "max_payload": 256, "ports": 1},
         "floor": None, "tolerance": 0.95, "bidirectional": 0.9, "latency_us": None, "kinds": {},
     }

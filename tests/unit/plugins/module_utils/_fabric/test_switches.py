@@ -40,6 +40,8 @@ SWITCHES = {
          ["a rail0 is on leaf1 port swp7, rail1 is on leaf3 port swp7"]),
         ({"kind": "pair", "rail": "rail0", "host": "a", "peer": "b"},
          ["a rail0 is on leaf1 port swp7", "b rail0 is on leaf2 port swp8"]),
+        ({"kind": "pair", "rail": "rail0", "host": "b", "peer": "a", "peer_rail": "rail1"},
+         ["b rail0 is on leaf2 port swp8", "a rail1 is on leaf3 port swp7"]),
         ({"kind": "rail", "rail": "rail0", "host": None, "peer": None}, ["the rail is on leaf1, leaf2"]),
         ({"kind": "rail", "rail": None, "host": None, "peer": None}, []),
         ({"kind": "port", "rail": "rail1", "host": "b", "peer": None}, []),

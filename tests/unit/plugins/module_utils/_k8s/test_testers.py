@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import testers as t
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.resources import Needs
 
 RAILS = [
     {"name": "rail0", "netdev": "eth4", "network": "default/rail0", "resource": "rdma_rail0"},
@@ -61,6 +62,39 @@ def test_host_network() -> None:
     assert container["securityContext"] == {"privileged": True}
     assert pod["spec"]["hostNetwork"] is True
     assert t.config_map(HOSTS, {})["data"]["rails"] == "rail rail0 eth4 -\nrail rail1 eth5 -\n"
+
+
+def test_huge_pages_and_gpus_are_asked_for_beside_the_rails() -> None:
+    rails = {"rdma/rdma_rail0": "1", "rdma/rdma_rail1": "1"}
+    pages = dataclasses.replace(PODS, needs=Needs({"hugepages-2Mi": 16 << 20}))
+    (container,) = pod_of(pages)["spec"]["containers"]
+    # The API server takes huge pages only with memory or CPU; shared memory needs no volume, but IPC_LOCK.
+    assert container["resources"] == {
+        "limits": {**rails, "hugepages-2Mi": "16777216"}, "requests": {"memory": "64Mi"},
+    }
+    assert container["securityContext"] == {"capabilities": {"add": ["IPC_LOCK"]}}
+    assert pod_of(pages)["spec"]["volumes"] == pod_of(PODS)["spec"]["volumes"]
+    gpus = dataclasses.replace(PODS, needs=Needs({"nvidia.com/gpu": 8}))
+    (container,) = pod_of(gpus)["spec"]["containers"]
+    assert container["resources"] == {"limits": {**rails, "nvidia.com/gpu": "8"}}
+    assert "env" not in container
+
+
+def test_on_the_hosts_network_they_are_asked_for_as_well() -> None:
+    needs = Needs({"hugepages-2Mi": 2 << 20, "nvidia.com/gpu": 4})
+    (container,) = pod_of(dataclasses.replace(HOSTS, needs=needs))["spec"]["containers"]
+    assert container["resources"] == {
+        "limits": {"hugepages-2Mi": "2097152", "nvidia.com/gpu": "4"}, "requests": {"memory": "64Mi"},
+    }
+
+
+def test_all_gpus_can_be_shown_without_asking_for_them() -> None:
+    shown = dataclasses.replace(PODS, runtime_class="nvidia", needs=Needs(show_gpus=True))
+    pod = pod_of(shown)["spec"]
+    (container,) = pod["containers"]
+    assert (pod["runtimeClassName"], container["env"]) == (
+        "nvidia", [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}])
+    assert container["resources"] == pod_of(PODS)["spec"]["containers"][0]["resources"]
 
 
 def test_command_config_map_and_options() -> None:

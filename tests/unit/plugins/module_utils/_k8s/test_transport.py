@@ -37,8 +37,18 @@ class World:
             "plan": PLAN, "limit": [], "evidence": str(tmp_path / "ev"), "namespace": "gpufabric-validate",
             "name": "gpufabric-testers", "image": "img:1", "image_pull_policy": "IfNotPresent",
             "image_pull_secret": None, "script": str(script), "host_network": True, "tolerations": [],
-            "runtime_class": None, "lifetime": 100, "idle": 10, "timeout": 60, "start_in": 0,
+            "runtime_class": None, "gpu_resource": "nvidia.com/gpu", "lifetime": 100, "idle": 10, "timeout": 60,
+            "start_in": 0,
         }
+
+    def give(self, **allocatable: dict[str, str]) -> None:
+        """Say what nodes can give; those that are left out give nothing."""
+        for name, given in allocatable.items():
+            self.cluster.objects[f"/api/v1/nodes/node-{name}"]["status"]["allocatable"] = given
+
+    def test(self, **tests: Any) -> None:
+        """Plan these tests."""
+        self.params["plan"] = {**PLAN, "tests": tests}
 
     def make_pods(self, states: dict[str, Any]) -> None:
         for name in ("h1", "h2", "h3"):
@@ -133,6 +143,50 @@ def test_a_tester_that_says_nothing_useful(tmp_path: Path) -> None:
     problems = world.start()["problems"]
     assert problems == {
         "h1": "tester on node node-h1: the tester did not describe its rails; the last that it printed: sh: not found"
+    }
+
+
+def test_a_node_without_huge_pages_gets_no_tester_and_is_named(tmp_path: Path) -> None:
+    world = World(tmp_path, h2=None)
+    world.test(hugepages=True)
+    world.give(h1={"hugepages-2Mi": "64Mi"}, h3={"hugepages-2Mi": "2Mi"})
+    result = world.start()
+    assert result["endpoints"] == {"h1": "node-h1", "h3": "node-h3"}
+    assert list(result["problems"]) == ["h2"]
+    assert result["problems"]["h2"].startswith(
+        "no tester on node node-h2: it has 0 Mi of hugepages-2Mi, a tester needs 2 Mi (rdma_fabric.tests.hugepages); "
+    )
+    assert world.files("describe")["h2.error"] == result["problems"]["h2"] + "\n"
+    spec = world.cluster.objects[JOBS]["spec"]
+    assert spec["completions"] == 2
+    (container,) = spec["template"]["spec"]["containers"]
+    assert container["resources"]["limits"] == {"hugepages-2Mi": "2097152"}
+
+
+def test_where_no_node_can_give_it_nothing_is_started(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.test(memory="cuda:dmabuf")
+    assert sorted(world.start()["problems"]) == ["h1", "h2", "h3"]
+    assert [path for path in world.cluster.objects if "gpufabric" in path] == []
+
+
+def test_gpus_that_others_use_are_explained(tmp_path: Path) -> None:
+    busy = {
+        "phase": "Pending",
+        "conditions": [{
+            "type": "PodScheduled", "status": "False",
+            "message": "0/3 nodes are available: 1 Insufficient nvidia.com/gpu.",
+        }],
+    }
+    world = World(tmp_path)
+    world.clock.at(0.6, lambda: world.cluster.put(pod("pod-h2", None, busy)))
+    world.test(memory="cuda:dmabuf")
+    world.give(h1={"nvidia.com/gpu": "8"}, h2={"nvidia.com/gpu": "8"}, h3={"nvidia.com/gpu": "8"})
+    assert world.start()["problems"] == {
+        "h2": "no tester on node node-h2: pod pod-h2 cannot be scheduled: 0/3 nodes are available: 1 Insufficient "
+              "nvidia.com/gpu. A tester asks for all 8 of its node, so that those next to its rails are among them: "
+              'wait for the pods that use them, or set rdma_validate_gpu_resource: "" where a runtime class shows all '
+              "GPUs",
     }
 
 

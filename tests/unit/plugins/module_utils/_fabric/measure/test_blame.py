@@ -91,6 +91,68 @@ def test_evidence(found: list[dict[str, Any]], evidence: tuple[str, ...]) -> Non
     assert only(found).evidence == evidence
 
 
+def crossed(bad: Callable[[tuple[str, str], tuple[str, str]], bool]) -> list[dict[str, Any]]:
+    """All ports with all ports of other hosts; ``bad``: by the client's and the server's (host, rail)."""
+    return [
+        {"where": "host", "rail": r, "client": c, "server": s, "test": "write_bw", "reason": "",
+         "verdict": "fail" if bad((c, r), (s, p)) else "pass", **({"peer_rail": p} if p != r else {})}
+        for c, s in permutations(HOSTS, 2) for r in ("r0", "r1", "r2") for p in ("r0", "r1", "r2")
+    ]
+
+
+def inside(bad: Callable[[str, set[str]], bool], hosts: str = "abcdef") -> list[dict[str, Any]]:
+    """All rails with all other rails of the same host; ``bad``: by the host and both rails."""
+    return [
+        {"where": "host", "rail": r, "client": h, "server": h, "test": "write_bw", "reason": "", "peer_rail": p,
+         "verdict": "fail" if bad(h, {r, p}) else "pass"}
+        for h in hosts for r, p in permutations(("r0", "r1", "r2"), 2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("found", "text", "evidence"),
+    [
+        (crossed(lambda a, b: ("a", "r1") in (a, b)),
+         "a r1: none of its 30 tests passed, others pass: host, NIC port or cable",
+         ("did not pass with b, c, d, e and 1 more; of these 5 of 5 pass with others", "passes on r0, r2", "30 fail")),
+        (crossed(lambda a, b: a[1] != b[1]),
+         "between rails: none of 180 tests passed, inside rails tests pass: routing between rails",
+         ("6 hosts tried it: a, b, c, d and 2 more", "180 fail")),
+        (crossed(lambda a, b: {a[1], b[1]} == {"r0", "r2"}),
+         "r0 and r2: none of 60 tests between them passed, each rail passes without the other: routing between rails",
+         ("6 hosts tried it: a, b, c, d and 2 more", "60 fail")),
+        (crossed(lambda a, b: {a, b} == {("a", "r1"), ("b", "r0")}),
+         "a r1 to b r0, b r0 to a r1: 2 of 2 tests did not pass, both hosts pass with others: the path between them",
+         ("a r1 and b r0 pass with others", "2 fail")),
+        (crossed(lambda a, b: a[1] == "r0" and b[1] == "r2"),
+         "r0 to r2: 30 tests between hosts that pass with others did not (a to b, a to c, a to d, a to e and 26 more): "
+         "a path they share", ("6 hosts tried it: a, b, c, d and 2 more", "30 fail")),
+        (inside(lambda h, rails: h == "a" and "r1" in rails),
+         "a r1: none of its 4 tests passed, others pass: host, NIC port or cable",
+         ("did not pass with a r0, a r2; of these 2 of 2 pass with others", "passes on r0, r2", "4 fail")),
+        (inside(lambda h, rails: h == "a" and rails == {"r0", "r1"}),
+         "a r0 to a r1, a r1 to a r0: 2 of 2 tests did not pass, both rails pass with others: the path between these "
+         "rails of the host", ("a r0 and a r1 pass with others", "2 fail")),
+        (inside(lambda h, _: h == "a"), "a: no test passed on any rail, others pass: the host itself",
+         ("did not pass with a r0, a r1, a r2; of these 0 of 3 pass with others", "6 fail")),
+        (inside(lambda *_: True), "between rails: none of 36 tests passed: routing between rails",
+         ("6 hosts tried it: a, b, c, d and 2 more", "36 fail")),
+    ],
+)
+def test_what_crosses_from_rail_to_rail(found: list[dict[str, Any]], text: str, evidence: tuple[str, ...]) -> None:
+    one = only(found)
+    assert (one.text, one.evidence) == (text, evidence)
+
+
+def test_the_rail_of_the_peer_is_told_where_it_is_another() -> None:
+    pair = only(crossed(lambda a, b: (a, b) == (("b", "r2"), ("a", "r1")))).to_dict()
+    assert [pair[key] for key in ("kind", "rail", "host", "peer", "peer_rail", "direction")] == [
+        "pair", "r2", "b", "a", "r1", "send"]
+    routing = only(crossed(lambda a, b: {a[1], b[1]} == {"r0", "r2"})).to_dict()
+    assert [routing[key] for key in ("kind", "rail", "host", "peer", "peer_rail", "sure")] == [
+        "routing", "r0", None, None, "r2", "sure"]
+
+
 def test_two_that_only_met_each_other_are_told_as_such() -> None:
     found = [{"where": "host", "rail": "r0", "client": c, "server": s, "test": "write_bw", "reason": "",
               "verdict": "fail" if "a" in (c, s) else "pass"} for c, s in (("a", "b"), ("c", "d"), ("e", "f"))]

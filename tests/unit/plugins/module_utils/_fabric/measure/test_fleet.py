@@ -52,8 +52,28 @@ def test_a_pass_clears_all_that_it_needed_and_nothing_else() -> None:
     cleared = {scope for (layer, scope), count in fleet.passes.items() if layer == "mtu" and count}
     assert cleared == {
         Scope("all"), Scope("rail", "r0"), Scope("host", None, "a"), Scope("host", None, "b"), Scope("port", "r0", "a"),
-        Scope("port", "r0", "b"), Scope("send", "r0", "a"), Scope("receive", "r0", "b"), pair_scope("r0", "b", "a")}
+        Scope("port", "r0", "b"), Scope("send", "r0", "a"), Scope("receive", "r0", "b"),
+        pair_scope(("b", "r0"), ("a", "r0"))}
     assert not any(layer == "gpu" for layer, _scope in fleet.passes)
+
+
+def test_a_pass_from_one_rail_to_another_clears_each_port_on_its_own_rail_and_the_way_between() -> None:
+    fleet = Fleet.of([result("a", "b", peer_rail="r1"), result("b", "a", "fail", rail="r1", peer_rail="r0")])
+    cleared = {scope for (layer, scope), count in fleet.passes.items() if layer == "base" and count}
+    assert cleared == {
+        Scope("all"), Scope("rail", "r0"), Scope("rail", "r1"),
+        Scope("routing"), Scope("routing", "r0", peer_rail="r1"),
+        Scope("host", None, "a"), Scope("host", None, "b"), Scope("port", "r0", "a"), Scope("port", "r1", "b"),
+        Scope("send", "r0", "a"), Scope("receive", "r1", "b"), Scope("pair", "r0", "a", "b", "r1")}
+    assert fleet.hosts_of == {"r0": {"a"}, "r1": {"b"}}
+    (failure,) = fleet.failures
+    assert (failure.ends, failure.rails) == ((("b", "r1"), ("a", "r0")), ("r0", "r1"))
+    assert not fleet.clears(failure, ("b", "r1")) and not fleet.clears(failure, ("a", "r0"))
+
+
+def test_a_test_of_a_host_with_itself_is_one_of_its_tests() -> None:
+    fleet = Fleet.of([result("a", "a", peer_rail="r1"), result("b", "a", "fail")])
+    assert fleet.passes["base", Scope("host", None, "a")] == fleet.passes["base", Scope("port", "r1", "a")] == 1
 
 
 def test_a_test_both_ways_counts_once_for_a_port_and_clears_both_directions() -> None:
@@ -65,7 +85,7 @@ def test_a_test_both_ways_counts_once_for_a_port_and_clears_both_directions() ->
 
 def test_a_partner_is_good_when_its_own_side_passed_with_another() -> None:
     fleet = Fleet.of([result("a", "b", "fail"), result("a", "c", "fail"), result("d", "b"), result("c", "d")])
-    assert fleet.good_partners(fleet.failures, "a") == {"b"}
+    assert fleet.good_partners(fleet.failures, Scope("port", "r0", "a")) == {"b"}
 
 
 def test_failures_are_told_apart_and_a_fleet_without_any_counts_nothing() -> None:

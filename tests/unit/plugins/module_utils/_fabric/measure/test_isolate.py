@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import combinations, permutations
 from typing import Any
 
@@ -13,16 +14,18 @@ from hypothesis import strategies as st
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.isolate import blame, next_tests
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import Test as Trial
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import repeat, subject
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import planned, repeat, subject
 from tests.fabric_model import (
     BANDWIDTH,
     KINDS,
     Fabric,
     Fault,
     again,
+    crossed,
     every_pair,
     from_gpus,
     isolate,
+    loopback,
     plant,
     ring,
     sampled,
@@ -405,6 +408,95 @@ def test_the_simulation_sees_a_fault_that_is_not_blamed() -> None:
     rounds = sampled(fabric.names, fabric.rail_names, BANDWIDTH, 1, 0)
     assert isolate(fabric, rounds, goes=0).right == 0
     assert isolate(fabric, rounds).right == 1
+
+
+CROSSED = [
+    ((), []),
+    ((Fault("port", "rail1", "h0002"),), ["sure"]),
+    ((Fault("host", None, "h0002"),), ["sure"]),
+    ((Fault("rail", "rail1"),), ["sure"]),
+    ((Fault("direction", "rail1", "h0002", None, "send"),), ["sure"]),
+    ((Fault("direction", "rail1", "h0002", None, "receive"),), ["sure"]),
+    # Only on its own rail, on which one is the client's and one the server's, and in both orders of their names.
+    ((Fault("pair", "rail0", "h0001", "h0003", None, "rail2"),), ["sure"]),
+    ((Fault("pair", "rail2", "h0001", "h0003", None, "rail0"),), ["sure"]),
+    ((Fault("pair", "rail1", "h0001", "h0003"),), ["sure"]),
+    ((Fault("routing", "rail0", peer_rail="rail2"),), ["sure"]),
+    ((Fault("routing"),), ["sure"]),
+    # Two at once: each is one cause.
+    ((Fault("routing"), Fault("port", "rail1", "h0002")), ["sure", "sure"]),
+    ((Fault("routing", "rail0", peer_rail="rail2"), Fault("rail", "rail1")), ["sure", "sure"]),
+    ((Fault("port", "rail0", "h0000"), Fault("port", "rail2", "h0005")), ["sure", "sure"]),
+]
+
+
+@pytest.mark.parametrize("shows", ["fail", "no_data"])
+@pytest.mark.parametrize(("faults", "sure"), CROSSED)
+def test_planted_faults_are_blamed_where_tests_cross_from_rail_to_rail(faults: Any, sure: Any, shows: str) -> None:
+    fabric = Fabric(6, 3, tuple(replace(fault, shows=shows) for fault in faults), noise=False)
+    outcome = isolate(fabric, crossed(fabric.names, fabric.rail_names, BANDWIDTH))
+    assert (outcome.right, outcome.blamed) == (len(faults), len(faults)), outcome.blames
+    assert [blamed.sure for blamed in outcome.blames] == sure
+
+
+@pytest.mark.parametrize("hosts", [6, 7, 16])
+def test_a_suspect_among_crossed_samples_is_tried_again_on_its_own_rail(hosts: int) -> None:
+    fabric = Fabric(hosts, 2, (Fault("port", "rail1", "h0002"),), noise=False)
+    tests = {"mode": "sampled", "rounds": 1, "cross_rail": True}
+    found = fabric.play(planned(fabric.names, fabric.rail_names, tests))
+    asked = next_tests(found, fabric.names, fabric.rail_names)
+    assert {(test.rail, test.peer_rail) for test in asked} == {("rail1", "")}
+    assert {name for test in asked for name in ends(test)} >= {"h0002"}
+    outcome = isolate(fabric, planned(fabric.names, fabric.rail_names, tests))
+    assert (outcome.right, outcome.blamed, outcome.sure) == (1, 1, 1), outcome.blames
+
+
+def test_a_large_frame_that_vanishes_between_rails_is_a_matter_of_the_mtu_there() -> None:
+    class Narrow(Fault):
+        def breaks(self, test: Trial) -> bool:
+            return test.kind != "write_lat" and super().breaks(test)
+
+    fabric = Fabric(6, 3, (Narrow("routing", shows="no_data"),), noise=False)
+    (found,) = isolate(fabric, crossed(fabric.names, fabric.rail_names, BANDWIDTH)).blames
+    assert (found.kind, found.rail, found.host, found.sure) == ("mtu", None, None, "sure")
+    assert found.text.startswith("between rails: small messages pass, large ones do not: MTU of a port or switch")
+
+
+LOOPBACK = [
+    ((), 3, []),
+    ((Fault("port", "rail1", "h0002"),), 3, ["sure"]),
+    ((Fault("direction", "rail1", "h0002", None, "send"),), 3, ["sure"]),
+    # Nothing else was tried with the host: it may be what its rails share outside.
+    ((Fault("host", None, "h0002"),), 3, ["likely"]),
+    ((Fault("pair", "rail0", "h0002", "h0002", None, "rail1"),), 3, ["sure"]),
+    ((Fault("rail", "rail1"),), 3, ["sure"]),
+    ((Fault("routing", "rail0", peer_rail="rail1"),), 3, ["sure"]),
+    ((Fault("routing"),), 3, ["sure"]),
+    ((Fault("routing", "rail0", peer_rail="rail1"),), 2, ["sure"]),
+]
+
+
+@pytest.mark.parametrize("shows", ["fail", "no_data"])
+@pytest.mark.parametrize(("faults", "rails", "sure"), LOOPBACK)
+def test_planted_faults_are_blamed_inside_hosts(faults: Any, rails: int, sure: Any, shows: str) -> None:
+    fabric = Fabric(6, rails, tuple(replace(fault, shows=shows) for fault in faults), noise=False)
+    outcome = isolate(fabric, loopback(fabric.names, fabric.rail_names, BANDWIDTH), goes=0)
+    assert (outcome.right, outcome.blamed) == (len(faults), len(faults)), outcome.blames
+    assert [blamed.sure for blamed in outcome.blames] == sure
+
+
+def test_two_rails_of_one_host_cannot_be_told_apart() -> None:
+    fabric = Fabric(6, 2, (Fault("port", "rail1", "h0002"),), noise=False)
+    (found,) = isolate(fabric, loopback(fabric.names, fabric.rail_names, BANDWIDTH), goes=0).blames
+    assert (found.kind, found.rail, found.host, found.peer, found.peer_rail, found.sure) == (
+        "unknown", "rail0", "h0002", "h0002", "rail1", "likely")
+    assert found.text == "h0002 rail0 or h0002 rail1: none of their 2 tests passed (planted)"
+
+
+def test_one_host_alone_is_not_the_fabric() -> None:
+    fabric = Fabric(1, 3, (Fault("host", None, "h0000"),), noise=False)
+    outcome = isolate(fabric, loopback(fabric.names, fabric.rail_names, BANDWIDTH), goes=0)
+    assert (outcome.right, outcome.blamed, outcome.sure) == (1, 1, 0), outcome.blames
 
 
 def test_suspects_share_no_partner_while_there_are_enough() -> None:

@@ -451,7 +451,7 @@ def test_several_sizes_are_tests_of_their_own() -> None:
 
 
 def test_the_sum_of_a_star_is_judged() -> None:
-    made, evidence = fleet(5, mode="incast", fan=2, retries=0)
+    made, evidence = fleet(5, mode="incast", fan=2, retries=0, isolation=0)
 
     def uneven(name: str, _number: int, _rail: str, _role: str, peer: str) -> Any:
         return 0, ROW % ("70.0" if (int(name[1:]) - int(peer.split(".")[-1])) % 5 == 1 else "27.0")
@@ -466,7 +466,7 @@ def test_the_sum_of_a_star_is_judged() -> None:
 
 
 def test_a_star_with_a_silent_member_is_no_data_and_is_repeated_as_a_whole() -> None:
-    made, evidence = fleet(5, mode="incast", fan=2, retries=1)
+    made, evidence = fleet(5, mode="incast", fan=2, retries=1, isolation=0)
     steps = play_all(made, evidence,
                      lambda n, r, rail, role, peer: (0, ROW % ("0.00" if (n, rail) == ("h1", "rail0") else "48.5")))
     silent = [r for r in steps[-1].results if r["verdict"] == "no_data"]
@@ -478,10 +478,83 @@ def test_a_star_with_a_silent_member_is_no_data_and_is_repeated_as_a_whole() -> 
     assert steps[1].rounds == len(centres) and len(again) == 2 * len(silent)
 
 
+@pytest.mark.parametrize("rate", ["slow", "silent"])
+@pytest.mark.parametrize("mode", ["incast", "one_to_many"])
+def test_of_a_star_that_failed_the_shares_are_measured_alone_and_only_the_bad_port_is_blamed(
+    mode: str, rate: str
+) -> None:
+    made, evidence = fleet(10, mode=mode, fan=4, retries=0)
+    steps, passes = [step(made, "host", evidence)], []
+    centre = "server" if mode == "incast" else "client"
+
+    def told(name: str, words: list[str]) -> tuple[int, str, str]:
+        peer = f"h{words[3].split('.')[-1]}"
+        lines = steps[-1].lines[name if words[2] == centre else peer][:-1]
+        sharing = sum(line.split()[:3] == [*words[:2], centre] for line in lines)
+        hit = words[1] == "rail0" and "h1" in (name, peer)
+        low = 0.0 if rate == "silent" else 9.7
+        return 0, "", ROW % ((low if hit else 97.9) / sharing)
+
+    while not steps[-1].done:
+        passes.append(framed(steps[-1], told))
+        steps.append(step(made, "host", Evidence(evidence.describe, {}, tuple(passes))))
+    last = steps[-1]
+    assert [(b["kind"], b["rail"], b["host"], b["sure"]) for b in last.summary["blames"]] == [
+        ("port", "rail0", "h1", "sure")]
+    # A silent share names its host by itself. Alone a test must reach what the link can, not a share of it.
+    alone = [r for r in last.results if "star" not in r and r["unit"] == "Gb/s"]
+    assert {(r["rail"], "h1" in (r["client"], r["server"]), r["verdict"], round(r["expected"], 1)) for r in alone} == (
+        {("rail0", True, "fail", 93.1), ("rail0", False, "pass", 93.1)} if rate == "slow" else set())
+    shares = [r for r in last.results if r.get("star") == mode]
+    assert len(shares) == 10 * 4 * 2 and {round(r["expected"], 1) for r in shares} == {23.3}
+
+
+def test_the_share_of_a_star_that_passed_is_measured_again_with_its_star_when_resumed() -> None:
+    made, evidence = fleet(5, mode="incast", fan=2, isolation=0)
+    before = play_all(made, evidence, lambda *_a: (0, ROW % "48.5"))[-1].results
+    hit = before[0]
+    hit.update(verdict="fail")
+    first = step(made, "host", evidence, earlier={"results": before, "tests": made["tests"]})
+    again = [line.split() for name, lines in first.lines.items() for line in lines[:-1] if name == hit["server"]]
+    assert [line[2] for line in again] == ["server", "server"]
+    assert first.rounds == 1 and sum(len(lines) - 1 for lines in first.lines.values()) == 4
+
+
 def test_loopback_measures_one_host_alone() -> None:
     last = play_all(plan(mode="loopback"), everybody(), limit=["lab-2"])[-1]
     assert [(r["client"], r["server"], r["rail"], r["peer_rail"], r["verdict"]) for r in last.results] == [
         ("lab-2", "lab-2", "rail0", "rail1", "pass"), ("lab-2", "lab-2", "rail1", "rail0", "pass")]
+
+
+def test_a_rail_that_only_the_server_lacks_blocks_what_crosses_to_it() -> None:
+    down = described("lab-2", {"rail1": "rail1 has no link: cable, transceiver or switch port"})
+    last = play_all(plan(cross_rail=True), everybody(**{"lab-2": down}))[-1]
+    told = {(r["rail"], r["client"], r["server"], r.get("peer_rail")): r["reason"] for r in last.results if r["reason"]}
+    missing = "lab-2 rail1: rail1 has no link: cable, transceiver or switch port"
+    assert told["rail0", "lab-1", "lab-2", "rail1"] == told["rail1", "lab-2", "lab-1", "rail0"] == missing
+    assert ("rail1", "lab-1", "lab-2", "rail0") not in told and set(told.values()) == {missing}
+    (found,) = last.summary["blames"]
+    assert [found[key] for key in ("kind", "rail", "host", "sure", "failed")] == ["port", "rail1", "lab-2", "sure", 8]
+
+
+def test_what_crosses_is_judged_by_the_port_of_the_servers_rail() -> None:
+    made = plan(cross_rail=True)
+    made["expectations"]["rail1"]["lab-2"]["rate"] = 50.0
+    found = {(r["rail"], r.get("peer_rail")): r["expected"] for r in play_all(made, everybody())[-1].results
+             if (r["client"], r["server"]) == ("lab-1", "lab-2")}
+    assert {ways: round(expected, 1) for ways, expected in found.items()} == {
+        ("rail0", None): 93.1, ("rail0", "rail1"): 46.6, ("rail1", None): 46.6, ("rail1", "rail0"): 93.1}
+
+
+def test_a_port_that_also_fails_as_the_server_of_another_rail_is_blamed_with_commands_that_use_it() -> None:
+    def slow(name: str, _number: int, rail: str, _role: str, peer: str) -> Any:
+        hit = (name, rail) == ("lab-2", "rail1") or peer == address("lab-2", "rail1")
+        return 0, ROW % ("9.9" if hit else "97.9")
+
+    (found,) = play_all(plan(cross_rail=True), everybody(), slow)[-1].summary["blames"]
+    assert [found[key] for key in ("kind", "rail", "host", "sure", "failed")] == ["port", "rail1", "lab-2", "sure", 8]
+    server, client = found["again"]
+    assert server.startswith("ssh lab-2 ") and client.startswith("ssh lab-1 ") and client.endswith(" 10.1.0.2")
 
 
 GPUS = {rail: {name: {"bdf": f"0000:1{rail[-1]}:00.0", "path": "PIX"} for name in HOSTS} for rail in RAILS}
@@ -578,7 +651,7 @@ def test_what_is_kept_is_shown_with_todays_expectation() -> None:
 
 
 def test_a_star_is_taken_over_as_a_whole() -> None:
-    made, evidence = fleet(5, mode="incast", fan=2, retries=0)
+    made, evidence = fleet(5, mode="incast", fan=2, retries=0, isolation=0)
     low: Answer = lambda n, r, rail, role, peer: (0, ROW % ("20.0" if n == "h1" else "48.5"))  # noqa: E731
     before = play_all(made, evidence, low)[-1].results
     earlier = {"results": before, "tests": made["tests"]}

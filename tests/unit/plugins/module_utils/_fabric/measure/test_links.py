@@ -45,6 +45,16 @@ FOUND: list[tuple[tuple[dict[str, Any], ...], list[tuple[str, str, str, str]]]] 
     ((side(pcie=OLDER), side(pcie=OLDER)),
      [(host, "pcie", "PCIe x16 16 GT/s", "PCIe x16 32 GT/s") for host in ("h0", "h1")]),
     ((side(rate=200.0, pcie={**OLDER, "ports": 2}),), [("h0", "pcie", "PCIe x16 16 GT/s", "PCIe x16 32 GT/s")]),
+    # What the NIC can do counts where it is more than most of the rail have.
+    ((side(rate=100.0, max_rate=400.0), side(rate=100.0, max_rate=400.0), side(max_rate=400.0)),
+     [("h0", "rate", "100 Gb/s", "400 Gb/s"), ("h1", "rate", "100 Gb/s", "400 Gb/s")]),
+    ((side(rate=200.0, max_rate=400.0), side(rate=200.0, max_rate=400.0)),
+     [("h0", "rate", "200 Gb/s", "400 Gb/s"), ("h1", "rate", "200 Gb/s", "400 Gb/s")]),
+    ((side(max_rate=400.0), side(rate=200.0, max_rate=200.0), side(max_rate=400.0)),
+     [("h1", "rate", "200 Gb/s", "400 Gb/s")]),
+    # igb has all that it can; a driver may know less than the port has; a port without a link has no rate.
+    ((side(rate=1.0, max_rate=1.0), side(rate=1.0, max_rate=1.0)), []),
+    ((side(max_rate=None), side(max_rate=100.0), side(rate=None, max_rate=400.0)), []),
     # An older card without a maximum of its own.
     ((side(pcie={**FULL, "max_speed": None, "max_width": None}),), []),
 ]
@@ -74,8 +84,8 @@ def test_mtus_are_those_that_testers_say(said: dict[str, str], planned: int, exp
 
 def test_texts_say_what_was_lost_and_where_to_look() -> None:
     assert texts(side(), side(rate=200.0, pcie=OLDER), side(pcie=NARROW)) == [
-        "h1 rail0: the link came up at 200 Gb/s, most of the rail at 400 Gb/s: look at cable, transceiver and switch "
-        "port",
+        "h1 rail0: the link came up at 200 Gb/s, most of the rail at 400 Gb/s: look at cable, transceiver, switch port "
+        "and autonegotiation",
         "h1 rail0: PCIe x16 16 GT/s, the card can PCIe x16 32 GT/s: it still carries its 200 Gb/s port; look at slot, "
         "riser and BIOS",
         "h2 rail0: PCIe x8 32 GT/s, the card can PCIe x16 32 GT/s: it carries 227 of the 392 Gb/s of its port; look at "
@@ -87,13 +97,56 @@ def test_texts_say_what_was_lost_and_where_to_look() -> None:
         "and BIOS")
 
 
+SLOWER = {**RAIL, "speed": 200.0}
+
+
+def test_ports_that_are_meant_to_be_slower_than_their_nic() -> None:
+    sides = {
+        "h0": side(rate=200.0, max_rate=400.0), "h1": side(rate=100.0, max_rate=400.0), "h2": side(max_rate=400.0),
+        "h3": side(rate=100.0), "h4": side(rate=100.0),
+    }
+    found = find({"rails": [SLOWER], "expectations": {"rail0": sides}})
+    assert [(one["host"], one["found"], one["expected"]) for one in found] == [
+        (host, "100 Gb/s", "200 Gb/s") for host in ("h1", "h3", "h4")
+    ]
+    assert found[0]["text"] == (
+        "h1 rail0: the link came up at 100 Gb/s, rdma_fabric.link_speed is 200 Gb/s: look at cable, transceiver, "
+        "switch port and autonegotiation"
+    )
+
+
+def test_a_link_below_its_nic_says_where_to_look() -> None:
+    assert texts(side(rate=200.0, max_rate=400.0, pcie=None), side(rate=200.0, mtu=1024, pcie=None)) == [
+        "h0 rail0: the link came up at 200 Gb/s, its NIC can do 400 Gb/s: look at cable, transceiver, switch port and "
+        "autonegotiation"
+    ]
+
+
+def test_plans_carry_what_the_nic_can_do() -> None:
+    hosts = fleet(2)
+    for number, name in enumerate(hosts, 1):
+        hosts[name]["facts"] = host_facts(number, ports=[rail_port(0, speed=200.0), rail_port(1)])
+    intent = {"supernet": "192.168.0.0/16"}
+    assert plan(intent, hosts)["warnings"] == [
+        f"{host} rail0: the link came up at 200 Gb/s, its NIC can do 400 Gb/s: look at cable, transceiver, switch port "
+        "and autonegotiation"
+        for host in hosts
+    ]
+    assert plan({**intent, "link_speed": 200}, hosts)["warnings"] == []
+    # Facts of an earlier version in a fact cache.
+    for host in hosts.values():
+        for own in host["facts"]["ports"]:
+            del own["max_speed"]
+    assert plan(intent, hosts)["warnings"] == []
+
+
 def test_a_real_plan() -> None:
     hosts = fleet(3)
     hosts["gpu-0002"] = {"facts": host_facts(2, ports=[rail_port(0, speed=100.0), rail_port(1)]), "rdma_host": {}}
     assert find(plan({"supernet": "192.168.0.0/16"}, hosts)) == [{
         "host": "gpu-0002", "rail": "rail0", "kind": "rate", "found": "100 Gb/s", "expected": "400 Gb/s",
-        "text": "gpu-0002 rail0: the link came up at 100 Gb/s, most of the rail at 400 Gb/s: look at cable, transceiver"
-                " and switch port"}]
+        "text": "gpu-0002 rail0: the link came up at 100 Gb/s, most of the rail at 400 Gb/s: look at cable, "
+                "transceiver, switch port and autonegotiation"}]
 
 
 def test_usual() -> None:

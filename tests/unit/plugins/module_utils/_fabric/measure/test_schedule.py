@@ -216,10 +216,12 @@ def test_a_star_is_repeated_as_a_whole() -> None:
     tests = {"mode": "incast", "fan": 3}
     rounds = planned(names(8), ["r"], tests)
     one = rounds[0][0]
-    star = whole([one], all_tests(rounds), "incast")
+    star = whole([one], all_tests(rounds))
     assert len(star) == 3 and {t.server for t in star} == {one.server}
     assert repeat(star, tests) == [tuple(sorted(star))]
-    assert whole([one], all_tests(rounds), "all_pairs") == [one]
+    alone = one._replace(star="")
+    assert whole([alone], [*all_tests(rounds), alone]) == [alone]
+    assert len(repeat([*star, alone], tests)) == 2
 
 
 def test_only_drops_rounds_that_are_left_empty() -> None:

@@ -66,6 +66,30 @@ said.found = [...document.querySelectorAll("details[data-host]")].filter(one => 
 """
 
 
+# What stands on paper, told when the page is laid out for it, and again when its colours change for it.
+PRINT = """<script>
+function tell() {
+  if (!matchMedia("print").matches) return;
+  const canvas = document.querySelector("details[open] canvas"), pixels = {};
+  const all = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  for (let at = 0; at < all.length; at += 4) {
+    if (all[at + 3] < 255) continue;
+    const colour = [all[at], all[at + 1], all[at + 2]].join(",");
+    pixels[colour] = (pixels[colour] || 0) + 1;
+  }
+  const body = getComputedStyle(document.body), bad = [...document.querySelectorAll("details.bad")];
+  const controls = [...document.querySelectorAll(".find, output.told")];
+  console.log("PAPER " + JSON.stringify({
+    ink: body.color, paper: body.backgroundColor, folded: bad.filter(one => !one.open).length,
+    unseen: bad.filter(one => ![...one.children].every(child => child.checkVisibility())).length,
+    controls: controls.filter(one => one.checkVisibility()).length + " of " + controls.length,
+    map: Object.keys(pixels).reduce((a, b) => pixels[a] > pixels[b] ? a : b),
+  }));
+}
+for (const media of ["print", "(prefers-color-scheme: dark)"]) matchMedia(media).addEventListener("change", tell);
+</script>"""
+
+
 def look(made: dict[str, Any], folder: Path, probe: str = "", width: int = 1280, *flags: str) -> dict[str, Any]:
     """Open a page and return what the probe saw in it."""
     text = html.to_html(summary.build(**made))
@@ -77,6 +101,18 @@ def look(made: dict[str, Any], folder: Path, probe: str = "", width: int = 1280,
     _before, found, rest = done.stdout.rpartition('<pre id="probe">')
     assert found, done.stderr[-2000:]
     return json.loads(unescape(rest.partition("</pre>")[0]))
+
+
+def printed(made: dict[str, Any], folder: Path, *flags: str) -> dict[str, Any]:
+    """Print a page and return what it said of itself on paper."""
+    page = folder / "page.html"
+    page.write_text(html.to_html(summary.build(**made)).replace("</body>", PRINT + "</body>", 1))
+    argv = [BROWSER, *FLAGS, *flags, "--enable-logging=stderr", f"--user-data-dir={folder / 'profile'}",
+            f"--print-to-pdf={folder / 'page.pdf'}", page.as_uri()]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
+    said = [line.partition('", source: ')[0] for line in done.stderr.split("PAPER ")[1:]]
+    assert said and (folder / "page.pdf").read_bytes().startswith(b"%PDF"), done.stderr[-2000:]
+    return json.loads(said[-1])
 
 
 FAULTS = {("gpu-007", "rail1"): "slow", ("gpu-020", "rail1"): "cable"}
@@ -96,8 +132,9 @@ def test_a_drawn_map_shows_failures_and_is_read_by_keys(tmp_path: Path) -> None:
     assert said["found"] == 10
 
 
-def test_a_thousand_hosts_are_drawn_in_time(tmp_path: Path) -> None:
-    said = look(factory.fleet(1024, 2, 8, FAULTS), tmp_path, MAP)
+@pytest.mark.parametrize("hosts", [512, 1024])
+def test_many_hosts_are_drawn_in_time(hosts: int, tmp_path: Path) -> None:
+    said = look(factory.fleet(hosts, 2, 8, FAULTS), tmp_path, MAP)
     assert said["errors"] == []
     assert said["failed"] > 16 * 9, "each failed test is at least four pixels wide"
 
@@ -121,6 +158,17 @@ def test_dark_mode(tmp_path: Path) -> None:
     light = look(made, tmp_path)
     dark = look(made, tmp_path, "", 1280, "--force-dark-mode")
     assert (light["ink"], dark["ink"]) == ("rgb(28, 36, 48)", "rgb(230, 234, 240)")
+
+
+@pytest.mark.parametrize("flags", [(), ("--force-dark-mode",)], ids=["light", "dark"])
+def test_on_paper_all_that_is_bad_is_unfolded_in_light_colours_without_controls(
+    flags: tuple[str, ...], tmp_path: Path
+) -> None:
+    said = printed(factory.fleet(64, 2, 8, {**FAULTS, ("gpu-030", "rail0"): "slow"}), tmp_path, *flags)
+    # One of the three causes, and the hosts.
+    assert said.pop("folded") > 3
+    assert said == {"ink": "rgb(28, 36, 48)", "paper": "rgb(255, 255, 255)", "unseen": 0, "controls": "0 of 3",
+                    "map": "243,245,248"}
 
 
 def test_the_page_lets_nothing_be_fetched_and_the_probe_sees_it(tmp_path: Path) -> None:

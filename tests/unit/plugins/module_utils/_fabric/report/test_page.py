@@ -10,13 +10,22 @@ from typing import Any
 import pytest
 import report_factory as factory
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import formats, html, matrix, summary
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import (
+    compare,
+    formats,
+    html,
+    matrix,
+    summary,
+)
 
 REASON = "gpu-001 rail1: port is down </script><img src=x onerror=alert(1)> & \"quoted\""
 
 
 class Page(HTMLParser):
-    """Collects what could reach a network, headings, and text outside of script and style."""
+    """Collects what could reach a network, headings, and text outside of script and style.
+
+    ``rows``: the rows of all tables below each heading, each a list of what its cells say.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -24,7 +33,8 @@ class Page(HTMLParser):
         self.headings: list[str] = []
         self.words: list[str] = []
         self.tags: list[str] = []
-        self.inside = ""
+        self.rows: dict[str, list[list[str]]] = {}
+        self.inside, self.in_table = "", False
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -33,14 +43,29 @@ class Page(HTMLParser):
                          if name in ("src", "href", "srcset", "action", "style") or name.startswith("on")]
         self.reaches += [tag] if tag in ("link", "iframe", "img", "object", "embed", "form", "base") else []
         self.inside = tag
+        self.in_table = self.in_table or tag == "table"
+        if tag == "tr":
+            self.below.append([])
+        elif tag in ("td", "th"):
+            self.below[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.in_table = self.in_table and tag != "table"
 
     def handle_data(self, data: str) -> None:
         if self.inside in ("script", "style"):
             return
         self.words.append(data)
+        if self.in_table:
+            self.below[-1][-1] += data.strip("\n")
         if self.inside == "h2":
             self.headings.append(data)
             self.inside = ""
+
+    @property
+    def below(self) -> list[list[str]]:
+        """The rows below the last heading."""
+        return self.rows.setdefault(self.headings[-1] if self.headings else "", [])
 
     @property
     def text(self) -> str:
@@ -71,7 +96,7 @@ def test_page_is_one_file_that_reaches_nothing_and_escapes_what_it_shows(hosts: 
     assert page.text.count(REASON) >= 5
 
 
-@pytest.mark.parametrize(("hosts", "rounds"), [(3, 0), (64, 8)])
+@pytest.mark.parametrize(("hosts", "rounds"), [(3, 0), (64, 8), (512, 8)])
 def test_verdict_comes_first_then_the_cause_with_its_commands(hosts: int, rounds: int) -> None:
     page = page_of(factory.fleet(hosts, 2, rounds, faults=FAULTS))
     order = ["\u00d7 failed", "tests passed on", "What is broken", "gpu-001 rail1: every test is slow",
@@ -79,6 +104,55 @@ def test_verdict_comes_first_then_the_cause_with_its_commands(hosts: int, rounds
              "What bound the limits", "Counters that grew", "Hosts", "How it was measured"]
     places = [page.text.find(words) for words in order]
     assert -1 not in places and places == sorted(places)
+
+
+@pytest.fixture(scope="module")
+def full() -> Page:
+    """The page of four hosts with every section."""
+    drop = {"where": "host", "rail": "rail0", "client": "gpu-000", "server": "gpu-001", "test": "write_bw",
+            "value": 80.0, "severity": "failure", "text": "80 of 98 Gb/s"}
+    gate = {"name": "no slow pair", "query": "results[?value < `90`]", "severity": "failure", "verdict": "fail",
+            "found": 3, "text": "3 pairs below 90 Gb/s"}
+    made = factory.fleet(4, 2, faults=FAULTS)
+    made["parts"].update(outliers=[{**drop, "median": 98.0, "deviations": 6.1}], gates=[gate],
+                         baseline=[{**drop, "before": 98.0, "change": -0.18}])
+    made["results"][0]["link"] = {"server": {"width": 8}}
+    for one in made["results"]:
+        one["why"] = "95 % of a 200 Gb/s port"
+    report = summary.build(**made)
+    report["comparison"] = compare.compare(report, summary.build(**factory.fleet(4, 2)))
+    return Page(html.to_html(report))
+
+
+@pytest.mark.parametrize(
+    ("heading", "row"),
+    [
+        ("Compared with the earlier report",
+         ["worse", "bare hosts", "rail1", "gpu-000", "gpu-001", "write_bw", "pass 190.3", "fail 22.9", "-88 %"]),
+        ("Acceptance rules",
+         ["\u00d7 failed", "no slow pair", "failure", "3 pairs below 90 Gb/s", "3", "results[?value < `90`]"]),
+        ("Links below what they can be",
+         ["gpu-001", "rail0", "pcie", "x8 16 GT/s", "x16 16 GT/s", "gpu-001 rail0: PCIe x8 of x16 lanes came up"]),
+        ("Outliers of the fleet",
+         ["\u00d7 failure", "bare hosts", "rail0", "gpu-000", "gpu-001", "write_bw", "80", "98", "6.1",
+          "80 of 98 Gb/s"]),
+        ("Against the baseline",
+         ["\u00d7 failure", "bare hosts", "rail0", "gpu-000", "gpu-001", "write_bw", "80", "98", "-18 %",
+          "80 of 98 Gb/s"]),
+        ("Rails", ["\u00d7 failed", "bare hosts", "rail1", "12", "6", "6", "0", "22.1", "107.9"]),
+        ("Who reached whom", ["gpu-000", "", "192.2", "194.9", "195.3"]),
+        ("What bound the limits",
+         ["bare hosts", "rail1", "write_bw", "", "link", "12", "186.3 Gb/s", "95 % of a 200 Gb/s port (12 tests)"]),
+        ("Counters that grew", ["bare hosts", "gpu-001", "rail1", "rx_discards_phy", "8840", "6"]),
+        ("Counters that grew", ["bare hosts", "gpu-001", "rail0", "width 8"]),
+        ("Hosts", ["rail1", "0000:11:00.0", "rail1", "192.168.1.1/24", "9000", "\u00d7 4 of 6", "22.3"]),
+        ("How it was measured",
+         ["bare hosts", "all pairs", "6", "14 s", "84 s", "2", "83 %", "gpu-003, 1.4 s",
+          "every host met others on all rails at once"]),
+    ],
+)
+def test_sections_say_what_they_are_for(full: Page, heading: str, row: list[str]) -> None:
+    assert row in full.rows[heading]
 
 
 def test_without_blames_the_findings_stand_in_their_place() -> None:

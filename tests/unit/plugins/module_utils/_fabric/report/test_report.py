@@ -212,6 +212,33 @@ def test_junit_says_the_cause_at_its_port_and_limits_what_it_lists() -> None:
     assert "the port is down" not in (other[0].get("message") or "")
 
 
+def test_junit_says_a_cause_at_its_own_rail_only() -> None:
+    faults = {("gpu-001", "rail0"): "cable", ("gpu-001", "rail1"): "slow"}
+    suite = ElementTree.fromstring(junit.to_junit(summary.build(**factory.fleet(4, 2, faults=faults))))
+    messages = {c.get("name"): c[0].get("message") for c in suite if len(c)}
+    assert messages["gpu-001 rail1 (host)"] == (
+        "6 of 6 tests did not pass; gpu-001 rail1: every test is slow, at most 23 Gb/s of 186 Gb/s: "
+        "NIC port, cable or PCIe slot")
+
+
+@pytest.mark.parametrize(
+    ("blamed", "named"),
+    [
+        ({"kind": "routing", "rail": "rail0", "peer_rail": "rail1"}, {("a", "rail0"), ("b", "rail1"), ("a", "rail1")}),
+        ({"kind": "pair", "rail": "rail0", "host": "a", "peer": "b", "peer_rail": "rail1"}, {("a", "rail0")}),
+        ({"kind": "pair", "rail": "rail0", "host": "a", "peer": "a", "peer_rail": "rail1"},
+         {("a", "rail0"), ("a", "rail1")}),
+        ({"kind": "port", "rail": "rail1", "host": "b"}, {("b", "rail1")}),
+    ],
+)
+def test_junit_says_the_cause_at_both_rails_of_what_crosses(blamed: dict[str, Any], named: Any) -> None:
+    bad = [factory.result(*ways, peer_rail="rail1", verdict="fail", value=5.0) for ways in (("a", "b"), ("a", "a"))]
+    cause = {"where": "host", "host": None, "peer": None, "text": "the cause", **blamed}
+    suite = ElementTree.fromstring(junit.to_junit({"results": bad, "blames": [cause], "verdict": "fail"}))
+    told = {(c.get("name") or "").replace(" (host)", "") for c in suite if "the cause" in (c[0].get("message") or "")}
+    assert told == {" ".join(port) for port in named}
+
+
 def test_junit_of_no_result_is_red() -> None:
     suite = ElementTree.fromstring(junit.to_junit(summary.build({}, [])))
     assert (suite.get("tests"), suite.get("errors")) == ("1", "1")

@@ -1,0 +1,59 @@
+"""The report's tasks of the role rdma_validate, played for real on this machine over a made-up measurement."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import report_factory as factory
+
+from tests.scenario import SHOW_STATS, custom_stats
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def play(tmp_path: Path, made: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+    """Play the tasks over one step of a measurement; ``made`` are the arguments of summary.build."""
+    parts = made["parts"]
+    step = {
+        "results": made["results"], "warnings_found": made["warnings"], "summary": {"blames": parts["blames"]},
+        "outliers": [], "links": parts["links"], "schedule": parts["schedule"][0], "requests": 3,
+    }
+    variables = {
+        "rdma_validate_plan": {**made["plan"], "warnings": []}, "rdma_validate_report_dir": str(tmp_path / "report"),
+        "rdma_validate_where": ["host"], "__rdma_validate_step": step,
+    }
+    include = {"ansible.builtin.include_role": {"name": "gpufabric.rdma.rdma_validate", "tasks_from": "report"}}
+    book = {"hosts": "localhost", "gather_facts": False, "vars": variables, "tasks": [include]}
+    (tmp_path / "play.yml").write_text(json.dumps([book]))
+    (tmp_path / "none.cfg").write_text("")
+    place = tmp_path / "collections" / "ansible_collections" / "gpufabric"
+    place.mkdir(parents=True)
+    (place / "rdma").symlink_to(ROOT)
+    environment = {
+        **os.environ, **SHOW_STATS, "ANSIBLE_LOCAL_TEMP": str(tmp_path / "tmp"), "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_CONFIG": str(tmp_path / "none.cfg"), "ANSIBLE_COLLECTIONS_PATH": str(tmp_path / "collections"),
+    }
+    argv = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "localhost,", "-c", "local",
+            str(tmp_path / "play.yml")]
+    return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize(("faults", "rc", "verdict"), [({}, 0, "pass"), ({("gpu-001", "rail1"): "slow"}, 2, "fail")])
+def test_a_workflow_gets_the_summary_whatever_the_verdict(
+    faults: dict[tuple[str, str], str], rc: int, verdict: str, tmp_path: Path
+) -> None:
+    made = factory.fleet(3, 2, faults=faults)
+    done = play(tmp_path, made)
+    assert done.returncode == rc, done.stdout + done.stderr
+    bad = 4 if faults else 0
+    assert custom_stats(done.stdout) == {"rdma_fabric_report": {
+        "verdict": verdict, "hosts": 3, "tests": 12, "pass": 12 - bad, "fail": bad, "no_data": 0,
+        "blames": [blame["text"] for blame in made["parts"]["blames"]], "gates": [], "path": str(tmp_path / "report"),
+    }}
+    assert json.loads((tmp_path / "report/report.json").read_text())["context"]["requests"] == {"validation": 3}
