@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -80,8 +81,15 @@ def lab_up(log: IO[str]) -> str | None:
 def scenario(name: str) -> Gate:
     """A molecule scenario on the lab."""
     # Molecule works in a folder of its own below MOLECULE_EPHEMERAL_DIRECTORY; keep it inside the checkout.
-    env = {"MOLECULE_EPHEMERAL_DIRECTORY": str(REPO / ".cache" / "molecule" / name), "LAB_PYTHON": sys.executable}
-    return Gate(f"scenario {name}", command("molecule", "test", "--scenario-name", name, env=env), uses_lab=True)
+    folder = REPO / ".cache" / "molecule" / name
+    env = {"MOLECULE_EPHEMERAL_DIRECTORY": str(folder), "LAB_PYTHON": sys.executable}
+
+    def run(log: IO[str]) -> str | None:
+        # What a run that was killed noted there makes the next one leave out the reset of the lab.
+        shutil.rmtree(folder, ignore_errors=True)
+        return command("molecule", "test", "--scenario-name", name, env=env)(log)
+
+    return Gate(f"scenario {name}", run, uses_lab=True)
 
 
 def scenarios() -> list[Gate]:

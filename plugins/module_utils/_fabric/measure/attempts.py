@@ -145,8 +145,8 @@ def expected(expectation: Expectation, around: int) -> float | None:
 
 
 def results(state: State) -> list[dict[str, Any]]:
-    """Return the results of all tests, in no order."""
-    return [result(state, test) for test in state.attempts]
+    """Return the results of all tests, in the order of the tests."""
+    return [result(state, test) for test in sorted(state.attempts)]
 
 
 Judged = Sequence[tuple[Attempt, str, str]]

@@ -99,7 +99,9 @@ def _possible(state: State, rounds: Sequence[Round]) -> list[Round]:
 def results(course: Course) -> Results:
     """Return the results of this run and of the earlier one, in the order of what they measured."""
     if course.found is None:
-        course.found = sorted([*attempts.results(course.state), *course.kept], key=schedule.subject)
+        course.found = attempts.results(course.state)
+        if course.kept:
+            course.found = sorted([*course.found, *course.kept], key=schedule.subject)
     return course.found
 
 

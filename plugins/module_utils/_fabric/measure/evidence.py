@@ -17,20 +17,19 @@ from .perftest import Run
 
 # In the order in which testers write it; older ones have less.
 _TEST = re.compile(
-    r"=== gpufabric test (?P<round>\d{1,9}) (?P<rail>\S+) (?P<role>\S+) (?P<peer>\S+) rc=(?P<rc>\d{1,9}) "
+    r"test (?P<round>\d{1,9}) (?P<rail>\S+) (?P<role>\S+) (?P<peer>\S+) rc=(?P<rc>\d{1,9}) "
     r"(?:start=(?P<start>\S*) ?)?(?:seconds=(?P<seconds>\S*) ?)?(?:late=(?P<late>\S*) ?)?(?:ran=(?P<ran>\S*) ?)?"
     r"(?:exchange=(?P<exchange>\S*) ?)?(?:memory=(?P<memory>\S*))?"
 )
-_BEGIN = re.compile(r"=== gpufabric batch (\d+) begin ")
-_DONE = re.compile(r"=== gpufabric batch (\d+) done (\d+) (\d+)")
+_BEGIN = re.compile(r"batch (\d+) begin ")
+_DONE = re.compile(r"batch (\d+) done (\d+) (\d+)")
 # A value in quotation marks may hold spaces; one whose mark is not closed ends at the first.
 _PAIR = re.compile(r'(\S+?)=("[^"]*"|\S*)')
 # Words of a line whose only quotations are whole values: what shlex does, many times faster.
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
 _DESCRIBE = "=== gpufabric describe v1"
 _DESCRIBED = re.compile(r"=== gpufabric described \d+")
-_MARK = "=== gpufabric "
-_END = "=== gpufabric end"
+_MARK = "\n=== gpufabric "
 # What a tester adds to perftest's output stands before it, on lines of its own.
 _ADDED = ("counters", "link", "link_before")
 # More than a frame has; what is longer was not written by a tester.
@@ -120,40 +119,41 @@ def parse_batch(text: str, number: int) -> Log:
     runs: dict[Key, Run] = {}
     inside = False
     frame: re.Match[str] | None = None
-    body: list[str] = []
-    for line in text.splitlines():
-        if not line.startswith(_MARK):
-            # Most lines: what perftest printed.
-            if frame:
-                body.append(line)
-        elif line == _END and frame:
+    body = ""
+    # From mark to mark, not line by line: a fleet's logs have millions of lines.
+    for part in f"\n{text}".split(_MARK)[1:]:
+        head, _newline, rest = part.partition("\n")
+        if frame and head.rstrip() == "end":
             if inside:
                 # One text for a name that stands in thousands of frames.
                 key = (int(frame["round"]), sys.intern(frame["rail"]), sys.intern(frame["peer"]))
                 runs[key] = _run(frame, body)
             frame = None
-        elif started := _TEST.match(line):
+        elif started := _TEST.match(head):
             # Of a frame without an end its tester was killed: what it had is no result.
-            frame, body = started, []
+            frame, body = started, rest
         elif frame:
-            body.append(line)
-        elif _BEGIN.match(line):
-            inside = line.split()[3] == str(number)
+            body += f"{_MARK}{part}"
+        elif begun := _BEGIN.match(head):
+            inside = int(begun[1]) == number
             runs = {} if inside else runs
-        elif inside and _DONE.match(line):
+        elif inside and _DONE.match(head):
             return Log(runs, True)
     return Log(runs, False)
 
 
-def _run(frame: re.Match[str], body: list[str]) -> Run:
+def _run(frame: re.Match[str], body: str) -> Run:
     """Return one side of a test from its frame. Testers before these additions have none of them."""
     added: dict[str, Mapping[str, str]] = {}
-    while body and body[0].startswith(_ADDED) and body[0].split(" ", 1)[0] in _ADDED:
-        word, _space, rest = body.pop(0).partition(" ")
-        added[word] = _quoted_pairs(rest)
+    while body.startswith(_ADDED):
+        line, _newline, rest = body.partition("\n")
+        word, _space, pairs = line.partition(" ")
+        if word not in _ADDED:
+            break
+        added[word], body = _quoted_pairs(pairs), rest
     return Run(
         int(frame["rc"]),
-        "\n".join(body)[-_LONGEST:].strip(),
+        body[-_LONGEST:].strip(),
         started=integer(frame["start"]),
         seconds=leading_number(frame["seconds"]),
         late=leading_number(frame["late"]),

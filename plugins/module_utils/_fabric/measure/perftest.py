@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 _BANDWIDTH = re.compile(r"BW average\[(?P<unit>[^\]]+)\]")
-_TITLE = re.compile(r"^\s*((?:\w+ ){1,5}Test)\s*$", re.MULTILINE)
+_TITLE = re.compile(r"\s*((?:\w+ ){1,5}Test)\s*")
 # To Gb/s. perftest's MB and MiB are both 2^20 bytes.
 _UNITS = {"Gb/sec": 1.0, "MB/sec": 8 * 2**20 / 1e9, "MiB/sec": 8 * 2**20 / 1e9}
 # Columns after size and iterations. perftest may add columns to bandwidth (--cpu_util), never to latency.
@@ -177,13 +177,16 @@ def _sample(words: list[str], columns: tuple[str, ...], factor: float) -> Sample
     known = dict(zip(columns, numbers[2:]))
     # perftest's own arithmetic, and nothing is judged by it: -nan was seen beside a latency that was measured well.
     deviation = known.pop("deviation", math.nan)
-    if not all(map(math.isfinite, [*numbers[:2], *known.values()])):
+    if not math.isfinite(sum(known.values(), numbers[0] + numbers[1])):
         return None
+    size, iterations = int(numbers[0]), int(numbers[1])
+    if columns is _OF_BANDWIDTH:
+        return Sample(size, iterations, known["average"] * factor)
     return Sample(
-        size=int(numbers[0]),
-        iterations=int(numbers[1]),
-        average=known["average"] * factor,
-        unit="Gb/s" if columns is _OF_BANDWIDTH else "us",
+        size,
+        iterations,
+        known["average"] * factor,
+        unit="us",
         deviation=deviation if math.isfinite(deviation) else None,
         **{name: known[name] for name in _LATENCIES if name in known},
     )
@@ -191,8 +194,11 @@ def _sample(words: list[str], columns: tuple[str, ...], factor: float) -> Sample
 
 def _title(text: str) -> str | None:
     """Return "RDMA_Write Bidirectional BW Test" or the like, None when it is not there."""
-    match = _TITLE.search(text)
-    return " ".join(match.group(1).split()) if match else None
+    for line in text.splitlines():
+        match = _TITLE.fullmatch(line) if "Test" in line else None
+        if match:
+            return match.group(1)
+    return None
 
 
 def reading(client: Run | None, server: Run | None, size: int) -> tuple[Sample | None, str]:

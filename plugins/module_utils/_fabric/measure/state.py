@@ -60,23 +60,36 @@ class State:
     known_sides: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
     # By host and rail the link that a frame told last, and what it is below the plan in: most frames tell the same.
     known_links: dict[tuple[str, str], tuple[Mapping[str, str], list[str]]] = field(default_factory=dict)
+    # By host, rail and memory of a side why its tester cannot measure there, "" when it can.
+    known_flaws: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
 
 def blocked(state: State, test: Test) -> str:
     """Return why a test cannot be run (again), "" when it can."""
-    ends = dict.fromkeys(((test.client, test.rail), (test.server, test.server_rail)))
-    reasons = [state.lost[name] for name, _rail in ends if name in state.lost]
-    for name, rail in ends:
-        endpoint = state.endpoints.get(name)
-        if endpoint is None:
-            continue
-        if endpoint.host.get("perftest") == "-":
-            reasons.append(f"{name}: perftest is not installed")
-        elif endpoint.error(rail):
-            reasons.append(f"{name} {rail}: {endpoint.error(rail)}")
-        elif test.memory != "host" and not gpu_of(state, test, name, rail):
-            reasons.append(f"{name} {rail}: the facts name no GPU for it, and {test.memory} is asked for")
-    return "; ".join(dict.fromkeys(reasons))
+    ends = ((test.client, test.rail), (test.server, test.server_rail))
+    reasons = [state.lost[name] for name, _rail in ends if name in state.lost] if state.lost else []
+    reasons += [flaw for name, rail in ends if (flaw := _flaw(state, test, name, rail))]
+    return "; ".join(dict.fromkeys(reasons)) if reasons else ""
+
+
+def _flaw(state: State, test: Test, name: str, rail: str) -> str:
+    key = (name, rail, test.memory)
+    if name not in state.endpoints:
+        return ""
+    if key not in state.known_flaws:
+        state.known_flaws[key] = _new_flaw(state, test, name, rail)
+    return state.known_flaws[key]
+
+
+def _new_flaw(state: State, test: Test, name: str, rail: str) -> str:
+    endpoint = state.endpoints[name]
+    if endpoint.host.get("perftest") == "-":
+        return f"{name}: perftest is not installed"
+    if endpoint.error(rail):
+        return f"{name} {rail}: {endpoint.error(rail)}"
+    if test.memory != "host" and not gpu_of(state, test, name, rail):
+        return f"{name} {rail}: the facts name no GPU for it, and {test.memory} is asked for"
+    return ""
 
 
 def gpu_of(state: State, test: Test, name: str, rail: str) -> Mapping[str, str] | None:
