@@ -38,15 +38,16 @@ def main() -> int:
         return 0
     environment.main()
     LOGS.mkdir(parents=True, exist_ok=True)
-    lab = LabInBackground() if any(gate.uses_lab for gate in gates) else None
-    outcomes: list[Outcome] = []
-    for gate in gates:
-        if gate.uses_lab and lab:
-            outcomes += lab.wait()
-            if lab.failed:
-                outcomes.append(Outcome(gate.name, "the lab did not come up", 0.0))
-                continue
-        outcomes.append(run(gate))
+    with_lab = [gate for gate in gates if gate.uses_lab]
+    beside = [InBackground(gate) for gate in gates if gate.beside]
+    lab = InBackground(Gate("lab up", lab_up)) if with_lab else None
+    outcomes = [run(gate) for gate in gates if not gate.uses_lab and not gate.beside]
+    # The lab measures: nothing else runs beside it.
+    outcomes += [other.wait() for other in beside]
+    if lab:
+        outcomes.append(lab.wait())
+        up = not failed(outcomes[-1])
+        outcomes += [run(gate) if up else Outcome(gate.name, "the lab did not come up", 0.0) for gate in with_lab]
     print(summary(outcomes))
     return 1 if not outcomes or any(failed(outcome) for outcome in outcomes) else 0
 
@@ -65,30 +66,23 @@ def wanted(gate: Gate, options: argparse.Namespace) -> bool:
     return not options.only or any(name in gate.name for name in options.only)
 
 
-class LabInBackground:
-    """Brings the lab up beside the gates that do not need it."""
+class InBackground:
+    """A gate that runs beside others, on a processor that they leave idle."""
 
-    def __init__(self) -> None:
-        self._outcome: list[Outcome] = []
-        self._told = False
-        self._thread = threading.Thread(target=self._up, daemon=True)
+    def __init__(self, gate: Gate) -> None:
+        self._outcome = Outcome(gate.name, "did not end", 0.0)
+        self._gate = gate
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def _up(self) -> None:
-        self._outcome.append(run(Gate("lab up", lab_up), quiet=True))
+    def _run(self) -> None:
+        self._outcome = run(self._gate, quiet=True)
 
-    def wait(self) -> list[Outcome]:
-        """Wait for the lab; its outcome the first time, nothing later."""
-        if self._told:
-            return []
+    def wait(self) -> Outcome:
+        """Wait for its end, and show it."""
         self._thread.join()
-        self._told = True
-        show(self._outcome[0])
+        show(self._outcome)
         return self._outcome
-
-    @property
-    def failed(self) -> bool:
-        return not self._outcome or self._outcome[0].reason is not None
 
 
 def run(gate: Gate, quiet: bool = False) -> Outcome:
