@@ -112,7 +112,7 @@ def _is_whole(result: Result) -> bool:
 
 def shares_alone(stars: Sequence[Star], pairs: Sequence[Result]) -> list[Test]:
     """Return the tests of two hosts alone that tell who holds the failed stars back, without those that were played."""
-    verdicts = _verdicts(pairs)
+    verdicts = _verdicts(pairs) if stars else {}
     return [test for star in stars if not _explained(star, verdicts) for test in _alone(star) if test not in verdicts]
 
 
@@ -121,6 +121,8 @@ def blames(where: str, stars: Sequence[Star], pairs: Sequence[Result], results: 
 
     ``pairs``: the evidence about two hosts. ``results``: all, for the stars that passed.
     """
+    if not stars:
+        return []
     verdicts = _verdicts(pairs)
     passed = [test for test, verdict in verdicts.items() if verdict == "pass"]
     good = {side for test in passed for side in _sides(test)}
