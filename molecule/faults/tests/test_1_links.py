@@ -10,6 +10,9 @@ import pytest
 from tests.scenario import HOSTS, Run, bandwidth, blamed, host, lab, touching, validate, verdicts
 from tests.scenario.state import leftovers
 
+HOLDS_QUEUE_PAIRS = "rdma resource show qp | grep -q ib_write_bw"
+BUSY_SAID = "journalctl -u busy | tail -40"
+
 
 @pytest.fixture(scope="module")
 def faulty() -> tuple[Run, dict[str, Any]]:
@@ -64,9 +67,6 @@ def eventually(command: str) -> str:
     return f"for i in $(seq 60); do {{ {command}; }} && exit 0; sleep 0.5; done; exit 1"
 
 
-HOLDS_QUEUE_PAIRS = "rdma resource show qp | grep -q ib_write_bw"
-
-
 @pytest.fixture
 def traffic() -> Iterator[str]:
     """A program on lab-1 and lab-2 that uses a rail, as a job of a user would."""
@@ -74,7 +74,7 @@ def traffic() -> Iterator[str]:
     assert server.run(eventually("rdma link show | grep 'netdev rail0' | grep -q ACTIVE")).rc == 0
     address = server.check_output("ip -4 -o addr show rail0").split()[3].split("/")[0]
     device = "rdma link show | sed -n 's,^link \\([^/]*\\)/.* netdev rail0.*,\\1,p'"
-    # It starts again when it fails: a cable that was just plugged in has no GID of its address yet.
+    # It starts again when it fails, as it may while the rail is not yet up again.
     start = "systemd-run --quiet --collect --unit=busy --property=Restart=always --property=RestartSec=1"
     program = f"--property=RuntimeMaxSec=900 -- ib_write_bw -D 600 -p 19999 -F -d $({device})"
     sent = f"cat /sys/class/infiniband/$({device})/ports/1/hw_counters/sent_pkts"
@@ -83,7 +83,7 @@ def traffic() -> Iterator[str]:
         assert server.run(eventually("ss -ltn | grep -q :19999")).rc == 0
         client.check_output(f"{start} {program} {address}")
         flows = client.run(eventually(f"a=$({sent}); sleep 1; [ $({sent}) -gt $((a + 20)) ]"))
-        assert flows.rc == 0, client.run("journalctl -u busy | tail -40").stdout
+        assert flows.rc == 0, client.check_output(BUSY_SAID)
         assert server.run(HOLDS_QUEUE_PAIRS).rc == 0
         yield "ib_write_bw"
     finally:
@@ -94,7 +94,7 @@ def traffic() -> Iterator[str]:
 def test_busy_hosts_are_not_measured_without_consent(traffic: str, faulty: tuple[Run, dict[str, Any]]) -> None:
     run, result = validate("host")
     # Without these queue pairs the hosts were not busy, and the run had nothing to refuse.
-    assert host("lab-1").run(HOLDS_QUEUE_PAIRS).rc == 0, host("lab-1").run("journalctl -u busy | tail -40").stdout
+    assert host("lab-1").run(HOLDS_QUEUE_PAIRS).rc == 0, host("lab-1").check_output(BUSY_SAID)
     assert run.rc != 0
     assert result == {}
     assert "lab-1" in run.output and "lab-3: " not in run.output

@@ -37,8 +37,8 @@ die() {
 
 clock() {
     read -r up _ <"$PROC/uptime"
-    # 100 is put before the fraction so that 05 is not taken for an octal number.
-    now=$((${up%.*} * 100 + 1${up#*.} - 100))
+    hundredths "$up"
+    now=$hundredths
 }
 
 # hundredths SECONDS: 12, 12.3 or 12.345 in $hundredths; of a time that is over the whole seconds.
@@ -46,7 +46,15 @@ hundredths() {
     part=00
     case $1 in -*) ;; *.*) part=${1#*.}00 ;; esac
     part=${part%"${part#??}"}
+    # 100 is put before the fraction so that 05 is not taken for an octal number.
     hundredths=$((${1%%.*} * 100 + 1$part - 100))
+}
+
+# from_now SECONDS: that time in $from_now.
+from_now() {
+    clock
+    hundredths "$1"
+    from_now=$((now + hundredths))
 }
 
 # decimal HUNDREDTHS: as seconds in $decimal.
@@ -680,11 +688,12 @@ play() {
         BATCH)
             number=$rail
             slot=$((peer * 100))
-            clock
             # "@" marks a start that was worked out when the batch was delivered.
             start_in=${start_in:-$role}
-            hundredths "${start_in#@}"
-            case $start_in in @*) t0=${start_in#@} ;; *) t0=$((now + hundredths)) ;; esac
+            case $start_in in
+            @*) t0=${start_in#@} ;;
+            *) from_now "$start_in" && t0=$from_now ;;
+            esac
             say "=== gpufabric batch $number begin $lines"
             continue
             ;;
@@ -745,10 +754,9 @@ stop() {
 }
 
 run() {
-    clock
     # Counted from the begin, whatever time it takes to get ready.
-    hundredths "${3:-0}"
-    at=${3:+@$((now + hundredths))}
+    from_now "${3:-0}"
+    at=${3:+@$from_now}
     [ -z "${2:-}" ] || exec >"$2"
     prepare "$1"
     cat >"$work/batch"
@@ -782,12 +790,11 @@ deliver() {
     mkdir -p "$1" || die "cannot make the mailbox $1"
     cat >"$1/.incoming"
     check_batch "$1/.incoming" || die "the batch did not arrive complete"
-    clock
     {
         read -r word number start_in slot
         [ "$word" = BATCH ] || die "the batch does not begin with BATCH"
-        hundredths "$start_in"
-        say "BATCH $number @$((now + hundredths)) $slot"
+        from_now "$start_in"
+        say "BATCH $number @$from_now $slot"
         cat
     } <"$1/.incoming" >"$1/.ready"
     mv "$1/.ready" "$1/batch-$2"

@@ -27,9 +27,9 @@ _DONE = re.compile(r"batch (\d+) done (\d+) (\d+)")
 _PAIR = re.compile(r'(\S+?)=("[^"]*"|\S*)')
 # Words of a line whose only quotations are whole values: what shlex does, many times faster.
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
-_DESCRIBE = "=== gpufabric describe v1"
-_DESCRIBED = re.compile(r"=== gpufabric described \d+")
-_MARK = "\n=== gpufabric "
+_MARK = "=== gpufabric "
+_DESCRIBE = f"{_MARK}describe v1"
+_DESCRIBED = re.compile(rf"{_MARK}described \d+")
 # What a tester adds to perftest's output stands before it, on lines of its own.
 _ADDED = ("counters", "link", "link_before")
 # More than a frame has; what is longer was not written by a tester.
@@ -121,7 +121,7 @@ def parse_batch(text: str, number: int) -> Log:
     frame: re.Match[str] | None = None
     body = ""
     # From mark to mark, not line by line: a fleet's logs have millions of lines.
-    for part in f"\n{text}".split(_MARK)[1:]:
+    for part in f"\n{text}".split(f"\n{_MARK}")[1:]:
         head, _newline, rest = part.partition("\n")
         if frame and head.rstrip() == "end":
             if inside:
@@ -133,7 +133,7 @@ def parse_batch(text: str, number: int) -> Log:
             # Of a frame without an end its tester was killed: what it had is no result.
             frame, body = started, rest
         elif frame:
-            body += f"{_MARK}{part}"
+            body += f"\n{_MARK}{part}"
         elif begun := _BEGIN.match(head):
             inside = int(begun[1]) == number
             runs = {} if inside else runs

@@ -177,6 +177,7 @@ def _sample(words: list[str], columns: tuple[str, ...], factor: float) -> Sample
     known = dict(zip(columns, numbers[2:]))
     # perftest's own arithmetic, and nothing is judged by it: -nan was seen beside a latency that was measured well.
     deviation = known.pop("deviation", math.nan)
+    # One value that is not finite makes the sum so.
     if not math.isfinite(sum(known.values(), numbers[0] + numbers[1])):
         return None
     size, iterations = int(numbers[0]), int(numbers[1])

@@ -67,9 +67,9 @@ class State:
 def blocked(state: State, test: Test) -> str:
     """Return why a test cannot be run (again), "" when it can."""
     ends = ((test.client, test.rail), (test.server, test.server_rail))
-    reasons = [state.lost[name] for name, _rail in ends if name in state.lost] if state.lost else []
+    reasons = [state.lost[name] for name, _rail in ends if name in state.lost]
     reasons += [flaw for name, rail in ends if (flaw := _flaw(state, test, name, rail))]
-    return "; ".join(dict.fromkeys(reasons)) if reasons else ""
+    return "; ".join(dict.fromkeys(reasons))
 
 
 def _flaw(state: State, test: Test, name: str, rail: str) -> str:
