@@ -19,7 +19,8 @@ _BOOT_SECONDS = 600
 _STOP_SECONDS = 120
 #: The modules that make the hosts, beside the Go sources of the cluster.
 _RECIPE = (
-    "control_plane", "debian", "golang", "hosts", "image", "machine", "node", "oci", "pki", "settings"
+    "control_plane", "debian", "golang", "hosts", "image", "machine", "node", "oci", "pki", "settings",
+    "watchdog",
 )
 #: What each host has for itself and must not come from the template.
 _FORGET = """set -e

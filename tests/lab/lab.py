@@ -21,7 +21,8 @@ from tests.lab.state import State
 _RESTORE_SECONDS = 300
 #: Artefacts that would fill the disk: what a change of the recipe made useless goes, in time.
 _LARGE = ("debian", "base-image", "template", "hosts")
-_BOOT_SECONDS = 300
+#: Two boots: the first one may stall.
+_BOOT_SECONDS = 600
 #: A host that stalled never answers.
 _ANSWER_SECONDS = 60
 

@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from tests.lab import process, qmp, settings
 from tests.lab.errors import LabError
-from tests.lab.settings import RUN
+from tests.lab.settings import REPO, RUN
 
 _ACCEL_VARIABLE = "GPUFABRIC_LAB_ACCEL"
 _EMULATION = "tcg,thread=multi,tb-size=512"
@@ -17,9 +18,10 @@ _FIRMWARE = (Path("/usr/share/ovmf/OVMF.fd"), Path("/usr/share/OVMF/OVMF.fd"))
 
 
 def start(host: str, disk: Path, boot_disk: Path, snapshot: str = "") -> None:
-    """Start a host from its disk: a boot, or where the snapshot was taken."""
+    """Start a host and its watchdog from its disk: a boot, or where the snapshot was taken."""
     restore = ["-loadvm", snapshot] if snapshot else []
-    process.start(host, [*_arguments(host, disk, boot_disk), *restore])
+    watchdog = [sys.executable, "-m", "tests.lab.watchdog"]
+    process.start(host, [*watchdog, *_arguments(host, disk, boot_disk), *restore], env={"PYTHONPATH": str(REPO)})
 
 
 def control(host: str) -> Path:

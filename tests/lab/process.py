@@ -51,20 +51,13 @@ def start(
 
 
 def running() -> dict[str, int]:
-    """The process id of each program of the lab that runs, by its name."""
-    prefix = f"{_MARK}={RUN}:".encode()
-    found: dict[str, int] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            name = _marked_name(folder, prefix)
-            if name:
-                found.setdefault(name, int(folder.name))
-    return found
+    """The process id of each program of the lab that runs, by its name; that of the parent where it started others."""
+    return {name: pids[0] for name, pids in _families().items()}
 
 
 def stop(names: Sequence[str]) -> None:
     """End these programs and wait for it; those that do not run are skipped."""
-    alive = [pid for name, pid in running().items() if name in names]
+    alive = [pid for name, pids in _families().items() if name in names for pid in pids]
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in alive:
             _signal(pid, number)
@@ -76,10 +69,10 @@ def stop(names: Sequence[str]) -> None:
 
 def kill(name: str) -> None:
     """End a program at once, with no chance to say goodbye."""
-    pid = running().get(name)
-    if pid is not None:
+    pids = _families().get(name, [])
+    for pid in pids:
         _signal(pid, signal.SIGKILL)
-        _still_alive([pid], _STOP_SECONDS)
+    _still_alive(pids, _STOP_SECONDS)
 
 
 def log_path(name: str) -> Path:
@@ -99,6 +92,17 @@ def _wait_for_mark(name: str, pid: int) -> None:
     deadline = time.monotonic() + _STOP_SECONDS
     while _is_alive(pid) and name not in running() and time.monotonic() < deadline:
         time.sleep(0.005)
+
+
+def _families() -> dict[str, list[int]]:
+    """The process ids of each program that runs and of what it started, in the order of their numbers."""
+    prefix = f"{_MARK}={RUN}:".encode()
+    found: dict[str, list[int]] = {}
+    for pid in sorted(int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()):
+        name = _marked_name(Path("/proc", str(pid)), prefix)
+        if name:
+            found.setdefault(name, []).append(pid)
+    return found
 
 
 def _marked_name(folder: Path, prefix: bytes) -> str:
