@@ -78,9 +78,18 @@ def playbook(name: str, *args: str, inventory: str = "inventories/lab", timeout:
         )
         seconds = time.monotonic() - begin
         recorded = json.loads(record.read_text()) if record.is_file() else {"tasks": [], "hosts": {}, "executed": []}
-    print(f"{path} {' '.join(args)}: exit code {done.returncode}, {seconds:.0f} s")
+    print(f"{path} {' '.join(args)}: exit code {done.returncode}, {seconds:.0f} s; {slowest(recorded['tasks'])}")
     executed = tuple((host, module) for host, module in recorded["executed"])
     return Run(done.returncode, done.stdout, seconds, recorded["hosts"], tuple(recorded["tasks"]), executed)
+
+
+def slowest(tasks: Iterable[Mapping[str, Any]], count: int = 4) -> str:
+    """The tasks that took the longest, each on the host that was last."""
+    longest: dict[str, float] = {}
+    for row in tasks:
+        longest[row["task"]] = max(longest.get(row["task"], 0.0), row["seconds"])
+    found = sorted(longest.items(), key=lambda item: -item[1])[:count]
+    return ", ".join(f"{task.split(' : ')[-1]} {seconds:.0f} s" for task, seconds in found)
 
 
 def custom_stats(output: str) -> dict[str, Any]:
@@ -123,6 +132,17 @@ def report(folder: Path = REPORT) -> dict[str, Any]:
 def extra(fabric: Mapping[str, Any] | None = None, **others: Any) -> tuple[str, str]:
     """Extra variables of a run; `fabric` replaces keys of the lab's intent."""
     return ("-e", json.dumps({**({"rdma_fabric": {**FABRIC, **fabric}} if fabric else {}), **others}))
+
+
+def inventory_with(folder: Path, variables: Mapping[str, Mapping[str, Any]]) -> str:
+    """The lab's inventory in a folder of its own, with variables on some hosts."""
+    text = (REPO / "inventories/lab/group_vars/rdma_hosts.yml").read_text()
+    (folder / "group_vars").mkdir()
+    (folder / "group_vars" / "rdma_hosts.yml").write_text(text.replace("{{ inventory_dir }}/../..", str(REPO)).replace(
+        "inventory_dir ~ '/../../.lab/kubeconfig'", f"'{REPO}/.lab/kubeconfig'"))
+    hosts = {name: dict(variables.get(name, {})) for name in HOSTS}
+    (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": {"rdma_hosts": {"hosts": hosts}}}}))
+    return str(folder)
 
 
 def validate(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from tests.scenario import TRACEBACK, Run, extra, host, lab, playbook
-from tests.scenario.state import cluster
+from tests.scenario.state import cluster, files
 
 WISHES: dict[str, Any] = {
     "host_kernel_arguments": ["transparent_hugepage=madvise"],
@@ -35,20 +37,42 @@ def prepare(*args: str, check: bool = False, **wishes: Any) -> Run:
     return run
 
 
-def cut_in(name: str, seconds: float, **wishes: Any) -> None:
-    """Cut a host's power `seconds` after a preparation of it alone began."""
-    # The point of the cut is what is chosen here; nothing waits for a condition by it.
-    cut = threading.Timer(seconds, lab, ("fault", "cut", name))
-    cut.start()
-    playbook("prepare", *extra(**{**WISHES, **wishes}), "--limit", name)
-    cut.join()
+@dataclass(frozen=True)
+class Cut:
+    """A preparation in which the power of its host failed.
+
+    before, after: the host's files with their digests; damaged: what cannot be read of its records, "" when all can.
+    """
+
+    run: Run
+    before: dict[str, str]
+    after: dict[str, str]
+    damaged: str
 
 
-def unfinished(found: Mapping[str, str], whole: Iterable[Mapping[str, str]]) -> list[str]:
-    """Files that are in none of the `whole` states; records and drafts, whose suffix nothing reads, aside."""
-    known = {item for state in whole for item in state.items()}
-    aside = [path for path in found if path.startswith(RECORDS) or path.endswith(".gpufabric-new")]
-    return sorted(path for path, digest in found.items() if (path, digest) not in known and path not in aside)
+def cut_in(name: str, wishes: Mapping[str, Any], wait: Callable[[], None]) -> Cut:
+    """Begin to prepare a host alone, wait, and cut its power."""
+    before = files(name)
+    thread = threading.Thread(target=lambda: (wait(), lab("fault", "cut", name)))
+    thread.start()
+    run = playbook("prepare", *extra(**wishes), "--limit", name)
+    thread.join()
+    return Cut(run, before, files(name), damaged_records(name))
+
+
+def first_record(name: str) -> None:
+    """Wait until a preparation has noted what was there before its first change."""
+    deadline = time.monotonic() + 600
+    while not host(name).run(f"ls {RECORDS}").stdout:
+        assert time.monotonic() < deadline, f"{name}: no record of a change in {RECORDS}"
+        time.sleep(1)
+
+
+def unfinished(cut: Cut, prepared: Mapping[str, str]) -> list[str]:
+    """Files that are neither as before nor as on the prepared host; drafts, whose suffix nothing reads, aside."""
+    known = {*cut.before.items(), *prepared.items()}
+    aside = [path for path in cut.after if path.startswith(RECORDS) or path.endswith(".gpufabric-new")]
+    return sorted(path for path, digest in cut.after.items() if (path, digest) not in known and path not in aside)
 
 
 def damaged_records(name: str) -> str:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from tests.scenario import HOSTS, REPO, TRACEBACK, Run, extra, host, playbook
+from tests.scenario import HOSTS, REPO, TRACEBACK, Run, extra, host, inventory_with, playbook
 from tests.scenario.state import cluster_state, host_state
 
 
@@ -45,19 +44,8 @@ def test_intent(before: dict[str, Any], fabric: dict[str, Any], texts: list[str]
 
 
 def test_two_hosts_claim_one_node(before: dict[str, Any], tmp_path: Path) -> None:
-    inventory = with_host_vars(tmp_path, {name: {"rdma_host": {"node_name": "lab-1"}} for name in ("lab-1", "lab-2")})
+    inventory = inventory_with(tmp_path, {name: {"rdma_host": {"node_name": "lab-1"}} for name in ("lab-1", "lab-2")})
     refused(playbook("plan", inventory=inventory), "lab-1", "lab-2", "node")
-
-
-def with_host_vars(folder: Path, variables: dict[str, dict[str, Any]]) -> str:
-    """The lab's inventory with variables of its own on some hosts."""
-    text = (REPO / "inventories/lab/group_vars/rdma_hosts.yml").read_text()
-    (folder / "group_vars").mkdir()
-    (folder / "group_vars" / "rdma_hosts.yml").write_text(text.replace("{{ inventory_dir }}/../..", str(REPO)).replace(
-        "inventory_dir ~ '/../../.lab/kubeconfig'", f"'{REPO}/.lab/kubeconfig'"))
-    hosts = {name: variables.get(name) for name in HOSTS}
-    (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": {"rdma_hosts": {"hosts": hosts}}}}))
-    return str(folder)
 
 
 def test_names_that_cannot_be_equal(before: dict[str, Any]) -> None:

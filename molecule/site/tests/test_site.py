@@ -1,4 +1,7 @@
-"""The whole, from bare hosts to a verdict and back: each test goes on where the one before ended."""
+"""The whole, from bare hosts to a verdict and back: each test goes on where the one before ended.
+
+One host has all that a host can have, and consent to the reboot that it takes; the others are prepared as they run.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +19,28 @@ from tests.scenario import (
     REPORT,
     SHOW_STATS,
     TRACEBACK,
+    Run,
     custom_stats,
     extra,
     host,
+    inventory_with,
+    lab,
     playbook,
     report,
 )
+from tests.scenario.preparation import PCI, REBOOT, WISHES, in_service, is_as_wished, vfs
 from tests.scenario.state import cluster_state, host_state, jobs_left, leftovers
 
-HOST_ROLES = ("preflight", "host_kernel", "rail_names", "rail_links", "rdma_stack")
-MODULES_PER_HOST = 10
+FULL = "lab-1"
+HOST_ROLES = ("preflight", "host_kernel", "rail_names", "rail_links", "rdma_stack", "sriov")
+# Of a host with everything, and of one that runs with what it has.
+MODULES_PER_HOST = {FULL: 14, "lab-2": 10}
 REQUESTS_PER_NODE = 40
+
+
+@pytest.fixture(scope="module")
+def inventory(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return inventory_with(tmp_path_factory.mktemp("inventory"), {FULL: {**WISHES, "host_reboot_allowed": True}})
 
 
 @pytest.fixture(scope="module")
@@ -36,17 +50,17 @@ def before() -> Iterator[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def predicted(before: dict[str, Any]) -> set[str]:
+def predicted(before: dict[str, Any], inventory: str) -> set[str]:
     """Changes that check mode announced on untouched hosts."""
-    run = playbook("site", "--check", "--diff").must()
+    run = playbook("site", "--check", "--diff", inventory=inventory).must()
     assert not TRACEBACK.search(run.output)
     assert "measured" in run.output, "check mode says that nothing was measured"
     return host_changes(run.changed)
 
 
 @pytest.fixture(scope="module")
-def converged(predicted: set[str]) -> Any:
-    return playbook("site", **SHOW_STATS).must()
+def converged(predicted: set[str], inventory: str) -> Any:
+    return playbook("site", inventory=inventory, timeout=2400, **SHOW_STATS).must()
 
 
 def host_changes(changed: list[str]) -> set[str]:
@@ -61,6 +75,14 @@ def test_check_mode_changes_nothing(before: dict[str, Any], predicted: set[str])
 def test_check_mode_predicted_what_changed(predicted: set[str], converged: Any) -> None:
     assert predicted
     assert predicted == host_changes(converged.changed)
+
+
+@pytest.mark.proves("host_kernel", "Debian 13", by="lab")
+@pytest.mark.proves("host_reboot", "Debian 13", by="lab")
+def test_one_reboot_brought_everything(converged: Any) -> None:
+    assert [row["host"] for row in converged.tasks if REBOOT in row["task"] and not row.get("skipped")] == [FULL]
+    is_as_wished(FULL, 4)
+    assert in_service()
 
 
 def test_every_rail_passed_on_hosts_and_in_pods(converged: Any) -> None:
@@ -113,19 +135,50 @@ def test_nothing_is_left_of_the_measurement(converged: Any) -> None:
     assert [line for name in HOSTS for line in leftovers(name)] == []
 
 
-def test_second_run_changes_nothing_and_stays_cheap(converged: Any) -> None:
+def test_second_run_changes_nothing_and_stays_cheap(converged: Any, inventory: str) -> None:
     # Pods are enough to see that nothing changes; hosts were measured the same way before.
-    again = playbook("site", *extra(rdma_validate_where=["pod"])).must()
+    again = playbook("site", *extra(rdma_validate_where=["pod"]), inventory=inventory).must()
     assert again.changed == []
-    prepare = [
-        row["task"] for row in again.tasks
-        if row["on"] == "lab-1" and row["module"] and "rdma_validate" not in row["task"]
-    ]
-    assert len(prepare) <= MODULES_PER_HOST, prepare
+    prepare = {
+        name: [
+            row["task"] for row in again.tasks
+            if row["on"] == name and row["module"] and "rdma_validate" not in row["task"]
+        ]
+        for name in MODULES_PER_HOST
+    }
+    assert {name for name, limit in MODULES_PER_HOST.items() if len(prepare[name]) > limit} == set(), prepare
     requests = report()["context"]["requests"]
     assert 0 < requests["validation"] / len(HOSTS) <= REQUESTS_PER_NODE
     print(f"first run {converged.seconds:.0f} s, second {again.seconds:.0f} s; "
-          f"{len(prepare)} module executions a host to prepare; requests {requests}")
+          f"module executions to prepare: {', '.join(f'{name} {len(prepare[name])}' for name in prepare)}; "
+          f"requests {requests}")
+
+
+@pytest.mark.proves("sriov", "Debian 13", by="lab")
+def test_vfs_are_resized_but_never_under_a_user(converged: Any, inventory: str) -> None:
+    def resize(count: int) -> Run:
+        return playbook("prepare", "--limit", FULL, "--tags", "sriov", *extra(sriov_vfs=count), inventory=inventory)
+
+    four = vfs(FULL)
+    resize(7).must()
+    seven = vfs(FULL)
+    assert {rail: macs[:4] for rail, macs in seven.items()} == four
+    assert len({mac for macs in seven.values() for mac in macs}) == 14
+    too_many = resize(8)
+    assert too_many.rc != 0 and "(rail0) supports 7 VFs, 8 requested" in too_many.output
+    netdev = host(FULL).check_output(f"ls /sys/bus/pci/devices/{PCI['rail1']}/virtfn3/net")
+    host(FULL).check_output(f"ip address add 192.0.2.1/24 dev {netdev}")
+    used = resize(2)
+    assert used.rc != 0 and "VF 3" in used.output and "192.0.2.1" in used.output
+    assert vfs(FULL) == seven
+    host(FULL).check_output(f"ip address delete 192.0.2.1/24 dev {netdev}")
+    resize(2).must()
+    assert vfs(FULL) == {rail: macs[:2] for rail, macs in four.items()}
+
+
+def test_everything_is_there_again_after_a_power_cut(converged: Any) -> None:
+    lab("fault", "cut", FULL)
+    is_as_wished(FULL, 2)
 
 
 def test_each_playbook_runs_alone_and_by_full_name(converged: Any) -> None:
@@ -166,12 +219,13 @@ def content(path: Path) -> bytes:
         return b""
 
 
-def test_teardown_brings_everything_back(before: dict[str, Any], converged: Any) -> None:
-    playbook("teardown").must()
+def test_teardown_brings_everything_back(before: dict[str, Any], converged: Any, inventory: str) -> None:
+    playbook("teardown", inventory=inventory).must()
     after = {name: host_state(name) for name in HOSTS}
     assert after == {name: before[name] for name in HOSTS}
+    assert "quiet" in host(FULL).check_output("cat /proc/cmdline").split()
     assert cluster_state() == before["cluster"]
 
 
-def test_second_teardown_changes_nothing(converged: Any) -> None:
-    assert playbook("teardown").must().changed == []
+def test_second_teardown_changes_nothing(converged: Any, inventory: str) -> None:
+    assert playbook("teardown", inventory=inventory).must().changed == []
