@@ -50,6 +50,18 @@ def test_teardown_takes_them_back_in_reverse() -> None:
     assert found == [name for name in reversed(ORDER) if name in found]
 
 
+@pytest.mark.parametrize(("name", "path"), [
+    ("prepare.yml", "tasks/before_reboot.yml"), ("teardown.yml", "tasks/taken_back.yml"),
+])
+def test_what_can_ask_for_a_reboot_judges_again_after_it(name: str, path: str) -> None:
+    tasks = [{"ansible.builtin.import_tasks": path}]
+    assert set(roles({"tasks": tasks})) == {"host_kernel", "nic_firmware", "rail_names", "rdma_stack"}
+    playbook = yaml.safe_load((ROOT / "playbooks" / name).read_text())
+    assert path in [task.get("ansible.builtin.import_tasks") for play in playbook for task in play.get("tasks", [])]
+    (reboot,) = [play for play in playbook if play.get("ansible.builtin.import_playbook") == "reboot.yml"]
+    assert reboot["vars"]["__reboot_then"] == path
+
+
 @pytest.mark.parametrize(
     ("keyword", "name"), [("serial", "host_reboot_batch"), ("max_fail_percentage", "host_reboot_max_fail_percentage")]
 )
