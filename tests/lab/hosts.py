@@ -49,7 +49,7 @@ def disks(cluster: ModuleType | None) -> Path:
     and the state of the cluster of that very moment is saved under the folder's name.
     """
     template = _template(cluster)
-    inputs = json.dumps([template.name, _NAME, SNAPSHOT, _ask(cluster, "identity"), 5])
+    inputs = json.dumps([template.name, _NAME, SNAPSHOT, _ask(cluster, "identity"), 6])
     state = paired_name(cache.path_of("hosts", inputs))
     return cache.artefact("hosts", inputs, partial(_build_hosts, template, cluster, state))
 

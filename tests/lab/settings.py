@@ -31,7 +31,7 @@ RUN = CACHE / "run"
 
 SNAPSHOT = "ready"
 MEMORY_MIB = 2048
-CPUS = 2
+CPUS = 1
 
 
 def number(host: str) -> int:

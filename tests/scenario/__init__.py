@@ -134,14 +134,14 @@ def extra(fabric: Mapping[str, Any] | None = None, **others: Any) -> tuple[str, 
     return ("-e", json.dumps({**({"rdma_fabric": {**FABRIC, **fabric}} if fabric else {}), **others}))
 
 
-def inventory_with(folder: Path, variables: Mapping[str, Mapping[str, Any]]) -> str:
-    """The lab's inventory in a folder of its own, with variables on some hosts."""
+def inventory_with(folder: Path, variables: Mapping[str, Mapping[str, Any]], hosts: Iterable[str] = HOSTS) -> str:
+    """The lab's inventory in a folder of its own: some or all of its hosts, with variables on some of them."""
     text = (REPO / "inventories/lab/group_vars/rdma_hosts.yml").read_text()
     (folder / "group_vars").mkdir()
     (folder / "group_vars" / "rdma_hosts.yml").write_text(text.replace("{{ inventory_dir }}/../..", str(REPO)).replace(
         "inventory_dir ~ '/../../.lab/kubeconfig'", f"'{REPO}/.lab/kubeconfig'"))
-    hosts = {name: dict(variables.get(name, {})) for name in HOSTS}
-    (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": {"rdma_hosts": {"hosts": hosts}}}}))
+    entries = {name: dict(variables.get(name, {})) for name in hosts}
+    (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": {"rdma_hosts": {"hosts": entries}}}}))
     return str(folder)
 
 

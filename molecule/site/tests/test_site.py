@@ -1,6 +1,7 @@
 """The whole, from bare hosts to a verdict and back: each test goes on where the one before ended.
 
-One host has all that a host can have, and consent to the reboot that it takes; the others are prepared as they run.
+One host has all that a host can have, and consent to the reboot that it takes; the other is prepared as it runs. The
+lab's third one is a node of the cluster that nobody named.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests import scenario
 from tests.scenario import (
-    HOSTS,
     REPO,
     REPORT,
     SHOW_STATS,
@@ -31,16 +32,16 @@ from tests.scenario import (
 from tests.scenario.preparation import PCI, REBOOT, WISHES, in_service, is_as_wished, vfs
 from tests.scenario.state import cluster_state, host_state, jobs_left, leftovers
 
-FULL = "lab-1"
+FULL, OTHER = HOSTS = scenario.HOSTS[:2]
 HOST_ROLES = ("preflight", "host_kernel", "rail_names", "rail_links", "rdma_stack", "sriov")
 # Of a host with everything, and of one that runs with what it has.
-MODULES_PER_HOST = {FULL: 14, "lab-2": 10}
+MODULES_PER_HOST = {FULL: 14, OTHER: 10}
 REQUESTS_PER_NODE = 40
 
 
 @pytest.fixture(scope="module")
 def inventory(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return inventory_with(tmp_path_factory.mktemp("inventory"), {FULL: {**WISHES, "host_reboot_allowed": True}})
+    return inventory_with(tmp_path_factory.mktemp("inventory"), {FULL: {**WISHES, "host_reboot_allowed": True}}, HOSTS)
 
 
 @pytest.fixture(scope="module")
@@ -181,26 +182,27 @@ def test_everything_is_there_again_after_a_power_cut(converged: Any) -> None:
     is_as_wished(FULL, 2)
 
 
-def test_each_playbook_runs_alone_and_by_full_name(converged: Any) -> None:
-    run = playbook("gpufabric.rdma.discover").must()
-    assert run.changed == []
-    run = playbook("gpufabric.rdma.plan", "--check", "--diff").must()
-    assert run.changed == []
-    assert playbook("networks", "--diff").must().changed == []
-    assert playbook("prepare", "--limit", "lab-2", "--diff").must().changed == []
+def test_each_playbook_runs_alone_and_by_full_name(converged: Any, inventory: str) -> None:
+    for name, *args in (
+        ("gpufabric.rdma.discover",),
+        ("gpufabric.rdma.plan", "--check", "--diff"),
+        ("networks", "--diff"),
+        ("prepare", "--limit", OTHER, "--diff"),
+    ):
+        assert playbook(name, *args, inventory=inventory).must().changed == []
 
 
-def test_limit_never_passes_without_a_measurement(converged: Any) -> None:
-    run = playbook("validate", "--limit", "lab-1")
+def test_limit_never_passes_without_a_measurement(converged: Any, inventory: str) -> None:
+    run = playbook("validate", "--limit", FULL, inventory=inventory)
     assert run.rc != 0
     assert "two" in run.output and not TRACEBACK.search(run.output)
 
 
-def test_no_secret_in_any_output_or_file(converged: Any, tmp_path: Path) -> None:
+def test_no_secret_in_any_output_or_file(converged: Any, inventory: str, tmp_path: Path) -> None:
     config = json.loads((REPO / ".lab" / "kubeconfig").read_text())
     key = config["users"][0]["user"]["client-key-data"]
     planted = "planted-secret-5c1f0e"
-    run = playbook("deploy", "-vvv", "--diff", K8S_AUTH_API_KEY=planted)
+    run = playbook("deploy", "-vvv", "--diff", inventory=inventory, K8S_AUTH_API_KEY=planted)
     files = [path for folder in (REPORT, Path("/tmp")) for path in folder.glob("**/*") if owned(path)]
     for secret in (key, planted):
         assert secret not in run.output
