@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -83,7 +84,8 @@ def _build_template(base: Path, cluster: ModuleType | None, target: Path) -> Non
     ssh.write_access({})
     switch.start()
     try:
-        _boot(host, work)
+        with progress.step(f"boot of {host}"):
+            _boot(host, work)
         if cluster:
             with progress.step("images into containerd"):
                 cluster.template_boot(partial(ssh.run, host), partial(_put, host))
@@ -100,12 +102,8 @@ def _build_hosts(template: Path, cluster: ModuleType | None, state: str, target:
     ssh.write_access({})
     switch.start()
     try:
-        for host in HOSTS:
-            disk = target / f"{host}.qcow2"
-            _overlay(disk, template, "qcow2")
-            _boot(host, disk)
-            ssh.run(host, ["sh", "-c", _NAME, "sh", host])
-            (target / f"{host}.pub").write_text(ssh.run(host, ["cat", _PUBLIC_HOST_KEY]))
+        with progress.step("boots of the hosts"), ThreadPoolExecutor(len(HOSTS)) as pool:
+            list(pool.map(partial(_make_host, template, target), HOSTS))
         if cluster:
             _join(cluster, state)
         for host in HOSTS:
@@ -114,6 +112,15 @@ def _build_hosts(template: Path, cluster: ModuleType | None, state: str, target:
                 qmp.execute(machine.control(host), "quit")
     finally:
         process.stop([*HOSTS, switch.NAME])
+
+
+def _make_host(template: Path, folder: Path, host: str) -> None:
+    """Boot a host for the first time, and give it its name."""
+    disk = folder / f"{host}.qcow2"
+    _overlay(disk, template, "qcow2")
+    _boot(host, disk)
+    ssh.run(host, ["sh", "-c", _NAME, "sh", host])
+    (folder / f"{host}.pub").write_text(ssh.run(host, ["cat", _PUBLIC_HOST_KEY]))
 
 
 def _join(cluster: ModuleType, state: str) -> None:
@@ -158,9 +165,8 @@ def has_booted(host: str) -> bool:
 
 
 def _boot(host: str, disk: Path) -> None:
-    with progress.step(f"boot of {host}"):
-        machine.start(host, disk, image.boot_disk())
-        wait(host, has_booted, _BOOT_SECONDS)
+    machine.start(host, disk, image.boot_disk())
+    wait(host, has_booted, _BOOT_SECONDS)
 
 
 def _power_off(host: str) -> None:

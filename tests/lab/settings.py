@@ -31,6 +31,7 @@ RUN = CACHE / "run"
 
 SNAPSHOT = "ready"
 MEMORY_MIB = 2048
+#: Of a host. Where three hosts share two real processors, emulating two in each costs a seventh more time.
 CPUS = 1
 
 
