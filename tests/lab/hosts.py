@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-from tests.lab import cache, command, image, machine, process, progress, qmp, ssh, switch
+from tests.lab import cache, command, image, machine, process, progress, qmp, settings, ssh, switch
 from tests.lab.errors import LabError
 from tests.lab.settings import HOSTS, SNAPSHOT
 
@@ -50,7 +50,9 @@ def disks(cluster: ModuleType | None) -> Path:
     and the state of the cluster of that very moment is saved under the folder's name.
     """
     template = _template(cluster)
-    inputs = json.dumps([template.name, _NAME, SNAPSHOT, _ask(cluster, "identity"), 6])
+    # A snapshot can only be loaded by a machine of the same size.
+    size = [settings.CPUS, settings.MEMORY_MIB]
+    inputs = json.dumps([template.name, _NAME, SNAPSHOT, _ask(cluster, "identity"), size, 5])
     state = paired_name(cache.path_of("hosts", inputs))
     return cache.artefact("hosts", inputs, partial(_build_hosts, template, cluster, state))
 

@@ -177,9 +177,10 @@ def test_vfs_are_resized_but_never_under_a_user(converged: Any, inventory: str) 
     assert vfs(FULL) == {rail: macs[:2] for rail, macs in four.items()}
 
 
-def test_everything_is_there_again_after_a_power_cut(converged: Any) -> None:
+def test_everything_is_there_again_after_a_power_cut(converged: Any, inventory: str) -> None:
     lab("fault", "cut", FULL)
     is_as_wished(FULL, 2)
+    assert playbook("prepare", "--limit", FULL, *extra(sriov_vfs=2), inventory=inventory).must().changed == []
 
 
 def test_each_playbook_runs_alone_and_by_full_name(converged: Any, inventory: str) -> None:
