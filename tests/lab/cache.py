@@ -7,6 +7,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -18,6 +20,8 @@ _BUILDING = ".building-"
 _KEY_LENGTH = 16
 #: Said once is enough, however often a command asks for it.
 _told: set[str] = set()
+#: Hosts that start side by side ask for the same artefacts; the first builds.
+_one_builds: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
 
 def key(parts: Iterable[bytes | str]) -> str:
@@ -41,20 +45,24 @@ def artefact(name: str, inputs: bytes | str, build: Callable[[Path], None]) -> P
     final name at the end only, so that a crash half way leaves nothing that counts as built.
     """
     final = path_of(name, inputs)
-    if final.exists():
-        os.utime(final)
-        if name not in _told:
-            _told.add(name)
-            progress.note(name, "cached")
-        return final
+    with _one_builds[name]:
+        if final.exists():
+            os.utime(final)
+            if name not in _told:
+                progress.note(name, "cached")
+        else:
+            _build(name, build, final)
+    _told.add(name)
+    return final
+
+
+def _build(name: str, build: Callable[[Path], None], final: Path) -> None:
     final.parent.mkdir(parents=True, exist_ok=True)
     partial = final.parent / f"{_BUILDING}{name}"
     remove(partial)
     with progress.step(name):
         build(partial)
         partial.rename(final)
-    _told.add(name)
-    return final
 
 
 def prune(names: Iterable[str], keep: int) -> None:

@@ -16,7 +16,8 @@ from tests.lab import cache, command, image, machine, process, progress, qmp, se
 from tests.lab.errors import LabError
 from tests.lab.settings import HOSTS, SNAPSHOT
 
-_BOOT_SECONDS = 600
+# With time for a watchdog to power a stalled host off and on, and other work beside.
+_BOOT_SECONDS = 1200
 _STOP_SECONDS = 120
 #: The modules that make the hosts, beside the Go sources of the cluster.
 _RECIPE = (

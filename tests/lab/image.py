@@ -26,7 +26,7 @@ configfile $prefix/grub.cfg
 """
 _LOADER_MODULES = (
     "part_gpt part_msdos ext2 linux normal configfile search search_fs_file search_label test "
-    "echo gzio"
+    "echo gzio all_video loadenv"
 )
 #: Replaced by update-grub in the template's first boot; this one only starts it.
 _FIRST_GRUB_CFG = f"""search --no-floppy --set=root --file /etc/debian_version

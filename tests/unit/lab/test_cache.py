@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,19 @@ def test_the_same_inputs_are_built_once() -> None:
     first = cache.artefact("thing", "a", write("one", built))
     second = cache.artefact("thing", "a", write("two", built))
     assert (first, first.read_text(), built) == (second, "one", ["one"])
+
+
+def test_who_asks_while_it_is_built_waits_for_it() -> None:
+    built: list[str] = []
+
+    def build(path: Path) -> None:
+        time.sleep(0.1)
+        write("one", built)(path)
+
+    with ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(cache.artefact, "thing", "a", build) for _ in range(3)]
+        paths = {one.result() for one in asked}
+    assert (len(paths), built) == (1, ["one"])
 
 
 def test_other_inputs_are_another_artefact() -> None:
