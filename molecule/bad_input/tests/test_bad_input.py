@@ -27,9 +27,9 @@ def refused(run: Run, *texts: str) -> None:
 
 
 INTENT = [
-    pytest.param({"suppernet": "172.30.0.0/16"}, ["rdma_fabric.suppernet", "supernet"], id="unknown key"),
-    pytest.param({"tests": {"duratoin": 5}}, ["rdma_fabric.tests.duratoin", "duration"], id="unknown nested key"),
-    pytest.param({"mtu": "big"}, ["rdma_fabric.mtu", "big"], id="wrong type"),
+    pytest.param({"suppernet": "172.30.0.0/16", "tests": {"duratoin": 5}, "mtu": "big"},
+                 ["rdma_fabric.suppernet", "supernet", "rdma_fabric.tests.duratoin", "duration", "rdma_fabric.mtu", "big"],
+                 id="unknown keys and a wrong type, all at once"),
     pytest.param({"rails": [{"name": "rail0", "pci": ["0000:99:00.0"]}], "rail_count": 1},
                  ["rail0", "lab-1", "lab-2", "lab-3", "0000:01:00.0"], id="rail that matches no port"),
     pytest.param({"rail_count": 3}, ["3", "2", "lab-1"], id="more rails than ports"),
