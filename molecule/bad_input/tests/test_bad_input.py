@@ -28,7 +28,8 @@ def refused(run: Run, *texts: str) -> None:
 
 INTENT = [
     pytest.param({"suppernet": "172.30.0.0/16", "tests": {"duratoin": 5}, "mtu": "big"},
-                 ["rdma_fabric.suppernet", "supernet", "rdma_fabric.tests.duratoin", "duration", "rdma_fabric.mtu", "big"],
+                 ["rdma_fabric.suppernet", "supernet", "rdma_fabric.tests.duratoin", "duration",
+                  "rdma_fabric.mtu", "big"],
                  id="unknown keys and a wrong type, all at once"),
     pytest.param({"rails": [{"name": "rail0", "pci": ["0000:99:00.0"]}], "rail_count": 1},
                  ["rail0", "lab-1", "lab-2", "lab-3", "0000:01:00.0"], id="rail that matches no port"),
