@@ -135,7 +135,7 @@ def test_a_second_run_changes_nothing_and_a_boot_takes_the_reasons(
 TREES = ["debian-13", "ubuntu-24.04", "sles-15", "rocky-9", "systemd-boot"]
 
 
-@pytest.mark.proves("host_kernel", "Debian 13", "Ubuntu 24.04", "RHEL 9", "SLES 15", by="fixture")
+@pytest.mark.proves("host_kernel", "Debian 13", "Ubuntu 24.04", "RHEL 9", "Rocky 9", "SLES 15", by="fixture")
 @pytest.mark.parametrize("tree", TREES)
 def test_absent_gives_back_what_was_there(make: Make, tree: str, capsys: pytest.CaptureFixture[str]) -> None:
     host = make(tree)
@@ -283,16 +283,27 @@ def test_suse_reads_the_dropin_by_one_line(make: Make, capsys: pytest.CaptureFix
     assert menu(host)[0] == "console=tty0 console=ttyS0,115200 quiet iommu=pt"
 
 
-def entry(host: Host, kernel: str = "5.14.0-503.el9.x86_64") -> Path:
+NINE = ("5.14.0-503.el9.x86_64", "5.14.0-427.el9.x86_64")
+TEN = ("6.12.0-124.8.1.el10_1.x86_64", "6.12.0-55.9.1.el10_0.x86_64")
+
+
+def entry(host: Host, kernel: str = NINE[0]) -> Path:
     return host.root / f"boot/loader/entries/{MACHINE}-{kernel}.conf"
 
 
-def test_entries_of_the_rhel_family(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.proves("host_kernel", "RHEL 10", "Rocky 10", by="unit")
+@pytest.mark.parametrize("kernels", [NINE, TEN])
+def test_entries_of_the_rhel_family(make: Make, capsys: pytest.CaptureFixture[str], kernels: tuple[str, ...]) -> None:
+    """Releases 9 and 10 write the same entries, of other kernels."""
     host = make("rocky-9")
+    for nine, kernel in zip(NINE, kernels):
+        text = entry(host, nine).read_text()
+        entry(host, nine).unlink()
+        entry(host, kernel).write_text(text.replace(nine, kernel))
     rescue = entry(host, f"0-rescue-{MACHINE}").read_text()
     result = call(host, capsys, arguments=["iommu=pt", "console=ttyS1"], arguments_absent=["quiet"])
     assert (result["changed"], result["loader"]) == (True, "GRUB with entries")
-    for kernel in ("5.14.0-503.el9.x86_64", "5.14.0-427.el9.x86_64"):
+    for kernel in kernels:
         assert entry(host, kernel).read_text().splitlines()[4].endswith(
             "console=tty0 console=ttyS0,115200 $tuned_params iommu=pt console=ttyS1"
         )

@@ -289,7 +289,8 @@ def renewals(host: Host) -> list[list[str]]:
 MLX = "usr/lib/modules/x/kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko.zst\n"
 
 
-@pytest.mark.proves("rail_names", "RHEL 9", "SLES 15", by="unit")
+@pytest.mark.proves("rail_names", "Debian 12", "Ubuntu 22.04", "RHEL 9", "RHEL 10", "Rocky 9", by="unit")
+@pytest.mark.proves("rail_names", "Rocky 10", "SLES 15", by="unit")
 @pytest.mark.parametrize(
     ("program", "name", "renewal"),
     [

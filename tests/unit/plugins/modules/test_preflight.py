@@ -62,14 +62,16 @@ SUPPORTED = "supported are almalinux, centos, debian, fedora, ol, rhel, rocky, s
 OLD_VERSIONS = {"debian 11": "12", "ubuntu 20.04": "22.4", "rocky 8.10": "9", "sles 15.3": "15.4", "fedora 39": "40"}
 
 
-@pytest.mark.proves("preflight", "Debian 13", "Ubuntu 22.04", "RHEL 9", "RHEL 10", "Rocky 9", "SLES 15", by="unit")
+@pytest.mark.proves("preflight", "Debian 12", "Debian 13", "Ubuntu 22.04", "RHEL 9", "RHEL 10", by="unit")
+@pytest.mark.proves("preflight", "Rocky 9", "Rocky 10", "SLES 15", by="unit")
 @pytest.mark.parametrize(
     ("system", "problem"),
     [
         *[
             (system, None)
             for system in ("debian 12", "debian 13", "ubuntu 22.04", "ubuntu 24.04", "rhel 9.4", "rhel 10.0",
-                           "rocky 9.6", "almalinux 10.1", "ol 9.5", "centos 10", "fedora 42", "sles 15.6", "sles 16.0")
+                           "rocky 9.6", "rocky 10.1", "almalinux 10.1", "ol 9.5", "centos 10", "fedora 42", "sles 15.6",
+                           "sles 16.0")
         ],
         *[(system, f"{system} is too old; expected {oldest} or newer") for system, oldest in OLD_VERSIONS.items()],
         ("arch 1", f"operating system 'arch of its own' is not supported; {SUPPORTED}"),

@@ -270,7 +270,7 @@ def test_it_must_be_clear_who_manages_the_network(
     assert snapshot(host) == before
 
 
-@pytest.mark.proves("rail_links", "RHEL 9", "RHEL 10", by="unit")
+@pytest.mark.proves("rail_links", "RHEL 9", "RHEL 10", "Rocky 9", "Rocky 10", by="unit")
 def test_networkmanager_gets_connections_and_brings_them_up(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     runs(host, "NetworkManager")
     before = snapshot(host)

@@ -149,23 +149,24 @@ def test_soft_devices_go_with_their_provider(host: Host, capsys: pytest.CaptureF
 DEBIAN, OTHERS = ["ibverbs-providers", "perftest", "rdma-core"], ["libibverbs", "perftest", "rdma-core"]
 
 
-@pytest.mark.proves("rdma_stack", "RHEL 9", "SLES 15", by="unit")
+@pytest.mark.proves("rdma_stack", "Debian 12", "Debian 13", "Ubuntu 22.04", "Ubuntu 24.04", by="unit")
+@pytest.mark.proves("rdma_stack", "RHEL 9", "RHEL 10", "Rocky 9", "Rocky 10", "SLES 15", by="unit")
 @pytest.mark.parametrize(
     ("system", "expected"),
     [
-        ("ID=debian", DEBIAN),
-        ("ID=ubuntu\nID_LIKE=debian", DEBIAN),
-        ('ID="rhel"\nID_LIKE="fedora"', OTHERS),
-        ('ID="rocky"\nID_LIKE="rhel centos fedora"', OTHERS),
-        ("ID=fedora", OTHERS),
-        ('ID="sles"\nID_LIKE="suse"', OTHERS),
+        *[(f"ID=debian\nVERSION_ID={version}", DEBIAN) for version in (12, 13)],
+        *[(f"ID=ubuntu\nID_LIKE=debian\nVERSION_ID={version}", DEBIAN) for version in ("22.04", "24.04")],
+        *[(f'ID="rhel"\nID_LIKE="fedora"\nVERSION_ID={version}', OTHERS) for version in ("9.6", "10.0")],
+        *[(f'ID="rocky"\nID_LIKE="rhel centos fedora"\nVERSION_ID={version}', OTHERS) for version in ("9.6", "10.1")],
+        ("ID=fedora\nVERSION_ID=42", OTHERS),
+        ('ID="sles"\nID_LIKE="suse"\nVERSION_ID=15.6', OTHERS),
     ],
 )
 def test_packages_of_distributions(
     host: Host, database: package_fake.Database, capsys: pytest.CaptureFixture[str], system: str, expected: list[str]
 ) -> None:
     database.installed = {}
-    (host.root / "etc/os-release").write_text(f"{system}\nVERSION_ID=1\n")
+    (host.root / "etc/os-release").write_text(f"{system}\n")
     assert call(host, capsys, provider="inbox")["packages"]["install"] == expected
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -371,15 +372,22 @@ case "$*" in *"trust on") echo refused >&2; exit 2;; esac
 """
 
 
+@pytest.mark.proves("sriov", "Debian 12", "Ubuntu 22.04", "Ubuntu 24.04", by="unit")
+@pytest.mark.proves("sriov", "RHEL 9", "RHEL 10", "Rocky 9", "Rocky 10", "SLES 15", by="unit")
+@pytest.mark.parametrize("shell", ["dash", "bash"])
 def test_the_script_does_at_boot_what_the_module_does_now(
-    kernel: VfKernel, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    kernel: VfKernel, capsys: pytest.CaptureFixture[str], tmp_path: Path, shell: str
 ) -> None:
-    """Run by the real /bin/sh on the tree as it is before and after the VFs are there."""
+    """Run on the tree before and after the VFs are there, by what /bin/sh is: dash (Debian, Ubuntu), or bash."""
+    program = shutil.which(shell)
+    if not program:
+        pytest.skip(f"no {shell} here")
     call(kernel, capsys, vfs=2, trust=False, max_tx_rate=100)
     wanted = [" ".join(argv[1:]) for argv in kernel.host.ran if argv[:3] == ["ip", "link", "set"]]
     assert wanted[0] == "link set dev enp1s0 up"
     programs, log = tmp_path / "bin", tmp_path / "log"
     programs.mkdir()
+    (programs / "sh").symlink_to(program)
     for name, text in (("ip", IP), ("udevadm", "#!/bin/sh\nexit 1\n")):
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
@@ -391,7 +399,7 @@ def test_the_script_does_at_boot_what_the_module_does_now(
         log.write_text("")
         (kernel.device(FIRST) / "sriov_numvfs").write_text(f"{now}\n")
         environment = {"PATH": f"{programs}:{os.environ['PATH']}", "LOG": str(log)}
-        return subprocess.run(["/bin/sh", str(script)], env=environment, check=False).returncode
+        return subprocess.run([str(programs / "sh"), str(script)], env=environment, check=False).returncode
 
     assert boot("2") == 0 and log.read_text() == ""
     assert boot("0") == 0 and log.read_text().splitlines() == wanted

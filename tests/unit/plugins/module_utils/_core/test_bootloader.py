@@ -117,6 +117,7 @@ def test_detection(info: str, live: str, menu: str, images: tuple[str, ...], exp
     assert said == expected
 
 
+@pytest.mark.proves("host_kernel", "Debian 12", by="fixture")
 def test_a_menu_that_the_real_program_made_of_the_dropin() -> None:
     made = bootloader.menu_lines((FIXTURES / "debian-12-grub.cfg").read_text())
     wanted = Wanted.from_texts(
