@@ -124,11 +124,11 @@ NAME = "kernel_cmdline"
 ARGUMENTS = {
     **arguments.ROOTS,
     **arguments.STATE,
+    **arguments.BOOTS,
     **arguments.HUGEPAGES,
     "iommu": {"type": "str", "choices": list(hostkernel.IOMMU), "default": "auto"},
     "arguments": {"type": "list", "elements": "str", "default": []},
     "arguments_absent": {"type": "list", "elements": "str", "default": []},
-    "boot_roots": {"type": "list", "elements": "path", "default": ["/boot", "/boot/efi", "/efi"]},
     "lib_root": {"type": "path", "default": "/usr/lib"},
 }
 

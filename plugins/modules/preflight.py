@@ -69,6 +69,15 @@ options:
     description: Whether the run sets the firmware of the NICs too, so that VFs it cannot have yet do not stop it.
     type: bool
     default: false
+  kernel_arguments:
+    description: Whether the run sets kernel arguments, so that the boot loader must be one that M(gpufabric.rdma.kernel_cmdline) knows.
+    type: bool
+    default: false
+  boot_roots:
+    description: Folders where boot files can be.
+    type: list
+    elements: path
+    default: [/boot, /boot/efi, /efi]
   links_manager:
     description: Who shall have the rails' links, as in M(gpufabric.rdma.rail_links).
     type: str
@@ -149,6 +158,7 @@ DOCA = {
 ARGUMENTS = {
     **arguments.ROOTS,
     **arguments.RAILS,
+    **arguments.BOOTS,
     "installs_packages": {"type": "bool", "default": True},
     "packages": {"type": "list", "elements": "str", "default": []},
     "doca": {"type": "dict", "options": DOCA},
@@ -156,6 +166,7 @@ ARGUMENTS = {
     "unsigned_modules": {"type": "bool", "default": False},
     "vfs": {"type": "int", "default": 0},
     "sets_firmware": {"type": "bool", "default": False},
+    "kernel_arguments": {"type": "bool", "default": False},
     "links_manager": {"type": "str", "choices": list(managers.CHOICES), "default": "auto"},
     "names_vfs": {"type": "bool", "default": False},
     "names_representors": {"type": "bool", "default": False},
@@ -203,7 +214,8 @@ def main() -> None:
         consent = consent_of(params)
         # The vendor's packages have a source of their own, which rdma_stack asks.
         wanted = params["packages"] if consent.installs and not consent.doca else None
-        own = hostchecks.read(roots, params["lib_root"], params["var_root"], inventory, wanted)
+        boots = params["boot_roots"] if params["kernel_arguments"] else ()
+        own = hostchecks.read(roots, params["lib_root"], params["var_root"], inventory, wanted, boots)
         findings = check(inventory, rails, own, consent)
     except FabricError as error:
         module.fail_json(msg=f"preflight: {error}")

@@ -35,6 +35,9 @@ STATE: dict[str, Any] = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "state_root": {"type": "path", "default": "/var/lib/gpufabric"},
 }
+BOOTS: dict[str, Any] = {
+    "boot_roots": {"type": "list", "elements": "path", "default": ["/boot", "/boot/efi", "/efi"]},
+}
 HUGEPAGES: dict[str, Any] = {
     "hugepages": {
         "type": "list",

@@ -59,6 +59,8 @@ class Own:
     trusts_dkms: bool
     # Whether there is a program that sets the firmware of NICs.
     firmware_tool: bool
+    # Why kernel arguments cannot be set, empty when they can or nobody asked.
+    no_loader: str
     # Of the running kernel and the next one: whether its headers are there.
     headers: Mapping[str, bool]
     names: naming.Files
@@ -82,6 +84,8 @@ def find(inventory: HostInventory, ports: Iterable[tuple[str, Port]], own: Own, 
     yield from _doca(inventory, own, consent)
     if consent.firmware and not own.firmware_tool:
         yield Finding(True, f"settings of the NICs' firmware are asked for, and {NO_TOOL}")
+    if own.no_loader:
+        yield Finding(True, f"kernel arguments are asked for, and {own.no_loader}")
     yield from _iommu(inventory, own, consent)
     for rail, port in ports:
         yield from _vfs(rail, port, consent)

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from .._core.errors import CommandError, InputError
+from .._core.errors import CommandError, FabricError, InputError
 from .._core.hostchecks import Own
 from .._core.inventory import HostInventory
 from .._core.stack import packages_of
-from . import files, firmware, links, packages, stack
+from . import bootloader, files, firmware, links, packages, stack
 from . import names as host_names
 from .sysfs import Roots, names, read_bytes, read_text
 
@@ -30,10 +30,13 @@ _CERTIFICATES = ("lib/dkms/mok.pub", "lib/shim-signed/mok/MOK.der")
 _OWN_CERTIFICATE = re.compile(r"^\s*mok_certificate\s*=\s*[\"']?([^\"'\n]+)", re.MULTILINE)
 
 
-def read(roots: Roots, lib: str, var: str, inventory: HostInventory, wanted: Iterable[str] | None) -> Own:
+def read(
+    roots: Roots, lib: str, var: str, inventory: HostInventory, wanted: Iterable[str] | None, boots: Sequence[str]
+) -> Own:
     """Read the host; ``lib`` is the distribution's folder (/usr/lib), ``var`` is /var.
 
     ``wanted`` are packages that the run installs, empty means those of the distribution, None that it installs none.
+    ``boots`` are the folders of the boot loader, none where it may be any.
     """
     kernel, following = inventory.kernel_release, inventory.next_kernel
     missing = _missing(inventory, wanted)
@@ -47,11 +50,22 @@ def read(roots: Roots, lib: str, var: str, inventory: HostInventory, wanted: Ite
         iommu_tables=any(os.path.exists(f"{roots.sysfs}/firmware/acpi/tables/{name}") for name in _TABLES),
         trusts_dkms=_trusts_dkms(roots, var),
         firmware_tool=firmware.installed() is not None,
+        no_loader=_no_loader(roots, boots) if boots else "",
         headers=stack.headers(roots, (kernel, following)),
         names=host_names.read_files(roots, lib),
         netplan=links.read_netplan(roots, lib),
         functions=host_names.read_functions(roots, inventory),
     )
+
+
+def _no_loader(roots: Roots, boots: Sequence[str]) -> str:
+    """Say why kernel arguments cannot be set, nothing when they can."""
+    try:
+        if bootloader.detect(roots, boots).menu:
+            bootloader.mkconfig()
+    except FabricError as error:
+        return str(error)
+    return ""
 
 
 def _free(folder: str) -> int | None:

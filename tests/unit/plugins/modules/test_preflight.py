@@ -169,8 +169,9 @@ RAIL = rail("rail0", "0000:18:00.0")
 def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
     """Judge a GPU server after files of it were changed: path -> text, None removes, a folder ends in a slash."""
 
-    def call_it(files: dict[str, str | None], name: str = GPU, **params: Any) -> dict[str, Any]:
-        host = sysfs_tree.materialise(name, tmp_path, monkeypatch)
+    def call_it(files: dict[str, str | None], program: str = "/usr/bin/true", **params: Any) -> dict[str, Any]:
+        host = sysfs_tree.materialise(GPU, tmp_path, monkeypatch)
+        host.prints[program] = ""
         for path, text in files.items():
             place = tmp_path / path
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -232,6 +233,31 @@ def test_a_certificate_of_ones_own_is_found(judge: Any, tmp_path: Path) -> None:
 
 def test_signed_modules_are_fine_under_secure_boot(judge: Any) -> None:
     assert judge(SECURE)["problems"] == []
+
+
+GRUB = {
+    "proc/cmdline": "BOOT_IMAGE=/vmlinuz root=LABEL=x ro quiet\n",
+    "boot/grub/grub.cfg": "linux /vmlinuz root=LABEL=x ro quiet\n",
+}
+NO_LOADER = {"proc/cmdline": "root=LABEL=x ro quiet\n"}
+MKCONFIG = "/usr/sbin/grub-mkconfig"
+
+
+@pytest.mark.parametrize(
+    ("files", "program", "asked", "problem"),
+    [
+        (NO_LOADER, MKCONFIG, True, "the boot loader of this host is not known: expected GRUB with one grub.cfg"),
+        (NO_LOADER, MKCONFIG, False, None),
+        (GRUB, "/usr/bin/true", True, "grub-mkconfig is not installed; GRUB's menu cannot be made without it"),
+        (GRUB, MKCONFIG, True, None),
+    ],
+)
+def test_kernel_arguments_need_a_boot_loader_that_is_known(
+    judge: Any, tmp_path: Path, files: dict[str, str | None], program: str, asked: bool, problem: str | None
+) -> None:
+    found = judge(files, program, kernel_arguments=asked, boot_roots=[str(tmp_path / "boot")])["problems"]
+    assert len(found) == (1 if problem else 0)
+    assert not problem or found[0].startswith(f"kernel arguments are asked for, and {problem}")
 
 
 @pytest.mark.proves("preflight", "Ubuntu 24.04", by="fixture")
@@ -459,7 +485,7 @@ def test_an_iommu_that_is_off(
 ) -> None:
     host = sysfs_tree.materialise(GPU, tmp_path, monkeypatch)
     inventory = dataclasses.replace(host.inventory(), iommu_groups=groups, virtual=virtual)
-    own = hostchecks.read(host.roots, "/none", "/none", inventory, None)
+    own = hostchecks.read(host.roots, "/none", "/none", inventory, None, ())
     own = dataclasses.replace(own, iommu_tables=tables)
     asked = {vfs: [f.text for f in find(inventory, [], own, Consent(True, True, vfs=vfs))] for vfs in (0, 8)}
     assert asked == {0: [], 8: expected}
