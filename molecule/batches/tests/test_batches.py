@@ -101,7 +101,8 @@ def test_a_host_that_does_not_come_back_stops_the_batches(prepared: Run) -> None
     assert {name: boot_id(name) for name in HOSTS[1:]} == {name: ids[name] for name in HOSTS[1:]}
     (node,) = [item for item in cluster().get("/api/v1/nodes")["items"] if item["metadata"]["name"] == "lab-1"]
     assert node["spec"]["unschedulable"]
-    assert "log_buf_len=1M" in node["metadata"]["annotations"]["gpufabric.rdma/reboot"]
+    said = node["metadata"]["annotations"]["gpufabric.rdma/reboot"]
+    assert "Reboot and wait until the host is back: Timed out" in said
 
 
 def kill_when_rebooting(name: str, old: str) -> None:
