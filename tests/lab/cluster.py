@@ -50,6 +50,8 @@ _START = f"""if grep -qs 1 {_FREEZER}; then echo 0 > {_FREEZER} && echo thawed
 else systemctl is-active -q kubelet || {{ systemctl start kubelet && echo started; }}
 fi"""
 _RESTART = "systemctl restart kubelet && echo started"
+#: The taint of a Node that somebody cordoned, which is no matter of the lab's.
+_CORDONED = "node.kubernetes.io/unschedulable"
 _IMPORT = ("ctr", "-n", "k8s.io", "images", "import", "-")
 
 
@@ -296,11 +298,12 @@ def _words() -> dict[str, dict[str, str]]:
 
 
 def _node_ready(host: str, word: str, stale: str) -> bool:
-    """Whether a node is ready and free of taints; stale is the last word that does not count."""
+    """Whether a node is ready, and free of taints but that of a cordon; stale is the last word that does not count."""
     item = _nodes().get(host, {})
     fresh = not word or _words().get(host, {}).get(word, "") != stale
     ready_now = _ready_condition(item).get("status") == "True"
-    return fresh and ready_now and not item["spec"].get("taints")
+    taints = {taint["key"] for taint in item.get("spec", {}).get("taints", [])}
+    return fresh and ready_now and taints <= {_CORDONED}
 
 
 def _nodes() -> dict[str, dict[str, Any]]:

@@ -167,6 +167,7 @@ class Answers:
 
 
 TAINT = [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
+CORDONED = [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]
 
 
 @pytest.mark.parametrize(
@@ -179,6 +180,8 @@ TAINT = [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
         (item("True", "t1"), "l1", "", "", True),
         (item("False", "t2"), "l2", "started", "t1", False),
         (item("True", "t2", TAINT), "l2", "started", "t1", False),
+        (item("True", "t2", CORDONED), "l2", "started", "t1", True),
+        (item("True", "t2", CORDONED + TAINT), "l2", "started", "t1", False),
         ({}, "l1", "started", "", False),
     ],
 )
