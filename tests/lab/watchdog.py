@@ -73,7 +73,7 @@ class Boot:
 
     def _hear_line(self, line: bytes) -> None:
         if _BEGINS in line:
-            self._goes_on, self._used_before = True, None
+            self._goes_on, self._complaint, self._used_before = True, False, None
         elif _ENDS in line:
             self._goes_on = False
         elif self._goes_on and _COMPLAINS.search(line):

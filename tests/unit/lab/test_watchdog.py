@@ -64,6 +64,7 @@ def test_a_boot_that_stalled(steps: list[str | tuple[float, float]], why: str) -
         pytest.param(((0, 0), PROMPT + "\r\n", (900, 1)), id="up, and a key pressed"),
         pytest.param(((0, 0), PROMPT, STALL + "\n", (5000, 4000)), id="complaint of a host that was up"),
         pytest.param((PROMPT, "\r\n", LOADER, (0, 900), (60, 960), PROMPT, (900, 961)), id="up again"),
+        pytest.param(((0, 0), f"{STALL}\n{PROMPT}\r\n", LOADER, (200, 70)), id="complaint of the boot before"),
     ],
 )
 def test_a_boot_that_goes_on_or_has_ended(steps: list[str | tuple[float, float]]) -> None:
