@@ -21,8 +21,7 @@ HEADER = """# What is proven, where, and how
 
 Written by `python -m tests.proofs` from the marks of the tests. **lab**: a real host of that distribution was changed
 and looked at. **fixture**: recorded or hand-made files and outputs of it; a fixture says which it is.
-**unit**: logic alone. Empty: nothing. Of what host_reboot, nic_firmware, pcie_acs and peer_memory read and write,
-nothing but the names of packages differs between distributions.
+**unit**: logic alone. Empty: nothing.
 
 """
 
