@@ -109,8 +109,9 @@ def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[acs.AcsPlan, 
         return acs.plan_acs(wanted, have, record, f"{host_acs.units(roots)}/{acs.UNIT}")
 
     plan = read_plan()
-    if plan.writes or plan.record:
-        host_acs.require_setpci()
+    missing = host_acs.no_setpci()
+    if missing and (plan.writes or plan.record):
+        raise CommandError(missing)
     if not check_mode:
         if plan.change.changed:
             state.save(params["state_root"], NAME, {**record, **plan.record})

@@ -73,6 +73,10 @@ options:
     description: Whether the run sets kernel arguments, so that the boot loader must be one that M(gpufabric.rdma.kernel_cmdline) knows.
     type: bool
     default: false
+  acs:
+    description: Whether the run turns PCIe ACS off between NICs and GPUs, as M(gpufabric.rdma.pcie_acs) does, so that nothing may rely on it.
+    type: bool
+    default: false
   boot_roots:
     description: Folders where boot files can be.
     type: list
@@ -167,6 +171,7 @@ ARGUMENTS = {
     "vfs": {"type": "int", "default": 0},
     "sets_firmware": {"type": "bool", "default": False},
     "kernel_arguments": {"type": "bool", "default": False},
+    "acs": {"type": "bool", "default": False},
     "links_manager": {"type": "str", "choices": list(managers.CHOICES), "default": "auto"},
     "names_vfs": {"type": "bool", "default": False},
     "names_representors": {"type": "bool", "default": False},
@@ -215,7 +220,8 @@ def main() -> None:
         # The vendor's packages have a source of their own, which rdma_stack asks.
         wanted = params["packages"] if consent.installs and not consent.doca else None
         boots = params["boot_roots"] if params["kernel_arguments"] else ()
-        own = hostchecks.read(roots, params["lib_root"], params["var_root"], inventory, wanted, boots)
+        peers = [rail.pci for rail in rails] if params["acs"] else ()
+        own = hostchecks.read(roots, params["lib_root"], params["var_root"], inventory, wanted, boots, peers)
         findings = check(inventory, rails, own, consent)
     except FabricError as error:
         module.fail_json(msg=f"preflight: {error}")

@@ -8,9 +8,10 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from . import doca, naming, vfnames
+from . import acs, doca, naming, vfnames
 from .devices import Port
 from .doca import Fit
+from .errors import ConflictError
 from .firmware import NO_TOOL
 from .inventory import HostInventory
 
@@ -61,6 +62,10 @@ class Own:
     firmware_tool: bool
     # Why kernel arguments cannot be set, empty when they can or nobody asked.
     no_loader: str
+    # ACS between NICs and GPUs and what relies on it, None when nobody asked.
+    acs: acs.Have | None
+    # Why ACS cannot be set, empty when it can.
+    no_setpci: str
     # Of the running kernel and the next one: whether its headers are there.
     headers: Mapping[str, bool]
     names: naming.Files
@@ -78,6 +83,7 @@ class Finding(NamedTuple):
 
 def find(inventory: HostInventory, ports: Iterable[tuple[str, Port]], own: Own, consent: Consent) -> Iterator[Finding]:
     """Yield what was found; ``ports`` is (rail, port) of the rails that have one."""
+    ports = tuple(ports)
     yield from _secure_boot(inventory, own, consent)
     yield from _kernel(inventory, own)
     yield from _packages(own, consent)
@@ -87,6 +93,8 @@ def find(inventory: HostInventory, ports: Iterable[tuple[str, Port]], own: Own, 
     if own.no_loader:
         yield Finding(True, f"kernel arguments are asked for, and {own.no_loader}")
     yield from _iommu(inventory, own, consent)
+    if own.acs:
+        yield from _acs(inventory, [port.pci for _rail, port in ports], own.acs, own.no_setpci)
     for rail, port in ports:
         yield from _vfs(rail, port, consent)
 
@@ -155,6 +163,20 @@ def _iommu(inventory: HostInventory, own: Own, consent: Consent) -> Iterator[Fin
     else:
         what = "the IOMMU (VT-d, AMD-Vi) is off in the firmware; turn it on there"
     yield Finding(False, f"{what}. Without it VFs serve containers, and cannot be given to virtual machines")
+
+
+def _acs(inventory: HostInventory, nics: Iterable[str], have: acs.Have, no_setpci: str) -> Iterator[Finding]:
+    """Yield what pcie_acs will refuse. An IOMMU that translates is no problem: this run may boot with iommu=pt."""
+    wanted = acs.paths(inventory, nics)
+    if no_setpci and any(have.controls.get(port) is not None for port in wanted):
+        yield Finding(True, f"rdma_pcie_acs is asked for, and {no_setpci}")
+    untranslated = dataclasses.replace(have, domains={})
+    for found, stops in ((untranslated, True), (have, False)):
+        try:
+            acs.check(inventory, wanted, found)
+        except ConflictError as error:
+            yield Finding(stops, f"rdma_pcie_acs is asked for, and {error}")
+            return
 
 
 def _vfs(rail: str, port: Port, consent: Consent) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable
 
 from .._core import acs
-from .._core.errors import CommandError, ParseError
+from .._core.errors import ParseError
 from . import command, state
 from .sysfs import Roots, names, read_bytes, read_text
 
@@ -50,10 +50,11 @@ def _control(path: str, port: str) -> int | None:
         raise ParseError(f"{port}: {error}") from error
 
 
-def require_setpci() -> None:
-    """CommandError when the program is missing that module and unit call."""
-    if not command.find("setpci"):
-        raise CommandError("setpci is not installed, which sets ACS now and at each boot; install the package pciutils")
+def no_setpci() -> str:
+    """Say that the program is missing which module and unit call, nothing when it is there."""
+    if command.find("setpci"):
+        return ""
+    return "setpci is not installed, which sets ACS now and at each boot; install the package pciutils"
 
 
 def apply(plan: acs.AcsPlan) -> None:

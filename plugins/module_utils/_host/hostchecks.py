@@ -8,10 +8,12 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 
+from .._core import acs
 from .._core.errors import CommandError, FabricError, InputError
 from .._core.hostchecks import Own
 from .._core.inventory import HostInventory
 from .._core.stack import packages_of
+from . import acs as host_acs
 from . import bootloader, files, firmware, links, packages, stack
 from . import names as host_names
 from .sysfs import Roots, names, read_bytes, read_text
@@ -31,12 +33,19 @@ _OWN_CERTIFICATE = re.compile(r"^\s*mok_certificate\s*=\s*[\"']?([^\"'\n]+)", re
 
 
 def read(
-    roots: Roots, lib: str, var: str, inventory: HostInventory, wanted: Iterable[str] | None, boots: Sequence[str]
+    roots: Roots,
+    lib: str,
+    var: str,
+    inventory: HostInventory,
+    wanted: Iterable[str] | None,
+    boots: Sequence[str],
+    peers: Iterable[str],
 ) -> Own:
     """Read the host; ``lib`` is the distribution's folder (/usr/lib), ``var`` is /var.
 
     ``wanted`` are packages that the run installs, empty means those of the distribution, None that it installs none.
-    ``boots`` are the folders of the boot loader, none where it may be any.
+    ``boots`` are the folders of the boot loader, none where it may be any. ``peers`` are the PCI addresses of NICs that
+    shall reach their GPUs without ACS.
     """
     kernel, following = inventory.kernel_release, inventory.next_kernel
     missing = _missing(inventory, wanted)
@@ -51,6 +60,8 @@ def read(
         trusts_dkms=_trusts_dkms(roots, var),
         firmware_tool=firmware.installed() is not None,
         no_loader=_no_loader(roots, boots) if boots else "",
+        acs=_acs(roots, inventory, peers) if peers else None,
+        no_setpci=host_acs.no_setpci(),
         headers=stack.headers(roots, (kernel, following)),
         names=host_names.read_files(roots, lib),
         netplan=links.read_netplan(roots, lib),
@@ -66,6 +77,12 @@ def _no_loader(roots: Roots, boots: Sequence[str]) -> str:
     except FabricError as error:
         return str(error)
     return ""
+
+
+def _acs(roots: Roots, inventory: HostInventory, peers: Iterable[str]) -> acs.Have:
+    there = {port.pci for port in inventory.ports}
+    wanted = acs.paths(inventory, [peer for peer in peers if peer in there])
+    return host_acs.read(roots, wanted, [device for pair in wanted.values() for device in pair])
 
 
 def _free(folder: str) -> int | None:

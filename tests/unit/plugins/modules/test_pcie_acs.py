@@ -216,3 +216,42 @@ def test_devices_of_virtual_machines_are_refused_and_absent_never_is(
 def test_a_virtual_machine_is_refused(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     (host.root / "proc/cpuinfo").write_text("flags : fpu hypervisor\n")
     assert "gpu-11 is a virtual machine" in call(host, capsys)["msg"]
+
+
+def judged(host: Host, capsys: pytest.CaptureFixture[str], acs: bool = True) -> tuple[list[str], list[str]]:
+    """What preflight says of ACS: problems, and findings that stop nothing."""
+    result = run("preflight", capsys, **host.options(), rails=RAILS, busy_hosts=True, acs=acs)
+    found = [[text for text in result[kind] if "rdma_pcie_acs" in text] for kind in ("problems", "findings")]
+    return found[0], found[1]
+
+
+def test_preflight_has_nothing_to_say_where_it_will_work(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    assert judged(host, capsys) == ([], [])
+
+
+def test_preflight_says_what_this_module_will_refuse(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    """All that it would refuse; nothing when nobody asks for ACS to be off."""
+    del host.prints["/usr/bin/setpci"]
+    (host.root / "proc/cpuinfo").write_text("flags : fpu hypervisor\n")
+    problems, findings = judged(host, capsys)
+    assert [text.split(" and ")[1].split(",")[0] for text in problems] == [
+        "setpci is not installed", "gpu-11 is a virtual machine"]
+    assert findings == []
+    assert judged(host, capsys, acs=False) == ([], [])
+
+
+def test_preflight_only_warns_of_an_iommu_that_translates_now(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    """The run may boot the host with iommu=pt before pcie_acs comes."""
+    group = config(host, "0000:18:00.0").parent / "iommu_group"
+    group.mkdir()
+    (group / "type").write_text("DMA-FQ\n")
+    problems, findings = judged(host, capsys)
+    assert problems == []
+    assert len(findings) == 1 and "the IOMMU translates for 0000:18:00.0 (DMA-FQ)" in findings[0]
+
+
+def test_preflight_does_not_miss_setpci_where_no_port_has_acs(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    for port in PORTS:
+        config(host, port).write_bytes(config_space.bridge(None))
+    del host.prints["/usr/bin/setpci"]
+    assert judged(host, capsys) == ([], [])
