@@ -23,8 +23,11 @@ NETPLAN_PREFIX = "10-netplan-gpufabric-"
 # A dash in names of units, where a plain one stands for a slash.
 _DASH = r"\x2d"
 
-# The driver that ethtool, and so udev, tells of a representor; the PCI function that it stands on has the key as its.
+# What ethtool, and so udev and systemd, tell of a link that is not like the driver of its PCI function, the key:
+# representors (en_rep.c of mlx5), IPoIB (ipoib/ethtool.c of mlx5; ipoib_ethtool.c of the kernel for others).
 _REPRESENTOR_DRIVERS = {"mlx5_core": "mlx5e_rep"}
+_IPOIB_DRIVERS = {"mlx5_core": "mlx5_core[ib_ipoib]"}
+_IPOIB_DRIVER = "ib_ipoib"
 
 _ASSIGNS_NAME = re.compile(r'(?<![\w{])NAME\s*:?=\s*"([^"]*)"')
 _RULE_MATCH = re.compile(r'(ATTRS?\{(?:address|phys_port_name)\}|KERNELS|DRIVERS|SUBSYSTEM)\s*==\s*"([^"]*)"')
@@ -78,8 +81,17 @@ def format_link(title: str, port: Port, name: str, others: Mapping[str, str]) ->
 
 def match_lines(port: Port) -> list[str]:
     """Return the lines of a [Match] section that hold for this port alone, whatever its name."""
-    driver = [f"Driver={port.driver}"] if port.driver else []
-    return [f"Path={PciAddress.parse(port.pci).id_path}", *driver]
+    driver = own_driver(port)
+    kind = "Type=infiniband" if port.infiniband else f"Driver={driver}" if driver else None
+    return [f"Path={PciAddress.parse(port.pci).id_path}", *([kind] if kind else [])]
+
+
+def own_driver(port: Port) -> str | None:
+    """Return the driver that tells a port's link from those of its representors, which have the same PCI path.
+
+    None on InfiniBand: there are no representors, and which driver a link tells depends on how the kernel was built.
+    """
+    return None if port.infiniband else port.driver
 
 
 def matches(settings: Iterable[Setting], port: Port) -> bool:
@@ -173,10 +185,9 @@ def _rule_holds(rule: str, port: Port) -> bool:
 def _properties(port: Port) -> dict[str, str | None]:
     link = port.netdev
     mac = link.mac.lower() if link else None
-    is_representor = link is not None and link.is_representor
     return {
         "Path": PciAddress.parse(port.pci).id_path,
-        "Driver": _REPRESENTOR_DRIVERS.get(port.driver or "") if is_representor else port.driver,
+        "Driver": _told_driver(port),
         "MACAddress": mac,
         "PermanentMACAddress": mac,
         # The kernel's name of old is not known any more; a name that udev gave is not it.
@@ -184,6 +195,14 @@ def _properties(port: Port) -> dict[str, str | None]:
         "Type": "infiniband" if port.infiniband else "ether",
         "Kind": None,
     }
+
+
+def _told_driver(port: Port) -> str | None:
+    if port.infiniband:
+        return _IPOIB_DRIVERS.get(port.driver or "", _IPOIB_DRIVER)
+    if port.netdev is not None and port.netdev.is_representor:
+        return _REPRESENTOR_DRIVERS.get(port.driver or "")
+    return port.driver
 
 
 def _holds(value: str | None, globs: list[str]) -> bool:

@@ -9,6 +9,7 @@ import posixpath
 import re
 from collections.abc import Mapping
 
+from .linkfile import own_driver
 from .managers import NETWORKD, TITLE, Claim, LinkFile
 from .routing import network_of, source_of
 
@@ -43,7 +44,7 @@ def named(found: Claim | None, sources: Mapping[str, str]) -> Claim | None:
 
 
 def _definition(link: LinkFile, backend: str) -> list[str]:
-    netdev, driver = link.port.netdev, link.port.driver
+    netdev, driver = link.port.netdev, own_driver(link.port)
     mac = netdev.mac if netdev else ""
     networkd = backend == NETWORKD
     # Every value is JSON, which is YAML as well. NetworkManager's definitions match no driver, and know no carrier.

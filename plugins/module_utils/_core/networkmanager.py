@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 
 from .devices import Port
+from .linkfile import own_driver
 from .managers import PREFIX, TITLE, Claim, LinkFile, macs, port_names
 from .pci import PciAddress
 from .routing import network_of, source_of
@@ -19,6 +20,8 @@ CONF_FILE = "90-gpufabric-devices.conf"
 SUFFIX = ".nmconnection"
 # Ours wins against connections that hold for every port; the default of a connection is 0.
 PRIORITY = 100
+# The most that IPoIB carries without a connection: the largest frame of InfiniBand, 4096, less its header.
+_DATAGRAM_MTU = 4092
 # NetworkManager heeds it when it starts; until then it is told by nmcli.
 _LEAVE = "managed=0"
 # A namespace of our own for UUIDs that depend on host and rail alone.
@@ -61,7 +64,9 @@ def text(link: LinkFile, machine: str) -> str:
     No address of the rail comes from anybody else, and the rail never becomes a default route.
     """
     kind = "infiniband" if link.port.infiniband else "ethernet"
-    transport = ["transport-mode=datagram"] if link.port.infiniband and link.mtu <= 4092 else []
+    mode = "datagram" if link.mtu <= _DATAGRAM_MTU else "connected"
+    transport = [f"transport-mode={mode}"] if link.port.infiniband else []
+    driver = own_driver(link.port)
     addresses = link.addresses or ()
     return _sections(
         f"# {TITLE}",
@@ -74,7 +79,7 @@ def text(link: LinkFile, machine: str) -> str:
             ],
             "match": [
                 f"path={PciAddress.parse(link.port.pci).id_path};",
-                *([f"driver={link.port.driver};"] if link.port.driver else []),
+                *([f"driver={driver};"] if driver else []),
             ],
             kind: [f"mtu={link.mtu}", *transport],
             "ipv4": [

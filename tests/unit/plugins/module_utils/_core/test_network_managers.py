@@ -78,19 +78,55 @@ def test_a_connection_holds_for_one_port(link: LinkFile) -> None:
 
 
 @pytest.mark.parametrize(
-    ("addresses", "infiniband", "expected"),
+    ("addresses", "expected"),
     [
-        ((), False, "[ipv4]\nmethod=disabled\nnever-default=true\n\n[ipv6]"),
-        (("10.0.0.1/8", "10.1.0.1/16"), False, "method=manual\naddress1=10.0.0.1/8\naddress2=10.1.0.1/16\nnever"),
-        ((), True, "[infiniband]\nmtu=9000\n\n[ipv4]"),
+        ((), "[ipv4]\nmethod=disabled\nnever-default=true\n\n[ipv6]"),
+        (("10.0.0.1/8", "10.1.0.1/16"), "method=manual\naddress1=10.0.0.1/8\naddress2=10.1.0.1/16\nnever"),
     ],
 )
-def test_connections_without_addresses_and_of_infiniband(
-    link: LinkFile, addresses: tuple[str, ...], infiniband: bool, expected: str
-) -> None:
-    port = dataclasses.replace(link.port, infiniband=infiniband)
-    changed = dataclasses.replace(link, addresses=addresses, table=None, port=port)
+def test_connections_with_any_number_of_addresses(link: LinkFile, addresses: tuple[str, ...], expected: str) -> None:
+    changed = dataclasses.replace(link, addresses=addresses, table=None)
     assert expected in networkmanager.text(changed, "machine")
+
+
+@pytest.fixture(scope="module")
+def ipoib(link: LinkFile) -> LinkFile:
+    """A rail of InfiniBand: ethtool, and so udev and the managers, tell mlx5_core[ib_ipoib] of it, or ib_ipoib."""
+    return dataclasses.replace(link, mtu=2044, port=dataclasses.replace(link.port, infiniband=True))
+
+
+@pytest.mark.parametrize(("mtu", "mode"), [(2044, "datagram"), (4092, "datagram"), (65520, "connected")])
+def test_a_connection_of_infiniband_always_has_its_transport_mode(ipoib: LinkFile, mtu: int, mode: str) -> None:
+    """NetworkManager refuses one without (verify() in nm-setting-infiniband.c)."""
+    text = networkmanager.text(dataclasses.replace(ipoib, mtu=mtu), "machine")
+    assert f"[infiniband]\nmtu={mtu}\ntransport-mode={mode}\n\n[ipv4]" in text
+
+
+def test_no_file_asks_for_the_driver_of_an_infiniband_link(ipoib: LinkFile) -> None:
+    """It is not the driver of the PCI function."""
+    match = "[Match]\nPath=pci-0000:18:00.0\nType=infiniband\n\n"
+    assert match in networkd.text(ipoib)
+    assert match in linkfile.format_link("title", ipoib.port, "rail0", {})
+    assert "[match]\npath=pci-0000:18:00.0;\n\n" in networkmanager.text(ipoib, "machine")
+    (text,) = netplan.files((ipoib,), "/etc", managers.NETWORKD).values()
+    (definition,) = yaml.safe_load(text)["network"]["ethernets"].values()
+    assert list(definition["match"]) == ["macaddress"]
+
+
+@pytest.mark.parametrize(
+    ("match", "holds"),
+    [
+        ("Driver=mlx5_core", False),
+        ("Driver=mlx5_core[[]ib_ipoib]", True),
+        ("Driver=mlx5_core*", True),
+        ("Driver=mlx5e_rep", False),
+        ("Driver=!mlx5_core", True),
+        ("Type=infiniband", True),
+        ("Type=ether", False),
+    ],
+)
+def test_who_else_holds_for_an_infiniband_link(ipoib: LinkFile, match: str, holds: bool) -> None:
+    assert linkfile.matches(linkfile.parse(f"[Match]\n{match}\n"), ipoib.port) is holds
 
 
 @pytest.mark.parametrize(
