@@ -57,8 +57,13 @@ class Key:
         self.public.write_text(self.gpg("--armor", "--export").stdout)
 
     def gpg(self, *args: str) -> subprocess.CompletedProcess[str]:
-        argv = ["gpg", "--homedir", str(self.home), "--batch", "--pinentry-mode", "loopback", *args]
-        return subprocess.run(argv, check=True, text=True, capture_output=True, timeout=120)
+        home = ["--homedir", str(self.home)]
+        argv = ["gpg", *home, "--batch", "--pinentry-mode", "loopback", *args]
+        try:
+            return subprocess.run(argv, check=True, text=True, capture_output=True, timeout=120)
+        finally:
+            # gpg starts an agent, which would outlive the tests.
+            subprocess.run(["gpgconf", *home, "--kill", "gpg-agent"], check=False, timeout=120)
 
     def sign(self, path: Path, target: Path) -> None:
         target.unlink(missing_ok=True)
