@@ -20,8 +20,8 @@ WISHES = {
     "[inventory_hostname] | default('auto') }}",
     "rail_links_source_routing": "always",
 }
-# How an installer leaves a host: the port that ssh comes by is netplan's.
-NETPLAN_FILE = "network: {version: 2, ethernets: {mgmt: {match: {driver: virtio_net}, dhcp4: true}}}"
+# How an installer leaves a host: the port that ssh comes by is netplan's. It keeps its address while networkd is stopped.
+NETPLAN_FILE = "network: {version: 2, ethernets: {mgmt: {match: {driver: virtio_net}, dhcp4: true, critical: true}}}"
 LINKS = "/etc/systemd/network/10-gpufabric-"
 # As images of clouds have it: the port that ssh comes by is not NetworkManager's.
 LEFT_ALONE = "[keyfile]\\nunmanaged-devices=driver:virtio_net\\n"
