@@ -20,7 +20,8 @@ WISHES = {
     "[inventory_hostname] | default('auto') }}",
     "rail_links_source_routing": "always",
 }
-# How an installer leaves a host: the port that ssh comes by is netplan's. It keeps its address while networkd is stopped.
+# How an installer leaves a host: the port that ssh comes by is netplan's. Critical: it keeps its address while networkd
+# is stopped.
 NETPLAN_FILE = "network: {version: 2, ethernets: {mgmt: {match: {driver: virtio_net}, dhcp4: true, critical: true}}}"
 LINKS = "/etc/systemd/network/10-gpufabric-"
 # As images of clouds have it: the port that ssh comes by is not NetworkManager's.
