@@ -102,13 +102,14 @@ def test_second_run_changes_nothing(prepared: Run) -> None:
 
 @pytest.mark.parametrize("name", HOSTS)
 def test_rails_come_back_when_their_manager_starts_anew(name: str, prepared: Run) -> None:
-    service = "NetworkManager" if name == NETWORKMANAGER else "systemd-networkd"
+    # Without its socket too: the kernel's news of the links would start networkd while they are still being taken down.
+    units = "NetworkManager" if name == NETWORKMANAGER else "systemd-networkd.socket systemd-networkd.service"
     machine = host(name)
-    machine.check_output(f"systemctl stop {service}")
+    machine.check_output(f"systemctl stop {units}")
     for netdev, _local in rails(name):
         machine.check_output(f"ip addr flush dev {netdev}")
         machine.check_output(f"ip link set {netdev} mtu 1500 down")
-    machine.check_output(f"systemctl start {service}")
+    machine.check_output(f"systemctl start {units}")
     is_as_planned(name)
 
 
