@@ -62,17 +62,23 @@ def apply(plan: links.LinkPlan, roots: Roots, timeout: int) -> list[str]:
     state.write_files(before["files"], after["files"], linkcommands.mode)
     warnings = _run_managers(plan, roots)
     end = time.monotonic() + timeout
-    problems = _bring(after, roots)
+    problems, refused = _bring(after, roots)
     while problems:
         if time.monotonic() > end:
-            raise CommandError("; ".join(problems))
+            raise CommandError("; ".join([*problems, *refused]))
         time.sleep(PAUSE)
-        problems = _bring(after, roots)
+        earlier = refused
+        problems, refused = _bring(after, roots)
+        if again := [text for text in refused if text in earlier]:
+            raise CommandError("; ".join(again))
     return warnings
 
 
-def _bring(wanted: Mapping[str, Any], roots: Roots) -> list[str]:
-    """Set what differs; return what differed. Managers may have been faster, so refusals show when reading again."""
+def _bring(wanted: Mapping[str, Any], roots: Roots) -> tuple[list[str], list[str]]:
+    """Set what differs; return what differed and what was refused.
+
+    A manager may be faster, and what it has done is refused to us: only what is refused twice is refused.
+    """
     inventory = read_inventory(roots)
     sysctl = read_sysctls(roots, inventory)
     ports = {port.pci: port for port in inventory.ports if port.netdev}
@@ -82,20 +88,26 @@ def _bring(wanted: Mapping[str, Any], roots: Roots) -> list[str]:
     problems = links.differences(wanted["links"], found, names)
     if lines != wanted["routing"]:
         problems.append(f"routing is {lines}, expected {wanted['routing']}")
+    refused: list[str] = []
     if problems:
         for pci, target in wanted["links"].items():
-            _set_link(roots, names[pci], found[pci], target)
+            refused += _set_link(roots, names[pci], found[pci], target)
         for argv in routing.commands(lines, wanted["routing"]):
             command.run(argv, check=False)
-    return problems
+    return problems, refused
 
 
-def _set_link(roots: Roots, netdev: str, found: Mapping[str, Any], target: Mapping[str, Any]) -> None:
+def _set_link(roots: Roots, netdev: str, found: Mapping[str, Any], target: Mapping[str, Any]) -> list[str]:
+    refused = []
     for argv in links.link_commands(netdev, found, target):
-        command.run(argv)
+        try:
+            command.run(argv)
+        except CommandError as error:
+            refused.append(str(error))
     for key, value in target["sysctl"].items():
         if found["sysctl"].get(key) != value:
             files.set_kernel(f"{roots.proc}/sys/net/ipv4/conf/{netdev}/{key}", value)
+    return refused
 
 
 def _run_managers(plan: links.LinkPlan, roots: Roots) -> list[str]:

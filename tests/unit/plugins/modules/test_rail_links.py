@@ -542,3 +542,28 @@ def test_what_the_kernel_does_not_take_fails(host: Host, capsys: pytest.CaptureF
         "expected ['192.168.0.11/24']; 0000:18:00.0 (enp24s0np0): sysctl is {'arp_announce': '0', 'arp_ignore': '0', "
         "'rp_filter': '1'}, expected {'arp_announce': '2', 'arp_ignore': '1', 'rp_filter': '2'}"
     )
+
+
+def test_a_manager_that_takes_an_address_away_first_is_no_failure(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(host, capsys)
+
+    def faster(argv: list[str]) -> str | None:
+        obey(host, argv)
+        return "Error: ipv4: Address not found." if argv[:3] == ["ip", "address", "del"] else None
+
+    host.reacts = faster
+    assert call(host, capsys, state="absent")["changed"]
+    link = host.inventory().port(FIRST).netdev
+    assert link is not None and (link.mtu, link.addresses) == (4200, ())
+
+
+def test_what_is_refused_twice_is_said_in_the_kernel_s_words(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    host.reacts = lambda argv: "Error: mtu greater than device maximum." if "mtu" in argv else obey(host, argv)
+    result = call(host, capsys)
+    assert result["msg"] == (
+        "rail_links: 'ip link set dev enp24s0np0 mtu 9000' failed with status 2 and said: "
+        "Error: mtu greater than device maximum."
+    )
+    assert host.ran.count(["ip", "link", "set", "dev", "enp24s0np0", "mtu", "9000"]) == 2
