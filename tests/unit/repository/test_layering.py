@@ -32,6 +32,7 @@ MAY = {
     "_k8s": {"_core", "_fabric", "_k8s", "ansible"},
     "host module": {"_core", "_host", "ansible"},
     "localhost module": {"_core", "_fabric", "_k8s", "ansible"},
+    "action": {"_core", "_fabric", "ansible"},
 }
 IMPURE_MODULES = {"subprocess", "time", "random", "logging"}
 IMPURE_CALLS = {"open", "print"}
@@ -45,6 +46,8 @@ def layer(path: Path) -> str | None:
         return parts[1]
     if parts[0] == "modules":
         return "host module" if path.stem in HOST_MODULES else "localhost module"
+    if parts[0] == "action":
+        return "action"
     return None
 
 
@@ -130,6 +133,7 @@ def test_imports_stay_in_their_layer(path: Path) -> None:
         ("module_utils/_fabric/x.py", "open('a')", ["x.py (_fabric) calls open() in line 1"]),
         ("module_utils/_k8s/x.py", "import kubernetes",
          ["x.py (_k8s) imports kubernetes", "x.py (_k8s) imports kubernetes unguarded"]),
+        ("action/x.py", "from ..module_utils._host import state", ["x.py (action) imports _host"]),
         ("modules/rdma_facts.py", "from ..module_utils._fabric import plan",
          ["rdma_facts.py (host module) imports _fabric"]),
     ],

@@ -1,0 +1,72 @@
+"""role_options in real plays of hosts that nobody contacts: what is wrong with variables is said once, for all hosts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[4]
+PLAY = {
+    "hosts": "all",
+    "gather_facts": False,
+    "tasks": [
+        {"gpufabric.rdma.role_options": {}, "run_once": True},
+        {"ansible.builtin.debug": {"msg": "THE NEXT STEP"}},
+    ],
+}
+
+
+def play(tmp_path: Path, hosts: dict[str, dict[str, Any]], **variables: Any) -> subprocess.CompletedProcess[str]:
+    """A play with hosts that have variables of their own, and variables for all of them."""
+    (tmp_path / "play.yml").write_text(json.dumps([PLAY]))
+    # Whoever contacted a host would fail: nobody listens there.
+    everybody = {"ansible_host": "127.0.0.1", "ansible_port": 9}
+    (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts, "vars": {**everybody, **variables}}}))
+    (tmp_path / "none.cfg").write_text("")
+    place = tmp_path / "collections" / "ansible_collections" / "gpufabric"
+    place.mkdir(parents=True)
+    (place / "rdma").symlink_to(ROOT)
+    environment = {
+        **os.environ, "ANSIBLE_LOCAL_TEMP": str(tmp_path / "tmp"), "ANSIBLE_CONFIG": str(tmp_path / "none.cfg"),
+        "ANSIBLE_COLLECTIONS_PATH": str(tmp_path / "collections"), "COLUMNS": "2000",
+    }  # fmt: skip
+    program = str(Path(sys.executable).parent / "ansible-playbook")
+    return subprocess.run(
+        [program, "-i", tmp_path / "hosts.json", tmp_path / "play.yml"],
+        env=environment, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+def test_all_that_is_wrong_is_said_at_once_and_the_run_ends(tmp_path: Path) -> None:
+    hosts: dict[str, dict[str, Any]] = {"one": {"sriov_vfs": "many"}, "two": {}, "three": {"sriov_vfs": "many"}}
+    pages = [{"size": "1G", "cont": 4}]
+    done = play(tmp_path, hosts, host_kernel_iommu="pasthrough", host_kernel_hugepages=pages)
+    assert done.returncode != 0 and "THE NEXT STEP" not in done.stdout
+    said = " ".join((done.stdout + done.stderr).split())
+    for text in (
+        "variables of roles, 4 problem(s): ",
+        "argument 'sriov_vfs' is of type str and we were unable to convert to int",
+        "(on one, three)",
+        "value of host_kernel_iommu must be one of: auto, passthrough, none, got: pasthrough (on all 3 hosts)",
+        "not known: host_kernel_hugepages.cont. Supported parameters include: at, count, numa_node, size.",
+        "missing required arguments: count found in host_kernel_hugepages (on all 3 hosts)",
+    ):
+        assert text in said, said
+
+
+def test_a_name_that_is_nearly_an_option_is_a_warning(tmp_path: Path) -> None:
+    done = play(tmp_path, {"one": {"sriov_vf_count": 4}, "two": {}}, sriov_of_another_collection=1, host_kern=1)
+    assert done.returncode == 0 and "THE NEXT STEP" in done.stdout
+    assert 'no role takes "sriov_vf_count", did you mean "sriov_vfs"? (on one)' in done.stderr
+    assert done.stderr.count("no role takes") == 1
+
+
+def test_what_a_user_may_give_is_fine(tmp_path: Path) -> None:
+    """A number as text, as -e gives it; a template; and what nobody can know before the plan."""
+    fine = {"sriov_vfs": "4", "rail_names_vfs": "{{ sriov_vfs | int > 0 }}", "pcie_acs_rails": "{{ rdma_plan.rails }}"}
+    done = play(tmp_path, {"one": {}}, **fine)
+    assert done.returncode == 0 and "no role takes" not in done.stderr, done.stdout + done.stderr
