@@ -1,4 +1,4 @@
-"""role_options in real plays of hosts that nobody contacts: what is wrong with variables is said once, for all hosts."""
+"""role_options in real plays of hosts that nobody contacts: what is wrong with variables is said once for all hosts."""
 
 from __future__ import annotations
 
