@@ -115,7 +115,10 @@ def main(entries: int = ENTRIES) -> list[Row]:
 
 def path_defaults() -> dict[str, dict[str, Any]]:
     """Return module -> its path options, each led into the tree of the host."""
-    found = {path.stem: specification(path.stem) for path in (REPO / "plugins" / "modules").glob("*.py")}
+    # A module with an action of its name is that action's documentation, and runs on no host.
+    actions = {path.stem for path in (REPO / "plugins" / "action").glob("*.py")}
+    modules = {path.stem for path in (REPO / "plugins" / "modules").glob("*.py")} - actions
+    found = {name: specification(name) for name in sorted(modules)}
     return {
         f"gpufabric.rdma.{name}": into_tree(name, options) for name, options in found.items() if "sysfs_root" in options
     }
