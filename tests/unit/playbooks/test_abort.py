@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[3]
+from real_play import ROOT, ansible_playbook
 
 
 def abort(tmp_path: Path, hosts: dict[str, Any], **variables: Any) -> subprocess.CompletedProcess[str]:
@@ -21,19 +20,9 @@ def abort(tmp_path: Path, hosts: dict[str, Any], **variables: Any) -> subprocess
     (folder / "tester.sh").write_text("left")
     (tmp_path / "hosts.json").write_text(json.dumps({"rdma_hosts": {"hosts": hosts}}))
     given = {"__rdma_validate_folder": str(folder), "ansible_become": False, **variables}
-    (tmp_path / "none.cfg").write_text("")
-    program = str(Path(sys.executable).parent / "ansible-playbook")
-    # A tree of collections below tmp_path, so that names lead to this checkout and nowhere else.
-    place = tmp_path / "collections" / "ansible_collections" / "gpufabric"
-    place.mkdir(parents=True)
-    (place / "rdma").symlink_to(ROOT)
-    environment = {
-        **os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "ANSIBLE_LOCAL_TEMP": str(tmp_path / "tmp"),
-        "ANSIBLE_COLLECTIONS_PATH": str(tmp_path / "collections"), "ANSIBLE_CONFIG": str(tmp_path / "none.cfg"),
-    }
-    return subprocess.run(
-        [program, "-i", tmp_path / "hosts.json", "-e", json.dumps(given), ROOT / "playbooks" / "abort.yml"],
-        env=environment, capture_output=True, text=True, timeout=120, check=False,
+    return ansible_playbook(
+        tmp_path, "-i", tmp_path / "hosts.json", "-e", json.dumps(given), ROOT / "playbooks" / "abort.yml",
+        PATH=f"{tmp_path}/bin:{os.environ['PATH']}",
     )
 
 

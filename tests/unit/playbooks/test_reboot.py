@@ -5,7 +5,6 @@ ends. And whom the playbook reboots first.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
+from real_play import ROOT, ansible_playbook
 
-ROOT = Path(__file__).resolve().parents[3]
 REASON = "iommu=pt waits for the next boot"
 REFUSED = "with local connection would reboot the control node."
 
@@ -37,21 +36,9 @@ def play(tmp_path: Path, reasons: dict[str, str], **variables: Any) -> subproces
     (tmp_path / "play.yml").write_text(json.dumps([book]))
     hosts = {name: {"ansible_connection": "local"} for name in ("one", "two")}
     (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts}}))
-    (tmp_path / "none.cfg").write_text("")
-    place = tmp_path / "collections" / "ansible_collections" / "gpufabric"
-    place.mkdir(parents=True, exist_ok=True)
-    if not (place / "rdma").exists():
-        (place / "rdma").symlink_to(ROOT)
-    environment = {
-        **os.environ, "ANSIBLE_LOCAL_TEMP": str(tmp_path / "tmp"), "ANSIBLE_CONFIG": str(tmp_path / "none.cfg"),
-        "ANSIBLE_COLLECTIONS_PATH": str(tmp_path / "collections"), "COLUMNS": "2000",
-    }  # fmt: skip
     given = json.dumps({"host_reboot_drain": False, "ansible_python_interpreter": sys.executable, **variables})
-    program = str(Path(sys.executable).parent / "ansible-playbook")
-    return subprocess.run(
-        [program, "-i", tmp_path / "hosts.json", "-e", given, tmp_path / "play.yml"],
-        env=environment, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    args = ("-i", tmp_path / "hosts.json", "-e", given, tmp_path / "play.yml")
+    return ansible_playbook(tmp_path, *args, COLUMNS="2000")
 
 
 def record(tmp_path: Path, host: str) -> Any:

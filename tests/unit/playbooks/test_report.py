@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import report_factory as factory
+from real_play import ansible_playbook
 
 from tests.scenario import SHOW_STATS, custom_stats
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def play(tmp_path: Path, made: dict[str, Any]) -> subprocess.CompletedProcess[str]:
@@ -31,17 +28,7 @@ def play(tmp_path: Path, made: dict[str, Any]) -> subprocess.CompletedProcess[st
     include = {"ansible.builtin.include_role": {"name": "gpufabric.rdma.rdma_validate", "tasks_from": "report"}}
     book = {"hosts": "localhost", "gather_facts": False, "vars": variables, "tasks": [include]}
     (tmp_path / "play.yml").write_text(json.dumps([book]))
-    (tmp_path / "none.cfg").write_text("")
-    place = tmp_path / "collections" / "ansible_collections" / "gpufabric"
-    place.mkdir(parents=True)
-    (place / "rdma").symlink_to(ROOT)
-    environment = {
-        **os.environ, **SHOW_STATS, "ANSIBLE_LOCAL_TEMP": str(tmp_path / "tmp"), "ANSIBLE_NOCOLOR": "1",
-        "ANSIBLE_CONFIG": str(tmp_path / "none.cfg"), "ANSIBLE_COLLECTIONS_PATH": str(tmp_path / "collections"),
-    }
-    argv = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "localhost,", "-c", "local",
-            str(tmp_path / "play.yml")]
-    return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    return ansible_playbook(tmp_path, "-i", "localhost,", "-c", "local", tmp_path / "play.yml", **SHOW_STATS)
 
 
 @pytest.mark.parametrize(("faults", "rc", "verdict"), [({}, 0, "pass"), ({("gpu-001", "rail1"): "slow"}, 2, "fail")])

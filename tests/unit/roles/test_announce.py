@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
+from real_play import ansible_playbook
 
 TASKS = Path(__file__).resolve().parents[3] / "roles" / "rdma_validate" / "tasks"
 SLOW = {"text": "gpu-3 rail0: the link came up at 100 Gb/s"}
@@ -48,16 +46,8 @@ def announcement(file: str, variables: dict[str, Any]) -> dict[str, Any]:
 def played(tasks: Sequence[dict[str, Any]], tmp_path: Path) -> str:
     """What Ansible prints of these tasks."""
     (tmp_path / "play.yml").write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": list(tasks)}]))
-    (tmp_path / "none.cfg").write_text("")
-    environment = {
-        **os.environ, "ANSIBLE_LOCAL_TEMP": str(tmp_path / "tmp"), "ANSIBLE_CONFIG": str(tmp_path / "none.cfg"),
-        "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default", "ANSIBLE_NOCOLOR": "1",
-    }  # fmt: skip
-    program = str(Path(sys.executable).parent / "ansible-playbook")
-    done = subprocess.run(
-        [program, "-i", "gpu-1,", "-c", "local", tmp_path / "play.yml"],
-        env=environment, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    args = ("-i", "gpu-1,", "-c", "local", tmp_path / "play.yml")
+    done = ansible_playbook(tmp_path, *args, ANSIBLE_STDOUT_CALLBACK="ansible.builtin.default")
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

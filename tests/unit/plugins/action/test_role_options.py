@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[4]
+from real_play import ansible_playbook
+
 PLAY = {
     "hosts": "all",
     "gather_facts": False,
@@ -26,19 +25,7 @@ def play(tmp_path: Path, hosts: dict[str, dict[str, Any]], **variables: Any) -> 
     # Whoever contacted a host would fail: nobody listens there.
     everybody = {"ansible_host": "127.0.0.1", "ansible_port": 9}
     (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts, "vars": {**everybody, **variables}}}))
-    (tmp_path / "none.cfg").write_text("")
-    place = tmp_path / "collections" / "ansible_collections" / "gpufabric"
-    place.mkdir(parents=True)
-    (place / "rdma").symlink_to(ROOT)
-    environment = {
-        **os.environ, "ANSIBLE_LOCAL_TEMP": str(tmp_path / "tmp"), "ANSIBLE_CONFIG": str(tmp_path / "none.cfg"),
-        "ANSIBLE_COLLECTIONS_PATH": str(tmp_path / "collections"), "COLUMNS": "2000",
-    }  # fmt: skip
-    program = str(Path(sys.executable).parent / "ansible-playbook")
-    return subprocess.run(
-        [program, "-i", tmp_path / "hosts.json", tmp_path / "play.yml"],
-        env=environment, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    return ansible_playbook(tmp_path, "-i", tmp_path / "hosts.json", tmp_path / "play.yml", COLUMNS="2000")
 
 
 def test_all_that_is_wrong_is_said_at_once_and_the_run_ends(tmp_path: Path) -> None:
