@@ -8,30 +8,40 @@ from typing import Any
 import pytest
 
 from tests.scenario import HOSTS, Run, bandwidth, blamed, host, lab, touching, validate, verdicts
-from tests.scenario.state import leftovers
+from tests.scenario.state import jobs_left, leftovers
 
 HOLDS_QUEUE_PAIRS = "rdma resource show qp | grep -q ib_write_bw"
+IMAGE = "registry.invalid/gpufabric/tester:none"
 BUSY_SAID = "journalctl -u busy | tail -40"
 
 
 @pytest.fixture(scope="module")
 def faulty() -> tuple[Run, dict[str, Any]]:
-    """One run with two faults that do not touch each other: a pulled cable, and frames over 1500 bytes that vanish.
+    """One run with three independent faults: a pulled cable, frames over 1500 bytes that vanish, a missing image.
 
-    At the black hole ping works and the MTU is 9000.
+    At the black hole ping works and the MTU is 9000. The image is that of the pods.
     """
     lab("fault", "cable", "lab-1", "0")
     lab("fault", "blackhole", "lab-2", "1")
     address = host("lab-2").check_output("ip -4 -o addr show rail1").split()[3].split("/")[0]
     assert host("lab-3").run(f"ping -c 2 -W 5 {address}").rc == 0
     try:
-        return validate("host", retries=1)
+        return validate("host", "pod", retries=1, rdma_validate_image=IMAGE, rdma_validate_pod_start_timeout=60)
     finally:
         lab("heal")
 
 
-def test_run_fails_and_everything_has_a_result(faulty: tuple[Run, dict[str, Any]]) -> None:
-    run, result = faulty
+@pytest.fixture(scope="module")
+def on_hosts(faulty: tuple[Run, dict[str, Any]]) -> dict[str, Any]:
+    """The report of that run, with the results of the hosts alone."""
+    result = faulty[1]
+    return {**result, "results": [r for r in result["results"] if r["where"] == "host"]}
+
+
+def test_run_fails_and_everything_has_a_result(
+    faulty: tuple[Run, dict[str, Any]], on_hosts: dict[str, Any]
+) -> None:
+    run, result = faulty[0], on_hosts
     assert run.rc != 0
     assert result["verdict"] == "no_data"
     assert blamed(result) == {("port", "lab-1", "rail0"), ("mtu", "lab-2", "rail1")}
@@ -40,8 +50,8 @@ def test_run_fails_and_everything_has_a_result(faulty: tuple[Run, dict[str, Any]
     assert [line for name in HOSTS for line in leftovers(name)] == []
 
 
-def test_pulled_cable_is_named(faulty: tuple[Run, dict[str, Any]]) -> None:
-    run, result = faulty
+def test_pulled_cable_is_named(faulty: tuple[Run, dict[str, Any]], on_hosts: dict[str, Any]) -> None:
+    run, result = faulty[0], on_hosts
     hit = touching(result, "lab-1", "rail0")
     assert len(hit) == 4
     assert verdicts(hit) == {"no_data"}
@@ -51,8 +61,10 @@ def test_pulled_cable_is_named(faulty: tuple[Run, dict[str, Any]]) -> None:
     assert verdicts(r for r in bandwidth(result) if r["rail"] == "rail0" and r not in hit) == {"pass"}
 
 
-def test_black_hole_for_large_frames_is_told_by_small_ones(faulty: tuple[Run, dict[str, Any]]) -> None:
-    run, result = faulty
+def test_black_hole_for_large_frames_is_told_by_small_ones(
+    faulty: tuple[Run, dict[str, Any]], on_hosts: dict[str, Any]
+) -> None:
+    run, result = faulty[0], on_hosts
     hit = touching(result, "lab-2", "rail1")
     assert len(hit) == 4
     assert verdicts(hit) == {"no_data"}
@@ -60,6 +72,15 @@ def test_black_hole_for_large_frames_is_told_by_small_ones(faulty: tuple[Run, di
     assert verdicts(r for r in bandwidth(result) if r["rail"] == "rail1" and r not in hit) == {"pass"}
     assert {r["verdict"] for r in result["results"] if r["test"] == "write_lat"} == {"pass"}
     assert "lab-2 rail1: small messages pass, large ones do not" in " ".join(run.output.split())
+
+
+def test_image_that_cannot_be_pulled(faulty: tuple[Run, dict[str, Any]]) -> None:
+    """The pods' tests have no data with that reason; what was measured on the hosts is not lost."""
+    hit = [r for r in bandwidth(faulty[1]) if r["where"] == "pod"]
+    assert len(hit) == 12
+    assert verdicts(hit) == {"no_data"}
+    assert all(IMAGE in r["reason"] for r in hit)
+    assert jobs_left() == []
 
 
 def eventually(command: str) -> str:
