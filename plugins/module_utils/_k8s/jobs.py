@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core.errors import ClusterError
+from . import space
 from .api import Api
-from .apply import Options, apply_object, remove_object, wait_gone
+from .apply import Options, apply_object
 from .kinds import collection
 from .logs import pod_path
 from .pods import State, ready_nodes, state_of
 from .poll import Clock
-from .testers import ENDPOINTS, SELECTOR, Testers, config_map, job, namespace_object
+from .testers import ENDPOINTS, SELECTOR, Testers, config_map, job
 from .watch import WINDOW, watched
 
 # How long a pod may be unschedulable, or without its image, before we give it up.
@@ -29,7 +30,8 @@ def start(
 ) -> None:
     """Remove what an earlier run left, then make namespace, ConfigMap and Job."""
     remove(api, testers, Options(), clock)
-    for item in (namespace_object(testers), config_map(testers, endpoints), job(testers, hostnames)):
+    space.prepare(api, testers, clock)
+    for item in (config_map(testers, endpoints), job(testers, hostnames)):
         apply_object(api, item, Options(), clock)
 
 
@@ -128,14 +130,6 @@ def remove(api: Api, testers: Testers, options: Options, clock: Clock) -> list[s
     if found:
         _wait_no_pods(api, testers, options, clock)
     return found
-
-
-def remove_namespace(api: Api, testers: Testers, options: Options, clock: Clock) -> bool:
-    """Delete the namespace if we made it; whether there was anything to do."""
-    outcome = remove_object(api, namespace_object(testers), options)
-    if outcome.action == "delete" and not options.check:
-        wait_gone(api, [outcome.item], options, clock)
-    return outcome.action != "none"
 
 
 def _wait_no_pods(api: Api, testers: Testers, options: Options, clock: Clock) -> None:

@@ -9,10 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._fabric.objects.nodes import NIC_LABEL
-from .._fabric.objects.releases import line_of
-
-# The order of release lines: the vendor promises an upgrade within a line or to the next one.
-LINES = ("25.10", "26.1", "26.4", "26.7")
+from .._fabric.objects.releases import LINES, line_of, upgrade_problem
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,10 @@ def problems(aim: Aim, found: Found) -> Iterator[str]:
 def _version(aim: Aim, found: Found) -> Iterator[str]:
     line = line_of(aim.release)
     if line is None:
-        yield f"release {aim.release} of the operator is not known here; set rdma_fabric.operator.release to 26.7.x"
+        yield (
+            f"release {aim.release} of the network operator is not supported. Supported release lines:"
+            f" {', '.join(LINES)}. Set rdma_fabric.operator.release to one of them"
+        )
     elif found.numbers and found.numbers < line.min_kubernetes:
         wanted = ".".join(map(str, line.min_kubernetes))
         yield (
@@ -78,19 +78,9 @@ def _operator(aim: Aim, found: Found) -> Iterator[str]:
                 f"a network operator runs already in namespace {item['namespace']} (Deployment {item['name']});"
                 f" set rdma_fabric.operator.namespace to it, or remove it; {aim.namespace} was given"
             )
-        yield from _jump(str(item["version"]), aim)
-
-
-def _jump(installed: str, aim: Aim) -> Iterator[str]:
-    now, then = (".".join(text.split(".")[:2]) for text in (installed, aim.release))
-    if now not in LINES or then not in LINES:
-        return
-    step = LINES.index(then) - LINES.index(now)
-    if step not in (0, 1):
-        yield (
-            f"the operator is {installed}, wanted is {aim.release}: an upgrade goes to the next line only"
-            f" ({' -> '.join(LINES)}); go one line at a time"
-        )
+        problem = upgrade_problem(str(item["version"]), aim.release) if line_of(aim.release) else ""
+        if problem:
+            yield f"network operator {item['namespace']}/{item['name']}: {problem}"
 
 
 def _discovery(aim: Aim, found: Found) -> Iterator[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from .._fabric.objects.operators import images, is_available, is_operator
 from .api import Api, ApiError
 from .kinds import CNI, NICS, POOLS, collection
 from .nodes import machine_id
@@ -15,7 +16,6 @@ from .pods import ready_nodes
 
 _LABELS = ("feature.node.kubernetes.io/pci-", "network.nvidia.com/", "nvidia.com/", "kubernetes.io/hostname")
 _RESOURCES = ("rdma/", "nvidia.com/")
-_OPERATOR = ("control-plane", "network-operator-controller")
 _NFD = "node-feature-discovery"
 _NETWORKS = "k8s.v1.cni.cncf.io/networks"
 _OURS = (
@@ -64,14 +64,21 @@ def summaries(nodes: list[dict[str, Any]], wanted: Collection[str] = ()) -> list
 
 
 def operators(deployments: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the network operators that are installed: namespace, name, version, image."""
+    """Return the network operators that are installed: where, version, image, Helm release, and whether available."""
     found = []
-    for item in deployments:
-        labels = item["metadata"].get("labels") or {}
-        if labels.get(_OPERATOR[0]) == _OPERATOR[1]:
-            image = _images(item)[0]
-            release = labels.get("app.kubernetes.io/version") or image.rpartition(":")[2]
-            found.append({**_place(item), "version": release.lstrip("v"), "image": image})
+    for item in filter(is_operator, deployments):
+        labels, notes = (item["metadata"].get(key) or {} for key in ("labels", "annotations"))
+        image = images(item)[0]
+        tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+        found.append(
+            {
+                **_place(item),
+                "version": (labels.get("app.kubernetes.io/version") or tag).lstrip("v"),
+                "image": image,
+                "release": notes.get("meta.helm.sh/release-name") or "",
+                "available": is_available(item),
+            }
+        )
     return found
 
 
@@ -83,26 +90,21 @@ def discoveries(deployments: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]
         named = labels.get("app.kubernetes.io/name") == _NFD or _NFD in item["metadata"]["name"]
         role = labels.get("role") or ""
         if named and (role == "master" or "master" in item["metadata"]["name"]):
-            found.append({**_place(item), "image": _images(item)[0]})
+            found.append({**_place(item), "image": images(item)[0]})
     return found
 
 
 def multuses(daemonsets: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the DaemonSets that run Multus: namespace, name, image."""
     return [
-        {**_place(item), "image": _images(item)[0]}
+        {**_place(item), "image": images(item)[0]}
         for item in daemonsets
-        if any("multus" in image.rpartition("/")[2] for image in _images(item))
+        if any("multus" in image.rpartition("/")[2] for image in images(item))
     ]
 
 
 def _place(item: Mapping[str, Any]) -> dict[str, Any]:
     return {"namespace": item["metadata"]["namespace"], "name": item["metadata"]["name"]}
-
-
-def _images(item: Mapping[str, Any]) -> list[str]:
-    containers = item["spec"]["template"]["spec"].get("containers") or []
-    return [container.get("image") or "" for container in containers] or [""]
 
 
 def objects(api: Api) -> dict[str, list[dict[str, Any]]]:

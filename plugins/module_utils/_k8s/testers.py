@@ -17,6 +17,7 @@ ENDPOINTS = "endpoints.json"
 CONTAINER = "tester"
 FOLDER = "/gpufabric"
 MAILBOX = "/mailbox"
+COMPONENT = {"app.kubernetes.io/component": "tester"}
 SELECTOR = f"{MARK}={MANAGER},app.kubernetes.io/component=tester"
 _HOSTNAME = "kubernetes.io/hostname"
 _NETWORKS = "k8s.v1.cni.cncf.io/networks"
@@ -58,7 +59,7 @@ def pod_rail_names(rails: Sequence[Mapping[str, Any]], host_network: bool) -> di
 def namespace_object(testers: Testers) -> dict[str, Any]:
     """Return the namespace; host network, IPC_LOCK and RDMA devices are beyond all but `privileged`."""
     security = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in _POD_SECURITY}
-    labels = {MARK: MANAGER, **security}
+    labels = {MARK: MANAGER, **COMPONENT, **security}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": testers.namespace, "labels": labels}}
 
 
@@ -102,7 +103,7 @@ def _metadata(testers: Testers) -> dict[str, Any]:
 def _labels(testers: Testers) -> dict[str, str]:
     return {
         MARK: MANAGER,
-        "app.kubernetes.io/component": "tester",
+        **COMPONENT,
         "app.kubernetes.io/name": testers.name,
         **testers.labels,
     }

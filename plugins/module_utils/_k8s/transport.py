@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .._core.errors import InputError
-from . import jobs, play
+from . import jobs, play, space
 from .api import Api
 from .apply import Options
 from .kinds import collection
@@ -25,6 +25,9 @@ _NODES = collection("v1", "nodes")
 def started(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> dict[str, Any]:
     """Start the testers and keep their descriptions; problems by endpoint."""
     script = _read_script(params["script"])
+    refused = space.refusal(params["namespace"], params["plan"])
+    if refused:
+        raise InputError(refused)
     endpoints, problems, nodes = _endpoints(api, params)
     wanted = needs(params["plan"], params["gpu_resource"] or "", [nodes[node] for node in endpoints.values()])
     problems.update(refusals(wanted, {name: nodes[node] for name, node in endpoints.items()}))
@@ -75,7 +78,7 @@ def absent(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> di
     testers = _testers(params, "")
     options = Options(check=check, timeout=params["timeout"])
     found = jobs.remove(api, testers, options, clock)
-    if jobs.remove_namespace(api, testers, options, clock):
+    if space.remove(api, testers, options, clock):
         found.append(f"namespaces/{testers.namespace}")
     return {"removed": found}
 

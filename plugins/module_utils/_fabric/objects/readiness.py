@@ -14,6 +14,7 @@ from typing import Any
 
 from ..fields import some
 from .nodes import NIC_LABEL, NIC_LABEL_NAME
+from .operators import is_operator
 from .podstate import pod_findings
 from .releases import Line, line_of
 
@@ -31,7 +32,6 @@ _STATES = {
 # These run on nodes with a NIC only; the others run on every node of the cluster that takes pods.
 _ON_NIC_NODES = ("state-RDMA-device-plugin", "state-SRIOV-device-plugin", "state-OFED")
 _STATE_LABEL = "nvidia.network-operator.state"
-_OPERATOR_LABEL = {"control-plane": "network-operator-controller"}
 _UPGRADE_LABEL = "nvidia.com/ofed-driver-upgrade-state"
 
 
@@ -207,7 +207,7 @@ def _image(policy: Object, item: Object) -> Iterator[Finding]:
 
 
 def _deployments(policy: Object, deployments: Sequence[Object]) -> Iterator[Finding]:
-    operators = [item for item in deployments if _has_labels(item, _OPERATOR_LABEL)]
+    operators = [item for item in deployments if is_operator(item)]
     if not operators:
         yield Finding("the operator's Deployment is absent")
     for item in [*operators, *(item for item in deployments if is_owned(item, policy))]:

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,65 @@ LINES: Mapping[str, Line] = {
     "26.7": Line("26.7", (1, 32), True, "nvcr.io/nvidia/mellanox", _IMAGES),
 }
 
+# Every line in the order of upgrades: the vendor supports an upgrade within a line or to the next one.
+ORDER = ((25, 10), (26, 1), (26, 4), (26, 7))
+STEPS = " -> ".join(f"{year}.{month}" for year, month in ORDER)
+_VERSION = re.compile(r"(?a)v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:-([0-9A-Za-z.-]+))?")
+
+
+class Version(NamedTuple):
+    """A release that can be compared: its line, its patch, and where it stands among the prereleases of the patch."""
+
+    line: tuple[int, int]
+    patch: int
+    stage: tuple[Any, ...]
+
+
+def version(text: str) -> Version | None:
+    """Return a release such as ``v26.7.0-rc.2`` as numbers; None when it is not a release."""
+    match = _VERSION.fullmatch(text)
+    if not match:
+        return None
+    year, month, patch, stage = match.groups()
+    # A final release comes after its prereleases; in a prerelease numbers come before words.
+    parts = [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"[.-]", stage or "") if part]
+    return Version((int(year), int(month)), int(patch or 0), (0, *parts) if parts else (1,))
+
 
 def line_of(release: str) -> Line | None:
     """Return the line of a chart version such as ``26.7.1``; None when we do not support it."""
-    return LINES.get(".".join(release.split(".")[:2]))
+    found = version(release)
+    return LINES.get(name_of(found.line)) if found else None
+
+
+def name_of(line: tuple[int, int]) -> str:
+    """Return the name of a line, e.g. ``26.7``."""
+    return "{}.{}".format(*line)
+
+
+def upgrade_problem(installed: str, desired: str) -> str:
+    """Return why the operator cannot go from one release to another; empty when it can."""
+    before, after = version(installed), version(desired)
+    if after is None or name_of(after.line) not in LINES:
+        return f"release {desired} is not supported. Supported release lines: {', '.join(LINES)}"
+    if before is None:
+        return f'the installed release "{installed}" cannot be identified. Expected a version such as {desired}'
+    if before > after:
+        return (
+            f"the installed release {installed} is newer than the requested release {desired}, and a downgrade is not"
+            f" supported. Set rdma_fabric.operator.release to {installed} or newer"
+        )
+    if before.line == after.line:
+        return ""
+    if before.line not in ORDER:
+        return (
+            f"no upgrade from the installed release {installed} to {desired} is known. Release lines in the order of"
+            f" upgrades: {STEPS}"
+        )
+    steps = ORDER[ORDER.index(before.line) : ORDER.index(after.line) + 1]
+    if len(steps) == 2:
+        return ""
+    return (
+        f"an upgrade from {installed} to {desired} would skip a release line. Upgrade one line at a time:"
+        f" {' -> '.join(name_of(line) for line in steps)}"
+    )

@@ -33,7 +33,8 @@ CASES = [
         " an older release"]),
     (AIM, change(numbers=None), []),
     (dataclasses.replace(AIM, release="23.1"), FINE, [
-        "release 23.1 of the operator is not known here; set rdma_fabric.operator.release to 26.7.x"]),
+        "release 23.1 of the network operator is not supported. Supported release lines: 26.4, 26.7. Set"
+        " rdma_fabric.operator.release to one of them"]),
     (AIM, change(nodes=[{"name": "a", "ready": False, "labels": LABEL}]), [
         "Node a (host h) is not Ready; look at its kubelet, or take the host out of the run"]),
     (AIM, change(operators=place("other", version="26.7.1")), [
@@ -41,8 +42,14 @@ CASES = [
         " or remove it; op was given"]),
     (AIM, change(operators=place("op", version="26.4.2")), []),
     (AIM, change(operators=place("op", version="26.1.0")), [
-        "the operator is 26.1.0, wanted is 26.7.1: an upgrade goes to the next line only (25.10 -> 26.1 -> 26.4 ->"
-        " 26.7); go one line at a time"]),
+        "network operator op/x: an upgrade from 26.1.0 to 26.7.1 would skip a release line. Upgrade one line at a"
+        " time: 26.1 -> 26.4 -> 26.7"]),
+    (AIM, change(operators=place("op", version="24.10.1")), [
+        "network operator op/x: no upgrade from the installed release 24.10.1 to 26.7.1 is known. Release lines in the"
+        " order of upgrades: 25.10 -> 26.1 -> 26.4 -> 26.7"]),
+    (AIM, change(operators=place("op", version="26.10.0")), [
+        "network operator op/x: the installed release 26.10.0 is newer than the requested release 26.7.1, and a"
+        " downgrade is not supported. Set rdma_fabric.operator.release to 26.10.0 or newer"]),
     (AIM, change(discoveries=place("nfd")), [
         "Node Feature Discovery runs already (nfd/x), and the chart would install a second one;"
         " set rdma_fabric.operator.nfd to false"]),
@@ -108,12 +115,15 @@ def workload(kind: str, name: str, image: str, **labels: str) -> dict[str, Any]:
 
 
 def test_what_runs_in_the_cluster() -> None:
+    # What the chart writes when its release is called "fabric".
     operator = workload("Deployment", "o", "r/network-operator:v26.7.1",
-                        **{"control-plane": "network-operator-controller"})
+                        **{"control-plane": "fabric-controller", "app.kubernetes.io/name": "network-operator"})
+    operator["metadata"]["annotations"] = {"meta.helm.sh/release-name": "fabric"}
     nfd = workload("Deployment", "x-node-feature-discovery-master", "r/nfd:v0.17")
     gc = workload("Deployment", "x-node-feature-discovery-gc", "r/nfd:v0.17")
     assert survey.operators([operator, nfd]) == [
-        {"namespace": "ns", "name": "o", "version": "26.7.1", "image": "r/network-operator:v26.7.1"}
+        {"namespace": "ns", "name": "o", "version": "26.7.1", "image": "r/network-operator:v26.7.1",
+         "release": "fabric", "available": False}
     ]
     assert [item["name"] for item in survey.discoveries([operator, nfd, gc])] == ["x-node-feature-discovery-master"]
     multus = workload("DaemonSet", "m", "ghcr.io/k8snetworkplumbingwg/multus-cni:v4")

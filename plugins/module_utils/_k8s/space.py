@@ -1,0 +1,70 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The namespace of the testers: created and removed by us only with the testers' own label, never changed otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._core.errors import InputError
+from .api import Api
+from .apply import Options, apply_object, remove_object, wait_gone
+from .kinds import path_of
+from .ownership import made_by_us
+from .poll import Clock
+from .testers import COMPONENT, Testers, namespace_object
+
+ENFORCE = "pod-security.kubernetes.io/enforce"
+# Without the label the API server's own default holds, which admits everything unless it is configured otherwise.
+ADMITTING = (None, "privileged")
+
+
+def refusal(namespace: str, plan: Mapping[str, Any]) -> str:
+    """Return why the testers cannot use a namespace; empty when they can."""
+    operator = plan.get("operator") or {}
+    uses = {
+        operator.get("namespace"): "the namespace of the network operator",
+        operator.get("network_namespace"): "the namespace of the secondary networks",
+        "default": "a namespace of the cluster",
+    }
+    use = uses.get(namespace, "a namespace of the cluster" if namespace.startswith("kube-") else "")
+    return (
+        f"rdma_validate_namespace is {namespace}, which is {use}. The testers need a namespace of their own: it is"
+        " removed after the measurement. Set rdma_validate_namespace to another name, such as gpufabric-validate"
+        if use
+        else ""
+    )
+
+
+def prepare(api: Api, testers: Testers, clock: Clock) -> None:
+    """Create the namespace; use one that was there before as it is, when it admits the testers."""
+    item = namespace_object(testers)
+    live = api.get(path_of(api, item))
+    if live is None or is_testers(live):
+        apply_object(api, item, Options(), clock)
+        return
+    level = (live["metadata"].get("labels") or {}).get(ENFORCE)
+    if level not in ADMITTING:
+        raise InputError(
+            f"namespace {testers.namespace} was not created for the testers, and its label {ENFORCE} is {level}. The"
+            " testers need privileged. Set that label, or set rdma_validate_namespace to a name that is not used"
+        )
+
+
+def remove(api: Api, testers: Testers, options: Options, clock: Clock) -> bool:
+    """Delete the namespace if it was created for the testers; whether there was anything to do."""
+    item = namespace_object(testers)
+    live = api.get(path_of(api, item))
+    if live is None or not is_testers(live):
+        return False
+    outcome = remove_object(api, item, options)
+    if outcome.action == "delete" and not options.check:
+        wait_gone(api, [outcome.item], options, clock)
+    return outcome.action != "none"
+
+
+def is_testers(live: Mapping[str, Any]) -> bool:
+    """Whether a namespace was created for the testers, and for nothing else."""
+    labels = live["metadata"].get("labels") or {}
+    return made_by_us(live) and COMPONENT.items() <= labels.items()

@@ -1,0 +1,67 @@
+"""Releases of the operator: compared as numbers, and which upgrade is supported."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.objects import releases
+
+NEWER = "the installed release {} is newer than the requested release {}, and a downgrade is not supported."
+SKIP = "an upgrade from {} to {} would skip a release line. Upgrade one line at a time: {}"
+UNKNOWN = "no upgrade from the installed release {} to {} is known. Release lines in the order of upgrades: "
+SUPPORTED = "release {1} is not supported. Supported release lines: 26.4, 26.7"
+UNREADABLE = 'the installed release "{}" cannot be identified. Expected a version such as {}'
+ASCENDING = (
+    "1.0.0", "24.10.1", "25.4.0", "25.10.0", "26.1.2", "26.4.1", "26.4.2", "26.7.0-beta.1", "26.7.0-rc.2",
+    "26.7.0-rc.10", "26.7.0", "26.7.1", "26.10.0",
+)
+
+UPGRADES = [
+    ("26.7.1", "26.7.1", ""), ("v26.7.0", "26.7.1", ""), ("26.7.0-rc.2", "26.7.0", ""), ("26.4.2", "26.7.1", ""),
+    ("26.1.2", "26.4.2", ""), ("26.4.2", "26.7.0-rc.2", ""),
+    ("26.7.2", "26.7.1", NEWER), ("26.7.0", "26.7.0-rc.2", NEWER), ("26.7.1", "26.4.2", NEWER),
+    ("26.10.0", "26.7.1", NEWER), ("27.1.0", "26.7.1", NEWER),
+    ("26.1.2", "26.7.1", SKIP), ("25.10.0", "26.7.1", SKIP), ("25.10.0", "26.4.2", SKIP),
+    ("1.0.0", "26.7.1", UNKNOWN), ("24.10.1", "26.4.2", UNKNOWN), ("25.4.0", "26.7.1", UNKNOWN),
+    ("25.7.0", "26.4.2", UNKNOWN), ("26.2.0", "26.7.1", UNKNOWN),
+    ("26.7.1", "26.10.0", SUPPORTED), ("26.1.2", "26.1.3", SUPPORTED), ("26.7.1", "latest", SUPPORTED),
+    ("latest", "26.7.1", UNREADABLE), ("", "26.7.1", UNREADABLE), ("sha256", "26.7.1", UNREADABLE),
+]
+STEPS = {
+    ("25.10.0", "26.7.1"): "25.10 -> 26.1 -> 26.4 -> 26.7", ("25.10.0", "26.4.2"): "25.10 -> 26.1 -> 26.4",
+    ("26.1.2", "26.7.1"): "26.1 -> 26.4 -> 26.7",
+}
+
+
+@pytest.mark.parametrize(("installed", "desired", "expected"), UPGRADES)
+def test_upgrades(installed: str, desired: str, expected: str) -> None:
+    said = releases.upgrade_problem(installed, desired)
+    assert said.startswith(expected.format(installed, desired, STEPS.get((installed, desired))))
+    assert bool(said) == bool(expected)
+
+
+def test_the_order_is_that_of_numbers() -> None:
+    found = [releases.version(text) for text in ASCENDING]
+    assert None not in found
+    assert all(before < after for before, after in itertools.pairwise(found))  # type: ignore[operator]
+
+
+@given(st.sampled_from(ASCENDING), st.sampled_from(ASCENDING))
+def test_nothing_older_is_ever_installed_over_something_newer(installed: str, desired: str) -> None:
+    if ASCENDING.index(desired) < ASCENDING.index(installed):
+        assert releases.upgrade_problem(installed, desired)
+
+
+def test_every_supported_line_has_its_place_in_the_order() -> None:
+    assert set(releases.LINES) <= {releases.name_of(line) for line in releases.ORDER}
+    assert list(releases.ORDER) == sorted(releases.ORDER)
+
+
+@pytest.mark.parametrize("text", ["", "26", "26.x", "26.7.1.2", "26.7.1-", "2٦.7.1", "9" * 5000 + ".1.1"])
+def test_what_is_no_release(text: str) -> None:
+    assert releases.version(text) is None
+    assert releases.line_of(text) is None
