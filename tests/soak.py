@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 
+from tests import fuzz
 from tests.scenario import HOSTS, REPO, REPORT, blamed, lab, playbook, report, validate
 from tests.scenario.preparation import WISHES, cut_in, prepare, unfinished
 from tests.scenario.state import files
@@ -28,7 +29,7 @@ FAULTS = {
 }
 # Each run has a fault of one kind on one rail, and of the other kind on the other rail.
 PAIRS = (("cable", "slow"), ("black hole of a port", "black hole of a rail"))
-STEPS = ("repeat", "blame", "flap", "power cut", "hosts", "batches", "managers")
+STEPS = ("fuzz", "repeat", "blame", "flap", "power cut", "hosts", "batches", "managers")
 CUT_HOST = "lab-2"
 # Reports of runs that were told wrong.
 KEPT = REPO / ".cache" / "soak"
@@ -37,9 +38,10 @@ ON_HOSTS = ("-e", '{"rdma_validate_where": ["host"]}')
 
 def main() -> int:
     options = arguments()
-    lab("up")
+    if set(options.only) - {"fuzz"}:
+        lab("up")
     problems: list[str] = []
-    for name, steps in zip(STEPS, (repeat, blame, flap, power_cuts, hosts, batches, managers)):
+    for name, steps in zip(STEPS, (parsers, repeat, blame, flap, power_cuts, hosts, batches, managers)):
         if name in options.only:
             problems += [f"{name}: {problem}" for problem in steps(options)]
     print("\n".join(["", f"soak: {len(problems)} problems", *problems]))
@@ -52,8 +54,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=10, help="healthy measurements in a row")
     parser.add_argument("--cuts", type=int, default=20, help="power cuts at random points of prepare")
     parser.add_argument("--faults", type=int, default=10, help="planted faults of each kind")
+    parser.add_argument("--fuzz-seconds", type=float, default=600, help="seconds for all parsers together")
     parser.add_argument("--only", nargs="+", default=STEPS, choices=STEPS)
     return parser.parse_args()
+
+
+def parsers(options: argparse.Namespace) -> list[str]:
+    """Parsers take what a host, a tool or a file says, however damaged."""
+    return fuzz.fuzz(options.fuzz_seconds, options.seed)
 
 
 def repeat(options: argparse.Namespace) -> list[str]:

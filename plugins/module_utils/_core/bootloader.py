@@ -29,7 +29,10 @@ _SECTION = "### BEGIN /etc/grub.d/10_linux"
 _BLSCFG = re.compile(r"^\s*blscfg\b", re.MULTILINE)
 _LINUX = re.compile(r"^\s*linux(?:16|efi)?\s+\S+\s*(.*)$")
 _OPTIONS = re.compile(r"^(options[ \t]+)(.*?)([ \t]*)$", re.MULTILINE)
-_RESCUE = ("single", "recovery", "rescue", "systemd.unit=rescue.target")
+_RESCUE = (
+    "single", "s", "S", "1", "recovery", "rescue", "emergency", "-b",
+    "systemd.unit=rescue.target", "systemd.unit=emergency.target", "rd.break",
+)  # fmt: skip
 
 
 class Evidence(NamedTuple):
@@ -130,9 +133,16 @@ def with_options(text: str, row: str) -> str:
     return f"{text.rstrip()}\noptions {row}\n"
 
 
-def first_cmdline(live: Line) -> Line:
-    """Return what kernel-install gives a new kernel where no file says it."""
-    return tuple(word for word in live if word.name not in NOT_KEPT)
+def first_cmdline(line: Line) -> Line:
+    """Return the arguments of a new kernel where no file names them, from those of another kernel.
+
+    kernel-install takes those of the running kernel, which may have been started for rescue.
+    """
+    return tuple(
+        word
+        for word in line
+        if word.name not in NOT_KEPT and word.text not in _RESCUE and not word.text.startswith("$")
+    )
 
 
 def dropin(wanted: Wanted) -> str:

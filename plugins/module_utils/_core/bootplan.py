@@ -13,6 +13,7 @@ from .bootloader import Loader
 from .change import Change
 from .cmdline import Line, Wanted
 from .errors import ConflictError
+from .nextkernel import version_key
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,11 +126,19 @@ def _plan_kernels(
     if text is None and wanted == Wanted():
         return {}
     if text is None:
-        text = have.lib_cmdline or f"{cmdline.format_line(bootloader.first_cmdline(have.live))}\n"
+        text = have.lib_cmdline or f"{cmdline.format_line(bootloader.first_cmdline(_default_line(have, known)))}\n"
     files[path] = {**_merged(text, wanted, known.get(path)), "made": made}
     if made and wanted == Wanted() and files[path]["after"] == known[path]["before"]:
         return {}
     return {path: files[path]["after"]}
+
+
+def _default_line(have: Have, known: Mapping[str, Any]) -> Line:
+    """Return the line of the newest entry, as it was before us: the running one may be of a boot for rescue."""
+    if not have.entries:
+        return have.live
+    path = max(have.entries, key=version_key)
+    return cmdline.parse(known.get(path, {}).get("before") or bootloader.options_of(path, have.entries[path]))
 
 
 def _one_row(known: Mapping[str, Any]) -> dict[str, str]:

@@ -15,8 +15,14 @@ REPEATS = frozenset(
     ("console", "crashkernel", "earlycon", "hugepages", "hugepagesz", "memmap", "modprobe.blacklist", "pci")
 )
 REPEATED_PREFIXES = ("rd.", "systemd.")
-# A wrong one of these and the host does not come back.
-PROTECTED = ("BOOT_IMAGE", "init", "initrd", "ro", "root", "rw")
+# A wrong one of these and the host does not come back, or comes back without its services.
+PROTECTED = frozenset((
+    "BOOT_IMAGE", "init", "initrd", "rdinit", "ro", "rw", "root", "rootflags", "rootfstype", "rootdelay", "rootwait",
+    "resume", "noresume", "single", "s", "S", "1", "2", "3", "4", "5", "emergency", "rescue", "recovery", "-b",
+    "systemd.unit", "systemd.machine_id", "systemd.gpt_auto",
+))  # fmt: skip
+# The initramfs: what it unlocks, assembles and mounts. Which drivers it loads may be asked for.
+PROTECTED_PREFIX, NOT_PROTECTED = "rd.", ("rd.driver.blacklist", "rd.driver.pre", "rd.driver.post")
 # Boot loaders and shells take these for themselves, each in its own way.
 SPECIAL = re.compile(r"[$`\\'|&;<>{}()#*?!~\[\]]|[^\x20-\x7e]")
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
@@ -155,6 +161,10 @@ def _minus(line: Line, others: Line) -> Line:
     return tuple(reversed(left))
 
 
+def _decides_initramfs(name: str) -> bool:
+    return name.startswith(PROTECTED_PREFIX) and name not in NOT_PROTECTED
+
+
 def _group(text: str) -> Group:
     special = SPECIAL.search(text)
     if special:
@@ -163,6 +173,6 @@ def _group(text: str) -> Group:
     if not group:
         raise InputError("a kernel argument is empty; remove it from the list")
     for argument in group:
-        if argument.name in PROTECTED:
+        if argument.name in PROTECTED or _decides_initramfs(argument.name):
             raise InputError(f"kernel argument '{argument.text}' decides whether the host boots; set it by hand")
     return group

@@ -7,11 +7,11 @@ Each program's output is read as it prints it; a value that a program does not t
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from . import jsontext
 from .errors import ParseError
 from .qos import CLASSES
 
@@ -48,7 +48,7 @@ def parse(tool: str, setting: str, text: str) -> Any:
 def ring_limits(text: str) -> dict[str, int]:
     """Return the largest rings that ``ethtool -g`` shows, without those that it does not know."""
     largest = _ETHTOOL_LINE.findall(text.partition("Current hardware settings")[0])
-    return {key.lower(): int(value) for key, value in largest if value.isdecimal()}
+    return {key.lower(): int(value) for key, value in largest if value.isdecimal() and len(value) < 10}
 
 
 def set_argv(tool: str, netdev: str, setting: str, value: Any) -> list[str]:
@@ -102,7 +102,7 @@ def _parse_mlnx_classes(text: str) -> dict[str, list[Any]]:
 
 
 def _parse_dcb(setting: str, text: str) -> Any:
-    entry = json.loads(text) if text.strip() else {}
+    entry = jsontext.loads(text) if text.strip() else {}
     if setting == "trust":
         # A driver trusts DSCP as long as its table of applications has an entry for one.
         return "dscp" if entry.get("dscp_prio") else "pcp"

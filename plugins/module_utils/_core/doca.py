@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from .errors import ConflictError, InputError
 from .inventory import HostInventory
-from .openpgp import check_key
+from .openpgp import armored, check_key
 from .units import version_numbers
 
 BUILDS = ("dkms", "precompiled")
@@ -185,17 +185,25 @@ def address(wanted: Wanted, inventory: HostInventory) -> str:
 def source(wanted: Wanted, inventory: HostInventory, manager: str, etc: str) -> dict[str, str]:
     """Return path -> text of the package source and of its key, for the package manager apt or dnf.
 
-    Signatures are always checked, against this key alone.
+    apt checks the signed lists, and so every package, against this key alone. dnf checks packages against every key in
+    rpm's database, and vendors do not sign its lists, so it needs a server with a certificate (InputError otherwise).
     """
     url = address(wanted, inventory)
     if manager == "apt":
         key = f"{etc}/apt/keyrings/{NAME}.asc"
         lines = [f"# {TITLE}", "Types: deb", f"URIs: {url}", f"Suites: {wanted.suite}"]
         lines += [f"Components: {' '.join(wanted.components)}"] if wanted.components else []
-        return {key: wanted.key, f"{etc}/apt/sources.list.d/{NAME}.sources": _text([*lines, f"Signed-By: {key}"])}
+        lines += [f"Signed-By: {key}"]
+        return {key: armored(wanted.key), f"{etc}/apt/sources.list.d/{NAME}.sources": _text(lines)}
+    if url.startswith("http://"):
+        raise InputError(
+            f"rdma_stack_doca_repository is '{url}'. The lists of a dnf repository are not signed: use an address that "
+            "begins with https:// or file:/."
+        )
     key = f"{etc}/pki/rpm-gpg/RPM-GPG-KEY-{NAME}"
-    lines = [f"# {TITLE}", f"[{NAME}]", f"name=DOCA-OFED {wanted.release}", f"baseurl={url}", "enabled=1", "gpgcheck=1"]
-    return {key: wanted.key, f"{etc}/yum.repos.d/{NAME}.repo": _text([*lines, f"gpgkey=file://{key}"])}
+    lines = [f"# {TITLE}", f"[{NAME}]", f"name=DOCA-OFED {wanted.release}", f"baseurl={url}", "enabled=1"]
+    lines += ["gpgcheck=1", f"gpgkey=file://{key}"]
+    return {key: armored(wanted.key), f"{etc}/yum.repos.d/{NAME}.repo": _text(lines)}
 
 
 def paths(etc: str) -> list[str]:

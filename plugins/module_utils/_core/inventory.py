@@ -5,13 +5,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from . import lldp, network
+from . import jsontext, lldp, network
 from .devices import NETWORK_CLASS, Gpu, Port, RdmaDevice, is_gpu
 from .errors import InputError
 from .nextkernel import next_kernel
@@ -41,7 +40,7 @@ class Workloads:
         The kernel's own (one or two a port) have no ``pid``.
         """
         try:
-            users = [pair for pair in json.loads(text or "") if "pid" in pair]
+            users = [pair for pair in jsontext.loads(text or "") if "pid" in pair]
             holders = sorted({f"{pair.get('comm', '?')}[{pair['pid']}]" for pair in users})
         except (ValueError, TypeError, AttributeError):
             return cls(None, ())

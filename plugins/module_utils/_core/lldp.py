@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+from . import jsontext
 
 # Long enough for every name in use, short enough for the facts of a host.
 _LONGEST = 64
@@ -44,8 +45,8 @@ def parse(lldpd: str | None, networkd: str | None) -> dict[str, Neighbour]:
 
 def _load(text: str | None) -> Any:
     try:
-        return json.loads(text) if text else None
-    except (ValueError, RecursionError):
+        return jsontext.loads(text) if text else None
+    except ValueError:
         return None
 
 

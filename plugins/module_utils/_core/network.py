@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
-import json
 import struct
 from collections.abc import Iterable
 from typing import Any
 
+from . import jsontext
 from .errors import ParseError
 
 _ROUTE_UP = 0x1
@@ -71,9 +71,9 @@ def _vf_rate(functions: list[dict[str, Any]]) -> float | None:
 def parse_interfaces(text: str) -> dict[str, Interface]:
     """Parse the output of ``ip -d -j addr show`` into name -> Interface; ParseError otherwise."""
     try:
-        entries = [entry for entry in json.loads(text or "[]") if entry]
+        entries = [entry for entry in jsontext.loads(text or "[]") if entry]
         return {interface.name: interface for interface in map(Interface.from_ip, entries)}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ParseError(f"the output of 'ip -d -j addr show' cannot be read: {error!r}") from error
 
 

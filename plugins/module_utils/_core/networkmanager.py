@@ -150,8 +150,8 @@ def _keyfile(content: str) -> dict[str, str]:
     parser = configparser.RawConfigParser(strict=False, allow_no_value=True, delimiters=("=",))
     try:
         parser.read_string(content)
-    except configparser.Error:
-        # NetworkManager does not read it either.
+    except (configparser.Error, AttributeError):
+        # NetworkManager does not read it either. AttributeError: a key without a value and an indented line below it.
         return {}
     return {f"{name}.{key}": value or "" for name in parser.sections() for key, value in parser.items(name)}
 

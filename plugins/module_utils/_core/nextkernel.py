@@ -44,7 +44,8 @@ def next_kernel(boot: Mapping[str, Any]) -> str | None:
 
 def version_key(release: str) -> list[tuple[int, int, str]]:
     """Return a key that orders kernel releases as people do: 6.12.9 before 6.12.10."""
-    return [(1, int(part), "") if part.isdecimal() else (0, 0, part) for part in re.findall(r"\d+|[a-zA-Z]+", release)]
+    parts = re.findall(r"[0-9]{1,18}|[a-zA-Z]+", release)
+    return [(1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts]
 
 
 def _menu(text: str) -> list[_Item]:

@@ -8,11 +8,11 @@ Source of the forms: mlxconfig/mlxcfg_ui.cpp of mstflint, and outputs in tests/f
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from . import jsontext
 from .errors import InputError, ParseError
 
 _COLUMNS = {"Default": "default", "Current": "current", "Next Boot": "next"}
@@ -142,7 +142,7 @@ def _setting(row: re.Match[str], columns: list[str]) -> Setting:
 
 def _parse_json(text: str) -> dict[str, Setting]:
     try:
-        devices = json.loads(text)
+        devices = jsontext.loads(text)
         return {
             name: Setting(
                 _text(entry.get("default_value")),

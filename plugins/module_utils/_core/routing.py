@@ -9,10 +9,10 @@ A line is an argument list of ``ip rule`` or ``ip route``, and is compared and r
 from __future__ import annotations
 
 import ipaddress
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from . import jsontext
 from .errors import ParseError
 from .rail import Rail
 
@@ -108,7 +108,7 @@ def _network(rail: Rail) -> ipaddress.IPv4Network | None:
 
 
 def _entries(text: str) -> list[dict[str, Any]]:
-    return list(json.loads(text or "[]"))
+    return list(jsontext.loads(text or "[]"))
 
 
 def _ours(entry: Mapping[str, Any]) -> bool:

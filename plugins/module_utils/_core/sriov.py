@@ -5,11 +5,10 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from . import vf, vf_unit
+from . import jsontext, vf, vf_unit
 from .change import Change
 from .devices import Port
 from .errors import ConflictError, InputError
@@ -86,7 +85,7 @@ def made_by_operator(text: str) -> bool:
     had that name) the operator only uses the VFs. Text that cannot be read says nothing.
     """
     try:
-        found = json.loads(text)
+        found = jsontext.loads(text)
         return bool(found["numVfs"]) and not (found.get("externallyManaged") or found.get("externallyCreated"))
     except (ValueError, KeyError, TypeError, AttributeError):
         return False

@@ -58,5 +58,5 @@ def ipoib_mtu(netdev_mtu: int) -> int | None:
 
 def version_numbers(version: str) -> tuple[int, ...]:
     """Return the leading numbers of a version: 6.8.0-51-generic gives (6, 8, 0), no number gives ()."""
-    match = re.match(r"[\d.]+", version)
+    match = re.match(r"[0-9.]{1,99}", version)
     return tuple(int(part) for part in match.group().split(".") if part) if match else ()

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from . import jsontext
 from .errors import InputError, ParseError
 
 # The last byte of a VF's MAC address is its index.
@@ -90,7 +90,7 @@ def parse_vfs(text: str) -> dict[str, dict[int, dict[str, Any]]]:
     driver does not tell are left out. The keys are iproute2's (``print_vfinfo`` of ip/ipaddress.c).
     """
     try:
-        entries = [entry for entry in json.loads(text or "[]") if entry]
+        entries = [entry for entry in jsontext.loads(text or "[]") if entry]
         return {
             entry["ifname"]: {one["vf"]: _settings(one) for one in entry["vfinfo_list"]}
             for entry in entries
@@ -108,7 +108,7 @@ def parse_holders(text: str) -> dict[str, tuple[str, ...]]:
     """
     try:
         found: dict[str, list[str]] = {}
-        for item in json.loads(text or "[]"):
+        for item in jsontext.loads(text or "[]"):
             if "pid" in item:
                 found.setdefault(item["ifname"], []).append(f"{item.get('comm', '?')}[{item['pid']}]")
         return {device: tuple(sorted(set(names))) for device, names in found.items()}

@@ -19,7 +19,7 @@ _MOST_NAMES = 200_000
 _PAIR = re.compile(r"(\w+)=(\S*)")
 _SPLIT = re.compile(r",(?![^\[]*\])")
 _RANGES = re.compile(r"\[([^\]]*)\]")
-_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
+_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
 
 def parse_conf(text: str) -> Groups:

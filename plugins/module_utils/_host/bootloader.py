@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._core import bootloader, bootplan, cmdline, hostkernel
@@ -105,15 +105,26 @@ def mkconfig() -> str:
 
 
 def apply(plan: bootplan.BootPlan, loader: Loader, own: str, wanted: Wanted) -> None:
-    """Write the files, then make grub.cfg of them."""
+    """Write the files, then make grub.cfg of them.
+
+    When that is not possible the files are as before: the next update of a kernel would make a menu of them.
+    """
     before, after = plan.change.before["files"], plan.change.after["files"]
     # What reads a file goes before it and comes after it.
     paths = sorted({*before, *after}, reverse=bool(wanted.goal()))
-    for path in paths:
-        if before.get(path) != after.get(path):
-            files.put(path, after.get(path), mode=_mode(path, 0o644))
+    _put(paths, before, after)
     if loader.menu:
-        _make_menu(loader.menu, own, wanted)
+        try:
+            _make_menu(loader.menu, own, wanted)
+        except BaseException:
+            _put(reversed(paths), after, before)
+            raise
+
+
+def _put(paths: Iterable[str], now: Mapping[str, str], then: Mapping[str, str]) -> None:
+    for path in paths:
+        if now.get(path) != then.get(path):
+            files.put(path, then.get(path), mode=_mode(path, 0o644))
 
 
 def _make_menu(path: str, own: str, wanted: Wanted) -> None:

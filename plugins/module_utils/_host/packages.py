@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from .._core import doca
 from .._core.errors import CommandError
+from .._core.openpgp import armored
 from . import command, files
 from .sysfs import Roots
 
@@ -167,7 +168,7 @@ def offered(roots: Roots, wanted: doca.Wanted, source: Mapping[str, str], url: s
 
 def _probe_apt(work: str, wanted: doca.Wanted, source: Mapping[str, str]) -> list[str]:
     key = f"{work}/key.asc"
-    files.write(key, wanted.key)
+    files.write(key, armored(wanted.key))
     text = next(text for path, text in source.items() if path.endswith(".sources"))
     text = re.sub(r"^Signed-By: .*$", f"Signed-By: {key}", text, flags=re.MULTILINE)
     files.write(f"{work}/parts/probe.sources", text)

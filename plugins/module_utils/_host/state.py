@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from .._core import jsontext
 from .._core.errors import ParseError
 from . import command, files
 from .sysfs import Roots, names
@@ -25,7 +26,7 @@ def load(state_root: str, module: str) -> dict[str, Any]:
     if text is None:
         return {}
     try:
-        return dict(json.loads(text))
+        return dict(jsontext.loads(text))
     except (ValueError, TypeError) as error:
         raise ParseError(f"the record {path} is damaged ({error}); restore or remove it") from error
 

@@ -311,10 +311,16 @@ def test_without_openibd_modules_are_loaded_again(
          "rdma_stack: provider doca_ofed needs rdma_stack_doca_release, rdma_stack_doca_key; a release is never picked "
          "by itself"),
         ({"fingerprint": "0" * 40},
-         f"rdma_stack: the package key has the fingerprint {FINGERPRINT}, expected {'0' * 40} alone; nothing was "
-         "changed. Ask the vendor which one is right, then correct rdma_stack_doca_key or rdma_stack_doca_fingerprint"),
+         f"rdma_stack: The package key has the fingerprint {FINGERPRINT}, expected {'0' * 40} alone. Nothing was "
+         "changed. Ask the vendor which one is right, then correct rdma_stack_doca_key or "
+         "rdma_stack_doca_fingerprint."),
+        # A block that names the right key, and a second one that the package manager would trust as well.
+        ({"key": DOCA["key"] + DOCA["key"]},
+         "rdma_stack: The package key is not exactly one ASCII-armored OpenPGP public key. Remove all text outside of "
+         "the key block, or export the key with 'gpg --armor --export FINGERPRINT'."),
         ({"key": "404"},
-         "rdma_stack: the package key is no ASCII-armoured OpenPGP public key; export it with 'gpg --armor --export'"),
+         "rdma_stack: The package key is not exactly one ASCII-armored OpenPGP public key. Remove all text outside of "
+         "the key block, or export the key with 'gpg --armor --export FINGERPRINT'."),
         ({"release": "4.9.0"},
          "rdma_stack: DOCA-OFED 4.9.0 cannot be on gpu-11: nothing is known of release line 4.9; known are 3.1, 3.2, "
          "3.3, 3.4; say in rdma_stack_doca_supported what it supports"),

@@ -13,7 +13,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._core.cmdline impor
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError, ParseError
 
 LIVE = "BOOT_IMAGE=/boot/vmlinuz-6.12 root=UUID=39d3 ro console=tty0 console=ttyS0,115200 quiet iommu=soft"
-NAMES = ["iommu", "quiet", "console", "hugepagesz", "hugepages", "rd.lvm.lv", "pci", "foo-bar", "foo_bar"]
+NAMES = ["iommu", "quiet", "console", "hugepagesz", "hugepages", "systemd.mask", "pci", "foo-bar", "foo_bar"]
 VALUES = ["pt", "on", "1G", "16", "", '"a b"', "tty0"]
 words = st.one_of(
     st.sampled_from(NAMES), st.builds("{}={}".format, st.sampled_from(NAMES), st.sampled_from(VALUES))
