@@ -170,7 +170,7 @@ def _names(plan: Mapping[str, Any], where: str, limit: Sequence[str], tests: Map
         raise InputError(
             f"nothing was measured: a measurement needs two hosts, {'one' if names else 'none'} given"
             f" ({', '.join(names) or 'no name of the plan'}); the plan knows {len(known)}:"
-            " widen --limit or the group rdma_hosts"
+            " widen --limit or the group of the fabric"
         )
     return names
 

@@ -104,7 +104,7 @@ def _check(names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any])
     if len(names) < needs:
         raise InputError(
             f"nothing was measured: rdma_fabric.tests.mode {mode} needs {needs} hosts, {len(names)} given"
-            f" ({', '.join(names)}); widen --limit or the group rdma_hosts, or take another mode"
+            f" ({', '.join(names)}); widen --limit or the group of the fabric, or take another mode"
         )
     if len(rails) < 2 and (mode == "loopback" or tests["cross_rail"]):
         what = "mode loopback" if mode == "loopback" else "cross_rail"

@@ -248,7 +248,7 @@ def test_fewer_than_two_hosts_are_refused(limit: list[str], given: str) -> None:
         step(plan(), "host", everybody(), limit=limit)
     assert str(error.value) == (
         f"nothing was measured: a measurement needs two hosts, {given}; the plan knows 3: "
-        "widen --limit or the group rdma_hosts")
+        "widen --limit or the group of the fabric")
 
 
 def test_a_plan_without_rails_is_refused() -> None:

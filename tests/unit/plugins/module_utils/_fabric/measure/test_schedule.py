@@ -143,9 +143,9 @@ def test_topology_needs_every_host_in_one_group() -> None:
 
 NO: list[tuple[int, list[str], dict[str, Any], str]] = [
     (1, TWO, {"mode": "all_pairs"}, "rdma_fabric.tests.mode all_pairs needs 2 hosts, 1 given (h0); widen --limit or "
-                                    "the group rdma_hosts, or take another mode"),
+                                    "the group of the fabric, or take another mode"),
     (2, TWO, {"mode": "incast"}, "rdma_fabric.tests.mode incast needs 3 hosts, 2 given (h0, h1); widen --limit or "
-                                 "the group rdma_hosts, or take another mode"),
+                                 "the group of the fabric, or take another mode"),
     (3, ["r0"], {"mode": "loopback"}, "rdma_fabric.tests.mode loopback needs two rails, the plan has 1"),
     (3, ["r0"], {"cross_rail": True}, "rdma_fabric.tests.cross_rail needs two rails, the plan has 1"),
     (3, TWO, {"only": {"hosts": ["h9"]}}, "only.hosts or pairs: h9 not in this run, which has h0, h1, h2"),

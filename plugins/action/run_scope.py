@@ -1,0 +1,82 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Check that a run has hosts of the fabric and something to do, before any of its plays selects hosts or tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ansible import constants as C
+from ansible import context
+from ansible.playbook import Playbook
+from ansible.playbook.block import Block
+from ansible.plugins.action import ActionBase
+from ansible.utils.collection_loader._collection_finder import _get_collection_playbook_path
+
+from ..module_utils._fabric import request
+
+COLLECTION = Path(__file__).resolve().parents[2]
+DEFAULT_GROUP = "rdma_hosts"
+
+
+class ActionModule(ActionBase):
+    """Ansible skips plays without hosts and tasks without a selected tag, and reports success."""
+
+    TRANSFERS_FILES = False
+    _requires_connection = False
+    _VALID_ARGS: frozenset[str] = frozenset()
+
+    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        group = self._group()
+        problems = [self._hosts(group, task_vars), self._tags(task_vars)]
+        result.update(changed=False, group=group)
+        if any(problems):
+            result.update(failed=True, msg=" ".join(filter(None, problems)))
+        return result
+
+    def _group(self) -> str:
+        """Return the group as the plays' ``hosts`` see it: without the variables of any host."""
+        play = self._task.get_play()
+        variables = self._task.get_variable_manager().get_vars(play=play, include_hostvars=False)
+        templar = self._templar.copy_with_new_env(available_variables=variables)
+        return str(templar.template(variables.get("rdma_group", DEFAULT_GROUP)))
+
+    def _hosts(self, group: str, task_vars: Any) -> str:
+        groups, play = task_vars["groups"], task_vars["ansible_play_hosts_all"]
+        values = {host: task_vars["hostvars"][host].get("rdma_group", group) for host in groups.get(group) or play}
+        problem = request.inventory_problem(group, values)
+        return problem or request.group_problem(group, groups, play, task_vars.get("ansible_limit", ""))
+
+    def _tags(self, task_vars: Any) -> str:
+        only, skip = task_vars["ansible_run_tags"], task_vars["ansible_skip_tags"]
+        if list(only) == ["all"] and not skip:
+            return ""
+        return request.tag_problem(only, skip, self._tasks())
+
+    def _tasks(self) -> list[request.Work]:
+        """Return the tasks of the playbooks of the command line, whoever wrote them."""
+        found = []
+        for name in context.CLIARGS["args"]:
+            resource = _get_collection_playbook_path(name)
+            path = resource[1] if resource else name
+            book = Playbook.load(path, variable_manager=self._task.get_variable_manager(), loader=self._loader)
+            for play in book.get_plays():
+                for block in play.compile():
+                    found += tasks_of(block)
+        return found
+
+
+def tasks_of(block: Block) -> list[request.Work]:
+    """Return the tasks of a block, without those that Ansible adds by itself."""
+    found = []
+    for part in (*block.block, *block.rescue, *block.always):
+        if isinstance(part, Block):
+            found += tasks_of(part)
+        elif not part.implicit:
+            tags = frozenset(map(str, part.tags))
+            ours = Path(part.get_path().rsplit(":", 1)[0]).resolve().is_relative_to(COLLECTION)
+            hidden = not ours and (part.action in C._ACTION_ALL_INCLUDES or any("{{" in tag for tag in tags))
+            found.append(request.Work(tags, ours, hidden))
+    return found

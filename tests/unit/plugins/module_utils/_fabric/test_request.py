@@ -1,0 +1,93 @@
+"""A run without hosts of the fabric, or without anything to do, gets a message; all other runs get none."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.request import (
+    Work,
+    group_problem,
+    inventory_problem,
+    selected,
+    tag_problem,
+)
+
+FABRIC, WEB = ["gpu-1", "gpu-2"], ["web-1"]
+GROUPS = {"all": FABRIC + WEB, "ungrouped": [], "rdma_hosts": FABRIC, "web": WEB, "none": []}
+
+
+@pytest.mark.parametrize(("group", "play", "limit", "message"), [
+    ("rdma_hosts", ["gpu-1", "gpu-2", "web-1", "localhost"], "", ""),
+    ("rdma_hosts", ["gpu-2"], "gpu-2", ""),
+    ("rdma_host", ["gpu-1"], "", (
+        "The inventory has no group rdma_host, so the fabric has no hosts. Groups of the inventory: rdma_hosts, none, "
+        "web. Correct the name, or pass the group of the fabric: -e rdma_group=NAME")),
+    ("none", ["gpu-1"], "", "The group none is empty, so the fabric has no hosts. Add its hosts to the inventory."),
+    ("rdma_hosts", ["web-1"], "web-1", (
+        "--limit web-1 matches no host of the group rdma_hosts (gpu-1, gpu-2). Correct the limit.")),
+])  # fmt: skip
+def test_a_run_needs_a_host_of_the_fabric(group: str, play: list[str], limit: str, message: str) -> None:
+    assert group_problem(group, GROUPS, play, limit) == message
+
+
+def test_an_inventory_that_sets_another_group_is_refused() -> None:
+    assert inventory_problem("rdma_hosts", {"gpu-1": "rdma_hosts"}) == ""
+    assert inventory_problem("rdma_hosts", {"gpu-1": "fabric_b", "gpu-2": "rdma_hosts"}) == (
+        "rdma_group is fabric_b in the inventory (on gpu-1), but this run uses the group rdma_hosts: "
+        "Ansible selects the hosts of a play before it reads the variables of the inventory. "
+        "Pass -e rdma_group=fabric_b"
+    )
+
+
+def task(*tags: str, ours: bool = True, hidden: bool = False) -> Work:
+    return Work(frozenset(tags), ours, hidden)
+
+
+PLAN = task("always")
+SITE = [PLAN, task("prepare", "sriov"), task("validate")]
+MINE = task("mine", ours=False)
+HAS = "This playbook has the tags "
+
+
+@pytest.mark.parametrize(("tasks", "only", "skip", "message"), [
+    (SITE, ["all"], [], ""),
+    (SITE, ["sriov"], [], ""),
+    (SITE, ["always"], [], ""),
+    (SITE, ["tagged"], [], ""),
+    (SITE, ["all"], ["validate"], ""),
+    ([PLAN], ["all"], [], ""),
+    (SITE, ["valdate"], [], "--tags valdate: no task has this tag. " + HAS + "validate, prepare, sriov."),
+    (SITE, ["sriov", "x"], [], "--tags x: no task has this tag. " + HAS + "prepare, sriov, validate."),
+    (SITE, ["all"], ["prepair"], "--skip-tags prepair: no task has this tag. " + HAS + "prepare, sriov, validate."),
+    ([PLAN], ["prepare"], [], (
+        "--tags prepare: no task has this tag. This playbook has no tags: run it without --tags and --skip-tags.")),
+    (SITE, ["sriov"], ["prepare"], (
+        "--tags sriov --skip-tags prepare: this selects no task. " + HAS + "prepare, sriov, validate.")),
+    (SITE, ["all"], ["prepare", "validate"], (
+        "--skip-tags prepare,validate: this selects no task. " + HAS + "prepare, sriov, validate.")),
+    (SITE, ["untagged"], [], "--tags untagged: this selects no task. " + HAS + "prepare, sriov, validate."),
+    ([task("always", "rdma")], ["rdma"], [], ""),
+    # A playbook of the user's own that imports ours.
+    ([*SITE, MINE], ["mine"], [], ""),
+    ([PLAN, MINE], ["all"], ["mine"], ""),
+    ([*SITE, MINE], ["nime"], [], "--tags nime: no task has this tag. " + HAS + "mine, prepare, sriov, validate."),
+    ([*SITE, task(ours=False, hidden=True)], ["theirs", "sriov"], [], ""),
+])  # fmt: skip
+def test_tags_select_something_to_do(tasks: list[Work], only: list[str], skip: list[str], message: str) -> None:
+    assert tag_problem(only, skip, tasks) == message
+
+
+@pytest.mark.parametrize(("tags", "only", "skip", "runs"), [
+    ((), ["all"], [], True),
+    ((), ["untagged"], [], True),
+    ((), ["tagged"], [], False),
+    (("a",), ["a", "b"], [], True),
+    (("a",), ["a"], ["tagged"], False),
+    (("a",), ["all"], ["all"], False),
+    (("a", "never"), ["all"], [], False),
+    (("a", "never"), ["tagged"], [], False),
+    (("a", "never"), ["a"], [], True),
+    ((), ["all"], ["untagged"], False),
+])  # fmt: skip
+def test_selection_is_that_of_ansible(tags: tuple[str, ...], only: list[str], skip: list[str], runs: bool) -> None:
+    assert selected(frozenset(tags), only, skip) is runs
