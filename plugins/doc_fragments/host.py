@@ -35,6 +35,10 @@ options:
     description: Where the modules of each kernel are.
     type: path
     default: /lib/modules
+  state_root:
+    description: Where this collection records the values that it replaced.
+    type: path
+    default: /var/lib/gpufabric
 attributes:
   check_mode:
     description: Can run in check mode and says what would change, without changing it.
@@ -84,14 +88,6 @@ options:
         description: MTU in bytes.
         type: int
         required: true
-"""
-
-    STATE_ROOT = r"""
-options:
-  state_root:
-    description: Where values before us are recorded.
-    type: path
-    default: /var/lib/gpufabric
 """
 
     HUGEPAGES = r"""

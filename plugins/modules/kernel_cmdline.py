@@ -21,7 +21,6 @@ description:
   - Never reboots. What waits for a boot is in RV(reasons).
 extends_documentation_fragment:
   - gpufabric.rdma.host
-  - gpufabric.rdma.host.state_root
   - gpufabric.rdma.host.hugepages
 options:
   state:

@@ -18,7 +18,6 @@ description:
   - Never reboots. Options of a module that is loaded already wait for a boot, see RV(reasons).
 extends_documentation_fragment:
   - gpufabric.rdma.host
-  - gpufabric.rdma.host.state_root
   - gpufabric.rdma.host.hugepages
 options:
   state:

@@ -22,7 +22,6 @@ description:
 extends_documentation_fragment:
   - gpufabric.rdma.host
   - gpufabric.rdma.host.rails
-  - gpufabric.rdma.host.state_root
 options:
   state:
     description: V(absent) gives all ports their recorded registers back and removes the unit; O(rails) is not looked at.

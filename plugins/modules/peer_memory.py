@@ -15,7 +15,6 @@ description:
   - Fails with the reasons when no way is possible. A host without a GPU is left alone.
 extends_documentation_fragment:
   - gpufabric.rdma.host
-  - gpufabric.rdma.host.state_root
 options:
   state:
     description: V(absent) takes back what this module did; packages of the legacy module are not installed again.

@@ -20,7 +20,6 @@ description:
 extends_documentation_fragment:
   - gpufabric.rdma.host
   - gpufabric.rdma.host.rails
-  - gpufabric.rdma.host.state_root
 options:
   state:
     description:

@@ -21,7 +21,6 @@ description:
 extends_documentation_fragment:
   - gpufabric.rdma.host
   - gpufabric.rdma.host.rails
-  - gpufabric.rdma.host.state_root
 options:
   state:
     description: V(absent) takes back what this module did, and names the packages that came with us.

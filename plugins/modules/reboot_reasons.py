@@ -16,7 +16,6 @@ description:
     again and again for what a reboot does not cure.
 extends_documentation_fragment:
   - gpufabric.rdma.host
-  - gpufabric.rdma.host.state_root
 options:
   state:
     description:
@@ -105,7 +104,6 @@ from ..module_utils._host import state, sysfs
 RECORD = "host_reboot"
 ARGUMENTS = {
     **arguments.ROOTS,
-    "state_root": arguments.STATE["state_root"],
     "state": {"type": "str", "choices": ["read", "begun", "verified", "finished"], "default": "read"},
     "inventory_host": {"type": "str", "default": ""},
     "allowed": {"type": "bool", "default": False},

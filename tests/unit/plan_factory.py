@@ -34,6 +34,8 @@ def port(pci: str, netdev: str | None = None, **other: Any) -> dict[str, Any]:
         "rdma": [],
         "path": ["pci0000:00", pci],
         "duty": "",
+        "uses": [],
+        "configured": False,
         "switch": None,
     }
     values.update(other)

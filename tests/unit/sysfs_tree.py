@@ -29,6 +29,9 @@ ROOTS = {
     "boot_root": "boot",
     "modules_root": "lib/modules",
 }
+STATE = "var/lib/gpufabric"
+# What an idle host has where a manifest does not say it.
+IDLE = {"net/tcp": "  sl  local_address rem_address   st\n", "mounts": "proc /proc proc rw 0 0\n"}
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "sysfs"
 
 
@@ -47,7 +50,7 @@ class Host:
 
     @property
     def roots(self) -> sysfs.Roots:
-        return sysfs.Roots(*(str(self.root / name) for name in ROOTS.values()))
+        return sysfs.Roots(*(str(self.root / name) for name in (*ROOTS.values(), STATE)))
 
     def options(self) -> dict[str, str]:
         """The options of a module that redirect it to this machine."""
@@ -103,6 +106,11 @@ def build(manifest: str, root: Path) -> Host:
             host.prints[shown] = _text(text)
         elif line and not line.startswith("#"):
             _entry(folder, line)
+    for name, text in IDLE.items():
+        path = root / "proc" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            path.write_text(text)
     return host
 
 

@@ -13,6 +13,7 @@ ROOTS: dict[str, Any] = {
     "run_root": {"type": "path", "default": "/run"},
     "boot_root": {"type": "path", "default": "/boot"},
     "modules_root": {"type": "path", "default": "/lib/modules"},
+    "state_root": {"type": "path", "default": "/var/lib/gpufabric"},
 }
 RAILS: dict[str, Any] = {
     "rails": {
@@ -33,7 +34,6 @@ RAILS: dict[str, Any] = {
 }
 STATE: dict[str, Any] = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "state_root": {"type": "path", "default": "/var/lib/gpufabric"},
 }
 BOOTS: dict[str, Any] = {
     "boot_roots": {"type": "list", "elements": "path", "default": ["/boot", "/boot/efi", "/efi"]},

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from . import jsontext, lldp, network
+from . import jsontext, lldp, network, portuse
 from .devices import NETWORK_CLASS, Gpu, Port, RdmaDevice, is_gpu
 from .errors import InputError
 from .nextkernel import next_kernel
@@ -84,6 +84,10 @@ class HostInventory:
     interfaces: tuple[network.Interface, ...] = ()
     # Netdev -> the switch port that it hangs on, where LLDP tells.
     neighbours: Mapping[str, lldp.Neighbour] = dataclasses.field(default_factory=dict)
+    # What runs over the network.
+    activity: portuse.Activity = dataclasses.field(default_factory=portuse.Activity)
+    # PCI address of a port that rail_links configured -> the addresses that are the rail's.
+    configured: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def from_raw(cls, raw: Mapping[str, Any]) -> HostInventory:
@@ -125,6 +129,10 @@ class HostInventory:
             next_kernel=next_kernel(raw["boot"]),
             interfaces=tuple(interfaces.values()),
             neighbours=lldp.parse(raw["lldpd"], raw["networkd"]),
+            activity=portuse.Activity.from_raw(
+                raw, [(route.netdev, route.network) for route in routes if route.network], interfaces.values()
+            ),
+            configured={pci: tuple(e.get("set", {}).get("addresses", ())) for pci, e in raw["rail_links"].items()},
         )
 
     def port(self, address: str) -> Port:
@@ -152,9 +160,18 @@ class HostInventory:
         duty = self.duty(netdev)
         return f"{netdev} {duty}" if duty else None
 
+    def uses(self, port: Port) -> list[portuse.Use]:
+        """Return who uses a port; the address of a rail that rail_links set is no use."""
+        return portuse.uses(port, self.interfaces, self.activity, self.configured.get(port.pci, ()))
+
     def _port(self, port: Port) -> dict[str, Any]:
-        duty = self.duty(port.netdev.name) if port.netdev else ""
-        return {**port.to_dict(), "duty": duty, "switch": self._switch(port)}
+        return {
+            **port.to_dict(),
+            "duty": self.duty(port.netdev.name) if port.netdev else "",
+            "switch": self._switch(port),
+            "uses": [use._asdict() for use in self.uses(port)],
+            "configured": port.pci in self.configured,
+        }
 
     def _switch(self, port: Port) -> dict[str, str] | None:
         found = self.neighbours.get(port.netdev.name) if port.netdev else None

@@ -95,6 +95,23 @@ def carriers(interfaces: Iterable[Interface], name: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def stacked_on(interfaces: Iterable[Interface], name: str) -> list[Interface]:
+    """Return all network devices that are stacked on one: VLANs, and the bonds and bridges that it is a member of."""
+    interfaces = tuple(interfaces)
+    found: dict[str, Interface] = {}
+    todo = [name]
+    while todo:
+        below = todo.pop()
+        masters = {one.master for one in interfaces if one.name == below and one.master}
+        for one in interfaces:
+            is_upper = one.lower == below or one.name in masters
+            is_ovs = _OVS_MASTER in masters and one.kind == _OVS_KIND
+            if (is_upper or is_ovs) and one.name not in found and one.name != name:
+                found[one.name] = one
+                todo.append(one.name)
+    return list(found.values())
+
+
 @dataclasses.dataclass(frozen=True)
 class Route:
     """One IPv4 route of the main table, or an IPv6 default route (network None)."""

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+from typing import Any
 
-from .._core.errors import FabricError
+from .._core import jsontext
+from .._core.errors import FabricError, ParseError
 
 
 def read(path: str) -> str | None:
@@ -17,6 +19,17 @@ def read(path: str) -> str | None:
             return stream.read()
     except FileNotFoundError:
         return None
+
+
+def read_record(path: str) -> dict[str, Any]:
+    """Return the values of a JSON file of ours, empty when there is none; ParseError when it is damaged."""
+    text = read(path)
+    if text is None:
+        return {}
+    try:
+        return dict(jsontext.loads(text))
+    except (ValueError, TypeError) as error:
+        raise ParseError(f"the record {path} is damaged ({error}); restore or remove it") from error
 
 
 def write(path: str, text: str, mode: int = 0o644) -> None:

@@ -10,8 +10,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from .._core import jsontext
-from .._core.errors import ParseError
 from . import command, files
 from .sysfs import Roots, names
 
@@ -21,14 +19,7 @@ SYSTEMD_FOLDERS = ("{etc}/systemd/network", "{run}/systemd/network", "{lib}/syst
 
 def load(state_root: str, module: str) -> dict[str, Any]:
     """Return the values before us that a module recorded, empty when there are none."""
-    path = f"{state_root}/{module}.json"
-    text = files.read(path)
-    if text is None:
-        return {}
-    try:
-        return dict(jsontext.loads(text))
-    except (ValueError, TypeError) as error:
-        raise ParseError(f"the record {path} is damaged ({error}); restore or remove it") from error
+    return files.read_record(f"{state_root}/{module}.json")
 
 
 def save(state_root: str, module: str, values: Mapping[str, Any]) -> None:

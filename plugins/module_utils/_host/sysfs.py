@@ -11,7 +11,7 @@ from typing import Any
 
 from .._core.errors import CommandError
 from .._core.inventory import HostInventory
-from . import command, ethtool
+from . import command, ethtool, files, portuse
 
 PCI_FILES = [
     "class",
@@ -67,11 +67,12 @@ class Roots:
     run: str = "/run"
     boot: str = "/boot"
     modules: str = "/lib/modules"
+    state: str = "/var/lib/gpufabric"
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Roots:
         """Take the roots from the options of a module."""
-        return cls(*(params[f"{root}_root"] for root in ("sysfs", "proc", "etc", "run", "boot", "modules")))
+        return cls(*(params[f"{field.name}_root"] for field in dataclasses.fields(cls)))
 
 
 def read_text(path: str, limit: int = 1 << 20) -> str | None:
@@ -134,11 +135,12 @@ def read_raw(roots: Roots) -> dict[str, Any]:
         "perftest": _perftest(),
         "nvidia": read_text(f"{proc}/driver/nvidia/version") or "",
         "memory_peers": names(f"{sysfs}/kernel/mm/memory_peers"),
-        "queue_pairs": _queue_pairs() if rdma else "[]",
         "reboot": reboot_reasons(roots.run),
         "lldpd": _lldp(["lldpctl", "-f", "json0"]),
         "networkd": _lldp(["networkctl", "lldp", "--json=short"]) if "systemd-networkd" in running else None,
         "boot": _boot(roots),
+        **portuse.read(sysfs, proc, bool(rdma)),
+        "rail_links": files.read_record(f"{roots.state}/rail_links.json"),
     }
 
 
@@ -239,13 +241,6 @@ def _perftest() -> dict[str, str] | None:
     # It prints its version and exits with status 1.
     result = command.run([path, "--version"], check=False)
     return {"path": path, "output": result.stdout + result.stderr}
-
-
-def _queue_pairs() -> str | None:
-    if not command.find("rdma"):
-        return None
-    result = command.run(["rdma", "-j", "resource", "show", "qp"], check=False)
-    return result.stdout if result.rc == 0 else None
 
 
 def _lldp(argv: list[str]) -> str | None:

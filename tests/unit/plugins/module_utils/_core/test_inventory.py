@@ -69,6 +69,8 @@ PORT = [
     "path",
     "duty",
     "switch",
+    "uses",
+    "configured",
 ]
 DEVICE = [
     "name",
