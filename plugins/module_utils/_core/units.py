@@ -12,13 +12,15 @@ ROCE_HEADERS = 96
 # IPoIB in datagram mode keeps 4 bytes of the InfiniBand MTU for its own header.
 IPOIB_HEADER = 4
 
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"[0-9]{1,18}(?![0-9])(?:\.[0-9]{1,18})?")
+# The kernel prints no longer number, and Python refuses to convert very long ones.
+_LONGEST = 40
 
 
 def integer(text: str | None) -> int | None:
     """Return the whole number in ``text`` (``0x`` allowed), None when there is none."""
     try:
-        return int(text or "", 0)
+        return int(text or "", 0) if len(text or "") <= _LONGEST else None
     except ValueError:
         return None
 

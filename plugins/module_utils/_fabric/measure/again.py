@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from shlex import quote
 from typing import Any
 
 from .lines import perftest_args
@@ -30,7 +31,7 @@ def commands(state: State, blame: Mapping[str, Any], results: Sequence[Result]) 
         return []
     return [
         _command(state, test, test.server, test.server_rail, server),
-        f"{_command(state, test, test.client, test.rail, client)} {server['address']}",
+        f"{_command(state, test, test.client, test.rail, client)} {quote(server['address'])}",
     ]
 
 
@@ -59,9 +60,9 @@ def _side(state: State, name: str, rail: str) -> Mapping[str, str]:
 def _command(state: State, test: Test, name: str, rail: str, side: Mapping[str, str]) -> str:
     gpu = (gpu_of(state, test, name, rail) or {}).get("bdf", "")
     cpus = side.get("cpus", "-")
-    words = [f"ssh {name}" if state.where == "host" else f"in a pod on {name}:"]
-    words += [f"taskset -c {cpus}"] if cpus != "-" else []
-    words += [f"ib_{test.kind} -d {side['device']} -i {side['port']} -x {side['gid']}"]
+    words = [f"ssh {quote(name)}" if state.where == "host" else f"in a pod on {name}:"]
+    words += [f"taskset -c {quote(cpus)}"] if cpus != "-" else []
+    words += [f"ib_{test.kind} -d {quote(side['device'])} -i {quote(side['port'])} -x {quote(side['gid'])}"]
     # A port that no run uses.
     words += [f"-p {int(state.tests['port_base']) - 1}", perftest_args(state.tests, test.kind, test.size, gpu)]
     return " ".join(words)

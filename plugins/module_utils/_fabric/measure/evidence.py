@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ..._core.errors import ParseError
-from ..._core.units import integer, leading_number, natural
+from ..._core.units import natural
+from .described import checked_host, checked_rail, plain
 from .perftest import Run
 
 # In the order in which testers write it; older ones have less.
@@ -21,10 +22,12 @@ _TEST = re.compile(
     r"(?:start=(?P<start>\S*) ?)?(?:seconds=(?P<seconds>\S*) ?)?(?:late=(?P<late>\S*) ?)?(?:ran=(?P<ran>\S*) ?)?"
     r"(?:exchange=(?P<exchange>\S*) ?)?(?:memory=(?P<memory>\S*))?"
 )
-_BEGIN = re.compile(r"batch (\d+) begin ")
-_DONE = re.compile(r"batch (\d+) done (\d+) (\d+)")
-# A value in quotation marks may hold spaces; one whose mark is not closed ends at the first.
-_PAIR = re.compile(r'(\S+?)=("[^"]*"|\S*)')
+_BEGIN = re.compile(r"batch (\d{1,9}) begin ")
+_DONE = re.compile(r"batch (\d{1,9}) done (\d{1,9}) (\d{1,9})")
+_SECONDS = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{0,9})?")
+# A value in quotation marks may hold spaces; one whose mark is not closed ends at the first. A name begins after a
+# space, so that a long word without "=" is read once and not once for each of its letters.
+_PAIR = re.compile(r'(?<!\S)([^\s=]+)=("[^"]*"|\S*)')
 # Words of a line whose only quotations are whole values: what shlex does, many times faster.
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
 _MARK = "=== gpufabric "
@@ -32,8 +35,13 @@ _DESCRIBE = f"{_MARK}describe v1"
 _DESCRIBED = re.compile(rf"{_MARK}described \d+")
 # What a tester adds to perftest's output stands before it, on lines of its own.
 _ADDED = ("counters", "link", "link_before")
-# More than a frame has; what is longer was not written by a tester.
+# More than a frame, its first line, a line of a description, a line of perftest and a whole description have. What is
+# longer was not written by a tester.
 _LONGEST = 8192
+_LONGEST_HEAD = 1024
+_LONGEST_LINE = 4096
+_LONGEST_OUTPUT = 400
+LARGEST_DESCRIPTION = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -83,7 +91,9 @@ class Evidence:
 
 
 def parse_describe(text: str) -> Endpoint:
-    """Return what a tester said of itself; ParseError when it did not come to the end."""
+    """Return what a tester reported about itself, checked; ParseError when it did not come to the end."""
+    if len(text) > LARGEST_DESCRIPTION:
+        raise ParseError(f"it has more than {LARGEST_DESCRIPTION} characters")
     lines = text.splitlines()
     if _DESCRIBE not in lines:
         raise ParseError(f'no line "{_DESCRIBE}" in {len(lines)} lines')
@@ -91,7 +101,9 @@ def parse_describe(text: str) -> Endpoint:
     host: dict[str, str] = {}
     for line in lines[lines.index(_DESCRIBE) + 1 :]:
         if _DESCRIBED.match(line):
-            return Endpoint(rails, host)
+            return Endpoint({name: checked_rail(found) for name, found in rails.items()}, checked_host(host))
+        if len(line) > _LONGEST_LINE:
+            raise ParseError(f"a line has {len(line)} characters; expected {_LONGEST_LINE} at most")
         words = _words(line)
         if words[:1] == ["rail"] and len(words) > 1:
             rails[words[1]] = _pairs(words[2:])
@@ -115,7 +127,10 @@ def _pairs(words: list[str]) -> dict[str, str]:
 
 
 def parse_batch(text: str, number: int) -> Log:
-    """Return the tests of batch ``number`` in a tester's log, which may hold other batches too."""
+    """Return the tests of batch ``number`` in a tester's log, which may hold other batches too.
+
+    ParseError when a whole frame holds what no tester writes.
+    """
     runs: dict[Key, Run] = {}
     inside = False
     frame: re.Match[str] | None = None
@@ -129,6 +144,8 @@ def parse_batch(text: str, number: int) -> Log:
                 key = (int(frame["round"]), sys.intern(frame["rail"]), sys.intern(frame["peer"]))
                 runs[key] = _run(frame, body)
             frame = None
+        elif len(head) > _LONGEST_HEAD:
+            raise ParseError(f"the first line of a frame has {len(head)} characters; expected {_LONGEST_HEAD} at most")
         elif started := _TEST.match(head):
             # Of a frame without an end its tester was killed: what it had is no result.
             frame, body = started, rest
@@ -150,20 +167,43 @@ def _run(frame: re.Match[str], body: str) -> Run:
         word, _space, pairs = line.partition(" ")
         if word not in _ADDED:
             break
+        if len(line) > _LONGEST:
+            raise ParseError(f"a line of a frame has {len(line)} characters; expected {_LONGEST} at most")
         added[word], body = _quoted_pairs(pairs), rest
     return Run(
         int(frame["rc"]),
-        body[-_LONGEST:].strip(),
-        started=integer(frame["start"]),
-        seconds=leading_number(frame["seconds"]),
-        late=leading_number(frame["late"]),
-        ran=leading_number(frame["ran"]),
+        _output(body),
+        started=_whole(_number(frame, "start")),
+        seconds=_number(frame, "seconds"),
+        late=_number(frame, "late"),
+        ran=_number(frame, "ran"),
         counters=_growth(added["counters"]) if "counters" in added else {},
         link=added.get("link", {}),
         link_before=added.get("link_before", {}),
         exchange=sys.intern(frame["exchange"] or ""),
         memory=sys.intern(frame["memory"] or ""),
     )
+
+
+def _output(body: str) -> str:
+    """Return perftest's output, each line as far as it can mean anything: patterns take long for longer lines."""
+    lines = body[-_LONGEST:].strip().split("\n")
+    return "\n".join(line[:_LONGEST_OUTPUT] for line in lines)
+
+
+def _number(frame: re.Match[str], name: str) -> float | None:
+    """Return the seconds in a field of a frame; None without them, ParseError when they are no such number."""
+    text = frame[name]
+    if not text:
+        return None
+    if not _SECONDS.fullmatch(text):
+        raise ParseError(f"{name}={plain(text, 40)} is not a number of seconds")
+    # A difference below zero tells nothing.
+    return None if text.startswith("-") else float(text)
+
+
+def _whole(number: float | None) -> int | None:
+    return None if number is None else int(number)
 
 
 # Most ports of a fleet say the same of their links. Nobody may change what is returned.

@@ -196,16 +196,29 @@ def _line(text: str) -> str:
 
 def _absorb(course: Course, rounds: Sequence[Round], number: int, played: Pass) -> None:
     """Add what pass ``number`` told; endpoints that gave no complete log are not used again."""
-    logs = {name: parse_batch(text, number) for name, text in played.logs.items()}
+    logs, invalid = _parsed(played, number)
     used = {name for round_ in rounds for test in round_ for name in (test.client, test.server)}
     for name in sorted(used):
         if not logs.get(name, Log()).done:
             why = "its tester ended before the end of the pass" if name in logs else "no log came back"
-            course.state.lost.setdefault(name, f"{name}: {_line(played.errors.get(name) or why)}")
+            why = invalid.get(name) or played.errors.get(name) or why
+            course.state.lost.setdefault(name, f"{name}: {_line(why)}")
     attempts.absorb(course.state, rounds, number, logs)
     course.found = None
     course.played += len(rounds)
     course.clock.add(logs, len(rounds), course.slot)
+
+
+def _parsed(played: Pass, number: int) -> tuple[dict[str, Log], dict[str, str]]:
+    """Return the logs of a pass by endpoint, and why the others are not valid: one of them costs no other."""
+    logs: dict[str, Log] = {}
+    invalid: dict[str, str] = {}
+    for name, text in played.logs.items():
+        try:
+            logs[name] = parse_batch(text, number)
+        except ParseError as exc:
+            invalid[name] = f"its log is not valid: {exc}"
+    return logs, invalid
 
 
 def _lines(state: State, rounds: Sequence[Round]) -> dict[str, list[str]]:

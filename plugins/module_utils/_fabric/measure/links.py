@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ..._core.units import leading_number
+from ..._core.units import leading_number, natural
 from .limits import efficiency, pcie_link, pcie_rate
 
 Side = Mapping[str, Any]
@@ -118,12 +118,12 @@ def below(rail: Mapping[str, Any], side: Side, link: Mapping[str, str]) -> list[
     rate = leading_number(link.get("rate"))
     if rate and side.get("floor") is None and rate < (side.get("rate") or 0):
         told.append(f"the link is at {rate:g} Gb/s after the test, {side['rate']:g} Gb/s when it was planned")
-    mtu = link.get("mtu", "") if rail.get("link_layer") == "ethernet" else ""
-    if mtu.isdigit() and int(mtu) < (rail.get("mtu") or 0):
+    mtu = natural(link.get("mtu")) if rail.get("link_layer") == "ethernet" else None
+    if mtu is not None and mtu < (rail.get("mtu") or 0):
         told.append(f"MTU {mtu} after the test, {rail['mtu']} is planned")
     planned = side.get("pcie") or {}
-    speed, width = leading_number(link.get("pcie")), link.get("pcie", "").rpartition(" x")[2]
-    if speed and width.isdigit() and 0 < speed * int(width) < planned.get("speed", 0) * planned.get("width", 0):
+    speed, width = leading_number(link.get("pcie")), natural(link.get("pcie", "").rpartition(" x")[2])
+    if speed and width and speed * width < planned.get("speed", 0) * planned.get("width", 0):
         was = pcie_link(planned["speed"], planned["width"])
-        told.append(f"{pcie_link(speed, int(width))} after the test, {was} when it was planned")
+        told.append(f"{pcie_link(speed, width)} after the test, {was} when it was planned")
     return told

@@ -32,6 +32,7 @@ CAUSES = (
     (r"IB device \S+ not found", "no such RDMA device"),
     (r"Did not detect devices.*", "no usable RDMA device"),
     (r"Unable to query port \d+ attributes", "no such port"),
+    (r"Gid index should be between \d+ and \d+", "the port has too many GIDs; remove unused addresses"),
     (r"Couldn't allocate MR with error=14\b", "GPU memory cannot be registered: is nvidia-peermem loaded?"),
     (r"Couldn't allocate MR with error=9[35]\b", "kernel, driver or rdma-core without DMA-BUF"),
     (r"Couldn't allocate MR.*", "memlock limit, or GPU memory that cannot be registered"),

@@ -87,6 +87,8 @@ def _new_flaw(state: State, test: Test, name: str, rail: str) -> str:
         return f"{name}: perftest is not installed"
     if endpoint.error(rail):
         return f"{name} {rail}: {endpoint.error(rail)}"
+    if state.tests["control"] == "management" and endpoint.host.get("control", "-") == "-":
+        return f"{name}: its tester found no IPv4 address of the default route, which control: management needs"
     if test.memory != "host" and not gpu_of(state, test, name, rail):
         return f"{name} {rail}: the facts name no GPU for it, and {test.memory} is asked for"
     return ""

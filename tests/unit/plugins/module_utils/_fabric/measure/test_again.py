@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.again import covers
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.again import commands, covers
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evidence import Endpoint
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.options import complete
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.state import State
 
 
 def blame(kind: str, rail: str | None, host: str | None = None, peer: str | None = None, **more: Any) -> dict[str, Any]:
@@ -50,3 +53,13 @@ def test_who_reads_receives() -> None:
     read = {"where": "host", "test": "read_bw", **CROSSED}
     assert covers(blame("direction", "r1", "b", direction="send"), read)
     assert not covers(blame("direction", "r0", "a", direction="send"), read)
+
+
+def test_whatever_a_command_is_made_of_is_quoted() -> None:
+    side = {"device": "mlx5_0;curl x|sh;", "port": "1", "gid": "$(id)", "address": "10.0.0.1 -F", "cpus": "0;id"}
+    endpoints = {name: Endpoint({"r0": side}, {}) for name in ("a b", "c")}
+    state = State({}, "host", complete({}), "all_pairs", ["r0"], endpoints)
+    failed = {"where": "host", "test": "write_bw", "rail": "r0", "client": "a b", "server": "c", "verdict": "fail"}
+    server, client = commands(state, blame("rail", None), [failed])
+    assert server.startswith("ssh c taskset -c '0;id' ib_write_bw -d 'mlx5_0;curl x|sh;' -i 1 -x '$(id)' -p ")
+    assert client.startswith("ssh 'a b' taskset -c '0;id' ") and client.endswith(" '10.0.0.1 -F'")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +15,8 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evi
     parse_batch,
     parse_describe,
 )
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.perftest import Run
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.exchange import exchange_failed
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.perftest import Run, failure, reading
 
 PEER = "p"
 OLD = "=== gpufabric test 0 rail0 client p rc=0 start=1005 seconds=9\nfine\n=== gpufabric end\n"
@@ -84,9 +88,75 @@ TEXTS = st.lists(st.one_of(PIECES, st.text(max_size=60)), max_size=25).map("\n".
 
 @given(TEXTS)
 def test_any_text_is_read_or_refused(text: str) -> None:
-    log = parse_batch(text, 1)
-    assert all(run.counters == {k: v for k, v in run.counters.items() if v > 0} for run in log.runs.values())
+    try:
+        log = parse_batch(text, 1)
+        assert all(run.counters == {k: v for k, v in run.counters.items() if v > 0} for run in log.runs.values())
+        for run in log.runs.values():
+            failure(run, None)
+    except ParseError as exc:
+        assert 0 < len(str(exc)) < 500
     try:
         parse_describe(text)
     except ParseError as exc:
-        assert str(exc)
+        assert 0 < len(str(exc)) < 500
+
+
+@pytest.mark.parametrize(
+    ("field", "reason"),
+    [
+        ("seconds=" + "9" * 400, "seconds=" + "9" * 40 + " is not a number of seconds"),
+        ("late=inf", "late=inf is not a number of seconds"),
+        ("ran=nan", "ran=nan is not a number of seconds"),
+        ("start=0x7", "start=0x7 is not a number of seconds"),
+        ("seconds=1e300", "seconds=1e300 is not a number of seconds"),
+        ("memory=" + "x" * 2000, "the first line of a frame has 2034 characters; expected 1024 at most"),
+    ],
+)
+def test_a_frame_that_no_tester_writes_is_refused_with_the_reason(field: str, reason: str) -> None:
+    frame = f"=== gpufabric test 0 rail0 client p rc=0 {field}\nfine\n=== gpufabric end\n"
+    with pytest.raises(ParseError) as caught:
+        parse_batch(batch(frame), 1)
+    assert str(caught.value) == reason
+
+
+def test_a_batch_with_an_impossible_number_is_none_of_ours() -> None:
+    assert parse_batch(f"=== gpufabric batch {'9' * 900} begin 1\n", 1) == Log({}, False)
+
+
+def hostile(count: int) -> list[str]:
+    """Texts of ``count`` characters at which careless patterns take the square of the time."""
+    frame = "=== gpufabric batch 1 begin 1\n=== gpufabric test 0 r client p rc=1\n{}\n=== gpufabric end\n"
+    bodies = ["link " + "a" * count, 'link ' + 'a="' * (count // 3), "counters " + "a=1 " * (count // 4), "a" * count,
+              "Failed status" * (count // 13), "rdma_resolve_" * (count // 13), "BW average[" * (count // 11),
+              "#bytes" + "BW average[" * (count // 11), " " * count, "\n" * count]
+    return [frame.format(body) for body in bodies] + [
+        "=== gpufabric test " * (count // 19), "\n=== gpufabric " * (count // 15),
+        "=== gpufabric describe v1\nrail r " + 'a="b' * (count // 4),
+        "=== gpufabric describe v1\nrail r " + "'" * count,
+    ]
+
+
+def judged(text: str) -> None:
+    """Do with a log all that is done with one."""
+    for parse in (lambda: parse_batch(text, 1), lambda: parse_describe(text)):
+        with contextlib.suppress(ParseError):
+            found = parse()
+            for run in getattr(found, "runs", {}).values():
+                reading(run, run, 65536)
+                reading(Run(0, run.text), Run(0, run.text), 65536)
+                exchange_failed(run._replace(exchange="cm"), run._replace(exchange="plain"))
+
+
+@pytest.mark.parametrize("which", range(len(hostile(100))))
+def test_the_time_grows_no_faster_than_the_log(which: int) -> None:
+    """Takes about a second for all: the square of these sizes would be a hundred times the time."""
+
+    def seconds(text: str) -> float:
+        begin = time.process_time()
+        judged(text)
+        return time.process_time() - begin
+
+    short, long = hostile(20_000)[which], hostile(200_000)[which]
+    judged(short)
+    once = min(seconds(short) for _try in range(3))
+    assert seconds(long) < max(30 * once, 0.3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -183,6 +184,26 @@ def test_a_rail_that_cannot_be_used_is_not_played_and_named() -> None:
     assert found.summary["findings"] == [
         "hosts: lab-1 rail0: none of its 4 tests passed, others pass: host, NIC port or cable "
         "(lab-1 rail0: rail0 has no link: cable, transceiver or switch port)"]
+
+
+@pytest.mark.parametrize("field", ["seconds=" + "9" * 400, "late=inf", "ran=" + "9" * 5000])
+def test_an_invalid_log_costs_its_endpoint_and_nobody_else(field: str) -> None:
+    first = step(plan(), "host", everybody())
+    told = played(first)
+    bad = told.logs["lab-3"].replace("seconds=2", field, 1)
+    found = step(plan(retries=0, isolation=0), "host", everybody(Pass({**told.logs, "lab-3": bad}, {})))
+    assert found.done
+    hit = [r for r in found.results if "lab-3" in (r["client"], r["server"])]
+    assert {r["verdict"] for r in hit} == {"no_data"}
+    assert {r["verdict"] for r in found.results if r not in hit} == {"pass"}
+    assert all("lab-3: its log is not valid: " in r["reason"] for r in hit)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_a_management_address_that_is_no_address_keeps_the_host_from_use() -> None:
+    text = described("lab-1").replace("control=192.0.2.1", 'control="192.0.2.1 18500 write_bw --out_json"')
+    found = step(plan(control="management"), "host", everybody(**{"lab-1": text}))
+    assert "lab-1" not in found.lines and "--out_json" not in str(found.lines)
 
 
 def test_a_host_that_dies_is_not_used_again_and_costs_nobody_else() -> None:
