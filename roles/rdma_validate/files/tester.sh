@@ -21,6 +21,8 @@ export LC_ALL
 SYS=${GPUFABRIC_SYS:-/sys}
 PROC=${GPUFABRIC_PROC:-/proc}
 SLEEP=${GPUFABRIC_SLEEP:-sleep}
+# perftest accepts no larger GID index.
+LARGEST_GID=64
 work=
 players=
 NL='
@@ -150,6 +152,7 @@ find_roce() {
     number_of "$2"
     want=$(printf '0000:0000:0000:0000:0000:ffff:%04x:%04x' $((number >> 16)) $((number & 65535)))
     device=
+    beyond=
     for dir in "$SYS"/class/infiniband/*/ports/*/gids; do
         [ -d "$dir" ] || continue
         for file in "$dir"/*; do
@@ -158,6 +161,10 @@ find_roce() {
             index=${file##*/}
             first "${dir%/gids}/gid_attrs/types/$index"
             [ "$line" = "RoCE v2" ] || continue
+            if [ "$index" -gt "$LARGEST_GID" ]; then
+                beyond=$index
+                continue
+            fi
             first "${dir%/gids}/gid_attrs/ndevs/$index"
             [ -z "$device" ] || [ "$line" = "$1" ] || continue
             of_path "${dir%/gids}"
@@ -231,6 +238,7 @@ resolve() {
     error=
     device=
     address=
+    beyond=
     gid_type="RoCE v2"
     no_link "$1" && return
     if find_ib "$1" && first "$SYS/class/infiniband/$device/ports/$port/link_layer" && [ "$line" = InfiniBand ]; then
@@ -249,6 +257,8 @@ resolve() {
     done
     error="$1 has no IPv4 address"
     [ -z "$address" ] || error="no RDMA device has a RoCE v2 GID for $address of $1"
+    [ -z "$beyond" ] || error="the GID index of $address of $1 is $beyond, and perftest accepts 0 to $LARGEST_GID:\
+ remove unused addresses of the port"
 }
 
 # The link first: without one, network managers take the address away too, which would only confuse.
@@ -437,8 +447,9 @@ attempt() {
     shift
     clock
     ran=$now
+    exec 5>"$out.stdout" 6>"$out.stderr"
     # shellcheck disable=SC2086 # a word or none
-    $own_group timeout -k 1 "$seconds" "$@" >"$out.stdout" 2>"$out.stderr" </dev/null &
+    $own_group timeout -k 1 "$seconds" "$@" >&5 2>&6 </dev/null 5>&- 6>&- &
     pid=$!
     say "$pid" >"$out.pid"
     wait "$pid" 2>/dev/null
@@ -447,6 +458,20 @@ attempt() {
     : >"$out.pid"
     clock
     ran=$((now - ran))
+    shorten 5 "$out.stdout"
+    shorten 6 "$out.stderr"
+}
+
+# shorten FD FILE: of more than 64 KiB only begin and end, since a shell reads slowly. FD is where FILE was written: its
+# position is how much that was.
+shorten() {
+    read -r _ written 2>/dev/null <"/proc/self/fdinfo/$1" || written=0
+    [ "$written" -le 65536 ] || {
+        head -c 32768 "$2"
+        say
+        tail -c 32768 "$2"
+    } >"$2.short"
+    [ "$written" -le 65536 ] || mv "$2.short" "$2"
 }
 
 # test_once ROLE PEER PORT TEST ARGS...: result in $rc and the files $out.*
@@ -583,6 +608,7 @@ excerpt() {
 
 # play_test ROUND RAIL ROLE PEER PORT TEST ARGS...: in the background; leaves its frame in a file.
 play_test() {
+    set +f
     round=$1 rail=$2 role=$3 peer=$4 tcp=$5 tool=$6
     shift 6
     # One port may serve several peers in a round; they differ in the TCP port.
@@ -640,6 +666,60 @@ check_batch() {
     return 1
 }
 
+is_number() {
+    case $1 in "" | *[!0-9]* | ??????????*) return 1 ;; esac
+}
+
+is_address() {
+    case $1 in *[!0-9.]* | .* | *. | *..* | *.*.*.*.* | ????????????????*) return 1 ;; *.*.*.*) ;; *) return 1 ;; esac
+}
+
+# check_lines FILE: nothing but tests as the controller plans them. What others report about themselves is in the lines,
+# and perftest runs as root: no other tool, no other option, nothing that a shell would work on.
+check_lines() {
+    wrong=
+    while read -r round rail role peer tcp tool args; do
+        case $round in
+        BATCH)
+            is_number "$rail" && is_number "$peer" && case $role in *[!0-9.@-]*) false ;; esac
+            ;;
+        END) is_number "$rail" ;;
+        *)
+            set -f
+            # shellcheck disable=SC2086 # args are words
+            is_number "$round" && is_number "$tcp" && is_address "$peer" && is_test "$rail" "$role" "$tool" &&
+                are_options $args
+            ;;
+        esac || wrong=$round
+        set +f
+        [ -z "$wrong" ] || return 1
+    done <"$1"
+}
+
+is_test() {
+    case $1 in "" | *[!A-Za-z0-9_.-]*) return 1 ;; esac
+    case "$2 $3" in
+    "client write_bw" | "client read_bw" | "client send_bw" | "client write_lat" | "client read_lat") ;;
+    "server write_bw" | "server read_bw" | "server send_bw" | "server write_lat" | "server read_lat") ;;
+    "client send_lat" | "server send_lat") ;;
+    *) return 1 ;;
+    esac
+}
+
+are_options() {
+    while [ $# -gt 0 ]; do
+        case $1 in
+        -F | -b | -R | --report_gbits | --use_hugepages | --use_cuda_dmabuf) ;;
+        -c) [ "${2:-}" = RC ] && shift ;;
+        -[qstDfmIn]) is_number "${2:-}" && shift ;;
+        --tclass=* | --use_cuda=*) is_number "${1#*=}" ;;
+        --use_cuda_bus_id=*) case ${1#*=} in "" | *[!0-9A-Fa-f:.]*) false ;; esac ;;
+        *) false ;;
+        esac || return 1
+        shift
+    done
+}
+
 finish_round() {
     [ -n "$current" ] || return 0
     wait
@@ -679,6 +759,7 @@ begin_round() {
 # play FILE [START_IN]: all rounds of a batch, each in its slot.
 play() {
     check_batch "$1" || die "the batch is not complete"
+    check_lines "$1" || die "the batch has a line that is not valid, in round $wrong"
     start_in=${2:-}
     current=
     played=0
@@ -712,9 +793,11 @@ play() {
             continue
         fi
         played=$((played + 1))
+        set -f
         # shellcheck disable=SC2086 # args are words
         play_test "$round" "$rail" "$role" "$peer" "$tcp" "$tool" $args </dev/null &
         players="$players $!"
+        set +f
     done <"$1"
     finish_round
     say "=== gpufabric batch $number done $played $missed"
@@ -793,6 +876,7 @@ deliver() {
     {
         read -r word number start_in slot
         [ "$word" = BATCH ] || die "the batch does not begin with BATCH"
+        case $start_in in "" | *[!0-9.-]*) die "the batch has no valid start" ;; esac
         from_now "$start_in"
         say "BATCH $number @$from_now $slot"
         cat

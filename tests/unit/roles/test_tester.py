@@ -17,6 +17,8 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evi
     parse_batch,
     parse_describe,
 )
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.lines import perftest_args
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.options import KINDS
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.perftest import (
     Run,
     memory_missing,
@@ -233,6 +235,64 @@ def test_describe_says_why_a_rail_cannot_be_used(bench: Bench, path: str, text: 
     write(bench.folder / path, text)
     found = parse_describe(bench.run("describe", str(bench.folder / "rails")).stdout)
     assert found.error("rail0") == error
+
+
+def test_a_gid_that_perftest_refuses_is_named(bench: Bench) -> None:
+    port = bench.sys / "class/infiniband/mlx5_0/ports/1"
+    for part in ("gids", "gid_attrs/types", "gid_attrs/ndevs"):
+        (port / part / "2").rename(port / part / "65")
+    found = parse_describe(bench.run("describe", str(bench.folder / "rails")).stdout)
+    assert found.error("rail0") == ("the GID index of 192.168.0.3 of rail0 is 65, and perftest accepts 0 to 64: "
+                                    "remove unused addresses of the port")
+
+
+HOSTILE = [
+    f"0 rail0 client 10.0.0.3 18500 write_bw --payload_file_path=/etc/shadow --out_json 18500 write_bw {ARGS}",
+    f"0 rail0 client 10.0.0.3 18500 write_bw {ARGS} --out_json_file=/etc/ld.so.preload",
+    f"0 rail0 client 10.0.0.3 18500 write_bw {ARGS} -d mlx5_1",
+    f"0 rail0 client 10.0.0.3 18500 write_bw {ARGS} 10.0.0.4",
+    f"0 rail0 client 10.0.0.3 18500 write_bw {ARGS} *",
+    f"0 rail0 client 10.0.0.3 18500 write_bw {ARGS} -q",
+    f"0 rail0 client 10.0.0.3 18500 write_bw {ARGS} -q 1x",
+    f"0 rail0 client 10.0.0.3 18500 ../../bin/sh {ARGS}",
+    f"0 rail0 client 10.0.0.3 18500 atomic_bw {ARGS}",
+    f"0 rail0 client 10.0.0 18500 write_bw {ARGS}",
+    f"0 rail0 client --help 18500 write_bw {ARGS}",
+    f"0 rail0 client host.test 18500 write_bw {ARGS}",
+    f"0 rail0 both 10.0.0.3 18500 write_bw {ARGS}",
+    f"0 ../rail0 client 10.0.0.3 18500 write_bw {ARGS}",
+    f"0 rail0 client 10.0.0.3 $(id) write_bw {ARGS}",
+    f"a[$(touch$IFS'x')] rail0 client 10.0.0.3 18500 write_bw {ARGS}",
+]
+
+
+def test_only_known_tools_options_and_addresses_are_played(bench: Bench) -> None:
+    for number, hostile in enumerate(HOSTILE):
+        done = bench.run("run", str(bench.folder / "rails"), stdin=bench.batch(line(0), hostile))
+        assert (done.returncode, done.stdout) == (2, ""), hostile
+        assert done.stderr.startswith("tester.sh: the batch has a line that is not valid, in round "), (number, hostile)
+    assert bench.calls.read_text() == ""
+    done = bench.run("run", str(bench.folder / "rails"), stdin=bench.batch(line(0), slot="x[$(id)]"))  # type: ignore
+    assert (done.returncode, bench.calls.read_text()) == (2, "")
+
+
+def test_the_controllers_options_are_known(bench: Bench) -> None:
+    tests = {"mtu": 4096, "rdma_cm": True, "inline": 0, "traffic_class": 106, "directions": "together"}
+    more = ({}, {"hugepages": True}, {"memory": "cuda:dmabuf"}, {"memory": "cuda:peermem"})
+    lines = [f"{number} rail0 client {PEER} 18500 {kind} {perftest_args({**tests, **one}, kind, 0, gpu)}"
+             for number, (kind, one) in enumerate((kind, one) for kind in KINDS for one in more)
+             for gpu in (["0000:1B:00.0"] if "memory" in one else [""])]
+    # All of it lies so far back that nothing is played.
+    assert f"batch 1 done 0 {len(lines)}" in bench.play(*lines, start_in="-9999")
+
+
+def test_an_output_of_megabytes_costs_no_time_and_keeps_its_end(bench: Bench) -> None:
+    recorded = SAMPLES["bw_duration"]["client"]["stdout"]
+    bench.prints("client", "x" * 8_000_000 + "\n" + recorded, "y" * 3_000_000)
+    begin = time.monotonic()
+    run = parse_batch(bench.play(line(0)), 1).runs[0, "rail0", PEER]
+    assert time.monotonic() - begin < 5 and run.rc == 0
+    assert parse_rows(run.text) == parse_rows(recorded)
 
 
 def test_infiniband_uses_gid_0(bench: Bench) -> None:
