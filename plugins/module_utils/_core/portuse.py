@@ -49,6 +49,9 @@ class Use(NamedTuple):
     text: str
 
 
+HIDDEN_QUEUE_PAIRS = Use("unknown", "queue pairs that cannot be read (install the rdma tool of iproute2)")
+
+
 class Mount(NamedTuple):
     """A mounted network file system or a block device over a network, and the address of a server of it."""
 
@@ -176,7 +179,7 @@ def _queue_pair_uses(port: Port, activity: Activity) -> list[Use]:
     if not port.rdma:
         return []
     if activity.queue_pairs is None:
-        return [Use("unknown", "queue pairs that cannot be read (install the rdma tool of iproute2)")]
+        return [HIDDEN_QUEUE_PAIRS]
     holders = [holder for device in port.rdma for holder in activity.queue_pairs.get(device, ())]
     if not holders:
         return []

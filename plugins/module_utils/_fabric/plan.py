@@ -22,7 +22,7 @@ from .objects.nodes import NIC_LABEL, NIC_LABEL_NAME, fabric_selector
 from .objects.policy import build_policy, resource_name
 from .objects.pools import build_pool
 from .objects.releases import line_of
-from .rails import Port, RailMap, check_names_free, find_rails, netdev_names
+from .rails import Port, RailMap, check_names_free, check_subnets, find_rails, netdev_names
 from .ranges import RailRange, block_size, check_capacity, check_overlap, other_networks, rail_ranges
 from .switches import switch_ports
 from .thresholds import check_matches, groups_of
@@ -115,6 +115,8 @@ def _ranges(intent: Intent, hosts: Sequence[Host], rails: RailMap) -> tuple[Rail
     check_capacity(intent, ranges[0], len(hosts))
     networks = {host.name: other_networks(host.facts, rails.ports[host.name]) for host in hosts if host.facts}
     check_overlap(rails.names, ranges, networks)
+    if intent.addresses == "plan":
+        check_subnets(intent, hosts, rails, [own.subnet for own in ranges])
     return ranges
 
 

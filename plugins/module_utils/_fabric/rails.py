@@ -7,14 +7,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from .._core.errors import InputError
 from .fields import MOST, and_more, some
+from .fold import fold, fold_addresses
 from .hosts import Host
-from .intent import Intent, Select
+from .intent import Intent
+from .select import Network, Port, ServerClass, inside, management, ports_at, server_classes, supported_rate
 
-Port = Mapping[str, Any]
+_CHOOSE = "choose the rails by PCI address (rdma_fabric.rails[].pci, or rdma_host.rails for one host)"
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class RailMap:
 
     names: tuple[str, ...]
     ports: Mapping[str, tuple[Port, ...]]
+    classes: tuple[ServerClass, ...] = ()
 
 
 def find_rails(intent: Intent, hosts: Sequence[Host]) -> RailMap:
@@ -30,40 +32,57 @@ def find_rails(intent: Intent, hosts: Sequence[Host]) -> RailMap:
 
     A rail that matches no port on some host is one InputError that lists those hosts and what they have.
     """
-    known = [host for host in hosts if host.facts]
-    names = _names(intent, known)
+    classes = server_classes(intent, hosts)
+    _check_classes(intent, classes, unknown=[host.name for host in hosts if not host.facts])
+    names = _names(intent, classes)
     ports: dict[str, tuple[Port, ...]] = {}
-    problems: list[str] = []
-    for host in known:
-        found, why = _host_rails(intent, host, names)
-        ports[host.name] = found
-        if why:
-            problems.append(f"{host.name}: {', '.join(why)} (it has {_inventory(host)})")
+    problems: dict[str, list[str]] = {}
+    for own in classes:
+        for host in own.hosts:
+            found, why = _host_rails(intent, host, names, own.candidates)
+            ports[host.name] = found
+            if why:
+                problems.setdefault(f"{', '.join(why)} (it has {_inventory(own)})", []).append(host.name)
     if problems:
+        told = _folded(problems)
         raise InputError(
-            f"not every rail has a port on every host. {'; '.join(problems)}. List the ports in "
+            f"not every rail has a port on every host. {told}. List the ports in "
             "rdma_fabric.rails[].pci or rdma_host.rails, or change rdma_fabric.select"
         )
-    return RailMap(names, ports)
+    order = [host.name for host in hosts if host.facts]
+    return RailMap(names, {name: ports[name] for name in order}, tuple(classes))
 
 
-def management(port: Port) -> str:
-    """Return why a port is never a rail (it carries something else), or empty text."""
-    if port["duty"] or not port["master"]:
-        return str(port["duty"])
-    return f"is a member of {port['master']}"
+def _check_classes(intent: Intent, classes: Iterable[ServerClass], unknown: Sequence[str]) -> None:
+    """Refuse to choose ports where identical servers differ, or where too few of them are known to tell."""
+    if intent.rails and all(rail.pci for rail in intent.rails):
+        return
+    problems = [problem for own in classes for problem in own.problems]
+    if problems:
+        raise InputError(
+            f"rails cannot be chosen automatically: {some(problems)}. Identical servers must have the same ports free. "
+            f"Free these ports, or {_CHOOSE}"
+        )
+    doubtful = {
+        f"{pci} {own.left_out[pci]} on {own.title}" for own in classes for pci in own.used if not own.configured
+    }
+    if unknown and doubtful and intent.rail_count is None:
+        raise InputError(
+            f"rails cannot be chosen automatically: {some(sorted(doubtful))}, and nothing is known of {fold(unknown)}, "
+            f"where the same ports may be free. Run without --limit, set rdma_fabric.rail_count, or {_CHOOSE}"
+        )
 
 
-def _names(intent: Intent, hosts: Sequence[Host]) -> tuple[str, ...]:
+def _names(intent: Intent, classes: Sequence[ServerClass]) -> tuple[str, ...]:
     if intent.rails:
         return tuple(rail.name for rail in intent.rails)
-    counts = {host.name: len(_candidates(intent.select, host)) for host in hosts}
+    counts = [len(own.candidates) for own in classes]
     count = intent.rail_count
     if count is None:
-        if len(set(counts.values())) > 1:
-            raise InputError(_disagreement(counts, hosts))
-        count = next(iter(counts.values()))
-    more = [host for host in hosts if counts[host.name] > count]
+        if len(set(counts)) > 1:
+            raise InputError(_disagreement(classes))
+        count = counts[0]
+    more = [own for own in classes if len(own.candidates) > count]
     if more:
         raise InputError(
             f"rdma_fabric.rail_count is {count}, but more ports than that match rdma_fabric.select: "
@@ -72,72 +91,49 @@ def _names(intent: Intent, hosts: Sequence[Host]) -> tuple[str, ...]:
     if count == 0:
         vendors = ", ".join(intent.select.vendors) or "any"
         raise InputError(
-            f"no port can be a rail (rdma_fabric.select: vendors {vendors}): {_inventories(hosts)}. Change "
+            f"no port can be a rail (rdma_fabric.select: vendors {vendors}): {_inventories(classes)}. Change "
             "rdma_fabric.select, or list PCI addresses in rdma_fabric.rails"
         )
     return tuple(f"rail{index}" for index in range(count))
 
 
-def _disagreement(counts: Mapping[str, int], hosts: Sequence[Host]) -> str:
-    usual = Counter(counts.values()).most_common(1)[0][0]
-    others = [host for host in hosts if counts[host.name] != usual]
-    differ = "; ".join(f"{counts[host.name]} on {host.name} ({_inventory(host)})" for host in others[:MOST])
+def _disagreement(classes: Sequence[ServerClass]) -> str:
+    sizes: Counter[int] = Counter()
+    for own in classes:
+        sizes[len(own.candidates)] += len(own.hosts)
+    usual = sizes.most_common(1)[0][0]
+    others = [own for own in classes if len(own.candidates) != usual]
+    differ = "; ".join(f"{len(own.candidates)} on {own.title} ({_inventory(own)})" for own in others[:MOST])
     return (
-        f"hosts do not agree on the number of rails: {usual} on {len(hosts) - len(others)} of {len(hosts)} hosts, but "
+        f"hosts do not agree on the number of rails: {usual} on {sizes[usual]} of {sum(sizes.values())} hosts, but "
         f"{differ}{and_more(others)}. Set rdma_fabric.rail_count, list PCI addresses in rdma_fabric.rails, or change "
         "rdma_fabric.select"
     )
 
 
-def _candidates(select: Select, host: Host) -> list[Port]:
-    """Return the ports that can be rails by themselves, in PCI order (the order of the facts)."""
-    return [port for port in host.ports if _selected(select, port) and not management(port)]
-
-
-def _selected(select: Select, port: Port) -> bool:
-    # The one profile so far lays macvlan over rails, which the kernel refuses on InfiniBand.
-    return (
-        (not select.vendors or port["vendor"] in select.vendors)
-        and (not select.drivers or port["driver"] in select.drivers)
-        and (port["speed"] is None or port["speed"] >= select.min_speed)
-        and port["link_layer"] != "infiniband"
-    )
-
-
-def _host_rails(intent: Intent, host: Host, names: Sequence[str]) -> tuple[tuple[Port, ...], list[str]]:
+def _host_rails(
+    intent: Intent, host: Host, names: Sequence[str], candidates: Sequence[str]
+) -> tuple[tuple[Port, ...], list[str]]:
     """Return the host's ports in rail order and, when some are missing, why."""
     by_pci = {port["pci"]: port for port in host.ports}
     listed = {rail.name: rail.pci for rail in intent.rails}
     chosen: dict[str, Port] = {}
-    why = [f'rdma_host.rails names "{name}", which is no rail' for name in host.rails if name not in names]
+    why = [f'rdma_host.rails names "{name}", which is not a rail' for name in host.rails if name not in names]
     for name in names:
         wanted = (host.rails[name],) if name in host.rails else listed.get(name, ())
         port = next((by_pci[pci] for pci in wanted if pci in by_pci), None)
         if port is None and wanted:
             why.append(f"{name}: no port {' or '.join(wanted)}")
         elif port is not None:
-            why.extend(_unfit(name, port))
             chosen[name] = port
-    rest = _rest(intent.select, host, names, listed, chosen)
     free = [name for name in names if name not in host.rails and not listed.get(name)]
-    if len(rest) < len(free):
+    used = {port["pci"] for port in chosen.values()}
+    rest = [by_pci[pci] for pci in candidates if pci not in used]
+    if free and len(rest) != len(free):
         why.append(f"{len(rest)} ports match for {', '.join(free)}")
     chosen.update(zip(free, rest))
-    return tuple(chosen[name] for name in names if name in chosen), why + _twice(chosen)
-
-
-def _rest(
-    select: Select,
-    host: Host,
-    names: Sequence[str],
-    listed: Mapping[str, tuple[str, ...]],
-    chosen: Mapping[str, Port],
-) -> list[Port]:
-    """Return the candidates that no rail has by its PCI address."""
-    if all(name in host.rails or listed.get(name) for name in names):
-        return []
-    used = {port["pci"] for port in chosen.values()}
-    return [port for port in _candidates(select, host) if port["pci"] not in used]
+    unfit = [text for name, port in chosen.items() for text in _unfit(name, port)]
+    return tuple(chosen[name] for name in names if name in chosen), [*why, *unfit, *_twice(chosen)]
 
 
 def _unfit(name: str, port: Port) -> list[str]:
@@ -152,16 +148,22 @@ def _twice(chosen: Mapping[str, Port]) -> list[str]:
     return [f"{pci} is given to more than one rail" for pci, count in counts.items() if count > 1]
 
 
-def _inventory(host: Host) -> str:
-    """Return what a host has, short: address, netdev, vendor, speed and why it is no rail."""
+def _inventory(own: ServerClass) -> str:
+    """Return what the hosts of a class have, short: address, netdev, vendor, rate and why a port is not a rail."""
     texts = []
-    for port in host.ports:
+    for port in own.hosts[0].ports:
+        rate = supported_rate(ports_at(own.hosts, port["pci"]).values())
         parts = [port["pci"], port.get("netdev") or "no netdev", "vendor " + port["vendor"]]
-        parts += [f"{port['speed']:g} Gb/s"] if port["speed"] is not None else []
-        parts += [port["link_layer"]] if port["link_layer"] == "infiniband" else []
-        reason = management(port)
-        texts.append(" ".join(parts) + (", " + reason if reason else ""))
+        parts += [f"{rate:g} Gb/s"] if rate is not None else []
+        reason = own.left_out.get(port["pci"])
+        texts.append(" ".join(parts) + (f": {reason}" if reason else ""))
     return "; ".join(texts) or "no network port"
+
+
+def _folded(problems: Mapping[str, Sequence[str]]) -> str:
+    """Return texts with the hosts that each one is about."""
+    shown = [f"{fold(hosts)}: {text}" for text, hosts in list(problems.items())[:MOST]]
+    return "; ".join(shown) + and_more(list(problems))
 
 
 def netdev_names(intent: Intent, rails: RailMap) -> tuple[str, ...]:
@@ -203,9 +205,28 @@ def check_names_free(hosts: Iterable[Host], rails: RailMap, names: Sequence[str]
         )
 
 
+def check_subnets(intent: Intent, hosts: Iterable[Host], rails: RailMap, subnets: Sequence[Network]) -> None:
+    """Refuse a port chosen automatically that has an address inside the supernet, but of no use to its rail."""
+    listed = {rail.name for rail in intent.rails if rail.pci}
+    problems: dict[str, list[str]] = {}
+    for host in hosts:
+        for name, port, subnet in zip(rails.names, rails.ports.get(host.name, ()), subnets):
+            if port["configured"] or name in listed or name in host.rails:
+                continue
+            for address in port["addresses"]:
+                if inside(address, intent.supernet) and not inside(address, subnet):
+                    problems.setdefault(f"{name} ({port['pci']}, subnet {subnet})", []).append(address)
+    if problems:
+        told = [f"{rail} has address {fold_addresses(addresses)}" for rail, addresses in problems.items()]
+        raise InputError(
+            f"ports with addresses inside rdma_fabric.supernet, but outside the subnets of their rails: {some(told)}. "
+            f"If these ports are rails, {_CHOOSE}; otherwise use another rdma_fabric.supernet"
+        )
+
+
 def _on(name: str | None, hosts: Sequence[str]) -> str:
-    return f"{name or 'without a netdev (no driver)'} on {some(hosts)}"
+    return f"{name or 'without a netdev (no driver)'} on {fold(hosts)}"
 
 
-def _inventories(hosts: Sequence[Host]) -> str:
-    return "; ".join(f"{host.name} has {_inventory(host)}" for host in hosts[:MOST]) + and_more(hosts)
+def _inventories(classes: Sequence[ServerClass]) -> str:
+    return "; ".join(f"{own.title} has {_inventory(own)}" for own in classes[:MOST]) + and_more(classes)

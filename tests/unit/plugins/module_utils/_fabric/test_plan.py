@@ -154,12 +154,13 @@ def test_addresses_are_left_alone() -> None:
     hosts["gpu-0001"]["facts"] = host_facts(
         1, ports=[rail_port(0, addresses=["fe80::1/64", "10.9.0.1/16"]), rail_port(1)]
     )
-    made = plan({"addresses": "keep"}, hosts)
+    rails = [{"name": "rail0", "pci": ["0000:18:00.0"]}, {"name": "rail1", "pci": ["0000:28:00.0"]}]
+    made = plan({"addresses": "keep", "rails": rails}, hosts)
     assert addresses(made)["gpu-0001"] == ["10.9.0.1/16", None]
     assert made["rails"][0]["subnet"] is None
     assert made["objects"]["networks"] == []
     assert made["warnings"] == ["rdma_fabric.supernet is not given, so no networks for pods are planned"]
-    assert len(plan({"addresses": "keep", **NET}, hosts)["objects"]["networks"]) == 4
+    assert len(plan({"addresses": "keep", "rails": rails, **NET}, hosts)["objects"]["networks"]) == 4
 
 
 def test_hosts_that_do_not_answer() -> None:

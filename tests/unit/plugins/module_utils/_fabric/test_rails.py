@@ -16,7 +16,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.rails impor
     netdev_names,
 )
 
-MANAGEMENT = "0000:01:00.0 eno1 vendor 8086 10 Gb/s, carries the default route"
+MANAGEMENT = "0000:01:00.0 eno1 vendor 8086 10 Gb/s: vendor 8086 is not in rdma_fabric.select.vendors"
 
 
 def host(name: str, ports: list[dict[str, Any]], rails: dict[str, str] | None = None, **facts: Any) -> Host:
@@ -56,7 +56,7 @@ def test_what_is_never_a_rail(second: dict[str, Any]) -> None:
 
 
 def test_selection_by_driver_and_speed() -> None:
-    ports = [rail_port(0, driver="mlx4_core"), rail_port(1, speed=25.0), rail_port(2, speed=None), rail_port(3)]
+    ports = [rail_port(0, driver="mlx4_core"), rail_port(1, max_speed=25.0), rail_port(2, speed=None), rail_port(3)]
     wish = intent(select={"drivers": ["mlx5_core"], "min_speed": 100})
     assert pcis(wish, host("a", ports)) == {"a": ["0000:38:00.0", "0000:48:00.0"]}
 
@@ -132,13 +132,13 @@ def test_a_host_of_its_own() -> None:
         ),
         (
             {"rails": [{"name": "x", "pci": ["0000:18:00.0"]}, {"name": "y", "pci": ["0000:18:00.0"]}]},
-            [host("a", [rail_port(0, link_layer="infiniband", speed=None)], rails={"z": "0000:18:00.0"})],
-            'not every rail has a port on every host. a: rdma_host.rails names "z", which is no rail, x: '
+            [host("a", [rail_port(0, link_layer="infiniband", max_speed=None)], rails={"z": "0000:18:00.0"})],
+            'not every rail has a port on every host. a: rdma_host.rails names "z", which is not a rail, x: '
             "0000:18:00.0 is an "
             "InfiniBand port, which cannot carry macvlan, y: 0000:18:00.0 is an InfiniBand port, which cannot "
             "carry macvlan, "
-            f"0000:18:00.0 is given to more than one rail (it has {MANAGEMENT}; 0000:18:00.0 enp24s0np0 vendor 15b3 "
-            "infiniband). List the ports in rdma_fabric.rails[].pci or rdma_host.rails, or change rdma_fabric.select",
+            f"0000:18:00.0 is given to more than one rail (it has {MANAGEMENT}; 0000:18:00.0 enp24s0np0 vendor 15b3). "
+            "List the ports in rdma_fabric.rails[].pci or rdma_host.rails, or change rdma_fabric.select",
         ),
     ],
 )

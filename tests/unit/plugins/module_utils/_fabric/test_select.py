@@ -1,0 +1,264 @@
+"""Automatic selection of rails: what a port carries or supports, judged per class of identical servers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sysfs_tree
+from hypothesis import given
+from hypothesis import strategies as st
+from plan_factory import host_facts, rail_port
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core.portuse import HIDDEN_QUEUE_PAIRS
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.fold import fold, fold_addresses
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.hosts import Host
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import Intent
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import plan
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.rails import RailMap, find_rails
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.select import foreign_uses, server_classes
+
+NET = {"supernet": "192.168.0.0/16"}
+README = {**NET, "capacity": {"hosts": 32, "pods_per_host": 2}, "operator": {"release": "26.7.1"}}
+FREE = "Identical servers must have the same ports free. Free these ports, or "
+CHOOSE = "choose the rails by PCI address (rdma_fabric.rails[].pci, or rdma_host.rails for one host)"
+
+
+def use(kind: str, text: str) -> dict[str, str]:
+    return {"kind": kind, "text": text}
+
+
+def host(number: int, *ports: dict[str, Any], rails: dict[str, str] | None = None) -> Host:
+    name = f"gpu-{number:02d}"
+    return Host(name, host_facts(number, ports=list(ports)), True, False, None, None, rails or {})
+
+
+def unknown(number: int) -> Host:
+    return Host(f"gpu-{number:02d}", None, False, False, None, None, {})
+
+
+def find(*hosts: Host, **fabric: Any) -> RailMap:
+    return find_rails(Intent.from_params({**NET, **fabric}), hosts)
+
+
+def chosen(*hosts: Host, **fabric: Any) -> dict[str, list[str]]:
+    """Host -> the buses of its rails."""
+    return {name: [port["pci"][5:7] for port in own] for name, own in find(*hosts, **fabric).ports.items()}
+
+
+def left_out(*hosts: Host, **fabric: Any) -> dict[str, str]:
+    (own,) = find(*hosts, **fabric).classes
+    return {pci[5:7]: reason for pci, reason in own.left_out.items() if pci != "0000:01:00.0"}
+
+
+def refusal(*hosts: Host, **fabric: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        find(*hosts, **fabric)
+    return str(caught.value)
+
+
+def test_the_storage_ports_of_a_gpu_server_are_not_rails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch).inventory().to_dict()
+    made = plan(README, {"gpu-01": {"facts": facts, "rdma_host": {}}})
+    assert [(rail["rail"], rail["pci"][5:7]) for rail in made["hosts"]["gpu-01"]["rails"]] == [
+        ("rail0", "18"), ("rail1", "40"), ("rail2", "4f"), ("rail3", "5e"),
+        ("rail4", "9a"), ("rail5", "c0"), ("rail6", "ce"), ("rail7", "dc"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("port", "reason"),
+    [
+        ({"addresses": ["10.1.1.11/24"]}, "has address 10.1.1.11/24"),
+        ({"addresses": ["192.168.0.1/24", "10.1.1.11/24"]}, "has address 10.1.1.11/24"),
+        ({"addresses": ["2001:db8::1/64"]}, "has address 2001:db8::1/64"),
+        ({"duty": "carries the default route"}, "carries the default route"),
+        ({"master": "br0"}, "is a member of br0"),
+        ({"link_layer": "infiniband"}, "is an InfiniBand port"),
+        ({"uses": [use("route", "route to 10.8.0.0/16")]}, "has route to 10.8.0.0/16"),
+        ({"uses": [use("route", "the default route")]}, "has the default route"),
+        ({"uses": [use("route", "3 routes, e.g. to 192.168.1.0/24, 192.168.2.0/24")]},
+         "has 3 routes, e.g. to 192.168.1.0/24, 192.168.2.0/24"),
+        ({"uses": [use("mount", "nfs4 mount /data from 10.1.1.1")]}, "carries nfs4 mount /data from 10.1.1.1"),
+        ({"uses": [use("bridge", "bridge br0")]}, "carries bridge br0"),
+        ({"uses": [use("bond", "bond bond1")]}, "carries bond bond1"),
+        ({"uses": [use("vlan", "VLAN port.5"), use("address", "address 10.5.0.1/24")]},
+         "carries VLAN port.5, carries address 10.5.0.1/24"),
+        ({"uses": [use("unknown", "TCP connections that cannot be read (/proc/net/tcp)")]},
+         "carries TCP connections that cannot be read (/proc/net/tcp)"),
+        ({"max_speed": 200.0}, "it supports 200 Gb/s, the rails support 400 Gb/s"),
+        ({"max_speed": 800.0}, None),
+        ({"vendor": "8086"}, "vendor 8086 is not in rdma_fabric.select.vendors"),
+    ],
+)
+def test_a_port_that_carries_anything_else_is_left_out_with_the_reason(port: dict[str, Any], reason: str) -> None:
+    servers = [host(number, rail_port(0), rail_port(1, **port), rail_port(2)) for number in (1, 2)]
+    if reason is None:
+        assert refusal(*servers).startswith("rails cannot be chosen automatically: of the ports that can be rails 1 ")
+        return
+    assert left_out(*servers) == {"28": reason}
+    assert chosen(*servers) == {"gpu-01": ["18", "38"], "gpu-02": ["18", "38"]}
+
+
+@pytest.mark.parametrize(
+    "port",
+    [
+        {"addresses": ["192.168.1.7/24"]},
+        {"uses": [use("queue_pairs", "4 RDMA queue pairs of python3[4711]")]},
+        {"uses": [HIDDEN_QUEUE_PAIRS._asdict()]},
+        {"addresses": ["192.168.1.7/24"], "uses": [use("tcp", "1 TCP connection, e.g. ..."),
+                                                  use("address", "address 192.168.1.7/24")]},
+        {"uses": [use("route", "route to 192.168.2.0/24")]},
+        {"uses": [use("route", "2 routes, e.g. to 192.168.2.0/24, 192.168.3.0/24")]},
+        # What the collection configured stays a rail, whatever else it carries or reports now.
+        {"configured": True, "addresses": ["10.1.1.11/24"], "uses": [use("mount", "nfs mount /a from 10.1.1.1")]},
+        {"configured": True, "max_speed": None},
+        {"configured": True, "max_speed": 100.0},
+        # The present speed is no measure.
+        {"speed": 100.0},
+        {"speed": None},
+    ],
+)
+def test_a_port_that_serves_the_fabric_stays_one(port: dict[str, Any]) -> None:
+    assert chosen(host(1, rail_port(0), rail_port(1, **port), rail_port(2))) == {"gpu-01": ["18", "28", "38"]}
+
+
+def test_what_only_some_identical_servers_carry_stops_the_plan_and_names_them() -> None:
+    servers = [host(number, rail_port(0), rail_port(1)) for number in range(1, 17)]
+    for number in (3, 4, 9):
+        ports = rail_port(0), rail_port(1, addresses=[f"10.1.1.{number}/24"])
+        servers[number - 1] = host(number, *ports)
+    assert refusal(*servers) == (
+        "rails cannot be chosen automatically: 0000:28:00.0 (enp40s0np0) has address 10.1.1.[3-4,9]/24 on "
+        f"gpu-[03-04,09], but not on gpu-[01-02,05-08,10-16]. {FREE}{CHOOSE}"
+    )
+
+
+def test_a_choice_by_address_is_consent() -> None:
+    storage = rail_port(1, addresses=["10.1.1.11/24"], max_speed=200.0)
+    servers = [host(1, rail_port(0), storage), host(2, rail_port(0), rail_port(1))]
+    rails = [{"name": "x", "pci": ["0000:18:00.0"]}, {"name": "y", "pci": ["0000:28:00.0"]}]
+    assert chosen(*servers, rails=rails) == {"gpu-01": ["18", "28"], "gpu-02": ["18", "28"]}
+    servers[0] = host(1, rail_port(0), storage, rails={"rail0": "0000:28:00.0", "rail1": "0000:18:00.0"})
+    assert chosen(*servers, rail_count=2) == {"gpu-01": ["28", "18"], "gpu-02": ["18", "28"]}
+
+
+def test_each_class_of_identical_servers_has_ports_of_its_own() -> None:
+    """One generation has its storage where the other has a rail; the free port of the one says nothing of the other."""
+    old = [host(number, rail_port(0), rail_port(1), rail_port(2, addresses=["10.1.1.1/24"])) for number in (1, 2)]
+    new = [host(number, rail_port(0, addresses=["10.1.1.9/24"]), rail_port(2), rail_port(3)) for number in (3, 4)]
+    found = {"gpu-01": ["18", "28"], "gpu-02": ["18", "28"], "gpu-03": ["38", "48"], "gpu-04": ["38", "48"]}
+    assert chosen(*old, *new) == found
+
+
+def test_an_unbound_driver_on_one_server_moves_no_rail() -> None:
+    """The rate of a port is that of the same port of identical servers."""
+    broken = rail_port(1, driver=None, netdev=None, speed=None, max_speed=None)
+    servers = [host(1, rail_port(0), rail_port(1), rail_port(2)), host(2, rail_port(0), broken, rail_port(2))]
+    assert chosen(*servers, select={"drivers": ["mlx5_core"]}) == {
+        "gpu-01": ["18", "28", "38"], "gpu-02": ["18", "28", "38"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("ports", "fabric"),
+    [
+        ([rail_port(0), rail_port(1, max_speed=None)], {}),
+        ([rail_port(0, max_speed=None), rail_port(1, max_speed=None, device="a2dc")], {}),
+        ([rail_port(0, max_speed=None), rail_port(1, max_speed=None)], {"select": {"min_speed": 100}}),
+    ],
+)
+def test_a_rate_that_is_not_readable_is_not_guessed(ports: list[dict[str, Any]], fabric: dict[str, Any]) -> None:
+    assert "the driver does not report which rates" in refusal(host(1, *ports), **fabric)
+    alike = [rail_port(0, max_speed=None), rail_port(1, max_speed=None)]
+    assert chosen(host(1, *alike)) == {"gpu-01": ["18", "28"]}
+
+
+def test_fewer_faster_ports_are_not_chosen_by_chance() -> None:
+    ports = [rail_port(0), *(rail_port(number, max_speed=100.0) for number in (1, 2))]
+    assert refusal(host(1, *ports)) == (
+        "rails cannot be chosen automatically: of the ports that can be rails 1 support 400 Gb/s, 2 support 100 Gb/s; "
+        f"set rdma_fabric.select.min_speed. {FREE}{CHOOSE}"
+    )
+    assert chosen(host(1, *ports), select={"min_speed": 200}) == {"gpu-01": ["18"]}
+
+
+def test_a_limited_run_does_not_guess_what_other_servers_carry() -> None:
+    """One server alone cannot tell whether a use is of its whole class: the numbers of the rails would follow it."""
+    ports = rail_port(0), rail_port(1, addresses=["10.1.1.11/24"]), rail_port(2)
+    assert refusal(host(1, *ports), unknown(2), unknown(3)) == (
+        "rails cannot be chosen automatically: 0000:28:00.0 has address 10.1.1.11/24 on gpu-01, and nothing is known "
+        "of gpu-[02-03], where the same ports may be free. Run without --limit, set rdma_fabric.rail_count, "
+        f"or {CHOOSE}"
+    )
+    assert chosen(host(1, *ports), unknown(2), rail_count=2) == {"gpu-01": ["18", "38"]}
+    # A port of another rate was left out for that; rails that are configured tell which ports were chosen.
+    assert chosen(host(1, ports[0], rail_port(1, addresses=["10.1.1.1/24"], max_speed=200.0)), unknown(2)) == {
+        "gpu-01": ["18"]
+    }
+    assert chosen(host(1, rail_port(0, configured=True), *ports[1:]), unknown(2)) == {"gpu-01": ["18", "38"]}
+
+
+@given(st.lists(st.sampled_from(["", "10.1.1.1/24", "192.168.0.1/24"]), min_size=3, max_size=3), st.integers(1, 4))
+def test_no_port_with_an_address_of_others_is_ever_chosen(addresses: list[str], count: int) -> None:
+    ports = [rail_port(number, addresses=[text] if text else []) for number, text in enumerate(addresses)]
+    servers = [host(number, *ports) for number in range(1, count + 1)]
+    (own,) = server_classes(Intent.from_params(NET), servers)
+    free = [port["pci"] for port in ports if "10.1.1.1/24" not in port["addresses"]]
+    assert (list(own.candidates), own.problems) == (free, ())
+
+
+def test_a_port_with_another_address_of_the_supernet_is_not_taken_over() -> None:
+    """A storage network inside a large supernet: the port looks like a rail, its address does not."""
+    ports = [rail_port(0), rail_port(1, addresses=["192.168.50.11/24"])]
+    fleet = {"gpu-01": {"facts": host_facts(1, ports=ports), "rdma_host": {}}}
+    with pytest.raises(InputError) as caught:
+        plan(NET, fleet)
+    assert str(caught.value) == (
+        "ports with addresses inside rdma_fabric.supernet, but outside the subnets of their rails: rail1 "
+        "(0000:28:00.0, subnet 192.168.1.0/24) has address 192.168.50.11/24. If these ports are rails, "
+        f"{CHOOSE}; otherwise use another rdma_fabric.supernet"
+    )
+    rails = [{"name": "a", "pci": ["0000:18:00.0"]}, {"name": "b", "pci": ["0000:28:00.0"]}]
+    assert plan({**NET, "rails": rails}, fleet)["hosts"]["gpu-01"]["rails"][1]["address"] == "192.168.1.1/24"
+    ports[1]["configured"] = True
+    assert plan(NET, fleet)["hosts"]["gpu-01"]["rails"][1]["address"] == "192.168.1.1/24"
+
+
+def test_without_a_supernet_every_address_is_of_others() -> None:
+    assert foreign_uses(rail_port(0, addresses=["192.168.0.1/24"]), None) == ["has address 192.168.0.1/24"]
+
+
+def test_a_message_about_sixty_identical_hosts_is_short() -> None:
+    ports = [rail_port(number) for number in range(10)]
+    servers = [host(number, *ports) for number in range(1, 61)]
+    message = refusal(*servers, rail_count=4)
+    assert message.startswith(
+        "rdma_fabric.rail_count is 4, but more ports than that match rdma_fabric.select: gpu-[01-60] has 0000:01:00.0 "
+    )
+    assert len(message) < 900
+
+
+@pytest.mark.parametrize(
+    ("names", "folded"),
+    [
+        ([], ""),
+        (["lab-1"], "lab-1"),
+        (["gpu-01", "gpu-02", "gpu-03"], "gpu-[01-03]"),
+        (["gpu-08", "gpu-09", "gpu-10", "gpu-100"], "gpu-[08-10], gpu-100"),
+        (["lab-9", "lab-10", "lab-11", "lab-13"], "lab-[9-11,13]"),
+        (["r1-gpu1.x.org", "r1-gpu2.x.org", "r2-gpu1.x.org"], "r1-gpu[1-2].x.org, r2-gpu1.x.org"),
+        (["10.0.0.1", "head", "head"], "10.0.0.1, head"),
+        ([f"n{number}" for number in range(1, 40, 2)], "n[1,3,5,7,9,11,13,15] and 12 more"),
+        ([f"n{letter}" for letter in "abcdefghij"], "na, nb, nc, nd, ne, nf, ng, nh and 2 more"),
+    ],
+)
+def test_names_are_folded(names: list[str], folded: str) -> None:
+    assert fold(names) == folded
+
+
+def test_addresses_are_folded() -> None:
+    found = fold_addresses([f"192.168.0.{number}/24" for number in (1, 2, 3, 7)] + ["10.0.0.1/24"])
+    assert found == "192.168.0.[1-3,7]/24, 10.0.0.1/24"
