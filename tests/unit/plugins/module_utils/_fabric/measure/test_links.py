@@ -133,11 +133,6 @@ def test_plans_carry_what_the_nic_can_do() -> None:
         for host in hosts
     ]
     assert plan({**intent, "link_speed": 200}, hosts)["warnings"] == []
-    # Facts of an earlier version in a fact cache.
-    for host in hosts.values():
-        for own in host["facts"]["ports"]:
-            del own["max_speed"]
-    assert plan(intent, hosts)["warnings"] == []
 
 
 def test_a_real_plan() -> None:
