@@ -105,7 +105,7 @@ def _judge(intent: Intent, hosts: Sequence[Host]) -> ServerClass:
 
 
 def _is_ours(intent: Intent, port: Port) -> bool:
-    """Return whether this collection made a rail of a port: it configured it, or it has an address inside the supernet."""
+    """Return whether this collection made a rail of a port: a record says so, or an address inside the supernet."""
     return bool(port["configured"]) or any(inside(address, intent.supernet) for address in port["addresses"])
 
 
