@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import verdict
+from .absence import FIRM, LOST, WEAK, Shown, absence, combined
 from .counters import link_went_down, sentences
 from .evidence import Log
 from .limits import Expectation
@@ -16,12 +17,24 @@ from .options import LATENCY
 from .perftest import Run, Sample, reading
 from .schedule import Round, Test, label, star_of, subject
 from .stars import VOID
-from .state import Attempt, State, addresses, asked_exchange, blocked, expectation_of, gpu_of, low_link
+from .state import (
+    Attempt,
+    State,
+    addresses,
+    asked_exchange,
+    blocked,
+    expectation_of,
+    flawed,
+    gpu_of,
+    low_link,
+    shown_by,
+)
 
 
 def absorb(state: State, rounds: Sequence[Round], number: int, logs: Mapping[str, Log]) -> None:
     """Add the attempts of pass ``number``, which played ``rounds``."""
     known = addresses(state)
+    measured = state.conduct[number].measured
     for at, round_ in enumerate(rounds):
         for test in round_:
             ends = sides(test, known)
@@ -31,6 +44,9 @@ def absorb(state: State, rounds: Sequence[Round], number: int, logs: Mapping[str
             reason = "; ".join([*dict.fromkeys(gone), _named(test, reason)]) if reason else ""
             attempt = Attempt(number, at, sample, reason, *(runs if _telling(state, sample, ends, runs) else ()))
             state.attempts.setdefault(test, []).append(attempt)
+            if sample:
+                measured.add(test.client)
+                measured.add(test.server)
             if test.star:
                 state.stars.setdefault((number, at, star_of(test)), []).append((test, attempt))
 
@@ -107,6 +123,7 @@ def result(state: State, test: Test) -> dict[str, Any]:
     judged = [(attempt, *judge(state, test, attempt)) for attempt in state.attempts[test]]
     attempt, outcome, reason = _outcome(state, test, judged)
     around = _around(state, test, judged)
+    worth = [] if outcome == verdict.PASS else [_worth(state, test, *one) for one in judged]
     return {
         "where": state.where,
         "rail": test.rail,
@@ -122,18 +139,44 @@ def result(state: State, test: Test) -> dict[str, Any]:
         "reason": reason,
         **_options(state, test, judged),
         **(_noticed(state, test, attempt) if attempt else {}),
-        "passes": _passes(judged, state.again.get(test)),
+        **_absence(state, test, outcome, worth),
+        "passes": _passes(judged, state.again.get(test), worth),
     }
 
 
-def _passes(judged: Judged, again: int | None) -> list[dict[str, Any]]:
-    """Return every attempt; ``again``: from which on they are those of the second measurement."""
+def _worth(state: State, test: Test, attempt: Attempt, outcome: str, _reason: str) -> Shown:
+    """Return what an attempt shows. An impossible reading, or a rate of 0, is none of the fabric's."""
+    if attempt.sample is None:
+        return shown_by(state, test, attempt)
+    return Shown(WEAK if outcome == verdict.NO_DATA else FIRM)
+
+
+def _absence(state: State, test: Test, outcome: str, worth: Sequence[Shown]) -> dict[str, Any]:
+    """Return the optional key ``absence``: why nothing is known of a test."""
+    if outcome != verdict.NO_DATA:
+        return {}
+    if worth:
+        found = combined(worth)
+        return {"absence": found} if found else {}
+    if flawed(state, test):
+        return {}
+    return {"absence": absence(LOST, [name for name in (test.client, test.server) if name in state.lost])}
+
+
+def _passes(judged: Judged, again: int | None, worth: Sequence[Shown]) -> list[dict[str, Any]]:
+    """Return every attempt; ``again``: from which on they are those of the second measurement.
+
+    ``worth``: what each shows; only what is less than firm evidence is told.
+    """
     told: list[dict[str, Any]] = [
         {"pass": a.number, "value": a.sample.value if a.sample else None, "verdict": v, "reason": r}
         for a, v, r in judged
     ]
     for one in told[again:] if again else ():
         one["again"] = True
+    for one, shows in zip(told, worth):
+        if shows.level != FIRM:
+            one["evidence"] = shows.level
     return told
 
 

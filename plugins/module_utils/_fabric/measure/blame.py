@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -29,8 +29,9 @@ _OF_HOST = ("host", "port", "send", "receive")
 class Blame:
     """Whom failures point at (report.json ``blames[]``).
 
-    ``kind``: host, port, rail, routing (between rails), direction, pair, mtu, gpu or unknown. ``sure``: "sure" or
-    "likely". ``rail`` None: all rails. ``direction``: "send" or "receive", of ``host``. ``failed`` of ``tests`` that
+    ``kind``: host, port, rail, routing (between rails), direction, pair, mtu, gpu, unknown, overload or tester (no
+    results). ``sure``: "sure" (confirmed) or "likely" (suspected). ``rail`` None: all rails. ``direction``: "send" or
+    "receive", of ``host``. ``failed`` of ``tests`` that
     needed it did not pass. ``again``: the commands [server, client] by which a person can repeat it, when the caller
     has filled them in. ``peer_rail``: the peer's rail, or the other rail, "" where it is ``rail``.
     """
@@ -55,11 +56,23 @@ class Blame:
         return told if self.peer_rail else {key: value for key, value in told.items() if key != "peer_rail"}
 
 
+def level(blame: Mapping[str, Any]) -> str:
+    """Return how a blame is headed for people: an overload and missing results are no fault."""
+    if blame["kind"] in ("overload", "tester"):
+        return {"overload": "OVERLOAD", "tester": "NO DATA"}[blame["kind"]]
+    return "FAULT (confirmed)" if blame["sure"] == "sure" else "FAULT (suspected)"
+
+
 def is_sure(fleet: Fleet, cause: Cause) -> bool:
-    """Return whether nothing else explains the failures: partners that pass with others, in every direction."""
-    scope, failures = cause.scope, cause.failures
+    """Return whether nothing else explains the failures: partners that pass with others, in every direction.
+
+    Only failures with firm evidence count.
+    """
+    scope, failures = cause.scope, [failure for failure in cause.failures if failure.firm]
     if cause.named:
         return True
+    if not failures:
+        return False
     if scope.kind in WHOLE:
         hosts = set().union(*(fleet.hosts_of[rail] for f in failures for rail in f.rails))
         steady = not fleet.passes[cause.layer, scope]

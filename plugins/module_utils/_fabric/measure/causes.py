@@ -73,6 +73,9 @@ def _named(fleet: Fleet) -> Iterator[Cause]:
 
 
 def _told(failure: Failure) -> Iterator[Scope]:
+    if not failure.firm:
+        # A lost tester is named by absence.py.
+        return
     for part in failure.reason.split("; ") if failure.reason else ():
         for host, rail in failure.ends:
             if part.startswith(f"{host}: "):

@@ -70,6 +70,11 @@ class Failure:
         return any(one.get("again") for one in self.passes)
 
     @property
+    def firm(self) -> bool:
+        """Whether it may confirm a diagnosis: a reading, or evidence in every attempt."""
+        return self.verdict == "fail" or not any(one.get("evidence") for one in self.passes)
+
+    @property
     def arrived(self) -> bool:
         """Whether data came through in any reading, as little as it was."""
         return self.verdict == "fail" or any(one.get("value") for one in self.passes)

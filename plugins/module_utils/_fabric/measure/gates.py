@@ -29,7 +29,7 @@ KEYS = frozenset(
     peer_rail star min max n rate width mtu bdf path pairs fail no_data worst median node pci netdev address
     kind host peer direction sure failed tests evidence text again deviations severity found name query before change
     mode rounds slot seconds share lateness latency_median latency_worst
-    comparison compared better worse new missing now trend written size switch
+    absence comparison compared better worse new missing now trend written size switch
     """.splitlines()
     for word in line.split()
 )

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from . import stars
+from . import absence, stars
 from .blame import ENOUGH_PARTNERS, WHOLE, Blame, is_sure, tell
 from .causes import Cause, causes, center
 from .fleet import BASE, GPU, MTU, OPPOSITE, End, Failure, Fleet, Result, Scope
@@ -33,7 +33,9 @@ def blame(results: Sequence[Result]) -> list[Blame]:
     """
     told = []
     for where in dict.fromkeys(result["where"] for result in results):
-        here = [result for result in results if result["where"] == where]
+        everything = [result for result in results if result["where"] == where]
+        here, gone = absence.split(everything)
+        told += absence.blames(where, gone, everything)
         pairs, failed = stars.split(here)
         fleet = Fleet.of(pairs)
         told += [tell(fleet, where, cause) for cause in causes(fleet)]
@@ -43,7 +45,8 @@ def blame(results: Sequence[Result]) -> list[Blame]:
 
 def _weight(found: Blame) -> tuple[object, ...]:
     """Sort what takes most with it to the front."""
-    return (found.where, found.sure != "sure", -found.failed, found.rail or "", found.host or "", found.peer or "")
+    first = (found.where, found.kind != "overload", found.sure != "sure")
+    return (*first, -found.failed, found.rail or "", found.host or "", found.peer or "")
 
 
 def next_tests(results: Sequence[Result], names: Sequence[str], rails: Sequence[str]) -> list[Test]:
@@ -56,7 +59,8 @@ def next_tests(results: Sequence[Result], names: Sequence[str], rails: Sequence[
     it fails: from host memory where it failed from GPU memory, then with small messages (MTU), unless large ones came
     through too slowly. Of failed stars their shares are asked for alone. schedule.repeat() makes rounds of the tests.
     """
-    pairs, failed = stars.split(results)
+    known, _gone = absence.split(results)
+    pairs, failed = stars.split(known)
     fleet = Fleet.of(pairs)
     if not fleet.failures and not failed:
         return []

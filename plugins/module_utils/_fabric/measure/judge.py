@@ -14,6 +14,7 @@ from typing import Any
 from ..._core.errors import InputError, ParseError
 from ..switches import evidence as switch_evidence
 from . import attempts, links, outliers, schedule, timing, verdict
+from .absence import MISSED, Conduct, overload
 from .again import commands
 from .course import Course, Results, announce, next_rounds, results, worst
 from .course import summary as course_summary
@@ -96,6 +97,7 @@ def step(
         rounds = next_rounds(course)
     rounds = [] if evidence.failure else rounds
     found = [] if rounds else results(course)
+    summary = {} if rounds else _summary(state, found)
     return Step(
         done=not rounds,
         number=len(evidence.passes) + bool(rounds),
@@ -103,8 +105,9 @@ def step(
         rounds=len(rounds),
         lines=_lines(state, rounds),
         results=found,
-        summary={} if rounds else _summary(state, found),
+        summary=summary,
         warnings=[
+            *_late(course, rounds, summary),
             *_slow_clocks(state),
             *_far_cpus(state),
             *_doubts(state),
@@ -197,16 +200,20 @@ def _line(text: str) -> str:
 def _absorb(course: Course, rounds: Sequence[Round], number: int, played: Pass) -> None:
     """Add what pass ``number`` told; endpoints that gave no complete log are not used again."""
     logs, invalid = _parsed(played, number)
+    lost = set()
     used = {name for round_ in rounds for test in round_ for name in (test.client, test.server)}
     for name in sorted(used):
         if not logs.get(name, Log()).done:
+            lost.add(name)
             why = "its tester ended before the end of the pass" if name in logs else "no log came back"
             why = invalid.get(name) or played.errors.get(name) or why
             course.state.lost.setdefault(name, f"{name}: {_line(why)}")
+    begin = course.clock.seconds
+    late = course.clock.add(logs, len(rounds), course.slot)
+    course.state.conduct[number] = Conduct(late, begin, course.clock.seconds, frozenset(lost))
     attempts.absorb(course.state, rounds, number, logs)
     course.found = None
     course.played += len(rounds)
-    course.clock.add(logs, len(rounds), course.slot)
 
 
 def _parsed(played: Pass, number: int) -> tuple[dict[str, Log], dict[str, str]]:
@@ -236,6 +243,14 @@ def _resumed(course: Course) -> list[str]:
     count = len(course.kept) + len(course.state.attempts)
     told = f"{len(course.kept)} of {count} results are those of the earlier report: they passed there"
     return [f"{told}; {course.not_kept}" if course.not_kept else told]
+
+
+def _late(course: Course, rounds: Sequence[Round], summary: Mapping[str, Any]) -> list[str]:
+    """Return the sentence about hosts that were late, where no test lacks its reading because of it."""
+    seconds = {name: late for name, late in course.clock.lateness.items() if late >= MISSED}
+    if rounds or not seconds or any(one["kind"] == "overload" for one in summary["blames"]):
+        return []
+    return [overload(seconds)]
 
 
 def _slow_clocks(state: State) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from .absence import FIRM, NONE, Conduct, Shown, recent, shown
 from .evidence import Endpoint
 from .exchange import exchange_failed, exchange_warning
 from .limits import Asked, Expectation, described_rate, expect
@@ -51,6 +52,9 @@ class State:
     lost: dict[str, str] = field(default_factory=dict)
     failure: str = ""
     attempts: dict[Test, list[Attempt]] = field(default_factory=dict)
+    # How the testers did in each pass, and in the same minutes.
+    conduct: dict[int, Conduct] = field(default_factory=dict)
+    known_recent: dict[int, Conduct] = field(default_factory=dict)
     # How many attempts a test had when isolation asked for it once more.
     again: dict[Test, int] = field(default_factory=dict)
     # By pass, round and what its shares have in common: what the tests of a star reached together.
@@ -68,8 +72,13 @@ def blocked(state: State, test: Test) -> str:
     """Return why a test cannot be run (again), "" when it can."""
     ends = ((test.client, test.rail), (test.server, test.server_rail))
     reasons = [state.lost[name] for name, _rail in ends if name in state.lost]
-    reasons += [flaw for name, rail in ends if (flaw := _flaw(state, test, name, rail))]
-    return "; ".join(dict.fromkeys(reasons))
+    return "; ".join(dict.fromkeys([*reasons, *flawed(state, test)]))
+
+
+def flawed(state: State, test: Test) -> list[str]:
+    """Return what testers themselves reported that keeps a test from being run: a link state, a missing program."""
+    ends = ((test.client, test.rail), (test.server, test.server_rail))
+    return [flaw for name, rail in ends if (flaw := _flaw(state, test, name, rail))]
 
 
 def _flaw(state: State, test: Test, name: str, rail: str) -> str:
@@ -172,12 +181,25 @@ def low_link(state: State, name: str, rail: str, link: Mapping[str, str]) -> lis
     return known[1]
 
 
+def shown_by(state: State, test: Test, attempt: Attempt) -> Shown:
+    """Return what an attempt shows: firm evidence for a reading, what absence.py says where there is none."""
+    if attempt.sample is not None:
+        return Shown(FIRM)
+    if attempt.number not in state.known_recent:
+        state.known_recent[attempt.number] = recent(state.conduct, attempt.number)
+    sides = ((test.client, attempt.client), (test.server, attempt.server))
+    return shown(sides, attempt.reason, state.known_recent[attempt.number])
+
+
 def exchange_of(state: State, test: Test) -> str:
     """Return how the sides of the next attempt find each other: as asked, or the other way after that one failed."""
     way = asked_exchange(state)
     last = state.attempts[test][-1] if state.attempts.get(test) else None
     # The other way needs the rail's addresses, which stand in the lines only when perftest's exchange goes there.
     if last is None or state.tests["control"] != "rail" or not exchange_failed(last.client, last.server):
+        return way
+    if shown_by(state, test, last).level == NONE:
+        # A side was late or is gone: nothing failed but that.
         return way
     tried = next(run.exchange for run in last.sides.values() if run.exchange)
     return "cm" if tried == "plain" else "plain"

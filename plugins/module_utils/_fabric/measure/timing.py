@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from .absence import MISSED
 from .evidence import Log
 from .perftest import KILLED, TIMED_OUT
 from .schedule import Round
@@ -20,8 +21,6 @@ SHORTEST = 4
 # are as short as they can be.
 WORTH_A_TRIAL = 6
 TRIAL = 4
-# From this lateness on a tester leaves a round out, and its client's delay no longer makes up for it.
-MISSED = 1.0
 _WORDS = ("h", "min", "s")
 
 
@@ -54,14 +53,17 @@ class Timing:
         """Perftest's share of the slots that were played; None before."""
         return round(self.busy / self.slots, 3) if self.slots else None
 
-    def add(self, logs: Mapping[str, Log], rounds: int, slot: int) -> None:
-        """Add what the logs of a pass of ``rounds`` slots tell."""
+    def add(self, logs: Mapping[str, Log], rounds: int, slot: int) -> dict[str, float]:
+        """Add what the logs of a pass of ``rounds`` slots tell; return the lateness of its hosts."""
+        own: dict[str, float] = {}
         self.seconds += rounds * slot
         self.last = slot
         for name, log in logs.items():
             late = max((run.late or 0.0 for run in log.runs.values()), default=0.0)
+            own[name] = late
             self.lateness[name] = max(self.lateness.get(name, 0.0), late)
             self._add_lengths(log, slot)
+        return own
 
     def _add_lengths(self, log: Log, slot: int) -> None:
         perftest: dict[int, float] = {}

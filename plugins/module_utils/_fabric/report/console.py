@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..measure.blame import level
 from ..measure.schedule import label
 from ..measure.verdict import overall
 from .summary import stops
@@ -60,7 +61,7 @@ def _causes(report: Mapping[str, Any], shown: int) -> list[str]:
     if not blames:
         return [*problems(report, shown), *_first(report["findings"], shown)]
     bad = sum(1 for result in report["results"] if result["verdict"] != "pass")
-    lines = ["BROKEN (%s): %s" % (blame["sure"], blame["text"]) for blame in blames[:shown]]
+    lines = ["%s: %s" % (level(blame), blame["text"]) for blame in blames[:shown]]
     rest = ["%d of %d tests did not pass; report.html lists them" % (bad, len(report["results"]))]
     return [*_first(lines, shown, len(blames)), *rest]
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from ..measure.blame import level
 from ..measure.schedule import label
 from .console import number
 from .html_parts import PLACES, Raw, badge, more, place, section, table
@@ -119,7 +120,7 @@ def schedule(report: Mapping[str, Any]) -> str:
 
 
 def _blame(blame: Mapping[str, Any], unfolded: bool) -> str:
-    tag = '<span class="tag">%s</span>' % escape(blame["sure"])
+    tag = '<span class="tag">%s</span>' % escape(level(blame))
     facts = "%s, %s: %d of %d tests did not pass" % (
         blame["kind"], PLACES.get(blame["where"], blame["where"]), blame["failed"], blame["tests"])
     evidence = "".join("<li>%s" % escape(text) for text in blame["evidence"])

@@ -34,6 +34,9 @@ def build(
     """
     ordered = sorted((dict(result) for result in results), key=_order)
     known = {name: list(parts[name]) for name in PARTS if parts and parts.get(name) is not None}
+    if "blames" in known:
+        # What makes readings missing comes before what the rest of them show.
+        known["blames"] = sorted(known["blames"], key=lambda blame: blame.get("kind") != "overload")
     report = {
         "schema": SCHEMA,
         "verdict": overall(ordered),

@@ -166,7 +166,7 @@ def test_problems_name_the_first_and_count_the_rest() -> None:
 
 def test_console_says_causes_first_and_does_not_repeat_their_tests() -> None:
     lines = console.text(whole()).splitlines()
-    assert lines[0].startswith("BROKEN (sure): gpu-001 rail1: every test is slow")
+    assert lines[0].startswith("FAULT (confirmed): gpu-001 rail1: every test is slow")
     assert "gate no slow pair: 3 pairs below 90 Gb/s" in lines
     assert not any(" -> " in line for line in lines)
     assert lines[-1] == "verdict: fail"

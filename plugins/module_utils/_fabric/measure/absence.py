@@ -1,0 +1,197 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a test without a reading shows: a fault that was observed, a peer that did not answer, or nothing at all.
+
+A tester that was late, ran out of time, or sent no log says nothing about hardware or a path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from .blame import Blame
+from .counters import link_went_down
+from .perftest import KILLED, TIMED_OUT, Run
+
+Result = Mapping[str, Any]
+# From this lateness on, in seconds, a tester leaves a round out, and its client's delay no longer makes up for it.
+MISSED = 1.0
+# Passes that ended within so many seconds before another one belong to the same minutes.
+SAME_MINUTES = 600
+# What an attempt without a reading is worth: FIRM may confirm a diagnosis, WEAK may only suggest one.
+FIRM, WEAK, NONE = "firm", "weak", "none"
+# Why an attempt is worth nothing, in the order in which they are reported.
+LATE, TIMEOUT, LOST = "late", "timeout", "lost"
+_ORDER = (LATE, TIMEOUT, LOST)
+_SHOWN = 4
+
+# What a side prints when the other one is not there, whatever the reason.
+_ALONE = re.compile(
+    r"Couldn't connect|[Nn]ame resolution|Couldn't read|Failed to exchange|Did not get Message|Can't produce a report|"
+    r"rdma_resolve_\w+ failed|Unexpected CM event|times ADDR_ERROR"
+)
+# What the device reports of a transfer or a connection: it also fails when the other side was stopped meanwhile.
+_TRANSFER = re.compile(r"Failed status|Failed to modify QP|not one message was acknowledged")
+
+
+class Shown(NamedTuple):
+    """What an attempt shows: FIRM, WEAK or NONE; with NONE ``why`` and of which hosts, the latest by ``seconds``."""
+
+    level: str
+    why: str = ""
+    hosts: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass
+class Conduct:
+    """How testers did in a pass from ``begin`` to ``end``: ``late`` by host in seconds, who ``measured`` something.
+
+    ``lost``: whose log does not reach the end of the pass.
+    """
+
+    late: Mapping[str, float]
+    begin: int
+    end: int
+    lost: frozenset[str] = frozenset()
+    measured: set[str] = field(default_factory=set)
+
+
+def recent(passes: Mapping[int, Conduct], number: int) -> Conduct:
+    """Return how testers did in a pass and in those of the same minutes before it."""
+    own = passes.get(number)
+    if own is None:
+        return Conduct({}, 0, 0)
+    near = [one for at, one in passes.items() if at <= number and one.end >= own.begin - SAME_MINUTES]
+    late: dict[str, float] = {}
+    for one in near:
+        for name, seconds in one.late.items():
+            late[name] = max(seconds, late.get(name, 0.0))
+    return Conduct(late, near[0].begin, own.end, own.lost, set().union(*(one.measured for one in near)))
+
+
+def shown(sides: Sequence[tuple[str, Run | None]], reason: str, near: Conduct) -> Shown:
+    """Return what an attempt without a reading shows. ``sides``: (host, run) of client and server."""
+    runs = [run for _name, run in sides if run is not None]
+    silent = tuple(dict.fromkeys(name for name, run in sides if run is None or name in near.lost))
+    if any(link_went_down(run.counters) or _explains_itself(run) for run in runs):
+        return Shown(FIRM)
+    if silent:
+        return Shown(NONE, LOST, silent)
+    late = {name: near.late[name] for name, _run in sides if near.late.get(name, 0.0) >= MISSED}
+    if late:
+        return Shown(NONE, LATE, tuple(late), max(late.values()))
+    if any(run.rc == KILLED for run in runs):
+        return Shown(NONE, TIMEOUT, tuple(dict.fromkeys(name for name, run in sides if run and run.rc == KILLED)))
+    if _TRANSFER.search(reason) or near.measured.issuperset(name for name, _run in sides):
+        return Shown(FIRM)
+    if any(run.rc not in TIMED_OUT for run in runs):
+        return Shown(WEAK)
+    return Shown(NONE, TIMEOUT, tuple(dict.fromkeys(name for name, _run in sides)))
+
+
+def _explains_itself(run: Run) -> bool:
+    """Return whether a side failed for a reason of its own, whatever the other side did."""
+    if run.rc in (0, KILLED, *TIMED_OUT) or (run.late or 0.0) >= MISSED:
+        return False
+    return not (_ALONE.search(run.text) or _TRANSFER.search(run.text))
+
+
+def combined(found: Iterable[Shown]) -> dict[str, Any] | None:
+    """Return ``absence`` of a result all of whose attempts show nothing, None when one of them shows something."""
+    found = list(found)
+    if any(one.level != NONE for one in found):
+        return None
+    why = min((one.why for one in found), key=_ORDER.index)
+    same = [one for one in found if one.why == why]
+    hosts = list(dict.fromkeys(name for one in same for name in one.hosts))
+    return absence(why, hosts, max(one.seconds for one in same))
+
+
+def absence(why: str, hosts: Sequence[str], seconds: float = 0.0) -> dict[str, Any]:
+    """Return ``absence`` of a result: why nothing is known, of which hosts, and how late they were."""
+    return {"why": why, "hosts": list(hosts), "seconds": seconds}
+
+
+def split(results: Sequence[Result]) -> tuple[Sequence[Result], list[Result]]:
+    """Return the results that are evidence, and those of which nothing is known but why."""
+    gone = [result for result in results if result.get("absence")]
+    return ([result for result in results if not result.get("absence")] if gone else results), gone
+
+
+def blames(where: str, gone: Sequence[Result], results: Sequence[Result]) -> list[Blame]:
+    """Return what is to be said of tests of which nothing is known. None of it is ever sure.
+
+    ``results``: all of the measurement: what most hosts lack is no matter of single ones.
+    """
+    told: list[Blame] = []
+    hosts = len({result[side] for result in results for side in ("client", "server")}) if gone else 0
+    for why in _ORDER:
+        own = [result for result in gone if result["absence"]["why"] == why]
+        if own:
+            told += {LATE: _late, TIMEOUT: _timeout, LOST: _lost}[why](where, own, hosts)
+    return told
+
+
+def _late(where: str, gone: Sequence[Result], hosts: int) -> list[Blame]:
+    seconds: dict[str, float] = {}
+    for result in gone:
+        for name in result["absence"]["hosts"]:
+            seconds[name] = max(seconds.get(name, 0.0), result["absence"]["seconds"])
+    what = f"{_tests(gone)} gave no data. Reduce the load and validate again"
+    text = overload(seconds)
+    host = next(iter(seconds)) if len(seconds) == 1 else None
+    return [_blame(where, "overload", host, gone, f"{text}; {what}")]
+
+
+def overload(seconds: Mapping[str, float]) -> str:
+    """Return the sentence about hosts that were late: by host in seconds."""
+    worst = max(seconds.values())
+    if len(seconds) == 1:
+        return f"{next(iter(seconds))} started up to {worst:.1f} s late: the host is overloaded"
+    return f"{_listed(seconds)} started up to {worst:.1f} s late: the hosts or the controller are overloaded"
+
+
+def _timeout(where: str, gone: Sequence[Result], hosts: int) -> list[Blame]:
+    pairs = _listed({f"{result['client']} to {result['server']}" for result in gone})
+    text = (
+        f"{_tests(gone)} ran out of time ({pairs}), and the hosts measured nothing else in the same minutes. Check for "
+        "a slow start of perftest or of its GPU memory, then set rdma_validate_slot_margin to a higher value"
+    )
+    return [_blame(where, "tester", None, gone, text)]
+
+
+def _lost(where: str, gone: Sequence[Result], hosts: int) -> list[Blame]:
+    names = list(dict.fromkeys(name for result in gone for name in result["absence"]["hosts"]))
+    if not names or 2 * len(names) > hosts > 2:
+        text = f"{_tests(gone)} gave no data: no results from {_listed(names) or 'any host'}"
+        return [_blame(where, "tester", None, gone, f"{text} ({gone[0]['reason']})")]
+    told = []
+    for name in names:
+        own = [result for result in gone if name in result["absence"]["hosts"]]
+        told.append(_blame(where, "tester", name, own, f"{name}: {_tests(own)} gave no data ({_of_host(name, own)})"))
+    return told
+
+
+def _of_host(name: str, gone: Sequence[Result]) -> str:
+    """Return the part of a reason that is about a host, all of it when there is none."""
+    parts = (part for result in gone for part in result["reason"].split("; "))
+    return next((part[len(name) + 2 :] for part in parts if part.startswith(f"{name}: ")), gone[0]["reason"])
+
+
+def _blame(where: str, kind: str, host: str | None, gone: Sequence[Result], text: str) -> Blame:
+    evidence = (f"{len(gone)} no_data, none of them shows a fault of hardware or of a path",)
+    return Blame(where, kind, None, host, None, None, "likely", len(gone), len(gone), evidence, text)
+
+
+def _tests(gone: Sequence[Result]) -> str:
+    return "1 test" if len(gone) == 1 else f"{len(gone)} tests"
+
+
+def _listed(names: Iterable[str]) -> str:
+    known = sorted(names)
+    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+    return ", ".join(known[:_SHOWN]) + more

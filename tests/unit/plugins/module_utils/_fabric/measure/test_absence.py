@@ -1,0 +1,198 @@
+"""What is missing accuses nobody: late testers, time-outs and lost logs, through whole measurements of the judge."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evidence import Evidence, Pass
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import Step, step
+
+HOSTS = ["lab-1", "lab-2", "lab-3", "lab-4"]
+RAILS = ["rail0", "rail1"]
+ROW = " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65536 100 0.00 %s 0.1"
+LATENCY = (" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   "
+           "99% percentile[usec]   99.9% percentile[usec]\n 2 10000 1.01 9.10 1.11 1.12 0.10 1.90 4.10")
+NOBODY = "Couldn't connect to 10.0.0.1:18500\nUnable to open file descriptor for socket connection"
+# (host, words of its line, pass) -> (rc, late, text), None for a frame that is missing.
+Answer = Callable[[str, list[str], int], Any]
+
+
+def plan(hosts: list[str], rails: list[str], **tests: Any) -> dict[str, Any]:
+    side = {"rate": 100.0, "mtu": 4096, "floor": None, "tolerance": 0.95, "bidirectional": 0.9}
+    return {
+        "rails": [{"name": name, "index": i, "link_layer": "ethernet", "mtu": 9000} for i, name in enumerate(rails)],
+        "endpoints": {"host": hosts, "pod": hosts},
+        "expectations": {rail: {name: dict(side) for name in hosts} for rail in rails},
+        "thresholds": {"gpu_paths": {}, "unsteady": {"severity": "failure", "background": 0.001},
+                       "outliers": {"severity": "warning", "deviations": 5.0, "margin": 0.05, "latency_margin": 0.25}},
+        "tests": {"duration": 10, "size": 65536, "queue_pairs": 4, "tx_depth": 128, "mtu": None, "port_base": 18500,
+                  "kinds": ["write_bw"], "control": "rail", "retries": 2, **tests},
+    }
+
+
+def described(name: str, rails: list[str], broken: dict[str, str]) -> str:
+    lines = ["=== gpufabric describe v1"]
+    for rail in rails:
+        usable = f"device=mlx5_0 port=1 netdev={rail} gid=3 address=10.{rail[-1]}.0.{name[-1]} mtu=4096 cpus=0"
+        lines.append(f"rail {rail} " + (f'error="{broken[rail]}"' if rail in broken else usable))
+    return "\n".join([*lines, "host perftest=6.24 control=192.0.2.1", f"=== gpufabric described {len(rails)}"])
+
+
+def fine(words: list[str], late: float = 0.0) -> Any:
+    return 0, late, LATENCY if words[5] == "write_lat" else ROW % "97.9"
+
+
+def played(found: Step, answer: Answer, gone: tuple[str, ...] = (), cut: tuple[str, ...] = ()) -> Pass:
+    """The logs of a pass; those of ``gone`` did not come back, those of ``cut`` lack their end."""
+    logs = {}
+    for name, lines in found.lines.items():
+        out = [f"=== gpufabric batch {found.number} begin {len(lines) - 1}"]
+        for line in lines[:-1]:
+            told = answer(name, line.split(), found.number)
+            if told:
+                rc, late, text = told
+                head = f"=== gpufabric test {' '.join(line.split()[:4])} rc={rc} start=1 seconds=2 late={late:.2f}"
+                out += [f"{head} ran=1 exchange={'cm' if '-R' in line.split() else 'plain'}", text, "=== gpufabric end"]
+        out += [] if name in cut else [f"=== gpufabric batch {found.number} done {len(lines) - 1} 0"]
+        logs[name] = "\n".join(out) + "\n"
+    kept = {name: text for name, text in logs.items() if name not in gone}
+    return Pass(kept, {name: "no answer in time" for name in gone})
+
+
+def measured(
+    answer: Answer,
+    hosts: list[str] = HOSTS[:3],
+    rails: list[str] = RAILS,
+    broken: dict[str, dict[str, str]] | None = None,
+    silent: tuple[str, ...] = (),
+    **lost: tuple[str, ...],
+) -> list[Step]:
+    """All steps of a measurement. ``broken``: rails that hosts report as unusable; ``silent``: never described."""
+    texts = {name: described(name, rails, (broken or {}).get(name, {})) for name in hosts if name not in silent}
+    passes: list[Pass] = []
+    steps: list[Step] = []
+    while not steps or not steps[-1].done:
+        steps.append(step(plan(hosts, rails), "host", Evidence(texts, {}, tuple(passes))))
+        passes.append(played(steps[-1], answer, **(lost if len(passes) == 0 else {})))
+        assert len(steps) < 20
+    return steps
+
+
+class Absences:
+    """Testers that lack what a busy host, a lost controller or a slow image makes them lack, by a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.hosts = HOSTS[: self.draw.choice((2, 3, 4))]
+        self.rails = RAILS[: self.draw.choice((1, 2))]
+        count = self.draw.randint(1, len(self.hosts))
+        self.kinds = {name: self.draw.choice(("late", "late", "timeout", "gone", "cut", "frames", "silent"))
+                      for name in self.draw.sample(self.hosts, count)}
+        self.odd = {kind: tuple(n for n in self.kinds if self.kinds[n] == kind) for kind in ("gone", "cut", "silent")}
+        self.missed: set[tuple[str, int]] = set()
+        self.of_round: dict[tuple[int, str], bool] = {}
+
+    def __call__(self, name: str, words: list[str], number: int) -> Any:
+        peer = f"lab-{words[3].rsplit('.', 1)[1]}"
+        first = (name, number) not in self.missed
+        self.missed.add((name, number))
+        own, other = self.kinds.get(name), self.kinds.get(peer)
+        if own == "late" and (first or self.draw.random() < 0.5):
+            late = self.draw.uniform(1.0, 7.0)
+            return 125, late, f"gpufabric: missed the round, {late:.0f} s late"
+        if own == "timeout":
+            return 124, 0.0, ""
+        if own in ("late", "frames", "cut") and self.draw.random() < 0.3:
+            return None if own != "late" else (self.draw.choice((124, 137, 143)), 0.9, "")
+        if other:
+            return self.draw.choice(((1, 0.0, NOBODY), (124, 0.0, ""), (1, 0.0, " Failed status 12: wr_id 0")))
+        return fine(words)
+
+
+@pytest.mark.parametrize("first", range(0, 120, 40))
+def test_no_absence_of_any_kind_is_confirmed(first: int) -> None:
+    for seed in range(first, first + 40):
+        made = Absences(seed)
+        lost = {kind: made.odd[kind] for kind in ("gone", "cut")}
+        last = measured(made, made.hosts, made.rails, None, made.odd["silent"], **lost)[-1]
+        blames = last.summary["blames"]
+        assert all(one["sure"] != "sure" for one in blames), (seed, made.kinds, blames)
+        if set(made.kinds.values()) == {"late"}:
+            assert {one["kind"] for one in blames} <= {"overload"}, (seed, made.kinds, blames)
+        assert last.summary["verdict"] != "fail" and (blames or last.summary["verdict"] == "pass")
+
+
+def dead_port(name: str, words: list[str], number: int) -> Any:
+    peer = f"lab-{words[3].rsplit('.', 1)[1]}"
+    if words[1] == "rail0" and "lab-2" in (name, peer):
+        return (1, 0.0, NOBODY) if words[2] == "client" else (124, 0.0, "")
+    return fine(words)
+
+
+def black_hole(name: str, words: list[str], number: int) -> Any:
+    peer = f"lab-{words[3].rsplit('.', 1)[1]}"
+    if words[1] == "rail0" and "lab-2" in (name, peer) and words[5] != "write_lat":
+        return (1, 0.0, " Failed status 12: wr_id 0 syndrom 0x81") if words[2] == "client" else (124, 0.0, "")
+    return fine(words)
+
+
+def one_way(name: str, words: list[str], number: int) -> Any:
+    """What lab-2 sends on rail0 is lost."""
+    peer = f"lab-{words[3].rsplit('.', 1)[1]}"
+    sender = name if words[2] == "client" else peer
+    if words[1] == "rail0" and sender == "lab-2" and words[5] != "write_lat":
+        return (1, 0.0, " Failed status 12: wr_id 0 syndrom 0x81") if words[2] == "client" else (124, 0.0, "")
+    if words[1] == "rail0" and "lab-2" in (name, peer) and words[5] == "write_lat":
+        return (1, 0.0, " Failed status 12: wr_id 0 syndrom 0x81") if words[2] == "client" else (124, 0.0, "")
+    return fine(words)
+
+
+@pytest.mark.parametrize(("answer", "kind"), [(dead_port, "port"), (black_hole, "mtu"), (one_way, "direction")])
+def test_a_fault_that_was_observed_is_confirmed(answer: Answer, kind: str) -> None:
+    (found,) = measured(answer)[-1].summary["blames"]
+    assert [found[key] for key in ("kind", "rail", "host", "sure")] == [kind, "rail0", "lab-2", "sure"]
+
+
+def test_a_pulled_cable_is_confirmed() -> None:
+    broken = {"lab-2": {"rail0": "rail0 has no link: cable, transceiver or switch port"}}
+    (found,) = measured(lambda name, words, number: fine(words), broken=broken)[-1].summary["blames"]
+    assert [found[key] for key in ("kind", "rail", "host", "sure")] == ["port", "rail0", "lab-2", "sure"]
+
+
+def test_a_dead_port_beside_an_overloaded_host_is_confirmed_and_the_overload_comes_first() -> None:
+    def both(name: str, words: list[str], number: int) -> Any:
+        if name == "lab-4":
+            return 125, 6.6, "gpufabric: missed the round, 6 s late"
+        return (1, 0.0, NOBODY) if words[3].endswith(".4") else dead_port(name, words, number)
+
+    overload, port = measured(both, HOSTS)[-1].summary["blames"]
+    assert (overload["kind"], overload["host"], overload["sure"]) == ("overload", "lab-4", "likely")
+    assert overload["text"] == (
+        "lab-4 started up to 6.6 s late: the host is overloaded; 12 tests gave no data. Reduce the load and validate "
+        "again")
+    assert [port[key] for key in ("kind", "rail", "host", "sure")] == ["port", "rail0", "lab-2", "sure"]
+
+
+def test_where_nobody_measured_anything_an_unanswered_peer_is_only_suspected() -> None:
+    def dead(name: str, words: list[str], number: int) -> Any:
+        return (1, 0.0, NOBODY) if words[2] == "client" else (124, 0.0, "")
+
+    (found,) = measured(dead, HOSTS, ["rail0"])[-1].summary["blames"]
+    assert (found["kind"], found["sure"]) == ("rail", "likely")
+
+
+def test_a_server_that_was_late_is_no_reason_for_another_exchange() -> None:
+    def late(name: str, words: list[str], number: int) -> Any:
+        if name == "lab-2" and words[2] == "server" and number == 1:
+            return 125, 2.0, "gpufabric: missed the round, 2 s late"
+        missed = number == 1 and words[2] == "client" and words[3].endswith(".2")
+        return (1, 0.0, NOBODY) if missed else fine(words)
+
+    steps = measured(late)
+    assert not any("-R" in line.split() for lines in steps[1].lines.values() for line in lines)
+    assert steps[-1].summary["verdict"] == "pass"
+    assert steps[-1].warnings == ["lab-2 started up to 2.0 s late: the host is overloaded"]
