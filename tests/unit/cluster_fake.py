@@ -136,7 +136,9 @@ class FakeCluster:
         if self._is_collection(path):
             if not query.get("watch"):
                 self.told[path] = self._texts(path, query)
-            return ok({"items": list(self._matching(path, query)), "metadata": {"resourceVersion": "1"}})
+            kind = KINDS[path.rsplit("/", 1)[-1]] + "List"
+            found = list(self._matching(path, query))
+            return ok({"kind": kind, "items": found, "metadata": {"resourceVersion": "1"}})
         return self._missing(path)
 
     def _is_collection(self, path: str) -> bool:
@@ -259,6 +261,8 @@ PLURALS = {"Node": "nodes", "Namespace": "namespaces", "ConfigMap": "configmaps"
            "MacvlanNetwork": "macvlannetworks", "NicClusterPolicy": "nicclusterpolicies",
            "NetworkAttachmentDefinition": "network-attachment-definitions", "Event": "events",
            "CustomResourceDefinition": "customresourcedefinitions"}
+
+KINDS = {plural: kind for kind, plural in PLURALS.items()}
 
 
 def path_for(item: Mapping[str, Any]) -> str:

@@ -18,7 +18,8 @@ from .poll import Clock, Pace
 MANAGER = "gpufabric"
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
-_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_METADATA_LIST = "PartialObjectMetadataList"
+_METADATA = f"application/json;as={_METADATA_LIST};g=meta.k8s.io;v=v1"
 TRIES = 4
 TIMEOUT = 30.0
 WATCH_GRACE = 5.0
@@ -26,6 +27,9 @@ PAGE = 500
 # What one run asks of the API server at most: all of a step's requests at once would slow everybody else's.
 RATE, BURST = 50.0, 50
 _AGAIN = frozenset((429, 500, 502, 503, 504))
+_EVENTS = ("ADDED", "MODIFIED", "DELETED")
+# Every API server serves these groups; a group of a custom resource has a dot, but not every dotted one is such.
+_BUILT_IN = ("apiextensions.k8s.io", "authorization.k8s.io", "rbac.authorization.k8s.io", "coordination.k8s.io")
 
 
 class Response(NamedTuple):
@@ -79,16 +83,20 @@ class Api:
         self._pace = Pace(RATE, BURST, Clock(sleep=sleep))
 
     def get(self, path: str, **query: Any) -> dict[str, Any] | None:
-        """Return the object at ``path``; None when there is none (or its kind is not served)."""
+        """Return the object at ``path``; None when there is none, or when its custom resource is not served.
+
+        A 404 for a built-in kind counts only when the API server itself says that there is no such object: a proxy
+        with a wrong path answers 404 to everything.
+        """
         try:
             return self.call("GET", path, query)
         except ApiError as error:
-            if error.status == 404:
+            if error.status == 404 and (_custom(path) or error.answer.get("kind") == "Status"):
                 return None
             raise
 
     def items(self, path: str, **query: Any) -> Iterator[dict[str, Any]]:
-        """Yield the objects of a collection, page by page; none when its kind is not served."""
+        """Yield the objects of a collection, page by page; none when its custom resource is not served."""
         for page in self.pages(path, **query):
             yield from page.get("items") or []
 
@@ -96,7 +104,14 @@ class Api:
         """Yield the lists that a collection comes in; their metadata has the version to watch from."""
         query = {"limit": PAGE, **query}
         while True:
-            page = self.get(path, **query) or {}
+            try:
+                page = self.call("GET", path, query)
+            except ApiError as error:
+                # The kinds of Kubernetes itself are always served: without them this is no API server.
+                if error.status == 404 and _custom(path):
+                    return
+                raise
+            self._check_list(path, page)
             yield page
             query["continue"] = (page.get("metadata") or {}).get("continue")
             if not query["continue"]:
@@ -104,10 +119,9 @@ class Api:
 
     def metadata(self, path: str) -> list[dict[str, Any]]:
         """Return only the metadata of a collection's objects: definitions and nodes are big."""
-        response = self.send("GET", path, accept=_METADATA)
-        if response.status >= 400:
-            raise _refused("GET", path, response, self.transport.server)
-        return [item["metadata"] for item in _load(response.text).get("items") or []]
+        page = self._answer("GET", path, self.send("GET", path, accept=_METADATA))
+        self._check_list(path, page)
+        return [item["metadata"] for item in page.get("items") or []]
 
     def apply(self, path: str, body: dict[str, Any], force: bool, dry_run: bool) -> dict[str, Any]:
         """Server-side apply ``body`` with our field manager and return the object that results."""
@@ -131,11 +145,26 @@ class Api:
         content_type: str = "application/json",
         tries: int = TRIES,
     ) -> dict[str, Any]:
-        """Send and return the JSON answer; ApiError for any status of 400 and up."""
-        response = self.send(method, path, query, body, content_type, tries=tries)
-        if response.status >= 400:
+        """Send and return the JSON answer; ApiError for any other answer."""
+        return self._answer(method, path, self.send(method, path, query, body, content_type, tries=tries))
+
+    def _answer(self, method: str, path: str, response: Response) -> dict[str, Any]:
+        """Return the JSON object of a good answer; ApiError for every other one."""
+        if not 200 <= response.status < 300:
             raise _refused(method, path, response, self.transport.server)
-        return _load(response.text)
+        answer = _load(response.text)
+        if answer is None:
+            raise _foreign(method, path, self.transport.server, f"{_quoted(response.text)} instead of a JSON object")
+        return answer
+
+    def _check_list(self, path: str, page: Mapping[str, Any]) -> None:
+        """ApiError when an answer is not the list that was asked for: an empty one must be one."""
+        kind, items = str(page.get("kind") or ""), page.get("items")
+        singular = path.rsplit("/", 1)[-1][:-1]
+        known = _custom(path) or kind == _METADATA_LIST or kind.lower() == f"{singular}list"
+        if not (known and kind.endswith("List") and (items is None or isinstance(items, list))):
+            found = f"an object of kind {kind or '(none)'} instead of a list"
+            raise _foreign("GET", path, self.transport.server, found)
 
     def follow(self, path: str, query: Mapping[str, Any], timeout: float) -> Iterator[str]:
         """Yield the lines of an answer as they come, for ``timeout`` seconds at most; ApiError when it is refused.
@@ -154,7 +183,7 @@ class Api:
                 if attempt == 2:
                     raise _silent("GET", path, self.transport.server, failed) from None
                 self._sleep(0.5)
-        if response.status >= 400:
+        if not 200 <= response.status < 300:
             raise _refused("GET", path, response, self.transport.server)
         try:
             yield from lines
@@ -170,12 +199,16 @@ class Api:
         asked = {"watch": "true", "resourceVersion": version, "timeoutSeconds": seconds, **query}
         # The server ends it; our own limit is for one that forgets.
         for line in self.follow(path, asked, seconds + WATCH_GRACE):
-            event = _load(line)
-            if event.get("type") == "ERROR":
-                answer = event.get("object") or {}
-                refused = Response(int(answer.get("code") or 500), {}, json.dumps(answer))
+            event = _load(line) or {}
+            kind, item = event.get("type"), event.get("object")
+            if kind == "ERROR" and isinstance(item, dict):
+                code = item.get("code")
+                refused = Response(code if isinstance(code, int) else 500, {}, json.dumps(item))
                 raise _refused("WATCH", path, refused, self.transport.server)
-            yield event["type"], event["object"]
+            if kind not in _EVENTS or not _named(item):
+                # Most often the connection was cut in the middle of a line.
+                raise _foreign("WATCH", path, self.transport.server, f"{_quoted(line)} instead of an event")
+            yield kind, item
 
     def send(
         self,
@@ -239,12 +272,38 @@ def _pause(response: Response, attempt: int) -> float:
     return min(float(wanted), 10.0) if wanted.isdigit() else 0.5 * 2 ** (attempt - 1)
 
 
-def _load(text: str) -> dict[str, Any]:
+def _custom(path: str) -> bool:
+    """Whether a path is of a custom resource, which a cluster need not serve."""
+    group = path.split("/")[2] if path.startswith("/apis/") else ""
+    return "." in group and group not in _BUILT_IN
+
+
+def _load(text: str) -> dict[str, Any] | None:
+    """Return the JSON object that a text is, None when it is none."""
     try:
-        answer = json.loads(text) if text else {}
-    except ValueError:
-        return {}
-    return answer if isinstance(answer, dict) else {}
+        answer = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return answer if isinstance(answer, dict) else None
+
+
+def _named(item: Any) -> bool:
+    """Whether this is an object with a name."""
+    meta = item.get("metadata") if isinstance(item, dict) else None
+    return isinstance(meta, dict) and isinstance(meta.get("name"), str)
+
+
+def _quoted(text: str) -> str:
+    """Return the beginning of an answer for a message, on one line."""
+    words = " ".join(text[:300].split())
+    return f'"{words[:100]}"' if words else "nothing"
+
+
+def _foreign(method: str, path: str, server: str, found: str) -> ApiError:
+    return ApiError(
+        f"{server} answered {method} {path} with {found}; expected the Kubernetes API. Check the server, path and proxy"
+        " of the kubeconfig, and whether a login page or another service answers there"
+    )
 
 
 def _silent(method: str, path: str, server: str, failed: ConnectionFailed) -> ApiError:
@@ -255,9 +314,10 @@ def _silent(method: str, path: str, server: str, failed: ConnectionFailed) -> Ap
 
 
 def _refused(method: str, path: str, response: Response, server: str) -> ApiError:
-    answer = _load(response.text)
+    answer = _load(response.text) or {}
     said = str(answer.get("message") or response.text.strip()[:300] or "no message")
     advice = {
+        404: "; check the server and path in the kubeconfig" if not answer else "",
         401: "; the credentials are not valid here: check user, token or certificate of the kubeconfig",
         403: "; ask for this permission, or use an account that has it",
     }.get(response.status, "")

@@ -61,10 +61,12 @@ def test_what_a_broken_watch_missed_is_in_a_new_list(answer: Any) -> None:
     assert look(cluster, 60, {"x": "Running"}) == [(0, {"x": "Pending"}), (1, {"x": "Running"})]
 
 
-def test_an_error_inside_the_watch_is_one() -> None:
+@pytest.mark.parametrize(
+    "line", ['{"type": "ERROR", "object": {"code": 410, "message": "too old"}}', '{"type": "MODIFIED", "object": {"me']
+)
+def test_after_an_error_inside_the_watch_everything_is_listed_again(line: str) -> None:
     cluster = FakeCluster(pod("x"))
-    gone = '{"type": "ERROR", "object": {"code": 410, "message": "too old"}}'
-    cluster.changes = [gone]
+    cluster.changes = [line]
     cluster.clock.at(1, lambda: cluster.put(pod("x", "Running")))
     assert look(cluster, 60, {"x": "Running"})[-1] == (1, {"x": "Running"})
 
