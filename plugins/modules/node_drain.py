@@ -17,7 +17,11 @@ description:
     before anything changes, unless told otherwise.
   - That it was us who cordoned the Node stands in its annotation C(gpufabric.rdma/cordoned), what for in C(gpufabric.rdma/reboot). So a run
     that was cut off can be finished by the next one, and a Node that somebody else cordoned stays cordoned.
-  - A host that is no node, or a controller without any configuration of a cluster, is fine. The result says so, nothing happens.
+  - A host is drained, or known not to be a node, or the module fails. It is not a node when the list of Nodes is complete and none of them
+    matches the host, and the host shows no sign of a kubelet. Without any configuration of a cluster, the host must show no sign of a kubelet.
+  - The Node is found by machine id or O(node) and confirmed by a second property of O(identity). A Node that only one property matches is
+    refused.
+  - A node of the control plane is refused while another one is not Ready or has the annotation C(gpufabric.rdma/reboot).
 extends_documentation_fragment:
   - gpufabric.rdma.cluster
 options:
@@ -25,12 +29,33 @@ options:
     description: Name of the host, for messages.
     type: str
     required: true
-  machine_id:
-    description: The host's C(/etc/machine-id); its Node has the same.
-    type: str
-    default: ""
+  identity:
+    description: What the host reports about itself, RV(gpufabric.rdma.reboot_reasons#module:identity).
+    type: dict
+    required: true
+    suboptions:
+      machine_id:
+        description: Content of C(/etc/machine-id).
+        type: str
+        default: ""
+      hostname:
+        description: The host's name.
+        type: str
+        default: ""
+      addresses:
+        description: The host's addresses.
+        type: list
+        elements: str
+        default: []
+      kubelet:
+        description: Signs of a kubelet; an empty list means that there are none. Without it they are unknown, which counts as a kubelet.
+        type: list
+        elements: str
+      control_plane:
+        description: Whether the host runs a part of a control plane. The labels of its Node decide.
+        type: bool
   node:
-    description: Name of the Node, where the machine id cannot tell.
+    description: Name of the Node, where the machine id does not identify it.
     type: str
     default: ""
   state:
@@ -75,14 +100,14 @@ EXAMPLES = r"""
 - name: Empty the node of this host
   gpufabric.rdma.node_drain:
     inventory_host: "{{ inventory_hostname }}"
-    machine_id: "{{ ansible_facts.rdma.machine_id }}"
+    identity: "{{ found.identity }}"  # registered from gpufabric.rdma.reboot_reasons
     reason: "reboot: iommu=pt is not in /proc/cmdline"
   delegate_to: localhost
 
 - name: Open it again
   gpufabric.rdma.node_drain:
     inventory_host: "{{ inventory_hostname }}"
-    machine_id: "{{ ansible_facts.rdma.machine_id }}"
+    identity: "{{ found.identity }}"
     state: released
   delegate_to: localhost
 """
@@ -119,15 +144,26 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._core.change import Change
-from ..module_utils._core.errors import FabricError
+from ..module_utils._core.errors import ClusterError, FabricError
 from ..module_utils._k8s import cordon, drain
 from ..module_utils._k8s.api import Api
 from ..module_utils._k8s.client import AUTH_SPEC, connect
+from ..module_utils._k8s.nodes import Host, kubelet
 from ..module_utils._k8s.poll import Clock
 
 SPEC: dict[str, Any] = {
     "inventory_host": {"type": "str", "required": True},
-    "machine_id": {"type": "str", "default": ""},
+    "identity": {
+        "type": "dict",
+        "required": True,
+        "options": {
+            "machine_id": {"type": "str", "default": ""},
+            "hostname": {"type": "str", "default": ""},
+            "addresses": {"type": "list", "elements": "str", "default": []},
+            "kubelet": {"type": "list", "elements": "str"},
+            "control_plane": {"type": "bool"},
+        },
+    },
     "node": {"type": "str", "default": ""},
     "state": {"type": "str", "choices": ["drained", "released", "kept"], "default": "drained"},
     "reason": {"type": "str", "default": ""},
@@ -156,12 +192,19 @@ def drained(api: Api, node: cordon.Node, params: Mapping[str, Any], check: bool)
         params["evict_unmanaged"], params["evict_local_storage"], params["timeout"], params["grace_period"]
     )
     drain.check_permissions(api)
+    cordon.check_control_plane(api, node)
     pods = drain.pods_of(api, name, rules)
     drain.refuse(name, pods)
     before = {**cordon.view(node), "pods": sorted(drain.name_of(pod) for pod in pods.evict)}
     if check:
         return Change(before, {**cordon.closed(node, params["reason"]), "pods": []}), before["pods"]
     _found, after = cordon.change(api, name, lambda live: cordon.closed(live, params["reason"]))
+    try:
+        # Once more: of two that were cordoned in the same moment each sees the other now.
+        cordon.check_control_plane(api, node)
+    except FabricError:
+        cordon.change(api, name, cordon.opened)
+        raise
     evicted = drain.drain(api, name, rules, Clock())
     return Change(before, {**after, "pods": []}), evicted
 
@@ -184,9 +227,10 @@ def noted(api: Api, node: cordon.Node, params: Mapping[str, Any], check: bool) -
 
 def carry_out(api: Api, params: Mapping[str, Any], check: bool) -> dict[str, Any]:
     """Do what ``state`` says; return the module's result."""
-    node = cordon.find_node(api, params["inventory_host"], params["machine_id"], params["node"])
+    host = host_of(params)
+    node = cordon.find_node(api, host)
     if node is None:
-        return nothing(f"no Node has the machine id {params['machine_id']}", api.requests)
+        return nothing(f"no Node matches the host (machine id {host.machine_id}), and it has no kubelet", api.requests)
     name: str = node["metadata"]["name"]
     evicted: list[str] = []
     if params["state"] == "drained":
@@ -195,6 +239,33 @@ def carry_out(api: Api, params: Mapping[str, Any], check: bool) -> dict[str, Any
         change = noted(api, node, params, check)
     result = {"node": name, "why_none": "", "evicted": evicted, "requests": api.requests}
     return {"changed": change.changed, "diff": change.diff(), **result}
+
+
+def host_of(params: Mapping[str, Any]) -> Host:
+    """Return the host of the module's options."""
+    told = params["identity"]
+    return Host(
+        params["inventory_host"],
+        params["node"],
+        told["machine_id"],
+        told["hostname"],
+        told["addresses"],
+        told["kubelet"],
+    )
+
+
+def unconfigured(host: Host) -> dict[str, Any]:
+    """Return the result where nothing says how to reach a cluster; ClusterError unless the host has no kubelet."""
+    if host.node:
+        why = f"its Node is named in the inventory ({host.node})"
+    elif host.kubelet is None or host.kubelet:
+        why = kubelet(host)
+    else:
+        return nothing("no cluster is configured on the controller, and the host has no kubelet", 0)
+    raise ClusterError(
+        f"host {host.name}: no cluster is configured on the controller, but {why}. Set rdma_kubeconfig"
+        " (host_reboot_kubeconfig) to drain its Node, or host_reboot_drain: false to reboot the host without a drain"
+    )
 
 
 def nothing(why: str, requests: int) -> dict[str, Any]:
@@ -207,10 +278,11 @@ def nothing(why: str, requests: int) -> dict[str, Any]:
 def main() -> None:
     """Carry out and say what happened."""
     module = AnsibleModule(argument_spec={**AUTH_SPEC, **SPEC}, supports_check_mode=True)
-    if not configured(module.params):
-        module.exit_json(**nothing("no cluster is configured on the controller", 0))
     try:
-        result = carry_out(connect(module), module.params, module.check_mode)
+        if configured(module.params):
+            result = carry_out(connect(module), module.params, module.check_mode)
+        else:
+            result = unconfigured(host_of(module.params))
     except FabricError as error:
         module.fail_json(msg=f"node_drain: {error}")
     module.exit_json(**result)

@@ -47,6 +47,14 @@ options:
     description: Whether the host may be rebooted again for a reason that a reboot of ours did not cure.
     type: bool
     default: false
+  controller_boot_id:
+    description: Boot id of the machine that runs Ansible. A host with the same boot id is that machine, or runs its container, and is refused.
+    type: str
+    default: ""
+  var_root:
+    description: The host's folder of variable data, where kubelets keep theirs.
+    type: path
+    default: /var
 attributes:
   check_mode:
     details: There was no reboot, so there is nothing to verify.
@@ -78,10 +86,13 @@ boot_id:
   description: Id of the running boot.
   returned: success
   type: str
-machine_id:
-  description: Content of C(/etc/machine-id).
+identity:
+  description:
+    - Which machine this is, for M(gpufabric.rdma.node_drain). C(machine_id), C(hostname), C(addresses); C(kubelet), a list of signs that it runs or
+      ran a kubelet; C(control_plane), whether it runs an API server or etcd.
   returned: success
-  type: str
+  type: dict
+  sample: {machine_id: 3f0c, hostname: gpu-1, addresses: [10.0.0.1], kubelet: [kubelet.service is active], control_plane: false}
 due:
   description: Whether there is something to do, a reboot or the rest of one that was cut off.
   returned: success
@@ -99,7 +110,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._core import arguments, reboot
 from ..module_utils._core.errors import FabricError
-from ..module_utils._host import state, sysfs
+from ..module_utils._host import kubelet, state, sysfs
 
 RECORD = "host_reboot"
 ARGUMENTS = {
@@ -110,6 +121,8 @@ ARGUMENTS = {
     "required": {"type": "bool", "default": True},
     "expected": {"type": "list", "elements": "str", "default": []},
     "repeat": {"type": "bool", "default": False},
+    "controller_boot_id": {"type": "str", "default": ""},
+    "var_root": {"type": "path", "default": "/var"},
 }
 
 
@@ -121,6 +134,7 @@ def read(params: Mapping[str, Any]) -> reboot.Due:
         boot_id=sysfs.boot_id(roots),
         reasons=tuple(dict.fromkeys([*sysfs.reboot_reasons(roots.run), *params["expected"]])),
         record=state.load(params["state_root"], RECORD),
+        controller=params["controller_boot_id"],
     )
 
 
@@ -148,8 +162,8 @@ def main() -> None:
         module.fail_json(msg=f"reboot_reasons: {refusal}", reasons=reasons)
     if refusal:
         module.warn(refusal)
-    machine_id = sysfs.read_text(f"{params['etc_root']}/machine-id") or ""
-    result = {"reasons": reasons, "boot_id": due.boot_id, "machine_id": machine_id}
+    identity = kubelet.identity(sysfs.Roots.from_params(params), params["var_root"])
+    result = {"reasons": reasons, "boot_id": due.boot_id, "identity": identity}
     module.exit_json(changed=False, due=due.due, go=due.due and not refusal, **result)
 
 

@@ -13,12 +13,16 @@ from .errors import ConflictError
 
 @dataclasses.dataclass(frozen=True)
 class Due:
-    """A host before its reboot; ``record`` is what the last reboot of ours was for, with the boot id before it."""
+    """A host before its reboot; ``record`` is what the last reboot of ours was for, with the boot id before it.
+
+    ``controller``: the boot id of the machine that runs Ansible, empty when it is not known.
+    """
 
     host: str
     boot_id: str
     reasons: tuple[str, ...]
     record: Mapping[str, Any]
+    controller: str = ""
 
     @property
     def rebooted(self) -> bool:
@@ -42,6 +46,12 @@ class Due:
             return (
                 f"{self.host} was rebooted already and this is still there: {'; '.join(self.stayed)}. A further reboot "
                 "would not help; find out what undoes it, or set host_reboot_repeat: true"
+            )
+        if self.reasons and self.boot_id and self.boot_id == self.controller:
+            return (
+                f"{self.host} must be rebooted before it can go on: {'; '.join(self.reasons)}. Ansible runs on this"
+                f" machine or in a container on it (both have the boot id {self.boot_id}), and a reboot would end the"
+                " run. Reboot it in your own time and run this again, or run the playbook from another machine"
             )
         if self.reasons and not allowed:
             return (

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any, Callable
 from urllib.parse import quote
 
-from .._core.errors import ClusterError
+from .._core.errors import ClusterError, ConflictError
 from .api import MANAGER, MERGE, Api, ApiError
 from .kinds import collection
-from .nodes import machine_id, nodes_of_hosts
+from .nodes import Host, control_plane, node_of_host
 from .poll import Clock, ticks
 
 # There only when we cordoned the node: a run that was cut off is finished by the next one.
@@ -24,15 +24,27 @@ _TRIES = 5
 Node = Mapping[str, Any]
 
 
-def find_node(api: Api, host: str, identity: str, name: str) -> Node | None:
-    """Return the Node of a host, None when the host is no node; ClusterError when that cannot be told."""
-    nodes = list(api.items(collection("v1", "nodes")))
-    found, wrong = nodes_of_hosts({host: {"machine_id": identity, "node": name}}, nodes)
-    if host in found:
-        return next(node for node in nodes if node["metadata"]["name"] == found[host])
-    if not name and identity and identity not in [machine_id(node) for node in nodes]:
-        return None
-    raise ClusterError(wrong[host])
+def find_node(api: Api, host: Host) -> Node | None:
+    """Return the Node of a host, None when the host is certainly not a node; ClusterError in doubt."""
+    return node_of_host(host, list(api.items(collection("v1", "nodes"))))
+
+
+def check_control_plane(api: Api, node: Node) -> None:
+    """ConflictError when a control-plane node would go down while another one is down or being rebooted."""
+    if not control_plane(node):
+        return
+    name = node["metadata"]["name"]
+    for other in api.items(collection("v1", "nodes")):
+        if other["metadata"]["name"] == name or not control_plane(other):
+            continue
+        mark = view(other)["annotations"].get(REBOOT)
+        why = f'is being rebooted ("{mark}")' if mark else not_ready(other, "")
+        if why:
+            raise ConflictError(
+                f"Node {name} belongs to the control plane, and so does Node {other['metadata']['name']}: {why}."
+                " Only one node of the control plane may be down at a time. Bring that Node back first: run the"
+                " playbook for its host, or repair it and remove its annotation gpufabric.rdma/reboot"
+            )
 
 
 def view(node: Node) -> dict[str, Any]:

@@ -4,8 +4,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+import ipaddress
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from .._core.errors import ClusterError
+
+_CONTROL_PLANE = tuple(f"node-role.kubernetes.io/{role}" for role in ("control-plane", "master", "etcd"))
+_NO_NODE = "If the host is not a node of this cluster, set host_reboot_drain: false for it"
+
+
+class Host(NamedTuple):
+    """A host as the inventory and the host itself describe it.
+
+    ``node``: the name of its Node in the inventory. ``kubelet``: what shows that it runs a kubelet; None: not known.
+    """
+
+    name: str
+    node: str = ""
+    machine_id: str = ""
+    hostname: str = ""
+    addresses: Collection[str] = ()
+    kubelet: Collection[str] | None = None
 
 
 def machine_id(node: Mapping[str, Any]) -> str:
@@ -61,3 +81,105 @@ def _unique(found: dict[str, str], wrong: dict[str, str]) -> tuple[dict[str, str
                 del found[host]
                 wrong[host] = f"host {host}: hosts {', '.join(hosts)} are all Node {node}; each needs its own Node"
     return found, wrong
+
+
+def node_of_host(host: Host, nodes: Collection[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Return the Node of a host, None when the host is certainly not a node; ClusterError for anything in between.
+
+    The Node is confirmed by a second property: machine ids are copied with disk images.
+    """
+    if not nodes:
+        raise ClusterError(
+            f"host {host.name}: the cluster has no Nodes at all. Check that the kubeconfig names the right cluster."
+            f" {_NO_NODE}"
+        )
+    found, wrong = nodes_of_hosts({host.name: {"machine_id": host.machine_id, "node": host.node}}, nodes)
+    if host.name in found:
+        node = next(node for node in nodes if node["metadata"]["name"] == found[host.name])
+        _confirm(host, node)
+        return node
+    if host.node or not host.machine_id or any(machine_id(node) == host.machine_id for node in nodes):
+        raise ClusterError(f"{wrong[host.name]}. {_NO_NODE}")
+    twins = [node["metadata"]["name"] for node in nodes if _same_name(host, node) or _same_address(host, node)]
+    if twins:
+        raise ClusterError(
+            f"host {host.name}: Node {', '.join(twins)} has its hostname or address, but not its machine id"
+            f" {host.machine_id}. Restart the kubelet so that it reports the machine id, or name the Node in"
+            f" rdma_host.node_name. {_NO_NODE}"
+        )
+    if host.kubelet is None or host.kubelet:
+        raise ClusterError(f"host {host.name}: no Node has its machine id {host.machine_id}, but {kubelet(host)}."
+                           f" Check that the kubeconfig names its cluster, or name its Node in rdma_host.node_name."
+                           f" {_NO_NODE}")  # fmt: skip
+    return None
+
+
+def kubelet(host: Host) -> str:
+    """Return what is known of the kubelet of a host that has one or may have one."""
+    if host.kubelet is None:
+        return "whether it runs a kubelet is unknown"
+    return f"it runs or ran a kubelet ({'; '.join(host.kubelet)})"
+
+
+def control_plane(node: Mapping[str, Any]) -> bool:
+    """Whether a Node belongs to the control plane or to etcd."""
+    labels = node["metadata"].get("labels") or {}
+    return any(label in labels for label in _CONTROL_PLANE)
+
+
+def _confirm(host: Host, node: Mapping[str, Any]) -> None:
+    """ClusterError when nothing but the property by which the Node was found says that it is the host's."""
+    by_name = bool(host.node) and bool(host.machine_id) and machine_id(node) == host.machine_id
+    if by_name or _same_name(host, node) or _same_address(host, node):
+        return
+    name = node["metadata"]["name"]
+    how = "is named in the inventory" if host.node else f"has its machine id {host.machine_id}"
+    remedy = "Correct rdma_host.node_name" if host.node else "Give every machine its own /etc/machine-id"
+    raise ClusterError(
+        f"host {host.name}: Node {name} {how}, but nothing else matches. The Node has {_shown(_names(node))} and"
+        f" {_shown(_addresses(node))}; the host has {_shown([host.hostname])} and {_shown(host.addresses)}. {remedy}"
+    )
+
+
+def _shown(values: Iterable[str]) -> str:
+    return ", ".join(sorted(filter(None, values))) or "(none)"
+
+
+def _reported(node: Mapping[str, Any], kinds: Collection[str]) -> set[str]:
+    listed = (node.get("status") or {}).get("addresses") or []
+    return {str(entry.get("address") or "") for entry in listed if entry.get("type") in kinds}
+
+
+def _names(node: Mapping[str, Any]) -> set[str]:
+    meta = node["metadata"]
+    label = (meta.get("labels") or {}).get("kubernetes.io/hostname") or ""
+    return {meta["name"], str(label), *_reported(node, ("Hostname", "InternalDNS"))} - {""}
+
+
+def _addresses(node: Mapping[str, Any]) -> set[str]:
+    return _reported(node, ("InternalIP",))
+
+
+def _same_name(host: Host, node: Mapping[str, Any]) -> bool:
+    """Whether a name of the Node is the host's; a name without a domain counts for any domain."""
+    mine = host.hostname.lower().rstrip(".")
+    for name in _names(node) if mine else ():
+        other = name.lower().rstrip(".")
+        short = "." not in mine or "." not in other
+        if mine == other or (short and mine.split(".")[0] == other.split(".")[0]):
+            return True
+    return False
+
+
+def _same_address(host: Host, node: Mapping[str, Any]) -> bool:
+    return bool(_parsed(host.addresses) & _parsed(_addresses(node)))
+
+
+def _parsed(texts: Iterable[str]) -> set[Any]:
+    found = set()
+    for text in texts:
+        try:
+            found.add(ipaddress.ip_address(text))
+        except ValueError:
+            continue
+    return {address for address in found if not (address.is_loopback or address.is_link_local)}

@@ -21,22 +21,36 @@ REFUSED = "with local connection would reboot the control node."
 
 def play(tmp_path: Path, reasons: dict[str, str], **variables: Any) -> subprocess.CompletedProcess[str]:
     """A play with the role over two hosts, one after the other; ``reasons`` is host -> what it waits for."""
-    for host, reason in reasons.items():
-        folder = tmp_path / host / "run/gpufabric/reboot.d"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "kernel_cmdline").write_text(f"{reason}\n")
-    own = {f"{name}_root": f"{tmp_path}/{{{{ inventory_hostname }}}}/{name}" for name in ("run", "state")}
+    return play_all(tmp_path, {"one": {}, "two": {}}, reasons, 1, variables)
+
+
+def play_all(
+    tmp_path: Path, hosts: dict[str, Any], reasons: dict[str, str], serial: int, variables: dict[str, Any]
+) -> subprocess.CompletedProcess[str]:
+    """A play over hosts with variables: ``proc`` is where a host has its /proc, ``plane`` that it runs etcd."""
+    for host, own in hosts.items():
+        folder = tmp_path / host
+        for name in ("run/gpufabric/reboot.d", "proc/sys/kernel/random", "etc/kubernetes/manifests"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        # Another machine than the one that runs Ansible, which is refused.
+        (folder / "proc/sys/kernel/random/boot_id").write_text(f"boot of {host}\n")
+        if own.get("plane"):
+            (folder / "etc/kubernetes/manifests/etcd.yaml").touch()
+        if host in reasons:
+            (folder / "run/gpufabric/reboot.d/kernel_cmdline").write_text(f"{reasons[host]}\n")
+    roots = {f"{name}_root": f"{tmp_path}/{{{{ inventory_hostname }}}}/{name}" for name in ("run", "state", "etc")}
+    roots["proc_root"] = f"{{{{ proc | default('{tmp_path}/' ~ inventory_hostname ~ '/proc') }}}}"
     book = {
         "hosts": "all",
         "gather_facts": False,
-        "serial": 1,
+        "serial": serial,
         "max_fail_percentage": 0,
-        "module_defaults": {"gpufabric.rdma.reboot_reasons": own},
+        "module_defaults": {"gpufabric.rdma.reboot_reasons": roots},
         "roles": ["gpufabric.rdma.host_reboot"],
     }
     (tmp_path / "play.yml").write_text(json.dumps([book]))
-    hosts = {name: {"ansible_connection": "local"} for name in ("one", "two")}
-    (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts}}))
+    known = {name: {"ansible_connection": "local", **own} for name, own in hosts.items()}
+    (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": known}}))
     given = json.dumps({"host_reboot_drain": False, "ansible_python_interpreter": sys.executable, **variables})
     args = ("-i", tmp_path / "hosts.json", "-e", given, tmp_path / "play.yml")
     return ansible_playbook(tmp_path, *args, COLUMNS="2000")
@@ -92,3 +106,42 @@ def test_batches_follow_the_inventory_whoever_answered_first(tmp_path: Path) -> 
     argv = [program, "-i", str(tmp_path / "hosts.yml"), pattern, "--list-hosts"]
     told = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=True).stdout
     assert told.split()[2:] == ["gpu-3", "gpu-10", "gpu-2"]
+
+
+def test_the_controller_and_two_of_the_control_plane_are_not_rebooted(tmp_path: Path) -> None:
+    """A play, 3 s. The controller's refusal is a warning here, so that the others go on."""
+    hosts: dict[str, Any] = {"one": {"plane": True}, "two": {"plane": True}, "here": {"proc": "/proc"}}
+    consent = {"host_reboot_allowed": True, "host_reboot_when_refused": "report"}
+    done = play_all(tmp_path, hosts, dict.fromkeys(hosts, REASON), 3, consent)
+    assert done.returncode == 2
+    warned = " ".join((done.stdout + done.stderr).split())
+    assert f"here must be rebooted before it can go on: {REASON}. Ansible runs on this machine or in a" in warned
+    assert "one, two run an API server or etcd and are in one batch. Only one of them may be down" in done.stdout
+    assert REFUSED not in done.stdout
+    assert [record(tmp_path, host) for host in hosts] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("percentage", "batch", "lost", "stops"),
+    [
+        (0, 1, 0, False), (0, 64, 1, True), (10, 3, 2, True), (10, 1, 1, True), (10, 10, 1, False), (10, 10, 2, True),
+        ("10", 10, 2, True), (50, 2, 1, False), (100, 2, 2, False), (33, 3, 1, True), (34, 3, 1, False),
+    ],
+)
+def test_hosts_that_were_lost_count_in_batches_of_any_size(
+    percentage: Any, batch: int, lost: int, stops: bool
+) -> None:
+    """In jinja alone: what Ansible loads to render a template changes how modules in this process warn."""
+    book = yaml.safe_load((ROOT / "playbooks/reboot.yml").read_text())
+    task = book[-1]["tasks"][-1]
+    hosts = [f"gpu-{number}" for number in range(batch)]
+    known = {"__reboot_batch": hosts, "ansible_play_batch": hosts[lost:]}
+    known["host_reboot_max_fail_percentage"] = percentage
+    jinja = jinja2.Environment(autoescape=False)
+    # Ansible's own: what is in the first list only.
+    jinja.filters["difference"] = lambda left, right: [item for item in left if item not in right]
+    for name, text in task["vars"].items():
+        known[name] = jinja.compile_expression(text.strip("{} "))(**known)
+    assert jinja.compile_expression(task["when"])(**known) is stops
+    said = jinja.from_string(task["ansible.builtin.fail"]["msg"]).render(**known)
+    assert f": {lost} of {batch} hosts of this batch failed or were not reachable" in said

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from cluster_fake import FakeClock, FakeCluster, down, status
+from cluster_fake import FakeClock, FakeCluster, Response, down, ok, status
 from module_run import PACKAGE, run
 
 MODULES = ("cluster_info", "fabric_objects", "fabric_testers", "fabric_wait", "node_drain")
@@ -118,7 +118,12 @@ POD = {
     "apiVersion": "v1", "kind": "Pod", "spec": {"nodeName": "a"},
     "metadata": {"name": "p", "namespace": "shop", "ownerReferences": [{"kind": "Job", "controller": True}]},
 }
-DRAIN: dict[str, Any] = {"inventory_host": "gpu-1", "machine_id": "1", "reason": "reboot: iommu=pt"}
+DRAIN: dict[str, Any] = {
+    "inventory_host": "gpu-1",
+    "identity": {"machine_id": "1", "hostname": "a", "kubelet": ["kubelet.service is active"]},
+    "reason": "reboot: iommu=pt",
+}
+NO_KUBELET = {"machine_id": "2", "hostname": "gpu-1", "kubelet": []}
 OURS = {"gpufabric.rdma/cordoned": "true", "gpufabric.rdma/reboot": "reboot: iommu=pt"}
 
 
@@ -180,17 +185,74 @@ def test_a_node_without_our_mark_gets_no_reason(cluster: FakeCluster, capsys: py
     assert run("node_drain", capsys, state="kept", **DRAIN)["changed"] is False
 
 
-def test_a_host_that_is_no_node_is_left_alone(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
-    result = run("node_drain", capsys, **{**DRAIN, "machine_id": "2"})
-    assert (result["changed"], result["node"], result["why_none"]) == (False, None, "no Node has the machine id 2")
+def test_a_host_that_is_certainly_no_node_is_left_alone(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = run("node_drain", capsys, **{**DRAIN, "identity": NO_KUBELET})
+    why = "no Node matches the host (machine id 2), and it has no kubelet"
+    assert (result["changed"], result["node"], result["why_none"]) == (False, None, why)
 
 
-def test_a_controller_without_a_cluster_drains_nothing(
+PAGE = Response(200, {"content-type": "text/html"}, "<html>Sign in</html>")
+
+
+@pytest.mark.parametrize(
+    ("answer", "identity", "message"),
+    [
+        (PAGE, NO_KUBELET, "answered GET /api/v1/nodes with \"<html>Sign in</html>\" instead of a JSON object"),
+        (Response(404, {}, "not found"), NO_KUBELET, "refused GET /api/v1/nodes with 404: not found"),
+        (ok({"kind": "PodList", "items": []}), NO_KUBELET, "an object of kind PodList instead of a list"),
+        (ok({"kind": "NodeList", "items": []}), NO_KUBELET, "the cluster has no Nodes at all"),
+        (None, {**NO_KUBELET, "kubelet": ["/var/lib/kubelet is not empty"]}, "(/var/lib/kubelet is not empty)"),
+        (None, {**NO_KUBELET, "kubelet": None}, "whether it runs a kubelet is unknown"),
+        (None, {**NO_KUBELET, "machine_id": "1"}, "Node a has its machine id 1, but nothing else matches"),
+    ],
+)
+def test_what_is_in_doubt_is_not_drained_and_not_rebooted(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], answer: Any, identity: Any, message: str
+) -> None:
+    cluster.answers = [answer]
+    result = run("node_drain", capsys, **{**DRAIN, "identity": identity})
+    assert result.get("failed") and message in result["msg"]
+    assert {method for method, _path in cluster.calls} == {"GET"}
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_of_two_control_planes_that_are_cordoned_together_neither_goes_down(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plane = {"node-role.kubernetes.io/control-plane": ""}
+    cluster.objects["/api/v1/nodes/a"]["metadata"]["labels"] = plane
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    path = cluster.put({**NODE, "metadata": {"name": "b", "labels": plane}, "status": ready})
+    send = cluster.send
+
+    def racing(method: str, *rest: Any) -> Response:
+        if method == "PATCH":
+            cluster.objects[path]["metadata"]["annotations"] = {"gpufabric.rdma/reboot": "reboot: x"}
+        return send(method, *rest)
+
+    cluster.send = racing  # type: ignore[method-assign]
+    result = run("node_drain", capsys, **DRAIN)
+    assert "Node a belongs to the control plane, and so does Node b: is being rebooted" in result["msg"]
+    left = cluster.objects["/api/v1/nodes/a"]
+    assert not left["metadata"].get("annotations") and not left.get("spec", {}).get("unschedulable")
+
+
+def test_a_controller_without_a_cluster_drains_nothing_that_may_be_a_node(
     cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     for name in ("KUBECONFIG", "K8S_AUTH_KUBECONFIG", "K8S_AUTH_HOST", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    result = run("node_drain", capsys, **DRAIN)
-    assert (result["node"], result["why_none"]) == (None, "no cluster is configured on the controller")
+    result = run("node_drain", capsys, **{**DRAIN, "identity": NO_KUBELET})
+    why = "no cluster is configured on the controller, and the host has no kubelet"
+    assert (result["node"], result["why_none"]) == (None, why)
+    for doubt, found in (
+        (DRAIN, "but it runs or ran a kubelet (kubelet.service is active)"),
+        ({**DRAIN, "identity": {"machine_id": "2"}}, "but whether it runs a kubelet is unknown"),
+        ({**DRAIN, "identity": NO_KUBELET, "node": "a"}, "but its Node is named in the inventory (a)"),
+    ):
+        refused = run("node_drain", capsys, **doubt)
+        assert f"host gpu-1: no cluster is configured on the controller, {found}. Set rdma_kubeconfig" in refused["msg"]
     assert cluster.calls == []

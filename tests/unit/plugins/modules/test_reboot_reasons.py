@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from module_run import run
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host import command
+
 FIRST = "iommu=pt is not in /proc/cmdline"
 SECOND = "0000:18:00.0 gets its name rail0 (now eth0) at the next boot: it has the address 10.0.0.1/24"
 
@@ -35,13 +37,13 @@ class Machine:
             self.put(f"run/gpufabric/reboot.d/{module}", reason + "\n")
 
     def call(self, state: str = "read", check: bool = False, **params: Any) -> dict[str, Any]:
-        roots = {f"{name}_root": str(self.root / name) for name in ("proc", "etc", "run")}
-        roots.update(sysfs_root=str(self.root / "sys"), state_root=str(self.root / "var"))
+        roots = {f"{name}_root": str(self.root / name) for name in ("proc", "etc", "run", "var")}
+        roots.update(sysfs_root=str(self.root / "sys"), state_root=str(self.root / "state"))
         return run("reboot_reasons", self.capsys, check, state=state, inventory_host="gpu-1", **roots, **params)
 
     @property
     def record(self) -> Any:
-        path = self.root / "var/host_reboot.json"
+        path = self.root / "state/host_reboot.json"
         return json.loads(path.read_text()) if path.exists() else None
 
 
@@ -52,9 +54,66 @@ def machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Machine:
 
 def test_a_host_without_reasons_needs_nothing(machine: Machine) -> None:
     result = machine.call()
-    assert {key: result[key] for key in ("changed", "due", "go", "reasons", "boot_id", "machine_id")} == {
-        "changed": False, "due": False, "go": False, "reasons": [], "boot_id": "boot-1", "machine_id": "abc",
+    assert {key: result[key] for key in ("changed", "due", "go", "reasons", "boot_id")} == {
+        "changed": False, "due": False, "go": False, "reasons": [], "boot_id": "boot-1",
     }
+
+
+def test_the_host_says_which_machine_it_is(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = [("10.0.0.1", "fe80::1"), ("127.0.0.1", "::1"), ("fd00::1", None)]
+    links = [{"addr_info": [{"local": text} for text in pair]} for pair in shown]
+    monkeypatch.setattr(command, "run", lambda argv: command.Result(0, json.dumps(links), ""))
+    machine.put("proc/sys/kernel/hostname", "gpu-1.lab\n")
+    assert machine.call()["identity"] == {
+        "machine_id": "abc", "hostname": "gpu-1.lab", "addresses": ["10.0.0.1", "fd00::1"], "kubelet": [],
+        "control_plane": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "signs", "control_plane"),
+    [
+        ("var/lib/kubelet/config.yaml", ["ROOT/var/lib/kubelet is not empty"], False),
+        ("var/lib/k0s/kubelet/pods/x", ["ROOT/var/lib/k0s/kubelet is not empty"], False),
+        ("sys/fs/cgroup/system.slice/kubelet.service/cgroup.procs", ["kubelet.service is active"], False),
+        ("sys/fs/cgroup/systemd/system.slice/k3s.service/tasks", ["k3s.service is active"], True),
+        ("proc/77/comm:kubelet", ["process kubelet is running"], False),
+        ("proc/77/comm:etcd", [], True),
+        ("etc/kubernetes/manifests/kube-apiserver.yaml", [], True),
+        ("proc/77/comm:containerd", [], False),
+    ],
+)
+def test_signs_of_a_kubelet_and_of_a_control_plane(
+    machine: Machine, path: str, signs: list[str], control_plane: bool
+) -> None:
+    name, _colon, text = path.partition(":")
+    machine.put(name, text)
+    (machine.root / "var/lib/kubelet").mkdir(parents=True, exist_ok=True)
+    found = machine.call()["identity"]
+    expected = [sign.replace("ROOT", str(machine.root)) for sign in signs]
+    assert (found["kubelet"], found["control_plane"]) == (expected, control_plane)
+
+
+def test_a_folder_of_a_kubelet_that_cannot_be_read_is_a_sign(machine: Machine) -> None:
+    """A link that leads to itself stands for what even root cannot read."""
+    (machine.root / "var/lib").mkdir(parents=True)
+    (machine.root / "var/lib/kubelet").symlink_to("kubelet")
+    folder = machine.root / "var/lib/kubelet"
+    assert machine.call()["identity"]["kubelet"] == [f"{folder} cannot be read (Too many levels of symbolic links)"]
+
+
+def test_the_machine_that_runs_ansible_is_not_rebooted(machine: Machine) -> None:
+    machine.wants(kernel_cmdline=FIRST)
+    result = machine.call(allowed=True, controller_boot_id="boot-1")
+    assert result["msg"] == (
+        f"reboot_reasons: gpu-1 must be rebooted before it can go on: {FIRST}. Ansible runs on this machine or in a"
+        " container on it (both have the boot id boot-1), and a reboot would end the run. Reboot it in your own time"
+        " and run this again, or run the playbook from another machine"
+    )
+    reported = machine.call(allowed=True, controller_boot_id="boot-1", required=False)
+    assert (reported["due"], reported["go"]) == (True, False)
+    assert "Ansible runs on this machine" in json.dumps(reported["warnings"])
+    assert machine.call(allowed=True, controller_boot_id="boot-7")["go"] is True
 
 
 def test_without_consent_the_variable_and_every_reason_are_named(machine: Machine) -> None:
@@ -92,7 +151,7 @@ def test_one_reboot_for_all_reasons(machine: Machine) -> None:
     machine.boot("boot-2")
     assert machine.call("verified")["boot_id"] == "boot-2"
     machine.call("finished")
-    assert machine.record is None and not (machine.root / "var").exists()
+    assert machine.record is None and not (machine.root / "state").exists()
     assert machine.call()["due"] is False
 
 
@@ -137,5 +196,5 @@ def test_what_was_taken_back_before_the_reboot_needs_none(machine: Machine) -> N
 
 @pytest.mark.parametrize("text", ["{", "5", "[1]", "null"])
 def test_a_damaged_record_is_named(machine: Machine, text: str) -> None:
-    machine.put("var/host_reboot.json", text)
+    machine.put("state/host_reboot.json", text)
     assert machine.call()["msg"].startswith("reboot_reasons: the record ")

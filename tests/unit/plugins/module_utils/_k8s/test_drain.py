@@ -173,18 +173,34 @@ def test_a_node_that_changed_meanwhile_is_read_again() -> None:
     assert seen == ["1", "2"]
 
 
+PLANE = {"node-role.kubernetes.io/control-plane": ""}
+
+
+def member(name: str, labels: dict[str, str], ready: str = "True", reboot: str = "") -> dict[str, Any]:
+    item = node(name, ready=ready)
+    item["metadata"].update(labels=labels, annotations={cordon.REBOOT: reboot} if reboot else {})
+    return item
+
+
 @pytest.mark.parametrize(
-    ("identity", "name", "expected"),
-    [("id-a", "", "a"), ("id-x", "", None), ("", "", ClusterError), ("id-x", "b", "b"), ("id-a", "z", ClusterError)],
+    ("others", "why"),
+    [
+        ([], ""),
+        ([member("b", {}, "False"), member("c", {}, reboot="reboot: x"), member("d", PLANE)], ""),
+        ([member("b", PLANE, "False")], "KubeletNotReady: no network"),
+        ([member("b", {"node-role.kubernetes.io/etcd": ""}, reboot="reboot: x")], 'is being rebooted ("reboot: x")'),
+    ],
 )
-def test_the_node_of_a_host(identity: str, name: str, expected: Any) -> None:
-    api = FakeCluster(node("a"), node("b")).api()
-    if expected is ClusterError:
-        with pytest.raises(ClusterError):
-            cordon.find_node(api, "h", identity, name)
+def test_only_one_node_of_the_control_plane_goes_down(others: list[Any], why: str) -> None:
+    api = FakeCluster(member("a", PLANE, "False", "reboot: x"), *others).api()
+    cordon.check_control_plane(api, member("w", {}))
+    if not why:
+        cordon.check_control_plane(api, member("a", PLANE))
         return
-    found = cordon.find_node(api, "h", identity, name)
-    assert (found["metadata"]["name"] if found else None) == expected
+    with pytest.raises(ConflictError) as failed:
+        cordon.check_control_plane(api, member("a", PLANE))
+    start = "Node a belongs to the control plane, and so does Node b: "
+    assert str(failed.value).startswith(f"{start}{why}. Only one node of the control plane may be down at a time.")
 
 
 def test_ready_of_the_boot_before_does_not_count() -> None:
