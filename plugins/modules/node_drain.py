@@ -144,11 +144,11 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._core.change import Change
-from ..module_utils._core.errors import ClusterError, FabricError
+from ..module_utils._core.errors import FabricError
 from ..module_utils._k8s import cordon, drain
 from ..module_utils._k8s.api import Api
 from ..module_utils._k8s.client import AUTH_SPEC, connect
-from ..module_utils._k8s.nodes import Host, kubelet
+from ..module_utils._k8s.nodes import Host, refuse_unconfigured
 from ..module_utils._k8s.poll import Clock
 
 SPEC: dict[str, Any] = {
@@ -185,30 +185,6 @@ def configured(params: Mapping[str, Any]) -> bool:
     return bool(named) or (Path.home() / ".kube" / "config").exists()
 
 
-def drained(api: Api, node: cordon.Node, params: Mapping[str, Any], check: bool) -> tuple[Change, list[str]]:
-    """Refuse, cordon, drain, in this order: what is refused leaves the Node untouched."""
-    name = node["metadata"]["name"]
-    rules = drain.Rules(
-        params["evict_unmanaged"], params["evict_local_storage"], params["timeout"], params["grace_period"]
-    )
-    drain.check_permissions(api)
-    cordon.check_control_plane(api, node)
-    pods = drain.pods_of(api, name, rules)
-    drain.refuse(name, pods)
-    before = {**cordon.view(node), "pods": sorted(drain.name_of(pod) for pod in pods.evict)}
-    if check:
-        return Change(before, {**cordon.closed(node, params["reason"]), "pods": []}), before["pods"]
-    _found, after = cordon.change(api, name, lambda live: cordon.closed(live, params["reason"]))
-    try:
-        # Once more: of two that were cordoned in the same moment each sees the other now.
-        cordon.check_control_plane(api, node)
-    except FabricError:
-        cordon.change(api, name, cordon.opened)
-        raise
-    evicted = drain.drain(api, name, rules, Clock())
-    return Change(before, {**after, "pods": []}), evicted
-
-
 def noted(api: Api, node: cordon.Node, params: Mapping[str, Any], check: bool) -> Change:
     """Change the annotations; with ``released`` wait for Ready and undo our cordon."""
 
@@ -227,45 +203,18 @@ def noted(api: Api, node: cordon.Node, params: Mapping[str, Any], check: bool) -
 
 def carry_out(api: Api, params: Mapping[str, Any], check: bool) -> dict[str, Any]:
     """Do what ``state`` says; return the module's result."""
-    host = host_of(params)
-    node = cordon.find_node(api, host)
+    node = cordon.find_node(api, Host.of(params))
     if node is None:
-        return nothing(f"no Node matches the host (machine id {host.machine_id}), and it has no kubelet", api.requests)
+        return nothing("no Node matches the host, and the host has no kubelet", api.requests)
     name: str = node["metadata"]["name"]
     evicted: list[str] = []
     if params["state"] == "drained":
-        change, evicted = drained(api, node, params, check)
+        limits = (params["evict_unmanaged"], params["evict_local_storage"], params["timeout"], params["grace_period"])
+        change, evicted = drain.empty(api, node, drain.Rules(*limits), params["reason"], check, Clock())
     else:
         change = noted(api, node, params, check)
     result = {"node": name, "why_none": "", "evicted": evicted, "requests": api.requests}
     return {"changed": change.changed, "diff": change.diff(), **result}
-
-
-def host_of(params: Mapping[str, Any]) -> Host:
-    """Return the host of the module's options."""
-    told = params["identity"]
-    return Host(
-        params["inventory_host"],
-        params["node"],
-        told["machine_id"],
-        told["hostname"],
-        told["addresses"],
-        told["kubelet"],
-    )
-
-
-def unconfigured(host: Host) -> dict[str, Any]:
-    """Return the result where nothing says how to reach a cluster; ClusterError unless the host has no kubelet."""
-    if host.node:
-        why = f"its Node is named in the inventory ({host.node})"
-    elif host.kubelet is None or host.kubelet:
-        why = kubelet(host)
-    else:
-        return nothing("no cluster is configured on the controller, and the host has no kubelet", 0)
-    raise ClusterError(
-        f"host {host.name}: no cluster is configured on the controller, but {why}. Set rdma_kubeconfig"
-        " (host_reboot_kubeconfig) to drain its Node, or host_reboot_drain: false to reboot the host without a drain"
-    )
 
 
 def nothing(why: str, requests: int) -> dict[str, Any]:
@@ -282,7 +231,8 @@ def main() -> None:
         if configured(module.params):
             result = carry_out(connect(module), module.params, module.check_mode)
         else:
-            result = unconfigured(host_of(module.params))
+            refuse_unconfigured(Host.of(module.params))
+            result = nothing("no cluster is configured on the controller, and the host has no kubelet", 0)
     except FabricError as error:
         module.fail_json(msg=f"node_drain: {error}")
     module.exit_json(**result)

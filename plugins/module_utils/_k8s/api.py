@@ -13,13 +13,13 @@ from typing import Any, Callable, NamedTuple, Protocol
 from urllib.parse import urlencode
 
 from .._core.errors import ClusterError
+from . import answers
 from .poll import Clock, Pace
 
 MANAGER = "gpufabric"
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
-_METADATA_LIST = "PartialObjectMetadataList"
-_METADATA = f"application/json;as={_METADATA_LIST};g=meta.k8s.io;v=v1"
+_METADATA = f"application/json;as={answers.METADATA_LIST};g=meta.k8s.io;v=v1"
 TRIES = 4
 TIMEOUT = 30.0
 WATCH_GRACE = 5.0
@@ -27,9 +27,6 @@ PAGE = 500
 # What one run asks of the API server at most: all of a step's requests at once would slow everybody else's.
 RATE, BURST = 50.0, 50
 _AGAIN = frozenset((429, 500, 502, 503, 504))
-_EVENTS = ("ADDED", "MODIFIED", "DELETED")
-# Every API server serves these groups; a group of a custom resource has a dot, but not every dotted one is such.
-_BUILT_IN = ("apiextensions.k8s.io", "authorization.k8s.io", "rbac.authorization.k8s.io", "coordination.k8s.io")
 
 
 class Response(NamedTuple):
@@ -91,7 +88,7 @@ class Api:
         try:
             return self.call("GET", path, query)
         except ApiError as error:
-            if error.status == 404 and (_custom(path) or error.answer.get("kind") == "Status"):
+            if error.status == 404 and (answers.custom(path) or error.answer.get("kind") == "Status"):
                 return None
             raise
 
@@ -108,10 +105,10 @@ class Api:
                 page = self.call("GET", path, query)
             except ApiError as error:
                 # The kinds of Kubernetes itself are always served: without them this is no API server.
-                if error.status == 404 and _custom(path):
+                if error.status == 404 and answers.custom(path):
                     return
                 raise
-            self._check_list(path, page)
+            self._check(path, page)
             yield page
             query["continue"] = (page.get("metadata") or {}).get("continue")
             if not query["continue"]:
@@ -120,7 +117,7 @@ class Api:
     def metadata(self, path: str) -> list[dict[str, Any]]:
         """Return only the metadata of a collection's objects: definitions and nodes are big."""
         page = self._answer("GET", path, self.send("GET", path, accept=_METADATA))
-        self._check_list(path, page)
+        self._check(path, page)
         return [item["metadata"] for item in page.get("items") or []]
 
     def apply(self, path: str, body: dict[str, Any], force: bool, dry_run: bool) -> dict[str, Any]:
@@ -152,18 +149,16 @@ class Api:
         """Return the JSON object of a good answer; ApiError for every other one."""
         if not 200 <= response.status < 300:
             raise _refused(method, path, response, self.transport.server)
-        answer = _load(response.text)
+        answer = answers.load(response.text)
         if answer is None:
-            raise _foreign(method, path, self.transport.server, f"{_quoted(response.text)} instead of a JSON object")
+            found = f"{answers.quoted(response.text)} instead of a JSON object"
+            raise _foreign(method, path, self.transport.server, found)
         return answer
 
-    def _check_list(self, path: str, page: Mapping[str, Any]) -> None:
-        """ApiError when an answer is not the list that was asked for: an empty one must be one."""
-        kind, items = str(page.get("kind") or ""), page.get("items")
-        singular = path.rsplit("/", 1)[-1][:-1]
-        known = _custom(path) or kind == _METADATA_LIST or kind.lower() == f"{singular}list"
-        if not (known and kind.endswith("List") and (items is None or isinstance(items, list))):
-            found = f"an object of kind {kind or '(none)'} instead of a list"
+    def _check(self, path: str, page: Mapping[str, Any]) -> None:
+        """ApiError when an answer is not the list that was asked for."""
+        if not answers.is_list(path, page):
+            found = f"an object of kind {page.get('kind') or '(none)'} instead of a list"
             raise _foreign("GET", path, self.transport.server, found)
 
     def follow(self, path: str, query: Mapping[str, Any], timeout: float) -> Iterator[str]:
@@ -199,15 +194,14 @@ class Api:
         asked = {"watch": "true", "resourceVersion": version, "timeoutSeconds": seconds, **query}
         # The server ends it; our own limit is for one that forgets.
         for line in self.follow(path, asked, seconds + WATCH_GRACE):
-            event = _load(line) or {}
-            kind, item = event.get("type"), event.get("object")
-            if kind == "ERROR" and isinstance(item, dict):
+            kind, item = answers.event(line)
+            if kind == "ERROR":
                 code = item.get("code")
                 refused = Response(code if isinstance(code, int) else 500, {}, json.dumps(item))
                 raise _refused("WATCH", path, refused, self.transport.server)
-            if kind not in _EVENTS or not _named(item):
+            if not kind:
                 # Most often the connection was cut in the middle of a line.
-                raise _foreign("WATCH", path, self.transport.server, f"{_quoted(line)} instead of an event")
+                raise _foreign("WATCH", path, self.transport.server, f"{answers.quoted(line)} instead of an event")
             yield kind, item
 
     def send(
@@ -272,33 +266,6 @@ def _pause(response: Response, attempt: int) -> float:
     return min(float(wanted), 10.0) if wanted.isdigit() else 0.5 * 2 ** (attempt - 1)
 
 
-def _custom(path: str) -> bool:
-    """Whether a path is of a custom resource, which a cluster need not serve."""
-    group = path.split("/")[2] if path.startswith("/apis/") else ""
-    return "." in group and group not in _BUILT_IN
-
-
-def _load(text: str) -> dict[str, Any] | None:
-    """Return the JSON object that a text is, None when it is none."""
-    try:
-        answer = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return answer if isinstance(answer, dict) else None
-
-
-def _named(item: Any) -> bool:
-    """Whether this is an object with a name."""
-    meta = item.get("metadata") if isinstance(item, dict) else None
-    return isinstance(meta, dict) and isinstance(meta.get("name"), str)
-
-
-def _quoted(text: str) -> str:
-    """Return the beginning of an answer for a message, on one line."""
-    words = " ".join(text[:300].split())
-    return f'"{words[:100]}"' if words else "nothing"
-
-
 def _foreign(method: str, path: str, server: str, found: str) -> ApiError:
     return ApiError(
         f"{server} answered {method} {path} with {found}; expected the Kubernetes API. Check the server, path and proxy"
@@ -314,7 +281,7 @@ def _silent(method: str, path: str, server: str, failed: ConnectionFailed) -> Ap
 
 
 def _refused(method: str, path: str, response: Response, server: str) -> ApiError:
-    answer = _load(response.text) or {}
+    answer = answers.load(response.text) or {}
     said = str(answer.get("message") or response.text.strip()[:300] or "no message")
     advice = {
         404: "; check the server and path in the kubeconfig" if not answer else "",

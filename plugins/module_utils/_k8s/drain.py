@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from .._core.errors import ClusterError, ConflictError
+from .._core.change import Change
+from .._core.errors import ClusterError, ConflictError, FabricError
+from . import cordon
 from .access import Permission, denied, grouped
 from .api import Api, ApiError
 from .kinds import collection
@@ -44,6 +46,28 @@ class Pods(NamedTuple):
     evict: tuple[Mapping[str, Any], ...]
     stay: tuple[str, ...]
     problems: tuple[str, ...]
+
+
+def empty(
+    api: Api, node: cordon.Node, rules: Rules, reason: str, check: bool, clock: Clock
+) -> tuple[Change, list[str]]:
+    """Refuse, cordon, drain, in this order: what is refused leaves the Node untouched."""
+    name = node["metadata"]["name"]
+    check_permissions(api)
+    cordon.check_control_plane(api, node)
+    pods = pods_of(api, name, rules)
+    refuse(name, pods)
+    before = {**cordon.view(node), "pods": sorted(name_of(pod) for pod in pods.evict)}
+    if check:
+        return Change(before, {**cordon.closed(node, reason), "pods": []}), before["pods"]
+    _found, after = cordon.change(api, name, lambda live: cordon.closed(live, reason))
+    try:
+        # Of two nodes that were cordoned in the same moment each sees the other now.
+        cordon.check_control_plane(api, node)
+    except FabricError:
+        cordon.change(api, name, cordon.opened)
+        raise
+    return Change(before, {**after, "pods": []}), drain(api, name, rules, clock)
 
 
 def check_permissions(api: Api) -> None:

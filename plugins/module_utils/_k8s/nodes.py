@@ -27,6 +27,13 @@ class Host(NamedTuple):
     addresses: Collection[str] = ()
     kubelet: Collection[str] | None = None
 
+    @classmethod
+    def of(cls, params: Mapping[str, Any]) -> Host:
+        """Take the host from the options of node_drain."""
+        told = params["identity"]
+        own = (told["machine_id"], told["hostname"], told["addresses"], told["kubelet"])
+        return cls(params["inventory_host"], params["node"], *own)
+
 
 def machine_id(node: Mapping[str, Any]) -> str:
     """Return the machine id that a node's kubelet reported; empty before it did."""
@@ -108,13 +115,25 @@ def node_of_host(host: Host, nodes: Collection[Mapping[str, Any]]) -> Mapping[st
             f" rdma_host.node_name. {_NO_NODE}"
         )
     if host.kubelet is None or host.kubelet:
-        raise ClusterError(f"host {host.name}: no Node has its machine id {host.machine_id}, but {kubelet(host)}."
-                           f" Check that the kubeconfig names its cluster, or name its Node in rdma_host.node_name."
-                           f" {_NO_NODE}")  # fmt: skip
+        raise ClusterError(
+            f"host {host.name}: no Node has its machine id {host.machine_id}, but {_kubelet(host)}. Check that the"
+            f" kubeconfig names its cluster, or name its Node in rdma_host.node_name. {_NO_NODE}"
+        )
     return None
 
 
-def kubelet(host: Host) -> str:
+def refuse_unconfigured(host: Host) -> None:
+    """ClusterError when no cluster is configured and the host may be a node all the same."""
+    if not host.node and host.kubelet is not None and not host.kubelet:
+        return
+    why = f"its Node is named in the inventory ({host.node})" if host.node else _kubelet(host)
+    raise ClusterError(
+        f"host {host.name}: no cluster is configured on the controller, but {why}. Set rdma_kubeconfig"
+        " (host_reboot_kubeconfig) to drain its Node, or host_reboot_drain: false to reboot the host without a drain"
+    )
+
+
+def _kubelet(host: Host) -> str:
     """Return what is known of the kubelet of a host that has one or may have one."""
     if host.kubelet is None:
         return "whether it runs a kubelet is unknown"
