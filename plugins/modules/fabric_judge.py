@@ -77,6 +77,12 @@ options:
         its value passes today's rules. Everything else is measured, and RV(warnings_found) says how much of it passed
         there, and why it is measured again.
     type: path
+  hosts:
+    description:
+      - Machine id and ports of the hosts, as returned by M(gpufabric.rdma.fabric_run). Results are taken over only for ports
+        that are the same as in the earlier report.
+    type: dict
+    default: {}
   failure:
     description:
       - Why the transport failed as a whole. It becomes the reason of all tests that were not played, and ends the
@@ -159,6 +165,11 @@ outliers:
   returned: always
   type: list
   elements: dict
+endpoints:
+  description: The ports that are measured - place, and machine id, device, rate, PCI address and firmware by host and rail.
+  returned: always
+  type: dict
+  sample: {where: host, hosts: {gpu-1: {rail0: {machine_id: 8d1f, pci: "0000:18:00.0", device: mlx5_0, rate: 400 Gb/sec, firmware: 28.43.2026}}}}
 lines:
   description: Schedule lines by endpoint, each list closed by C(END count).
   returned: always
@@ -226,6 +237,7 @@ ARGUMENT_SPEC = {
         },
     },
     "resume": {"type": "path"},
+    "hosts": {"type": "dict", "default": {}},
     "failure": {"type": "str", "default": ""},
 }
 
@@ -291,6 +303,7 @@ def judge(params: dict) -> dict:
         params["slot_margin"],
         check_only(params["only"]),
         read_report(params["resume"]) if params["resume"] else None,
+        params["hosts"],
     ).to_dict()
     # "warnings" is Ansible's own key.
     found["warnings_found"] = found.pop("warnings")

@@ -40,6 +40,22 @@ options:
     description: What is known about the run - times in seconds, numbers of requests, versions. Shown as it is.
     type: dict
     default: {}
+  run:
+    description:
+      - The run that measured, with C(id), C(started) (seconds since 1970), C(folder), and C(resumed), the earlier report or run
+        folder whose results were taken over. When it ended is added.
+      - Not given means that the results are of no run that M(gpufabric.rdma.fabric_run) began.
+    type: dict
+  scope:
+    description: What the run covers, as returned by M(gpufabric.rdma.fabric_run).
+    type: dict
+  versions:
+    description: Machine id, ports and versions of the hosts, as returned by M(gpufabric.rdma.fabric_run).
+    type: dict
+  endpoints:
+    description: The ports that were measured, one item per place, as returned by M(gpufabric.rdma.fabric_judge).
+    type: list
+    elements: dict
   shown:
     description:
       - How many causes, or results that did not pass, are named in RV(text); the files hold all of them.
@@ -153,6 +169,8 @@ summary:
     blames: ["gpu-2 rail0: none of its 4 tests passed"]
     gates: []
     path: /srv/report
+    run: 20261123T013000Z-3f9a2c
+    subset: []
 path:
   description: The folder of the files.
   returned: always
@@ -169,6 +187,7 @@ import gc
 import json
 import os
 import tempfile
+import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.parsing.convert_bool import BOOLEANS, boolean
@@ -178,10 +197,11 @@ from ..module_utils._fabric.measure import baseline, gates
 from ..module_utils._fabric.report.compare import compare
 from ..module_utils._fabric.report.formats import redacted, render
 from ..module_utils._fabric.report.redact import kinds
+from ..module_utils._fabric.report.runs import run_of
 from ..module_utils._fabric.report.summary import brief, build, with_gates
 
 # What fabric_judge found beside the results.
-JUDGED = ("blames", "outliers", "links", "schedule")
+JUDGED = ("blames", "outliers", "links", "schedule", "endpoints")
 ARGUMENT_SPEC = {
     "plan": {"type": "dict", "required": True},
     "results": {"type": "list", "elements": "dict", "required": True},
@@ -190,6 +210,9 @@ ARGUMENT_SPEC = {
     "context": {"type": "dict", "default": {}},
     "shown": {"type": "int", "default": 10},
     **{name: {"type": "list", "elements": "dict"} for name in JUDGED},
+    "run": {"type": "dict"},
+    "scope": {"type": "dict"},
+    "versions": {"type": "dict"},
     "baseline": {"type": "path"},
     "baseline_drop": {"type": "float", "default": 0.1},
     "baseline_severity": {"type": "str", "choices": ["failure", "warning"], "default": "failure"},
@@ -213,7 +236,8 @@ def earlier_report(option: str, path: str) -> object:
 def made(params: dict) -> tuple[dict, dict]:
     """Return the report and the plan as they are to be written."""
     wanted = kinds(redact_option(params["redact"]))
-    parts = {name: params[name] for name in JUDGED}
+    parts = {name: params[name] for name in (*JUDGED, "scope", "versions")}
+    parts["run"] = run_of(params["run"], params["plan"], int(time.time()))
     if params["baseline"]:
         before = earlier_report("baseline", params["baseline"])
         drop, severity = params["baseline_drop"], params["baseline_severity"]

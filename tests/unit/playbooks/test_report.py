@@ -13,17 +13,23 @@ from real_play import ansible_playbook
 
 from tests.scenario import SHOW_STATS, custom_stats
 
+RUN = "20261123T013000Z-3f9a2c"
+
 
 def play(tmp_path: Path, made: dict[str, Any]) -> subprocess.CompletedProcess[str]:
     """Play the tasks over one step of a measurement; ``made`` are the arguments of summary.build."""
     parts = made["parts"]
     step = {
         "results": made["results"], "warnings_found": made["warnings"], "summary": {"blames": parts["blames"]},
-        "outliers": [], "links": parts["links"], "schedule": parts["schedule"][0], "requests": 3,
+        "outliers": [], "endpoints": {"where": "host", "hosts": {}}, "links": parts["links"],
+        "schedule": parts["schedule"][0], "requests": 3,
     }
     variables = {
         "rdma_validate_plan": {**made["plan"], "warnings": []}, "rdma_validate_report_dir": str(tmp_path / "report"),
         "rdma_validate_where": ["host"], "__rdma_validate_step": step,
+        "__rdma_validate_decision": {"scope": {"where": ["host"], "subset": ["pods not measured"]}, "hosts": {}},
+        "__rdma_validate_begun": {"run": RUN, "folder": str(tmp_path / "report/runs" / RUN), "started": 1795397400,
+                                  "earlier": {"resume": "", "baseline": "", "compare": ""}},
     }
     include = {"ansible.builtin.include_role": {"name": "gpufabric.rdma.rdma_validate", "tasks_from": "report"}}
     book = {"hosts": "localhost", "gather_facts": False, "vars": variables, "tasks": [include]}
@@ -42,5 +48,6 @@ def test_a_workflow_gets_the_summary_whatever_the_verdict(
     assert custom_stats(done.stdout) == {"rdma_fabric_report": {
         "verdict": verdict, "hosts": 3, "tests": 12, "pass": 12 - bad, "fail": bad, "no_data": 0,
         "blames": [blame["text"] for blame in made["parts"]["blames"]], "gates": [], "path": str(tmp_path / "report"),
+        "run": RUN, "subset": ["pods not measured"],
     }}
     assert json.loads((tmp_path / "report/report.json").read_text())["context"]["requests"] == {"validation": 3}

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..._core.errors import InputError, ParseError
 from ..switches import evidence as switch_evidence
-from . import attempts, links, outliers, schedule, timing, verdict
+from . import attempts, identity, links, outliers, schedule, timing, verdict
 from .absence import MISSED, Conduct, overload
 from .again import commands
 from .course import Course, Results, announce, next_rounds, results, worst
@@ -55,6 +55,7 @@ class Step:
     schedule: Mapping[str, Any]
     links: list[dict[str, Any]]
     outliers: list[dict[str, Any]]
+    endpoints: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the step as fabric_judge returns it."""
@@ -71,6 +72,7 @@ class Step:
             "schedule": dict(self.schedule),
             "links": self.links,
             "outliers": self.outliers,
+            "endpoints": dict(self.endpoints),
         }
 
 
@@ -82,6 +84,7 @@ def step(
     slot_margin: int = SLOT_MARGIN,
     only: Mapping[str, Any] | None = None,
     earlier: Mapping[str, Any] | None = None,
+    hosts: Mapping[str, Any] | None = None,
 ) -> Step:
     """Return the next step for the endpoints ``plan.endpoints[where]``, or only those in ``limit``.
 
@@ -120,6 +123,7 @@ def step(
         schedule=course_summary(course, rounds, len(evidence.passes)),
         links=links.find(plan, {name: endpoint.rails for name, endpoint in state.endpoints.items()}),
         outliers=outliers.find(found, plan["thresholds"]["outliers"]),
+        endpoints={"where": where, "hosts": identity.described(state.endpoints, hosts or {})},
     )
 
 

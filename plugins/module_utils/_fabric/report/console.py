@@ -10,7 +10,7 @@ from typing import Any
 from ..measure.blame import level
 from ..measure.schedule import label
 from ..measure.verdict import overall
-from .summary import stops
+from .summary import stops, subset
 
 _HEAD = ("where", "rail", "pairs", "pass", "fail", "no_data", "worst Gb/s", "median Gb/s", "verdict")
 _SHOWN = 10
@@ -39,7 +39,13 @@ def table(report: Mapping[str, Any]) -> str:
     lines = [
         "  ".join(_pad(cell, width, index) for index, (cell, width) in enumerate(zip(row, widths))) for row in rows
     ]
-    return "\n".join([*(line.rstrip() for line in lines), "verdict: %s" % report["verdict"]])
+    return "\n".join([*(line.rstrip() for line in lines), "verdict: %s" % verdict_line(report)])
+
+
+def verdict_line(report: Mapping[str, Any]) -> str:
+    """Return the verdict, and what the run does not cover."""
+    left_out = subset(report)
+    return "%s (subset: %s)" % (report["verdict"], "; ".join(left_out)) if left_out else str(report["verdict"])
 
 
 def problems(report: Mapping[str, Any], shown: int = _SHOWN) -> list[str]:

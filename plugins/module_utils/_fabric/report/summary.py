@@ -18,6 +18,8 @@ from ..switches import text as switch_text
 SCHEMA = "gpufabric.rdma/report/1"
 # What judges may add; a list that was not asked for is absent from the report.
 PARTS = ("blames", "outliers", "links", "gates", "baseline", "schedule")
+# What is known about the run; absent when the results are those of no run.
+ABOUT = ("run", "scope", "versions")
 
 
 def build(
@@ -33,13 +35,15 @@ def build(
     ``parts`` the lists of PARTS that are known. A gate, outlier or baseline that is a failure fails the whole.
     """
     ordered = sorted((dict(result) for result in results), key=_order)
-    known = {name: list(parts[name]) for name in PARTS if parts and parts.get(name) is not None}
+    given = parts or {}
+    known = {name: list(given[name]) for name in PARTS if given.get(name) is not None}
     if "blames" in known:
         # What makes readings missing comes before what the rest of them show.
         known["blames"] = sorted(known["blames"], key=lambda blame: blame.get("kind") != "overload")
     report = {
         "schema": SCHEMA,
         "verdict": overall(ordered),
+        **{name: given[name] for name in ABOUT if given.get(name)},
         "findings": _findings(ordered, known.get("blames", [])),
         "rails": _rails(ordered),
         "hosts": _hosts(plan, ordered),
@@ -48,6 +52,7 @@ def build(
         "context": dict(context or {}),
         **_tests(plan),
         **known,
+        **_endpoints(given.get("endpoints")),
     }
     if stops(report):
         report["verdict"] = FAIL
@@ -59,6 +64,16 @@ def _tests(plan: Mapping[str, Any]) -> dict[str, Any]:
     if "tests" not in plan:
         return {}
     return {"tests": {key: value for key, value in complete(plan["tests"]).items() if key not in ("only", "groups")}}
+
+
+def _endpoints(places: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
+    """Return the ports that were measured, place -> host -> rail, under their key."""
+    return {"endpoints": {place["where"]: place["hosts"] for place in places}} if places else {}
+
+
+def subset(report: Mapping[str, Any]) -> list[str]:
+    """Return why the run does not cover the whole fabric, [] when it does or nobody knows."""
+    return list((report.get("scope") or {}).get("subset") or [])
 
 
 def _not_told(warnings: Sequence[str], links: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -104,6 +119,8 @@ def brief(report: Mapping[str, Any], path: str, shown: int = 10) -> dict[str, An
         "blames": causes[:shown],
         "gates": [row["name"] for row in stops(report) if "name" in row],
         "path": path,
+        "run": (report.get("run") or {}).get("id", ""),
+        "subset": subset(report),
     }
 
 

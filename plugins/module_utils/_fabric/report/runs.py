@@ -1,0 +1,158 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs of a measurement: their names, what each covers, which are kept, and whether an earlier one is enough."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+from ..measure import identity
+
+# That of galaxy.yml, which a module that runs cannot read; a test compares them.
+VERSION = "0.1.0"
+# REPORT_DIR/runs/20261123T013000Z-3f9a2c: the time in UTC, so that names sort by age, and six hexadecimal digits.
+RUN = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
+# The files of a report. None of them keeps its name when the next measurement begins.
+FILES = ("report.json", "report.html", "junit.xml", "metrics.prom", "report.txt", "plan.json")
+# Evidence of runs that did not end is kept for this many runs, since only people know whether it is still needed.
+UNFINISHED = 10
+_SHOWN = 3
+_PLACES = {"host": "bare hosts", "pod": "pods"}
+
+
+def obsolete(finished: Mapping[str, bool], keep: int) -> list[str]:
+    """Return which runs are to be removed; ``finished``: name to whether its report was written.
+
+    The newest ``keep`` finished runs and the newest UNFINISHED others stay. Names that are not those of runs stay too.
+    """
+    newest = sorted((name for name in finished if RUN.fullmatch(name)), reverse=True)
+    done = [name for name in newest if finished[name]]
+    others = [name for name in newest if not finished[name]]
+    return sorted([*done[keep:], *others[UNFINISHED:]])
+
+
+def name_of(report: Mapping[str, Any]) -> str:
+    """Return the id of the run that wrote a report, "" when it records none."""
+    run = report.get("run")
+    name = run.get("id") if isinstance(run, Mapping) else None
+    return name if isinstance(name, str) and RUN.fullmatch(name) else ""
+
+
+def unfinished(folder: str, names: Iterable[str]) -> list[str]:
+    """Return how to continue the runs among folders without a report, a sentence for each."""
+    return [
+        f"Run {name} did not end. To continue it, set rdma_validate_resume: {folder}/{name}"
+        for name in sorted(names)
+        if RUN.fullmatch(name)
+    ]
+
+
+def no_report(folder: str, name: str, found: str) -> str:
+    """Return the message of a run without a report; ``found``: the run whose report is there, "" for none."""
+    return (
+        f"run {name} ended without a report: {folder}/report.json is {f'that of run {found}' if found else 'missing'};"
+        f" see the messages above, and set rdma_validate_resume: {folder}/runs/{name} to continue it"
+    )
+
+
+def scope_of(plan: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a run covers. ``asked``: where, only, limit, image and host_network as the role has them."""
+    where = [place for place in _PLACES if place in asked["where"]]
+    only = asked["only"] or plan["tests"].get("only") or {}
+    pods = "pod" in where
+    found = {
+        "where": where,
+        "hosts": list(plan["endpoints"]["host"]),
+        "rails": [rail["name"] for rail in plan["rails"]],
+        "only": {key: value for key, value in only.items() if value},
+        "limit": asked["limit"] or "",
+        "image": (asked["image"] or "") if pods else "",
+        "host_network": bool(asked["host_network"]) if pods else False,
+    }
+    return {**found, "subset": _subset(plan, found)}
+
+
+def _subset(plan: Mapping[str, Any], scope: Mapping[str, Any]) -> list[str]:
+    """Return why a run does not cover the whole fabric, [] when it does."""
+    found = [f"{_PLACES[place]} not measured" for place in _PLACES if place not in scope["where"]]
+    known = plan.get("hosts", {})
+    if len(scope["hosts"]) < len(known):
+        limit = f" (limit {scope['limit']})" if scope["limit"] else ""
+        found.append(f"{len(scope['hosts'])} of {len(known)} hosts{limit}")
+    for key, names in scope["only"].items():
+        told = [" and ".join(name) if isinstance(name, list) else str(name) for name in names]
+        found.append(f"only {key} {', '.join(told[:_SHOWN])}{' and more' if len(told) > _SHOWN else ''}")
+    return found
+
+
+def decide(when: str, last: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[bool, list[str]]:
+    """Return whether to measure, and why. ``when``: check mode, or rdma_validate_when; the rest as in changes."""
+    found = changes(last, now) if when == "changed" else []
+    if when == "always" or found:
+        return True, found
+    reason = {
+        "check mode": "check mode",
+        "never": "rdma_validate_when is never",
+        "changed": "nothing changed since the last report, which is a pass",
+    }[when]
+    return False, [f"{reason}; {told_last(last['path'], last['report'])}"]
+
+
+def changes(last: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return why the last report does not stand for a run of today; [] when it does.
+
+    ``last``: {path, report, plan}, what the files held, {} for an unreadable one. ``now``: {scope, hosts, plan}.
+    """
+    report = last["report"]
+    if not report:
+        return ["there is no report of an earlier run"]
+    if report.get("verdict") != "pass":
+        return [f"the last verdict is {report.get('verdict')}"]
+    if not all(isinstance(report.get(key), dict) for key in ("run", "scope", "versions")):
+        return ["the last report does not record what it covers"]
+    then, today = report["scope"], now["scope"]
+    found = [
+        f"{key} is {_text(today[key])}, it was {_text(then.get(key))}"
+        for key in today
+        if key != "subset" and today[key] != then.get(key)
+    ]
+    found += identity.differences(report["versions"], now["hosts"])
+    found += [f"{name}: its versions are unknown" for name, host in now["hosts"].items() if not host["machine_id"]]
+    return [*found, *([] if last["plan"] == now["plan"] else ["the plan is not that of the last report"])]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return "; ".join(f"{key} {_text(own)}" for key, own in value.items()) or "empty"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "empty"
+    return "empty" if value in ("", None, {}) else str(value)
+
+
+def run_of(run: Mapping[str, Any] | None, plan: Mapping[str, Any], ended: int) -> dict[str, Any] | None:
+    """Return the ``run`` of a report that is written at ``ended`` (seconds since 1970); None for results of no run."""
+    if not run:
+        return None
+    started = int(run["started"])
+    found: dict[str, Any] = {"id": str(run["id"]), "started": _moment(started), "ended": _moment(ended)}
+    found["seconds"] = max(ended - started, 0)
+    found.update({"collection": VERSION, "release": (plan.get("operator") or {}).get("release")})
+    found.update({key: run[key] for key in ("folder", "resumed", "cluster") if run.get(key)})
+    return found
+
+
+def _moment(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def told_last(path: str, report: Mapping[str, Any]) -> str:
+    """Return a sentence about the report that a skipped measurement relies on."""
+    if not report:
+        return f"there is no report of an earlier run in {path}"
+    run, scope = report.get("run") or {}, report.get("scope") or {}
+    subset = f", subset: {'; '.join(scope['subset'])}" if scope.get("subset") else ""
+    name, when = run.get("id", "unknown"), run.get("ended", "unknown")
+    return f"the last report is {path}: run {name}, ended {when}, verdict {report.get('verdict')}{subset}"

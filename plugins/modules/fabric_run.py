@@ -1,0 +1,280 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# Copyright: Contributors to the gpufabric.rdma collection
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: fabric_run
+short_description: Begin and end a run of the measurement
+version_added: "0.1.0"
+description:
+  - V(decided) decides whether to measure, and reports what a run would cover.
+  - V(begun) gives the run an id and a folder of its own, C(runs/ID) in O(path). A report of an earlier run moves into the
+    folder of that run, so that no older report keeps the current name. Runs whose report was never written are kept.
+  - V(ended) fails unless the report in O(path) is that of the run.
+  - Runs on the controller. A folder for a report is never a change.
+author:
+  - Contributors to gpufabric.rdma (@gpufabric)
+options:
+  state:
+    description: Which step of a run to do.
+    type: str
+    choices: [decided, begun, ended]
+    required: true
+  path:
+    description: Folder of the report.
+    type: path
+    required: true
+  plan:
+    description: The plan, as returned by M(gpufabric.rdma.fabric_plan). Required for V(decided) and V(begun).
+    type: dict
+  facts:
+    description: The facts of the hosts by name, each the value of C(ansible_facts.rdma), for V(decided).
+    type: dict
+    default: {}
+  when:
+    description:
+      - V(changed) measures unless the last report is a pass of the same scope, plan and versions. For V(decided).
+    type: str
+    choices: [always, changed, never]
+    default: always
+  where:
+    description: Where to measure, for V(decided).
+    type: list
+    elements: str
+    choices: [host, pod]
+    default: [host, pod]
+  only:
+    description: Hosts, rails or pairs that are measured, empty for all. For V(decided).
+    type: dict
+    default: {}
+  limit:
+    description: The limit of the playbook run, for V(decided).
+    type: str
+    default: ""
+  image:
+    description: The image of the testers, for V(decided).
+    type: str
+    default: ""
+  host_network:
+    description: Whether testers in pods use the network of the host, for V(decided).
+    type: bool
+    default: false
+  scope:
+    description: RV(scope) of the step V(decided), for V(begun).
+    type: dict
+    default: {}
+  hosts:
+    description: RV(hosts) of the step V(decided), for V(begun).
+    type: dict
+    default: {}
+  earlier:
+    description:
+      - Paths of earlier reports that the run needs, by a name of your choice. RV(earlier) returns where they are after the
+        reports have moved. For V(begun).
+    type: dict
+    default: {}
+  keep:
+    description:
+      - Number of finished runs to keep, for V(begun). Unfinished runs are kept as well, up to 10 of them. Only folders whose
+        name is that of a run are ever removed.
+    type: int
+    default: 5
+  run:
+    description: Id of the run, for V(ended).
+    type: str
+attributes:
+  check_mode:
+    description: In check mode V(decided) decides not to measure, and nothing is written.
+    support: full
+  diff_mode:
+    description: Nothing is reported as changed, so there is no difference.
+    support: none
+  platform:
+    description: Where the module can run.
+    platforms: posix
+    support: full
+"""
+
+EXAMPLES = r"""
+- name: Decide whether to measure
+  gpufabric.rdma.fabric_run:
+    state: decided
+    path: /srv/report
+    plan: "{{ rdma_plan }}"
+    when: changed
+  register: decision
+
+- name: Begin the run
+  gpufabric.rdma.fabric_run:
+    state: begun
+    path: /srv/report
+    plan: "{{ rdma_plan }}"
+    scope: "{{ decision.scope }}"
+    hosts: "{{ decision.hosts }}"
+  when: decision.measure
+  register: begun
+"""
+
+RETURN = r"""
+measure:
+  description: Whether to measure.
+  returned: O(state=decided)
+  type: bool
+text:
+  description: Why, or what was found, for people.
+  returned: always
+  type: list
+  elements: str
+  sample: ["rdma_validate_when is never; the last report is /srv/report/report.json: run 20261123T013000Z-3f9a2c, ended 2026-11-23 01:41 UTC, verdict pass"]
+scope:
+  description: What the run covers.
+  returned: O(state=decided)
+  type: dict
+  sample: {where: [host], hosts: [gpu-1, gpu-2], rails: [rail0], only: {}, limit: "", image: "", host_network: false, subset: ["pods not measured"]}
+hosts:
+  description: Machine id, ports and versions of the hosts of the run.
+  returned: O(state=decided)
+  type: dict
+run:
+  description: Id of the run.
+  returned: O(state=begun)
+  type: str
+  sample: 20261123T013000Z-3f9a2c
+folder:
+  description: Folder of the run.
+  returned: O(state=begun)
+  type: str
+  sample: /srv/report/runs/20261123T013000Z-3f9a2c
+started:
+  description: When the run began, in seconds since 1970.
+  returned: O(state=begun)
+  type: int
+earlier:
+  description: The values of O(earlier), each where it is now.
+  returned: O(state=begun)
+  type: dict
+"""
+
+import json
+import os
+import secrets
+import shutil
+import time
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._core.errors import FabricError, InputError
+from ..module_utils._fabric.measure.identity import read_hosts
+from ..module_utils._fabric.report import runs
+
+ARGUMENT_SPEC: dict[str, Any] = {
+    "state": {"type": "str", "choices": ["decided", "begun", "ended"], "required": True},
+    "path": {"type": "path", "required": True},
+    "plan": {"type": "dict"},
+    **{name: {"type": "dict", "default": {}} for name in ("facts", "only", "scope", "hosts", "earlier")},
+    "when": {"type": "str", "choices": ["always", "changed", "never"], "default": "always"},
+    "where": {"type": "list", "elements": "str", "choices": ["host", "pod"], "default": ["host", "pod"]},
+    "limit": {"type": "str", "default": ""},
+    "image": {"type": "str", "default": ""},
+    "host_network": {"type": "bool", "default": False},
+    "keep": {"type": "int", "default": 5},
+    "run": {"type": "str"},
+}
+NEEDS = [("state", "decided", ["plan"]), ("state", "begun", ["plan"]), ("state", "ended", ["run"])]
+
+
+def read(path: str) -> dict[str, Any]:
+    """Return what a JSON file holds, {} when there is none or it holds something else."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def decided(params: dict[str, Any], check: bool) -> dict[str, Any]:
+    """Return whether to measure, why, and what a run would cover."""
+    path = os.path.join(params["path"], "report.json")
+    last = {"path": path, "report": read(path), "plan": read(os.path.join(params["path"], "plan.json"))}
+    now = {"scope": runs.scope_of(params["plan"], params), "hosts": read_hosts(params["plan"], params["facts"])}
+    measure, text = runs.decide("check mode" if check else params["when"], last, {**now, "plan": params["plan"]})
+    return {"measure": measure, "text": text, **now}
+
+
+def begun(params: dict[str, Any], check: bool) -> dict[str, Any]:
+    """Make the folder of a new run, and return it."""
+    started = int(time.time())
+    name = time.strftime("%Y%m%dT%H%M%SZ-", time.gmtime(started)) + secrets.token_hex(3)
+    folder = os.path.join(params["path"], "runs", name)
+    made = {"run": name, "folder": folder, "started": started, "earlier": params["earlier"], "text": []}
+    if check:
+        return made
+    for where in ("", *params["scope"].get("where", [])):
+        os.makedirs(os.path.join(folder, "evidence", where, "describe" if where else ""), mode=0o750)
+    places = set_aside(params["path"])
+    made["earlier"] = {key: places.get(real(value), value) for key, value in params["earlier"].items()}
+    about = {key: params[key] for key in ("scope", "hosts")}
+    about.update({"run": {"id": name, "started": started}, "earlier": made["earlier"]})
+    for file, value in (("run.json", about), ("plan.json", params["plan"])):
+        with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
+            json.dump(value, out)
+    made["text"] = remove_old(os.path.join(params["path"], "runs"), name, params["keep"])
+    return made
+
+
+def real(path: str | None) -> str:
+    """Return a path by which two names of one file are the same."""
+    return os.path.realpath(os.path.expanduser(path)) if path else ""
+
+
+def set_aside(path: str) -> dict[str, str]:
+    """Move the files of the last report into the folder of its run; return old path -> new path."""
+    target = os.path.join(path, "runs", runs.name_of(read(os.path.join(path, "report.json"))) or "unknown")
+    moved = {}
+    for name in runs.FILES:
+        old, new = os.path.join(path, name), os.path.join(target, name)
+        if os.path.lexists(old):
+            os.makedirs(target, mode=0o750, exist_ok=True)
+            moved[real(old)] = new
+            os.replace(old, new)
+    return moved
+
+
+def remove_old(place: str, now: str, keep: int) -> list[str]:
+    """Remove runs that are not to be kept; return a sentence for each unfinished one that stays."""
+    found = [entry for entry in os.scandir(place) if entry.is_dir(follow_symlinks=False) and entry.name != now]
+    finished = {entry.name: os.path.isfile(os.path.join(entry.path, "report.json")) for entry in found}
+    old = runs.obsolete(finished, keep)
+    for name in old:
+        shutil.rmtree(os.path.join(place, name))
+    return runs.unfinished(place, [name for name in finished if not finished[name] and name not in old])
+
+
+def ended(params: dict[str, Any], _check: bool) -> dict[str, Any]:
+    """Fail unless the report is that of the run."""
+    found = runs.name_of(read(os.path.join(params["path"], "report.json")))
+    if found != params["run"]:
+        raise InputError(runs.no_report(params["path"], params["run"], found))
+    return {"text": []}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, required_if=NEEDS, supports_check_mode=True)
+    step = {"decided": decided, "begun": begun, "ended": ended}[module.params["state"]]
+    try:
+        result = step(module.params, module.check_mode)
+    except FabricError as exc:
+        module.fail_json(msg=str(exc))
+    except OSError as exc:
+        module.fail_json(msg=f"run: cannot write {exc.filename}: {exc.strerror}; choose another folder or free space")
+    module.exit_json(changed=False, **result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,254 @@
+"""fabric_run through its main(): folders of runs, what is set aside, what is removed, when nothing is measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import report_factory as factory
+import yaml
+from module_run import run as run_module
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import runs
+
+ROOT = Path(__file__).resolve().parents[4]
+FILES = ["report.json", "report.html", "junit.xml", "metrics.prom", "report.txt", "plan.json"]
+OLD = "20261122T000000Z-00000a"
+PLAN = {
+    **factory.plan(2, 1), "rails": [{"name": "rail0"}], "endpoints": {"host": ["gpu-000", "gpu-001"], "pod": []},
+    "tests": {}, "operator": {"release": "26.7.1"},
+}
+PORT = {"pci": "0000:10:00.0", "driver": "mlx5_core"}
+FACTS = {
+    "machine_id": "8d1f", "kernel": {"release": "6.8.0-45"}, "perftest": {"path": "/usr/bin", "version": "6.24"},
+    "ports": [PORT, {**PORT, "pci": "0000:11:00.0", "driver": "igb"}],
+    "rdma_devices": [{"pci": "0000:10:00.0", "firmware": "28.43.2026"}, {"pci": None, "firmware": None}],
+}
+BOTH = {"gpu-000": FACTS, "gpu-001": FACTS}
+
+
+def step(
+    capsys: pytest.CaptureFixture[str], state: str, path: Path, check: bool = False, **params: Any
+) -> dict[str, Any]:
+    given = {"plan": PLAN, **params} if state != "ended" else params
+    return run_module("fabric_run", capsys, check, state=state, path=str(path), **given)
+
+
+def decide(capsys: pytest.CaptureFixture[str], path: Path, check: bool = False, **params: Any) -> dict[str, Any]:
+    return step(capsys, "decided", path, check, **{"facts": BOTH, **params})
+
+
+def begin(capsys: pytest.CaptureFixture[str], path: Path, **params: Any) -> dict[str, Any]:
+    chosen = decide(capsys, path)
+    return step(capsys, "begun", path, scope=chosen["scope"], hosts=chosen["hosts"], **params)
+
+
+def report(path: Path, name: str = OLD, **changes: Any) -> dict[str, Any]:
+    """The files of a report in a folder, as a run with all that FACTS have would have written them."""
+    path.mkdir(parents=True, exist_ok=True)
+    for file in FILES:
+        (path / file).write_text("old")
+    made = {"run": {"id": name, "ended": "2026-11-22 00:10:00 UTC"}, "verdict": "pass", **changes}
+    (path / "report.json").write_text(json.dumps(made))
+    (path / "plan.json").write_text(json.dumps(PLAN))
+    return made
+
+
+def test_no_older_report_keeps_its_name_when_a_run_begins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report(tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    earlier = {"resume": str(tmp_path / "report.json"), "compare": "", "baseline": "/b.json"}
+    answer = begin(capsys, tmp_path, earlier=earlier)
+    assert not answer["changed"] and runs.RUN.fullmatch(answer["run"])
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["notes.txt", "runs"]
+    old = tmp_path / "runs" / OLD
+    assert sorted(p.name for p in old.iterdir()) == sorted(FILES)
+    assert answer["earlier"] == {"resume": str(old / "report.json"), "compare": "", "baseline": "/b.json"}
+    folder = Path(answer["folder"])
+    assert folder == tmp_path / "runs" / answer["run"]
+    assert sorted(str(p.relative_to(folder)) for p in folder.rglob("*")) == [
+        "evidence", "evidence/host", "evidence/host/describe", "evidence/pod", "evidence/pod/describe", "plan.json",
+        "run.json"]
+    about = json.loads((folder / "run.json").read_text())
+    assert about["run"] == {"id": answer["run"], "started": answer["started"]}
+    assert about["earlier"] == answer["earlier"]
+
+
+@pytest.mark.parametrize("left", [["metrics.prom"], FILES])
+def test_files_of_an_unknown_run_are_set_aside_too(
+    left: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in left:
+        (tmp_path / name).write_text("gpufabric_rdma_fabric_passed 1\n")
+    begin(capsys, tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["runs"]
+    assert sorted(p.name for p in (tmp_path / "runs/unknown").iterdir()) == sorted(left)
+
+
+def folders(path: Path, names: Mapping[str, bool]) -> None:
+    for name, finished in names.items():
+        (path / "runs" / name / "evidence").mkdir(parents=True)
+        if finished:
+            (path / "runs" / name / "report.json").write_text("{}")
+
+
+def test_only_old_runs_of_ours_are_removed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done = [f"2026112{day}T000000Z-00000{day}" for day in range(4)]
+    others = {"mine": True, "20261120T000000Z": True, "20200101T000000Z-abcdef": False}
+    folders(tmp_path, {**dict.fromkeys(done, True), **others})
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "runs/20190101T000000Z-abcdef").symlink_to(elsewhere)
+    answer = begin(capsys, tmp_path, keep=2)
+    assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == sorted(
+        [*done[2:], "mine", "20261120T000000Z", "20200101T000000Z-abcdef", "20190101T000000Z-abcdef", answer["run"]])
+    assert answer["text"] == [
+        "Run 20200101T000000Z-abcdef did not end. To continue it, set rdma_validate_resume: "
+        f"{tmp_path}/runs/20200101T000000Z-abcdef"]
+
+
+def test_unfinished_runs_have_a_bound() -> None:
+    names = [f"202611{day:02d}T000000Z-abcdef" for day in range(1, 15)]
+    assert runs.obsolete(dict.fromkeys(names, False), 5) == names[: 14 - runs.UNFINISHED]
+    assert runs.obsolete({**dict.fromkeys(names, True), "notes": True, "20261101T000000Z-ABCDEF": True}, 0) == names
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    answer = begin(capsys, tmp_path / "file" / "report")
+    assert answer["failed"] and answer["msg"].startswith(f"run: cannot write {tmp_path}/file/report")
+    assert answer["msg"].endswith(": Not a directory; choose another folder or free space")
+
+
+def test_a_run_ends_with_its_own_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = step(capsys, "ended", tmp_path, run="20261123T013000Z-3f9a2c")
+    assert missing["failed"] and missing["msg"] == (
+        f"run 20261123T013000Z-3f9a2c ended without a report: {tmp_path}/report.json is missing; see the messages"
+        f" above, and set rdma_validate_resume: {tmp_path}/runs/20261123T013000Z-3f9a2c to continue it")
+    report(tmp_path)
+    other = step(capsys, "ended", tmp_path, run="20261123T013000Z-3f9a2c")
+    assert other["failed"] and f"report.json is that of run {OLD};" in other["msg"]
+    assert "failed" not in step(capsys, "ended", tmp_path, run=OLD)
+
+
+def whole(capsys: pytest.CaptureFixture[str], path: Path, **params: Any) -> dict[str, Any]:
+    """A report that covers what a run with these parameters covers."""
+    chosen = decide(capsys, path, **params)
+    return {"scope": chosen["scope"], "versions": chosen["hosts"]}
+
+
+def test_changed_relies_on_a_pass_of_the_same_scope(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report(tmp_path, **whole(capsys, tmp_path))
+    answer = decide(capsys, tmp_path, when="changed")
+    assert (answer["measure"], answer["text"]) == (False, [
+        "nothing changed since the last report, which is a pass; the last report is "
+        f"{tmp_path}/report.json: run {OLD}, ended 2026-11-22 00:10:00 UTC, verdict pass"])
+
+
+OTHER = {**FACTS, "kernel": {"release": "6.8.0-49"}}
+DEVICE = {"pci": "0000:10:00.0", "firmware": "28.44.1036"}
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "why"),
+    [
+        ({"only": {"rails": ["rail0"]}}, {}, "only is empty, it was rails rail0"),
+        ({"where": ["host"]}, {}, "where is host, pod, it was host"),
+        ({}, {"where": ["pod"]}, "where is pod, it was host, pod"),
+        ({"image": "a:1"}, {"image": "a:2"}, "image is a:2, it was a:1"),
+        ({}, {"host_network": True}, "host_network is True, it was False"),
+        ({}, {"limit": "gpu-000,gpu-001"}, "limit is gpu-000,gpu-001, it was empty"),
+        ({}, {"facts": {**BOTH, "gpu-001": OTHER}}, "gpu-001: the version of kernel is 6.8.0-49, it was 6.8.0-45"),
+        ({}, {"facts": {**BOTH, "gpu-001": {**FACTS, "rdma_devices": [DEVICE]}}},
+         "gpu-001: rail0 firmware is 28.44.1036, it was 28.43.2026"),
+        ({}, {"facts": {**BOTH, "gpu-001": {**FACTS, "ports": [{**PORT, "driver": "mlx5"}]}}},
+         "gpu-001: rail0 driver is mlx5, it was mlx5_core"),
+        ({}, {"facts": {**BOTH, "gpu-001": {**FACTS, "perftest": None}}},
+         "gpu-001: the version of perftest is unknown, it was 6.24"),
+        ({}, {"plan": {**PLAN, "tests": {"duration": 3}}}, "the plan is not that of the last report"),
+    ],
+)  # fmt: skip
+def test_changed_compares_scope_and_versions(
+    then: dict[str, Any], now: dict[str, Any], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report(tmp_path, **whole(capsys, tmp_path, **then))
+    answer = decide(capsys, tmp_path, when="changed", **now)
+    assert answer["measure"] and why in answer["text"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"verdict": "fail"}, "the last verdict is fail"),
+        ({"run": None}, "the last report does not record what it covers"),
+        ({"scope": None}, "the last report does not record what it covers"),
+        ({"versions": {}}, None),
+    ],
+)
+def test_changed_does_not_rely_on_what_is_unknown(
+    changes: dict[str, Any], why: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert decide(capsys, tmp_path, when="changed")["text"] == ["there is no report of an earlier run"]
+    report(tmp_path, **{**whole(capsys, tmp_path), **changes})
+    answer = decide(capsys, tmp_path, when="changed")
+    assert answer["measure"] and (why is None or answer["text"] == [why])
+
+
+def test_hosts_without_facts_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report(tmp_path, **whole(capsys, tmp_path, facts={}))
+    answer = decide(capsys, tmp_path, when="changed", facts={})
+    assert answer["measure"] and answer["text"] == [
+        "gpu-000: its versions are unknown", "gpu-001: its versions are unknown"]
+
+
+def test_an_interrupted_run_in_between_means_measure_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report(tmp_path, **whole(capsys, tmp_path))
+    begin(capsys, tmp_path)
+    assert decide(capsys, tmp_path, when="changed")["measure"]
+
+
+@pytest.mark.parametrize(("check", "when", "why"), [
+    (True, "always", "check mode"), (False, "never", "rdma_validate_when is never")])
+def test_a_deliberate_skip_names_what_it_relies_on(
+    check: bool, when: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = decide(capsys, tmp_path, check, when=when)
+    path = tmp_path / "report.json"
+    assert (answer["measure"], answer["text"]) == (False, [f"{why}; there is no report of an earlier run in {path}"])
+    report(tmp_path, scope={"subset": ["pods not measured"]}, verdict="no_data")
+    assert decide(capsys, tmp_path, check, when=when)["text"] == [
+        f"{why}; the last report is {path}: run {OLD}, ended 2026-11-22 00:10:00 UTC, verdict no_data, subset:"
+        " pods not measured"]
+
+
+def test_check_mode_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report(tmp_path)
+    step(capsys, "begun", tmp_path, check=True)
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(FILES)
+
+
+MORE = {**PLAN, "hosts": factory.plan(3, 1)["hosts"]}
+
+
+@pytest.mark.parametrize(
+    ("params", "subset"),
+    [
+        ({}, []),
+        ({"where": ["host"]}, ["pods not measured"]),
+        ({"plan": MORE, "limit": "gpu-00[01]"}, ["2 of 3 hosts (limit gpu-00[01])"]),
+        ({"only": {"rails": ["rail0"], "hosts": []}}, ["only rails rail0"]),
+        ({"plan": {**PLAN, "tests": {"only": {"pairs": [["a", "b"]]}}}}, ["only pairs a and b"]),
+        ({"only": {"hosts": list("abcd")}}, ["only hosts a, b, c and more"]),
+    ],
+)  # fmt: skip
+def test_a_subset_is_named(
+    params: dict[str, Any], subset: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert decide(capsys, tmp_path, **params)["scope"]["subset"] == subset
+
+
+def test_the_version_is_that_of_the_collection() -> None:
+    assert yaml.safe_load((ROOT / "galaxy.yml").read_text())["version"] == runs.VERSION
