@@ -191,6 +191,14 @@ plan:
       type: dict
       returned: when LLDP told one to the facts
       sample: {rail0: {gpu-1: {switch: leaf3, port: Ethernet12}}}
+    table:
+      description:
+        - The plan for review, line by line. Each class of identical hosts has its rails with PCI address, interface, supported rate, driver,
+          nearest GPU and addresses, and the ports that are not rails with the reason.
+      type: list
+      elements: str
+      returned: always
+      sample: ["gpu-[01-16]: 16 identical hosts"]
     warnings:
       description: What is not wrong but should be looked at.
       type: list

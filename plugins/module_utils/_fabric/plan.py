@@ -24,6 +24,7 @@ from .objects.pools import build_pool
 from .objects.releases import line_of
 from .rails import Port, RailMap, check_names_free, check_subnets, find_rails, netdev_names
 from .ranges import RailRange, block_size, check_capacity, check_overlap, other_networks, rail_ranges
+from .review import differences, table
 from .switches import switch_ports
 from .thresholds import check_matches, groups_of
 
@@ -91,6 +92,7 @@ def plan(
         **({"switches": switches} if switches else {}),
         "warnings": warnings,
         "gates": [asdict(rule) for rule in rules],
+        "table": table(intent, rails, written["hosts"]),
     }
 
 
@@ -269,6 +271,7 @@ def _warnings(layout: Layout) -> Iterator[str]:
     for host in layout.hosts:
         if host.absent:
             yield f"{host.name} gave no facts; it is reported as no_data"
+    yield from differences(layout.rails)
     for host in layout.hosts:
         kept = layout.seats[host.name].rails
         if host.number and any(number != host.number for number in kept):

@@ -89,7 +89,7 @@ def _judge(intent: Intent, hosts: Sequence[Host]) -> ServerClass:
     listed = {pci for rail in intent.rails for pci in rail.pci}
     left_out = {pci: reason for pci, own in ports.items() if (reason := _never(intent.select, own))}
     found = {pci: _uses(intent, hosts, own) for pci, own in ports.items() if pci not in left_out and pci not in listed}
-    used = {pci: _together(uses) for pci, uses in found.items() if uses and all(uses.values())}
+    used = {pci: together(uses) for pci, uses in found.items() if uses and all(uses.values())}
     rest = {pci: ports[pci] for pci in found if pci not in used}
     slower, usual, problems = _by_rate(intent.select, rest)
     partly = [_some_only(pci, ports[pci], found[pci]) for pci in rest if pci not in slower and any(found[pci].values())]
@@ -175,7 +175,7 @@ def _own_routes(text: str, supernet: Network | None) -> bool:
     return supernet is not None and len(networks) == count and all(net.subnet_of(supernet) for net in networks)
 
 
-def _together(found: Mapping[str, Sequence[str]]) -> str:
+def together(found: Mapping[str, Sequence[str]]) -> str:
     """Return the uses of a port on all hosts of its class as one text; addresses differ from host to host."""
     texts = list(dict.fromkeys(text for uses in found.values() for text in uses))
     addresses = [text[len("has address ") :] for text in texts if text.startswith("has address ")]
@@ -187,7 +187,7 @@ def _together(found: Mapping[str, Sequence[str]]) -> str:
 def _some_only(pci: str, ports: Mapping[str, Port], found: Mapping[str, Sequence[str]]) -> str:
     used = {host: uses for host, uses in found.items() if uses}
     free = [host for host in found if host not in used]
-    return f"{_title(pci, ports)} {_together(used)} on {fold(list(used))}, but not on {fold(free)}"
+    return f"{_title(pci, ports)} {together(used)} on {fold(list(used))}, but not on {fold(free)}"
 
 
 def _title(pci: str, ports: Mapping[str, Port]) -> str:
