@@ -50,9 +50,32 @@ options:
     type: list
     elements: str
     default: []
-  chart_ref:
-    description: Chart that shall be installed; looked at when it is a path.
+  operator_name:
+    description: Helm release of the operator. Without it, nothing is read or checked about Helm releases and the chart's installation.
     type: str
+  operator_state:
+    description:
+      - V(present) checks that O(operator_name) can be installed or upgraded, V(installed) that its installation is complete.
+      - V(absent) checks that it can be removed; other problems are not reported then.
+    type: str
+    choices: [present, installed, absent]
+    default: present
+  existing:
+    description:
+      - What to do with an operator and a policy that this collection does not manage. V(refuse) reports them as problems, V(use) leaves
+        them as they are, V(adopt) manages them from now on. Without it, policies are not checked.
+    type: str
+    choices: [refuse, use, adopt]
+  chart_ref:
+    description: Chart to install. A path is checked, and with O(operator_name) Helm must be able to read it.
+    type: str
+  chart_repo:
+    description: URL of the repository of the chart.
+    type: str
+    default: https://helm.ngc.nvidia.com/nvidia
+  helm_binary:
+    description: Path of the C(helm) binary; without it, C(helm) is looked for in E(PATH).
+    type: path
   chart_checksum:
     description: The sha256 that the chart's archive must have.
     type: str
@@ -109,10 +132,45 @@ multus:
   type: list
   elements: dict
 operator:
-  description: Network operators, with namespace, name, version and image.
+  description: Network operators, with namespace, name, version, image, Helm release, and whether they are available.
   returned: always
   type: list
   elements: dict
+release:
+  description: What is known of O(operator_name), and what to do with it.
+  returned: with O(operator_name)
+  type: dict
+  contains:
+    name:
+      description: Helm release that a teardown removes; empty when none is managed by this collection.
+      type: str
+      returned: always
+    state:
+      description: State of O(operator_name) in Helm's words; empty when it does not exist.
+      type: str
+      returned: always
+    managed:
+      description: Whether this collection manages O(operator_name).
+      type: bool
+      returned: always
+    action:
+      description: V(install) (or upgrade, where something differs), V(repair) or V(none).
+      type: str
+      returned: always
+    objects:
+      description: Namespace and mark of the installation, to be applied, or with O(operator_state=absent) to be removed.
+      type: list
+      elements: dict
+      returned: always
+    remains:
+      description: What the chart leaves behind and a teardown removes, as M(gpufabric.rdma.fabric_objects) takes it; null for nothing.
+      type: dict
+      returned: always
+    notes:
+      description: What a teardown leaves as it is, and why.
+      type: list
+      elements: str
+      returned: always
 objects:
   description: By kind the objects of our kinds, with name, namespace and whether we made them.
   returned: always
@@ -144,10 +202,9 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._core.errors import FabricError
-from ..module_utils._k8s import access, chart, problems, survey
-from ..module_utils._k8s.api import Api
+from ..module_utils._fabric.objects.installation import EXISTING
+from ..module_utils._k8s import chart, info
 from ..module_utils._k8s.client import AUTH_SPEC, connect
-from ..module_utils._k8s.nodes import nodes_of_hosts
 
 SPEC: dict[str, Any] = {
     "hosts": {"type": "dict", "default": {}},
@@ -158,69 +215,30 @@ SPEC: dict[str, Any] = {
     "nfd": {"type": "bool", "default": True},
     "node_labels": {"type": "dict", "default": {}},
     "labels": {"type": "list", "elements": "str", "default": []},
+    "operator_name": {"type": "str"},
+    "operator_state": {"type": "str", "choices": ["present", "installed", "absent"], "default": "present"},
+    "existing": {"type": "str", "choices": list(EXISTING)},
     "chart_ref": {"type": "str"},
+    "chart_repo": {"type": "str", "default": "https://helm.ngc.nvidia.com/nvidia"},
+    "helm_binary": {"type": "path"},
     "chart_checksum": {"type": "str"},
     "workloads": {"type": "bool", "default": False},
     "require": {"type": "bool", "default": False},
 }
 
 
-def read(api: Api, params: dict[str, Any]) -> dict[str, Any]:
-    """Return the module's result: what is there, and every problem with it."""
-    spaces = (params["namespace"], params["network_namespace"], params["test_namespace"])
-    version, numbers = survey.version(api)
-    denied = access.denied(api, access.needed(*spaces))
-    nodes = survey.listed(api, "v1", "nodes")
-    deployments = survey.listed(api, "apps/v1", "deployments")
-    daemonsets = survey.listed(api, "apps/v1", "daemonsets")
-    # Without the permission to list nodes, every host would seem to have none.
-    by_host, wrong = nodes_of_hosts(params["hosts"], nodes) if "list nodes" not in denied else ({}, {})
-    running = survey.listed(api, "v1", "pods", fieldSelector="status.phase=Running") if params["workloads"] else []
-    found = problems.Found(
-        version=version,
-        numbers=numbers,
-        nodes=survey.summaries(nodes, params["labels"]),
-        hosts=by_host,
-        operators=survey.operators(deployments),
-        discoveries=survey.discoveries(deployments),
-        multuses=survey.multuses(daemonsets),
-    )
-    return {
-        "version": version,
-        "nodes": found.nodes,
-        "nodes_by_host": by_host,
-        "nfd": found.discoveries,
-        "multus": found.multuses,
-        "operator": found.operators,
-        "objects": survey.objects(api),
-        "workloads": survey.workloads(running),
-        "denied": denied,
-        "problems": [*_denied(denied), *wrong.values(), *_aimed(params, found)],
-        "requests": api.requests,
-    }
-
-
-def _denied(denied: list[str]) -> list[str]:
-    if not denied:
-        return []
-    return [f"permissions are missing: {access.grouped(denied)}; use an account that has them"]
-
-
-def _aimed(params: dict[str, Any], found: problems.Found) -> list[str]:
-    about_chart = list(chart.problems(params["chart_ref"] or "", params["chart_checksum"] or ""))
-    if not params["release"]:
-        return about_chart
-    aim = problems.Aim(params["release"], params["namespace"], params["nfd"], params["node_labels"])
-    return [*problems.problems(aim, found), *about_chart]
-
-
 def main() -> None:
     """Read and return; fail with all problems when they shall stop the run."""
     module = AnsibleModule(argument_spec={**AUTH_SPEC, **SPEC}, supports_check_mode=True)
     try:
-        result = read(connect(module), module.params)
+        result = info.read(connect(module), module.params, lambda command: module.run_command(list(command)))
     except FabricError as error:
         module.fail_json(msg=f"cluster_info: {error}")
+    if (result["release"] or {}).get("action") in ("install", "repair") and chart.unpinned(module.params):
+        module.warn(
+            "The chart of the network operator is fetched without a checksum: whoever controls the repository controls"
+            " what is installed. Set network_operator_chart_checksum to the sha256 of the archive."
+        )
     if module.params["require"] and result["problems"]:
         listed = "\n".join(f"- {problem}" for problem in result["problems"])
         module.fail_json(msg=f"cluster_info: this stops the run:\n{listed}", problems=result["problems"])

@@ -46,23 +46,40 @@ options:
     description: Seconds to wait until removed objects are gone.
     type: int
     default: 120
-  remains:
+  adopt:
     description:
-      - With O(state=absent), what a removed operator leaves behind and nobody else removes.
-      - Only looked at while a Namespace among O(objects) is there and was made by us.
+      - Manage O(objects) that were not created by this collection from now on. They get the label C(app.kubernetes.io/managed-by),
+        fields that another field manager owns are taken over, and O(state=absent) deletes them.
+    type: bool
+    default: false
+  remains:
+    description: With O(state=absent), what a removed operator leaves behind.
     type: dict
     suboptions:
       definitions:
         description: >-
-          API groups whose definitions are removed when they are no older than that namespace and no object of their kind is left.
+          API groups whose definitions are removed when no object of their kind is left and they are not part of another Helm release.
         type: list
         elements: str
         default: []
+      keep:
+        description: Names of definitions that stay.
+        type: list
+        elements: str
+        default: []
+      release:
+        description: Helm release that was removed.
+        type: str
+        default: ""
       node_labels:
         description: Prefixes of labels that are removed from all nodes.
         type: list
         elements: str
         default: []
+      nfd:
+        description: Whether the labels that Node Feature Discovery lists in its annotation of each node are removed, with the annotation.
+        type: bool
+        default: false
 attributes:
   check_mode:
     details: By a dry run on the server. A kind that is not served yet is reported as to be created.
@@ -148,11 +165,15 @@ SPEC: dict[str, Any] = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "force": {"type": "bool", "default": False},
     "timeout": {"type": "int", "default": 120},
+    "adopt": {"type": "bool", "default": False},
     "remains": {
         "type": "dict",
         "options": {
             "definitions": {"type": "list", "elements": "str", "default": []},
+            "keep": {"type": "list", "elements": "str", "default": []},
+            "release": {"type": "str", "default": ""},
             "node_labels": {"type": "list", "elements": "str", "default": []},
+            "nfd": {"type": "bool", "default": False},
         },
     },
 }
@@ -175,10 +196,11 @@ def remove_all(
 ) -> list[Outcome]:
     """Remove what an operator left, then the objects in reverse order; wait until all are gone."""
     done: list[Outcome] = []
-    wanted = params["remains"]
-    since = remains.made_since(api, items) if wanted else None
-    if wanted and since:
-        done += remains.remove(api, wanted["definitions"], wanted["node_labels"], since, options, clock)
+    given = params["remains"]
+    if given:
+        groups, labels = given["definitions"], given["node_labels"]
+        wanted = remains.Wanted(groups, given["keep"], given["release"], labels, given["nfd"])
+        done += remains.remove(api, wanted, options, clock)
     removed = [remove_object(api, item, options) for item in delete_order(items)]
     if not options.check:
         wait_gone(api, [outcome.item for outcome in removed if outcome.action == "delete"], options, clock)
@@ -213,7 +235,7 @@ def main() -> None:
     params = module.params
     try:
         api = connect(module)
-        options = Options(module.check_mode, params["force"], params["timeout"])
+        options = Options(module.check_mode, params["force"], params["timeout"], params["adopt"])
         result = run(api, params, options, Clock())
     except FabricError as error:
         module.fail_json(msg=f"fabric_objects: {error}")

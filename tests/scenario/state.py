@@ -79,7 +79,7 @@ def cluster_state() -> dict[str, Any]:
 
 def jobs_left() -> list[str]:
     """Jobs and pods of the validation that are still there."""
-    selector = "app.kubernetes.io/managed-by=gpufabric"
+    selector = "app.kubernetes.io/managed-by=gpufabric,app.kubernetes.io/component=tester"
     paths = ("/apis/batch/v1/jobs", "/api/v1/pods", "/api/v1/configmaps")
     return [
         f"{path.split('/')[-1]} {item['metadata']['name']}"

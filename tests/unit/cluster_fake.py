@@ -144,7 +144,7 @@ class FakeCluster:
     def _is_collection(self, path: str) -> bool:
         known = ("pods", "nodes", "jobs", "configmaps", "events", "daemonsets", "deployments", "ippools",
                  "macvlannetworks", "nicclusterpolicies", "network-attachment-definitions", "namespaces",
-                 "customresourcedefinitions")
+                 "customresourcedefinitions", "secrets")
         return path.rsplit("/", 1)[-1] in known and path not in self.unserved
 
     def _matching(self, path: str, query: dict[str, str]) -> Iterator[dict[str, Any]]:
@@ -256,7 +256,8 @@ def down(text: str = "Connection refused") -> ConnectionFailed:
     return ConnectionFailed(text)
 
 
-PLURALS = {"Node": "nodes", "Namespace": "namespaces", "ConfigMap": "configmaps", "Pod": "pods", "Job": "jobs",
+PLURALS = {"Node": "nodes", "Namespace": "namespaces", "ConfigMap": "configmaps", "Secret": "secrets",
+           "Pod": "pods", "Job": "jobs",
            "DaemonSet": "daemonsets", "Deployment": "deployments", "IPPool": "ippools",
            "MacvlanNetwork": "macvlannetworks", "NicClusterPolicy": "nicclusterpolicies",
            "NetworkAttachmentDefinition": "network-attachment-definitions", "Event": "events",

@@ -13,6 +13,7 @@ from typing import Any
 from .fields import Reader, raise_problems
 from .measure.lines import PORT_CYCLE
 from .measure.options import STARS, read_tests
+from .objects.installation import EXISTING
 from .objects.releases import LINES, line_of
 from .thresholds import Thresholds, read_thresholds
 
@@ -20,6 +21,9 @@ from .thresholds import Thresholds, read_thresholds
 _RAIL_NAME = r"[a-z]([a-z0-9-]{0,13}[a-z0-9])?"
 _PCI = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _NAMESPACE = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+# Registry, perhaps with a port, and the path of its images; without a scheme.
+_REPOSITORY = r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
+_TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 _FIRST_NODE_PORT = 30000
 
 
@@ -50,13 +54,14 @@ class Capacity:
 
 @dataclass(frozen=True)
 class Operator:
-    """The Network Operator: chart version, where it runs, where its component images come from."""
+    """The Network Operator: chart version, where it runs, where its component images come from, what of others'."""
 
     release: str
     namespace: str
     image_repository: str
     component_version: str
     nfd: bool
+    existing: str
 
 
 @dataclass(frozen=True)
@@ -172,9 +177,10 @@ def _operator(reader: Reader) -> Operator:
     operator = Operator(
         release=release,
         namespace=reader.text("namespace", "nvidia-network-operator", pattern=_NAMESPACE),
-        image_repository=reader.text("image_repository", line.repository if line else None),
-        component_version=reader.text("component_version", "network-operator-v" + release),
+        image_repository=reader.text("image_repository", line.repository if line else None, pattern=_REPOSITORY),
+        component_version=reader.text("component_version", "network-operator-v" + release, pattern=_TAG),
         nfd=reader.flag("nfd", True),
+        existing=reader.text("existing", "refuse", choices=EXISTING),
     )
     reader.close()
     return operator

@@ -163,6 +163,7 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
             "release": intent.operator.release,
             "namespace": intent.operator.namespace,
             "nfd": intent.operator.nfd,
+            "existing": intent.operator.existing,
             "network_namespace": intent.network_namespace,
         },
         "expectations": expectations(intent, layout.rails, [host for host in members if host.limited], layout.names),

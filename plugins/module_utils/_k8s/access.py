@@ -28,23 +28,24 @@ class Permission(NamedTuple):
         return f"{self.verb} {name}" + (f" in {self.namespace}" if self.namespace else "")
 
 
-def needed(operator: str, networks: str, tests: str) -> list[Permission]:
-    """Return what a whole run needs: ``operator``, ``networks`` and ``tests`` are namespaces."""
+def needed(operator: str, networks: str, tests: str, installs: bool = True) -> list[Permission]:
+    """Return what a whole run needs: ``operator``, ``networks`` and ``tests`` are namespaces.
+
+    ``installs``: whether the run installs the operator's chart, or uses an operator that is there.
+    """
     table: list[tuple[str, str, str | None, tuple[str, ...]]] = [
         ("", "nodes", None, ("get", "list", "patch")),
         ("", "namespaces", None, _WRITE),
-        ("apiextensions.k8s.io", "customresourcedefinitions", None, ("get", "list", "create", "delete")),
+        ("apiextensions.k8s.io", "customresourcedefinitions", None, ("get", "list")),
         ("mellanox.com", "nicclusterpolicies", None, ("list", *_WRITE)),
         ("mellanox.com", "macvlannetworks", None, ("list", *_WRITE)),
-        ("rbac.authorization.k8s.io", "clusterroles", None, ("get", "create", "delete")),
-        ("rbac.authorization.k8s.io", "clusterrolebindings", None, ("get", "create", "delete")),
         ("apps", "deployments", None, ("list",)),
         ("apps", "daemonsets", None, ("list",)),
         ("k8s.cni.cncf.io", "network-attachment-definitions", networks, ("list",)),
         ("nv-ipam.nvidia.com", "ippools", operator, ("list", *_WRITE)),
-        ("", "secrets", operator, ("list", "create", "update", "delete")),
-        ("", "serviceaccounts", operator, ("create", "delete")),
-        ("apps", "deployments", operator, ("get", "create", "patch", "delete")),
+        ("", "secrets", operator, ("list",)),
+        ("", "configmaps", operator, ("get",)),
+        ("apps", "deployments", operator, ("get",)),
         ("", "pods", operator, ("list",)),
         ("", "configmaps", tests, ("list", *_WRITE)),
         ("batch", "jobs", tests, ("list", *_WRITE)),
@@ -52,8 +53,22 @@ def needed(operator: str, networks: str, tests: str) -> list[Permission]:
         ("", "pods/exec", tests, ("get", "create")),
         ("", "pods/log", tests, ("get",)),
         ("", "events", tests, ("list",)),
+        *(_chart(operator) if installs else ()),
     ]
     return [Permission(verb, group, name, space) for group, name, space, verbs in table for verb in verbs]
+
+
+def _chart(operator: str) -> list[tuple[str, str, str | None, tuple[str, ...]]]:
+    """Return what installing the chart needs, and marking the installation."""
+    return [
+        ("apiextensions.k8s.io", "customresourcedefinitions", None, ("create", "delete")),
+        ("rbac.authorization.k8s.io", "clusterroles", None, ("get", "create", "delete")),
+        ("rbac.authorization.k8s.io", "clusterrolebindings", None, ("get", "create", "delete")),
+        ("", "secrets", operator, ("create", "update", "delete")),
+        ("", "serviceaccounts", operator, ("create", "delete")),
+        ("", "configmaps", operator, ("create", "patch", "delete")),
+        ("apps", "deployments", operator, ("create", "patch", "delete")),
+    ]
 
 
 def denied(api: Api, permissions: list[Permission]) -> list[str]:

@@ -114,9 +114,9 @@ class Api:
             if not query["continue"]:
                 return
 
-    def metadata(self, path: str) -> list[dict[str, Any]]:
-        """Return only the metadata of a collection's objects: definitions and nodes are big."""
-        page = self._answer("GET", path, self.send("GET", path, accept=_METADATA))
+    def metadata(self, path: str, **query: Any) -> list[dict[str, Any]]:
+        """Return only the metadata of a collection's objects: definitions and nodes are big, Secrets are secret."""
+        page = self._answer("GET", path, self.send("GET", path, query, accept=_METADATA))
         self._check(path, page)
         return [item["metadata"] for item in page.get("items") or []]
 

@@ -12,7 +12,7 @@ gives up the fields that we applied. Nodes are always like that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .._core.errors import ClusterError, ConflictError, InputError
@@ -53,18 +53,26 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Options:
-    """``check``: change nothing. ``force``: take fields from other managers. Seconds to wait."""
+    """``check``: change nothing. ``force``: take fields from other managers. Seconds to wait.
+
+    ``adopt``: objects that were there before us become ours, with their fields.
+    """
 
     check: bool = False
     force: bool = False
     timeout: float = 120.0
+    adopt: bool = False
 
 
 def apply_object(api: Api, item: Mapping[str, Any], options: Options, clock: Clock) -> Outcome:
     """Apply one object; ConflictError names who owns a field, ClusterError says what is missing."""
     path = path_of(api, item)
     live = api.get(path)
-    body = _shared(item, live) if live is None or not made_by_us(live) else dict(item)
+    foreign = live is not None and not made_by_us(live)
+    if options.adopt and foreign and item["kind"] != "Node":
+        body, options = dict(item), replace(options, force=True)
+    else:
+        body = _shared(item, live) if live is None or foreign else dict(item)
     result = _applied(api, path, body, options, clock)
     if result is None:
         return Outcome(item, None, dict(item))

@@ -9,17 +9,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._fabric.objects.nodes import NIC_LABEL
-from .._fabric.objects.releases import LINES, line_of, upgrade_problem
+from .._fabric.objects.releases import LINES, line_of
 
 
 @dataclass(frozen=True)
 class Aim:
-    """What shall be installed: release, its namespace, whether its chart brings NFD, labels that we set."""
+    """What is requested: release, its namespace, whether its chart brings NFD, labels that we set.
+
+    ``installs``: whether the chart is installed, or an operator is used that is there.
+    """
 
     release: str
     namespace: str
     nfd: bool
     labels: Mapping[str, str]
+    installs: bool = True
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,6 @@ class Found:
     numbers: tuple[int, int] | None
     nodes: Sequence[Mapping[str, Any]]
     hosts: Mapping[str, str]
-    operators: Sequence[Mapping[str, Any]]
     discoveries: Sequence[Mapping[str, Any]]
     multuses: Sequence[Mapping[str, Any]]
 
@@ -39,7 +42,6 @@ def problems(aim: Aim, found: Found) -> Iterator[str]:
     """Yield every problem, each with what to do."""
     yield from _version(aim, found)
     yield from _nodes(found)
-    yield from _operator(aim, found)
     yield from _discovery(aim, found)
     for item in found.multuses:
         if item["namespace"] != aim.namespace:
@@ -71,27 +73,27 @@ def _nodes(found: Found) -> Iterator[str]:
             yield f"Node {node} (host {host}) is not Ready; look at its kubelet, or take the host out of the run"
 
 
-def _operator(aim: Aim, found: Found) -> Iterator[str]:
-    for item in found.operators:
-        if item["namespace"] != aim.namespace:
+def policy(existing: str, policies: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a problem for each policy (shape: survey.objects) of others that may be neither used nor adopted."""
+    for item in policies:
+        if not item["ours"] and existing == "refuse":
             yield (
-                f"a network operator runs already in namespace {item['namespace']} (Deployment {item['name']});"
-                f" set rdma_fabric.operator.namespace to it, or remove it; {aim.namespace} was given"
+                f"NicClusterPolicy {item['name']} is not managed by this collection. Set rdma_fabric.operator.existing"
+                " to use (it stays as it is, and must offer the resources of all rails) or to adopt (this collection"
+                " changes it, and removes it at teardown)"
             )
-        problem = upgrade_problem(str(item["version"]), aim.release) if line_of(aim.release) else ""
-        if problem:
-            yield f"network operator {item['namespace']}/{item['name']}: {problem}"
 
 
 def _discovery(aim: Aim, found: Found) -> Iterator[str]:
-    others = [item for item in found.discoveries if item["namespace"] != aim.namespace]
-    if aim.nfd and others:
+    brings = aim.nfd and aim.installs
+    others = [item for item in found.discoveries if not aim.installs or item["namespace"] != aim.namespace]
+    if brings and others:
         names = ", ".join(f"{item['namespace']}/{item['name']}" for item in others)
         yield (
             f"Node Feature Discovery runs already ({names}), and the chart would install a second one;"
             " set rdma_fabric.operator.nfd to false"
         )
-    if aim.nfd or others or NIC_LABEL.items() <= aim.labels.items():
+    if brings or others or NIC_LABEL.items() <= aim.labels.items():
         return
     fabric = set(found.hosts.values())
     bare = [n["name"] for n in found.nodes if n["name"] in fabric and not NIC_LABEL.items() <= n["labels"].items()]

@@ -1,73 +1,91 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a removed chart leaves behind: definitions of its kinds, and its operator's labels on nodes.
+"""What a removed chart leaves behind: definitions of its kinds, and labels of its programs on nodes.
 
-Helm never removes definitions, and nobody records who brought one. So a definition goes only when
-it is no older than the namespace that we made for the chart and no object of its kind is left.
+Helm never removes definitions. One is removed when it was not there before our installation, is not part of another
+Helm release, and no object of its kind is left. Node Feature Discovery lists its own labels on each Node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from .api import MERGE, Api
 from .apply import Options, Outcome, wait_gone
 from .kinds import DEFINITIONS, collection
-from .ownership import made_by_us
 from .poll import Clock
+from .release import in_groups
+
+NFD_LABELS = "nfd.node.kubernetes.io/feature-labels"
+_NFD_PREFIX = "feature.node.kubernetes.io/"
+_RELEASE = "meta.helm.sh/release-name"
 
 
-def made_since(api: Api, objects: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return when the first namespace among ``objects`` was made, if it was made by us."""
-    for item in objects:
-        if item.get("kind") == "Namespace":
-            live = api.get(collection("v1", "namespaces") + "/" + item["metadata"]["name"])
-            if live and made_by_us(live):
-                return str(live["metadata"]["creationTimestamp"])
-    return None
+@dataclass(frozen=True)
+class Wanted:
+    """API ``groups`` whose definitions go, but those in ``keep`` and of other Helm releases than ``release``.
+
+    ``labels``: prefixes of node labels that go; ``nfd``: those of Node Feature Discovery too.
+    """
+
+    groups: Collection[str] = ()
+    keep: Collection[str] = ()
+    release: str = ""
+    labels: Sequence[str] = ()
+    nfd: bool = False
 
 
-def remove(
-    api: Api, groups: Sequence[str], labels: Sequence[str], since: str, options: Options, clock: Clock
-) -> list[Outcome]:
-    """Remove the unused definitions of API ``groups`` made at ``since`` or later, and node labels by prefix."""
-    unused = list(_unused_definitions(api, groups, since)) if groups else []
+def remove(api: Api, wanted: Wanted, options: Options, clock: Clock) -> list[Outcome]:
+    """Remove the unused definitions and the node labels."""
+    unused = list(_unused_definitions(api, wanted)) if wanted.groups else []
     for outcome in unused:
         if not options.check:
             api.delete(f"{DEFINITIONS}/{outcome.item['metadata']['name']}")
     if unused and not options.check:
         wait_gone(api, [outcome.item for outcome in unused], options, clock)
-    return unused + (list(_drop_labels(api, labels, options)) if labels else [])
+    return unused + (list(_drop_labels(api, wanted, options)) if wanted.labels or wanted.nfd else [])
 
 
-def _unused_definitions(api: Api, groups: Sequence[str], since: str) -> Iterator[Outcome]:
+def _unused_definitions(api: Api, wanted: Wanted) -> Iterator[Outcome]:
     for meta in api.metadata(DEFINITIONS):
-        plural, _dot, group = meta["name"].partition(".")
-        # Both are times in RFC 3339 of one API server, so they compare as text.
-        if group in groups and meta["creationTimestamp"] >= since and not _used(api, meta["name"], plural, group):
+        name = meta["name"]
+        release = (meta.get("annotations") or {}).get(_RELEASE, wanted.release)
+        ours = in_groups(name, wanted.groups) and name not in wanted.keep and release == wanted.release
+        if ours and not _used(api, name):
             item = {
                 "apiVersion": "apiextensions.k8s.io/v1",
                 "kind": "CustomResourceDefinition",
-                "metadata": {"name": meta["name"]},
+                "metadata": {"name": name},
             }
             yield Outcome(item, {}, None, "delete")
 
 
-def _used(api: Api, name: str, plural: str, group: str) -> bool:
+def _used(api: Api, name: str) -> bool:
+    plural, _dot, group = name.partition(".")
     spec = (api.get(f"{DEFINITIONS}/{name}") or {}).get("spec") or {}
     served = [version["name"] for version in spec.get("versions") or [] if version.get("served")]
     return bool(served) and any(True for _item in api.items(collection(f"{group}/{served[0]}", plural), limit=1))
 
 
-def _drop_labels(api: Api, prefixes: Sequence[str], options: Options) -> Iterator[Outcome]:
+def _drop_labels(api: Api, wanted: Wanted, options: Options) -> Iterator[Outcome]:
     path = collection("v1", "nodes")
     for meta in api.metadata(path):
-        found = {key: value for key, value in (meta.get("labels") or {}).items() if key.startswith(tuple(prefixes))}
-        if not found:
+        labels = meta.get("labels") or {}
+        listed = _listed(meta) if wanted.nfd else set()
+        found = {k: v for k, v in labels.items() if k in listed or k.startswith(tuple(wanted.labels))}
+        if not found and not listed:
             continue
         if not options.check:
-            body = {"metadata": {"labels": dict.fromkeys(found)}}
-            api.call("PATCH", f"{path}/{meta['name']}", {}, body, MERGE)
+            body: dict[str, Any] = {"labels": dict.fromkeys(found)}
+            body.update({"annotations": {NFD_LABELS: None}} if listed else {})
+            api.call("PATCH", f"{path}/{meta['name']}", {}, {"metadata": body}, MERGE)
         item = {"kind": "Node", "metadata": {"name": meta["name"]}}
         yield Outcome(item, {"metadata": {"labels": found}}, {}, "release")
+
+
+def _listed(meta: Mapping[str, Any]) -> set[str]:
+    """Return the labels that Node Feature Discovery says it has set on a Node; it leaves its usual prefix out."""
+    text = (meta.get("annotations") or {}).get(NFD_LABELS) or ""
+    return {name if "/" in name else _NFD_PREFIX + name for name in text.split(",") if name}

@@ -8,16 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._core.errors import InputError
+from .._fabric.objects.installation import ADMITTING, ENFORCE
 from .api import Api
 from .apply import Options, apply_object, remove_object, wait_gone
 from .kinds import path_of
 from .ownership import made_by_us
 from .poll import Clock
 from .testers import COMPONENT, Testers, namespace_object
-
-ENFORCE = "pod-security.kubernetes.io/enforce"
-# Without the label the API server's own default holds, which admits everything unless it is configured otherwise.
-ADMITTING = (None, "privileged")
 
 
 def refusal(namespace: str, plan: Mapping[str, Any]) -> str:

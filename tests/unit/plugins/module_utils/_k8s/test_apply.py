@@ -12,7 +12,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import
     ConflictError,
     InputError,
 )
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import apply, kinds, remains
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import apply, kinds, release, remains
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.apply import Options
 
 OURS = {"app.kubernetes.io/managed-by": "gpufabric"}
@@ -169,27 +169,52 @@ def definition(name: str, created: str) -> dict[str, Any]:
 
 
 def test_definitions_that_came_with_the_chart_and_are_unused_go() -> None:
+    others = definition("sriovnetworks.sriovnetwork.openshift.io", "2026-01-01T10:00:01Z")
+    others["metadata"]["annotations"] = {"meta.helm.sh/release-name": "sriov"}
+    kept = definition("nicdevices.configuration.net.nvidia.com", "2026-01-01T10:00:01Z")
+    kept["metadata"]["annotations"] = {"meta.helm.sh/release-name": "net"}
     cluster = FakeCluster(
-        {**plain("Namespace", "op", **OURS),
-         "metadata": {"name": "op", "labels": OURS, "creationTimestamp": "2026-01-01T10:00:00Z"}},
         definition("nicclusterpolicies.mellanox.com", "2026-01-01T10:00:01Z"),
-        definition("macvlannetworks.mellanox.com", "2026-01-01T09:00:00Z"),
+        # There before our installation, and unused.
+        definition("macvlannetworks.mellanox.com", "2026-01-01T10:00:01Z"),
         definition("ippools.nv-ipam.nvidia.com", "2026-01-01T10:00:01Z"),
         definition("other.example.com", "2026-01-01T10:00:01Z"),
-        pool(),
+        others, kept, pool(),
         plain("Node", "a", **{"network.nvidia.com/operator.mofed.wait": "false", "mine": "x"}),
     )
-    api = cluster.api()
-    since = remains.made_since(api, [plain("Namespace", "op")])
-    assert since == "2026-01-01T10:00:00Z"
-    groups, labels = ["mellanox.com", "nv-ipam.nvidia.com"], ["network.nvidia.com/operator."]
-    done = remains.remove(api, groups, labels, since, Options(), FakeClock().clock())
+    wanted = remains.Wanted(release.GROUPS, ["macvlannetworks.mellanox.com"], "net", release.NODE_LABELS)
+    done = remains.remove(cluster.api(), wanted, Options(), FakeClock().clock())
     assert [(o.item["metadata"]["name"], o.action) for o in done] == [
-        ("nicclusterpolicies.mellanox.com", "delete"), ("a", "release"),
+        ("nicclusterpolicies.mellanox.com", "delete"), ("nicdevices.configuration.net.nvidia.com", "delete"),
+        ("a", "release"),
     ]
     assert cluster.objects["/api/v1/nodes/a"]["metadata"]["labels"] == {"mine": "x"}
 
 
-def test_a_namespace_of_others_tells_nothing() -> None:
-    cluster = FakeCluster(plain("Namespace", "op"))
-    assert remains.made_since(cluster.api(), [plain("Namespace", "op")]) is None
+def test_labels_that_node_feature_discovery_did_not_set_stay() -> None:
+    prefix = "feature.node.kubernetes.io/"
+    labels = {f"{prefix}cpu-model": "1", f"{prefix}hand-set": "x", "nvidia.com/gpu": "y", "mine": "z"}
+    node = plain("Node", "a", **labels)
+    node["metadata"]["annotations"] = {remains.NFD_LABELS: "cpu-model,nvidia.com/gpu,gone", "other": "1"}
+    cluster = FakeCluster(node)
+    assert remains.remove(cluster.api(), remains.Wanted(), Options(), FakeClock().clock()) == []
+    wanted = remains.Wanted(nfd=True)
+    assert len(remains.remove(cluster.api(), wanted, Options(check=True), FakeClock().clock())) == 1
+    (done,) = remains.remove(cluster.api(), wanted, Options(), FakeClock().clock())
+    assert done.before == {"metadata": {"labels": {f"{prefix}cpu-model": "1", "nvidia.com/gpu": "y"}}}
+    meta = cluster.objects["/api/v1/nodes/a"]["metadata"]
+    assert (meta["labels"], meta["annotations"]) == ({f"{prefix}hand-set": "x", "mine": "z"}, {"other": "1"})
+    assert remains.remove(cluster.api(), wanted, Options(), FakeClock().clock()) == []
+
+
+def test_an_object_of_others_is_adopted_by_consent_only() -> None:
+    theirs = {**pool(), "spec": {"subnet": "10.9.0.0/24"}}
+    theirs["metadata"] = {"name": "rail0", "namespace": "op"}
+    cluster = FakeCluster(theirs)
+    with pytest.raises(ConflictError):
+        put(cluster, pool())
+    clock = FakeClock().clock()
+    assert apply.apply_object(cluster.api(), pool(), Options(adopt=True), clock).action == "update"
+    assert cluster.objects[path_for(pool())]["metadata"]["labels"] == OURS
+    assert apply.apply_object(cluster.api(), pool(), Options(adopt=True), clock).action == "none"
+    assert apply.remove_object(cluster.api(), pool(), Options()).action == "delete"

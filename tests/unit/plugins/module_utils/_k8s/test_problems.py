@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,11 @@ import pytest
 from cluster_fake import FakeCluster
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import access, chart, survey
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.problems import Aim, Found, problems
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.problems import Aim, Found, policy, problems
 
 LABEL = {"feature.node.kubernetes.io/pci-15b3.present": "true"}
 AIM = Aim("26.7.1", "op", True, {})
-FINE = Found("v1.35.4", (1, 35), [{"name": "a", "ready": True, "labels": LABEL}], {"h": "a"}, [], [], [])
+FINE = Found("v1.35.4", (1, 35), [{"name": "a", "ready": True, "labels": LABEL}], {"h": "a"}, [], [])
 
 
 def change(found: Found = FINE, **values: Any) -> Found:
@@ -37,19 +38,6 @@ CASES = [
         " rdma_fabric.operator.release to one of them"]),
     (AIM, change(nodes=[{"name": "a", "ready": False, "labels": LABEL}]), [
         "Node a (host h) is not Ready; look at its kubelet, or take the host out of the run"]),
-    (AIM, change(operators=place("other", version="26.7.1")), [
-        "a network operator runs already in namespace other (Deployment x); set rdma_fabric.operator.namespace to it,"
-        " or remove it; op was given"]),
-    (AIM, change(operators=place("op", version="26.4.2")), []),
-    (AIM, change(operators=place("op", version="26.1.0")), [
-        "network operator op/x: an upgrade from 26.1.0 to 26.7.1 would skip a release line. Upgrade one line at a"
-        " time: 26.1 -> 26.4 -> 26.7"]),
-    (AIM, change(operators=place("op", version="24.10.1")), [
-        "network operator op/x: no upgrade from the installed release 24.10.1 to 26.7.1 is known. Release lines in the"
-        " order of upgrades: 25.10 -> 26.1 -> 26.4 -> 26.7"]),
-    (AIM, change(operators=place("op", version="26.10.0")), [
-        "network operator op/x: the installed release 26.10.0 is newer than the requested release 26.7.1, and a"
-        " downgrade is not supported. Set rdma_fabric.operator.release to 26.10.0 or newer"]),
     (AIM, change(discoveries=place("nfd")), [
         "Node Feature Discovery runs already (nfd/x), and the chart would install a second one;"
         " set rdma_fabric.operator.nfd to false"]),
@@ -57,6 +45,10 @@ CASES = [
     (dataclasses.replace(AIM, nfd=False), change(nodes=[{"name": "a", "ready": True, "labels": {}}]), [
         "Node Feature Discovery is missing, and these nodes have no label feature.node.kubernetes.io/pci-15b3.present:"
         " a; set rdma_fabric.operator.nfd to true, or give the label in rdma_fabric.node_labels"]),
+    # Where the chart is not installed, it brings no Node Feature Discovery either.
+    (dataclasses.replace(AIM, installs=False), change(discoveries=place("nfd")), []),
+    (dataclasses.replace(AIM, installs=False), change(
+        discoveries=place("op"), nodes=[{"name": "a", "ready": True, "labels": {}}]), []),
     (Aim("26.7.1", "op", False, LABEL), change(nodes=[{"name": "a", "ready": True, "labels": {}}]), []),
     (AIM, change(multuses=place("kube-system")), [
         "Multus runs already as DaemonSet kube-system/x, and the policy would install a second one that fights over"
@@ -68,6 +60,32 @@ CASES = [
 @pytest.mark.parametrize(("aim", "found", "expected"), CASES)
 def test_problems(aim: Aim, found: Found, expected: list[str]) -> None:
     assert list(problems(aim, found)) == expected
+
+
+POLICIES = [{"name": "nic-cluster-policy", "namespace": None, "ours": False}]
+
+
+@pytest.mark.parametrize("existing", ["", "use", "adopt"])
+def test_a_policy_of_others_with_consent(existing: str) -> None:
+    assert list(policy(existing, POLICIES)) == []
+
+
+def test_a_policy_of_others_without_consent() -> None:
+    assert list(policy("refuse", [{**POLICIES[0], "ours": True}])) == []
+    assert list(policy("refuse", POLICIES)) == [
+        "NicClusterPolicy nic-cluster-policy is not managed by this collection. Set rdma_fabric.operator.existing to"
+        " use (it stays as it is, and must offer the resources of all rails) or to adopt (this collection changes it,"
+        " and removes it at teardown)"
+    ]
+
+
+def test_an_operator_that_is_used_needs_fewer_permissions() -> None:
+    every, fewer = (set(access.needed("op", "n", "t", installs)) for installs in (True, False))
+    assert fewer < every
+    assert {str(item) for item in every - fewer} >= {
+        "create customresourcedefinitions.apiextensions.k8s.io", "create secrets in op",
+        "create clusterroles.rbac.authorization.k8s.io",
+    }
 
 
 def test_all_missing_permissions_at_once() -> None:
@@ -105,6 +123,85 @@ def test_charts(tmp_path: Path) -> None:
     assert list(chart.problems(str(folder), wrong)) == [
         f"chart {folder}: a checksum ({wrong}) needs an archive (.tgz), found a folder; use helm package"
     ]
+
+
+class Helm:
+    """Stands in for the helm command: what it prints for its version and for a chart, and what it was asked."""
+
+    def __init__(self, version: str = "v3.18.4+gd80839c", chart: tuple[int, str, str] = (0, "", "")) -> None:
+        self.answers = {"version": (0, version, ""), "show": chart}
+        self.asked: list[list[str]] = []
+
+    def __call__(self, command: Sequence[str]) -> tuple[int, str, str]:
+        self.asked.append(list(command[1:]))
+        return self.answers[command[1]]
+
+
+@pytest.fixture
+def binary(tmp_path: Path) -> str:
+    path = tmp_path / "helm"
+    path.touch(mode=0o755)
+    return str(path)
+
+
+REPO = "https://user:secret@charts.example.com"
+CHART = (0, "apiVersion: v2\nname: network-operator\nversion: 26.7.1\n", "")
+GONE = (1, "", "Error: failed to fetch https://user:secret@charts.example.com/index.yaml : 404\n")
+
+
+@pytest.mark.parametrize(("helm", "ref", "expected"), [
+    (Helm(chart=CHART), "network-operator", []),
+    (Helm(chart=CHART), "oci://charts.example.com/network-operator", []),
+    (Helm("v4.0.1", CHART), "network-operator", []),
+    (Helm("v3.7.2"), "network-operator", [
+        "BINARY reports version v3.7.2, expected Helm 3.8 or newer. Upgrade it, or set network_operator_helm_binary to"
+        " another one"]),
+    (Helm(""), "network-operator", [
+        "BINARY reports version none, expected Helm 3.8 or newer. Upgrade it, or set network_operator_helm_binary to"
+        " another one"]),
+    (Helm(chart=GONE), "network-operator", [
+        "chart network-operator of https://charts.example.com: Helm cannot read version 26.7.1: Error: failed to fetch"
+        " https://charts.example.com/index.yaml : 404. Check the names and the connection, or set"
+        " network_operator_chart_ref to an archive on the controller"]),
+    (Helm(chart=(0, 'version: "26.4.2"\n', "")), "network-operator", [
+        "chart network-operator: its version is 26.4.2, expected 26.7.1. Set rdma_fabric.operator.release to the"
+        " version of the chart, or network_operator_chart_ref to another chart"]),
+    (Helm(), "/none/chart.tgz", []),
+])
+def test_helm_and_the_chart_that_it_is_to_install(helm: Helm, ref: str, expected: list[str], binary: str) -> None:
+    found = chart.helm_problems(helm, binary, ref, REPO, "26.7.1")
+    assert [text.replace(binary, "BINARY") for text in found] == expected
+
+
+def test_how_helm_is_asked_for_a_chart(binary: str, tmp_path: Path) -> None:
+    archive = tmp_path / "chart.tgz"
+    archive.touch()
+    helm = Helm(chart=CHART)
+    for ref in ("network-operator", "oci://r/network-operator", str(archive)):
+        assert list(chart.helm_problems(helm, binary, ref, REPO, "26.7.1")) == []
+    assert [command for command in helm.asked if command[0] == "show"] == [
+        ["show", "chart", "network-operator", "--version", "26.7.1", "--repo", REPO],
+        ["show", "chart", "oci://r/network-operator", "--version", "26.7.1"],
+        ["show", "chart", str(archive)],
+    ]
+
+
+def test_no_helm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    told = [list(chart.helm_problems(Helm(), path, "x", REPO, "26.7.1")) for path in ("", "/none/helm")]
+    assert told == [[
+        f"helm was not found {place} on the controller. Install Helm 3.8 or newer there, or set"
+        " network_operator_helm_binary to its path"
+    ] for place in ("in PATH", "at /none/helm")]
+
+
+@pytest.mark.parametrize(("params", "expected"), [
+    ({}, True), ({"chart_checksum": "0"}, False), ({"chart_ref": "/c.tgz"}, False),
+    ({"operator_state": "absent"}, False),
+])
+def test_charts_that_nothing_is_compared_with(params: dict[str, str], expected: bool) -> None:
+    given = {"chart_ref": "network-operator", "chart_checksum": None, "operator_state": "present", **params}
+    assert chart.unpinned(given) is expected
 
 
 def workload(kind: str, name: str, image: str, **labels: str) -> dict[str, Any]:

@@ -1,0 +1,300 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whose the network operator in a cluster is, and what may be done with it; removal.py has the way back.
+
+An installation of ours has a mark: a ConfigMap in the operator's namespace that names the Helm release, the Secret of
+one of its revisions, and the definitions (CRDs) that were there before. Without a valid mark the operator belongs to
+someone else: it is neither upgraded nor removed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .common import MANAGED_BY, metadata
+from .releases import line_of, upgrade_problem
+
+MARK = "gpufabric-operator"
+EXISTING = ("refuse", "use", "adopt")
+ENFORCE = "pod-security.kubernetes.io/enforce"
+# Without the label the API server's own default holds, which admits everything unless it is configured otherwise.
+ADMITTING = (None, "privileged")
+
+
+@dataclass(frozen=True)
+class Revision:
+    """One revision of a Helm release, as the labels of its Secret show it."""
+
+    release: str
+    number: int
+    status: str
+    uid: str
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What our ConfigMap records. ``secret``: uid of a revision's Secret; empty before the first installation."""
+
+    release: str
+    secret: str
+    definitions: tuple[str, ...]
+    nfd: bool
+
+    @classmethod
+    def of(cls, item: Mapping[str, Any] | None) -> Mark | None:
+        """Return the mark that a ConfigMap holds; None when it is not one of ours."""
+        if not item or not MANAGED_BY.items() <= (item["metadata"].get("labels") or {}).items():
+            return None
+        data = item.get("data") or {}
+        try:
+            definitions = json.loads(data.get("definitions", ""))
+        except ValueError:
+            return None
+        if not data.get("release") or not isinstance(definitions, list):
+            return None
+        return cls(data["release"], data.get("secret", ""), tuple(map(str, definitions)), data.get("nfd") == "true")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is requested: namespace, Helm release, chart version, whether the chart brings NFD, rule for others'."""
+
+    namespace: str
+    release: str
+    version: str
+    nfd: bool
+    existing: str = "refuse"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the cluster has. ``operators``, ``discoveries``: as survey.py returns them, of all namespaces.
+
+    ``workloads``: Deployments and DaemonSets of all namespaces. ``revisions``: those of Helm in the target's namespace.
+    """
+
+    revisions: Sequence[Revision]
+    mark: Mark | None
+    namespace: Mapping[str, Any] | None
+    operators: Sequence[Mapping[str, Any]]
+    discoveries: Sequence[Mapping[str, Any]]
+    workloads: Sequence[Mapping[str, Any]]
+    definitions: Sequence[str]
+
+    def history(self, release: str) -> list[Revision]:
+        """Return the revisions of a release, oldest first."""
+        return sorted((r for r in self.revisions if r.release == release), key=lambda r: r.number)
+
+    @property
+    def managed(self) -> str:
+        """The Helm release that is ours; empty when there is none."""
+        if self.mark is None:
+            return ""
+        found = [revision.uid for revision in self.history(self.mark.release)]
+        valid = not found or not self.mark.secret or self.mark.secret in found
+        return self.mark.release if valid else ""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a run does: ``action`` is install, repair or none; ``objects`` are applied before and after it."""
+
+    action: str
+    objects: tuple[Mapping[str, Any], ...]
+    problems: tuple[str, ...]
+
+
+def state(history: Sequence[Revision]) -> str:
+    """Return the state of a release, in Helm's words; empty when there is none."""
+    status = history[-1].status if history else ""
+    return "" if status == "uninstalled" else status
+
+
+def decide(target: Target, seen: Seen) -> Decision:
+    """Return what to do with the operator, or why nothing may be done."""
+    problems = tuple(_problems(target, seen))
+    if target.existing == "use" and seen.managed != target.release:
+        return Decision("none", (), problems)
+    found = _operators(seen, target.namespace, target.release)
+    status = state(seen.history(target.release))
+    broken = status == "failed" or (status == "deployed" and not found)
+    return Decision("repair" if broken else "install", tuple(_objects(target, seen)), problems)
+
+
+def _objects(target: Target, seen: Seen) -> Iterator[dict[str, Any]]:
+    if seen.namespace is None or is_ours(seen.namespace):
+        yield namespace_object(target.namespace)
+    mark = seen.mark if seen.managed == target.release else None
+    history = seen.history(target.release)
+    yield mark_object(
+        target.namespace,
+        Mark(
+            target.release,
+            history[-1].uid if history else "",
+            mark.definitions if mark else tuple(sorted(seen.definitions)),
+            bool(mark and mark.nfd) or (target.nfd and not seen.discoveries),
+        ),
+    )
+
+
+def namespace_object(name: str) -> dict[str, Any]:
+    """Return the operator's namespace: pods of drivers and device plugins use host paths and privileged containers."""
+    meta = metadata(name)
+    meta["labels"].update({f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")})
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
+
+
+def mark_object(namespace: str, mark: Mark) -> dict[str, Any]:
+    """Return the ConfigMap that holds the mark."""
+    data = {
+        "release": mark.release,
+        "secret": mark.secret,
+        "definitions": json.dumps(mark.definitions),
+        "nfd": str(mark.nfd).lower(),
+    }
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(MARK, namespace), "data": data}
+
+
+def _problems(target: Target, seen: Seen) -> Iterator[str]:
+    ours = seen.managed == target.release
+    for item in seen.operators:
+        yield from _operator(target, seen, item)
+    if target.existing == "use" and not ours:
+        if not any(item["namespace"] == target.namespace for item in seen.operators):
+            yield (
+                "rdma_fabric.operator.existing is use, but no network operator runs in namespace"
+                f" {target.namespace}. Install one, or set rdma_fabric.operator.existing to refuse"
+            )
+        return
+    yield from _namespace(target, seen)
+    yield from _release(target, seen, ours)
+
+
+def _operator(target: Target, seen: Seen, item: Mapping[str, Any]) -> Iterator[str]:
+    name = f"network operator {item['namespace']}/{item['name']}"
+    origin = f"Helm release {item['release']}" if item["release"] else "not installed by Helm"
+    inside = item["namespace"] == target.namespace
+    if inside and item["release"] == seen.managed == target.release:
+        problem = upgrade_problem(str(item["version"]), target.version) if line_of(target.version) else ""
+    elif not inside:
+        problem = (
+            f"it runs in another namespace than {target.namespace} and is not managed by this collection ({origin})."
+            f" Set rdma_fabric.operator.namespace to {item['namespace']} and rdma_fabric.operator.existing to use or"
+            " adopt, or remove it"
+        )
+    elif item["release"] and item["release"] == seen.managed:
+        problem = f"this collection manages it as {origin}. Set network_operator_name to {item['release']}"
+    elif target.existing == "refuse":
+        problem = (
+            f"it is not managed by this collection ({origin}). Set rdma_fabric.operator.existing to use (it stays as it"
+            " is) or to adopt (this collection upgrades it, and removes it at teardown)"
+        )
+    elif target.existing == "use":
+        problem = _unusable(target, item)
+    else:
+        problem = _not_adoptable(target, item)
+    if problem:
+        yield f"{name}: {problem}"
+
+
+def _unusable(target: Target, item: Mapping[str, Any]) -> str:
+    line, installed = line_of(target.version), line_of(str(item["version"]))
+    if line and line != installed:
+        return (
+            f"it is of release {item['version']}, and the plan is for release {target.version}. Set"
+            " rdma_fabric.operator.release to the installed release, if its line is supported"
+        )
+    return "" if item["available"] else "its Deployment is not available. Repair it, then run this again"
+
+
+def _not_adoptable(target: Target, item: Mapping[str, Any]) -> str:
+    if not item["release"]:
+        return "it was not installed by Helm and cannot be adopted. Set rdma_fabric.operator.existing to use"
+    if item["release"] != target.release:
+        return f"it belongs to Helm release {item['release']}. Set network_operator_name to {item['release']}"
+    return upgrade_problem(str(item["version"]), target.version) if line_of(target.version) else ""
+
+
+def _namespace(target: Target, seen: Seen) -> Iterator[str]:
+    if seen.namespace is None:
+        return
+    meta = seen.namespace["metadata"]
+    level = (meta.get("labels") or {}).get(ENFORCE)
+    if meta.get("deletionTimestamp"):
+        yield f"namespace {target.namespace} is being deleted. Wait until it is gone, then run this again"
+    elif not is_ours(seen.namespace) and level not in ADMITTING:
+        yield (
+            f"namespace {target.namespace} was not created by this collection, and its label {ENFORCE} is {level}. The"
+            f" operator's pods need privileged. Run: kubectl label namespace {target.namespace} {ENFORCE}=privileged"
+            " --overwrite"
+        )
+
+
+def _release(target: Target, seen: Seen, ours: bool) -> Iterator[str]:
+    history = seen.history(target.release)
+    status = state(history)
+    name = f"Helm release {target.release} in namespace {target.namespace}"
+    if status and not ours and not _operators(seen, target.namespace, target.release):
+        yield (
+            f"{name} is not managed by this collection and has no Deployment of a network operator (state {status})."
+            " Set network_operator_name to another name, or remove the release with:"
+            f" {_uninstall(target.release, target.namespace)}"
+        )
+    elif status.startswith("pending-"):
+        yield (
+            f"{name} is in state {status}: a Helm operation is running or was interrupted. Wait until it is complete."
+            f" If none is running, run: {_undo(target, history)}"
+        )
+    elif status == "uninstalling":
+        yield half_removed(target.release, target.namespace)
+    elif status not in ("", "deployed", "failed"):
+        yield f"{name} is in state {status}. Inspect it with: helm history {target.release} -n {target.namespace}"
+
+
+def _undo(target: Target, history: Sequence[Revision]) -> str:
+    """Return the command that ends an interrupted operation: back to the last good revision, or away with the first."""
+    good = [revision.number for revision in history if revision.status in ("deployed", "superseded")]
+    if good:
+        return f"helm rollback {target.release} {good[-1]} --namespace {target.namespace}"
+    return _uninstall(target.release, target.namespace)
+
+
+def half_removed(release: str, namespace: str) -> str:
+    """Return what to do about a removal that was interrupted."""
+    return (
+        f"Helm release {release} in namespace {namespace} is in state uninstalling: its removal is running or was"
+        f" interrupted. Wait until it is complete. If none is running, run: {_uninstall(release, namespace)}"
+    )
+
+
+def _uninstall(release: str, namespace: str) -> str:
+    return f"helm uninstall {release} --namespace {namespace}"
+
+
+def _operators(seen: Seen, namespace: str, release: str) -> list[Mapping[str, Any]]:
+    return [item for item in seen.operators if (item["namespace"], item["release"]) == (namespace, release)]
+
+
+def is_ours(item: Mapping[str, Any]) -> bool:
+    """Return whether this collection created an object."""
+    return MANAGED_BY.items() <= (item["metadata"].get("labels") or {}).items()
+
+
+def installed_problem(target: Target, seen: Seen) -> str:
+    """Return why an installation that has just ended is not complete; empty when it is."""
+    status = state(seen.history(target.release)) or "absent"
+    name = f"Helm release {target.release} in namespace {target.namespace}"
+    if status != "deployed":
+        return (
+            f"{name} is in state {status} after the installation, expected deployed. Inspect it with: helm history"
+            f" {target.release} --namespace {target.namespace}"
+        )
+    if not _operators(seen, target.namespace, target.release):
+        return (
+            f"{name} is deployed, but has no Deployment of a network operator. Check that network_operator_chart_ref is"
+            " the chart of the network operator"
+        )
+    return ""

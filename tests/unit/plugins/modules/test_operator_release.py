@@ -1,0 +1,193 @@
+"""The operator's release through cluster_info and fabric_objects, in the order of the role network_operator."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cluster_fake import FakeCluster
+from module_run import PACKAGE, run
+
+MANAGED = {"app.kubernetes.io/managed-by": "gpufabric"}
+SECRETS, MARK = "/api/v1/namespaces/op/secrets", "/api/v1/namespaces/op/configmaps/gpufabric-operator"
+TARGET = {"namespace": "op", "operator_name": "net", "release": "26.7.1"}
+POLICY = {
+    "apiVersion": "mellanox.com/v1alpha1", "kind": "NicClusterPolicy",
+    "metadata": {"name": "nic-cluster-policy", "labels": {}}, "spec": {},
+}
+
+
+class World:
+    """A cluster, the two modules, and what Helm would do to them."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        self.cluster = FakeCluster()
+        self.capsys = capsys
+        chart = tmp_path / "chart.tgz"
+        chart.touch()
+        helm = tmp_path / "helm"
+        helm.write_text("#!/bin/sh\n[ $1 = version ] && echo v3.18.4 || echo version: 26.7.1\n")
+        helm.chmod(0o755)
+        self.chart = {"chart_ref": str(chart), "helm_binary": str(helm)}
+
+    def info(self, require: bool = True, **params: Any) -> dict[str, Any]:
+        state = params.pop("operator_state", "present")
+        given = {**TARGET, **self.chart, "existing": "refuse"} if state == "present" else TARGET
+        return run("cluster_info", self.capsys, operator_state=state, require=require, **{**given, **params})
+
+    def objects(self, check: bool = False, **params: Any) -> dict[str, Any]:
+        return run("fabric_objects", self.capsys, check=check, **params)
+
+    def helm(self, status: str = "deployed", number: int = 1, version: str = "26.7.1", deployment: bool = True) -> None:
+        """What `helm upgrade -i` leaves: the Secret of a revision, and the Deployment."""
+        labels = {"owner": "helm", "name": "net", "status": status, "version": str(number)}
+        self.cluster.put({
+            "apiVersion": "v1", "kind": "Secret", "data": {"release": "secret values"},
+            "metadata": {"name": f"sh.helm.release.v1.net.v{number}", "namespace": "op", "labels": labels},
+        })
+        if deployment:
+            self.cluster.put({
+                "apiVersion": "apps/v1", "kind": "Deployment",
+                "metadata": {
+                    "name": "network-operator", "namespace": "op",
+                    "labels": {"app.kubernetes.io/name": "network-operator", "app.kubernetes.io/version": version},
+                    "annotations": {"meta.helm.sh/release-name": "net"},
+                },
+                "spec": {"replicas": 1, "template": {"spec": {}}},
+                "status": {"replicas": 1, "updatedReplicas": 1, "availableReplicas": 1},
+            })
+
+    def uninstall(self) -> None:
+        for path in list(self.cluster.objects):
+            if "/secrets/" in path or "/deployments/" in path:
+                del self.cluster.objects[path]
+
+    def install(self) -> None:
+        """The tasks of install.yml."""
+        before = self.info()
+        assert before["release"]["action"] == "install", before
+        self.objects(objects=before["release"]["objects"])
+        self.helm()
+        after = self.info(operator_state="installed")
+        self.objects(objects=after["release"]["objects"])
+
+    def teardown(self) -> list[str]:
+        """The tasks of absent.yml; what was done to which object."""
+        found = self.info(operator_state="absent")["release"]
+        if found["name"]:
+            self.uninstall()
+        remains = {"remains": found["remains"]} if found["remains"] else {}
+        done = self.objects(state="absent", objects=found["objects"], **remains)
+        return [f"{item['action']} {item['kind']} {item['name']}" for item in done["objects"]]
+
+
+@pytest.fixture
+def world(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> World:
+    found = World(capsys, tmp_path)
+    for name in ("cluster_info", "fabric_objects"):
+        monkeypatch.setattr(importlib.import_module(f"{PACKAGE}.{name}"), "connect", lambda _m: found.cluster.api())
+    return found
+
+
+def definition(name: str) -> dict[str, Any]:
+    versions = [{"name": "v1", "served": True}]
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": name},
+        "spec": {"versions": versions},
+    }
+
+
+def test_install_again_and_teardown(world: World) -> None:
+    world.cluster.put(definition("network-attachment-definitions.k8s.cni.cncf.io"))
+    world.install()
+    world.cluster.put(definition("nicclusterpolicies.mellanox.com"))
+    again = world.info()["release"]
+    assert (again["managed"], again["action"], again["state"]) == (True, "install", "deployed")
+    assert world.objects(objects=again["objects"])["changed"] is False
+    assert "secret values" not in json.dumps(world.info())
+    assert world.teardown() == [
+        "delete CustomResourceDefinition nicclusterpolicies.mellanox.com", "delete ConfigMap gpufabric-operator",
+        "delete Namespace op",
+    ]
+    assert world.teardown() == []
+
+
+def test_a_first_installation_that_failed_is_repaired(world: World) -> None:
+    world.objects(objects=world.info()["release"]["objects"])
+    world.helm("failed", deployment=False)
+    assert world.info()["release"]["action"] == "repair"
+    incomplete = world.info(operator_state="installed")
+    assert incomplete["msg"] == (
+        "cluster_info: this stops the run:\n- Helm release net in namespace op is in state failed after the"
+        " installation, expected deployed. Inspect it with: helm history net --namespace op"
+    )
+
+
+def test_an_operator_of_others_is_refused_and_survives_a_teardown(world: World) -> None:
+    world.helm()
+    world.cluster.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "op"}})
+    world.cluster.put(POLICY)
+    refused = world.info()
+    assert [problem.split(":")[0] for problem in refused["problems"]] == [
+        "NicClusterPolicy nic-cluster-policy is not managed by this collection. Set rdma_fabric.operator.existing to"
+        " use (it stays as it is, and must offer the resources of all rails) or to adopt (this collection changes it,"
+        " and removes it at teardown)",
+        "network operator op/network-operator",
+    ]
+    before = json.dumps(world.cluster.objects)
+    assert world.teardown() == []
+    assert world.info(operator_state="absent")["release"]["notes"] == [
+        "Network operator op/network-operator is not managed by this collection. It was not removed."
+    ]
+    assert json.dumps(world.cluster.objects) == before
+
+
+def test_an_operator_of_others_is_used(world: World) -> None:
+    world.helm()
+    used = world.info(existing="use", chart_ref="/none/chart.tgz", helm_binary="/none/helm")["release"]
+    assert (used["action"], used["objects"], used["managed"]) == ("none", [], False)
+    assert world.teardown() == []
+
+
+def test_an_operator_of_others_is_adopted_and_then_ours(world: World) -> None:
+    world.cluster.put(definition("nicclusterpolicies.mellanox.com"))
+    world.helm("superseded", version="26.4.2")
+    world.helm(number=2, version="26.4.2")
+    world.objects(objects=world.info(existing="adopt")["release"]["objects"])
+    world.helm(number=3)
+    assert world.info()["release"]["managed"] is True
+    assert world.teardown() == ["delete ConfigMap gpufabric-operator", "delete Namespace op"]
+
+
+def test_a_release_of_others_under_our_name_is_not_ours(world: World) -> None:
+    """Ours was removed by hand, and theirs was installed in its place: the mark names a Secret that is gone."""
+    world.install()
+    world.uninstall()
+    world.cluster.uid += 100
+    world.helm()
+    assert "it is not managed by this collection" in world.info()["msg"]
+    assert world.teardown() == ["delete ConfigMap gpufabric-operator"]
+    assert f"{SECRETS}/sh.helm.release.v1.net.v1" in world.cluster.objects
+
+
+def test_without_the_permission_to_see_releases_nothing_is_decided(world: World) -> None:
+    world.cluster.denied = ("list secrets",)
+    world.helm()
+    told = world.info(require=False)
+    assert told["release"] is None
+    assert told["problems"] == [
+        "permissions are missing: list secrets in op; use an account that has them",
+    ]
+
+
+def test_what_is_missing_on_the_controller_is_found_before_the_first_change(world: World) -> None:
+    assert "helm was not found at /none/helm on the controller" in world.info(helm_binary="/none/helm")["msg"]
+    assert "there is no such file or folder" in world.info(chart_ref="/none/chart.tgz")["msg"]
+    told = world.info(test_namespace="op")["msg"]
+    assert "rdma_validate_namespace is op, which is the namespace of the network operator." in told
+    assert world.cluster.objects == {}
