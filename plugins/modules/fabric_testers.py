@@ -88,9 +88,14 @@ options:
     type: str
     default: nvidia.com/gpu
   lifetime:
-    description: Seconds after which a tester is ended whatever happens.
+    description:
+      - Seconds after which a tester is ended whatever happens.
+      - By default 4 hours, and twice the announced worst case of O(plan) with all retries.
     type: int
-    default: 14400
+  cpu:
+    description: CPU that a tester requests, as a Kubernetes quantity. It has no CPU limit, since throttling would be measured.
+    type: str
+    default: 100m
   idle:
     description: Seconds without lines after which a tester ends itself.
     type: int
@@ -207,7 +212,8 @@ SPEC: dict[str, Any] = {
     "tolerations": {"type": "list", "elements": "dict", "default": []},
     "runtime_class": {"type": "str"},
     "gpu_resource": {"type": "str", "default": "nvidia.com/gpu"},
-    "lifetime": {"type": "int", "default": 14400},
+    "lifetime": {"type": "int"},
+    "cpu": {"type": "str", "default": "100m"},
     "idle": {"type": "int", "default": 900},
     "timeout": {"type": "int", "default": 180},
     "pass": {"type": "int", "no_log": False},

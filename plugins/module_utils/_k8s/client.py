@@ -8,6 +8,7 @@ typed and dynamic layers cost a second for a list of nodes and dozens of discove
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import time
@@ -35,6 +36,9 @@ USER_AGENT = "gpufabric.rdma"
 CONNECT_SECONDS = 10.0
 POOL = 40
 _PART = 32768
+# More than any object, log or command of ours needs; what sends more is broken or hostile.
+LONGEST_LINE = 16 << 20
+LARGEST_OUTPUT = 4 << 20
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 
 
@@ -218,6 +222,8 @@ class KubernetesTransport:
             )
         except kubernetes.client.rest.ApiException as error:
             raise _handshake(error, path) from None
+        # It keeps what both channels print; by itself it would keep any amount.
+        stream._all = _Output()
         try:
             return _converse(stream, stdin, timeout)
         except (OSError, websocket.WebSocketException) as error:
@@ -237,6 +243,8 @@ def _lines(answer: Any, deadline: float) -> Iterator[str]:
     try:
         for part in answer.stream(_PART):
             *whole, rest = (rest + part).split(b"\n")
+            if len(rest) > LONGEST_LINE:
+                raise ConnectionFailed(f"a line has more than {LONGEST_LINE} bytes")
             for line in whole:
                 yield line.decode("utf-8", "replace")
             if time.monotonic() >= deadline:
@@ -250,6 +258,16 @@ def _lines(answer: Any, deadline: float) -> Iterator[str]:
     finally:
         # Whoever has seen enough leaves; what is still on its way goes with the connection.
         answer.close()
+
+
+class _Output(io.StringIO):
+    """What a command printed, LARGEST_OUTPUT at most."""
+
+    def write(self, text: str) -> int:
+        """Add text; ConnectionFailed when it is too much."""
+        if self.tell() + len(text) > LARGEST_OUTPUT:
+            raise ConnectionFailed(f"the command printed more than {LARGEST_OUTPUT} bytes")
+        return super().write(text)
 
 
 def _converse(stream: Any, stdin: Callable[[], str], timeout: float) -> tuple[int, str]:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from .kinds import collection
 from .testers import CONTAINER
 
 DESCRIBED = "=== gpufabric described "
+# More than a tester prints to its log: what a long pass tells is in a file (tester.sh).
+LARGEST_LOG = 4 << 20
 
 
 def pod_path(namespace: str, pod: str) -> str:
@@ -25,11 +28,15 @@ def read_log(api: Api, namespace: str, pod: str, until: str, timeout: float, sin
     """Return a pod's log up to the line that begins with ``until``, or what there is in ``timeout`` seconds.
 
     It is followed in one request, however long the line takes to come. ``since``: only the last so many seconds.
-    ApiError when there is no log.
+    ApiError when there is no log, ClusterError when it is larger than any tester's.
     """
     lines = []
-    asked = {"container": CONTAINER, "follow": "true", "sinceSeconds": since}
+    size = 0
+    asked = {"container": CONTAINER, "follow": "true", "sinceSeconds": since, "limitBytes": LARGEST_LOG + 1}
     for line in api.follow(f"{pod_path(namespace, pod)}/log", asked, timeout):
+        size += len(line) + 1
+        if size > LARGEST_LOG:
+            raise ClusterError(f"it has more than {LARGEST_LOG} bytes; expected the output of one tester")
         lines.append(line + "\n")
         if line.startswith(until):
             break
@@ -49,6 +56,12 @@ def batch_part(text: str, number: int) -> str:
     """Return what a tester printed for one batch, to its end or as far as it came; empty when it did not begin."""
     begin = text.rfind(f"=== gpufabric batch {number} begin")
     return text[begin:] if begin >= 0 else ""
+
+
+def kept_bytes(text: str, number: int) -> int:
+    """Return how many bytes of a batch the tester kept in a file, 0 when its log has them (``text``)."""
+    found = re.search(rf"^=== gpufabric batch {number} kept ([0-9]{{1,12}})$", text, re.MULTILINE)
+    return int(found[1]) if found else 0
 
 
 class Evidence:

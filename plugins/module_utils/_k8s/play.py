@@ -15,11 +15,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from .._core.errors import FabricError
+from .._core.errors import ClusterError, FabricError
 from .api import Api, ApiError
 from .jobs import pod_states
 from .kinds import collection
-from .logs import DESCRIBED, Evidence, batch_part, describe_part, pod_path, read_log, reason_without_log
+from .logs import (
+    DESCRIBED,
+    Evidence,
+    batch_part,
+    describe_part,
+    kept_bytes,
+    pod_path,
+    read_log,
+    reason_without_log,
+)
 from .pods import State, ready_nodes
 from .poll import Clock
 from .testers import CONTAINER, FOLDER, MAILBOX
@@ -35,6 +44,10 @@ _LEAD_TIMES = 1.5
 _LEAD_LEAST, _LEAD_MOST = 1.0, 8.0
 # More than a log's clock and ours can be apart in what they call so many seconds ago.
 _SINCE_MORE = 30
+# A frame has 2 KiB; the rest of a log is a few lines.
+_FRAME = 4096
+_REST = 1 << 16
+_CHUNK = 1 << 20
 _DESCRIBE_SECONDS = 40.0
 _LOG_SECONDS = 8.0
 
@@ -173,7 +186,12 @@ def _collect(
 
     def work(name: str) -> bool:
         """Keep the log at once: those of a whole fleet would fill the memory."""
-        text = batch_part(read_log(api, namespace, pods[name].name, done, _LOG_SECONDS, since), batch.number)
+        pod = pods[name].name
+        text = batch_part(read_log(api, namespace, pod, done, _LOG_SECONDS, since), batch.number)
+        kept = kept_bytes(text, batch.number)
+        if kept:
+            most = _FRAME * len(batch.lines[name]) + _REST
+            text = read_kept(api, namespace, pod, batch.number, kept, most)
         if text:
             evidence.log(name, text)
         return done in text
@@ -190,6 +208,24 @@ def _collect(
             reason = reason_without_log(outcome, pod.name, str(pod.node), pod.node in ready)
         problems[name] = _ended(pod, now) or reason
     return problems
+
+
+def read_kept(api: Api, namespace: str, pod: str, number: int, size: int, most: int) -> str:
+    """Return the ``size`` bytes that a tester kept of a batch, fetched by execs in parts; ClusterError above ``most``.
+
+    A log of so many bytes would have lost its begin: container runtimes rotate logs.
+    """
+    if size > most:
+        raise ClusterError(f"the tester kept {size} bytes; expected {most} at most")
+    path = f"{pod_path(namespace, pod)}/exec?container={CONTAINER}"
+    parts = []
+    for offset in range(0, size, _CHUNK):
+        script = f"tail -c +{offset + 1} {MAILBOX}/kept-{number} | head -c {min(_CHUNK, size - offset)}"
+        code, text = api.execute(path, ["sh", "-c", script], lambda: "", _EXEC_SECONDS)
+        if code:
+            raise ClusterError(f"what the tester kept cannot be read: exit code {code}: {text.strip()[-300:]}")
+        parts.append(text)
+    return "".join(parts)
 
 
 def _situation(api: Api, namespace: str) -> tuple[set[str], dict[str, State]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from .api import MANAGER
 from .ownership import MARK
-from .resources import HUGEPAGES, Needs
+from .resources import Needs
 
 ENDPOINTS = "endpoints.json"
 CONTAINER = "tester"
@@ -25,8 +25,11 @@ _POD_SECURITY = ("enforce", "audit", "warn")
 # After the run a Job that nobody could delete goes by itself.
 _TTL = 600
 _GRACE = 5
-# What a tester takes beside its buffers, at least.
+# What a tester asks for. It may take more: CPU without a limit, since throttling would be measured, memory up to that
+# of its tests, and disk up to these limits for the output of perftest and of long passes.
 _MEMORY = "64Mi"
+_DISK = "1Gi"
+_MAILBOX = "512Mi"
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ class Testers:
     runtime_class: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     needs: Needs = field(default_factory=Needs)
+    cpu: str = "100m"
+    memory: int = 1 << 30
 
 
 def pod_rail_names(rails: Sequence[Mapping[str, Any]], host_network: bool) -> dict[str, str]:
@@ -130,8 +135,9 @@ def _pod_spec(testers: Testers, hostnames: Sequence[str]) -> dict[str, Any]:
         "containers": [_container(testers)],
         "volumes": [
             {"name": "tester", "configMap": {"name": testers.name}},
-            {"name": "mailbox", "emptyDir": {}},
+            {"name": "mailbox", "emptyDir": {"sizeLimit": _MAILBOX}},
         ],
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         **({"hostNetwork": True} if testers.host_network else {}),
         **({"runtimeClassName": testers.runtime_class} if testers.runtime_class else {}),
     }
@@ -151,14 +157,17 @@ def _one_per_node(testers: Testers, hostnames: Sequence[str]) -> dict[str, Any]:
 
 
 def _container(testers: Testers) -> dict[str, Any]:
-    security = {"privileged": True} if testers.host_network else {"capabilities": {"add": ["IPC_LOCK"]}}
+    # RDMA locks memory; on the hosts' network it needs their devices too, which only privileged pods see.
+    locked = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"], "add": ["IPC_LOCK"]}}
+    security = {"privileged": True} if testers.host_network else locked
+    gpus = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}] if testers.needs.show_gpus else []
     return {
         "name": CONTAINER,
         "image": testers.image,
         "imagePullPolicy": testers.pull_policy,
         "command": ["sh", f"{FOLDER}/tester.sh", "serve", f"{FOLDER}/rails", MAILBOX, str(testers.idle)],
         "securityContext": security,
-        **({"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]} if testers.needs.show_gpus else {}),
+        "env": [{"name": "TMPDIR", "value": MAILBOX}, *gpus],
         "resources": _resources(testers),
         "volumeMounts": [
             {"name": "tester", "mountPath": FOLDER, "readOnly": True},
@@ -168,13 +177,13 @@ def _container(testers: Testers) -> dict[str, Any]:
 
 
 def _resources(testers: Testers) -> dict[str, Any]:
-    """Return what the pod is given: rails, huge pages, GPUs.
+    """Return what the pod is given: rails, huge pages, GPUs; and its limits.
 
     Huge pages need no volume: perftest takes them as System V shared memory, for which IPC_LOCK is enough.
     """
     rails = () if testers.host_network else testers.rails
     limits = {f"rdma/{rail['resource']}": "1" for rail in rails}
     limits.update({resource: str(amount) for resource, amount in testers.needs.amounts.items()})
-    # The API server refuses huge pages without memory or CPU.
-    requests = {"requests": {"memory": _MEMORY}} if HUGEPAGES in limits else {}
-    return {"limits": limits, **requests} if limits else {}
+    limits.update({"memory": str(testers.memory), "ephemeral-storage": _DISK})
+    # Without a request for disk its limit would be one.
+    return {"limits": limits, "requests": {"cpu": testers.cpu, "memory": _MEMORY, "ephemeral-storage": "0"}}

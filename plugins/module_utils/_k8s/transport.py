@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from .._core.errors import InputError
+from .._fabric.measure.hugepages import memory_at_once
+from .._fabric.measure.lifetime import lifetime
 from . import jobs, play, space
 from .api import Api
 from .apply import Options
@@ -96,13 +98,15 @@ def _testers(params: Mapping[str, Any], script: str, wanted: Needs | None = None
         script=script,
         rails=rails,
         host_network=params["host_network"],
-        lifetime=params["lifetime"],
+        lifetime=params["lifetime"] or (lifetime(plan, _names(params)) if plan else 0),
         idle=params["idle"],
         pull_policy=params["image_pull_policy"],
         pull_secrets=[params["image_pull_secret"]] if params["image_pull_secret"] else [],
         tolerations=params["tolerations"],
         runtime_class=params["runtime_class"],
         needs=wanted or Needs(),
+        cpu=params["cpu"],
+        memory=memory_at_once(plan) if plan else 0,
     )
 
 
@@ -111,12 +115,16 @@ def _endpoints(
 ) -> tuple[dict[str, str], dict[str, str], dict[str, Mapping[str, Any]]]:
     """Return endpoint -> node name, endpoint -> why it has none, and the nodes by name."""
     plan = params["plan"]
-    wanted = [name for name in plan["endpoints"]["pod"] if not params["limit"] or name in params["limit"]]
+    wanted = _names(params)
     if not wanted:
         raise InputError("no endpoint is left to measure in pods: the plan has none, or limit names others")
     nodes: dict[str, Mapping[str, Any]] = {node["metadata"]["name"]: _slim(node) for node in api.items(_NODES)}
     found, wrong = nodes_of_hosts({name: plan["hosts"].get(name) or {} for name in wanted}, nodes.values())
     return found, wrong, nodes
+
+
+def _names(params: Mapping[str, Any]) -> list[str]:
+    return [name for name in params["plan"]["endpoints"]["pod"] if not params["limit"] or name in params["limit"]]
 
 
 def _slim(node: Mapping[str, Any]) -> dict[str, Any]:

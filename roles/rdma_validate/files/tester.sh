@@ -23,6 +23,10 @@ PROC=${GPUFABRIC_PROC:-/proc}
 SLEEP=${GPUFABRIC_SLEEP:-sleep}
 # perftest accepts no larger GID index.
 LARGEST_GID=64
+# A container's log is rotated at some MiB: of so many tests in all it has the frames, of more a file in the mailbox.
+LOGGED=1000
+logged=0
+mailbox=
 work=
 players=
 NL='
@@ -727,7 +731,7 @@ finish_round() {
     # Of a test whose shell was killed, its perftest may still be there.
     kill_tests
     for frame in "$work/$current".*.frame; do
-        [ -e "$frame" ] && cat "$work/$current".*.frame
+        [ -e "$frame" ] && cat "$work/$current".*.frame >&3
         break
     done
     rm -f "$work/$current".*
@@ -776,6 +780,7 @@ play() {
             *) from_now "$start_in" && t0=$from_now ;;
             esac
             say "=== gpufabric batch $number begin $lines"
+            choose_log
             continue
             ;;
         END) continue ;;
@@ -787,9 +792,9 @@ play() {
         if [ "$skip" = 1 ]; then
             missed=$((missed + 1))
             decimal "$late"
-            say "=== gpufabric test $round $rail $role $peer rc=125 start=0 seconds=0 late=$decimal"
-            say "gpufabric: missed the round, $((late / 100)) s late"
-            say "=== gpufabric end"
+            say "=== gpufabric test $round $rail $role $peer rc=125 start=0 seconds=0 late=$decimal" >&3
+            say "gpufabric: missed the round, $((late / 100)) s late" >&3
+            say "=== gpufabric end" >&3
             continue
         fi
         played=$((played + 1))
@@ -800,7 +805,23 @@ play() {
         set +f
     done <"$1"
     finish_round
+    if [ "$logged" -gt "$LOGGED" ]; then
+        say "=== gpufabric batch $number done $played $missed" >&3
+        read -r _ written </proc/self/fdinfo/3
+        say "=== gpufabric batch $number kept $written"
+    fi
     say "=== gpufabric batch $number done $played $missed"
+}
+
+# choose_log: frames go to 3, which is the output, or a file when the log of the container would be too long.
+choose_log() {
+    [ -z "$mailbox" ] || logged=$((logged + lines))
+    if [ "$logged" -gt "$LOGGED" ]; then
+        exec 3>"$mailbox/kept-$number"
+        say "=== gpufabric batch $number begin $lines" >&3
+    else
+        exec 3>&1
+    fi
 }
 
 # prepare RAILS: the working folder with one line per rail: device port cpus netdev gid, or error and the reason.
@@ -848,6 +869,8 @@ run() {
 
 serve() {
     describe "$1"
+    mailbox=$2
+    mkdir -p "$mailbox"
     prepare "$1"
     next=1
     clock

@@ -668,6 +668,26 @@ def test_serve_plays_what_is_delivered_until_the_last(bench: Bench) -> None:
     assert parse_batch(done.stdout, 2).runs[0, "rail0", PEER].rc in (0, 125)
 
 
+def test_a_long_pass_is_kept_in_a_file_since_logs_are_rotated(bench: Bench) -> None:
+    script = bench.folder / "short.sh"
+    script.write_text(SCRIPT.read_text().replace("LOGGED=1000\n", "LOGGED=3\n"))
+    box = bench.folder / "box"
+    for number in (1, 2):
+        batch = bench.batch(line(0), line(1), start_in="-9999" if number == 1 else "5")
+        batch = batch.replace("BATCH 1", f"BATCH {number}")
+        assert bench.run("deliver", str(box), str(number), stdin=batch).returncode == 0
+    bench.run("finish", str(box))
+    done = subprocess.run([*bench.shell, str(script), "serve", str(bench.folder / "rails"), str(box), "60"],
+                          env=bench.env(), text=True, capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    kept = (box / "kept-2").read_text()
+    assert len(parse_batch(done.stdout, 1).runs) == 2 and not (box / "kept-1").exists()
+    assert done.stdout.endswith(f"=== gpufabric batch 2 begin 2\n=== gpufabric batch 2 kept {len(kept)}\n"
+                                "=== gpufabric batch 2 done 2 0\n")
+    log = parse_batch(kept, 2)
+    assert log.done and {key[0]: run.rc for key, run in log.runs.items()} == {0: 0, 1: 0}
+
+
 def test_serve_ends_when_it_waits_in_vain(bench: Bench) -> None:
     done = bench.run("serve", str(bench.folder / "rails"), str(bench.folder / "box"), "30")
     assert done.returncode == 0 and "=== gpufabric idle for 30 s" in done.stdout

@@ -18,6 +18,11 @@ PAGE = 2 << 20
 _SMALLEST = 4096
 # The longest that processors have: messages are rounded up to it.
 _CACHE_LINE = 128
+# Of a tester, of each program of a test, the same with CUDA, and of an entry of its queues: bytes.
+_TESTER = 512 << 20
+_PROGRAM = 128 << 20
+_CUDA_PROGRAM = 2 << 30
+_QUEUE_ENTRY = 256
 
 
 def pages_at_once(plan: Mapping[str, Any]) -> int:
@@ -27,6 +32,19 @@ def pages_at_once(plan: Mapping[str, Any]) -> int:
         return 0
     largest = max(_buffer(tests, kind, size) for kind in tests["kinds"] for size in tests["sizes"] or [0])
     return -(-largest // PAGE) * _programs(tests, len(plan["rails"]), len(plan["endpoints"]["pod"]))
+
+
+def memory_at_once(plan: Mapping[str, Any]) -> int:
+    """Return the bytes that the tests of one host need at the same time at most: a limit, several times the usual.
+
+    Libraries and queues of each program, its buffer, and with GPU memory what the CUDA driver maps.
+    """
+    tests = complete(plan.get("tests") or {})
+    largest = max(_buffer(tests, kind, size) for kind in tests["kinds"] for size in tests["sizes"] or [0])
+    queues = 2 * int(tests["queue_pairs"]) * int(tests["tx_depth"]) * _QUEUE_ENTRY
+    own = _PROGRAM if tests["memory"] == "host" else _CUDA_PROGRAM
+    programs = 2 * _programs(tests, len(plan["rails"]), len(plan["endpoints"]["pod"]))
+    return _TESTER + programs * (own + 2 * largest + queues)
 
 
 def _buffer(tests: Mapping[str, Any], kind: str, size: int) -> int:

@@ -217,6 +217,44 @@ def test_exec_to_a_server_that_does_not_stream(server: str, tmp_path: Path) -> N
     assert SECRET not in str(caught.value)
 
 
+class Stream:
+    """A command that prints without an end, as the client's WebSocket gives it."""
+
+    def __init__(self) -> None:
+        self._all: Any = None
+
+    def is_open(self) -> bool:
+        return True
+
+    def peek_stdout(self) -> str:
+        return "x"
+
+    def update(self, timeout: float) -> None:
+        self._all.write("x" * 65536)
+
+
+def test_a_command_that_prints_without_an_end_is_cut() -> None:
+    stream = Stream()
+    stream._all = client._Output()
+    with pytest.raises(ConnectionFailed, match="the command printed more than 4194304 bytes"):
+        client._converse(stream, lambda: "", 60.0)
+    assert stream._all.tell() == 4194304
+
+
+def test_a_line_without_an_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Answer:
+        def stream(self, size: int) -> Iterator[bytes]:
+            while True:
+                yield b"x" * size
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(client, "LONGEST_LINE", 1 << 20)
+    with pytest.raises(ConnectionFailed, match="a line has more than 1048576 bytes"):
+        list(client._lines(Answer(), 1e12))
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

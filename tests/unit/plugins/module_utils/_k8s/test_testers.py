@@ -14,6 +14,10 @@ RAILS = [
     {"name": "rail1", "netdev": "eth5", "network": "default/rail1", "resource": "rdma_rail1"},
 ]
 PODS = t.Testers("ns", "testers", "img@sha256:1", "#!/bin/sh\n", RAILS, False, 3600, 900)
+# No CPU limit: throttling would be measured.
+LIMITS = {"memory": str(1 << 30), "ephemeral-storage": "1Gi"}
+REQUESTS = {"cpu": "100m", "memory": "64Mi", "ephemeral-storage": "0"}
+LOCKED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"], "add": ["IPC_LOCK"]}}
 HOSTS = dataclasses.replace(PODS, host_network=True)
 
 
@@ -48,8 +52,13 @@ def test_secondary_networks() -> None:
     pod = pod_of(PODS)
     container = pod["spec"]["containers"][0]
     assert pod["metadata"]["annotations"] == {"k8s.v1.cni.cncf.io/networks": "default/rail0, default/rail1"}
-    assert container["resources"] == {"limits": {"rdma/rdma_rail0": "1", "rdma/rdma_rail1": "1"}}
-    assert container["securityContext"] == {"capabilities": {"add": ["IPC_LOCK"]}}
+    assert container["resources"] == {
+        "limits": {"rdma/rdma_rail0": "1", "rdma/rdma_rail1": "1", **LIMITS}, "requests": REQUESTS,
+    }
+    assert container["securityContext"] == LOCKED
+    assert pod["spec"]["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
+    assert pod["spec"]["volumes"][1] == {"name": "mailbox", "emptyDir": {"sizeLimit": "512Mi"}}
+    assert container["env"] == [{"name": "TMPDIR", "value": "/mailbox"}]
     assert "hostNetwork" not in pod["spec"]
     assert t.config_map(PODS, {})["data"]["rails"] == "rail rail0 net1 -\nrail rail1 net2 -\n"
 
@@ -58,7 +67,7 @@ def test_host_network() -> None:
     pod = pod_of(HOSTS)
     container = pod["spec"]["containers"][0]
     assert "annotations" not in pod["metadata"]
-    assert container["resources"] == {}
+    assert container["resources"] == {"limits": LIMITS, "requests": REQUESTS}
     assert container["securityContext"] == {"privileged": True}
     assert pod["spec"]["hostNetwork"] is True
     assert t.config_map(HOSTS, {})["data"]["rails"] == "rail rail0 eth4 -\nrail rail1 eth5 -\n"
@@ -70,21 +79,21 @@ def test_huge_pages_and_gpus_are_asked_for_beside_the_rails() -> None:
     (container,) = pod_of(pages)["spec"]["containers"]
     # The API server takes huge pages only with memory or CPU; shared memory needs no volume, but IPC_LOCK.
     assert container["resources"] == {
-        "limits": {**rails, "hugepages-2Mi": "16777216"}, "requests": {"memory": "64Mi"},
+        "limits": {**rails, "hugepages-2Mi": "16777216", **LIMITS}, "requests": REQUESTS,
     }
-    assert container["securityContext"] == {"capabilities": {"add": ["IPC_LOCK"]}}
+    assert container["securityContext"] == LOCKED
     assert pod_of(pages)["spec"]["volumes"] == pod_of(PODS)["spec"]["volumes"]
     gpus = dataclasses.replace(PODS, needs=Needs({"nvidia.com/gpu": 8}))
     (container,) = pod_of(gpus)["spec"]["containers"]
-    assert container["resources"] == {"limits": {**rails, "nvidia.com/gpu": "8"}}
-    assert "env" not in container
+    assert container["resources"] == {"limits": {**rails, "nvidia.com/gpu": "8", **LIMITS}, "requests": REQUESTS}
+    assert [one["name"] for one in container["env"]] == ["TMPDIR"]
 
 
 def test_on_the_hosts_network_they_are_asked_for_as_well() -> None:
     needs = Needs({"hugepages-2Mi": 2 << 20, "nvidia.com/gpu": 4})
     (container,) = pod_of(dataclasses.replace(HOSTS, needs=needs))["spec"]["containers"]
     assert container["resources"] == {
-        "limits": {"hugepages-2Mi": "2097152", "nvidia.com/gpu": "4"}, "requests": {"memory": "64Mi"},
+        "limits": {"hugepages-2Mi": "2097152", "nvidia.com/gpu": "4", **LIMITS}, "requests": REQUESTS,
     }
 
 
@@ -92,7 +101,7 @@ def test_all_gpus_can_be_shown_without_asking_for_them() -> None:
     shown = dataclasses.replace(PODS, runtime_class="nvidia", needs=Needs(show_gpus=True))
     pod = pod_of(shown)["spec"]
     (container,) = pod["containers"]
-    assert (pod["runtimeClassName"], container["env"]) == (
+    assert (pod["runtimeClassName"], container["env"][1:]) == (
         "nvidia", [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}])
     assert container["resources"] == pod_of(PODS)["spec"]["containers"][0]["resources"]
 

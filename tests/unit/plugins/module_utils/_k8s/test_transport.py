@@ -37,7 +37,8 @@ class World:
             "plan": PLAN, "limit": [], "evidence": str(tmp_path / "ev"), "namespace": "gpufabric-validate",
             "name": "gpufabric-testers", "image": "img:1", "image_pull_policy": "IfNotPresent",
             "image_pull_secret": None, "script": str(script), "host_network": True, "tolerations": [],
-            "runtime_class": None, "gpu_resource": "nvidia.com/gpu", "lifetime": 100, "idle": 10, "timeout": 60,
+            "runtime_class": None, "gpu_resource": "nvidia.com/gpu", "lifetime": None, "cpu": "100m", "idle": 10,
+            "timeout": 60,
             "start_in": 0,
         }
 
@@ -160,7 +161,8 @@ def test_a_node_without_huge_pages_gets_no_tester_and_is_named(tmp_path: Path) -
     spec = world.cluster.objects[JOBS]["spec"]
     assert spec["completions"] == 2
     (container,) = spec["template"]["spec"]["containers"]
-    assert container["resources"]["limits"] == {"hugepages-2Mi": "2097152"}
+    assert container["resources"]["limits"]["hugepages-2Mi"] == "2097152"
+    assert spec["template"]["spec"]["activeDeadlineSeconds"] == 4 * 3600 + 2 * 6 * 3 * 16
 
 
 def test_where_no_node_can_give_it_nothing_is_started(tmp_path: Path) -> None:
@@ -231,7 +233,7 @@ def test_the_logs_are_followed_and_only_their_end_is_read(tmp_path: Path) -> Non
     world.play(LINES)
     asked = [path for _method, path in world.cluster.calls if "/log?" in path]
     # The pass took 33 seconds; clocks of hosts differ.
-    query = "container=tester&follow=true&sinceSeconds=63"
+    query = "container=tester&follow=true&sinceSeconds=63&limitBytes=4194305"
     assert asked == [f"{PODS}/pod-{name}/log?{query}" for name in ("h1", "h2", "h3")]
 
 
@@ -275,6 +277,43 @@ def test_an_exec_that_never_works_is_named(tmp_path: Path) -> None:
         "node node-h1: the lines did not reach the tester: exec in pod pod-h1 ended with 2: disk full"
     )
     assert sorted(world.files("pass-1")) == ["h1.error", "h2.error", "h3.error"]
+
+
+def test_a_log_without_an_end_is_not_kept_and_costs_nobody_else(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    world.cluster.logs["pod-h2"] = ["=== gpufabric batch 1 begin 1\n" + ("x" * 99 + "\n") * 50_000]
+    assert world.play(LINES)["problems"] == {
+        "h2": "no log of pod pod-h2 (node node-h2): it has more than 4194304 bytes; expected the output of one tester"
+    }
+    assert sorted(world.files("pass-1")) == ["h1.log", "h2.error", "h3.log"]
+
+
+def kept(world: World, size: int) -> None:
+    """Let the tester of h1 keep its output in a file."""
+    head, tail = DESCRIBED + "=== gpufabric batch 1 begin 1\n", "=== gpufabric batch 1 done 1 0\n"
+    world.cluster.logs["pod-h1"] = [f"{head}=== gpufabric batch 1 kept {size}\n{tail}"]
+
+
+def test_a_long_pass_is_fetched_in_parts(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    kept(world, (2 << 20) + 5)
+    lines = {"h1": ["0 rail0 client 10.0.0.1 18500 write_bw -D 2"] * 600 + ["END 600"]}
+    end = "=== gpufabric batch 1 done 1 0\n"
+    world.cluster.exec_results = [(0, ""), (0, "=== gpufabric batch 1 begin 1\n"), (0, "x\n"), (0, end)]
+    assert world.play(lines)["problems"] == {}
+    assert world.files("pass-1") == {"h1.log": f"=== gpufabric batch 1 begin 1\nx\n{end}"}
+    assert [command[2] for _path, command, _stdin in world.cluster.commands[1:]] == [
+        "tail -c +1 /mailbox/kept-1 | head -c 1048576", "tail -c +1048577 /mailbox/kept-1 | head -c 1048576",
+        "tail -c +2097153 /mailbox/kept-1 | head -c 5",
+    ]
+
+
+def test_a_file_that_is_larger_than_its_tests_is_not_fetched(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    kept(world, 10**11)
+    assert world.play(LINES)["problems"] == {
+        "h1": "no log of pod pod-h1 (node node-h1): the tester kept 100000000000 bytes; expected 73728 at most"
+    }
 
 
 def test_a_tester_that_is_killed_under_way(tmp_path: Path) -> None:

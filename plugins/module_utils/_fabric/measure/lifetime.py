@@ -1,0 +1,28 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How long testers may live: longer than any measurement of the plan can last, known before it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..._core.errors import InputError
+from .options import complete
+from .schedule import planned
+
+# For what is not known before: pods that start slowly, and a schedule that cannot be worked out yet.
+LEAST = 4 * 3600
+_MARGIN = 6
+# Slots may grow, and isolation adds passes.
+_TIMES = 2
+
+
+def lifetime(plan: Mapping[str, Any], names: Sequence[str]) -> int:
+    """Return seconds: LEAST, and twice the announced worst case of measuring ``names`` with all retries."""
+    tests = complete(plan.get("tests") or {})
+    try:
+        rounds = len(planned(names, [rail["name"] for rail in plan["rails"]], tests)) * int(tests["repeats"])
+    except InputError:
+        rounds = 0
+    return LEAST + _TIMES * rounds * (1 + int(tests["retries"])) * (int(tests["duration"]) + _MARGIN)

@@ -1,0 +1,46 @@
+"""Testers live longer than any measurement of their plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evidence import Evidence
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.hugepages import memory_at_once
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import step
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.lifetime import LEAST, lifetime
+
+
+def plan(hosts: int, **tests: Any) -> dict[str, Any]:
+    names = [f"h{number}" for number in range(hosts)]
+    return {"rails": [{"name": "r0", "index": 0, "link_layer": "ethernet", "mtu": 9000}], "tests": tests,
+            "endpoints": {"pod": names, "host": names}, "expectations": {"r0": {}},
+            "thresholds": {"gpu_paths": {}, "outliers": {}}}
+
+
+def described(number: int) -> str:
+    return ("=== gpufabric describe v1\nrail r0 device=mlx5_0 port=1 gid=3 address=10.0.0." + str(number + 1)
+            + "\n=== gpufabric described 1\n")
+
+
+@settings(max_examples=25)
+@given(st.integers(2, 12), st.integers(1, 3600), st.integers(0, 10), st.integers(1, 3))
+def test_it_is_longer_than_what_is_announced(hosts: int, duration: int, retries: int, repeats: int) -> None:
+    made = plan(hosts, duration=duration, retries=retries, repeats=repeats)
+    names = made["endpoints"]["pod"]
+    told = step(made, "pod", Evidence({name: described(number) for number, name in enumerate(names)}, {}))
+    assert not told.done and lifetime(made, names) == LEAST + 2 * told.worst
+
+
+def test_what_cannot_be_planned_yet_has_the_least() -> None:
+    assert lifetime(plan(2), ["h0"]) == LEAST
+
+
+def test_memory_follows_what_the_tests_allocate() -> None:
+    usual = memory_at_once(plan(2))
+    assert 512 << 20 < usual < 1 << 30
+    assert memory_at_once(plan(2, sizes=[1 << 30], queue_pairs=1)) > usual + (4 << 30)
+    assert memory_at_once(plan(2, memory="cuda:dmabuf")) > usual + (2 << 30)
+    assert memory_at_once(plan(64, mode="incast", fan=32)) > usual + 31 * (128 << 20)
