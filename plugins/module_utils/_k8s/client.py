@@ -8,8 +8,6 @@ typed and dynamic layers cost a second for a list of nodes and dozens of discove
 
 from __future__ import annotations
 
-import io
-import json
 import os
 import time
 import traceback
@@ -20,6 +18,7 @@ from ansible.module_utils.basic import AnsibleModule, env_fallback, missing_requ
 
 from .._core.errors import ClusterError
 from .api import Api, ApiError, ConnectionFailed, Response
+from .converse import PART, Output, converse
 
 try:
     import kubernetes
@@ -35,10 +34,8 @@ except ImportError:
 USER_AGENT = "gpufabric.rdma"
 CONNECT_SECONDS = 10.0
 POOL = 40
-_PART = 32768
 # More than any object, log or command of ours needs; what sends more is broken or hostile.
 LONGEST_LINE = 16 << 20
-LARGEST_OUTPUT = 4 << 20
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 
 
@@ -223,9 +220,9 @@ class KubernetesTransport:
         except kubernetes.client.rest.ApiException as error:
             raise _handshake(error, path) from None
         # It keeps what both channels print; by itself it would keep any amount.
-        stream._all = _Output()
+        stream._all = Output()
         try:
-            return _converse(stream, stdin, timeout)
+            return converse(stream, stdin, timeout)
         except (OSError, websocket.WebSocketException) as error:
             raise ConnectionFailed(_plain(error)) from None
         finally:
@@ -241,7 +238,7 @@ def _lines(answer: Any, deadline: float) -> Iterator[str]:
     """Yield lines as they come, until the server ends, or nothing more has come by the deadline."""
     rest = b""
     try:
-        for part in answer.stream(_PART):
+        for part in answer.stream(PART):
             *whole, rest = (rest + part).split(b"\n")
             if len(rest) > LONGEST_LINE:
                 raise ConnectionFailed(f"a line has more than {LONGEST_LINE} bytes")
@@ -258,52 +255,6 @@ def _lines(answer: Any, deadline: float) -> Iterator[str]:
     finally:
         # Whoever has seen enough leaves; what is still on its way goes with the connection.
         answer.close()
-
-
-class _Output(io.StringIO):
-    """What a command printed, LARGEST_OUTPUT at most."""
-
-    def write(self, text: str) -> int:
-        """Add text; ConnectionFailed when it is too much."""
-        if self.tell() + len(text) > LARGEST_OUTPUT:
-            raise ConnectionFailed(f"the command printed more than {LARGEST_OUTPUT} bytes")
-        return super().write(text)
-
-
-def _converse(stream: Any, stdin: Callable[[], str], timeout: float) -> tuple[int, str]:
-    deadline = time.monotonic() + timeout
-    while stream.is_open() and not stream.peek_stdout():
-        stream.update(timeout=_left(deadline, timeout))
-    if stream.is_open():
-        text = stdin()
-        for start in range(0, len(text), _PART):
-            stream.write_stdin(text[start : start + _PART])
-    while stream.is_open():
-        stream.update(timeout=_left(deadline, timeout))
-    # First the status: reading all that was printed drops it.
-    status = stream.read_channel(ws_client.ERROR_CHANNEL)
-    return _exit_code(status), stream.read_all()
-
-
-def _left(deadline: float, timeout: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise ConnectionFailed(f"the command did not end in {timeout:.0f} seconds")
-    return left
-
-
-def _exit_code(status: str) -> int:
-    """Return the exit code out of the Status object that ends a stream."""
-    try:
-        answer = json.loads(status)
-    except ValueError:
-        raise ConnectionFailed("the stream ended without an exit code") from None
-    if answer.get("status") == "Success":
-        return 0
-    for cause in (answer.get("details") or {}).get("causes") or []:
-        if cause.get("reason") == "ExitCode" and str(cause.get("message", "")).isdigit():
-            return int(cause["message"])
-    raise ConnectionFailed(str(answer.get("message") or "the command could not be run")[:300])
 
 
 def _handshake(error: Any, path: str) -> Exception:

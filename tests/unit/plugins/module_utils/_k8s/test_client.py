@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ClusterError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import client
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import client, converse
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.api import Api, ApiError, ConnectionFailed
 
 SECRET = "planted-secret-token"
@@ -235,9 +235,9 @@ class Stream:
 
 def test_a_command_that_prints_without_an_end_is_cut() -> None:
     stream = Stream()
-    stream._all = client._Output()
+    stream._all = converse.Output()
     with pytest.raises(ConnectionFailed, match="the command printed more than 4194304 bytes"):
-        client._converse(stream, lambda: "", 60.0)
+        converse.converse(stream, lambda: "", 60.0)
     assert stream._all.tell() == 4194304
 
 
@@ -263,7 +263,7 @@ def test_a_line_without_an_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_exit_code_of_a_command(text: str, expected: int) -> None:
-    assert client._exit_code(text) == expected
+    assert converse.exit_code(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -275,5 +275,5 @@ def test_exit_code_of_a_command(text: str, expected: int) -> None:
 )
 def test_a_command_without_exit_code(text: str, message: str) -> None:
     with pytest.raises(ConnectionFailed) as caught:
-        client._exit_code(text)
+        converse.exit_code(text)
     assert str(caught.value) == message
