@@ -63,4 +63,5 @@ def problems(known: Mapping[str, Mapping[str, Any]], variables: Mapping[str, Any
             except AnsibleUndefinedVariable:
                 continue  # It stands on something that the run is still to find out, such as the plan.
     errors = ArgumentSpecValidator(known).validate(given, validate_role_argument_spec=True).errors
-    return [f"not known: {error.msg}" if isinstance(error, UnsupportedError) else error.msg for error in errors]
+    told = [f"not known: {error.msg}" if isinstance(error, UnsupportedError) else error.msg for error in errors]
+    return [*told, *options.unsupported(given)]

@@ -15,7 +15,6 @@ description:
   - With V(doca_ofed) the vendor's stack comes from a signed package source, in exactly the release and version that are asked for. Key, source,
     version, kernel headers and what the release supports are checked before anything changes, for the running kernel and for the one that boots next.
     Drivers are loaded again when nobody uses them; otherwise they wait for a boot, and RV(reasons) says who does.
-  - With V(container) what is ours and what keeps the operator's driver container from loading goes.
   - Says which packages are missing; installing them is left to a package module, whose change it is. Run it again afterwards. Packages that came, and
     versions that were replaced, are recorded, so that O(state=absent) and another provider can say what to remove and what to bring back.
 extends_documentation_fragment:
@@ -30,7 +29,7 @@ options:
   provider:
     description:
       - V(inbox) uses the drivers of the distribution, V(soft_roce) puts software RDMA on plain NICs, V(doca_ofed) installs the vendor's stack on the
-        host, V(container) leaves the drivers to the operator's driver container.
+        host. V(container) (the operator's driver container) is not supported yet and is refused, because nothing would deploy the container.
     type: str
     choices: [inbox, soft_roce, doca_ofed, container]
     default: inbox

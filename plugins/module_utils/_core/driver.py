@@ -11,8 +11,8 @@ from .inventory import HostInventory
 
 # What tells the provider of a stack: the core, and the driver of the rails' cards.
 DRIVERS = ("ib_core", "mlx5_core")
-# What the driver container of the operator cannot unload by itself, by its settings UNLOAD_STORAGE_MODULES and
-# UNLOAD_THIRD_PARTY_RDMA_MODULES (Network Operator documentation, driver container).
+# Storage over RDMA and drivers of other vendors, which stand on the modules that a restart of the stack removes
+# (Network Operator documentation, UNLOAD_STORAGE_MODULES and UNLOAD_THIRD_PARTY_RDMA_MODULES).
 STORAGE = ("ib_iser", "ib_isert", "ib_srp", "ib_srpt", "nvme_rdma", "nvmet_rdma", "rpcrdma", "xprtrdma")
 OTHERS = (
     "bnxt_re", "efa", "erdma", "hfi1", "hns_roce", "ionic_rdma", "irdma", "iw_cxgb4", "mana_ib", "ocrdma", "qedr",
@@ -90,10 +90,3 @@ def users(inventory: HostInventory, modules: Mapping[str, int]) -> list[str]:
         if port.driver == VENDOR_CARD and port.vfs_count:
             found.append(f"{port.vfs_count} VFs of {port.title}")
     return found
-
-
-def fighting(modules: Mapping[str, int]) -> tuple[list[str], list[str]]:
-    """Return what keeps the driver container from loading: modules that can go, and those in use with their count."""
-    present = [name for name in (*STORAGE, *OTHERS) if name in modules]
-    idle = [name for name in present if not modules[name]]
-    return idle, [f"{name} (count {modules[name]})" for name in present if modules[name]]

@@ -10,14 +10,20 @@ from typing import Any
 from .errors import ConflictError
 from .stack import DOCA, Have, Want, leaves_doca
 
+NO_CONTAINER = (
+    "rdma_stack_provider: container is not supported: nothing would deploy the driver container of the network"
+    " operator, because the policy has no section ofedDriver yet, and the hosts would be left without drivers. Set"
+    " rdma_stack_provider to inbox or doca_ofed"
+)
 
-def dropped(
+
+def check_replacing(
     want: Want, have: Have, record: Mapping[str, Any], vendor: Iterable[str], replace: bool, hostname: str
-) -> tuple[str, ...]:
-    """Return packages of others that must go; ConflictError when a stack would be replaced without consent.
+) -> None:
+    """ConflictError when a stack would be replaced without consent.
 
-    ``vendor`` are packages that do not go together with another vendor stack. The driver container needs them gone,
-    DOCA-OFED puts its own in their place, and the other providers leave them alone.
+    ``vendor`` are packages that do not go together with another vendor stack. DOCA-OFED puts its own in their place,
+    and the other providers leave them alone.
     """
     if want.provider is not None and leaves_doca(want, record) and record.get("came") and not replace:
         raise ConflictError(
@@ -26,13 +32,8 @@ def dropped(
         )
     there = [name for name in vendor if name in have.installed]
     settled = all(have.installed.get(name) == version for name, version in want.pins.items())
-    if want.provider not in (DOCA, "container") or record.get("provider") == DOCA or not there:
-        return ()
-    if want.provider == DOCA and settled:
-        return ()
-    if not replace:
+    if want.provider == DOCA and record.get("provider") != DOCA and there and not settled and not replace:
         raise ConflictError(
             f"{hostname} has {', '.join(there)}, which this role did not install; set rdma_stack_replace: true to let "
             f"provider {want.provider} replace them"
         )
-    return tuple(there) if want.provider == "container" else ()

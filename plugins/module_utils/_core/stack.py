@@ -73,8 +73,7 @@ class Want:
     """The user's side; ``provider`` None takes everything back.
 
     ``pins`` maps package -> version, ``source`` holds the files of a package source, ``hold`` the packages that shall
-    keep their version, ``drop`` foreign ones that must go, ``unload`` modules that must. ``restart``: drivers may be
-    loaded again now.
+    keep their version. ``restart``: drivers may be loaded again now.
     """
 
     provider: str | None
@@ -83,8 +82,6 @@ class Want:
     pins: Mapping[str, str] = dataclasses.field(default_factory=dict)
     source: Mapping[str, str] = dataclasses.field(default_factory=dict)
     hold: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-    unload: tuple[str, ...] = ()
     restart: bool = False
 
 
@@ -159,7 +156,7 @@ def plan_stack(
         # A held package cannot get another version.
         after = {**before, "files": {**before["files"], **want.source}, "holds": []}
     install = [pinned(name, version, have.manager) for name, version in {**back, **missing}.items()]
-    unload = (*_unload(want, have, record), *want.unload)
+    unload = tuple(_unload(want, have, record))
     kept = _record(want, have, record, sorted(missing), [*back, *remove])
     exact = any({**back, **missing}.values())
     return StackPlan(Change(before, after), tuple(install), tuple(remove), unload, kept, exact)
@@ -203,7 +200,7 @@ def _packages(want: Want, have: Have, record: Mapping[str, Any]) -> tuple[Versio
     still wanted is installed again when it is the vendor's.
     """
     back: Versions = {}
-    gone = list(want.drop)
+    gone: list[str] = []
     if want.provider is None:
         gone += record.get("packages", [])
     if leaves_doca(want, record):
@@ -270,8 +267,7 @@ def device_of(unit: str) -> str:
 
 
 def _modules(provider: str | None) -> tuple[str, ...]:
-    # The driver container loads its own.
-    if provider in (None, "container"):
+    if provider is None:
         return ()
     return (*MODULES, SOFT_MODULE) if provider == "soft_roce" else MODULES
 

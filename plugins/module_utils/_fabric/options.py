@@ -8,6 +8,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .._core.provider import NO_CONTAINER
 from .fields import some
 
 # A misspelt option is nearer to a real one than this; another variable that happens to begin alike is hardly.
@@ -20,6 +21,11 @@ def user_given(options: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, 
         name: {key: value for key, value in option.items() if key not in ("default", "required")}
         for name, option in options.items()
     }
+
+
+def unsupported(given: Mapping[str, Any]) -> list[str]:
+    """Return why values that the options allow are refused now, from the options that a user gives."""
+    return [NO_CONTAINER] if given.get("rdma_stack_provider") == "container" else []
 
 
 def misspelt(variables: Iterable[str], roles: Iterable[str], options: Iterable[str]) -> dict[str, str]:

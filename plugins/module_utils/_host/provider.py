@@ -30,6 +30,8 @@ def read(
 ) -> Reading:
     """Read the host and complete the wishes; an error of the family when a provider cannot be on this host."""
     name = params["provider"] if params["state"] == "present" else None
+    if name == "container":
+        raise InputError(provider.NO_CONTAINER)
     wanted = doca.Wanted.from_params(params["doca"] or {}) if name == stack.DOCA else None
     own = _packages(params, inventory, name, wanted)
     have = host_stack.read(roots, _asked(params, record, name, own), stack.DOCA in (name, record.get("provider")))
@@ -37,15 +39,13 @@ def read(
     if wanted:
         doca.check(wanted, inventory, host_stack.headers(roots, (inventory.kernel_release, inventory.next_kernel)))
         want = _with_source(want, wanted, inventory, roots)
-    drop = provider.dropped(want, have, record, params["vendor_packages"], params["replace"], inventory.hostname)
+    provider.check_replacing(want, have, record, params["vendor_packages"], params["replace"], inventory.hostname)
     loaded = host_stack.loaded(roots)
-    idle, busy = driver.fighting(loaded) if name == "container" else ([], [])
-    findings = [f"module {title} will keep the driver container from loading: stop its users" for title in busy]
-    findings += doca.unsigned(wanted, inventory) if wanted else []
+    findings = doca.unsigned(wanted, inventory) if wanted else []
     users = driver.users(inventory, loaded) if have.stale else []
     if params["restart"] == "never":
         users = ["rdma_stack_restart is never", *users]
-    want = dataclasses.replace(want, drop=drop, unload=tuple(idle), restart=not users)
+    want = dataclasses.replace(want, restart=not users)
     return Reading(want, have, tuple(users), tuple(findings))
 
 
@@ -72,7 +72,7 @@ def _packages(
 def _asked(params: Mapping[str, Any], record: Mapping[str, Any], name: str | None, own: list[str]) -> list[str]:
     """Return the packages to look at: those wanted, those of the record, and those that do not go together."""
     known = [name for key in ("packages", "came", "replaced", "hold") for name in record.get(key, ())]
-    vendor = params["vendor_packages"] if name in (stack.DOCA, "container") else []
+    vendor = params["vendor_packages"] if name == stack.DOCA else []
     return [*own, *known, *vendor]
 
 

@@ -54,7 +54,7 @@ AUTH_SPEC: dict[str, dict[str, Any]] = {
     "ca_cert": _option("K8S_AUTH_SSL_CA_CERT", "path", aliases=["ssl_ca_cert"]),
     "client_cert": _option("K8S_AUTH_CERT_FILE", "path", aliases=["cert_file"]),
     "client_key": _option("K8S_AUTH_KEY_FILE", "path", aliases=["key_file"], no_log=False),
-    "proxy": _option("K8S_AUTH_PROXY"),
+    "proxy": _option("K8S_AUTH_PROXY", no_log=True),
     "impersonate_user": _option("K8S_AUTH_IMPERSONATE_USER"),
     "impersonate_groups": _option("K8S_AUTH_IMPERSONATE_GROUPS", "list", elements="str"),
 }

@@ -31,13 +31,15 @@ def play(tmp_path: Path, hosts: dict[str, dict[str, Any]], **variables: Any) -> 
 def test_all_that_is_wrong_is_said_at_once_and_the_run_ends(tmp_path: Path) -> None:
     hosts: dict[str, dict[str, Any]] = {"one": {"sriov_vfs": "many"}, "two": {}, "three": {"sriov_vfs": "many"}}
     pages = [{"size": "1G", "cont": 4}]
-    done = play(tmp_path, hosts, host_kernel_iommu="pasthrough", host_kernel_hugepages=pages)
+    wrong = {"host_kernel_iommu": "pasthrough", "host_kernel_hugepages": pages, "rdma_stack_provider": "container"}
+    done = play(tmp_path, hosts, **wrong)
     assert done.returncode != 0 and "THE NEXT STEP" not in done.stdout
     said = " ".join((done.stdout + done.stderr).split())
     for text in (
-        "variables of roles, 4 problem(s): ",
+        "variables of roles, 5 problem(s): ",
         "argument 'sriov_vfs' is of type str and we were unable to convert to int",
         "(on one, three)",
+        "rdma_stack_provider: container is not supported: nothing would deploy the driver container",
         "value of host_kernel_iommu must be one of: auto, passthrough, none, got: pasthrough (on all 3 hosts)",
         "not known: host_kernel_hugepages.cont. Supported parameters include: at, count, numa_node, size.",
         "missing required arguments: count found in host_kernel_hugepages (on all 3 hosts)",

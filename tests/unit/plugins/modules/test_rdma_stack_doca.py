@@ -1,4 +1,4 @@
-"""rdma_stack through main() with doca_ofed and container: sources, versions, drivers, and the way back."""
+"""rdma_stack through main() with doca_ofed: sources, versions, drivers, and the way back."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from module_run import run
 from package_fake import Database
 from sysfs_tree import Host
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core.provider import NO_CONTAINER
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host import packages
 
 KEYS = Path(__file__).resolve().parents[3] / "fixtures" / "openpgp"
@@ -474,28 +475,16 @@ def test_rpm(host: Host, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     assert (back["remove"], locks.read_text()) == (["doca-ofed"], "")
 
 
-def test_the_container_gets_a_host_that_does_not_fight_it(
+def test_the_container_is_refused_before_anything_changes(
     host: Host, database: Database, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    modules = host.root / "proc/modules"
-    more = "rdma_rxe 1 0 - Live 0x0\nnvme_rdma 1 2 - Live 0x0\nib_iser 1 0 - Live 0x0\n"
-    modules.write_text(modules.read_text() + more)
+    """Nothing deploys it yet: the host would be left without drivers."""
     call(host, capsys, provider="inbox")
     database.installed["mlnx-ofed-kernel-dkms"] = "5.8"
-    assert call(host, capsys, provider="container")["msg"] == (
-        "rdma_stack: gpu-11 has mlnx-ofed-kernel-dkms, which this role did not install; set rdma_stack_replace: true "
-        "to let provider container replace them"
-    )
-    result = call(host, capsys, provider="container", replace=True)
-    assert result["packages"]["remove"] == ["mlnx-ofed-kernel-dkms"]
-    assert result["findings"] == [
-        "module nvme_rdma (count 2) will keep the driver container from loading: stop its users"
-    ]
-    assert [argv[2] for argv in host.ran if argv[:2] == ["modprobe", "--remove"]] == ["ib_iser", "rdma_rxe"]
-    assert not (host.root / "etc/modules-load.d/gpufabric-rdma.conf").exists()
-    package_fake.carry_out(database, result["packages"])
-    modules.write_text("nvme_rdma 1 2 - Live 0x0\n")
-    assert call(host, capsys, provider="container")["changed"] is False
+    done = [argv for argv in host.ran if argv[0] == "modprobe"]
+    assert call(host, capsys, provider="container", replace=True)["msg"] == f"rdma_stack: {NO_CONTAINER}"
+    assert [argv for argv in host.ran if argv[0] == "modprobe"] == done
+    assert (host.root / "etc/modules-load.d/gpufabric-rdma.conf").exists()
 
 
 def test_doca_needs_packages(host: Host, capsys: pytest.CaptureFixture[str]) -> None:

@@ -100,7 +100,3 @@ def test_a_member_of_a_bond_keeps_a_stack_too(server: HostInventory) -> None:
     idle = dataclasses.replace(server.workloads, queue_pairs=0)
     bonded = dataclasses.replace(server, workloads=idle, ports=(member, *others))
     assert driver.users(bonded, {}) == [f"{first.title} is a member of bond7"]
-
-
-def test_what_fights_the_driver_container() -> None:
-    assert driver.fighting({"siw": 0, "rpcrdma": 2, "mlx5_core": 9}) == (["siw"], ["rpcrdma (count 2)"])

@@ -32,7 +32,7 @@ def carried_out(installed: dict[str, str], plan: Any, archive: dict[str, str]) -
     return left
 
 
-@given(before=PACKAGES, brings=PACKAGES, provider=st.sampled_from([None, "inbox", "container"]))
+@given(before=PACKAGES, brings=PACKAGES, provider=st.sampled_from([None, "inbox", "soft_roce"]))
 def test_leaving_gives_back_what_was_before(
     before: dict[str, str], brings: dict[str, str], provider: str | None
 ) -> None:

@@ -1,0 +1,39 @@
+"""What measuring in pods needs, checked by the playbooks' tasks for real; one play with many cases, 2 s."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from real_play import ansible_playbook
+
+TASKS = Path(__file__).resolve().parents[3] / "playbooks" / "tasks" / "pods.yml"
+PLAN = {"operator": {"namespace": "op", "network_namespace": "nets"}}
+CASES = {
+    "no-image": ({}, "rdma_validate_image is not set, and rdma_validate_where includes pod."),
+    "hosts-only": ({"rdma_validate_where": ["host"]}, ""),
+    "never": ({"rdma_validate_when": "never"}, ""),
+    "fine": ({"rdma_validate_image": "i:1", "rdma_validate_namespace": "tests"}, ""),
+    **{
+        name: ({"rdma_validate_image": "i:1", "rdma_validate_namespace": name},
+               f"rdma_validate_namespace is {name}, which has another use")
+        for name in ("op", "nets", "default", "kube-system")
+    },
+}
+
+
+def test_cases(tmp_path: Path) -> None:
+    hosts = {name: {**given, "case": name} for name, (given, _message) in CASES.items()}
+    plays = [
+        {"hosts": name, "gather_facts": False, "vars": {"rdma_plan": PLAN}, "tasks": [
+            {"block": [{"ansible.builtin.import_tasks": str(TASKS)}],
+             "rescue": [{"ansible.builtin.debug": {"msg": "refused {{ case }}: {{ ansible_failed_result.msg }}"}}]},
+        ]} for name in CASES
+    ]
+    (tmp_path / "play.yml").write_text(json.dumps(plays))
+    (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts}}))
+    inventory = ("-i", tmp_path / "hosts.json", "-c", "local")
+    done = ansible_playbook(tmp_path, *inventory, tmp_path / "play.yml", COLUMNS="2000")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name, (_given, message) in CASES.items():
+        assert (f"refused {name}: {message}" in done.stdout) is bool(message), done.stdout
