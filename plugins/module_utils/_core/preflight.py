@@ -29,6 +29,8 @@ SYSTEMS: Mapping[str, tuple[int, ...]] = {
     "sles": (15, 4),
 }
 OLDEST_KERNEL = (5, 14)
+# Uses of a port that show another purpose than a rail; jobs on a rail have queue pairs and TCP connections.
+_OTHER_PURPOSES = ("address", "route", "mount", "bridge", "vlan", "bond")
 
 
 class Findings(NamedTuple):
@@ -58,7 +60,7 @@ def check(inventory: HostInventory, rails: Iterable[Rail], own: Own, consent: Co
         *_busy_problems(inventory, rails, consent.busy),
         *(finding.text for finding in found if finding.stops),
     ]
-    warnings = [text for rail, port in known for text in _link_warnings(rail, port)]
+    warnings = [text for rail, port in known for text in (*_link_warnings(rail, port), *_uses(inventory, rail, port))]
     return Findings(tuple(problems), (*warnings, *(finding.text for finding in found if not finding.stops)))
 
 
@@ -144,3 +146,18 @@ def _link_warnings(rail: Rail, port: Port) -> list[str]:
             f"rail {rail.name}: {port.title} has a PCIe link of {pcie.speed:g} GT/s, the card can {pcie.max_speed:g}"
         )
     return warnings
+
+
+def _uses(inventory: HostInventory, rail: Rail, port: Port) -> list[str]:
+    """Return what a rail's port serves beside the rail; naming the port is consent, so it does not stop the run."""
+    if _rail_problems(inventory, rail):
+        return []
+    # Without a planned address the rail keeps those that it has.
+    own = [f"address {rail.address}"] if rail.address else [f"address {text}" for text in _addresses(port)]
+    found = [use.text for use in inventory.uses(port) if use.kind in _OTHER_PURPOSES and use.text not in own]
+    text = f"rail {rail.name}: {port.title} serves something else too: {', '.join(found)}. Check that this port is meant"
+    return [text] if found else []
+
+
+def _addresses(port: Port) -> tuple[str, ...]:
+    return port.netdev.addresses if port.netdev else ()

@@ -130,6 +130,23 @@ def test_a_busy_host_stops_the_run_only_when_it_would_change(
     assert result["changed"] is False if not message else True
 
 
+def test_a_rail_that_serves_something_else_is_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch)
+    routes = tmp_path / "proc/net/route"
+    routes.write_text(routes.read_text() + "\nenp41s0np0\t0000080A\t0101010A\t0003\t0\t0\t0\t0000FFFF\t0\t0\t0\n")
+    storage = rail("rail1", "0000:29:00.0", address="192.168.1.1/24")
+    free = rail("rail0", "0000:4f:00.0", address="192.168.0.1/24")
+    found = run("preflight", capsys, **host.options(), rails=[free, storage], busy_hosts=True)["findings"]
+    text = "rail rail1: 0000:29:00.0 (enp41s0np0) serves something else too: {}. Check that this port is meant"
+    assert found == [text.format("address 10.1.1.11/24, route to 10.8.0.0/16")]
+    # With addresses that are kept the port's own are the rail's.
+    kept = [{**free, "address": None}, {**storage, "address": None}]
+    found = run("preflight", capsys, **host.options(), rails=kept, busy_hosts=True)["findings"]
+    assert found == [text.format("route to 10.8.0.0/16")]
+
+
 def test_a_host_without_a_known_network_manager(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
