@@ -155,7 +155,8 @@ def _uses(inventory: HostInventory, rail: Rail, port: Port) -> list[str]:
     # Without a planned address the rail keeps those that it has.
     own = [f"address {rail.address}"] if rail.address else [f"address {text}" for text in _addresses(port)]
     found = [use.text for use in inventory.uses(port) if use.kind in _OTHER_PURPOSES and use.text not in own]
-    text = f"rail {rail.name}: {port.title} serves something else too: {', '.join(found)}. Check that this port is meant"
+    told = ", ".join(found)
+    text = f"rail {rail.name}: {port.title} serves something else too: {told}. Check that this port is meant"
     return [text] if found else []
 
 
