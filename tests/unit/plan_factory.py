@@ -73,7 +73,7 @@ def host_facts(number: int, rails: int = 2, ports: list[dict[str, Any]] | None =
     own = [rail_port(rail) for rail in range(rails)] if ports is None else ports
     name = f"gpu-{number:04d}"
     values = {
-        "schema": 1,
+        "schema": 2,
         "machine_id": f"{number:032x}",
         "hostname": name,
         "arch": "x86_64",

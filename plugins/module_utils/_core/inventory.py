@@ -16,7 +16,7 @@ from .errors import InputError
 from .nextkernel import next_kernel
 from .nvidia import NvidiaDriver
 
-SCHEMA = 1
+SCHEMA = 2
 # Processes named as holders of queue pairs: enough to find them, few enough to read.
 MAX_HOLDERS = 8
 _RDMA_MODULES = re.compile(

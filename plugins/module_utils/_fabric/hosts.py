@@ -11,7 +11,7 @@ from typing import Any
 from .._core.errors import ConflictError, InputError
 from .fields import Reader, raise_problems
 
-FACTS_SCHEMA = 1
+FACTS_SCHEMA = 2
 
 
 @dataclass(frozen=True)

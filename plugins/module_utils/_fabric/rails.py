@@ -33,8 +33,10 @@ def find_rails(intent: Intent, hosts: Sequence[Host]) -> RailMap:
     A rail that matches no port on some host is one InputError that lists those hosts and what they have.
     """
     classes = server_classes(intent, hosts)
-    _check_classes(intent, classes, unknown=[host.name for host in hosts if not host.facts])
-    names = _names(intent, classes)
+    automatic = [own for own in classes if _chooses(intent, own)]
+    _check_classes(intent, automatic, unknown=[host.name for host in hosts if not host.facts])
+    names = _names(intent, classes, automatic)
+    _check_lost_cards(automatic)
     ports: dict[str, tuple[Port, ...]] = {}
     problems: dict[str, list[str]] = {}
     for own in classes:
@@ -53,10 +55,16 @@ def find_rails(intent: Intent, hosts: Sequence[Host]) -> RailMap:
     return RailMap(names, {name: ports[name] for name in order}, tuple(classes))
 
 
+def _chooses(intent: Intent, own: ServerClass) -> bool:
+    """Return whether the user left the choice of some port of a class to the plan."""
+    if intent.rails:
+        named = {rail.name for rail in intent.rails if rail.pci}
+        return any(rail.name not in named | set(host.rails) for host in own.hosts for rail in intent.rails)
+    return intent.rail_count is None or any(len(host.rails) < intent.rail_count for host in own.hosts)
+
+
 def _check_classes(intent: Intent, classes: Iterable[ServerClass], unknown: Sequence[str]) -> None:
     """Refuse to choose ports where identical servers differ, or where too few of them are known to tell."""
-    if intent.rails and all(rail.pci for rail in intent.rails):
-        return
     problems = [problem for own in classes for problem in own.problems]
     if problems:
         raise InputError(
@@ -73,7 +81,23 @@ def _check_classes(intent: Intent, classes: Iterable[ServerClass], unknown: Sequ
         )
 
 
-def _names(intent: Intent, classes: Sequence[ServerClass]) -> tuple[str, ...]:
+def _check_lost_cards(classes: Sequence[ServerClass]) -> None:
+    """Refuse a class that would be another one with a lost card, and whose rails would be other ports for that."""
+    cards = [{(port["pci"], port["vendor"], port["device"]) for port in own.hosts[0].ports} for own in classes]
+    problems = []
+    for own, few in zip(classes, cards):
+        for other, many in zip(classes, cards):
+            if few < many and len(own.candidates) == len(other.candidates) and own.candidates != other.candidates:
+                lost = ", ".join(sorted(pci for pci, _vendor, _device in many - few))
+                problems.append(f"{own.title} has no port at {lost}, otherwise it is identical to {other.title}")
+    if problems:
+        raise InputError(
+            f"rails cannot be chosen automatically: {some(problems)}. Their rails would be different ports. Repair the "
+            f"host, or {_CHOOSE}"
+        )
+
+
+def _names(intent: Intent, classes: Sequence[ServerClass], automatic: Sequence[ServerClass]) -> tuple[str, ...]:
     if intent.rails:
         return tuple(rail.name for rail in intent.rails)
     counts = [len(own.candidates) for own in classes]
@@ -82,7 +106,7 @@ def _names(intent: Intent, classes: Sequence[ServerClass]) -> tuple[str, ...]:
         if len(set(counts)) > 1:
             raise InputError(_disagreement(classes))
         count = counts[0]
-    more = [own for own in classes if len(own.candidates) > count]
+    more = [own for own in automatic if len(own.candidates) > count]
     if more:
         raise InputError(
             f"rdma_fabric.rail_count is {count}, but more ports than that match rdma_fabric.select: "

@@ -191,7 +191,7 @@ def test_old_facts() -> None:
     hosts["gpu-0002"]["facts"]["schema"] = 0
     with pytest.raises(InputError) as caught:
         plan(NET, hosts)
-    assert str(caught.value) == "the facts of gpu-0002 are not of schema 1; run rdma_facts of this collection again"
+    assert str(caught.value) == "the facts of gpu-0002 are not of schema 2; run rdma_facts of this collection again"
 
 
 def test_wrong_settings_of_a_host() -> None:

@@ -162,6 +162,56 @@ def test_an_unbound_driver_on_one_server_moves_no_rail() -> None:
     }  # fmt: skip
 
 
+def test_a_lost_card_moves_no_rail() -> None:
+    """gpu-02 lost the card of rail1. Its storage port, not yet in use, must not take the place."""
+    used = rail_port(4, addresses=["10.1.1.1/24"])
+    whole = [host(number, *(rail_port(rail) for rail in range(4)), used) for number in (1, 3)]
+    hurt = host(2, rail_port(0), rail_port(2), rail_port(3), rail_port(4))
+    assert refusal(*whole, hurt) == (
+        "rails cannot be chosen automatically: gpu-02 has no port at 0000:28:00.0, otherwise it is identical to "
+        f"gpu-[01,03]. Their rails would be different ports. Repair the host, or {CHOOSE}"
+    )
+    assert refusal(*whole, host(2, rail_port(0), rail_port(2), rail_port(3), used)).startswith(
+        "hosts do not agree on the number of rails: 4 on 2 of 3 hosts, but 3 on gpu-02 ("
+    )
+    own = {f"rail{rail}": f"0000:{bus}:00.0" for rail, bus in enumerate(("18", "58", "38", "48"))}
+    found = chosen(*whole, Host("gpu-02", hurt.facts, True, False, None, None, own), rail_count=4)
+    assert found["gpu-02"] == ["18", "58", "38", "48"]
+
+
+MISHAPS = (
+    {"speed": None, "carrier": False, "operstate": "down"},
+    {"speed": 100.0},
+    {"netdev": None, "driver": None, "speed": None, "max_speed": None},
+    {"driver": "vfio-pci", "netdev": None, "speed": None, "max_speed": None},
+    {"max_speed": 200.0},
+    {"max_speed": None},
+    {"addresses": ["10.1.1.1/24"]},
+    {"addresses": ["192.168.0.9/24"]},
+    {"master": "br0"},
+    {"duty": "carries the ssh connection of this run"},
+    {"link_layer": "infiniband"},
+    {"uses": [use("mount", "nfs mount /a from 10.1.1.1")]},
+    {"uses": [use("unknown", "mounts that cannot be read")]},
+)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.sampled_from(MISHAPS)), min_size=1, max_size=2),
+    st.sampled_from([{}, {"select": {"drivers": ["mlx5_core"]}}, {"select": {"min_speed": 300}}, {"rail_count": 4}]),
+)
+def test_what_happens_at_run_time_moves_no_rail(mishaps: list[Any], fabric: dict[str, Any]) -> None:
+    """Whatever happens to ports of one or two of three identical servers: the same rails, or a refusal."""
+    ports = [[rail_port(rail) for rail in range(4)] for _server in range(3)]
+    for server, rail, mishap in mishaps:
+        ports[server][rail].update(mishap)
+    try:
+        found = chosen(*(host(number + 1, *own) for number, own in enumerate(ports)), **fabric)
+    except InputError:
+        return
+    assert list(found.values()) == [["18", "28", "38", "48"]] * 3
+
+
 @pytest.mark.parametrize(
     ("ports", "fabric"),
     [
