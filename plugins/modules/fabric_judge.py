@@ -73,9 +73,10 @@ options:
         default: []
   resume:
     description:
-      - Path of an earlier C(report.json). What passed there is taken over when it was measured with the same options and
-        its value passes today's rules. Everything else is measured, and RV(warnings_found) says how much of it passed
-        there, and why it is measured again.
+      - Path of an earlier C(report.json), or the folder of a run that M(gpufabric.rdma.fabric_run) began and that did not
+        end. What passed there is taken over when its ports can be measured today and are the same, it was measured with the
+        same options, and its value passes today's rules. Everything else is measured, and RV(warnings_found) reports how
+        much of it passed there, and why it is measured again.
     type: path
   hosts:
     description:
@@ -215,12 +216,10 @@ import os
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._core.errors import FabricError, InputError
-from ..module_utils._fabric.fields import Reader, raise_problems
+from ..module_utils._fabric.measure import earlier
 from ..module_utils._fabric.measure.evidence import Evidence, Pass
 from ..module_utils._fabric.measure.judge import step
-from ..module_utils._fabric.measure.options import read_only
 
-RESULT_KEYS = {"where", "rail", "client", "server", "test", "value", "unit", "expected", "bound_by", "verdict", "reason", "passes"}
 ARGUMENT_SPEC = {
     "plan": {"type": "dict", "required": True},
     "where": {"type": "str", "choices": ["host", "pod"], "required": True},
@@ -272,25 +271,30 @@ def read_evidence(folder: str, failure: str) -> Evidence:
     return Evidence(read_folder(described, ".log"), read_folder(described, ".error"), tuple(passes), failure)
 
 
-def read_report(path: str) -> dict:
-    """Return the results of an earlier report.json, and how they were measured when it says so."""
+def read_json(path: str) -> dict:
+    """Return a JSON file of an earlier run."""
     try:
         with open(path, encoding="utf-8") as file:
-            report = json.load(file)
-        results = [result for result in report["results"] if set(result) >= RESULT_KEYS]
-        return {"results": results, "tests": dict(report["tests"]) if "tests" in report else None}
+            return dict(json.load(file))
     except OSError as exc:
-        raise InputError("resume: cannot read %s: %s; give the report.json of an earlier run" % (path, exc.strerror)) from exc
-    except (ValueError, KeyError, TypeError) as exc:
-        raise InputError("resume: %s is no report.json of this collection; give one of an earlier run" % path) from exc
+        raise InputError("resume: cannot read %s: %s; give the report.json or folder of an earlier run" % (
+            path, exc.strerror)) from exc
 
 
-def check_only(only: dict) -> dict:
-    """Return the option ``only`` checked, empty when it names nothing."""
-    problems: list = []
-    found = read_only(Reader(only, "only", problems))
-    raise_problems(problems)
-    return found if any(found.values()) else {}
+def read_earlier(path: str | None, where: str) -> dict | None:
+    """Return what an earlier run measured, by its report.json or folder; None without a path."""
+    if not path:
+        return None
+    file = os.path.join(path, "report.json") if os.path.isdir(path) else path
+    try:
+        if file == path or os.path.isfile(file):
+            return earlier.of_report(read_json(file))
+        run, plan = (read_json(os.path.join(path, name)) for name in ("run.json", "plan.json"))
+        evidence = read_evidence(os.path.join(path, "evidence", where), "the run did not end")
+        return earlier.of_run(run, plan, where, evidence, read_earlier(run["earlier"].get("resume"), where))
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise InputError("resume: %s is neither a report.json nor a run folder of this collection; give one of an earlier"
+                         " run" % path) from exc
 
 
 def judge(params: dict) -> dict:
@@ -301,8 +305,8 @@ def judge(params: dict) -> dict:
         read_evidence(params["evidence"], params["failure"]),
         params["limit"],
         params["slot_margin"],
-        check_only(params["only"]),
-        read_report(params["resume"]) if params["resume"] else None,
+        earlier.checked(params["only"]),
+        read_earlier(params["resume"], params["where"]),
         params["hosts"],
     ).to_dict()
     # "warnings" is Ansible's own key.

@@ -194,10 +194,10 @@ from ansible.module_utils.parsing.convert_bool import BOOLEANS, boolean
 
 from ..module_utils._core.errors import FabricError, InputError
 from ..module_utils._fabric.measure import baseline, gates
+from ..module_utils._fabric.report import runs
 from ..module_utils._fabric.report.compare import compare
 from ..module_utils._fabric.report.formats import redacted, render
 from ..module_utils._fabric.report.redact import kinds
-from ..module_utils._fabric.report.runs import run_of
 from ..module_utils._fabric.report.summary import brief, build, with_gates
 
 # What fabric_judge found beside the results.
@@ -236,8 +236,9 @@ def earlier_report(option: str, path: str) -> object:
 def made(params: dict) -> tuple[dict, dict]:
     """Return the report and the plan as they are to be written."""
     wanted = kinds(redact_option(params["redact"]))
+    runs.check_measured(params["results"])
     parts = {name: params[name] for name in (*JUDGED, "scope", "versions")}
-    parts["run"] = run_of(params["run"], params["plan"], int(time.time()))
+    parts["run"] = runs.run_of(params["run"], params["plan"], int(time.time()))
     if params["baseline"]:
         before = earlier_report("baseline", params["baseline"])
         drop, severity = params["baseline_drop"], params["baseline_severity"]

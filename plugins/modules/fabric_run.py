@@ -185,7 +185,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "keep": {"type": "int", "default": 5},
     "run": {"type": "str"},
 }
-NEEDS = [("state", "decided", ["plan"]), ("state", "begun", ["plan"]), ("state", "ended", ["run"])]
+NEEDS = [("state", state, [name]) for state, name in (("decided", "plan"), ("begun", "plan"), ("ended", "run"))]
 
 
 def read(path: str) -> dict[str, Any]:
@@ -219,8 +219,8 @@ def begun(params: dict[str, Any], check: bool) -> dict[str, Any]:
         os.makedirs(os.path.join(folder, "evidence", where, "describe" if where else ""), mode=0o750)
     places = set_aside(params["path"])
     made["earlier"] = {key: places.get(real(value), value) for key, value in params["earlier"].items()}
-    about = {key: params[key] for key in ("scope", "hosts")}
-    about.update({"run": {"id": name, "started": started}, "earlier": made["earlier"]})
+    about = {"run": {"id": name, "started": started}, "earlier": made["earlier"], "scope": params["scope"]}
+    about["hosts"] = params["hosts"]
     for file, value in (("run.json", about), ("plan.json", params["plan"])):
         with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
             json.dump(value, out)
@@ -235,25 +235,27 @@ def real(path: str | None) -> str:
 
 def set_aside(path: str) -> dict[str, str]:
     """Move the files of the last report into the folder of its run; return old path -> new path."""
-    target = os.path.join(path, "runs", runs.name_of(read(os.path.join(path, "report.json"))) or "unknown")
-    moved = {}
+    target, moved = os.path.join(path, "runs", runs.name_of(read(os.path.join(path, "report.json"))) or "unknown"), {}
     for name in runs.FILES:
         old, new = os.path.join(path, name), os.path.join(target, name)
         if os.path.lexists(old):
             os.makedirs(target, mode=0o750, exist_ok=True)
             moved[real(old)] = new
             os.replace(old, new)
-    return moved
+    return {real(path): target, **moved} if moved else {}
 
 
 def remove_old(place: str, now: str, keep: int) -> list[str]:
     """Remove runs that are not to be kept; return a sentence for each unfinished one that stays."""
-    found = [entry for entry in os.scandir(place) if entry.is_dir(follow_symlinks=False) and entry.name != now]
-    finished = {entry.name: os.path.isfile(os.path.join(entry.path, "report.json")) for entry in found}
-    old = runs.obsolete(finished, keep)
+    known = {}
+    for entry in os.scandir(place):
+        if entry.is_dir(follow_symlinks=False) and runs.RUN.fullmatch(entry.name) and entry.name != now:
+            earlier = read(os.path.join(entry.path, "run.json")).get("earlier") or {}
+            known[entry.name] = (os.path.isfile(os.path.join(entry.path, "report.json")), real(earlier.get("resume")))
+    old, unfinished = runs.sorted_out(known, keep)
     for name in old:
         shutil.rmtree(os.path.join(place, name))
-    return runs.unfinished(place, [name for name in finished if not finished[name] and name not in old])
+    return [runs.unfinished(place, name) for name in unfinished]
 
 
 def ended(params: dict[str, Any], _check: bool) -> dict[str, Any]:
@@ -266,13 +268,11 @@ def ended(params: dict[str, Any], _check: bool) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, required_if=NEEDS, supports_check_mode=True)
-    step = {"decided": decided, "begun": begun, "ended": ended}[module.params["state"]]
+    steps = {"decided": decided, "begun": begun, "ended": ended}
     try:
-        result = step(module.params, module.check_mode)
-    except FabricError as exc:
-        module.fail_json(msg=str(exc))
-    except OSError as exc:
-        module.fail_json(msg=f"run: cannot write {exc.filename}: {exc.strerror}; choose another folder or free space")
+        result = steps[module.params["state"]](module.params, module.check_mode)
+    except (FabricError, OSError) as exc:
+        module.fail_json(msg=runs.told_error(exc))
     module.exit_json(changed=False, **result)
 
 

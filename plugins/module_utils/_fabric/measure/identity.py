@@ -36,7 +36,7 @@ def _port(pci: str | None, facts: Mapping[str, Any]) -> dict[str, Any]:
     return {"pci": pci, "driver": port.get("driver"), "firmware": device.get("firmware")}
 
 
-def described(endpoints: Mapping[str, Endpoint], hosts: Hosts) -> dict[str, dict[str, Any]]:
+def described(where: str, endpoints: Mapping[str, Endpoint], hosts: Hosts) -> dict[str, dict[str, Any]]:
     """Return the ports that testers described: host -> rail -> {machine_id, device, rate, pci, firmware}.
 
     ``hosts``: the result of read_hosts. A tester in a pod reads the machine id of its container: the host's counts.
@@ -45,17 +45,33 @@ def described(endpoints: Mapping[str, Endpoint], hosts: Hosts) -> dict[str, dict
     for name, endpoint in endpoints.items():
         known = hosts.get(name, {})
         own = found[name] = {}
+        machine = (endpoint.host.get("machine_id") if where == "host" else None) or known.get("machine_id")
         for rail, port in endpoint.rails.items():
             if not endpoint.error(rail):
                 planned = known.get("rails", {}).get(rail, {})
                 own[rail] = {
-                    "machine_id": known.get("machine_id"),
+                    "machine_id": machine,
                     "device": port.get("device"),
                     "rate": port.get("rate"),
                     "pci": planned.get("pci"),
                     "firmware": planned.get("firmware"),
                 }
     return found
+
+
+def another(then: Mapping[str, Any] | None, today: Mapping[str, Any] | None) -> str:
+    """Return why two ports of described are not surely the same one, "" when they are.
+
+    A port without PCI address and firmware is one of software, so both may be unknown.
+    """
+    if not then or not today:
+        return f"not {'described today' if then else 'recorded in the earlier report'}"
+    for key in ("machine_id", "device", "rate", "pci", "firmware"):
+        if then.get(key) != today.get(key):
+            return f"{key} was {then.get(key) or 'unknown'}, today {today.get(key) or 'unknown'}"
+        if not today.get(key) and key not in ("pci", "firmware"):
+            return f"{key} is unknown"
+    return ""
 
 
 def differences(then: Hosts, now: Hosts) -> Iterator[str]:

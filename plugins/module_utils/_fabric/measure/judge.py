@@ -92,7 +92,7 @@ def step(
     report; what passed there is taken over and not measured, as far as resume.py says. Raises InputError when nothing
     could be measured at all.
     """
-    course = _begin(plan, where, evidence, limit, slot_margin, only, earlier)
+    course = _begin(plan, where, evidence, limit, slot_margin, only, earlier, hosts or {})
     state = course.state
     rounds = next_rounds(course)
     for number, played in enumerate(evidence.passes, 1):
@@ -123,7 +123,7 @@ def step(
         schedule=course_summary(course, rounds, len(evidence.passes)),
         links=links.find(plan, {name: endpoint.rails for name, endpoint in state.endpoints.items()}),
         outliers=outliers.find(found, plan["thresholds"]["outliers"]),
-        endpoints={"where": where, "hosts": identity.described(state.endpoints, hosts or {})},
+        endpoints={"where": where, "hosts": identity.described(where, state.endpoints, hosts or {})},
     )
 
 
@@ -145,6 +145,7 @@ def _begin(
     margin: int,
     only: Mapping[str, Any] | None,
     earlier: Mapping[str, Any] | None,
+    hosts: Mapping[str, Any],
 ) -> Course:
     """Return the course with its whole schedule."""
     tests = complete(plan["tests"])
@@ -158,11 +159,7 @@ def _begin(
     tests["mode"] = state.mode
     _describe(state, names, evidence)
     wanted = {test for round_ in rounds for test in round_}
-    kept, why = take_over(state, wanted, earlier or {})
-    if len(kept) == len(wanted):
-        raise InputError(
-            f"nothing was measured: all {len(kept)} tests passed in the earlier report; measure without resume"
-        )
+    kept, why = take_over(state, wanted, earlier or {}, identity.described(where, state.endpoints, hosts))
     left = wanted - kept.keys()
     rounds = schedule.pack(rounds, left, tests)
     state.attempts = {test: [] for test in left}

@@ -1,6 +1,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run takes over from an earlier report: what passed there, was measured the same way, and passes today."""
+"""What a run takes over from an earlier report.
+
+That is what passed there, between the same ports, measured in the same way, and passes by today's rules; and what could
+be measured today. Everything else is measured.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,21 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from . import attempts, verdict
+from . import attempts, identity, verdict
 from .limits import Expectation
 from .lines import message_size
 from .options import LATENCY, STARS, complete
 from .perftest import Sample
 from .schedule import Test, star_of
-from .state import State, expectation_of
+from .state import State, blocked, expectation_of
 
 Result = Mapping[str, Any]
+# Host -> rail -> what identity.described returns of a port.
+Ports = Mapping[str, Mapping[str, Mapping[str, Any]]]
 # Options of rdma_fabric.tests that decide what a test reads; who is measured and where is in the test itself.
 _ALWAYS = ("mtu", "rdma_cm", "hugepages", "inline", "traffic_class", "rails_at_once", "repeats")
 _OF_BANDWIDTH = ("duration", "queue_pairs", "tx_depth")
-_UNTOLD = "the earlier report does not say how they were measured"
+_UNTOLD = "the earlier report does not record how they were measured"
 
 
 def manner(tests: Mapping[str, Any], kind: str, size: int) -> dict[str, Any]:
@@ -35,24 +41,43 @@ def manner(tests: Mapping[str, Any], kind: str, size: int) -> dict[str, Any]:
 
 
 def take_over(
-    state: State, wanted: Collection[Test], report: Mapping[str, Any]
+    state: State, wanted: Collection[Test], report: Mapping[str, Any], ports: Ports
 ) -> tuple[dict[Test, dict[str, Any]], str]:
     """Return results of an earlier report by test, with today's expectations, and why others that passed are not kept.
 
-    ``report``: {results, tests} of its report.json; without ``tests`` nobody knows how it was measured. The tests of a
-    star are taken over together or not at all, since the share of one says nothing without the others.
+    ``report``: {results, tests, endpoints, run} of its report.json; without ``tests`` nobody knows how it was measured,
+    without ``endpoints`` between which ports. ``ports``: those of today. The tests of a star are taken over together or
+    not at all, since the share of one says nothing without the others.
     """
     before = attempts.earlier(report.get("results", ()), state.where)
     passed = {test: before[test] for test in sorted(wanted) if before.get(test, {}).get("verdict") == verdict.PASS}
-    refused = _refused(state, passed, report.get("tests"))
+    then: Ports = (report.get("endpoints") or {}).get(state.where) or {}
+    refused = _absent(state, passed, then, ports)
+    rest = {test: result for test, result in passed.items() if test not in refused}
+    refused.update(_refused(state, rest, report.get("tests")))
     broken = {_group(test) for test in wanted if test not in passed or test in refused}
     members = Counter(_group(test) for test in wanted)
     kept = {
-        test: _today(expectation_of(state, test), result, members[_group(test)])
+        test: {**_today(expectation_of(state, test), result, members[_group(test)]), "resumed": report.get("run") or ""}
         for test, result in passed.items()
         if _group(test) not in broken
     }
     return kept, _why(refused, len(passed) - len(kept))
+
+
+def _absent(state: State, passed: Mapping[Test, Result], then: Ports, today: Ports) -> dict[Test, str]:
+    """Return why the ports of tests cannot be measured today, or are not those that were measured."""
+    found: dict[Test, str] = {}
+    for test in passed:
+        if flaw := blocked(state, test):
+            found[test] = f"cannot be measured today: {flaw}"
+            continue
+        for name, rail in ((test.client, test.rail), (test.server, test.server_rail)):
+            why = identity.another(then.get(name, {}).get(rail), today.get(name, {}).get(rail))
+            if why:
+                found[test] = f"another port: {name} {rail}: {why}"
+                break
+    return found
 
 
 def _refused(

@@ -25,7 +25,9 @@ _OURS = frozenset(
         "links", "gates", "baseline", "schedule", "comparison", "where", "rail", "client", "server", "test", "value",
         "unit", "expected", "bound_by", "reason", "passes", "pass", "fail", "no_data", "why", "counters", "link",
         "spread", "memory", "gpu", "node", "kind", "severity", "sure", "trend", "host", "peer", "evidence", "text",
-        "again", "name", "query", "found", "switch", "tests", "absence", "unsteady",
+        "again", "name", "query", "found", "switch", "tests",
+        "run", "scope", "versions", "endpoints", "subset", "only", "limit", "image", "resumed", "kernel",
+        "perftest", "absence", "unsteady",
     )
 )
 _SERIAL_KEY = re.compile(r"serial|machine_?id|uuid", re.IGNORECASE)

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
+from ..._core.errors import InputError
 from ..measure import identity
 
 # That of galaxy.yml, which a module that runs cannot read; a test compares them.
@@ -23,15 +24,19 @@ _SHOWN = 3
 _PLACES = {"host": "bare hosts", "pod": "pods"}
 
 
-def obsolete(finished: Mapping[str, bool], keep: int) -> list[str]:
-    """Return which runs are to be removed; ``finished``: name to whether its report was written.
+def sorted_out(known: Mapping[str, tuple[bool, str]], keep: int) -> tuple[list[str], list[str]]:
+    """Return which runs are to be removed, and which of the others did not end.
 
-    The newest ``keep`` finished runs and the newest UNFINISHED others stay. Names that are not those of runs stay too.
+    ``known``: name to whether its report was written, and the path that it resumed. A run that a finished one resumed
+    counts as finished. The newest ``keep`` finished runs and the newest UNFINISHED others stay, and what these resumed.
     """
-    newest = sorted((name for name in finished if RUN.fullmatch(name)), reverse=True)
-    done = [name for name in newest if finished[name]]
-    others = [name for name in newest if not finished[name]]
-    return sorted([*done[keep:], *others[UNFINISHED:]])
+    newest = sorted(known, reverse=True)
+    resumed = {name for done, path in known.values() if done for name in newest if name in path.split("/")}
+    done = [name for name in newest if known[name][0] or name in resumed]
+    others = [name for name in newest if name not in done]
+    needed = {name for other in others[:UNFINISHED] for name in newest if name in known[other][1].split("/")}
+    old = {*done[keep:], *others[UNFINISHED:]} - needed
+    return sorted(old), sorted(others[:UNFINISHED])
 
 
 def name_of(report: Mapping[str, Any]) -> str:
@@ -41,13 +46,16 @@ def name_of(report: Mapping[str, Any]) -> str:
     return name if isinstance(name, str) and RUN.fullmatch(name) else ""
 
 
-def unfinished(folder: str, names: Iterable[str]) -> list[str]:
-    """Return how to continue the runs among folders without a report, a sentence for each."""
-    return [
-        f"Run {name} did not end. To continue it, set rdma_validate_resume: {folder}/{name}"
-        for name in sorted(names)
-        if RUN.fullmatch(name)
-    ]
+def unfinished(folder: str, name: str) -> str:
+    """Return how to continue a run that did not end."""
+    return f"Run {name} did not end. To continue it, set rdma_validate_resume: {folder}/{name}"
+
+
+def told_error(error: Exception) -> str:
+    """Return the message of an error, with what to do when a file cannot be written."""
+    if isinstance(error, OSError):
+        return f"run: cannot write {error.filename}: {error.strerror}; choose another folder or free space"
+    return str(error)
 
 
 def no_report(folder: str, name: str, found: str) -> str:
@@ -130,6 +138,15 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "empty"
     return "empty" if value in ("", None, {}) else str(value)
+
+
+def check_measured(results: Sequence[Mapping[str, Any]]) -> None:
+    """Raise InputError when every result is that of an earlier run: that is no measurement."""
+    if results and all(result.get("resumed") for result in results):
+        raise InputError(
+            f"nothing was measured: all {len(results)} tests passed in the earlier run {results[0]['resumed']}."
+            " Its report stands; to measure again, leave rdma_validate_resume empty"
+        )
 
 
 def run_of(run: Mapping[str, Any] | None, plan: Mapping[str, Any], ended: int) -> dict[str, Any] | None:

@@ -37,8 +37,22 @@ def describe(folder: Path) -> None:
         (folder / "describe" / f"{name}.log").write_text(
             "=== gpufabric describe v1\n"
             f"rail rail0 device=mlx5_0 port=1 gid=3 address=10.0.0.{number} mtu=4096 rate=\"100 Gb/sec\"\n"
-            "host perftest=6.24\n=== gpufabric described 1\n"
+            "host perftest=6.24 machine_id=1\n=== gpufabric described 1\n"
         )
+
+
+def play(folder: Path, lines_of: dict[str, list[str]], but: str = "") -> None:
+    """The logs of the first pass, all tests as asked; no log of the host ``but``."""
+    (folder / "pass-1").mkdir()
+    for name, lines in lines_of.items():
+        out = ["=== gpufabric batch 1 begin 2"]
+        for line in lines[:-1]:
+            words = " ".join(line.split()[:4])
+            out += [f"=== gpufabric test {words} rc=0 start=1 seconds=11", ROW, "=== gpufabric end"]
+        out.append("=== gpufabric batch 1 done 2 0")
+        if name != but:
+            # A log may end in bytes that are no text.
+            (folder / "pass-1" / f"{name}.log").write_bytes("\n".join(out).encode() + b"\n\xff\xfe")
 
 
 def test_from_nothing_to_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,15 +60,7 @@ def test_from_nothing_to_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     first = run(capsys, tmp_path)
     assert (first["changed"], first["done"], first["pass"], first["rounds"], first["seconds"]) == (
         False, False, 1, 2, 32)
-    (tmp_path / "pass-1").mkdir()
-    for name, lines in first["lines"].items():
-        out = ["=== gpufabric batch 1 begin 2"]
-        for line in lines[:-1]:
-            words = " ".join(line.split()[:4])
-            out += [f"=== gpufabric test {words} rc=0 start=1 seconds=11", ROW, "=== gpufabric end"]
-        out.append("=== gpufabric batch 1 done 2 0")
-        # A log may end in bytes that are no text.
-        (tmp_path / "pass-1" / f"{name}.log").write_bytes("\n".join(out).encode() + b"\n\xff\xfe")
+    play(tmp_path, first["lines"])
     (tmp_path / "requests").write_text("12\n7\n")
     last = run(capsys, tmp_path)
     assert (last["done"], last["summary"]["verdict"], last["requests"]) == (True, "pass", 19)
@@ -86,7 +92,10 @@ def test_one_host_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 def report(path: Path, *results: dict[str, Any]) -> str:
     usual = {"where": "host", "rail": "rail0", "client": "a", "server": "b", "test": "write_bw", "verdict": "pass",
              "value": 97.0, "unit": "Gb/s", "expected": 93.0, "bound_by": "link", "reason": "", "passes": []}
-    path.write_text(json.dumps({"results": [{**usual, **change} for change in results], "tests": PLAN["tests"]}))
+    port = {"machine_id": "1", "device": "mlx5_0", "rate": "100 Gb/sec"}
+    endpoints = {"host": {name: {"rail0": port} for name in "ab"}}
+    made = {"results": [{**usual, **change} for change in results], "tests": PLAN["tests"], "endpoints": endpoints}
+    path.write_text(json.dumps(made))
     return str(path)
 
 
@@ -99,15 +108,59 @@ def test_resume_reads_an_earlier_report(tmp_path: Path, capsys: pytest.CaptureFi
     assert answer["warnings_found"] == ["1 of 2 results are those of the earlier report: they passed there"]
 
 
+def unfinished(folder: Path, capsys: pytest.CaptureFixture[str], but: str = "") -> Path:
+    """The folder of a run that was interrupted after its first pass; no log of the host ``but`` came back."""
+    evidence = folder / "evidence" / "host"
+    evidence.mkdir(parents=True)
+    describe(evidence)
+    play(evidence, run(capsys, evidence)["lines"], but)
+    about = {"run": {"id": "20261122T000000Z-00000a"}, "scope": {"only": {}}, "hosts": {}, "earlier": {"resume": ""}}
+    (folder / "run.json").write_text(json.dumps(about))
+    (folder / "plan.json").write_text(json.dumps(PLAN))
+    return folder
+
+
+def test_a_run_that_did_not_end_is_continued(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    today = tmp_path / "today"
+    today.mkdir()
+    describe(today)
+    before = unfinished(tmp_path / "before", capsys)
+    answer = run(capsys, today, resume=str(before))
+    assert answer["done"] and [(r["verdict"], r["resumed"]) for r in answer["results"]] == [
+        ("pass", "20261122T000000Z-00000a")] * 2
+    # Of a pass whose logs did not all come back only what both sides recorded counts.
+    assert run(capsys, today, resume=str(unfinished(tmp_path / "partly", capsys, but="a")))["rounds"] == 2
+    # In another place nothing was measured.
+    assert run(capsys, today, resume=str(before), where="pod")["rounds"] == 2
+    # A run that resumed another one is continued as well.
+    about = json.loads((before / "run.json").read_text())
+    (before / "run.json").write_text(json.dumps({**about, "earlier": {"resume": str(tmp_path / "partly")}}))
+    assert run(capsys, today, resume=str(before))["done"]
+
+
+def test_a_folder_that_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = run(capsys, tmp_path, resume=str(tmp_path))
+    assert answer["failed"] and answer["msg"] == (
+        f"resume: cannot read {tmp_path}/run.json: No such file or directory; give the report.json or folder of an"
+        " earlier run")
+    for name in ("run.json", "plan.json"):
+        (tmp_path / name).write_text("{}")
+    assert run(capsys, tmp_path, resume=str(tmp_path))["msg"] == OTHER.replace("PATH", str(tmp_path))
+
+
+OTHER = "resume: PATH is neither a report.json nor a run folder of this collection; give one of an earlier run"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, "resume: cannot read PATH: No such file or directory; give the report.json of an earlier run"),
-        ("{", "resume: PATH is no report.json of this collection; give one of an earlier run"),
-        ("[]", "resume: PATH is no report.json of this collection; give one of an earlier run"),
-        ('{"results": [], "tests": 3}',
-         "resume: PATH is no report.json of this collection; give one of an earlier run"),
-        ('{"results": 3}', "resume: PATH is no report.json of this collection; give one of an earlier run"),
+        (None, "resume: cannot read PATH: No such file or directory; give the report.json or folder of an earlier run"),
+        ("{", OTHER),
+        ("[]", OTHER),
+        ("[3]", OTHER),
+        ('{"results": [], "tests": 3}', OTHER),
+        ('{"results": [], "endpoints": 3}', OTHER),
+        ('{"results": 3}', OTHER),
     ],
 )
 def test_what_cannot_be_resumed(

@@ -179,3 +179,14 @@ def test_a_baseline_that_is_no_report(tmp_path: Path, capsys: pytest.CaptureFixt
     (tmp_path / "before.json").write_text(text)
     answer = run(capsys, path=str(tmp_path / "new"), baseline=str(tmp_path / "before.json"))
     assert answer["failed"] and answer["msg"].startswith("baseline: ") and not (tmp_path / "new").exists()
+
+
+def test_results_of_an_earlier_run_alone_are_no_measurement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = [{**result, "resumed": "20261122T000000Z-00000a"} for result in factory.results(3, 1)]
+    answer = run(capsys, path=str(tmp_path), results=kept)
+    assert answer["failed"] and answer["msg"] == (
+        "nothing was measured: all 6 tests passed in the earlier run 20261122T000000Z-00000a. Its report stands; to"
+        " measure again, leave rdma_validate_resume empty")
+    assert list(tmp_path.iterdir()) == []
+    some = [*kept[1:], factory.result("gpu-000", "gpu-001")]
+    assert run(capsys, path=str(tmp_path), results=some)["verdict"] == "pass"

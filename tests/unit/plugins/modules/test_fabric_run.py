@@ -110,10 +110,31 @@ def test_only_old_runs_of_ours_are_removed(tmp_path: Path, capsys: pytest.Captur
         f"{tmp_path}/runs/20200101T000000Z-abcdef"]
 
 
-def test_unfinished_runs_have_a_bound() -> None:
-    names = [f"202611{day:02d}T000000Z-abcdef" for day in range(1, 15)]
-    assert runs.obsolete(dict.fromkeys(names, False), 5) == names[: 14 - runs.UNFINISHED]
-    assert runs.obsolete({**dict.fromkeys(names, True), "notes": True, "20261101T000000Z-ABCDEF": True}, 0) == names
+DAYS = [f"202611{day:02d}T000000Z-abcdef" for day in range(1, 15)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "keep", "old", "unfinished"),
+    [
+        (dict.fromkeys(DAYS, (False, "")), 5, DAYS[:4], DAYS[4:]),
+        (dict.fromkeys(DAYS, (True, "")), 5, DAYS[:9], []),
+        (dict.fromkeys(DAYS, (True, "")), 0, DAYS, []),
+        # The first was continued by the last, so it is none that waits; the second is needed by one that does not end.
+        ({DAYS[0]: (False, ""), DAYS[13]: (True, f"/r/runs/{DAYS[0]}")}, 1, [DAYS[0]], []),
+        ({DAYS[0]: (False, ""), DAYS[13]: (True, f"/r/runs/{DAYS[0]}")}, 2, [], []),
+        ({DAYS[1]: (True, ""), DAYS[2]: (True, ""), DAYS[3]: (False, f"/r/{DAYS[1]}/report.json")}, 1, [], [DAYS[3]]),
+    ],
+)  # fmt: skip
+def test_which_runs_are_kept(
+    changes: dict[str, tuple[bool, str]], keep: int, old: list[str], unfinished: list[str]
+) -> None:
+    assert runs.sorted_out(changes, keep) == (old, unfinished)
+
+
+def test_the_report_folder_itself_can_be_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report(tmp_path)
+    answer = begin(capsys, tmp_path, earlier={"resume": str(tmp_path)})
+    assert answer["earlier"] == {"resume": str(tmp_path / "runs" / OLD)}
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

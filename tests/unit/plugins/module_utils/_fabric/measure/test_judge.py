@@ -536,7 +536,7 @@ def test_the_share_of_a_star_that_passed_is_measured_again_with_its_star_when_re
     before = play_all(made, evidence, lambda *_a: (0, ROW % "48.5"))[-1].results
     hit = before[0]
     hit.update(verdict="fail")
-    first = step(made, "host", evidence, earlier={"results": before, "tests": made["tests"]})
+    first = step(made, "host", evidence, earlier=recorded(before, made))
     again = [line.split() for name, lines in first.lines.items() for line in lines[:-1] if name == hit["server"]]
     assert [line[2] for line in again] == ["server", "server"]
     assert first.rounds == 1 and sum(len(lines) - 1 for lines in first.lines.values()) == 4
@@ -626,9 +626,24 @@ def test_a_port_that_fails_from_gpu_memory_is_probed_from_host_memory(also_from_
     assert len(probes) == 2 and all("gpu" not in r for r in probes)
 
 
+PORT = {"machine_id": "1", "device": "mlx5_0", "rate": "100 Gb/sec (4X EDR)", "pci": None, "firmware": None}
+
+
+def recorded(results: list[dict[str, Any]], made: dict[str, Any], **ports: Any) -> dict[str, Any]:
+    """What a report holds of a run with this plan; ``ports``: what differs at the ports of lab-3."""
+    endpoints = {
+        where: {
+            name: {rail["name"]: {**PORT, **(ports if name == "lab-3" else {})} for rail in made["rails"]}
+            for name in made["endpoints"][where]
+        }
+        for where in ("host", "pod")
+    }
+    return {"results": results, "tests": made["tests"], "endpoints": endpoints, "run": "20261122T000000Z-00000a"}
+
+
 def reported(results: list[dict[str, Any]], **tests: Any) -> dict[str, Any]:
     """What an earlier report holds of a run with these options."""
-    return {"results": results, "tests": plan(**tests)["tests"]}
+    return recorded(results, plan(**tests))
 
 
 NINE: Answer = lambda *_a: (0, ROW % "9.0")  # noqa: E731
@@ -644,7 +659,7 @@ NINE: Answer = lambda *_a: (0, ROW % "9.0")  # noqa: E731
         (None, {"mode": "incast", "fan": 2, "directions": "together", "mtu": 1024},
          "12 measured otherwise: mtu 1024, today None; directions together, today one way; mode incast of 2, today "
          "pairs"),
-        (None, None, "12 the earlier report does not say how they were measured"),
+        (None, None, "12 the earlier report does not record how they were measured"),
     ],
 )
 def test_resume_keeps_no_pass_of_other_rules(floor: float | None, tests: dict[str, Any] | None, why: str) -> None:
@@ -654,7 +669,9 @@ def test_resume_keeps_no_pass_of_other_rules(floor: float | None, tests: dict[st
             lower["expectations"][rail][name]["floor"] = floor
     before = play_all(lower, everybody(), NINE if floor else good)[-1].results
     assert {r["verdict"] for r in before} == {"pass"}
-    earlier = {"results": before} if tests is None else reported(before, **tests)
+    earlier = reported(before, **(tests or {}))
+    if tests is None:
+        del earlier["tests"]
     steps = play_all(plan(), everybody(), earlier=earlier)
     assert [s.rounds for s in steps] == [6, 0]
     (told,) = steps[-1].warnings
@@ -676,7 +693,7 @@ def test_a_star_is_taken_over_as_a_whole() -> None:
     made, evidence = fleet(5, mode="incast", fan=2, retries=0, isolation=0)
     low: Answer = lambda n, r, rail, role, peer: (0, ROW % ("20.0" if n == "h1" else "48.5"))  # noqa: E731
     before = play_all(made, evidence, low)[-1].results
-    earlier = {"results": before, "tests": made["tests"]}
+    earlier = recorded(before, made)
     failed = {(r["server"], r["rail"]) for r in before if r["verdict"] == "fail"}
     # A star that failed in part would be one of fewer members.
     part = [{**r, "verdict": "pass"} if r["client"] == "h1" and r["rail"] == "rail0" else r for r in before]
@@ -687,8 +704,7 @@ def test_a_star_is_taken_over_as_a_whole() -> None:
     uneven: Answer = lambda n, r, rail, role, peer: (0, ROW % (  # noqa: E731
         "70.0" if (int(n[1:]) - int(peer.split(".")[-1])) % 5 == 1 else "27.0"))
     passed = play_all(made, evidence, uneven)[-1].results
-    with pytest.raises(InputError, match="all 20 tests passed in the earlier report"):
-        step(made, "host", evidence, earlier={"results": passed, "tests": made["tests"]})
+    assert step(made, "host", evidence, earlier=recorded(passed, made)).done
 
 
 def test_resume_measures_what_did_not_pass_and_keeps_the_rest() -> None:
@@ -702,14 +718,74 @@ def test_resume_measures_what_did_not_pass_and_keeps_the_rest() -> None:
     # What is missing there is measured too, and so is everything of another place.
     assert step(plan(), "host", everybody(), earlier=reported(before[:3])).rounds > 2
     assert step(plan(), "pod", everybody(), earlier=reported(before)).rounds == 6
+    assert [r["client"] for r in last.results if "resumed" not in r] == ["lab-2", "lab-2"]
+    assert {r["resumed"] for r in last.results if "resumed" in r} == {"20261122T000000Z-00000a"}
 
 
-def test_resume_with_nothing_left_is_an_error_and_no_pass() -> None:
+def test_resume_with_nothing_left_ends_this_place_and_marks_every_result() -> None:
     before = play_all(plan(), everybody())[-1].results
-    with pytest.raises(InputError) as error:
-        step(plan(), "host", everybody(), earlier=reported(before))
-    assert str(error.value) == (
-        "nothing was measured: all 12 tests passed in the earlier report; measure without resume")
+    found = step(plan(), "host", everybody(), earlier=reported(before))
+    assert found.done and found.number == 0 and len(found.results) == 12
+    assert all(result["resumed"] for result in found.results)
+
+
+def repaired() -> list[dict[str, Any]]:
+    """Results of a run in which lab-1 and lab-2 failed on rail0; all others passed."""
+    before = play_all(plan(), everybody())[-1].results
+    for result in before:
+        if result["rail"] == "rail0" and "lab-3" not in (result["client"], result["server"]):
+            result.update(verdict="fail")
+    return before
+
+
+@pytest.mark.parametrize(
+    ("describe", "errors", "reason", "lost"),
+    [
+        ({"lab-3": None}, {"lab-3": "no route to host"}, "lab-3: no route to host", 8),
+        ({"lab-3": described("lab-3", {"rail1": "no link: cable, transceiver or switch port"})}, {},
+         "lab-3 rail1: no link: cable, transceiver or switch port", 4),
+        ({"lab-3": described("lab-3", perftest="-")}, {}, "lab-3: perftest is not installed", 8),
+    ],
+    ids=["host is gone", "cable is pulled", "no perftest"],
+)
+def test_resume_takes_over_nothing_of_ports_that_cannot_be_used_today(
+    describe: dict[str, Any], errors: dict[str, str], reason: str, lost: int
+) -> None:
+    texts = {**everybody().describe, **describe}
+    texts = {name: text for name, text in texts.items() if text is not None}
+    steps, passes = [], []
+    while not steps or not steps[-1].done:
+        steps.append(step(plan(), "host", Evidence(texts, errors, tuple(passes)), earlier=reported(repaired())))
+        passes.append(played(steps[-1]))
+    silent = [r for r in steps[-1].results if r["verdict"] == "no_data"]
+    assert len(silent) == lost and all(reason in r["reason"] for r in silent)
+    assert f"{lost} more passed there and are measured again ({lost} cannot be measured today: {reason}" in (
+        steps[-1].warnings[-1])
+
+
+@pytest.mark.parametrize(
+    ("port", "why"),
+    [
+        ({"machine_id": "2"}, "machine_id was 2, today 1"),
+        ({"device": "mlx5_7"}, "device was mlx5_7, today mlx5_0"),
+        ({"rate": "200 Gb/sec (4X HDR)"}, "rate was 200 Gb/sec (4X HDR), today 100 Gb/sec (4X EDR)"),
+        ({"pci": "0000:18:00.0"}, "pci was 0000:18:00.0, today unknown"),
+        ({"firmware": "28.43.2026"}, "firmware was 28.43.2026, today unknown"),
+    ],
+)
+def test_resume_takes_over_nothing_of_another_port(port: dict[str, Any], why: str) -> None:
+    earlier = recorded(repaired(), plan(), **port)
+    first = step(plan(), "host", everybody(), earlier=earlier)
+    assert sum(len(lines) - 1 for lines in first.lines.values()) == 2 * (2 + 8)
+    assert f"8 more passed there and are measured again (8 another port: lab-3 rail0: {why}" in first.warnings[-1]
+
+
+def test_resume_takes_over_nothing_of_unknown_ports() -> None:
+    before = reported(repaired())
+    del before["endpoints"]
+    first = step(plan(), "host", everybody(), earlier=before)
+    assert first.rounds == 6 and "(10 another port: lab-1 rail0: not recorded in the earlier report" in (
+        first.warnings[-1])
 
 
 def test_only_of_one_run_takes_the_place_of_that_of_the_plan() -> None:
