@@ -51,10 +51,10 @@ options:
     description: URL of an HTTP proxy; also E(K8S_AUTH_PROXY).
     type: str
   impersonate_user:
-    description: User to act as; also E(K8S_AUTH_IMPERSONATE_USER).
+    description: User to act as; also E(K8S_AUTH_IMPERSONATE_USER). Refused where commands run in pods, which it does not cover.
     type: str
   impersonate_groups:
-    description: Groups to act as; also E(K8S_AUTH_IMPERSONATE_GROUPS).
+    description: Groups to act as; also E(K8S_AUTH_IMPERSONATE_GROUPS). Refused as O(impersonate_user).
     type: list
     elements: str
 requirements:

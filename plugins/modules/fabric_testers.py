@@ -193,7 +193,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._core.errors import FabricError
-from ..module_utils._k8s import transport
+from ..module_utils._k8s import access, transport
 from ..module_utils._k8s.client import AUTH_SPEC, connect
 from ..module_utils._k8s.poll import Clock
 
@@ -242,6 +242,8 @@ def main() -> None:
     # Plan and lines of a whole fleet must not come back with the result.
     invocation = {"module_args": {key: module.params[key] for key in ("state", "namespace", "name", "limit")}}
     try:
+        if module.params["state"] != "absent":
+            access.refuse_impersonation(module.params)
         api = connect(module)
         result = STEPS[module.params["state"]](api, module.params, module.check_mode, Clock())
     except FabricError as error:

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from .._core.errors import InputError
 from .api import Api
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -69,6 +71,16 @@ def _chart(operator: str) -> list[tuple[str, str, str | None, tuple[str, ...]]]:
         ("", "configmaps", operator, ("create", "patch", "delete")),
         ("apps", "deployments", operator, ("create", "patch", "delete")),
     ]
+
+
+def refuse_impersonation(params: Mapping[str, Any]) -> None:
+    """InputError when commands are to run in pods by an impersonated account: their stream does not carry that."""
+    if params.get("impersonate_user") or params.get("impersonate_groups"):
+        raise InputError(
+            "impersonation (K8S_AUTH_IMPERSONATE_USER, K8S_AUTH_IMPERSONATE_GROUPS) cannot be used to measure in pods:"
+            " the stream on which commands run in a pod does not carry it, so they would run with the permissions of"
+            " the real account. Use a kubeconfig of the account itself, or set rdma_validate_where: [host]"
+        )
 
 
 def denied(api: Api, permissions: list[Permission]) -> list[str]:

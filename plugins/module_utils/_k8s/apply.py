@@ -67,7 +67,7 @@ class Options:
 def apply_object(api: Api, item: Mapping[str, Any], options: Options, clock: Clock) -> Outcome:
     """Apply one object; ConflictError names who owns a field, ClusterError says what is missing."""
     path = path_of(api, item)
-    live = api.get(path)
+    live = _settled(api, path, item, options, clock)
     foreign = live is not None and not made_by_us(live)
     if options.adopt and foreign and item["kind"] != "Node":
         body, options = dict(item), replace(options, force=True)
@@ -78,6 +78,21 @@ def apply_object(api: Api, item: Mapping[str, Any], options: Options, clock: Clo
         return Outcome(item, None, dict(item))
     fields = union(owned_fields(live), owned_fields(result))
     return Outcome(item, shown(live, fields), shown(result, fields))
+
+
+def _settled(
+    api: Api, path: str, item: Mapping[str, Any], options: Options, clock: Clock
+) -> dict[str, Any] | None:
+    """Return the object as it is; None also for one that is being deleted, once it is gone.
+
+    What is applied to an object that is being deleted goes with it, and nothing can be created in such a namespace.
+    """
+    live = api.get(path)
+    if live is None or item["kind"] == "Node" or not live["metadata"].get("deletionTimestamp"):
+        return live
+    if not options.check:
+        wait_gone(api, [item], options, clock)
+    return None
 
 
 def _shared(item: Mapping[str, Any], live: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -122,11 +137,17 @@ def _applied(
 
 
 def _conflict(body: Mapping[str, Any], error: ApiError) -> ConflictError:
+    """Return what a 409 means: fields have another owner, or the object itself is another one than before."""
     causes = (error.answer.get("details") or {}).get("causes") or []
     owners = [f"{c.get('field')}: {c.get('message')}" for c in causes if c.get("reason") == "FieldManagerConflict"]
+    if owners:
+        return ConflictError(
+            f"{label(body)}: another field manager owns fields that have to change: {'; '.join(owners)}."
+            " Remove these fields there, or set force: true to take them over"
+        )
     return ConflictError(
-        f"{label(body)}: somebody else owns fields that we would change: {'; '.join(owners) or error};"
-        " give them up there, or take them with force: true"
+        f"{label(body)}: another client created, replaced or deleted the object at the same time:"
+        f" {error.answer.get('message') or error}. Run this again"
     )
 
 

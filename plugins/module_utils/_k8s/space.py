@@ -38,7 +38,7 @@ def prepare(api: Api, testers: Testers, clock: Clock) -> None:
     """Create the namespace; use one that was there before as it is, when it admits the testers."""
     item = namespace_object(testers)
     live = api.get(path_of(api, item))
-    if live is None or is_testers(live):
+    if live is None or is_testers(live) or live["metadata"].get("deletionTimestamp"):
         apply_object(api, item, Options(), clock)
         return
     level = (live["metadata"].get("labels") or {}).get(ENFORCE)

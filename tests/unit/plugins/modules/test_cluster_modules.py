@@ -105,6 +105,19 @@ def test_testers_in_check_mode_touch_nothing(
     assert not (tmp_path / "ev").exists()
 
 
+def test_testers_refuse_an_account_that_exec_does_not_have(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    given: dict[str, Any] = {"plan": {}, "image": "i", "script": "s", "evidence": str(tmp_path)}
+    refused = run("fabric_testers", capsys, state="started", impersonate_groups=["lab"], **given)
+    assert refused["msg"].startswith("fabric_testers: impersonation (K8S_AUTH_IMPERSONATE_USER,")
+    assert "they would run with the permissions of the real account. Use a kubeconfig" in refused["msg"]
+    monkeypatch.setenv("K8S_AUTH_IMPERSONATE_USER", "eve")
+    assert run("fabric_testers", capsys, state="started", **given)["msg"] == refused["msg"]
+    assert cluster.calls == []
+    assert "failed" not in run("fabric_testers", capsys, state="absent", check=True)
+
+
 def test_testers_need_their_script(cluster: FakeCluster, capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None:
     result = run(
         "fabric_testers", capsys, state="started", plan={}, image="i", script="/none/tester.sh", evidence=str(tmp_path)

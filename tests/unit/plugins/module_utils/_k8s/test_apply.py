@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cluster_fake import FakeClock, FakeCluster, path_for
+from cluster_fake import FakeClock, FakeCluster, path_for, status
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import (
     ClusterError,
@@ -72,10 +72,54 @@ def test_a_conflict_names_the_owner_and_force_takes_the_field() -> None:
     with pytest.raises(ConflictError) as caught:
         put(cluster, pool("10.9.0.0/24"))
     assert str(caught.value) == (
-        'IPPool op/rail0: somebody else owns fields that we would change: .spec.subnet: conflict with "kubectl-edit";'
-        " give them up there, or take them with force: true"
+        "IPPool op/rail0: another field manager owns fields that have to change: .spec.subnet: conflict with"
+        ' "kubectl-edit". Remove these fields there, or set force: true to take them over'
     )
     assert put(cluster, pool("10.9.0.0/24"), force=True).action == "update"
+
+
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        ("AlreadyExists", 'object is being deleted: namespaces "tests" already exists'),
+        ("Conflict", "Operation cannot be fulfilled: Precondition failed: UID in precondition: a, UID in object: b"),
+    ],
+)
+def test_a_409_that_is_not_about_fields_is_not_called_so(reason: str, message: str) -> None:
+    cluster = FakeCluster()
+    cluster.answers = [None, status(409, reason, message)]
+    with pytest.raises(ConflictError) as caught:
+        put(cluster, pool())
+    assert str(caught.value) == (
+        "IPPool op/rail0: another client created, replaced or deleted the object at the same time:"
+        f" {message}. Run this again"
+    )
+
+
+@pytest.mark.parametrize("labels", [OURS, {}])
+@pytest.mark.parametrize("kind", ["Namespace", "ConfigMap"])
+def test_what_is_being_deleted_is_waited_for_and_made_anew(kind: str, labels: dict[str, str]) -> None:
+    item, clock = plain(kind, "x", **OURS), FakeClock()
+    old = plain(kind, "x", **labels)
+    for each in (item, old) if kind == "ConfigMap" else ():
+        each["metadata"]["namespace"] = "n"
+    old["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    cluster = FakeCluster(old)
+    path = path_for(item)
+    clock.at(9, lambda: cluster.objects.pop(path) and None)
+    preview = apply.apply_object(cluster.api(), item, Options(check=True), clock.clock())
+    assert (preview.action, clock.time) == ("create", 0)
+    made = apply.apply_object(cluster.api(), item, Options(), clock.clock())
+    assert (made.action, clock.time) == ("create", 9)
+    assert cluster.objects[path]["metadata"]["labels"] == OURS
+    assert "deletionTimestamp" not in cluster.objects[path]["metadata"]
+
+
+def test_what_never_ends_is_named_with_what_holds_it() -> None:
+    item = plain("Namespace", "x", **OURS)
+    item["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["a/b"])
+    with pytest.raises(ClusterError, match="still there 120 s after their deletion: Namespace x .finalizers a/b"):
+        put(FakeCluster(item), plain("Namespace", "x", **OURS))
 
 
 def test_what_was_there_before_us_is_shared_and_given_back() -> None:

@@ -85,3 +85,15 @@ def test_a_namespace_of_its_own_is_accepted_and_another_ends_the_start(tmp_path:
     with pytest.raises(InputError, match="rdma_validate_namespace is op"):
         transport.started(cluster.api(), params, False, FakeClock().clock())
     assert cluster.calls == []
+
+
+@pytest.mark.parametrize("labels", [MANAGED, {}])
+def test_a_namespace_that_is_being_deleted_is_waited_for(labels: dict[str, str]) -> None:
+    """As after an abort: nothing can be created in it any more."""
+    old, clock = namespace("tests", **labels), FakeClock()
+    old["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    cluster = FakeCluster(old)
+    clock.at(12, lambda: cluster.objects.clear())
+    space.prepare(cluster.api(), pods(), clock.clock())
+    made = cluster.objects["/api/v1/namespaces/tests"]["metadata"]
+    assert (clock.time, "deletionTimestamp" in made, MANAGED.items() <= made["labels"].items()) == (12, False, True)
