@@ -50,6 +50,12 @@ options:
     type: list
     elements: str
     default: []
+  steps:
+    description: Parts of the run. Permissions and problems of other parts are not checked.
+    type: list
+    elements: str
+    choices: [operator, policy, networks, validate]
+    default: [operator, policy, networks, validate]
   operator_name:
     description: Helm release of the operator. Without it, nothing is read or checked about Helm releases and the chart's installation.
     type: str
@@ -203,7 +209,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._core.errors import FabricError
 from ..module_utils._fabric.objects.installation import EXISTING
-from ..module_utils._k8s import chart, info
+from ..module_utils._k8s import access, chart, info
 from ..module_utils._k8s.client import AUTH_SPEC, connect
 
 SPEC: dict[str, Any] = {
@@ -215,6 +221,7 @@ SPEC: dict[str, Any] = {
     "nfd": {"type": "bool", "default": True},
     "node_labels": {"type": "dict", "default": {}},
     "labels": {"type": "list", "elements": "str", "default": []},
+    "steps": {"type": "list", "elements": "str", "choices": list(access.STEPS), "default": list(access.STEPS)},
     "operator_name": {"type": "str"},
     "operator_state": {"type": "str", "choices": ["present", "installed", "absent"], "default": "present"},
     "existing": {"type": "str", "choices": list(EXISTING)},

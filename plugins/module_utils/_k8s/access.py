@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional
 
 from .._core.errors import InputError
 from .api import Api
@@ -14,6 +14,43 @@ from .api import Api
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _WRITE = ("get", "create", "patch", "delete")
 _AT_ONCE = 8
+# The parts of a run that change the cluster, as the option steps of cluster_info names them.
+STEPS = ("operator", "policy", "networks", "validate")
+
+
+_Row = tuple[str, str, Optional[str], tuple[str, ...]]
+# What reads the cluster before any step.
+_ALWAYS: list[_Row] = [
+    ("", "nodes", None, ("get", "list")),
+    ("apps", "deployments", None, ("list",)),
+    ("apps", "daemonsets", None, ("list",)),
+]
+# What finds the operator's installation, and what installs its chart and marks it.
+_RELEASE: list[_Row] = [
+    ("", "namespaces", None, _WRITE),
+    ("", "nodes", None, ("patch",)),
+    ("apiextensions.k8s.io", "customresourcedefinitions", None, ("get", "list")),
+]
+_RELEASE_IN = [("", "secrets", ("list",)), ("", "configmaps", ("get",)), ("apps", "deployments", ("get",))]
+_CHART: list[_Row] = [
+    ("apiextensions.k8s.io", "customresourcedefinitions", None, ("create", "delete")),
+    ("rbac.authorization.k8s.io", "clusterroles", None, ("get", "create", "delete")),
+    ("rbac.authorization.k8s.io", "clusterrolebindings", None, ("get", "create", "delete")),
+]
+_CHART_IN = [
+    ("", "secrets", ("create", "update", "delete")),
+    ("", "serviceaccounts", ("create", "delete")),
+    ("", "configmaps", ("create", "patch", "delete")),
+    ("apps", "deployments", ("create", "patch", "delete")),
+]
+_TESTERS = [
+    ("", "configmaps", ("list", *_WRITE)),
+    ("batch", "jobs", ("list", *_WRITE)),
+    ("", "pods", ("list", "watch", "delete")),
+    ("", "pods/exec", ("get", "create")),
+    ("", "pods/log", ("get",)),
+    ("", "events", ("list",)),
+]
 
 
 class Permission(NamedTuple):
@@ -30,47 +67,35 @@ class Permission(NamedTuple):
         return f"{self.verb} {name}" + (f" in {self.namespace}" if self.namespace else "")
 
 
-def needed(operator: str, networks: str, tests: str, installs: bool = True) -> list[Permission]:
-    """Return what a whole run needs: ``operator``, ``networks`` and ``tests`` are namespaces.
+def needed(
+    operator: str, networks: str, tests: str, installs: bool = True, steps: Collection[str] = STEPS
+) -> list[Permission]:
+    """Return what the ``steps`` of a run need: ``operator``, ``networks`` and ``tests`` are namespaces.
 
     ``installs``: whether the run installs the operator's chart, or uses an operator that is there.
     """
-    table: list[tuple[str, str, str | None, tuple[str, ...]]] = [
-        ("", "nodes", None, ("get", "list", "patch")),
-        ("", "namespaces", None, _WRITE),
-        ("apiextensions.k8s.io", "customresourcedefinitions", None, ("get", "list")),
-        ("mellanox.com", "nicclusterpolicies", None, ("list", *_WRITE)),
-        ("mellanox.com", "macvlannetworks", None, ("list", *_WRITE)),
-        ("apps", "deployments", None, ("list",)),
-        ("apps", "daemonsets", None, ("list",)),
-        ("k8s.cni.cncf.io", "network-attachment-definitions", networks, ("list",)),
-        ("nv-ipam.nvidia.com", "ippools", operator, ("list", *_WRITE)),
-        ("", "secrets", operator, ("list",)),
-        ("", "configmaps", operator, ("get",)),
-        ("apps", "deployments", operator, ("get",)),
-        ("", "pods", operator, ("list",)),
-        ("", "configmaps", tests, ("list", *_WRITE)),
-        ("batch", "jobs", tests, ("list", *_WRITE)),
-        ("", "pods", tests, ("list", "watch", "delete")),
-        ("", "pods/exec", tests, ("get", "create")),
-        ("", "pods/log", tests, ("get",)),
-        ("", "events", tests, ("list",)),
-        *(_chart(operator) if installs else ()),
-    ]
-    return [Permission(verb, group, name, space) for group, name, space, verbs in table for verb in verbs]
+    table: dict[str, list[_Row]] = {
+        "operator": [*_RELEASE, *_in(operator, _RELEASE_IN), *(_CHART if installs else ())]
+        + (_in(operator, _CHART_IN) if installs else []),
+        "policy": [
+            ("", "nodes", None, ("patch",)),
+            ("mellanox.com", "nicclusterpolicies", None, ("list", *_WRITE)),
+            ("", "pods", operator, ("list",)),
+        ],
+        "networks": [
+            ("mellanox.com", "macvlannetworks", None, ("list", *_WRITE)),
+            ("k8s.cni.cncf.io", "network-attachment-definitions", networks, ("list",)),
+            ("nv-ipam.nvidia.com", "ippools", operator, ("list", *_WRITE)),
+        ],
+        "validate": [("", "namespaces", None, _WRITE), *_in(tests, _TESTERS)],
+    }
+    rows = [*_ALWAYS, *(row for step in STEPS if step in steps for row in table[step])]
+    found = [Permission(verb, group, name, space) for group, name, space, verbs in rows for verb in verbs]
+    return list(dict.fromkeys(found))
 
 
-def _chart(operator: str) -> list[tuple[str, str, str | None, tuple[str, ...]]]:
-    """Return what installing the chart needs, and marking the installation."""
-    return [
-        ("apiextensions.k8s.io", "customresourcedefinitions", None, ("create", "delete")),
-        ("rbac.authorization.k8s.io", "clusterroles", None, ("get", "create", "delete")),
-        ("rbac.authorization.k8s.io", "clusterrolebindings", None, ("get", "create", "delete")),
-        ("", "secrets", operator, ("create", "update", "delete")),
-        ("", "serviceaccounts", operator, ("create", "delete")),
-        ("", "configmaps", operator, ("create", "patch", "delete")),
-        ("apps", "deployments", operator, ("create", "patch", "delete")),
-    ]
+def _in(namespace: str, rows: Sequence[tuple[str, str, tuple[str, ...]]]) -> list[_Row]:
+    return [(group, name, namespace, verbs) for group, name, verbs in rows]
 
 
 def refuse_impersonation(params: Mapping[str, Any]) -> None:

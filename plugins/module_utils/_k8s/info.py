@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .._core.errors import InputError
 from .._fabric.objects.installation import Decision, Target
 from . import access, chart, problems, release, space, survey
 from .api import Api
@@ -15,9 +16,10 @@ from .nodes import nodes_of_hosts
 
 def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
     """Return the module's result: what is there, and every problem with it."""
+    params = _selected(params)
     spaces = (params["namespace"], params["network_namespace"], params["test_namespace"])
     version, numbers = survey.version(api)
-    denied = access.denied(api, access.needed(*spaces, installs=params["existing"] != "use"))
+    denied = access.denied(api, access.needed(*spaces, params["existing"] != "use", params["steps"]))
     nodes = survey.listed(api, "v1", "nodes")
     deployments = survey.listed(api, "apps/v1", "deployments")
     daemonsets = survey.listed(api, "apps/v1", "daemonsets")
@@ -42,7 +44,7 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
     if params["operator_state"] == "present":
         policies = problems.policy(params["existing"] or "", objects["NicClusterPolicy"])
         said = [*_denied(denied), *wrong.values(), *_aimed(params, found, decision), *policies, *said]
-        said += _installing(params, decision, run)
+        said += [*_installing(params, decision, run), *_impersonating(params)]
     return {
         "version": version,
         "nodes": found.nodes,
@@ -57,6 +59,26 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
         "problems": said,
         "requests": api.requests,
     }
+
+
+def _selected(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options without those of steps that are not part of the run: nothing is asked or judged for them."""
+    left: dict[str, Any] = {}
+    if "operator" not in params["steps"]:
+        left = {"operator_name": None, "release": None, "chart_ref": None}
+    if not {"operator", "policy"} & set(params["steps"]):
+        left["existing"] = None
+    return {**params, **left}
+
+
+def _impersonating(params: Mapping[str, Any]) -> list[str]:
+    if "validate" not in params["steps"]:
+        return []
+    try:
+        access.refuse_impersonation(params)
+    except InputError as error:
+        return [str(error)]
+    return []
 
 
 def _target(params: Mapping[str, Any]) -> Target:

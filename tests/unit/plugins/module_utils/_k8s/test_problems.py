@@ -88,12 +88,30 @@ def test_an_operator_that_is_used_needs_fewer_permissions() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("steps", "needed", "spared"),
+    [
+        (["networks"], ["create ippools.nv-ipam.nvidia.com in op", "list nodes"],
+         ["create customresourcedefinitions.apiextensions.k8s.io", "get clusterroles.rbac.authorization.k8s.io",
+          "create namespaces", "patch nodes", "create pods/exec in t"]),
+        (["policy"], ["patch nodes", "list pods in op"], ["list secrets in op", "create namespaces"]),
+        (["validate"], ["create pods/exec in t", "create namespaces"], ["patch nodes", "list secrets in op"]),
+        (["operator"], ["create secrets in op", "list secrets in op"], ["create pods/exec in t"]),
+    ],
+)
+def test_only_the_permissions_of_the_selected_steps(steps: list[str], needed: list[str], spared: list[str]) -> None:
+    found = [str(item) for item in access.needed("op", "n", "t", steps=steps)]
+    assert set(needed) <= set(found) and not set(spared) & set(found)
+    assert len(set(found)) == len(found)
+    assert set(found) | set(needed) | set(spared) <= {str(item) for item in access.needed("op", "n", "t")}
+
+
 def test_all_missing_permissions_at_once() -> None:
     cluster = FakeCluster(denied=("patch nodes", "list nodes", "create namespaces", "watch nodes"))
     wanted = access.needed("op", "default", "tests")
     missing = access.denied(cluster.api(), wanted)
-    assert missing == ["list nodes", "patch nodes", "create namespaces"]
-    assert access.grouped(missing) == "list/patch nodes, create namespaces"
+    assert sorted(missing) == ["create namespaces", "list nodes", "patch nodes"]
+    assert sorted(access.grouped(missing).split(", ")) == ["create namespaces", "list/patch nodes"]
     assert len(cluster.calls) == len(wanted)
 
 
