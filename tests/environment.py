@@ -69,11 +69,19 @@ def make_collections() -> None:
     link = root / "gpufabric" / "rdma"
     link.parent.mkdir(parents=True, exist_ok=True)
     if not link.is_symlink() or link.resolve() != REPO:
-        link.unlink(missing_ok=True)
+        remove(link)
         link.symlink_to(os.path.relpath(REPO, link.parent))
     kubernetes_core = root / "kubernetes" / "core"
     if not (kubernetes_core / "MANIFEST.json").is_file():
         unpack_bundle("ansible_collections/kubernetes/core/", COLLECTIONS)
+
+
+def remove(path: Path) -> None:
+    """Remove a link, a file or a folder below .cache; a copy that somebody installed there is none of ours to keep."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def unpack_bundle(prefix: str, target: Path) -> None:
