@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -31,14 +30,7 @@ CORES = {"2.19": environment.VENV, "2.21": environment.NEW_CORE}
 SYSTEM = Path("/usr/share/ansible/collections")
 
 
-@pytest.fixture(scope="session")
-def kubernetes_core(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """kubernetes.core as an archive that galaxy installs."""
-    path = tmp_path_factory.mktemp("archive") / "kubernetes-core.tar.gz"
-    with tarfile.open(path, "w:gz") as archive:
-        for item in sorted((environment.COLLECTIONS / "ansible_collections/kubernetes/core").iterdir()):
-            archive.add(item, item.name)
-    return path
+KUBERNETES_CORE = environment.COLLECTIONS / "ansible_collections/kubernetes/core"
 
 
 class Place:
@@ -47,6 +39,7 @@ class Place:
     def __init__(self, folder: Path, core: Path) -> None:
         self.folder, self.home, self.core = folder, folder / "home", core
         self.home.mkdir()
+        shutil.copytree(KUBERNETES_CORE, self.home / ".ansible/collections/ansible_collections/kubernetes/core")
         (folder / "bin").mkdir()
         # pip of a fresh environment: what it installs is not mixed with what the tests have.
         pip = f'#!/bin/sh\nexec "{core}/bin/python" -m pip "$1" --quiet --target "{folder}/packages" "${{@:2}}"\n'
@@ -67,7 +60,6 @@ class Place:
 def local(lines: list[str]) -> list[str]:
     """The lines with the repository of this checkout in place of the remote one."""
     lines = [line.replace(f"git+{REMOTE}", f"git+file://{ROOT}").replace(REMOTE, f"file://{ROOT}") for line in lines]
-    lines = [line.replace("git clone", "git clone --quiet") for line in lines]
     return [f"{line} --offline" if "collection install" in line else line for line in lines]
 
 
@@ -93,22 +85,22 @@ def test_the_readme_has_the_ways_that_are_tried() -> None:
     assert list(WAYS) == ["for one user", "for all users of this machine, as root", "from a clone"]
 
 
-def test_for_one_user(place: Place, kubernetes_core: Path) -> None:
-    place.run(f"ansible-galaxy collection install --offline {kubernetes_core}")
+def test_for_one_user(place: Place) -> None:
     for line in local(WAYS["for one user"]):
         place.run(line)
     works(place)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts an empty folder over the system's, which takes root")
-def test_for_all_users(place: Place, kubernetes_core: Path) -> None:
+def test_for_all_users(place: Place) -> None:
     """In a mount namespace, so that this machine's own folder stays as it is."""
     made = [path for path in (SYSTEM, *SYSTEM.parents) if not path.exists()]
     SYSTEM.mkdir(parents=True, exist_ok=True)
     try:
         lines = [
             f"mount -t tmpfs tmpfs {SYSTEM}",
-            f"ansible-galaxy collection install --offline -p {SYSTEM} {kubernetes_core}",
+            f"mkdir -p {SYSTEM}/ansible_collections/kubernetes",
+            f"mv {place.home}/.ansible/collections/ansible_collections/kubernetes/core {SYSTEM}/ansible_collections/kubernetes/",
             *local(WAYS["for all users of this machine, as root"]),
             "mkdir elsewhere; cd elsewhere; ansible-playbook --syntax-check -i localhost, gpufabric.rdma.site",
         ]
@@ -117,15 +109,14 @@ def test_for_all_users(place: Place, kubernetes_core: Path) -> None:
     finally:
         for path in made:
             path.rmdir()
-    assert not (place.home / ".ansible/collections/ansible_collections").exists()
+    assert not (place.home / ".ansible/collections/ansible_collections/gpufabric").exists()
 
 
 @pytest.mark.parametrize("demo", ["never", "before", "after"])
-def test_from_a_clone(place: Place, kubernetes_core: Path, demo: str) -> None:
+def test_from_a_clone(place: Place, demo: str) -> None:
     """Also where `make demo` made its tree of collections before, or makes it after."""
     if demo != "never" and place.core != environment.VENV:
         pytest.skip("one version of ansible-core shows it")
-    place.run(f"ansible-galaxy collection install --offline {kubernetes_core}")
     clone, *others = local(WAYS["from a clone"])
     place.run(clone)
     folder = place.folder / "gpufabric.rdma"
@@ -143,13 +134,13 @@ def test_from_a_clone(place: Place, kubernetes_core: Path, demo: str) -> None:
 def make_tree(place: Place, folder: Path) -> None:
     """What `make demo` does first in a clone; kubernetes.core is there, so nothing is fetched."""
     copy = folder / ".cache/collections/ansible_collections/kubernetes/core"
-    shutil.copytree(environment.COLLECTIONS / "ansible_collections/kubernetes/core", copy)
+    shutil.copytree(KUBERNETES_CORE, copy)
     place.run("python -c 'from tests import environment; environment.make_collections()'", folder)
     assert (copy.parents[1] / "gpufabric/rdma").resolve() == folder
 
 
 def test_the_execution_environment(tmp_path: Path) -> None:
-    """ansible-builder takes the definition, and finds what the collection needs; its Python part is what is installed above."""
+    """ansible-builder takes the definition and finds what the collection needs; the Python part is installed above."""
     builder = environment.VENV / "bin" / "ansible-builder"
     context = tmp_path / "context"
     argv = [builder, "create", "--file", ROOT / "execution-environment/execution-environment.yml", "--context", context]
