@@ -184,7 +184,7 @@ def managers(options: argparse.Namespace) -> list[str]:
 
 
 def scenario(name: str) -> list[str]:
-    """Scenarios without a molecule.yml are too long for `make test`."""
+    """A scenario that is too long for `make test`."""
     lab("reset")
     argv = [sys.executable, "-m", "pytest", f"molecule/{name}/tests", "-v", "--tb=short", "--capture=no"]
     return [] if subprocess.run(argv, cwd=REPO).returncode == 0 else ["see the tests above"]
