@@ -116,7 +116,7 @@ def all_gates() -> list[Gate]:
 
 
 def collection_docs(log: IO[str]) -> str | None:
-    """What docs.ansible.com and Galaxy would render: no page of a module or role may be malformed; the changelog too."""
+    """What Galaxy would render: no page of a module or role may be malformed; the changelog too."""
     lint = ("lint-collection-docs", "--plugin-docs", "--validate-collection-refs=self")
     return command("antsibull-docs", *lint, str(REPO))(log) or command("antsibull-changelog", "lint")(log)
 
