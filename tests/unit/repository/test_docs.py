@@ -15,7 +15,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent impo
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "roles").glob("*/README.md")])
-README_LINES = 200
+README_LINES = 220
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 ROW = re.compile(r"^\| `(?P<key>[^`]+)` \| [^|]* \| (?P<default>[^|]*) \|", re.MULTILINE)
