@@ -7,13 +7,34 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._core.errors import InputError
 
 # So many hosts are named in a message; a fleet's worth helps nobody.
 MOST = 8
 _KINDS = {bool: "true or false", int: "a whole number", str: "text", list: "a list", dict: "a dict"}
+# What Ansible takes for true and false in the options of its modules and roles.
+_TRUE, _FALSE = {"y", "yes", "on", "1", "true", "t"}, {"n", "no", "off", "0", "false", "f"}
+
+
+class Form(NamedTuple):
+    """A form that text must have: the pattern for the whole text, and the same in words with an example."""
+
+    pattern: str
+    words: str
+
+
+def converted(value: Any, kind: type) -> Any:
+    """Return a number or boolean that was given as text as what it means, like Ansible does; all else as it is."""
+    text = str(value).strip().lower() if isinstance(value, (str, int, float)) else ""
+    if kind is bool and text in _TRUE | _FALSE:
+        return text in _TRUE
+    if kind is int and re.fullmatch(r"[+-]?[0-9]{1,20}(\.0+)?", text):
+        return int(text.partition(".")[0])
+    if kind is float and isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]{1,20}(\.[0-9]{0,20})?", text):
+        return float(text)
+    return value
 
 
 def describe(value: Any) -> str:
@@ -81,7 +102,7 @@ class Reader:
 
     def _get(self, key: str, kind: type, default: Any) -> Any:
         self._seen.add(key)
-        value = self._params.get(key)
+        value = converted(self._params.get(key), kind)
         if value is None:
             return default
         number_as_bool = isinstance(value, bool) and kind is not bool
@@ -109,7 +130,7 @@ class Reader:
     def number(self, key: str, default: float | None, low: float, high: float) -> Any:
         """Return a number between ``low`` and ``high`` as float, or the default."""
         self._seen.add(key)
-        value = self._params.get(key)
+        value = converted(self._params.get(key), float)
         if value is None:
             return default
         if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -120,16 +141,16 @@ class Reader:
             return default
         return float(value)
 
-    def text(self, key: str, default: str | None, choices: Sequence[str] = (), pattern: str = "") -> Any:
-        """Return text, one of ``choices`` or matching the whole ``pattern`` when those are given."""
+    def text(self, key: str, default: str | None, choices: Sequence[str] = (), form: Form | None = None) -> Any:
+        """Return text, one of ``choices`` or of the ``form`` when those are given."""
         value = self._get(key, str, default)
         if value is None or value == default:
             return default
         if choices and value not in choices:
             self._problem(key, f"expected one of {', '.join(choices)}, found {describe(value)}")
             return default
-        if pattern and not re.fullmatch(pattern, value):
-            self._problem(key, f'found "{value}", which does not have the form {pattern}')
+        if form and not re.fullmatch(form.pattern, value):
+            self._problem(key, f'expected {form.words}, found "{value}"')
             return default
         return value
 
@@ -146,7 +167,7 @@ class Reader:
 
     def integers(self, key: str, low: int, high: int) -> list[int]:
         """Return a list of whole numbers between ``low`` and ``high``; empty when absent."""
-        values = self.items(key)
+        values = [converted(value, int) for value in self.items(key)]
         for value in values:
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
                 self._problem(key, f"expected whole numbers from {low} to {high}, found {describe(value)} in it")

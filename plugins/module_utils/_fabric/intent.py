@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .fields import Reader, raise_problems
+from .fields import Form, Reader, raise_problems
 from .measure.lines import PORT_CYCLE
 from .measure.options import STARS, read_tests
 from .objects.installation import EXISTING
@@ -18,12 +18,22 @@ from .objects.releases import LINES, line_of
 from .thresholds import Thresholds, read_thresholds
 
 # A rail's name becomes a network interface (15 characters), a Kubernetes object and a device plugin resource.
-_RAIL_NAME = r"[a-z]([a-z0-9-]{0,13}[a-z0-9])?"
+_RAIL_NAME = Form(
+    r"[a-z]([a-z0-9-]{0,13}[a-z0-9])?",
+    'a name such as rail0 (lowercase letters, digits and "-" inside, first a letter, at most 15 characters)',
+)
 _PCI = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
-_NAMESPACE = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_NAMESPACE = Form(
+    r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
+    'a namespace such as rdma-networks (lowercase letters, digits and "-" inside, at most 63 characters)',
+)
+_RELEASE = Form(r"\d+\.\d+\.\d+(-[a-z0-9.]+)?", 'a release such as 26.7.1 (three numbers, without "v")')
 # Registry, perhaps with a port, and the path of its images; without a scheme.
-_REPOSITORY = r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
-_TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
+_REPOSITORY = Form(
+    r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*",
+    "a repository such as registry.example.com:5000/mellanox (without https://)",
+)
+_TAG = Form(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", "a tag such as network-operator-v26.7.1")
 _FIRST_NODE_PORT = 30000
 
 
@@ -110,7 +120,7 @@ class Intent:
             link_speed=reader.number("link_speed", None, 0.1, 10000),
             routing=reader.text("routing", "none", choices=("none", "between_rails")),
             operator=_operator(reader.section("operator")),
-            network_namespace=reader.text("network_namespace", "default", pattern=_NAMESPACE),
+            network_namespace=reader.text("network_namespace", "default", form=_NAMESPACE),
             shared_devices_max=reader.integer("shared_devices_max", 63, 1, 10000),
             node_labels=reader.labels("node_labels"),
             node_selector=reader.labels("node_selector"),
@@ -127,10 +137,13 @@ class Intent:
 def _rails(reader: Reader) -> tuple[RailIntent, ...]:
     rails = []
     for item in reader.sections("rails"):
-        name = item.text("name", None, pattern=_RAIL_NAME)
+        name = item.text("name", None, form=_RAIL_NAME)
         pci = tuple(address.lower() for address in item.texts("pci"))
         if "name" not in item:
             item.refuse("name", "missing; every rail needs a name")
+        for address in pci:
+            if not re.fullmatch(_PCI, address):
+                item.refuse("pci", f'expected PCI addresses such as 0000:18:00.0, found "{address}"')
         item.close()
         rails.append(RailIntent(name or "", pci))
     names = [rail.name for rail in rails]
@@ -170,15 +183,15 @@ def _capacity(reader: Reader) -> Capacity:
 
 
 def _operator(reader: Reader) -> Operator:
-    release = reader.text("release", "26.7.1", pattern=r"\d+\.\d+\.\d+(-[a-z0-9.]+)?")
+    release = reader.text("release", "26.7.1", form=_RELEASE)
     line = line_of(release)
     if line is None:
         reader.refuse("release", f"{release} is of no supported line; supported: {', '.join(LINES)}")
     operator = Operator(
         release=release,
-        namespace=reader.text("namespace", "nvidia-network-operator", pattern=_NAMESPACE),
-        image_repository=reader.text("image_repository", line.repository if line else None, pattern=_REPOSITORY),
-        component_version=reader.text("component_version", "network-operator-v" + release, pattern=_TAG),
+        namespace=reader.text("namespace", "nvidia-network-operator", form=_NAMESPACE),
+        image_repository=reader.text("image_repository", line.repository if line else None, form=_REPOSITORY),
+        component_version=reader.text("component_version", "network-operator-v" + release, form=_TAG),
         nfd=reader.flag("nfd", True),
         existing=reader.text("existing", "refuse", choices=EXISTING),
     )
@@ -198,17 +211,9 @@ def _check_together(reader: Reader, intent: Intent) -> None:
             "rails do not reach each other (rdma_fabric.routing: none); take cross_rail: false, or routing: "
             "between_rails where the fabric carries packets from each rail to every other one",
         )
-    for rail in intent.rails:
-        _check_pci(reader, rail)
     # Kubernetes forwards node ports, the kernel lends ephemeral ones.
     lanes = intent.tests["fan"] if intent.tests["mode"] in STARS else 1
     last = intent.tests["port_base"] + PORT_CYCLE * lanes * (intent.rail_count or 16)
     if last > _FIRST_NODE_PORT:
         message = f"ports up to {last} needed, but they must stay below {_FIRST_NODE_PORT}"
         reader.refuse("tests.port_base", message)
-
-
-def _check_pci(reader: Reader, rail: RailIntent) -> None:
-    for address in rail.pci:
-        if not re.fullmatch(_PCI, address):
-            reader.refuse("rails", f'{rail.name}: expected PCI addresses such as 0000:18:00.0, found "{address}"')

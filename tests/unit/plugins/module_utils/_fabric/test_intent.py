@@ -28,7 +28,10 @@ BAD: list[tuple[Any, str]] = [
     ({**NET, "mtu": "9k"}, 'rdma_fabric.mtu: expected a whole number, found "9k" (text)'),
     ({**NET, "mtu": True}, "rdma_fabric.mtu: expected a whole number, found true (true or false)"),
     ({**NET, "mtu": 500}, "rdma_fabric.mtu: expected 1280 to 16384, found 500"),
-    ({**NET, "rename": "yes"}, 'rdma_fabric.rename: expected true or false, found "yes" (text)'),
+    ({**NET, "rename": "maybe"}, 'rdma_fabric.rename: expected true or false, found "maybe" (text)'),
+    ({**NET, "mtu": "4.5"}, 'rdma_fabric.mtu: expected a whole number, found "4.5" (text)'),
+    ({**NET, "link_speed": "nan"}, 'rdma_fabric.link_speed: expected a number, found "nan" (text)'),
+    ({**NET, "mtu": "420"}, "rdma_fabric.mtu: expected 1280 to 16384, found 420"),
     ({**NET, "tests": []}, "rdma_fabric.tests: expected a dict, found a list"),
     ({**NET, "rails": {"rail0": {}}}, "rdma_fabric.rails: expected a list, found a dict"),
     (
@@ -101,7 +104,15 @@ BAD: list[tuple[Any, str]] = [
     ),
     (
         {**NET, "rails": [{"name": "Rail_0"}]},
-        'rdma_fabric.rails[0].name: found "Rail_0", which does not have the form [a-z]([a-z0-9-]{0,13}[a-z0-9])?',
+        'rdma_fabric.rails[0].name: expected a name such as rail0 (lowercase letters, digits and "-" inside, first a '
+        'letter, at most 15 characters), found "Rail_0"',
+    ),
+    (
+        {**NET, "rails": [{"name": "Rail_0", "pci": ["x"]}], "operator": {"release": "v26.7.1"}},
+        '3 problems: rdma_fabric.rails[0].name: expected a name such as rail0 (lowercase letters, digits and "-" '
+        'inside, first a letter, at most 15 characters), found "Rail_0"; rdma_fabric.rails[0].pci: expected PCI '
+        'addresses such as 0000:18:00.0, found "x"; rdma_fabric.operator.release: expected a release such as 26.7.1 '
+        '(three numbers, without "v"), found "v26.7.1"',
     ),
     (
         {**NET, "rails": [{"name": "rail0"}, {"name": "rail0"}]},
@@ -109,7 +120,7 @@ BAD: list[tuple[Any, str]] = [
     ),
     (
         {**NET, "rails": [{"name": "rail0", "pci": ["18:00.0"]}]},
-        'rdma_fabric.rails: rail0: expected PCI addresses such as 0000:18:00.0, found "18:00.0"',
+        'rdma_fabric.rails[0].pci: expected PCI addresses such as 0000:18:00.0, found "18:00.0"',
     ),
     (
         {**NET, "rails": [{"name": "rail0"}], "rail_count": 2},
@@ -120,8 +131,8 @@ BAD: list[tuple[Any, str]] = [
         "rdma_fabric.operator.release: 25.10.0 is of no supported line; supported: 26.4, 26.7",
     ),
     (
-        {"mtu": "x", "rename": 1},
-        '3 problems: rdma_fabric.rename: expected true or false, found 1 (number); rdma_fabric.mtu: expected a whole '
+        {"mtu": "x", "rename": 2},
+        '3 problems: rdma_fabric.rename: expected true or false, found 2 (number); rdma_fabric.mtu: expected a whole '
         'number, found "x" (text); rdma_fabric.supernet: missing; give the network that rails take addresses from, or '
         "set addresses: keep",
     ),
@@ -133,6 +144,15 @@ def test_bad_input(params: Any, message: str) -> None:
     with pytest.raises(InputError) as caught:
         Intent.from_params(params)
     assert str(caught.value) == message
+
+
+def test_numbers_and_booleans_may_be_text_as_in_options_of_roles() -> None:
+    """Templates, `-e` and surveys give text."""
+    tests = {"sizes": ["64", 4096.0], "rdma_cm": "on"}
+    texts = {**NET, "mtu": " 4200", "link_speed": "0.5", "rename": "no", "rail_count": 2.0, "tests": tests}
+    intent = Intent.from_params(texts)
+    assert (intent.mtu, intent.link_speed, intent.rename, intent.rail_count) == (4200, 0.5, False, 2)
+    assert (intent.tests["sizes"], intent.tests["rdma_cm"]) == ([64, 4096], True)
 
 
 def test_defaults() -> None:
