@@ -1,14 +1,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judge what users give to the roles of the collection, for all hosts of a play in one step on the controller."""
+"""Judge what users give to playbooks and roles, for all hosts of a play in one step on the controller."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ansible.errors import AnsibleUndefinedVariable
+from ansible.errors import AnsibleError, AnsibleUndefinedVariable
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.errors import UnsupportedError
 from ansible.plugins.action import ActionBase
@@ -23,26 +23,30 @@ class ActionModule(ActionBase):
 
     TRANSFERS_FILES = False
     _requires_connection = False
-    _VALID_ARGS: frozenset[str] = frozenset()
+    _VALID_ARGS = frozenset({"fabric"})
 
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
-        known = self._options()
+        _checked, params = self.validate_argument_spec({"fabric": {"type": "bool", "default": True}})
+        known = {**self._options(), **options.PLAYBOOKS}
         roles = [path.name for path in ROLES.iterdir()]
+        fabrics = Fabrics(params["fabric"])
         wrong: dict[str, list[str]] = {}
-        unknown: dict[str, list[str]] = {}
+        doubtful: dict[str, list[str]] = {}
         hosts = task_vars["ansible_play_hosts_all"]
         for host in hosts:
             variables = task_vars["hostvars"][host]
-            for text in problems(known, variables):
+            refused, warned = options.misspelled(variables, roles, known)
+            found = [*problems(known, variables), *fabrics.problems(variables), *playbook_problems(host, variables)]
+            for text in [*refused.values(), *found]:
                 wrong.setdefault(text, []).append(host)
-            for name, option in options.misspelt(variables, roles, known).items():
-                unknown.setdefault(f'no role takes "{name}", did you mean "{option}"?', []).append(host)
-        warnings = options.on_hosts(unknown, len(hosts))
+            for text in warned.values():
+                doubtful.setdefault(text, []).append(host)
+        warnings = options.on_hosts(doubtful, len(hosts))
         result.update(changed=False, problems=options.on_hosts(wrong, len(hosts)), warnings=warnings)
         if wrong:
             said = "; ".join([*result["problems"], *warnings])
-            result.update(failed=True, msg=f"variables of roles, {len(wrong)} problem(s): {said}")
+            result.update(failed=True, msg=f"variables, {len(wrong)} problem(s): {said}")
         return result
 
     def _options(self) -> dict[str, dict[str, Any]]:
@@ -51,6 +55,57 @@ class ActionModule(ActionBase):
             specs = self._loader.load_from_file(str(path))["argument_specs"]
             found.update(options.user_given(specs["main"]["options"]))
         return found
+
+
+class Fabrics:
+    """Judges ``rdma_fabric`` of one host after the other: it is one dict for all of them, so it is read once."""
+
+    def __init__(self, needed: bool) -> None:
+        self._needed = needed
+        self._first: list[Any] = []
+        self._problem = ""
+
+    def problems(self, variables: Mapping[str, Any]) -> list[str]:
+        if not self._needed:
+            return []
+        if "rdma_fabric" not in variables:
+            return ["rdma_fabric is not defined. Set it in the variables of the fabric's group"]
+        fabric, problem = evaluated(variables, "rdma_fabric")
+        if problem:
+            return [problem]
+        if not self._first:
+            self._first, self._problem = [fabric], options.fabric_problem(fabric)
+        elif fabric != self._first[0]:
+            return ["rdma_fabric differs from that of the first host. All hosts of the group need the same"]
+        return [self._problem] if self._problem else []
+
+
+def playbook_problems(host: str, variables: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with those variables of a host that have a reader of their own."""
+    readers: dict[str, Callable[[Any], str]] = {
+        "rdma_gates": options.gates_problem,
+        "rdma_host": lambda value: options.host_problem(host, value),
+        "rdma_report_dir": lambda value: options.folder_problem("rdma_report_dir", value),
+        "rdma_validate_report_dir": lambda value: options.folder_problem("rdma_validate_report_dir", value),
+    }
+    for name in readers.keys() & variables.keys():
+        value, problem = evaluated(variables, name)
+        yield from filter(None, [problem or readers[name](value)])
+
+
+def evaluated(variables: Mapping[str, Any], name: str) -> tuple[Any, str]:
+    """Return a variable with all templates in it evaluated, and why that is not possible."""
+    try:
+        return plain(variables[name]), ""
+    except AnsibleError as error:
+        return None, f"{name} cannot be evaluated: {error}"
+
+
+def plain(value: Any) -> Any:
+    """Return the value with all of its templates evaluated."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(value[key]) for key in value}
+    return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def problems(known: Mapping[str, Mapping[str, Any]], variables: Mapping[str, Any]) -> list[str]:

@@ -8,18 +8,25 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: role_options
-short_description: Judge the variables of all roles before the first of them begins
+short_description: Judge the variables of the playbooks and of all roles before a host is contacted
 version_added: "0.1.0"
 description:
   - Ansible judges a role's variables when the role begins, so a wrong value for a late role would be found on hosts that earlier
     ones have changed, perhaps after a reboot. This judges the variables of all roles of the collection at once, for all hosts of the play.
-  - Types, choices and structure are judged, by the argument specifications of the roles. Variables that begin like an option of a role,
-    are none, and are spelt nearly like one, are warned of.
+  - Types, choices and structure are judged, by the argument specifications of the roles.
+  - The variables of the playbooks are judged too, among them C(rdma_fabric), as far as that needs no facts of the hosts, C(rdma_gates) and
+    C(rdma_host).
+  - A variable with a name that is nearly that of a variable of the playbooks is an error, since the run would go on without the value. One with a name
+    that is nearly that of an option of a role is a warning.
   - A variable that stands on what the run has still to find out is left to its role.
   - Runs on the controller, once for all hosts, and contacts none.
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
-options: {}
+options:
+  fabric:
+    description: Whether the run needs C(rdma_fabric). With V(false) it is not looked at.
+    type: bool
+    default: true
 attributes:
   check_mode:
     description: Can run in check mode and judges the same.
@@ -30,8 +37,13 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Judge the variables of all roles
+- name: Judge the variables of the playbooks and of all roles
   gpufabric.rdma.role_options:
+  run_once: true
+
+- name: Judge the variables of a playbook that needs no plan
+  gpufabric.rdma.role_options:
+    fabric: false
   run_once: true
 """
 

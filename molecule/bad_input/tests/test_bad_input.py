@@ -47,8 +47,8 @@ def test_intent(before: dict[str, Any], fabric: dict[str, Any], texts: list[str]
 def test_variables_of_roles_are_judged_before_the_first_one(before: dict[str, Any], tmp_path: Path) -> None:
     inventory = inventory_with(tmp_path, {"lab-2": {"sriov_vfs": "many"}, "lab-3": {"sriov_vf_count": 4}})
     run = playbook("site", *extra(rail_links_source_routing="alwas"), inventory=inventory)
-    refused(run, "variables of roles, 2 problem(s)", "(on all 3 hosts)", "'sriov_vfs' is of type str", "(on lab-2)",
-            'no role takes "sriov_vf_count", did you mean "sriov_vfs"? (on lab-3)')
+    refused(run, "variables, 2 problem(s)", "(on all 3 hosts)", "'sriov_vfs' is of type str", "(on lab-2)",
+            'sriov_vf_count is not a variable of this collection; did you mean "sriov_vfs"? (on lab-3)')
 
 
 def test_two_hosts_claim_one_node(before: dict[str, Any], tmp_path: Path) -> None:

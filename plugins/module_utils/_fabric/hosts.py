@@ -63,8 +63,15 @@ def read_hosts(
     return tuple(found)
 
 
+def check_settings(name: str, settings: Any) -> None:
+    """Raise one InputError that names every problem of the dict ``rdma_host`` of a host."""
+    problems: list[str] = []
+    _host(name, None, False, False, settings, problems)
+    raise_problems(problems)
+
+
 def _host(name: str, facts: Any, limited: bool, absent: bool, settings: Any, problems: list[str]) -> Host:
-    reader = Reader(settings or {}, f"rdma_host of {name}", problems)
+    reader = Reader({} if settings is None else settings, f"rdma_host of {name}", problems)
     host = Host(
         name=name,
         facts=facts,

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What users can get wrong in the variables of the collection's roles, said of all hosts at once."""
+"""What users can get wrong in the variables of playbooks and roles, reported for all hosts at once."""
 
 from __future__ import annotations
 
@@ -8,11 +8,29 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .._core.errors import FabricError
 from .._core.provider import NO_CONTAINER
-from .fields import some
+from .fields import describe, some
+from .hosts import check_settings
+from .intent import Intent
+from .measure import gates
 
-# A misspelt option is nearer to a real one than this; another variable that happens to begin alike is hardly.
+# The variables of the playbooks, as an argument specification. Those without a type have a reader of their own.
+PLAYBOOKS: Mapping[str, Mapping[str, Any]] = {
+    "rdma_fabric": {"type": "raw"},
+    "rdma_gates": {"type": "raw"},
+    "rdma_group": {"type": "str"},
+    "rdma_host": {"type": "raw"},
+    "rdma_kubeconfig": {"type": "path"},
+    "rdma_pcie_acs": {"type": "bool"},
+    "rdma_report_dir": {"type": "raw"},
+}
+# What the playbooks themselves hand on: to later plays, and to later jobs of a workflow.
+_HANDED_ON = ("rdma_plan", "rdma_fabric_report")
+# A misspelled name is nearer to a real one than this; another variable that happens to begin alike is hardly.
 _NEAR = 0.65
+# Nearer than this it is one or two letters: gates or a kubeconfig that do not count are no matter for a warning.
+_MISSPELLED = 0.87
 
 
 def user_given(options: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -28,17 +46,57 @@ def unsupported(given: Mapping[str, Any]) -> list[str]:
     return [NO_CONTAINER] if given.get("rdma_stack_provider") == "container" else []
 
 
-def misspelt(variables: Iterable[str], roles: Iterable[str], options: Iterable[str]) -> dict[str, str]:
-    """Return variable -> the option that it is likely meant to be, for those that begin like options and are none."""
-    known = set(options)
-    beginnings = tuple(f"{role}_" for role in roles)
-    found = {}
+def misspelled(
+    variables: Iterable[str], roles: Iterable[str], known: Iterable[str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return name -> the known one that it is likely meant to be: those to refuse, and those to warn of.
+
+    Names count that begin like options of roles or with ``rdma_``. Variables of the playbooks hold for the whole run,
+    so a name that is all but one of them is refused.
+    """
+    words = sorted({*known, *PLAYBOOKS, *_HANDED_ON})
+    prefixes = tuple(f"{role}_" for role in roles)
+    refused: dict[str, str] = {}
+    warned: dict[str, str] = {}
     for name in variables:
-        if name.startswith(beginnings) and name not in known:
-            near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=_NEAR)
-            if near:
-                found[name] = near[0]
-    return found
+        if name in words or not name.startswith((*prefixes, "rdma_")):
+            continue
+        for near in difflib.get_close_matches(name, words, n=1, cutoff=_NEAR):
+            alike = difflib.SequenceMatcher(None, near, name).ratio() >= _MISSPELLED
+            serious = alike and near in PLAYBOOKS and not name.startswith(prefixes)
+            text = f'{name} is not a variable of this collection; did you mean "{near}"?'
+            (refused if serious else warned)[name] = text
+    return refused, warned
+
+
+def fabric_problem(fabric: Any) -> str:
+    """Return what is wrong with ``rdma_fabric``, whatever the hosts have; empty when nothing is."""
+    return _refused(Intent.from_params, fabric)
+
+
+def gates_problem(rules: Any) -> str:
+    """Return what is wrong with ``rdma_gates``; empty when nothing is."""
+    return _refused(gates.check, rules)
+
+
+def host_problem(host: str, settings: Any) -> str:
+    """Return what is wrong with ``rdma_host`` of a host; empty when nothing is."""
+    return _refused(lambda found: check_settings(host, found), settings)
+
+
+def folder_problem(name: str, path: Any) -> str:
+    """Return what is wrong with the variable of a folder; empty when nothing is."""
+    if isinstance(path, str) and path.strip(" /"):
+        return ""
+    return f"{name}: expected a folder such as ./rdma-report, found {describe(path)}; leave it out for the default"
+
+
+def _refused(check: Any, value: Any) -> str:
+    try:
+        check(value)
+    except FabricError as error:
+        return str(error)
+    return ""
 
 
 def on_hosts(said: Mapping[str, Sequence[str]], count: int) -> list[str]:

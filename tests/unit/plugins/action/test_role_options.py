@@ -13,7 +13,7 @@ PLAY = {
     "hosts": "all",
     "gather_facts": False,
     "tasks": [
-        {"gpufabric.rdma.role_options": {}, "run_once": True},
+        {"gpufabric.rdma.role_options": {"fabric": True}, "run_once": True},
         {"ansible.builtin.debug": {"msg": "THE NEXT STEP"}},
     ],
 }
@@ -23,26 +23,39 @@ def play(tmp_path: Path, hosts: dict[str, dict[str, Any]], **variables: Any) -> 
     """A play with hosts that have variables of their own, and variables for all of them."""
     (tmp_path / "play.yml").write_text(json.dumps([PLAY]))
     # Whoever contacted a host would fail: nobody listens there.
-    everybody = {"ansible_host": "127.0.0.1", "ansible_port": 9}
+    everybody = {"ansible_host": "127.0.0.1", "ansible_port": 9, "rdma_fabric": {"supernet": "10.0.0.0/8"}}
     (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts, "vars": {**everybody, **variables}}}))
     return ansible_playbook(tmp_path, "-i", tmp_path / "hosts.json", tmp_path / "play.yml", COLUMNS="2000")
 
 
 def test_all_that_is_wrong_is_said_at_once_and_the_run_ends(tmp_path: Path) -> None:
-    hosts: dict[str, dict[str, Any]] = {"one": {"sriov_vfs": "many"}, "two": {}, "three": {"sriov_vfs": "many"}}
+    fabrics = {"two": {"mtu": "{{ absent }}"}, "three": {"supernet": "10.0.0.0/9"}}
+    hosts: dict[str, dict[str, Any]] = {
+        "one": {"sriov_vfs": "many"}, "two": {"rdma_fabric": fabrics["two"]},
+        "three": {"sriov_vfs": "many", "rdma_fabric": fabrics["three"]},
+    }  # fmt: skip
     pages = [{"size": "1G", "cont": 4}]
-    wrong = {"host_kernel_iommu": "pasthrough", "host_kernel_hugepages": pages, "rdma_stack_provider": "container"}
-    done = play(tmp_path, hosts, **wrong)
+    done = play(
+        tmp_path, hosts, host_kernel_iommu="pasthrough", host_kernel_hugepages=pages, rdma_report_dir="", rdma_gate=[],
+        rdma_stack_provider="container", rdma_host={"nmber": 1},
+        rdma_fabric={"mtu": "{{ 'v9' }}", "supernet": "10.0.0.0/8"},
+    )  # fmt: skip
     assert done.returncode != 0 and "THE NEXT STEP" not in done.stdout
     said = " ".join((done.stdout + done.stderr).split())
     for text in (
-        "variables of roles, 5 problem(s): ",
+        "variables, 13 problem(s): ",
         "argument 'sriov_vfs' is of type str and we were unable to convert to int",
         "(on one, three)",
         "rdma_stack_provider: container is not supported: nothing would deploy the driver container",
         "value of host_kernel_iommu must be one of: auto, passthrough, none, got: pasthrough (on all 3 hosts)",
         "not known: host_kernel_hugepages.cont. Supported parameters include: at, count, numa_node, size.",
         "missing required arguments: count found in host_kernel_hugepages (on all 3 hosts)",
+        'rdma_gate is not a variable of this collection; did you mean "rdma_gates"? (on all 3 hosts)',
+        'rdma_report_dir: expected a folder such as ./rdma-report, found "" (text)',
+        'rdma_host of two.nmber: unknown key; did you mean "number"? (on two)',
+        'rdma_fabric.mtu: expected a whole number, found "v9" (text) (on one)',
+        "rdma_fabric cannot be evaluated: 'absent' is undefined (on two)",
+        "rdma_fabric differs from that of the first host. All hosts of the group need the same (on three)",
     ):
         assert text in said, said
 
@@ -50,12 +63,12 @@ def test_all_that_is_wrong_is_said_at_once_and_the_run_ends(tmp_path: Path) -> N
 def test_a_name_that_is_nearly_an_option_is_a_warning(tmp_path: Path) -> None:
     done = play(tmp_path, {"one": {"sriov_vf_count": 4}, "two": {}}, sriov_of_another_collection=1, host_kern=1)
     assert done.returncode == 0 and "THE NEXT STEP" in done.stdout
-    assert 'no role takes "sriov_vf_count", did you mean "sriov_vfs"? (on one)' in done.stderr
-    assert done.stderr.count("no role takes") == 1
+    assert 'sriov_vf_count is not a variable of this collection; did you mean "sriov_vfs"? (on one)' in done.stderr
+    assert done.stderr.count("is not a variable") == 1
 
 
 def test_what_a_user_may_give_is_fine(tmp_path: Path) -> None:
     """A number as text, as -e gives it; a template; and what nobody can know before the plan."""
     fine = {"sriov_vfs": "4", "rail_names_vfs": "{{ sriov_vfs | int > 0 }}", "pcie_acs_rails": "{{ rdma_plan.rails }}"}
     done = play(tmp_path, {"one": {}}, **fine)
-    assert done.returncode == 0 and "no role takes" not in done.stderr, done.stdout + done.stderr
+    assert done.returncode == 0 and "is not a variable" not in done.stderr, done.stdout + done.stderr

@@ -1,0 +1,88 @@
+"""Variables of the playbooks: a wrong value has a message in the project's words, a misspelled name the right one."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from real_play import ROOT
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric import options
+
+ROLES = ["rdma_validate", "rail_links", "sriov"]
+KNOWN = ["rdma_validate_where", "rail_links_manager", "sriov_vfs", "sriov_vfs_by_rail"]
+
+
+def said(name: str, near: str) -> dict[str, str]:
+    return {name: f'{name} is not a variable of this collection; did you mean "{near}"?'}
+
+
+@pytest.mark.parametrize(("name", "near"), [
+    ("rdma_fabrik", "rdma_fabric"),
+    ("rdma_kubconfig", "rdma_kubeconfig"),
+    ("rdma_reprot_dir", "rdma_report_dir"),
+    ("rdma_gate", "rdma_gates"),
+    ("rdma_pcie_asc", "rdma_pcie_acs"),
+    ("rdma_hots", "rdma_host"),
+    ("rdma_gruop", "rdma_group"),
+])  # fmt: skip
+def test_a_misspelled_variable_of_the_playbooks_is_refused(name: str, near: str) -> None:
+    assert options.misspelled([name, "rdma_host"], ROLES, KNOWN) == (said(name, near), {})
+
+
+@pytest.mark.parametrize(("name", "near"), [
+    ("sriov_vf_count", "sriov_vfs"),
+    ("sriov_vfs_by_rack", "sriov_vfs_by_rail"),
+    ("rdma_validate_wher", "rdma_validate_where"),
+    ("rdma_validte_where", "rdma_validate_where"),
+    ("rdma_gate_x", "rdma_gates"),
+])  # fmt: skip
+def test_a_name_that_is_nearly_another_one_is_warned_of(name: str, near: str) -> None:
+    assert options.misspelled([name], ROLES, KNOWN) == ({}, said(name, near))
+
+
+@pytest.mark.parametrize("name", ["rdma_plan", "rdma_fabric_report", "rdma_cards_on_order", "my_rdma_fabric", *KNOWN])
+def test_other_variables_are_left_alone(name: str) -> None:
+    assert options.misspelled([name], ROLES, KNOWN) == ({}, {})
+
+
+def test_the_variables_are_those_of_the_reference() -> None:
+    text = (ROOT / "docs/inventory.md").read_text()
+    table = text.split("\n## Variables of a run")[1].split("\n| input |")[0]
+    rows = re.findall(r"^\| `(rdma_[a-z_]+)` \| ", table, re.MULTILINE)
+    assert set(rows) | {"rdma_fabric", "rdma_host"} == set(options.PLAYBOOKS)
+
+
+@pytest.mark.parametrize(("fabric", "message"), [
+    ("supernet", 'rdma_fabric: expected a dict, found "supernet" (text)'),
+    (["supernet"], "rdma_fabric: expected a dict, found a list"),
+    (None, "rdma_fabric: expected a dict, found nothing (null)"),
+    ({"supernet": "10.0.0.0/8"}, ""),
+    ({"mtu": "x", "supernett": 1}, (
+        '3 problems: rdma_fabric.mtu: expected a whole number, found "x" (text); rdma_fabric.supernett: unknown key; '
+        'did you mean "supernet"?; rdma_fabric.supernet: missing; give the network that rails take addresses from, or '
+        "set addresses: keep")),
+])  # fmt: skip
+def test_the_fabric(fabric: Any, message: str) -> None:
+    assert options.fabric_problem(fabric) == message
+
+
+def test_gates_and_hosts() -> None:
+    assert options.gates_problem("pass") == 'rdma_gates: expected a list, found "pass" (text)'
+    assert options.gates_problem([{"name": "any", "query": "verdict == 'pass'"}]) == ""
+    assert options.host_problem("gpu-1", [1]) == "rdma_host of gpu-1: expected a dict, found a list"
+    wrong = 'rdma_host of gpu-1.nmber: unknown key; did you mean "number"?'
+    assert options.host_problem("gpu-1", {"nmber": 1}) == wrong
+    assert options.host_problem("gpu-1", {"number": "1"}) == ""
+
+
+@pytest.mark.parametrize(("path", "shown"), [
+    ("", '"" (text)'), ("/", '"/" (text)'), (None, "nothing (null)"), (["a"], "a list"),
+])  # fmt: skip
+def test_a_folder_for_the_report_is_one(path: Any, shown: str) -> None:
+    """An empty one led to `rm -rf /evidence`."""
+    assert options.folder_problem("rdma_report_dir", "/srv/report") == ""
+    assert options.folder_problem("rdma_report_dir", path) == (
+        f"rdma_report_dir: expected a folder such as ./rdma-report, found {shown}; leave it out for the default"
+    )
