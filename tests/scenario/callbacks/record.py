@@ -23,7 +23,7 @@ description: Writes one row a task and host, and each execution of a module, to 
 # Actions that run on the controller alone and cost no module execution on a host.
 CONTROLLER_ACTIONS = {
     "add_host", "assert", "debug", "fail", "group_by", "include_role", "include_tasks", "import_role", "include_vars",
-    "meta", "pause", "role_options", "run_scope", "set_fact", "set_stats", "validate_argument_spec",
+    "meta", "pause", "report_folder", "role_options", "run_scope", "set_fact", "set_stats", "validate_argument_spec",
 }
 
 

@@ -51,7 +51,7 @@ def test_all_that_is_wrong_is_said_at_once_and_the_run_ends(tmp_path: Path) -> N
         "not known: host_kernel_hugepages.cont. Supported parameters include: at, count, numa_node, size.",
         "missing required arguments: count found in host_kernel_hugepages (on all 3 hosts)",
         'rdma_gate is not a variable of this collection; did you mean "rdma_gates"? (on all 3 hosts)',
-        'rdma_report_dir: expected a folder such as ./rdma-report, found "" (text)',
+        'rdma_report_dir: expected a folder such as /srv/rdma-report, found "" (text)',
         'rdma_host of two.nmber: unknown key; did you mean "number"? (on two)',
         'rdma_fabric.mtu: expected a whole number, found "v9" (text) (on one)',
         "rdma_fabric cannot be evaluated: 'absent' is undefined (on two)",

@@ -83,6 +83,8 @@ def test_gates_and_hosts() -> None:
 def test_a_folder_for_the_report_is_one(path: Any, shown: str) -> None:
     """An empty one led to `rm -rf /evidence`."""
     assert options.folder_problem("rdma_report_dir", "/srv/report") == ""
+    assert options.folder_problem("rdma_report_dir", "report") == ""
+    assert options.folder_problem("rdma_validate_report_dir", "report") != ""
     assert options.folder_problem("rdma_report_dir", path) == (
-        f"rdma_report_dir: expected a folder such as ./rdma-report, found {shown}; leave it out for the default"
+        f"rdma_report_dir: expected a folder such as /srv/rdma-report, found {shown}; leave it out for the default"
     )

@@ -1,0 +1,61 @@
+"""The folder of the report: where it is without a variable, and what keeps a report from being written there."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from real_play import ansible_playbook
+
+from ansible_collections.gpufabric.rdma.plugins.action.report_folder import problem
+
+
+@pytest.fixture
+def collection(tmp_path: Path) -> Path:
+    (tmp_path / "installed").mkdir()
+    (tmp_path / "installed/MANIFEST.json").touch()
+    return tmp_path / "installed"
+
+
+def test_a_folder_or_the_parent_that_will_hold_it_must_be_writable(
+    tmp_path: Path, collection: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "locked").mkdir()
+    writable = os.access
+    monkeypatch.setattr(os, "access", lambda place, mode: place.name != "locked" and writable(place, mode))
+    monkeypatch.setattr("getpass.getuser", lambda: "ops")
+    assert problem(f"{tmp_path}/report", collection) == problem(f"{tmp_path}/a/b/c", collection) == ""
+    for path, found in (
+        ("", "an absolute path is needed, such as /srv/rdma-report"),
+        ("report", "an absolute path is needed, such as /srv/rdma-report"),
+        ("/", "an absolute path is needed, such as /srv/rdma-report"),
+        (f"{tmp_path}/file", f"{tmp_path}/file is not a folder"),
+        (f"{tmp_path}/file/report", f"{tmp_path}/file is not a folder"),
+        (f"{tmp_path}/locked", f"the user ops has no permission to write in {tmp_path}/locked"),
+        (f"{tmp_path}/locked/a/b", f"the user ops has no permission to write in {tmp_path}/locked"),
+        (f"{collection}/report", "it lies in the installed collection, and its next upgrade would remove it"),
+    ):
+        assert problem(path, collection) == found
+
+
+def play(tmp_path: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    role = {"name": "gpufabric.rdma.rdma_validate", "tasks_from": "folder"}
+    book = {"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.import_role": role}]}
+    (tmp_path / "plays").mkdir(exist_ok=True)
+    (tmp_path / "plays/play.yml").write_text(json.dumps([book]))
+    return ansible_playbook(tmp_path, "-v", "-i", "nobody,", tmp_path / "plays/play.yml", *args)
+
+
+def test_a_report_goes_below_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not beside the playbook, which for an installed collection is in the collection. About 1.3 s for each play."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "file").touch()
+    monkeypatch.chdir(tmp_path / "mine")
+    assert f'"path": "{tmp_path}/mine/rdma-report"' in play(tmp_path).stdout
+    done = play(tmp_path, "-e", "rdma_report_dir=../file/report")
+    assert done.returncode != 0
+    assert f"The report cannot be written to {tmp_path}/file/report: {tmp_path}/file is not a folder." in done.stdout
