@@ -85,7 +85,7 @@ def host_problem(host: str, settings: Any) -> str:
 
 
 def folder_problem(name: str, path: Any) -> str:
-    """Return what is wrong with the variable of a folder; empty when nothing is; ``rdma_report_dir`` may be relative."""
+    """Return what is wrong with a folder; empty when nothing is. ``rdma_report_dir`` may be relative."""
     if isinstance(path, str) and path.strip(" /") and (name == "rdma_report_dir" or path.startswith(("/", "~"))):
         return ""
     return f"{name}: expected a folder such as /srv/rdma-report, found {describe(path)}; leave it out for the default"
