@@ -27,6 +27,8 @@ KINDS = ("host", "port", "rail", "direction", "pair", "mtu", "gpu")
 BANDWIDTH, SMALL, CUDA = "write_bw", "write_lat", "cuda:dmabuf"
 EXPECTED = {BANDWIDTH: 93.1, SMALL: 6.0}
 USUAL = {BANDWIDTH: 97.9, SMALL: 3.0}
+# Hosts of a leaf switch.
+LEAF = 32
 # Share of tests that give nothing for no reason, and how often such a test is tried again.
 TRANSIENT, RETRIES = 1e-3, 2
 
@@ -35,7 +37,8 @@ TRANSIENT, RETRIES = 1e-3, 2
 class Fault:
     """One bad thing. mtu and gpu: of a port, of a whole host (``rail`` None), mtu also of a rail (``host`` None).
 
-    routing: between ``rail`` and ``peer_rail``, or between any two. pair: of two ports where ``peer_rail`` is given.
+    across: between leaves of LEAF hosts on a rail. routing: between ``rail`` and ``peer_rail``, or between any two.
+    pair: of two ports where ``peer_rail`` is given.
     ``share`` of the tests that need it show it: below 1 the fault is unsteady.
     """
 
@@ -53,6 +56,8 @@ class Fault:
         if (self.kind == "mtu" and test.kind == SMALL) or (self.kind == "gpu" and test.memory == "host"):
             return False
         ends = ((test.client, test.rail), (test.server, test.server_rail))
+        if self.kind == "across":
+            return test.rail == self.rail and len({int(name[1:]) // LEAF for name, _rail in ends}) > 1
         if self.kind == "routing":
             crossed = {test.rail, test.server_rail}
             return len(crossed) > 1 and (self.rail is None or crossed == {self.rail, self.peer_rail})
@@ -231,13 +236,14 @@ class Outcome:
     rounds: int
     goes: int
     blames: list[Any] = field(compare=False)
+    results: list[dict[str, Any]] = field(compare=False, repr=False)
 
 
 def again(before: dict[str, Any] | None, result: dict[str, Any]) -> dict[str, Any]:
     """The result of a test that was measured once more: a second reading that passes counts, as for the judge."""
     if before is None:
         return result
-    first, second = ({"verdict": one["verdict"], "reason": one["reason"]} for one in (before, result))
+    first, second = ({key: one.get(key) for key in ("value", "verdict", "reason")} for one in (before, result))
     return {**result, "passes": [first, {**second, "again": True}]}
 
 
@@ -257,4 +263,4 @@ def isolate(fabric: Fabric, rounds: Sequence[Round], goes: int = 10) -> Outcome:
     blamed = [Fault(b.kind, b.rail, b.host, b.peer, b.direction, b.peer_rail or None) for b in blames]
     right = len(set(blamed) & set(fabric.faults))
     sure = sum(b.sure == "sure" for b in blames)
-    return Outcome(len(fabric.faults), len(blamed), right, sure, tests, extra, count, blames)
+    return Outcome(len(fabric.faults), len(blamed), right, sure, tests, extra, count, blames, list(found.values()))

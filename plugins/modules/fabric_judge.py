@@ -46,7 +46,8 @@ options:
   slot_margin:
     description:
       - Seconds that a slot is longer than the measurement in it at most, for start, retries and the guard. Passes after
-        the first take what clean tests needed, when that is less.
+        the first take what clean tests needed, when that is less. After late or timed-out tests a slot has one margin
+        more, at most three margins.
     type: int
     default: 6
   only:
@@ -143,14 +144,19 @@ worst:
   description: How long the next pass, what waits and all retries take at most, in seconds. Passes of isolation come on top.
   returned: always
   type: int
-  sample: 288
+  sample: 396
+lead:
+  description: How many seconds later than usual the next pass should begin, since hosts missed the begin of an earlier one.
+  returned: always
+  type: int
+  sample: 0
 announce:
   description: What is measured next and how long it takes; empty when RV(done).
   returned: always
   type: str
   sample: >-
     pass 1 (schedule), mode all_pairs: 12 tests of write_bw in 6 rounds of 16 s, 1 min 36 s; with all retries at worst
-    4 min 48 s, and at most 3 short passes more to tell whom to blame
+    6 min 36 s, and at most 3 short passes more to tell whom to blame
 schedule:
   description: Mode, rounds, slot, seconds and passes, perftest's share of the slots, and how many seconds each host was late.
   returned: always
@@ -158,6 +164,11 @@ schedule:
   sample: {where: host, mode: all_pairs, rounds: 6, slot: 16, seconds: 96, passes: 1, share: 0.75, lateness: {gpu-1: 0}, text: "..."}
 links:
   description: Links that came up below what the card or the rest of their rail can do.
+  returned: always
+  type: list
+  elements: dict
+unsteady:
+  description: Tests that failed and passed when they were repeated, by rail, port or pair, as C(thresholds.unsteady) judges them.
   returned: always
   type: list
   elements: dict

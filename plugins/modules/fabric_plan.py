@@ -169,7 +169,7 @@ plan:
       description: The shares of C(gpu_paths) and when a value is one of the C(outliers); C(rdma_fabric.thresholds) with its defaults.
       type: dict
       returned: always
-      sample: {gpu_paths: {PIX: 0.97, SYS: null}, outliers: {severity: warning, deviations: 5.0}}
+      sample: {gpu_paths: {PIX: 0.97, SYS: null}, outliers: {severity: warning, deviations: 5.0}, unsteady: {severity: failure}}
     tests:
       description: How to measure; C(rdma_fabric.tests) with its defaults.
       type: dict

@@ -68,6 +68,10 @@ options:
       - Not given means that nobody looked for causes.
     type: list
     elements: dict
+  unsteady:
+    description: Tests that failed and passed when they were repeated.
+    type: list
+    elements: dict
   outliers:
     description: Tests that differ from the rest of the fleet.
     type: list
@@ -201,7 +205,7 @@ from ..module_utils._fabric.report.redact import kinds
 from ..module_utils._fabric.report.summary import brief, build, with_gates
 
 # What fabric_judge found beside the results.
-JUDGED = ("blames", "outliers", "links", "schedule", "endpoints")
+JUDGED = ("blames", "unsteady", "outliers", "links", "schedule", "endpoints")
 ARGUMENT_SPEC = {
     "plan": {"type": "dict", "required": True},
     "results": {"type": "list", "elements": "dict", "required": True},

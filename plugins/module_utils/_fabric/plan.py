@@ -170,6 +170,7 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
         "thresholds": {
             "gpu_paths": dict(intent.thresholds.gpu_paths),
             "outliers": asdict(intent.thresholds.outliers),
+            "unsteady": asdict(intent.thresholds.unsteady),
         },
         **_gpus(layout),
         "warnings": list(_warnings(layout)),

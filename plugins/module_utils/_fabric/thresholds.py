@@ -53,6 +53,17 @@ class Outliers:
 
 
 @dataclass(frozen=True)
+class Unsteady:
+    """Tests that failed and passed when they were repeated; see measure/unsteady.py. ``severity``: warning or failure.
+
+    ``background``: the share of tests that do so without a cause.
+    """
+
+    severity: str
+    background: float
+
+
+@dataclass(frozen=True)
 class Thresholds:
     """``fleet`` holds for everybody, then each override that matches, the last one winning."""
 
@@ -60,6 +71,7 @@ class Thresholds:
     overrides: tuple[Override, ...]
     gpu_paths: Mapping[str, float | None]
     outliers: Outliers
+    unsteady: Unsteady
 
     def of(self, rail: str, names: Collection[str], kind: str | None = None) -> Threshold:
         """Return the threshold of a rail of a host. ``names``: the host's own and those of its groups.
@@ -96,6 +108,7 @@ def read_thresholds(reader: Reader) -> Thresholds:
         overrides=tuple(_override(item) for item in reader.sections("overrides")),
         gpu_paths=_gpu_paths(reader.section("gpu_paths")),
         outliers=_outliers(reader.section("outliers")),
+        unsteady=_unsteady(reader.section("unsteady")),
     )
     reader.close()
     return thresholds
@@ -135,6 +148,15 @@ def _outliers(reader: Reader) -> Outliers:
     )
     reader.close()
     return outliers
+
+
+def _unsteady(reader: Reader) -> Unsteady:
+    unsteady = Unsteady(
+        severity=reader.text("severity", "failure", choices=("warning", "failure")),
+        background=reader.number("background", 0.001, 1e-6, 0.5),
+    )
+    reader.close()
+    return unsteady
 
 
 def groups_of(hosts: Iterable[str], groups: Mapping[str, Sequence[str]]) -> dict[str, frozenset[str]]:

@@ -310,7 +310,7 @@ describe() {
         else
             say "rail $name device=$device port=$port netdev=$netdev gid=$gid gid_type=\"$gid_type\"" \
                 "address=$address mtu=${mtu:--} rate=\"$rate\" numa=${numa:--} cpus=${cpus:--}" \
-                "local_cpus=${local_cpus:--}"
+                "local_cpus=${local_cpus:--} addresses=\"${addresses# }\""
         fi
     done <"$1"
     control_address

@@ -21,7 +21,7 @@ def play(tmp_path: Path, made: dict[str, Any]) -> subprocess.CompletedProcess[st
     parts = made["parts"]
     step = {
         "results": made["results"], "warnings_found": made["warnings"], "summary": {"blames": parts["blames"]},
-        "outliers": [], "endpoints": {"where": "host", "hosts": {}}, "links": parts["links"],
+        "outliers": [], "unsteady": [], "endpoints": {"where": "host", "hosts": {}}, "links": parts["links"],
         "schedule": parts["schedule"][0], "requests": 3,
     }
     variables = {

@@ -198,6 +198,7 @@ def test_describe(bench: Bench) -> None:
     assert dict(found.rails["rail1"]) == {
         "device": "mlx5_1", "port": "1", "netdev": "rail1", "gid": "2", "gid_type": "RoCE v2", "mtu": "4096",
         "address": "192.168.1.3", "rate": "100 Gb/sec (4X EDR)", "numa": "1", "cpus": "0", "local_cpus": "0",
+        "addresses": "192.168.1.3",
     }
     assert {key: found.host[key] for key in ("perftest", "control", "clock", "machine_id")} == {
         "perftest": "6.24", "control": "10.0.2.15", "clock": "tsc", "machine_id": "0123"}

@@ -21,6 +21,9 @@ def commands(state: State, blame: Mapping[str, Any], results: Sequence[Result]) 
     ``blame``: an item of report.json ``blames[]``. The commands are those of the testers, with their GID index, CPUs
     and options.
     """
+    if blame["kind"] in ("overload", "tester"):
+        # Nothing failed that could be repeated.
+        return []
     failed = next((result for result in results if result["verdict"] != "pass" and covers(blame, result)), None)
     if failed is None:
         return []

@@ -15,7 +15,7 @@ from .limits import Expectation
 from .lines import message_size, sides
 from .options import LATENCY
 from .perftest import Run, Sample, reading
-from .schedule import Round, Test, label, star_of, subject
+from .schedule import Round, Test, star_of, subject
 from .stars import VOID
 from .state import (
     Attempt,
@@ -139,7 +139,7 @@ def result(state: State, test: Test) -> dict[str, Any]:
         "reason": reason,
         **_options(state, test, judged),
         **(_noticed(state, test, attempt) if attempt else {}),
-        **_absence(state, test, outcome, worth),
+        **_known(state, test, outcome, worth),
         "passes": _passes(judged, state.again.get(test), worth),
     }
 
@@ -151,16 +151,25 @@ def _worth(state: State, test: Test, attempt: Attempt, outcome: str, _reason: st
     return Shown(WEAK if outcome == verdict.NO_DATA else FIRM)
 
 
-def _absence(state: State, test: Test, outcome: str, worth: Sequence[Shown]) -> dict[str, Any]:
-    """Return the optional key ``absence``: why nothing is known of a test."""
-    if outcome != verdict.NO_DATA:
+def _known(state: State, test: Test, outcome: str, worth: Sequence[Shown]) -> dict[str, Any]:
+    """Return the optional key ``duplicate``, an address that explains it, or ``absence``, why nothing is known."""
+    if outcome == verdict.PASS:
+        return {}
+    ends = ((test.client, test.rail), (test.server, test.server_rail))
+    twice = [state.duplicates[end] for end in ends if end in state.duplicates]
+    if twice:
+        return {"duplicate": dict(twice[0])}
+    if outcome == verdict.FAIL:
         return {}
     if worth:
         found = combined(worth)
         return {"absence": found} if found else {}
-    if flawed(state, test):
+    flaws = flawed(state, test)
+    if any(UNTOLD not in flaw for flaw in flaws):
         return {}
-    return {"absence": absence(LOST, [name for name in (test.client, test.server) if name in state.lost])}
+    untold = [name for name in (test.client, test.server) if any(flaw.startswith(f"{name} ") for flaw in flaws)]
+    lost = [name for name in (test.client, test.server) if name in state.lost]
+    return {"absence": absence(LOST, list(dict.fromkeys([*lost, *untold])))}
 
 
 def _passes(judged: Judged, again: int | None, worth: Sequence[Shown]) -> list[dict[str, Any]]:
@@ -192,6 +201,8 @@ def results(state: State) -> list[dict[str, Any]]:
     return [result(state, test) for test in sorted(state.attempts)]
 
 
+# What a flaw is called that shows no fault: a tester without a valid description.
+UNTOLD = ": not described"
 Judged = Sequence[tuple[Attempt, str, str]]
 
 
@@ -267,20 +278,6 @@ def _noticed(state: State, test: Test, attempt: Attempt) -> dict[str, Any]:
 
 def _values(judged: Judged) -> list[float]:
     return [one.sample.value for one, outcome, _reason in judged if one.sample and outcome != verdict.NO_DATA]
-
-
-def unsteady(results: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return a sentence for each test that did not pass at first and passed when it was measured again."""
-    told = []
-    for result in results:
-        if result["verdict"] != verdict.PASS or not any(one.get("again") for one in result["passes"]):
-            continue
-        first = next(one for one in result["passes"] if one["verdict"] != verdict.PASS)
-        told.append(
-            f"{result['client']} to {result['server']} {result['rail']} {label(result)}: unsteady: {first['reason']}; "
-            f"{result['value']:.3g} {result['unit']} when it was measured again"
-        )
-    return told
 
 
 def earlier(results_before: Iterable[Mapping[str, Any]], where: str) -> dict[Test, Mapping[str, Any]]:

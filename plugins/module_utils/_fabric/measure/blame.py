@@ -29,11 +29,11 @@ _OF_HOST = ("host", "port", "send", "receive")
 class Blame:
     """Whom failures point at (report.json ``blames[]``).
 
-    ``kind``: host, port, rail, routing (between rails), direction, pair, mtu, gpu, unknown, overload or tester (no
-    results). ``sure``: "sure" (confirmed) or "likely" (suspected). ``rail`` None: all rails. ``direction``: "send" or
-    "receive", of ``host``. ``failed`` of ``tests`` that
-    needed it did not pass. ``again``: the commands [server, client] by which a person can repeat it, when the caller
-    has filled them in. ``peer_rail``: the peer's rail, or the other rail, "" where it is ``rail``.
+    ``kind``: host, port, rail, routing (between rails), direction, pair, mtu, gpu, address, unknown, overload or
+    tester (no results). ``sure``: "sure" (confirmed) or "likely" (suspected). ``rail`` None: all rails.
+    ``direction``: "send" or "receive", of ``host``. ``failed`` of ``tests`` that needed it did not pass.
+    ``again``: the commands [server, client] by which a person can repeat it, when the caller has filled them in.
+    ``peer_rail``: the peer's rail, or the other rail, "" where it is ``rail``.
     """
 
     where: str

@@ -9,11 +9,12 @@ and directions that explain most, and at last pairs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from .cover import Cover
-from .fleet import BASE, Failure, Fleet, Part, Scope, routing_scope
+from .cover import FEW, Cover
+from .fleet import BASE, End, Failure, Fleet, Part, Scope, routing_scope
+from .unsteady import SIGNIFICANT, chance
 
 # More pairs than this on one rail share a path between groups of hosts.
 _MANY_PAIRS = 8
@@ -39,12 +40,14 @@ def causes(fleet: Fleet) -> list[Cause]:
     left = _without(fleet.failures, named)
     whole = list(_whole(fleet, left))
     left = _without(left, whole)
-    parts = list(_parts(fleet, left))
+    shaky = _shaky(fleet, left)
+    parts = list(_parts(fleet, left, shaky))
     rails = list(_unsteady_rails(fleet, left, parts))
     if rails:
         left = _without(left, rails)
-        parts = list(_parts(fleet, left))
-    return [*named, *whole, *rails, *parts, *_pairs(fleet, _without(left, parts))]
+        parts = list(_parts(fleet, left, shaky))
+    paths = list(_paths(_without(left, parts), shaky))
+    return [*named, *whole, *rails, *parts, *paths, *_pairs(fleet, _without(left, [*parts, *paths]))]
 
 
 def _without(failures: Sequence[Failure], found: Iterable[Cause]) -> list[Failure]:
@@ -142,10 +145,48 @@ def _layer(fleet: Fleet, failure: Failure, scope: Scope) -> str:
     return next((layer for layer in failure.layers if not fleet.passes[layer, scope]), "")
 
 
-def _parts(fleet: Fleet, left: Sequence[Failure]) -> Iterator[Cause]:
-    """Yield hosts, ports and directions."""
+def _parts(fleet: Fleet, left: Sequence[Failure], shaky: Mapping[str, float]) -> Iterator[Cause]:
+    """Yield hosts, ports and directions, but for those that fail no more often than others on a ``shaky`` rail may."""
     for part, failures in Cover(fleet, left).chosen():
-        yield Cause(*part, tuple(failures))
+        cause = Cause(*part, tuple(failures))
+        if not _by_chance(fleet, cause, shaky):
+            yield cause
+
+
+def _shaky(fleet: Fleet, failures: Sequence[Failure]) -> dict[str, float]:
+    """Return the rails on which tests of many ports come and go, each with the share of its tests that failed once."""
+    flips: dict[str, list[End]] = {}
+    for ends in fleet.flips if failures else ():
+        if ends[0][1] == ends[1][1]:
+            flips.setdefault(ends[0][1], []).extend(ends)
+    found = {}
+    for rail, ports in flips.items():
+        tests = len(ports) // 2
+        if tests >= FEW and 2 * max(Counter(ports).values()) <= tests:
+            failed = sum(rail in failure.rails for failure in failures)
+            found[rail] = min(0.99, (failed + tests) / (failed + fleet.passes[BASE, Scope("rail", rail)]))
+    return found
+
+
+def _by_chance(fleet: Fleet, cause: Cause, shaky: Mapping[str, float]) -> bool:
+    """Return whether one of as many ports may well fail so often on a rail whose tests come and go."""
+    rails = {rail for failure in cause.failures for rail in failure.rails}
+    if not rails <= shaky.keys():
+        return False
+    share = max(shaky[rail] for rail in rails)
+    if all(failure.again for failure in cause.failures):
+        share *= share
+    failed = len(cause.failures)
+    alike = 2 * max(len(fleet.hosts_of[rail]) for rail in rails)
+    return alike * chance(failed, failed + fleet.passes[cause.layer, cause.scope], share) >= SIGNIFICANT
+
+
+def _paths(failures: Sequence[Failure], shaky: Mapping[str, float]) -> Iterator[Cause]:
+    """Yield the shared path of each rail whose tests come and go: what failed there twice is no matter of pairs."""
+    for rail in sorted(shaky):
+        group = [failure for failure in failures if failure.rails == (rail,)]
+        if group:
+            yield Cause(BASE, Scope("path", rail), tuple(group))
 
 
 def _unsteady_rails(fleet: Fleet, failures: Sequence[Failure], parts: Sequence[Cause]) -> Iterator[Cause]:

@@ -106,10 +106,17 @@ def results(course: Course) -> Results:
 
 
 def worst(course: Course, rounds: Sequence[Round]) -> int:
-    """Return the seconds of the next pass and of what waits, every retry counted; isolation depends on what fails."""
-    left = len(rounds) + sum(len(part) for part in course.waiting)
-    retries = course.state.tests["retries"] - course.retried
-    return left * (1 + retries) * (int(course.state.tests["duration"]) + course.margin)
+    """Return the seconds of the next pass and of what waits, every retry counted; isolation depends on what fails.
+
+    Each of these passes may make the slots of the next one longer.
+    """
+    if not rounds:
+        return 0
+    passes = [len(rounds), *(len(part) for part in course.waiting)]
+    passes += [sum(passes)] * (course.state.tests["retries"] - course.retried)
+    duration, first = int(course.state.tests["duration"]), course.clock.stretched
+    slots = (timing.stretched(duration, course.margin, first + number) for number in range(len(passes)))
+    return sum(count * slot for count, slot in zip(passes, slots))
 
 
 def announce(course: Course, rounds: Sequence[Round], number: int) -> str:

@@ -46,6 +46,10 @@ def _address(text: str) -> str:
     return ""
 
 
+def _addresses(text: str) -> str:
+    return "IPv4 addresses" if any(_address(one) for one in text.split()) else ""
+
+
 def _or_none(check: Check) -> Check:
     return lambda text: "" if text == "-" else check(text)
 
@@ -57,6 +61,7 @@ _RAIL: Mapping[str, Check] = {
     "gid": _number(0, LARGEST_GID, ", since perftest refuses larger GID indexes"),
     "gid_type": _matches(re.compile("RoCE v2|IB"), "RoCE v2 or IB"),
     "address": _address,
+    "addresses": _addresses,
     "mtu": _or_none(_number(1, 65536)),
     "rate": _matches(_RATE, "a rate"),
     "numa": _matches(re.compile(r"-|-?[0-9]{1,4}"), "a NUMA node"),

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from .options import LATENCY
 from .schedule import Test, subject
+from .unsteady import flipped
 
 Result = Mapping[str, Any]
 BASE, MTU, GPU = "base", "mtu", "gpu"
@@ -166,6 +167,8 @@ class Fleet:
     failures: list[Failure] = field(default_factory=list)
     passes: Counter[Part] = field(default_factory=Counter)
     hosts_of: dict[str, set[str]] = field(default_factory=dict)
+    # The ports of tests that failed and passed when they were repeated.
+    flips: list[tuple[End, End]] = field(default_factory=list)
 
     @classmethod
     def of(cls, results: Sequence[Result]) -> Fleet:
@@ -177,6 +180,8 @@ class Fleet:
                 rail = result["rail"]
                 peer_rail = result.get("peer_rail") or rail
                 passed[rail, result["client"], peer_rail, result["server"], result["test"], layers_of(result)] += 1
+                if len(result.get("passes", ())) > 1 and flipped(result):
+                    fleet.flips.append(((result["client"], rail), (result["server"], peer_rail)))
             else:
                 fleet.failures.append(_failure(result))
         hosts_of: defaultdict[str, set[str]] = defaultdict(set)

@@ -29,7 +29,9 @@ KEYS = frozenset(
     peer_rail star min max n rate width mtu bdf path pairs fail no_data worst median node pci netdev address
     kind host peer direction sure failed tests evidence text again deviations severity found name query before change
     mode rounds slot seconds share lateness latency_median latency_worst
-    absence comparison compared better worse new missing now trend written size switch
+    absence duplicate unsteady count readings first comparison compared better worse new missing now trend written size
+    switch run scope versions id folder started ended endpoints subset only limit resumed image host_network machine_id
+    kernel perftest release collection cluster
     """.splitlines()
     for word in line.split()
 )

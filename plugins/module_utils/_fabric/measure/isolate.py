@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from . import absence, stars
+from . import absence, duplicates, stars
 from .blame import ENOUGH_PARTNERS, WHOLE, Blame, is_sure, tell
 from .causes import Cause, causes, center
 from .fleet import BASE, GPU, MTU, OPPOSITE, End, Failure, Fleet, Result, Scope
@@ -22,6 +22,8 @@ from .schedule import Test, subject
 
 # How often one good partner is used in one go: rounds of the retry, each for one direction.
 _USES = 4
+# How many tests of a rail are repeated in one go.
+_REPEATS = 64
 # Of small messages, whatever the sizes asked for.
 _SMALL = "write_lat"
 
@@ -36,6 +38,8 @@ def blame(results: Sequence[Result]) -> list[Blame]:
         everything = [result for result in results if result["where"] == where]
         here, gone = absence.split(everything)
         told += absence.blames(where, gone, everything)
+        here, hit = duplicates.split(here)
+        told += duplicates.blames(where, hit)
         pairs, failed = stars.split(here)
         fleet = Fleet.of(pairs)
         told += [tell(fleet, where, cause) for cause in causes(fleet)]
@@ -59,7 +63,7 @@ def next_tests(results: Sequence[Result], names: Sequence[str], rails: Sequence[
     it fails: from host memory where it failed from GPU memory, then with small messages (MTU), unless large ones came
     through too slowly. Of failed stars their shares are asked for alone. schedule.repeat() makes rounds of the tests.
     """
-    known, _gone = absence.split(results)
+    known, _hit = duplicates.split(absence.split(results)[0])
     pairs, failed = stars.split(known)
     fleet = Fleet.of(pairs)
     if not fleet.failures and not failed:
@@ -70,6 +74,7 @@ def next_tests(results: Sequence[Result], names: Sequence[str], rails: Sequence[
     chooser.suspects(found)
     chooser.centers()
     chooser.singles(found)
+    chooser.repeats(found)
     chooser.probe(found)
     chooser.shares(failed, pairs)
     return sorted(chooser.tests)
@@ -191,6 +196,19 @@ class _Chooser:
             is_new = test == own[0].test or test not in self.seen
             if is_new and self._may_use(test) and self._is_last_resort(own[0]):
                 self.tests.add(test)
+
+    def repeats(self, found: Sequence[Cause]) -> None:
+        """Ask once more for what failed between two ports that both pass with others: it may come and go."""
+        named = {failure for cause in found if cause.named for failure in cause.failures}
+        asked: Counter[str] = Counter()
+        for failure in self.fleet.failures:
+            rail = failure.test.rail
+            if failure.verdict != "fail" or failure.again or failure in named or asked[rail] >= _REPEATS:
+                continue
+            works = all(self.fleet.clears(failure, end) for end in failure.ends)
+            if works and not failure.test.star and self._may_use(failure.test):
+                self.tests.add(failure.test)
+                asked[rail] += 1
 
     def shares(self, failed: Sequence[stars.Star], pairs: Sequence[Result]) -> None:
         """Ask for the shares of failed stars, each alone: their sum does not tell who held it back."""

@@ -13,13 +13,14 @@ from typing import Any
 
 from ..._core.errors import InputError, ParseError
 from ..switches import evidence as switch_evidence
-from . import attempts, identity, links, outliers, schedule, timing, verdict
-from .absence import MISSED, Conduct, overload
+from . import attempts, duplicates, identity, links, outliers, schedule, timing, unsteady, verdict
+from .absence import Conduct
 from .again import commands
 from .course import Course, Results, announce, next_rounds, results, worst
 from .course import summary as course_summary
 from .evidence import Evidence, Log, Pass, parse_batch, parse_describe
 from .lines import lines
+from .notices import notices
 from .options import complete
 from .resume import take_over
 from .schedule import Round
@@ -28,17 +29,15 @@ from .state import State, addresses, asked_exchange, exchange_of, exchange_warni
 # Start cost of perftest, client delay, retries and the guard between two slots, in seconds: what a slot is longer than
 # its measurement at most.
 SLOT_MARGIN = 6
-# Reading one of these takes so long that perftest's calibration against the processor's counter often fails.
-SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies")
 
 
 @dataclass(frozen=True)
 class Step:
     """``lines``: endpoint to schedule lines for pass ``number``; empty when ``done``. Times in seconds.
 
-    ``results``, ``summary`` and ``outliers`` are empty until ``done``: they are large, and no verdict yet.
+    ``results``, ``summary``, ``outliers`` and ``unsteady`` are empty until ``done``: they are no verdict yet.
     ``announce``: what to say before the pass, "" when ``done``. ``worst``: this pass, what waits and all
-    retries, without isolation.
+    retries, without isolation. ``lead``: how much later than usual the pass should begin, since hosts missed a begin.
     ``schedule``: as the report has it: {mode, rounds, slot, seconds, passes, share, lateness, text}.
     """
 
@@ -52,10 +51,12 @@ class Step:
     warnings: list[str]
     announce: str
     worst: int
+    lead: int
     schedule: Mapping[str, Any]
     links: list[dict[str, Any]]
     outliers: list[dict[str, Any]]
     endpoints: Mapping[str, Any]
+    unsteady: list[dict[str, Any]]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the step as fabric_judge returns it."""
@@ -64,6 +65,7 @@ class Step:
         return {
             **own,
             "worst": self.worst,
+            "lead": self.lead,
             "announce": self.announce,
             "lines": dict(self.lines),
             "results": self.results,
@@ -73,6 +75,7 @@ class Step:
             "links": self.links,
             "outliers": self.outliers,
             "endpoints": dict(self.endpoints),
+            "unsteady": self.unsteady,
         }
 
 
@@ -110,20 +113,18 @@ def step(
         results=found,
         summary=summary,
         warnings=[
-            *_late(course, rounds, summary),
-            *_slow_clocks(state),
-            *_far_cpus(state),
-            *_doubts(state),
+            *notices(state, course.clock.lateness if summary else {}, summary.get("blames", ())),
             *exchange_warnings(state),
-            *attempts.unsteady(found),
             *_resumed(course),
         ],
         announce=announce(course, rounds, len(evidence.passes) + 1) if rounds else "",
         worst=worst(course, rounds),
+        lead=course.clock.lead,
         schedule=course_summary(course, rounds, len(evidence.passes)),
         links=links.find(plan, {name: endpoint.rails for name, endpoint in state.endpoints.items()}),
         outliers=outliers.find(found, plan["thresholds"]["outliers"]),
         endpoints={"where": where, "hosts": identity.described(where, state.endpoints, hosts or {})},
+        unsteady=unsteady.find(found, plan["thresholds"]["unsteady"]),
     )
 
 
@@ -158,6 +159,8 @@ def _begin(
     rounds = schedule.planned(names, rails, tests)
     tests["mode"] = state.mode
     _describe(state, names, evidence)
+    for one in duplicates.found_twice(plan, where, state.endpoints):
+        state.duplicates.update({(name, one["rail"]): one for name in one["hosts"]})
     wanted = {test for round_ in rounds for test in round_}
     kept, why = take_over(state, wanted, earlier or {}, identity.described(where, state.endpoints, hosts))
     left = wanted - kept.keys()
@@ -210,7 +213,7 @@ def _absorb(course: Course, rounds: Sequence[Round], number: int, played: Pass) 
             why = invalid.get(name) or played.errors.get(name) or why
             course.state.lost.setdefault(name, f"{name}: {_line(why)}")
     begin = course.clock.seconds
-    late = course.clock.add(logs, len(rounds), course.slot)
+    late = course.clock.add(logs, len(rounds), course.slot, bool(course.waiting))
     course.state.conduct[number] = Conduct(late, begin, course.clock.seconds, frozenset(lost))
     attempts.absorb(course.state, rounds, number, logs)
     course.found = None
@@ -244,42 +247,3 @@ def _resumed(course: Course) -> list[str]:
     count = len(course.kept) + len(course.state.attempts)
     told = f"{len(course.kept)} of {count} results are those of the earlier report: they passed there"
     return [f"{told}; {course.not_kept}" if course.not_kept else told]
-
-
-def _late(course: Course, rounds: Sequence[Round], summary: Mapping[str, Any]) -> list[str]:
-    """Return the sentence about hosts that were late, where no test lacks its reading because of it."""
-    seconds = {name: late for name, late in course.clock.lateness.items() if late >= MISSED}
-    if rounds or not seconds or any(one["kind"] == "overload" for one in summary["blames"]):
-        return []
-    return [overload(seconds)]
-
-
-def _slow_clocks(state: State) -> list[str]:
-    return [
-        f"{name}: clock source {endpoint.host['clock']}, not tsc: perftest may print rates of 0 (clock sampling)"
-        for name, endpoint in state.endpoints.items()
-        if endpoint.host.get("clock") in SLOW_CLOCKS
-    ]
-
-
-def _far_cpus(state: State) -> list[str]:
-    """Return who measures with CPUs of another NUMA node than the NIC's, since it may use no others."""
-    return [
-        f"{name} {rail}: the tester may use no CPU near the NIC ({found['local_cpus']}): it measures from further away"
-        for name, endpoint in state.endpoints.items()
-        for rail, found in endpoint.rails.items()
-        if found.get("cpus") == "-" and found.get("local_cpus", "-") != "-"
-    ]
-
-
-def _doubts(state: State) -> list[str]:
-    """Return a sentence for each rail on which a floor is above what a link carries by its own rate."""
-    told: dict[str, set[str]] = {}
-    for (rail, *_test), expectation in state.expected.items():
-        if expectation.doubt:
-            told.setdefault(rail, set()).add(expectation.doubt)
-    return [
-        f"{rail}: {min(doubts)}{f' (and so for {len(doubts) - 1} more)' if len(doubts) > 1 else ''}: no reading "
-        "is taken for impossible there; repair the link, or lower rdma_fabric.thresholds.floor"
-        for rail, doubts in sorted(told.items())
-    ]

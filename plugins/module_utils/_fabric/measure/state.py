@@ -54,6 +54,8 @@ class State:
     attempts: dict[Test, list[Attempt]] = field(default_factory=dict)
     # How the testers did in each pass, and in the same minutes.
     conduct: dict[int, Conduct] = field(default_factory=dict)
+    # By host and rail the duplicate address there (duplicates.py).
+    duplicates: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
     known_recent: dict[int, Conduct] = field(default_factory=dict)
     # How many attempts a test had when isolation asked for it once more.
     again: dict[Test, int] = field(default_factory=dict)

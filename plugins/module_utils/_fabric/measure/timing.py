@@ -21,6 +21,12 @@ SHORTEST = 4
 # are as short as they can be.
 WORTH_A_TRIAL = 6
 TRIAL = 4
+# After a pass with late or timed-out tests a slot has one margin more, at most this many times.
+STRETCHES = 2
+# From this share of them on also the rest of the schedule is played so; one dead port must not slow down a fleet.
+MANY = 0.25
+# More seconds than these are not added to the time before the first round.
+LONGEST_LEAD = 60
 _WORDS = ("h", "min", "s")
 
 
@@ -30,7 +36,8 @@ class Timing:
 
     ``longest``: from the begin of a slot to the end of the clean test that ended last in its slot. ``lateness``: by
     host the largest delay of a round, by its own clock. ``seconds``: all slots of all passes; ``last``: length of the
-    last ones. ``tight``: a test ran out of time or a round was missed, so slots are not made shorter.
+    last ones. ``tight``: a test ran out of time or a round was missed, so slots are not made shorter. ``stretched``: by
+    how many margins they are longer. ``lead``: how much later first rounds should begin, since hosts missed one.
     """
 
     longest: float = 0.0
@@ -39,11 +46,16 @@ class Timing:
     seconds: int = 0
     last: int = 0
     tight: bool = False
+    stretched: int = 0
+    lead: int = 0
     lateness: dict[str, float] = field(default_factory=dict)
 
     def slot(self, duration: int, margin: int) -> int:
-        """Return the length of the next slots: ``duration`` plus ``margin``, or less when clean tests needed less."""
-        most = duration + margin
+        """Return the length of the next slots: ``duration`` plus ``margin``, or less when clean tests needed less.
+
+        After tests that were late or ran out of time they are longer by up to STRETCHES margins.
+        """
+        most = stretched(duration, margin, self.stretched)
         if self.tight or not self.longest:
             return most
         return max(SHORTEST, min(most, math.ceil(round(self.longest + GUARD, 2))))
@@ -53,8 +65,12 @@ class Timing:
         """Perftest's share of the slots that were played; None before."""
         return round(self.busy / self.slots, 3) if self.slots else None
 
-    def add(self, logs: Mapping[str, Log], rounds: int, slot: int) -> dict[str, float]:
-        """Add what the logs of a pass of ``rounds`` slots tell; return the lateness of its hosts."""
+    def add(self, logs: Mapping[str, Log], rounds: int, slot: int, waiting: bool = False) -> dict[str, float]:
+        """Add what the logs of a pass of ``rounds`` slots tell; return the lateness of its hosts.
+
+        ``waiting``: the rest of the schedule follows, and no retry.
+        """
+        strained = 0
         own: dict[str, float] = {}
         self.seconds += rounds * slot
         self.last = slot
@@ -62,19 +78,32 @@ class Timing:
             late = max((run.late or 0.0 for run in log.runs.values()), default=0.0)
             own[name] = late
             self.lateness[name] = max(self.lateness.get(name, 0.0), late)
-            self._add_lengths(log, slot)
+            strained += self._add_lengths(log, slot)
+        if strained and (not waiting or strained >= MANY * sum(len(log.runs) for log in logs.values())):
+            self.stretched = min(self.stretched + 1, STRETCHES)
         return own
 
-    def _add_lengths(self, log: Log, slot: int) -> None:
+    def _add_lengths(self, log: Log, slot: int) -> int:
+        """Add what one log tells; return how many of its tests were late or ran out of time."""
         perftest: dict[int, float] = {}
+        strained = 0
         for (number, _rail, _peer), run in log.runs.items():
             late = run.late or 0.0
-            self.tight = self.tight or late >= MISSED or run.rc in (*TIMED_OUT, KILLED)
+            strained += late >= MISSED or run.rc in (*TIMED_OUT, KILLED)
+            if number == 0 and late >= MISSED:
+                self.lead = min(LONGEST_LEAD, max(self.lead, math.ceil(late)))
             if run.rc == 0:
                 self.longest = max(self.longest, late + (run.seconds or 0.0))
                 perftest[number] = max(perftest.get(number, 0.0), run.ran or 0.0)
         self.busy += sum(perftest.values())
         self.slots += slot * len(perftest)
+        self.tight = self.tight or strained > 0
+        return strained
+
+
+def stretched(duration: int, margin: int, times: int) -> int:
+    """Return the most seconds of a slot after ``times`` passes with late or timed-out tests."""
+    return duration + margin * (1 + min(times, STRETCHES))
 
 
 def split(rounds: Sequence[Round], hosts: int) -> list[list[Round]]:

@@ -73,13 +73,13 @@ def _causes(report: Mapping[str, Any], shown: int) -> list[str]:
 
 
 def _noticed(report: Mapping[str, Any]) -> list[str]:
-    """Gates first, since they decide; then what is said of links, outliers and the baseline."""
+    """Gates first, since they decide; then links, unsteady tests, outliers and the baseline."""
     failing = stops(report)
     gates = ["gate %s: %s" % (row["name"], row["text"]) for row in failing if "name" in row]
     told = [("fail: " if row in failing else "warning: ") + row["text"]
-            for name in ("outliers", "baseline") for row in report.get(name, [])[:5]]
+            for name in ("unsteady", "outliers", "baseline") for row in report.get(name, [])[:5]]
     links = ["link: " + row["text"] for row in report.get("links", [])[:5]]
-    rows = sum(len(report.get(name, [])) for name in ("outliers", "baseline"))
+    rows = sum(len(report.get(name, [])) for name in ("unsteady", "outliers", "baseline"))
     return [*_first(gates, 3), *_first(links, 2, len(report.get("links", []))), *_first(told, 3, rows)]
 
 

@@ -37,7 +37,7 @@ def causes(report: Mapping[str, Any]) -> str:
 
 def noticed(report: Mapping[str, Any]) -> str:
     """Return gates, links, outliers and baseline: each a table, what decides the verdict first."""
-    parts = [_gates(report), _links(report), _outliers(report), _baseline(report), _warnings(report)]
+    parts = [_gates(report), _unsteady(report), _links(report), _outliers(report), _baseline(report), _warnings(report)]
     return "".join(parts)
 
 
@@ -153,6 +153,16 @@ def _links(report: Mapping[str, Any]) -> str:
     shown = [[r["host"], r["rail"], r["kind"], r["found"], r["expected"], r["text"]] for r in rows[:_ROWS]]
     body = table(("host", "rail", "of the link", "found", "expected", ""), shown)
     return section("Links below what they can be", body + more(len(shown), len(rows), "links"))
+
+
+def _unsteady(report: Mapping[str, Any]) -> str:
+    head = ("measured", "rail", "host", "severity", "unsteady", "of tests", "says")
+    rows = [
+        [PLACES.get(row["where"], row["where"]), row["rail"], " and ".join(filter(None, (row["host"], row["peer"]))),
+         row["severity"], row["count"], row["tests"], row["text"]]
+        for row in report.get("unsteady", [])
+    ]
+    return section("Unsteady tests", table(head, rows[:_ROWS]) + more(min(_ROWS, len(rows)), len(rows), "findings"))
 
 
 def _outliers(report: Mapping[str, Any]) -> str:

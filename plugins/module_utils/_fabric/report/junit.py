@@ -32,12 +32,13 @@ class _Case:
 def to_junit(report: Mapping[str, Any]) -> str:
     """Return the XML text. What failed is a ``failure``, what has no data an ``error``, never a skip.
 
-    Gates, outliers and baselines that fail the whole are cases too, and so is a report without any result, which a CI
-    would take for green.
+    Gates, unsteady tests, outliers and baselines that fail the whole are cases too, and so is a report without any
+    result, which a CI would take for green.
     """
     cases = [_case(report, port) for port in ports(report["results"]).values()]
     cases += [_gate(gate) for gate in report.get("gates", [])]
-    cases += [_Case("fleet", row["text"], "fail", row["text"], row["text"]) for row in stops(report) if "value" in row]
+    fleet = [row["text"] for row in stops(report) if "name" not in row]
+    cases += [_Case("fleet", text, "fail", text, text) for text in fleet]
     if not report["results"]:
         cases.append(_Case("fabric", "measured", "no_data", "nothing was measured"))
     verdicts = [case.verdict for case in cases]

@@ -93,12 +93,18 @@ def _judged(report: Mapping[str, Any]) -> list[str]:
         tuple((key, str(blame[key] or "")) for key in ("where", "kind", "rail", "host", "peer", "direction", "sure")): 1
         for blame in report.get("blames", [])
     }
+    unsteady = {
+        tuple((key, str(row[key] or "")) for key in ("where", "kind", "rail", "host", "peer", "severity")): row["count"]
+        for row in report.get("unsteady", [])
+    }
     gates = [
         ({"gate": gate["name"], "severity": gate["severity"]}, int(gate["verdict"] == "pass"))
         for gate in report.get("gates", [])
     ]
     return [
         *_metric("blame", "What is blamed for tests that did not pass.", [(dict(key), 1) for key in blames]),
+        *_metric("unsteady_tests", "Tests that failed and passed when they were repeated.",
+                 [(dict(key), count) for key, count in unsteady.items()]),
         *_metric("gate_passed", "1 when an acceptance rule holds.", gates),
     ]
 

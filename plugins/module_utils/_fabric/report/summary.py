@@ -17,7 +17,7 @@ from ..switches import text as switch_text
 
 SCHEMA = "gpufabric.rdma/report/1"
 # What judges may add; a list that was not asked for is absent from the report.
-PARTS = ("blames", "outliers", "links", "gates", "baseline", "schedule")
+PARTS = ("blames", "unsteady", "outliers", "links", "gates", "baseline", "schedule")
 # What is known about the run; absent when the results are those of no run.
 ABOUT = ("run", "scope", "versions")
 
@@ -32,7 +32,8 @@ def build(
     """Join plan and results into the report (docs/report.schema.json).
 
     ``results`` are the dicts of fabric_judge; ``context`` holds times (seconds), requests and versions of the run;
-    ``parts`` the lists of PARTS that are known. A gate, outlier or baseline that is a failure fails the whole.
+    ``parts`` the lists of PARTS that are known. What is a failure among gates, unsteady tests, outliers and baselines
+    fails the whole.
     """
     ordered = sorted((dict(result) for result in results), key=_order)
     given = parts or {}
@@ -89,9 +90,9 @@ def with_gates(report: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) ->
 
 
 def stops(report: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what fails the whole beside single tests: gates, outliers and baselines of severity ``failure``."""
+    """Return what fails the whole beside single tests: what is of severity ``failure`` of gates and findings."""
     gates = [gate for gate in report.get("gates", []) if gate["verdict"] == FAIL]
-    rows = [*gates, *report.get("outliers", []), *report.get("baseline", [])]
+    rows = [*gates, *(row for name in ("unsteady", "outliers", "baseline") for row in report.get(name, []))]
     return [row for row in rows if row["severity"] == "failure"]
 
 
@@ -111,6 +112,7 @@ def name_of(host: str, rail: str, where: str) -> str:
 def brief(report: Mapping[str, Any], path: str, shown: int = 10) -> dict[str, Any]:
     """Return the few values that a workflow hands on (``set_stats``): verdict, counts, the first causes, the folder."""
     causes = [blame["text"] for blame in report.get("blames", [])] or report["findings"]
+    causes = [*causes, *(row["text"] for row in report.get("unsteady", []) if row["severity"] == "failure")]
     return {
         "verdict": report["verdict"],
         "hosts": len(report["hosts"]),

@@ -58,7 +58,7 @@ BAD: list[tuple[Any, str]] = [
     (
         {**NET, "thresholds": {"rails": {"rail1": {"floor": 1}}}},
         'rdma_fabric.thresholds.rails: unknown key; known here: bidirectional, floor, gpu_paths, latency_us, outliers, '
-        "overrides, tolerance",
+        "overrides, tolerance, unsteady",
     ),
     (
         {**NET, "thresholds": {"gpu_paths": {"SYSS": 0.5}}},

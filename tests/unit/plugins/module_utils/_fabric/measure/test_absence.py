@@ -196,3 +196,16 @@ def test_a_server_that_was_late_is_no_reason_for_another_exchange() -> None:
     assert not any("-R" in line.split() for lines in steps[1].lines.values() for line in lines)
     assert steps[-1].summary["verdict"] == "pass"
     assert steps[-1].warnings == ["lab-2 started up to 2.0 s late: the host is overloaded"]
+
+
+def test_a_retry_has_longer_slots_so_what_starts_slowly_passes_in_the_end() -> None:
+    """As with GPU memory that takes 8 seconds to get ready: 16 s are too short for everybody, 22 s are not."""
+    steps: list[Step] = []
+
+    def slow(name: str, words: list[str], number: int) -> Any:
+        return (124, 0.0, "") if number == 1 else fine(words)
+
+    steps = measured(slow)
+    assert [(one.slot, one.rounds) for one in steps] == [(16, 6), (22, 6), (22, 0)]
+    assert steps[0].worst == 6 * (16 + 22 + 28)
+    assert steps[-1].summary["verdict"] == "pass"

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure import unsteady
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.isolate import blame, next_tests
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import Test as Trial
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import planned, repeat, subject
@@ -244,15 +245,43 @@ def test_the_only_failure_of_a_pair_is_measured_again_before_the_pair_is_blamed(
 @pytest.mark.parametrize(
     ("hosts", "rails", "bad"),
     [
-        (HOSTS, RAILS, lambda r, c, s: r == "r0" and {c, s} == {"a", "b"}),
+        # A port that passes nothing one way is told without it.
         (HOSTS, RAILS, lambda r, c, s: r == "r0" and c == "a"),
         # Who may not be used is not asked for.
         (HOSTS[1:], RAILS, lambda r, c, s: (r, c, s) == ("r0", "a", "b")),
         (HOSTS, ("r1",), lambda r, c, s: (r, c, s) == ("r0", "a", "b")),
     ],
 )
-def test_what_failed_more_than_once_is_not_measured_again(hosts: Any, rails: Any, bad: Bad) -> None:
+def test_what_is_explained_or_may_not_be_used_is_not_measured_again(hosts: Any, rails: Any, bad: Bad) -> None:
     assert next_tests(results(bad), hosts, rails) == []
+
+
+def test_what_failed_between_ports_that_pass_with_others_is_repeated_once() -> None:
+    found = results(lambda r, c, s: r == "r0" and {c, s} == {"a", "b"})
+    assert next_tests(found, HOSTS, RAILS) == [Trial("r0", "a", "b", "write_bw"), Trial("r0", "b", "a", "write_bw")]
+    later = [again(one, one) if one["verdict"] == "fail" else one for one in found]
+    assert next_tests(later, HOSTS, RAILS) == []
+    assert told(later) == [("pair", "r0", "a", "b", None, "sure")]
+
+
+@pytest.mark.parametrize("share", [0.01, 0.02, 0.05, 0.1, 0.25, 0.5])
+def test_a_path_that_is_slow_now_and_then_is_found_and_blamed_on_no_port(share: float) -> None:
+    """128 hosts on leaves of 32: tests of rail0 across leaves come and go, drawn anew at each try."""
+    for seed in (1, 2, 3):
+        fabric = Fabric(128, 2, (Fault("across", "rail0", share=share),), seed=seed)
+        outcome = isolate(fabric, sampled(fabric.names, fabric.rail_names, BANDWIDTH, 3, seed), goes=3)
+        assert {(one.kind, one.rail, one.host) for one in outcome.blames} <= {("unknown", "rail0", None)}
+        found = unsteady.find(outcome.results, {"severity": "failure", "background": 0.001})
+        assert [(one["kind"], one["rail"]) for one in found] == [("rail", "rail0")], (seed, found)
+        assert found[0]["severity"] == ("failure" if found[0]["count"] > 3 else "warning")
+
+
+def test_a_bad_port_on_a_path_that_is_slow_now_and_then_is_still_blamed() -> None:
+    faults = (Fault("across", "rail0", share=0.1), Fault("port", "rail0", "h0007"))
+    fabric = Fabric(128, 2, faults, seed=5)
+    outcome = isolate(fabric, sampled(fabric.names, fabric.rail_names, BANDWIDTH, 3, 5), goes=3)
+    assert ("port", "rail0", "h0007", "sure") in {(one.kind, one.rail, one.host, one.sure) for one in outcome.blames}
+    assert {one.host for one in outcome.blames} <= {"h0007", None}
 
 
 def test_one_host_that_all_tests_share_is_told_from_the_rail() -> None:

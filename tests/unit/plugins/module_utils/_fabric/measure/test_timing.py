@@ -46,14 +46,14 @@ def test_before_anything_is_known_a_slot_has_the_whole_margin() -> None:
         ([log((0, 11, 0)), log((0, 13, 0))], 15),
         ([log((0, 12, 0), (1, 11.7, 0), late=0.9)], 14),
         ([log((0, 12, 0), (1, 11.9, 0), late=0.9)], 15),
-        # A round that was missed says that somebody is too slow.
-        ([log((0, 12, 0)), log((0, 0, 125), late=1.0)], 18),
+        # A round that was missed says that somebody is too slow: there is one margin more.
+        ([log((0, 12, 0)), log((0, 0, 125), late=1.0)], 26),
         ([log((0, 12, 0)), log((0, 0, 125), late=0.99)], 14),
         # Never longer than the margin allows.
         ([log((0, 17, 0))], 18),
-        # A test that ran out of time may have needed more: nothing is shortened.
-        ([log((0, 12, 0), (1, 15, 124))], 18),
-        ([log((0, 12, 0), (1, 15, 137))], 18),
+        # A test that ran out of time may have needed more.
+        ([log((0, 12, 0), (1, 15, 124))], 26),
+        ([log((0, 12, 0), (1, 15, 137))], 26),
         # Nothing clean, nothing learned.
         ([log((0, 2, 1))], 18),
         # Another failure says nothing of the time that is needed.
@@ -161,3 +161,25 @@ def test_what_is_said_before_a_pass() -> None:
         "with all retries at worst 36 s")
     assert announce("ring", rounds, 18, 2, "schedule", 36, 1).endswith(
         "; with all retries at worst 36 s, and at most 1 short pass more to tell whom to blame")
+
+
+def test_slots_grow_to_a_limit_after_late_or_timed_out_tests() -> None:
+    timing = after(log((0, 15, 124)))
+    timing.add({"h0": log((0, 15, 124))}, 1, 26)
+    assert timing.slot(10, 8) == 34
+    timing.add({"h0": log((0, 15, 124))}, 1, 34)
+    assert timing.slot(10, 8) == 34
+
+
+@pytest.mark.parametrize(("clean", "slot"), [(3, 18), (2, 26)])
+def test_the_rest_of_a_schedule_has_longer_slots_only_when_many_tests_needed_them(clean: int, slot: int) -> None:
+    """A fifth and a fourth of the trial."""
+    frames = [(number, 12.0, 0) for number in range(clean + 1)]
+    timing = Timing()
+    timing.add({"h0": log(*frames), "h1": log((0, 15, 124))}, 3, 18, waiting=True)
+    assert timing.slot(10, 8) == slot
+
+
+@pytest.mark.parametrize(("late", "lead"), [(0.9, 0), (4.1, 5), (400.0, 60)])
+def test_the_next_pass_begins_later_by_what_hosts_missed_the_first_round(late: float, lead: int) -> None:
+    assert after(log((0, 0, 125), late=late)).lead == lead

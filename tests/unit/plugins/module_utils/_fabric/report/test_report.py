@@ -40,12 +40,16 @@ GATE = {"name": "no slow pair", "query": "results[?value < `90`]", "severity": "
         "found": 3, "text": "3 pairs below 90 Gb/s"}
 BASELINE = {**{key: OUTLIER[key] for key in ("where", "rail", "client", "server", "test", "value", "text")},
             "before": 98.0, "change": -0.18, "severity": "failure"}
+UNSTEADY = {"where": "host", "kind": "pair", "rail": "rail0", "host": "gpu-000", "peer": "gpu-001", "count": 1,
+            "tests": 2, "severity": "failure", "text": "gpu-000 and gpu-001 rail0: unsteady: 1 of 2 tests",
+            "readings": [{"client": "gpu-000", "server": "gpu-001", "test": "write_bw", "first": 80.0, "value": 98.0,
+                          "unit": "Gb/s"}]}
 
 
 def whole() -> dict[str, Any]:
     """A report with every optional part and key."""
     made = factory.fleet(4, 2, faults={("gpu-001", "rail1"): "slow", ("gpu-002", "rail0"): "pair"})
-    made["parts"].update(outliers=[OUTLIER], gates=[GATE], baseline=[BASELINE])
+    made["parts"].update(outliers=[OUTLIER], unsteady=[UNSTEADY], gates=[GATE], baseline=[BASELINE])
     made["plan"]["switches"] = {"rail1": {"gpu-002": {"switch": "leaf3", "port": "Ethernet12"}}}
     made["results"][0].update(
         link={"server": {"width": 8}}, spread={"min": 190.0, "max": 195.5, "n": 3}, memory="cuda:dmabuf",
@@ -73,7 +77,8 @@ def test_parts_that_nobody_asked_for_are_absent() -> None:
     assert built["blames"] == [] and not {"gates", "outliers", "comparison"} & set(built)
 
 
-@pytest.mark.parametrize(("name", "row"), [("gates", GATE), ("outliers", OUTLIER), ("baseline", BASELINE)])
+@pytest.mark.parametrize(("name", "row"), [("gates", GATE), ("outliers", OUTLIER), ("baseline", BASELINE),
+                                             ("unsteady", UNSTEADY)])
 def test_a_failure_of_a_part_fails_the_whole_and_its_junit(name: str, row: dict[str, Any]) -> None:
     passed = [factory.result("a", "b")]
     assert summary.build({}, passed, parts={name: [{**row, "severity": "warning"}]})["verdict"] == "pass"

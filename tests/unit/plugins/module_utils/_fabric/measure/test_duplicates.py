@@ -1,0 +1,95 @@
+"""Addresses that two hosts have, and those that nobody planned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure import duplicates, isolate
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evidence import Endpoint, Evidence, Pass
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import Step, step
+
+HOSTS = ["lab-1", "lab-2", "lab-3"]
+ROW = " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65536 100 0.00 97.9 0.1"
+
+
+def plan() -> dict[str, Any]:
+    side = {"rate": 100.0, "mtu": 4096, "floor": None, "tolerance": 0.95, "bidirectional": 0.9}
+    return {
+        "rails": [{"name": "rail0", "index": 0, "link_layer": "ethernet", "mtu": 9000, "subnet": "10.0.0.0/24"}],
+        "hosts": {name: {"rails": [{"rail": "rail0", "address": f"10.0.0.{name[-1]}/24"}]} for name in HOSTS},
+        "endpoints": {"host": HOSTS, "pod": HOSTS},
+        "expectations": {"rail0": {name: dict(side) for name in HOSTS}},
+        "thresholds": {"gpu_paths": {}, "unsteady": {"severity": "failure", "background": 0.001},
+                       "outliers": {"severity": "warning", "deviations": 5.0, "margin": 0.05, "latency_margin": 0.25}},
+        "tests": {"duration": 10, "size": 65536, "queue_pairs": 4, "tx_depth": 128, "mtu": None, "port_base": 18500,
+                  "kinds": ["write_bw"], "control": "rail", "retries": 1},
+    }
+
+
+def described(name: str, *more: str) -> str:
+    own = f"10.0.0.{name[-1]}"
+    return "\n".join([
+        "=== gpufabric describe v1",
+        f'rail rail0 device=mlx5_0 port=1 netdev=rail0 gid=3 address={own} mtu=4096 cpus=0'
+        f' addresses="{" ".join(sorted([own, *more]))}"',
+        "host perftest=6.24 control=192.0.2.1", "=== gpufabric described 1"])
+
+
+def measured(extra: dict[str, tuple[str, ...]], bad: set[str], where: str = "host") -> Step:
+    """The last step when tests with the hosts of ``bad`` fail."""
+    texts = {name: described(name, *extra.get(name, ())) for name in HOSTS}
+    passes: list[Pass] = []
+    while True:
+        found = step(plan(), where, Evidence(texts, {}, tuple(passes)))
+        if found.done:
+            return found
+        logs = {}
+        for name, lines in found.lines.items():
+            out = [f"=== gpufabric batch {found.number} begin {len(lines) - 1}"]
+            for line in lines[:-1]:
+                words = line.split()
+                hit = bad & {name, f"lab-{words[3][-1]}"}
+                rc, text = (1, "Couldn't connect to 10.0.0.3:18500") if hit else (0, ROW)
+                out += [f"=== gpufabric test {' '.join(words[:4])} rc={rc} start=1 seconds=2 late=0.00 ran=1", text,
+                        "=== gpufabric end"]
+            logs[name] = "\n".join([*out, f"=== gpufabric batch {found.number} done {len(lines) - 1} 0"])
+        passes.append(Pass(logs, {}))
+
+
+@pytest.mark.parametrize("where", ["host", "pod"])
+def test_an_address_of_two_hosts_is_named_as_such(where: str) -> None:
+    found = measured({"lab-2": ("10.0.0.3",)}, {"lab-3"}, where)
+    (blame,) = found.summary["blames"]
+    assert [blame[key] for key in ("kind", "rail", "host", "peer", "sure", "failed")] == [
+        "address", "rail0", "lab-2", "lab-3", "sure", 4]
+    action = "lab-2" if where == "host" else "all but one of them"
+    assert blame["text"] == (
+        f"rail0: duplicate address 10.0.0.3 on lab-2 and lab-3. Remove it from {action}; 4 tests with these hosts did "
+        "not pass")
+    assert found.warnings == []
+
+
+def test_a_duplicate_address_whose_tests_pass_is_a_warning() -> None:
+    found = measured({"lab-2": ("10.0.0.3",)}, set())
+    assert found.summary["verdict"] == "pass"
+    assert found.warnings == ["rail0: duplicate address 10.0.0.3 on lab-2 and lab-3. Remove it from lab-2"]
+
+
+def test_an_unplanned_address_is_a_warning() -> None:
+    found = measured({"lab-2": ("10.0.0.77",)}, set())
+    assert found.warnings == [
+        "lab-2 rail0: unplanned address 10.0.0.77; the plan has 10.0.0.2. Remove it from the port"]
+
+
+def test_what_no_duplicate_explains_is_blamed_as_before() -> None:
+    results = measured({}, {"lab-3"}).results
+    assert duplicates.split(results) == (results, [])
+    assert [one.kind for one in isolate.blame(results)] == ["port"]
+
+
+def test_an_older_tester_reports_one_address() -> None:
+    made = {name: Endpoint({"rail0": {"address": "10.0.0.2"}}, {}) for name in HOSTS[:2]}
+    (found,) = duplicates.found_twice(plan(), "host", made)
+    assert (found["hosts"], found["address"]) == (["lab-1", "lab-2"], "10.0.0.2")

@@ -1,0 +1,81 @@
+"""Tests that failed and passed when they were repeated: what chance explains is a warning, more is a failure."""
+
+from __future__ import annotations
+
+from math import comb
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.unsteady import chance, find
+
+POLICY = {"severity": "failure", "background": 0.001}
+
+
+def result(client: str, server: str, first: float | None = None, rail: str = "rail0", **change: Any) -> dict[str, Any]:
+    """A test that passed with 390 Gb/s, at once or after a first reading that failed."""
+    passes = [{"pass": 1, "value": first, "verdict": "fail", "reason": "slow"}] if first else []
+    passes += [{"pass": 2, "value": 390.0, "verdict": "pass", "reason": "", **({"again": True} if first else {})}]
+    return {"where": "host", "rail": rail, "client": client, "server": server, "test": "write_bw", "value": 390.0,
+            "unit": "Gb/s", "verdict": "pass", "passes": passes, **change}
+
+
+def fleet(bad: dict[tuple[str, str], float], hosts: int = 20) -> list[dict[str, Any]]:
+    names = [f"h{number}" for number in range(hosts)]
+    return [result(a, b, bad.get((a, b))) for a in names for b in names if a != b]
+
+
+@pytest.mark.parametrize("severity", ["failure", "warning"])
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        ([], []),
+        # 380 tests: one, or two of different ports, come by chance.
+        ([("h1", "h2")], [("rail", None, None, 1, "warning")]),
+        ([("h1", "h2"), ("h3", "h4")], [("rail", None, None, 2, "warning")]),
+        # Three of one port, and both directions of one pair, do not.
+        ([("h1", "h2"), ("h1", "h3"), ("h4", "h1")], [("port", "h1", None, 3, "failure")]),
+        ([("h1", "h2"), ("h2", "h1")], [("pair", "h1", "h2", 2, "failure")]),
+        # Many of different ports are the rail's; a port beside one by chance stays a port.
+        ([(f"h{n}", f"h{n + 1}") for n in range(0, 16, 2)], [("rail", None, None, 8, "failure")]),
+        ([("h1", "h2"), ("h1", "h3"), ("h4", "h1"), ("h5", "h1"), ("h8", "h9")],
+         [("port", "h1", None, 4, "failure"), ("rail", None, None, 1, "warning")]),
+    ],
+)
+def test_who_is_named(bad: list[tuple[str, str]], told: list[Any], severity: str) -> None:
+    found = find(fleet(dict.fromkeys(bad, 300.0)), {**POLICY, "severity": severity})
+    expected = [(*one[:4], "warning" if severity == "warning" else one[4]) for one in told]
+    assert [(one["kind"], one["host"], one["peer"], one["count"], one["severity"]) for one in found] == expected
+
+
+def test_both_readings_are_told() -> None:
+    (found,) = find(fleet({("h1", "h2"): 300.0, ("h2", "h1"): 310.0}), POLICY)
+    assert found["text"] == (
+        "h1 and h2 rail0: unsteady: 2 of 2 tests failed and passed when they were repeated, more than the background "
+        "of 0.001 explains (h1 to h2 write_bw: 300, then 390 Gb/s; h2 to h1 write_bw: 310, then 390 Gb/s)")
+    assert found["readings"][0] == {
+        "client": "h1", "server": "h2", "test": "write_bw", "first": 300.0, "value": 390.0, "unit": "Gb/s"}
+
+
+@pytest.mark.parametrize(
+    "passes",
+    [
+        # No data at first, whatever the reason, is no reading that failed.
+        [{"pass": 1, "value": None, "verdict": "no_data", "reason": "late"},
+         {"pass": 2, "value": 390.0, "verdict": "pass", "reason": "", "again": True}],
+        [{"pass": 1, "value": 300.0, "verdict": "no_data"}, {"pass": 2, "value": 390.0, "verdict": "pass"}],
+    ],
+)
+def test_what_gave_no_data_at_first_is_not_unsteady(passes: list[dict[str, Any]]) -> None:
+    assert find([result("h1", "h2", passes=passes)], POLICY) == []
+
+
+@pytest.mark.parametrize(("count", "tests", "background"), [(1, 6, 0.001), (3, 384, 0.001), (2, 5, 0.3), (5, 5, 0.5)])
+def test_chance_is_the_tail_of_the_binomial_distribution(count: int, tests: int, background: float) -> None:
+    exact = sum(comb(tests, n) * background**n * (1 - background) ** (tests - n) for n in range(count, tests + 1))
+    assert chance(count, tests, background) == pytest.approx(exact)
+
+
+def test_chance_in_a_big_fleet_needs_no_small_numbers() -> None:
+    assert chance(500_000, 1_000_000, 0.5) == pytest.approx(0.5, abs=0.001)
+    assert chance(0, 10, 0.001) == 1.0
