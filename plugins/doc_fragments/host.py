@@ -90,6 +90,16 @@ options:
         required: true
 """
 
+    CONSENT = r"""
+options:
+  disrupt_users:
+    description:
+      - Whether ports may be changed while something uses them. The playbooks pass C(rdma_disrupt_users).
+      - Users are mounts over the port, established TCP connections and RDMA queue pairs. What cannot be read counts as a user.
+    type: bool
+    default: false
+"""
+
     HUGEPAGES = r"""
 options:
   hugepages:

@@ -18,6 +18,7 @@ description:
 extends_documentation_fragment:
   - gpufabric.rdma.host
   - gpufabric.rdma.host.rails
+  - gpufabric.rdma.host.consent
 options:
   installs_packages:
     description: Whether the run installs missing packages by itself.
@@ -53,10 +54,6 @@ options:
         description: Distribution to beginnings of kernel releases, in place of what is known of the release.
         type: dict
         default: {}
-  busy_hosts:
-    description: Whether ports may be changed while programs use RDMA.
-    type: bool
-    default: false
   unsigned_modules:
     description: Whether the run builds kernel modules that nobody signs, as DKMS does.
     type: bool
@@ -162,11 +159,11 @@ DOCA = {
 ARGUMENTS = {
     **arguments.ROOTS,
     **arguments.RAILS,
+    **arguments.CONSENT,
     **arguments.BOOTS,
     "installs_packages": {"type": "bool", "default": True},
     "packages": {"type": "list", "elements": "str", "default": []},
     "doca": {"type": "dict", "options": DOCA},
-    "busy_hosts": {"type": "bool", "default": False},
     "unsigned_modules": {"type": "bool", "default": False},
     "vfs": {"type": "int", "default": 0},
     "sets_firmware": {"type": "bool", "default": False},
@@ -184,7 +181,7 @@ def consent_of(params: Mapping[str, Any]) -> Consent:
     """Return what the settings make acceptable; InputError when what DOCA-OFED needs is not given."""
     return Consent(
         installs=params["installs_packages"],
-        busy=params["busy_hosts"],
+        busy=params["disrupt_users"],
         unsigned=params["unsigned_modules"],
         vfs=params["vfs"],
         firmware=params["sets_firmware"],

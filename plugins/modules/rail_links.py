@@ -20,6 +20,7 @@ description:
 extends_documentation_fragment:
   - gpufabric.rdma.host
   - gpufabric.rdma.host.rails
+  - gpufabric.rdma.host.consent
 options:
   state:
     description:
@@ -111,6 +112,7 @@ ARGUMENTS = {
     **arguments.ROOTS,
     **arguments.RAILS,
     **arguments.STATE,
+    **arguments.CONSENT,
     "manager": {"type": "str", "choices": list(managers.CHOICES), "default": "auto"},
     "source_routing": {"type": "str", "choices": list(routing.CHOICES), "default": "auto"},
     "lib_root": {"type": "path", "default": "/usr/lib"},
@@ -128,7 +130,7 @@ def read_plan(params: Mapping[str, Any], roots: sysfs.Roots) -> core.LinkPlan:
         rails,
         state.load(params["state_root"], NAME),
         links.read_have(roots, params["lib_root"], inventory, bool(routing.tables(rails, asked))),
-        core.Wish(params["manager"], asked, roots.etc),
+        core.Wish(params["manager"], asked, roots.etc, params["disrupt_users"]),
     )
 
 
@@ -136,12 +138,12 @@ def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[core.LinkPlan
     """Plan, and apply unless in check mode; also returns warnings."""
     roots = sysfs.Roots.from_params(params)
     plan = read_plan(params, roots)
-    warnings: list[str] = []
+    warnings = list(plan.warnings)
     if check_mode:
         return plan, warnings
     if plan.change.changed:
         state.save(params["state_root"], NAME, {**state.load(params["state_root"], NAME), **plan.record})
-        warnings = links.apply(plan, roots, params["timeout"])
+        warnings += links.apply(plan, roots, params["timeout"])
     state.save(params["state_root"], NAME, plan.record)
     return plan, warnings
 

@@ -19,6 +19,7 @@ description:
 extends_documentation_fragment:
   - gpufabric.rdma.host
   - gpufabric.rdma.host.rails
+  - gpufabric.rdma.host.consent
 options:
   state:
     description:
@@ -90,9 +91,10 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, qosplan
+from ..module_utils._core import arguments, disruption, qosplan
 from ..module_utils._core import qos as core
 from ..module_utils._core.errors import CommandError, FabricError
+from ..module_utils._core.inventory import HostInventory
 from ..module_utils._core.rail import find_links, parse_rails
 from ..module_utils._host import qos, state, sysfs
 
@@ -101,41 +103,68 @@ ARGUMENTS = {
     **arguments.ROOTS,
     **arguments.RAILS,
     **arguments.STATE,
+    **arguments.CONSENT,
     "settings": {"type": "dict", "default": {}},
 }
 
 
 def read_plan(
     params: Mapping[str, Any], roots: sysfs.Roots, check_mode: bool
-) -> tuple[qosplan.QosPlan, dict[str, qosplan.Found], list[str]]:
-    """Read the host and work out what to do; also returns what was read, and warnings."""
+) -> tuple[qosplan.QosPlan, dict[str, qosplan.Found], list[str], dict[str, Any]]:
+    """Read the host and work out what to do; also returns what was read, warnings, and what to record."""
     present = params["state"] == "present"
     wanted = core.parse(params["settings"] if present else {})
     rails = parse_rails(params["rails"] if present and wanted else [])
-    record = state.load(params["state_root"], NAME)
     inventory = sysfs.read_inventory(roots)
     find_links(inventory, rails)
+    entries = state.load(params["state_root"], NAME)
+    restored = {pci: entry["owners"] for pci, entry in entries.items() if pci not in {rail.pci for rail in rails}}
+    owned = disruption.left_alone(inventory, restored, "Its QoS settings are")
+    record = {pci: entry["values"] for pci, entry in entries.items() if pci not in owned}
     names = {rail.pci: rail.name for rail in rails}
     found = qos.read(roots, inventory, qosplan.to_read(rails, wanted, record), names)
     found, warnings = qosplan.promised(found) if check_mode else (found, [])
     plan = qosplan.plan_qos(rails, wanted, record, found, qos.units(roots), qos.unit_folder(roots))
-    return plan, found, warnings
+    before, after = plan.change.before["rails"], plan.change.after["rails"]
+    changes = {pci: "a change of its QoS settings" for pci in after if before[pci] != after[pci]}
+    disruption.check(inventory, changes, params["disrupt_users"])
+    return plan, found, [*warnings, *owned.values()], kept(inventory, entries, plan, owned)
+
+
+def kept(
+    inventory: HostInventory, entries: Mapping[str, Any], plan: qosplan.QosPlan, owned: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the record: of each port the values before us, and who owned it then."""
+    ports = {port.pci: port for port in inventory.ports}
+    owners = {
+        pci: entries[pci]["owners"] if pci in entries else disruption.owners(inventory, ports[pci])
+        for pci in plan.record
+    }
+    own = {pci: {"values": values, "owners": owners[pci]} for pci, values in plan.record.items()}
+    return {**own, **{pci: entries[pci] for pci in owned}}
+
+
+def merged(entries: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record with more in it; what was recorded first stays."""
+    old, new = ({pci: entry["values"] for pci, entry in one.items()} for one in (entries, more))
+    both = {**more, **entries}
+    return {pci: {**both[pci], "values": values} for pci, values in qosplan.merged(old, new).items()}
 
 
 def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[qosplan.QosPlan, list[str]]:
     """Plan, apply unless in check mode, and make sure that the hardware has it; also returns warnings."""
     roots = sysfs.Roots.from_params(params)
-    plan, _found, warnings = read_plan(params, roots, check_mode)
+    plan, _found, warnings, record = read_plan(params, roots, check_mode)
     if check_mode:
         return plan, warnings
     if plan.change.changed:
-        state.save(params["state_root"], NAME, qosplan.merged(state.load(params["state_root"], NAME), plan.record))
+        state.save(params["state_root"], NAME, merged(state.load(params["state_root"], NAME), record))
         qos.apply(plan)
-        _plan, found, _warnings = read_plan(params, roots, check_mode)
+        found = read_plan(params, roots, check_mode)[1]
         problems = qosplan.differences(plan.change.after["rails"], found)
         if problems:
             raise CommandError("; ".join(problems))
-    state.save(params["state_root"], NAME, plan.record)
+    state.save(params["state_root"], NAME, record)
     return plan, warnings
 
 

@@ -20,6 +20,7 @@ description:
 extends_documentation_fragment:
   - gpufabric.rdma.host
   - gpufabric.rdma.host.rails
+  - gpufabric.rdma.host.consent
 options:
   state:
     description:
@@ -135,6 +136,7 @@ ARGUMENTS = {
     **arguments.ROOTS,
     **arguments.RAILS,
     **arguments.STATE,
+    **arguments.CONSENT,
     "vfs": {"type": "int"},
     "vfs_by_rail": {"type": "dict", "default": {}},
     "identity": {"type": "str", "choices": ["derived", "driver"], "default": "derived"},
@@ -178,40 +180,46 @@ def find_targets(
     return sriov.wanted(inventory, parse_rails(params["rails"]), wish, {**managed, **vfs.of_operator(roots.etc)})
 
 
-def converge(params: Mapping[str, Any], check_mode: bool) -> sriov.VfPlan:
-    """Plan, apply unless in check mode, and make sure that nothing is left to do."""
+def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[sriov.VfPlan, list[str]]:
+    """Plan, apply unless in check mode, and make sure that nothing is left to do; also returns warnings."""
     roots = sysfs.Roots.from_params(params)
     record = state.load(params["state_root"], NAME)
 
-    def read_plan() -> tuple[sriov.VfPlan, Mapping[str, Any]]:
-        inventory = sysfs.read_inventory(roots)
+    inventory = sysfs.read_inventory(roots)
+    owned = sriov.left_alone(inventory, record) if params["state"] == "absent" else {}
+
+    def read_plan(inventory: HostInventory) -> tuple[sriov.VfPlan, Mapping[str, Any]]:
         targets = find_targets(params, roots, inventory, record, check_mode)
         have = vfs.read(roots, inventory, [target.port for target in targets])
         where = vfs.folders(roots)
         own = vfs.read_files(where)
         return sriov.plan_vfs(targets, have, own, record, where, params["state"] == "present"), have
 
-    plan, have = read_plan()
+    plan, have = read_plan(inventory)
+    sriov.check_users(inventory, plan, params["disrupt_users"])
     if check_mode:
-        return plan
+        return plan, list(owned.values())
+    to_keep = sriov.to_keep(inventory, plan, record)
     if plan.change.changed:
         # What was there before us is kept before the first write, so that a run that fails half way can be taken back.
-        state.save(params["state_root"], NAME, {**plan.record, **record})
+        state.save(params["state_root"], NAME, {**to_keep, **record})
         vfs.apply(plan, have, vfs.folders(roots))
-        left = read_plan()[0].change
+        left = read_plan(sysfs.read_inventory(roots))[0].change
         if left.changed:
             raise CommandError(f"after the change the ports have {left.before['pfs']}, expected {left.after['pfs']}")
-    state.save(params["state_root"], NAME, plan.record)
-    return plan
+    state.save(params["state_root"], NAME, to_keep)
+    return plan, list(owned.values())
 
 
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        plan = converge(module.params, module.check_mode)
+        plan, warnings = converge(module.params, module.check_mode)
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
+    for text in warnings:
+        module.warn(text)
     module.exit_json(changed=plan.change.changed, diff=plan.change.diff(), reboot_required=False, reasons=[])
 
 

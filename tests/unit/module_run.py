@@ -17,3 +17,9 @@ def run(name: str, capsys: pytest.CaptureFixture[str], check: bool = False, **pa
     with patch_module_args({**params, "_ansible_check_mode": check}), pytest.raises(SystemExit):
         module.main()
     return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def warned(result: dict[str, Any]) -> list[str]:
+    """The texts of a result's warnings, which newer releases of ansible-core wrap."""
+    texts = [one if isinstance(one, str) else one["event"]["msg"] for one in result.get("warnings", [])]
+    return list(dict.fromkeys(texts))

@@ -59,6 +59,10 @@ class Host:
     def inventory(self) -> HostInventory:
         return sysfs.read_inventory(self.roots)
 
+    def idle(self) -> None:
+        """Let no program have queue pairs."""
+        self.prints[QUEUE_PAIRS] = "[]"
+
     def links(self) -> list[dict[str, Any]]:
         """What ``ip`` prints now, parsed; write it back with ``set_links``."""
         return json.loads(self.prints[IP])
@@ -82,6 +86,7 @@ class Host:
 
 
 IP = "ip -d -j addr show"
+QUEUE_PAIRS = "rdma -j resource show qp"
 
 
 def materialise(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> Host:

@@ -35,6 +35,9 @@ RAILS: dict[str, Any] = {
 STATE: dict[str, Any] = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
+CONSENT: dict[str, Any] = {
+    "disrupt_users": {"type": "bool", "default": False},
+}
 BOOTS: dict[str, Any] = {
     "boot_roots": {"type": "list", "elements": "path", "default": ["/boot", "/boot/efi", "/efi"]},
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 
+from . import portuse
 from .inventory import HostInventory
 
 # What tells the provider of a stack: the core, and the driver of the rails' cards.
@@ -71,6 +72,7 @@ def reason(old: Driver, new: Driver, users: Iterable[str]) -> str:
 def users(inventory: HostInventory, modules: Mapping[str, int]) -> list[str]:
     """Say who would lose something by a restart of the stack: programs, modules, ports, VFs.
 
+    A port of the card's driver has a user when it has an address that is not a rail's, a route, a mount or connections.
     ``modules`` maps every loaded module to its use count.
     """
     found = []
@@ -81,12 +83,15 @@ def users(inventory: HostInventory, modules: Mapping[str, int]) -> list[str]:
         found.append(f"{work.queue_pairs} queue pairs of {', '.join(work.holders)}")
     found += [f"module {name}" for name in (*STORAGE, *OTHERS) if name in modules and name != "rdma_rxe"]
     found += [f"module {name} in use" for name in PEERS if modules.get(name)]
-    for port in inventory.ports:
-        owner = inventory.owner(port.netdev.name) if port.netdev and port.driver == VENDOR_CARD else None
+    # Queue pairs were named above, for all devices.
+    named = ("queue_pairs",) if work.queue_pairs else ()
+    for port in (port for port in inventory.ports if port.driver == VENDOR_CARD):
+        uses = [use for use in inventory.uses(port) if use.kind not in named and use != portuse.HIDDEN_QUEUE_PAIRS]
+        owner = inventory.owner(port.netdev.name) if port.netdev else None
         if owner:
             found.append(owner)
-        elif port.netdev and port.driver == VENDOR_CARD and port.netdev.master:
-            found.append(f"{port.title} is a member of {port.netdev.master}")
-        if port.driver == VENDOR_CARD and port.vfs_count:
+        elif uses:
+            found.append(f"{port.title} is in use: {', '.join(use.text for use in uses)}")
+        if port.vfs_count:
             found.append(f"{port.vfs_count} VFs of {port.title}")
     return found

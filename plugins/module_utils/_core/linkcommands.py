@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from . import netplan, networkmanager
 from .managers import NETPLAN, NETWORKD, NETWORKMANAGER, LinkFile, Manager
+from .rail import Rail
 
 GENERATE = ("netplan", "generate")
 # Reconfigures the links whose files changed, and no others.
@@ -46,6 +47,14 @@ def of_managers(
     # Who loses a link lets go of it, and flushes it, before the other one takes it.
     last_is_nm = manager is not None and manager.backend == NETWORKMANAGER
     return (*generate, *networkd, *nm) if last_is_nm else (*generate, *nm, *networkd)
+
+
+def touched(before: Mapping[str, str], after: Mapping[str, str], rails: Iterable[Rail]) -> set[str]:
+    """Return the PCI addresses of rails whose definition changes for a network manager, which sets the link anew."""
+    names = [posixpath.basename(path) for path in (*before, *after) if before.get(path) != after.get(path)]
+    stems = {name.rpartition(".")[0] for name in names}
+    whole = netplan.FILE in names
+    return {rail.pci for rail in rails if whole or any(stem.endswith(f"-{rail.name}") for stem in stems)}
 
 
 def mode(path: str) -> int:

@@ -9,7 +9,7 @@ import ipaddress
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from . import linkcommands, managers, netplan, networkd, networkmanager, routing
+from . import disruption, linkcommands, linkrestore, managers, netplan, networkd, networkmanager, routing
 from .change import Change
 from .devices import Netdev, Port
 from .errors import ConflictError, InputError
@@ -24,6 +24,8 @@ SYSCTLS = {"arp_announce": "2", "arp_ignore": "1", "rp_filter": "2"}
 
 # PCI address -> {mtu, up, addresses, sysctl}: of a port now, wanted, or recorded.
 States = Mapping[str, Mapping[str, Any]]
+# PCI address -> the state ``before`` us, and what was ``set``.
+Record = Mapping[str, Mapping[str, Mapping[str, Any]]]
 # Path -> text.
 Texts = Mapping[str, str]
 
@@ -49,31 +51,36 @@ class Have:
 
 @dataclasses.dataclass(frozen=True)
 class Wish:
-    """What is asked beside the rails: who manages them, source routing, and the folder of configuration."""
+    """What is asked beside the rails: who manages them, source routing, the folder of configuration, consent."""
 
     manager: str
     source_routing: str
     etc: str
+    disrupt_users: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class LinkPlan:
-    """The change, the commands of the network managers for it, and what is kept of the ports' state before us."""
+    """The change, the commands of the network managers for it, the record, and warnings.
+
+    The record maps each port to its state ``before`` the first change and to the state that was ``set``.
+    """
 
     change: Change
     commands: tuple[tuple[str, ...], ...]
-    record: States
+    record: Record
+    warnings: tuple[str, ...]
 
 
-def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: States, have: Have, wish: Wish) -> LinkPlan:
-    """Work out files and link states; recorded ports that are no rail any more get theirs back.
+def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, have: Have, wish: Wish) -> LinkPlan:
+    """Work out files and link states; recorded ports that are not rails any more are restored.
 
-    InputError and ConflictError list everything that stands in the way.
+    InputError and ConflictError list everything that stands in the way, users of the ports among it.
     """
     rails = tuple(rails)
     links = find_links(inventory, rails)
     ports = {port.pci: port for port in inventory.ports if port.netdev}
-    restored = {pci: state for pci, state in record.items() if pci in ports and pci not in links}
+    restored = {pci: entry for pci, entry in record.items() if pci in ports and pci not in links}
     before = {pci: current_state(ports[pci], have.sysctl) for pci in (*links, *restored)}
     manager = managers.choose(inventory, wish.manager, have.netplan) if rails else None
     table_of = routing.tables(rails, wish.source_routing)
@@ -89,7 +96,8 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: States, 
             if rail.address or not claims[rail.name]
         )
     after = {rail.pci: _wanted_state(rail, before[rail.pci]) for rail in rails}
-    after.update({pci: {**before[pci], **state} for pci, state in restored.items()})
+    owned = disruption.left_alone(inventory, dict.fromkeys(restored, ()), "MTU, state and addresses of its link are")
+    after.update(_restored(inventory, restored, before, owned))
     netdevs = {pci: link.name for pci, link in links.items()}
     files = _files(rails, link_files, manager, wish.etc, inventory.machine_id)
     change = Change(
@@ -109,7 +117,18 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: States, 
     running = managers.services(inventory)
     names = {port.netdev.mac: port.netdev.name for port in ports.values() if port.netdev}
     commands = linkcommands.of_managers(have.own, files, link_files, running, manager, have.active, names)
-    return LinkPlan(change, commands, {pci: record.get(pci, before[pci]) for pci in links})
+    touched = linkcommands.touched(have.own, files, rails)
+    changes = {
+        pci: "a change of its link"
+        for pci in before
+        if pci not in owned and (pci in touched or linkrestore.disturbs(before[pci], after[pci]))
+    }
+    disruption.check(inventory, changes, wish.disrupt_users)
+    kept = {
+        **{pci: restored[pci] for pci in owned},
+        **{pci: {"before": record.get(pci, {}).get("before", before[pci]), "set": after[pci]} for pci in links},
+    }
+    return LinkPlan(change, commands, kept, tuple(owned.values()))
 
 
 def current_state(port: Port, sysctl: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
@@ -149,6 +168,19 @@ def differences(wanted: States, found: States, names: Mapping[str, str]) -> list
         for key in state
         if found[pci].get(key) != state[key]
     ]
+
+
+def _restored(
+    inventory: HostInventory, record: Record, before: States, owned: Mapping[str, str]
+) -> dict[str, dict[str, Any]]:
+    # Where connections cannot be read, restored ports have users and are refused unless there is consent.
+    in_use = inventory.activity.connections or {}
+    return {
+        pci: linkrestore.without_ours(entry, before[pci], in_use)
+        if pci in owned
+        else linkrestore.restored(entry, before[pci])
+        for pci, entry in record.items()
+    }
 
 
 def _claims(

@@ -21,7 +21,6 @@ from .network import Interface, stacked_on
 
 Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
-KINDS = ("address", "route", "mount", "bridge", "vlan", "bond", "tcp", "queue_pairs", "unknown")
 # Kind of a device that has the port as a member; all others (bridge, openvswitch, vrf) are bridges here.
 _BONDS = ("bond", "team")
 _TITLES = {"vlan": "VLAN", "openvswitch": "Open vSwitch"}

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from . import managers, naming
+from . import disruption, managers, naming
 from .devices import Port
 from .errors import ConflictError, InputError
 from .hostchecks import Consent, Own, find, space
@@ -114,14 +114,12 @@ def _name_problems(inventory: HostInventory, rails: Iterable[Rail], own: Own, co
 
 
 def _busy_problems(inventory: HostInventory, rails: Iterable[Rail], allowed: bool) -> list[str]:
-    pairs = inventory.workloads.queue_pairs
-    moving = [rail.name for rail in rails if _would_change(inventory, rail)]
-    if allowed or not pairs or not moving:
-        return []
-    return [
-        f"{pairs} RDMA queue pairs are in use by {', '.join(inventory.workloads.holders)}, and {', '.join(moving)} "
-        "would change; stop them, or set preflight_busy_hosts: true"
-    ]
+    moving = {rail.pci: f"a change of rail {rail.name}" for rail in rails if _would_change(inventory, rail)}
+    try:
+        disruption.check(inventory, moving, allowed)
+    except ConflictError as error:
+        return [str(error)]
+    return []
 
 
 def _would_change(inventory: HostInventory, rail: Rail) -> bool:

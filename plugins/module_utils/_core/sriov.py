@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from . import jsontext, vf, vf_unit
+from . import disruption, jsontext, vf, vf_unit
 from .change import Change
 from .devices import Port
 from .errors import ConflictError, InputError
@@ -94,15 +94,40 @@ def made_by_operator(text: str) -> bool:
 def recorded(inventory: HostInventory, record: Mapping[str, Any]) -> tuple[Target, ...]:
     """Return the PFs of the record with what they had before us; one that left the host has nothing to restore.
 
-    A link that somebody else took down since stays down.
+    A link that somebody else took down since stays down, and a port that has another owner now is left alone.
     """
-    ports = {port.pci: port for port in inventory.ports}
+    owned = left_alone(inventory, record)
+    ports = {port.pci: port for port in inventory.ports if port.pci not in owned}
     return tuple(
         Target(ports[pci], ports[pci].title, tuple(entry["vfs"]), entry["up"] and link.up)
         for pci, entry in record.items()
         for link in [ports[pci].netdev if pci in ports else None]
         if link
     )
+
+
+def left_alone(inventory: HostInventory, record: Mapping[str, Any]) -> dict[str, str]:
+    """Return the recorded PFs that have another owner now, with a warning."""
+    known = {pci: entry["owners"] for pci, entry in record.items()}
+    return disruption.left_alone(inventory, known, "Its VFs are")
+
+
+def to_keep(inventory: HostInventory, plan: VfPlan, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record of a plan, with who owned each PF when it was recorded, and the PFs that are left alone."""
+    ports = {port.pci: port for port in inventory.ports}
+    new = {
+        pci: {**entry, "owners": disruption.owners(inventory, ports[pci])}
+        for pci, entry in plan.record.items()
+        if pci not in record
+    }
+    return {**new, **{pci: record[pci] for pci in (plan.record or left_alone(inventory, record)) if pci in record}}
+
+
+def check_users(inventory: HostInventory, plan: VfPlan, consent: bool) -> None:
+    """ConflictError when the plan would disturb users of a PF: its driver resets it, or its link goes down."""
+    changes = {pci: "a new number of VFs" for pci in plan.anew}
+    changes.update({one.port.pci: "its link going down" for one in plan.targets if one.is_up and not one.up})
+    disruption.check(inventory, changes, consent)
 
 
 def plan_vfs(

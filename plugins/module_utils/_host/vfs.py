@@ -19,6 +19,8 @@ from .sysfs import Roots, link_name, names, read_text
 
 # Where the agent of the SR-IOV operator keeps what it did to each PF.
 OPERATOR = "sriov-operator/pci"
+# Who cannot be told counts as somebody.
+UNKNOWN = ("an unknown process (install the rdma tool of iproute2 to see it)",)
 SETTLE = ["udevadm", "settle", "--timeout=20"]
 
 
@@ -47,7 +49,8 @@ def read(roots: Roots, inventory: HostInventory, ports: Iterable[Port]) -> dict[
     """Return PCI address -> VFs of the ports; CommandError and ParseError as ``ip`` behaves."""
     settings = vf.parse_vfs(command.run(["ip", "-d", "-j", "link", "show"]).stdout)
     found = {port.pci: _vfs(roots, port) for port in ports}
-    holders = rdma_holders() if any(one.rdma for vfs in found.values() for one in vfs) else {}
+    devices = [device for vfs in found.values() for one in vfs for device in one.rdma]
+    holders = (rdma_holders() if command.find("rdma") else dict.fromkeys(devices, UNKNOWN)) if devices else {}
     addresses = {interface.name: interface.addresses for interface in inventory.interfaces}
 
     def whole(port: Port, one: vf.Vf) -> vf.Vf:

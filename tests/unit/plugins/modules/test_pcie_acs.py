@@ -220,7 +220,7 @@ def test_a_virtual_machine_is_refused(host: Host, capsys: pytest.CaptureFixture[
 
 def judged(host: Host, capsys: pytest.CaptureFixture[str], acs: bool = True) -> tuple[list[str], list[str]]:
     """What preflight says of ACS: problems, and findings that stop nothing."""
-    result = run("preflight", capsys, **host.options(), rails=RAILS, busy_hosts=True, acs=acs)
+    result = run("preflight", capsys, **host.options(), rails=RAILS, disrupt_users=True, acs=acs)
     found = [[text for text in result[kind] if "rdma_pcie_acs" in text] for kind in ("problems", "findings")]
     return found[0], found[1]
 

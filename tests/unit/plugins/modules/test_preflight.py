@@ -50,12 +50,14 @@ def test_all_problems_of_an_odd_host_at_once(
         "rail rail3: no network port at 0000:81:00.0 on odd-1; its ports: 0000:01:00.0 (ens1np0), "
         "0000:21:00.0 (ibp33s0), "
         "0000:41:00.0, 0000:61:00.0 (eno1)",
+        "0000:01:00.0 (ens1np0): a change of rail rail0 would disturb its users: queue pairs that cannot be read "
+        "(install the rdma tool of iproute2). Stop these users and retry, or set rdma_disrupt_users: true",
     ]
     assert result["findings"] == [
         "rail rail0: 0000:01:00.0 (ens1np0) has no carrier; check the cable and the switch port",
         "rail rail0: 0000:01:00.0 (ens1np0) has a PCIe link of x8, the card can x16",
     ]
-    assert result["msg"] == "preflight: 6 problem(s): " + "; ".join(result["problems"])
+    assert result["msg"] == "preflight: 7 problem(s): " + "; ".join(result["problems"])
 
 
 SUPPORTED = "supported are almalinux, centos, debian, fedora, ol, rhel, rocky, sles, ubuntu"
@@ -101,9 +103,8 @@ def test_missing_perftest_is_fine_when_the_run_installs_it(
 
 
 BUSY = (
-    "preflight: 1 problem(s): 2 RDMA queue pairs are in use by python3[4711], and rail0 would "
-    "change; stop them, or set "
-    "preflight_busy_hosts: true"
+    "preflight: 1 problem(s): 0000:18:00.0 (enp24s0np0): a change of rail rail0 would disturb its users: 1 RDMA queue "
+    "pair of python3[4711]. Stop these users and retry, or set rdma_disrupt_users: true"
 )
 AS_IT_IS = rail("enp24s0np0", "0000:18:00.0", mtu=4200)
 
@@ -125,7 +126,7 @@ def test_a_busy_host_stops_the_run_only_when_it_would_change(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    result = call("gpu-server-8-rails", tmp_path, monkeypatch, capsys, rails=[wanted], busy_hosts=allowed)
+    result = call("gpu-server-8-rails", tmp_path, monkeypatch, capsys, rails=[wanted], disrupt_users=allowed)
     assert (result.get("failed", False), result.get("msg")) == (message is not None, message)
     assert result["changed"] is False if not message else True
 
@@ -199,7 +200,7 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
             else:
                 place.write_bytes(text.encode("latin-1"))
         places = {"lib_root": str(tmp_path / "usr/lib"), "var_root": str(tmp_path / "var")}
-        params = {"rails": [RAIL], "busy_hosts": True, **params}
+        params = {"rails": [RAIL], "disrupt_users": True, **params}
         return run("preflight", capsys, **host.options(), **places, **params)
 
     return call_it

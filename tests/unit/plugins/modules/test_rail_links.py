@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sysfs_tree
 import yaml
-from module_run import run
+from module_run import run, warned
 from sysfs_tree import Host
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host import links
@@ -43,6 +43,7 @@ net.ipv4.conf.rail0.rp_filter = 2
 @pytest.fixture()
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     made = sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch)
+    made.idle()
     made.reacts = lambda argv: obey(made, argv)
     for link in made.links():
         for key, value in RULES.items():
@@ -152,7 +153,113 @@ def test_the_state_before_is_recorded_once(host: Host, capsys: pytest.CaptureFix
     call(host, capsys)
     call(host, capsys, rails=[rail("rail0", FIRST, "192.168.0.12/24", 8000)])
     record = json.loads((host.root / "var/rail_links.json").read_text())
-    assert record == {FIRST: {"mtu": 4200, "up": True, "addresses": [], "sysctl": RULES}}
+    ours = {"arp_announce": "2", "arp_ignore": "1", "rp_filter": "2"}
+    assert record == {
+        FIRST: {
+            "before": {"mtu": 4200, "up": True, "addresses": [], "sysctl": RULES},
+            "set": {"mtu": 8000, "up": True, "addresses": ["192.168.0.12/24"], "sysctl": ours},
+        }
+    }
+
+
+def add_address(host: Host, netdev: str, local: str, prefix: int) -> None:
+    links = host.links()
+    link = next(link for link in links if link["ifname"] == netdev)
+    link["addr_info"].append({"family": "inet", "local": local, "prefixlen": prefix, "scope": "global"})
+    host.set_links(links)
+
+
+def connect(host: Host, address: str) -> None:
+    """Let the host have an established connection of an IPv4 address."""
+    words = "".join(f"{int(part):02X}" for part in reversed(address.split(".")))
+    (host.root / "proc/net/tcp").write_text(f"   0: {words}:0016 0901010A:C7F4 01 0:0 0:0\n")
+
+
+OWNED = (
+    "0000:40:00.0 (enp64s0np0) is not a rail any more and has another owner: address 203.0.113.7/24, the default "
+    "route. MTU, state and addresses of its link are not restored; the record is kept, and a run without "
+    "this owner restores them"
+)
+
+
+@pytest.mark.parametrize("again", [{}, {"state": "absent", "rails": []}], ids=["one rail less", "absent"])
+def test_a_port_that_has_another_owner_now_only_loses_the_rail_s_address(
+    host: Host, capsys: pytest.CaptureFixture[str], again: dict[str, Any]
+) -> None:
+    call(host, capsys, rails=[*RAILS, rail("rail1", SECOND, "192.168.1.11/24")])
+    add_address(host, "enp64s0np0", "203.0.113.7", 24)
+    connect(host, "203.0.113.7")
+    route = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\nenp64s0np0\t0\t010071CB\t0003\t0\t0\t0\t0\n"
+    (host.root / "proc/net/route").write_text(route)
+    host.ran.clear()
+    result = call(host, capsys, **again)
+    assert [argv for argv in host.ran if argv[0] == "ip" and "enp64s0np0" in argv] == [
+        ["ip", "address", "del", "192.168.1.11/24", "dev", "enp64s0np0"]
+    ]
+    assert warned(result) == [OWNED]
+    record = json.loads((host.root / "var/rail_links.json").read_text())
+    assert record[SECOND]["before"]["mtu"] == 4200
+    result = call(host, capsys, **again)
+    assert (result["changed"], warned(result)) == (False, [OWNED])
+    # The owner leaves: what was recorded is restored.
+    (host.root / "proc/net/route").write_text(route.splitlines()[0])
+    obey(host, ["ip", "address", "del", "203.0.113.7/24", "dev", "enp64s0np0"])
+    assert call(host, capsys, **again)["changed"] is True
+    link = host.inventory().port(SECOND).netdev
+    assert link is not None and (link.mtu, link.addresses) == (4200, ())
+
+
+def test_the_only_address_and_one_with_connections_stay_with_another_owner(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(host, capsys)
+    route = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\nenp24s0np0\t0\t010071CB\t0003\t0\t0\t0\t0\n"
+    (host.root / "proc/net/route").write_text(route)
+    assert call(host, capsys, state="absent", rails=[])["changed"] is True  # the files
+    link = host.inventory().port(FIRST).netdev
+    assert link is not None and (link.mtu, link.addresses) == (9000, ("192.168.0.11/24",))
+    add_address(host, "enp24s0np0", "203.0.113.7", 24)
+    connect(host, "192.168.0.11")
+    assert call(host, capsys, state="absent", rails=[])["changed"] is False
+
+
+def test_what_others_changed_since_is_not_undone(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    call(host, capsys)
+    obey(host, ["ip", "link", "set", "dev", "enp24s0np0", "mtu", "1500"])
+    (host.root / "proc/sys/net/ipv4/conf/enp24s0np0/arp_ignore").write_text("8")
+    call(host, capsys, state="absent", rails=[])
+    link = host.inventory().port(FIRST).netdev
+    assert link is not None and (link.mtu, link.addresses) == (1500, ())
+    found = {key: (host.root / f"proc/sys/net/ipv4/conf/enp24s0np0/{key}").read_text() for key in RULES}
+    assert found == {**RULES, "arp_ignore": "8"}
+
+
+@pytest.mark.parametrize("state", ["present", "absent"])
+def test_ports_in_use_are_not_changed_without_consent(
+    host: Host, capsys: pytest.CaptureFixture[str], state: str
+) -> None:
+    if state == "absent":
+        call(host, capsys)
+    host.prints[sysfs_tree.QUEUE_PAIRS] = json.dumps([{"ifname": "mlx5_0", "pid": 4711, "comm": "python3"}])
+    before = snapshot(host)
+    message = (
+        "rail_links: 0000:18:00.0 (enp24s0np0): a change of its link would disturb its users: 1 RDMA queue pair of "
+        "python3[4711]. Stop these users and retry, or set rdma_disrupt_users: true"
+    )
+    assert call(host, capsys, state=state)["msg"] == message
+    assert call(host, capsys, check=True, state=state)["msg"] == message
+    assert snapshot(host) == before
+    assert call(host, capsys, state=state, disrupt_users=True)["changed"] is True
+    # Nothing to change, nothing to refuse.
+    assert call(host, capsys, state=state)["changed"] is False
+
+
+def test_what_cannot_be_read_counts_as_in_use(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    del host.prints[sysfs_tree.QUEUE_PAIRS]
+    assert call(host, capsys)["msg"] == (
+        "rail_links: 0000:18:00.0 (enp24s0np0): a change of its link would disturb its users: queue pairs that cannot "
+        "be read (install the rdma tool of iproute2). Stop these users and retry, or set rdma_disrupt_users: true"
+    )
 
 
 def test_kept_addresses_keep_their_file(host: Host, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import sysfs_tree
-from module_run import run
+from module_run import run, warned
 from sysfs_tree import Host
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host import files
@@ -25,6 +25,7 @@ WANTS = "sys-subsystem-net-devices-rail0.device.wants"
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     """A host with the driver and the tools of DOCA-OFED."""
     made = sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch)
+    made.idle()
     for program in ("mlnx_qos", "ethtool"):
         made.prints[f"/usr/bin/{program}"] = ""
     for netdev in ("enp24s0np0", "enp64s0np0"):
@@ -185,7 +186,36 @@ def test_a_setting_that_is_not_asked_for_any_more_comes_back_alone(
     assert result["diff"]["after"]["rails"][FIRST]["pfc"] == []
     assert "--pfc" not in (host.root / "etc/systemd/system" / UNIT).read_text()
     record = json.loads((host.root / "var/rail_qos.json").read_text())
-    assert (record[FIRST]["trust"], "pfc" in record[FIRST]) == ("pcp", False)
+    assert (record[FIRST]["values"]["trust"], "pfc" in record[FIRST]["values"]) == ("pcp", False)
+
+
+def test_a_port_that_has_another_owner_now_keeps_its_settings(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    call(host, capsys, rails=[rail("rail0", FIRST), rail("rail1", SECOND)])
+    record = json.loads((host.root / "var/rail_qos.json").read_text())
+    address = [{"local": "203.0.113.7", "prefixlen": 24, "scope": "global"}]
+    links = host.links()
+    host.set_links([{**one, "addr_info": address} if one["ifname"] == "enp64s0np0" else one for one in links])
+    before = host.prints["mlnx_qos -i enp64s0np0"]
+    result = call(host, capsys)
+    assert warned(result) == [
+        "0000:40:00.0 (enp64s0np0) is not a rail any more and has another owner: address 203.0.113.7/24. Its QoS "
+        "settings are not restored; the record is kept, and a run without this owner restores them"
+    ]
+    assert host.prints["mlnx_qos -i enp64s0np0"] == before
+    assert json.loads((host.root / "var/rail_qos.json").read_text()) == record
+    host.set_links(links)
+    assert call(host, capsys)["changed"] is True
+    assert host.prints["mlnx_qos -i enp64s0np0"] != before
+
+
+def test_qos_of_a_port_in_use_is_not_changed_without_consent(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    host.prints[sysfs_tree.QUEUE_PAIRS] = json.dumps([{"ifname": "mlx5_0", "pid": 4711, "comm": "python3"}])
+    assert call(host, capsys)["msg"] == (
+        "rail_qos: 0000:18:00.0 (enp24s0np0): a change of its QoS settings would disturb its users: 1 RDMA queue "
+        "pair of python3[4711]. Stop these users and retry, or set rdma_disrupt_users: true"
+    )
+    assert call(host, capsys, disrupt_users=True)["changed"] is True
+    assert call(host, capsys)["changed"] is False
 
 
 def test_nothing_asked_runs_no_tool(host: Host, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,6 +27,7 @@ DOCA = {
     "key": KEY,
     "fingerprint": FINGERPRINT,
 }
+STORAGE = {"enp41s0np0": "10.1.1.11/24", "enp170s0np0": "10.1.2.11/24"}
 INBOX = {"ibverbs-providers": "50.0-2", "perftest": "24.01", "rdma-core": "50.0-2", "openssl": "3.0"}
 # What the meta package brings: new packages, and versions of its own of those that are there.
 BRINGS = {"mlnx-ofed-kernel-dkms": "25.10", "perftest": "25.10-0.1", "rdma-core": "2510mlnx", "mlnx-tools": "25.10"}
@@ -41,7 +42,8 @@ PREFIX = "rdma_stack: DOCA-OFED 3.2.1 cannot be on gpu-11: "
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     """An Ubuntu server with an inbox stack that nobody uses, and the headers of its kernel."""
     made = sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch)
-    made.prints["rdma -j resource show qp"] = "[]"
+    made.idle()
+    made.set_links([{**link, "addr_info": []} if link["ifname"] in STORAGE else link for link in made.links()])
     made.reacts = lambda argv: obey(made, argv)
     for name in ("ib_uverbs", "mlx5_core"):
         (tmp_path / "sys/module" / name).mkdir(parents=True)
@@ -264,6 +266,7 @@ def test_another_version(host: Host, database: Database, capsys: pytest.CaptureF
         ("never", "rdma_stack_restart is never"),
         ("vfs", "4 VFs of 0000:18:00.0 (enp24s0np0)"),
         ("peer", "module nvidia_peermem in use"),
+        ("storage network", "0000:29:00.0 (enp41s0np0) is in use: address 10.1.1.11/24"),
     ],
 )
 def test_a_stack_in_use_waits_for_a_boot(
@@ -278,6 +281,11 @@ def test_a_stack_in_use_waits_for_a_boot(
         modules.write_text(modules.read_text() + "nvme_rdma 16384 0 - Live 0x0\n")
     elif setting == "peer":
         modules.write_text(modules.read_text().replace("nvidia_peermem 16384 0", "nvidia_peermem 16384 3"))
+    elif setting == "storage network":
+        address = [{"local": "10.1.1.11", "prefixlen": 24, "scope": "global"}]
+        host.set_links(
+            [{**link, "addr_info": address} if link["ifname"] == "enp41s0np0" else link for link in host.links()]
+        )
     elif setting == "vfs":
         (host.root / "sys/bus/pci/devices/0000:18:00.0/sriov_numvfs").write_text("4")
     else:
@@ -366,9 +374,7 @@ def test_headers_of_the_running_kernel(host: Host, capsys: pytest.CaptureFixture
          "6.17.0-8-generic, which boots next, has no headers for DKMS: install linux-headers-6.17.0-8-generic"),
     ],
 )  # fmt: skip
-def test_the_kernel_that_boots_next(
-    host: Host, capsys: pytest.CaptureFixture[str], release: str, problem: str
-) -> None:
+def test_the_kernel_that_boots_next(host: Host, capsys: pytest.CaptureFixture[str], release: str, problem: str) -> None:
     boots_next(host, release)
     assert call(host, capsys)["msg"] == PREFIX + problem
 
@@ -427,9 +433,7 @@ def test_an_interrupted_installation_keeps_the_first_look(
     assert set(record["came"]) == {"doca-ofed", "mlnx-ofed-kernel-dkms", "mlnx-tools"}
 
 
-def test_keys_and_several_kernels_are_no_replaced_packages(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keys_and_several_kernels_are_no_replaced_packages(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     host.prints.pop("/usr/bin/dpkg-query")
     package_fake.install(host, monkeypatch, "dnf")
     lines = ["kernel 5.14.0-611", "gpg-pubkey 5a6340b3-6229229e", "kernel 5.14.0-570", "openssl 3.2-1"]

@@ -13,7 +13,7 @@ import pytest
 import sysfs_tree
 from hypothesis import given
 from hypothesis import strategies as st
-from module_run import run
+from module_run import run, warned
 from sysfs_tree import Host
 from vf_kernel import VfKernel
 
@@ -178,6 +178,7 @@ def test_infiniband_gets_guids_and_a_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kernel = VfKernel(sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch), monkeypatch)
+    kernel.host.idle()
     (kernel.device("0000:18:00.0") / "net/enp24s0np0/type").write_text("32\n")
     rail = {"rail": "rail0", "netdev": "rail0", "pci": "0000:18:00.0", "mtu": 4092}
     assert call(kernel, capsys, rails=[rail], vfs=2)["changed"] is True
@@ -209,6 +210,11 @@ def with_namespace(kernel: VfKernel) -> None:
     (kernel.vf(FIRST, 1) / "net/v01101").rename(kernel.host.root / "pod")
 
 
+def with_rdma_of_nobody_knows_whom(kernel: VfKernel) -> None:
+    (kernel.vf(FIRST, 1) / "infiniband/mlx5_9").mkdir(parents=True)
+    del kernel.host.prints[sysfs_tree.QUEUE_PAIRS]
+
+
 def with_rdma(kernel: VfKernel) -> None:
     (kernel.vf(FIRST, 1) / "infiniband/mlx5_9").mkdir(parents=True)
     kernel.host.prints["/usr/bin/rdma"] = ""
@@ -219,6 +225,11 @@ def with_rdma(kernel: VfKernel) -> None:
     ("use", "message"),
     [
         (with_address, "(0000:01:10.1, v01101) is in use: it has the address 10.9.0.1/24"),
+        (
+            with_rdma_of_nobody_knows_whom,
+            "(0000:01:10.1, v01101) is in use: an unknown process (install the rdma tool of iproute2 to see it) holds "
+            "it",
+        ),
         (with_vfio, "(0000:01:10.1, v01101) is in use: it is bound to vfio-pci; qemu-system-x86[300] holds it"),
         (
             with_namespace,
@@ -272,9 +283,7 @@ def test_new_addresses_take_vfs_away_too(kernel: VfKernel, capsys: pytest.Captur
         ),
     ],
 )
-def test_refusals(
-    kernel: VfKernel, capsys: pytest.CaptureFixture[str], params: dict[str, Any], message: str
-) -> None:
+def test_refusals(kernel: VfKernel, capsys: pytest.CaptureFixture[str], params: dict[str, Any], message: str) -> None:
     before = everything(kernel.host)
     assert call(kernel, capsys, **params)["msg"] == f"sriov_vfs: {message}"
     assert everything(kernel.host) == before and kernel.wrote == []
@@ -284,6 +293,7 @@ def test_check_mode_believes_what_the_firmware_is_set_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kernel = VfKernel(sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch), monkeypatch)
+    kernel.host.idle()
     wish = {"rails": [{"rail": "rail0", "netdev": "rail0", "pci": "0000:18:00.0", "mtu": 9000}], "vfs": 17}
     predicted = call(kernel, capsys, check=True, firmware_vfs=17, **wish)
     assert predicted["changed"] and predicted["diff"]["after"]["pfs"]["0000:18:00.0"]["count"] == 17
@@ -328,6 +338,7 @@ def test_a_limit_of_the_firmware_names_who_can_raise_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kernel = VfKernel(sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch), monkeypatch)
+    kernel.host.idle()
     rail = {"rail": "rail0", "netdev": "rail0", "pci": "0000:18:00.0", "mtu": 9000}
     assert call(kernel, capsys, rails=[rail], vfs=17)["msg"] == (
         "sriov_vfs: 0000:18:00.0 (rail0) supports 16 VFs, 17 requested; "
@@ -416,3 +427,33 @@ def test_the_script_does_at_boot_what_the_module_does_now(
 @given(st.sampled_from(["mac", "guid", "trust", "spoof_check", "max_tx_rate", "link_state", "mtu"]))
 def test_a_setting_that_is_there_needs_no_command(key: str) -> None:
     assert vf.vf_commands("rail0", 0, {key: "x"}, {key: "x"}) == []
+
+
+def test_a_port_in_use_keeps_its_number_of_vfs(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
+    links = kernel.host.links()
+    address = [{"local": "10.1.1.11", "prefixlen": 24, "scope": "global"}]
+    kernel.host.set_links([{**one, "addr_info": address} if one["ifname"] == "enp1s0" else one for one in links])
+    (kernel.host.root / "proc/net/tcp").write_text("   0: 0B01010A:0016 0901010A:C7F4 01 0:0 0:0\n")
+    assert call(kernel, capsys, rails=rails("rail0"), vfs=2)["msg"] == (
+        "sriov_vfs: 0000:01:00.0 (enp1s0): a new number of VFs would disturb its users: 1 TCP connection, e.g. "
+        "10.1.1.11 port 22 with 10.1.1.9 port 51188. Stop these users and retry, or set rdma_disrupt_users: true"
+    )
+    assert call(kernel, capsys, rails=rails("rail0"), vfs=2, disrupt_users=True)["changed"] is True
+    assert call(kernel, capsys, rails=rails("rail0"), vfs=2)["changed"] is False
+
+
+def test_a_port_that_has_another_owner_now_keeps_its_vfs(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
+    call(kernel, capsys, rails=rails("rail0"), vfs=2)
+    links = kernel.host.links()
+    address = [{"local": "203.0.113.7", "prefixlen": 24, "scope": "global"}]
+    kernel.host.set_links([{**one, "addr_info": address} if one["ifname"] == "enp1s0" else one for one in links])
+    result = call(kernel, capsys, state="absent")
+    assert warned(result) == [
+        "0000:01:00.0 (enp1s0) is not a rail any more and has another owner: address 203.0.113.7/24. Its VFs are not "
+        "restored; the record is kept, and a run without this owner restores them"
+    ]
+    assert len(kernel.vfs[FIRST]) == 2
+    kernel.host.set_links(links)
+    assert call(kernel, capsys, state="absent")["changed"] is True
+    assert len(kernel.vfs[FIRST]) == 0
+    assert not (kernel.host.root / "var/sriov_vfs.json").exists()

@@ -16,12 +16,19 @@ KEY = (Path(__file__).resolve().parents[4] / "fixtures/openpgp/ed25519.asc").rea
 WANTED = doca.Wanted(
     "3.2.1", "doca-ofed", "1", "", "./", (), KEY, "04B5269410BCCA8EEB615B2E510A5488D02777A1", "dkms", True, {}
 )  # fmt: skip
+# The storage network of the server, over TCP, on ports of the same driver.
+STORAGE = [
+    "0000:29:00.0 (enp41s0np0) is in use: address 10.1.1.11/24",
+    "0000:aa:00.0 (enp170s0np0) is in use: address 10.1.2.11/24",
+]
 VENDOR = "https://linux.mellanox.com/public/repo/doca"
 
 
 @pytest.fixture()
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostInventory:
-    return sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch).inventory()
+    host = sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch)
+    host.idle()
+    return host.inventory()
 
 
 def system(inventory: HostInventory, name: str, version: str, arch: str = "x86_64") -> HostInventory:
@@ -83,13 +90,16 @@ def test_what_releases_support(
 
 def test_who_keeps_a_stack_from_being_loaded_again(server: HostInventory) -> None:
     idle = dataclasses.replace(server, workloads=dataclasses.replace(server.workloads, queue_pairs=0))
-    assert driver.users(idle, {"mlx5_core": 3, "nvidia_peermem": 0, "rdma_rxe": 0}) == []
+    assert driver.users(idle, {"mlx5_core": 3, "nvidia_peermem": 0, "rdma_rxe": 0}) == STORAGE
+    rails = {port.pci: port.netdev.addresses for port in server.ports if port.netdev}
+    assert driver.users(dataclasses.replace(idle, configured=rails), {"mlx5_core": 3}) == []
     blind = dataclasses.replace(server.workloads, queue_pairs=None)
     busy = dataclasses.replace(server, workloads=blind, default_route=("enp24s0np0",))
     assert driver.users(busy, {"irdma": 0}) == [
         "nothing tells who uses RDMA (install iproute2's rdma)",
         "module irdma",
         "enp24s0np0 carries the default route",
+        *STORAGE,
     ]
 
 
@@ -99,4 +109,4 @@ def test_a_member_of_a_bond_keeps_a_stack_too(server: HostInventory) -> None:
     member = dataclasses.replace(first, netdev=dataclasses.replace(first.netdev, master="bond7"))
     idle = dataclasses.replace(server.workloads, queue_pairs=0)
     bonded = dataclasses.replace(server, workloads=idle, ports=(member, *others))
-    assert driver.users(bonded, {}) == [f"{first.title} is a member of bond7"]
+    assert driver.users(bonded, {}) == [f"{first.title} is in use: master device bond7", *STORAGE]

@@ -23,7 +23,9 @@ SERVICES = {"networkd": ("systemd-networkd",), "networkmanager": ("NetworkManage
 @pytest.fixture(scope="module")
 def inventory(tmp_path_factory: pytest.TempPathFactory) -> HostInventory:
     with pytest.MonkeyPatch.context() as patch:
-        return sysfs_tree.materialise("gpu-server-8-rails", tmp_path_factory.mktemp("host"), patch).inventory()
+        host = sysfs_tree.materialise("gpu-server-8-rails", tmp_path_factory.mktemp("host"), patch)
+        host.idle()
+        return host.inventory()
 
 
 def untouched(inventory: HostInventory) -> Have:
@@ -52,7 +54,8 @@ def reached(inventory: HostInventory, plan: LinkPlan) -> tuple[HostInventory, Ha
         routing=tuple(after["routing"]),
         active=tuple(after["connections"]),
     )
-    return dataclasses.replace(inventory, ports=tuple(ports)), have
+    configured = {pci: tuple(entry["set"]["addresses"]) for pci, entry in plan.record.items()}
+    return dataclasses.replace(inventory, ports=tuple(ports), configured=configured), have
 
 
 @st.composite
