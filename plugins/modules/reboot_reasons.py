@@ -16,6 +16,7 @@ description:
     again and again for what a reboot does not cure.
 extends_documentation_fragment:
   - gpufabric.rdma.host
+  - gpufabric.rdma.host.consent
 options:
   state:
     description:
@@ -45,6 +46,10 @@ options:
     default: []
   repeat:
     description: Whether the host may be rebooted again for a reason that a reboot of ours did not cure.
+    type: bool
+    default: false
+  drains:
+    description: Whether the node is drained before the reboot, so that programs in pods are not in the way of O(state=begun).
     type: bool
     default: false
   controller_boot_id:
@@ -110,11 +115,13 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._core import arguments, reboot
 from ..module_utils._core.errors import FabricError
-from ..module_utils._host import kubelet, state, sysfs
+from ..module_utils._host import kubelet, portuse, state, sysfs
 
 RECORD = "host_reboot"
 ARGUMENTS = {
     **arguments.ROOTS,
+    **arguments.CONSENT,
+    "drains": {"type": "bool", "default": False},
     "state": {"type": "str", "choices": ["read", "begun", "verified", "finished"], "default": "read"},
     "inventory_host": {"type": "str", "default": ""},
     "allowed": {"type": "bool", "default": False},
@@ -142,7 +149,11 @@ def keep(params: Mapping[str, Any], due: reboot.Due) -> None:
     """Verify, and bring the record to where ``state`` says."""
     if params["state"] == "verified":
         reboot.verify(due)
-    elif params["state"] != "read":
+    if params["state"] == "begun":
+        roots = sysfs.Roots.from_params(params)
+        holders = portuse.holders(roots.sysfs, roots.proc, with_pods=not params["drains"])
+        reboot.check_users(due.host, holders, params["disrupt_users"])
+    if params["state"] in ("begun", "finished"):
         state.save(params["state_root"], RECORD, reboot.begin(due) if params["state"] == "begun" else {})
 
 

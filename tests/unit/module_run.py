@@ -7,12 +7,15 @@ import json
 from typing import Any
 
 import pytest
+from ansible.module_utils.common import warnings
 from ansible.module_utils.testing import patch_module_args
 
 PACKAGE = "ansible_collections.gpufabric.rdma.plugins.modules"
 
 
 def run(name: str, capsys: pytest.CaptureFixture[str], check: bool = False, **params: Any) -> dict[str, Any]:
+    # Each module is a process of its own, where no other one has warned.
+    warnings._global_warnings.clear()
     module = importlib.import_module(f"{PACKAGE}.{name}")
     with patch_module_args({**params, "_ansible_check_mode": check}), pytest.raises(SystemExit):
         module.main()
@@ -21,5 +24,4 @@ def run(name: str, capsys: pytest.CaptureFixture[str], check: bool = False, **pa
 
 def warned(result: dict[str, Any]) -> list[str]:
     """The texts of a result's warnings, which newer releases of ansible-core wrap."""
-    texts = [one if isinstance(one, str) else one["event"]["msg"] for one in result.get("warnings", [])]
-    return list(dict.fromkeys(texts))
+    return [one if isinstance(one, str) else one["event"]["msg"] for one in result.get("warnings", [])]

@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .disruption import CONSENT
 from .errors import ConflictError
 
 
@@ -72,6 +73,17 @@ def verify(due: Due) -> None:
     parts = [*_listed("still there after the reboot", due.stayed), *_listed("new after the reboot", new)]
     if parts:
         raise ConflictError(f"{due.host} is up again, but not as wanted; {'; '.join(parts)}")
+
+
+def check_users(host: str, holders: Sequence[str] | None, consent: bool) -> None:
+    """ConflictError when programs use RDMA, or when that cannot be read, right before the reboot."""
+    if consent or holders == []:
+        return
+    if holders is None:
+        text = "who uses RDMA cannot be read. Install the rdma tool of iproute2 and run this again"
+    else:
+        text = f"RDMA queue pairs are in use by {', '.join(holders)}. Stop these programs and run this again"
+    raise ConflictError(f"{host} is not rebooted: {text}, or set {CONSENT}: true")
 
 
 def begin(due: Due) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from .._core.portuse import Connections, fold_connections
+from .._core.portuse import Connections, fold_connections, parse_queue_pairs
 from . import command
 
 # A table that is longer is not judged by its beginning.
@@ -22,6 +22,20 @@ def read(sysfs: str, proc: str, has_rdma: bool) -> dict[str, Any]:
         "tcp": _connections(proc),
         "queue_pairs": _queue_pairs() if has_rdma else "[]",
     }
+
+
+def holders(sysfs: str, proc: str, with_pods: bool) -> list[str] | None:
+    """Return who holds queue pairs, on request without processes of Kubernetes pods; None when it cannot be read."""
+    has_rdma = os.path.isdir(f"{sysfs}/class/infiniband") and bool(os.listdir(f"{sysfs}/class/infiniband"))
+    known = parse_queue_pairs(_queue_pairs() if has_rdma else "[]")
+    if known is None:
+        return None
+    found = sorted({holder for pairs in known.values() for holder in pairs})
+    return [one for one in found if with_pods or "kubepods" not in (_text(f"{proc}/{_pid(one)}/cgroup") or "")]
+
+
+def _pid(holder: str) -> str:
+    return holder.rpartition("[")[2].rstrip("]")
 
 
 def _text(path: str) -> str | None:

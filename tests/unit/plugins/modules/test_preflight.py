@@ -139,12 +139,12 @@ def test_a_rail_that_serves_something_else_is_a_finding(
     routes.write_text(routes.read_text() + "\nenp41s0np0\t0000080A\t0101010A\t0003\t0\t0\t0\t0000FFFF\t0\t0\t0\n")
     storage = rail("rail1", "0000:29:00.0", address="192.168.1.1/24")
     free = rail("rail0", "0000:4f:00.0", address="192.168.0.1/24")
-    found = run("preflight", capsys, **host.options(), rails=[free, storage], busy_hosts=True)["findings"]
+    found = run("preflight", capsys, **host.options(), rails=[free, storage], disrupt_users=True)["findings"]
     text = "rail rail1: 0000:29:00.0 (enp41s0np0) serves something else too: {}. Check that this port is meant"
     assert found == [text.format("address 10.1.1.11/24, route to 10.8.0.0/16")]
     # With addresses that are kept the port's own are the rail's.
     kept = [{**free, "address": None}, {**storage, "address": None}]
-    found = run("preflight", capsys, **host.options(), rails=kept, busy_hosts=True)["findings"]
+    found = run("preflight", capsys, **host.options(), rails=kept, disrupt_users=True)["findings"]
     assert found == [text.format("route to 10.8.0.0/16")]
 
 

@@ -198,3 +198,29 @@ def test_what_was_taken_back_before_the_reboot_needs_none(machine: Machine) -> N
 def test_a_damaged_record_is_named(machine: Machine, text: str) -> None:
     machine.put("state/host_reboot.json", text)
     assert machine.call()["msg"].startswith("reboot_reasons: the record ")
+
+
+def test_programs_that_use_rdma_stop_the_reboot(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = [
+        {"ifname": "mlx5_0", "pid": 7, "comm": "slurm-job", "type": "RC"},
+        {"ifname": "mlx5_0", "pid": 8, "comm": "pod", "type": "RC"},
+        {"ifname": "mlx5_0", "type": "GSI", "comm": "ib_core"},
+    ]
+    shown = {"text": json.dumps(pairs), "path": "/sbin/rdma"}
+    monkeypatch.setattr(command, "find", lambda program: shown["path"])
+    monkeypatch.setattr(command, "run", lambda argv, **_options: command.Result(0, shown["text"], ""))
+    machine.put("sys/class/infiniband/mlx5_0/node_guid", "")
+    machine.put("proc/7/cgroup", "0::/system.slice/slurmd.service\n")
+    machine.put("proc/8/cgroup", "0::/kubepods.slice/kubepods-burstable.slice/x\n")
+    machine.wants(kernel_cmdline=FIRST)
+
+    def refusal(**params: Any) -> str:
+        return str(machine.call("begun", **params).get("msg", ""))
+
+    head, tail = "reboot_reasons: gpu-1 is not rebooted: ", "and run this again, or set rdma_disrupt_users: true"
+    assert refusal(drains=True) == f"{head}RDMA queue pairs are in use by slurm-job[7]. Stop these programs {tail}"
+    assert refusal() == f"{head}RDMA queue pairs are in use by pod[8], slurm-job[7]. Stop these programs {tail}"
+    assert machine.record is None
+    shown["path"] = ""
+    assert refusal() == f"{head}who uses RDMA cannot be read. Install the rdma tool of iproute2 {tail}"
+    assert refusal(disrupt_users=True) == "" and machine.record is not None
