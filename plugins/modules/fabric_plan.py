@@ -124,7 +124,7 @@ plan:
       sample: 1
     rails:
       description:
-        - The rails in order, each with name, index, netdev, link_layer, subnet, gateway, host_range, pool_range,
+        - The rails in order, each with name, index, netdev, link_layer, subnet, host_range, pool_range,
           pool_subnet, mtu, speed (what C(link_speed) asks for), resource, network, pool, vendors and drivers.
       type: list
       elements: dict

@@ -117,7 +117,7 @@ from ..module_utils._core import arguments, bootloader, bootplan, cmdline, hostk
 from ..module_utils._core.cmdline import Wanted
 from ..module_utils._core.errors import CommandError, FabricError
 from ..module_utils._host import bootloader as host_bootloader
-from ..module_utils._host import state, sysfs
+from ..module_utils._host import lock, state, sysfs
 
 NAME = "kernel_cmdline"
 ARGUMENTS = {
@@ -184,7 +184,8 @@ def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        plan, loader = converge(module.params, module.check_mode)
+        with lock.held(module.params, NAME, module.check_mode):
+            plan, loader = converge(module.params, module.check_mode)
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
     module.exit_json(

@@ -100,7 +100,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils._core import arguments, kernelsettings
 from ..module_utils._core.errors import CommandError, FabricError
 from ..module_utils._host import kernelsettings as host_settings
-from ..module_utils._host import state, sysfs
+from ..module_utils._host import lock, state, sysfs
 
 NAME = "kernel_settings"
 ARGUMENTS = {
@@ -143,7 +143,8 @@ def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        plan = converge(module.params, module.check_mode)
+        with lock.held(module.params, NAME, module.check_mode):
+            plan = converge(module.params, module.check_mode)
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
     module.exit_json(

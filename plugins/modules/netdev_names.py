@@ -126,7 +126,7 @@ from ..module_utils._core.errors import CommandError, FabricError
 from ..module_utils._core.inventory import HostInventory
 from ..module_utils._core.rail import parse_rails
 from ..module_utils._core.vfnames import Wish
-from ..module_utils._host import files, names, rdmanames, state, sysfs
+from ..module_utils._host import files, lock, names, rdmanames, state, sysfs
 
 NAME = "netdev_names"
 ARGUMENTS = {
@@ -203,7 +203,8 @@ def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        result = carry_out(module.params, module.check_mode)
+        with lock.held(module.params, NAME, module.check_mode):
+            result = carry_out(module.params, module.check_mode)
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
     module.exit_json(**result)

@@ -126,7 +126,7 @@ from ..module_utils._core.errors import CommandError, ConflictError, FabricError
 from ..module_utils._core.nvconfig import wanted_values
 from ..module_utils._core.rail import parse_rails
 from ..module_utils._host import firmware as host_firmware
-from ..module_utils._host import state, sysfs
+from ..module_utils._host import lock, state, sysfs
 
 NAME = "nic_firmware"
 ARGUMENTS = {
@@ -216,7 +216,8 @@ def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        plan, cards, warnings = run(module.params, module.check_mode)
+        with lock.held(module.params, NAME, module.check_mode):
+            plan, cards, warnings = run(module.params, module.check_mode)
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
     for warning in warnings:

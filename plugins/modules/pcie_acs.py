@@ -82,7 +82,7 @@ from ..module_utils._core import acs, arguments
 from ..module_utils._core.errors import CommandError, FabricError
 from ..module_utils._core.rail import parse_rails
 from ..module_utils._host import acs as host_acs
-from ..module_utils._host import state, sysfs
+from ..module_utils._host import lock, state, sysfs
 
 NAME = "pcie_acs"
 ARGUMENTS = {**arguments.ROOTS, **arguments.RAILS, **arguments.STATE}
@@ -126,7 +126,8 @@ def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        plan, ports = converge(module.params, module.check_mode)
+        with lock.held(module.params, NAME, module.check_mode):
+            plan, ports = converge(module.params, module.check_mode)
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
     if plan.change.changed and ports:

@@ -102,8 +102,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils._core import arguments, peermem
 from ..module_utils._core.change import Change
 from ..module_utils._core.errors import CommandError, FabricError
+from ..module_utils._host import lock, state, sysfs
 from ..module_utils._host import peermem as host_peermem
-from ..module_utils._host import state, sysfs
 
 NAME = "peer_memory"
 LEGACY_PACKAGES = ["nv_peer_mem", "nvidia-peer-memory", "nvidia-peer-memory-dkms", "nvidia_peer_memory"]
@@ -155,7 +155,8 @@ def main() -> None:
     """Decide and carry it out."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        change, values = converge(module.params, module.check_mode)
+        with lock.held(module.params, NAME, module.check_mode):
+            change, values = converge(module.params, module.check_mode)
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
     for text in values["findings"]:

@@ -105,7 +105,7 @@ from ..module_utils._core import arguments, managers, routing
 from ..module_utils._core import links as core
 from ..module_utils._core.errors import FabricError
 from ..module_utils._core.rail import parse_rails
-from ..module_utils._host import links, state, sysfs
+from ..module_utils._host import links, lock, state, sysfs
 
 NAME = "rail_links"
 ARGUMENTS = {
@@ -152,7 +152,8 @@ def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        plan, warnings = converge(module.params, module.check_mode)
+        with lock.held(module.params, NAME, module.check_mode):
+            plan, warnings = converge(module.params, module.check_mode)
         has_qos = bool(state.load(module.params["state_root"], "rail_qos"))
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")

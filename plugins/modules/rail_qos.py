@@ -96,7 +96,7 @@ from ..module_utils._core import qos as core
 from ..module_utils._core.errors import CommandError, FabricError
 from ..module_utils._core.inventory import HostInventory
 from ..module_utils._core.rail import find_links, parse_rails
-from ..module_utils._host import qos, state, sysfs
+from ..module_utils._host import lock, qos, state, sysfs
 
 NAME = "rail_qos"
 ARGUMENTS = {
@@ -172,7 +172,8 @@ def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        plan, warnings = converge(module.params, module.check_mode)
+        with lock.held(module.params, NAME, module.check_mode):
+            plan, warnings = converge(module.params, module.check_mode)
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
     for text in warnings:

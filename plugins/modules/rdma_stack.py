@@ -172,7 +172,7 @@ from ..module_utils._core import arguments, doca, driver, stack
 from ..module_utils._core.errors import CommandError, FabricError
 from ..module_utils._core.inventory import HostInventory
 from ..module_utils._core.rail import Rail, parse_rails
-from ..module_utils._host import packages, provider, state, sysfs
+from ..module_utils._host import lock, packages, provider, state, sysfs
 from ..module_utils._host import stack as host_stack
 
 NAME = "rdma_stack"
@@ -267,7 +267,8 @@ def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        values = converge(module.params, module.check_mode)
+        with lock.held(module.params, NAME, module.check_mode):
+            values = converge(module.params, module.check_mode)
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
     for text in values["findings"]:

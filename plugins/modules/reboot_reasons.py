@@ -115,7 +115,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._core import arguments, reboot
 from ..module_utils._core.errors import FabricError
-from ..module_utils._host import kubelet, portuse, state, sysfs
+from ..module_utils._host import kubelet, lock, portuse, state, sysfs
 
 RECORD = "host_reboot"
 ARGUMENTS = {
@@ -164,7 +164,8 @@ def main() -> None:
     try:
         due = read(params)
         if not module.check_mode:
-            keep(params, due)
+            with lock.held(params, "reboot_reasons", params["state"] in ("read", "verified")):
+                keep(params, due)
     except FabricError as error:
         module.fail_json(msg=f"reboot_reasons: {error}")
     refusal = due.refusal(params["allowed"], params["repeat"]) if params["state"] == "read" else ""

@@ -129,7 +129,7 @@ from ..module_utils._core.inventory import HostInventory
 from ..module_utils._core.pci import PciAddress
 from ..module_utils._core.rail import parse_rails
 from ..module_utils._core.vf_unit import Target
-from ..module_utils._host import state, sysfs, vfs
+from ..module_utils._host import lock, state, sysfs, vfs
 
 NAME = "sriov_vfs"
 ARGUMENTS = {
@@ -215,7 +215,8 @@ def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        plan, warnings = converge(module.params, module.check_mode)
+        with lock.held(module.params, NAME, module.check_mode):
+            plan, warnings = converge(module.params, module.check_mode)
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
     for text in warnings:

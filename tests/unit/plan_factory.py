@@ -48,12 +48,10 @@ def rdma_device(name: str, own: dict[str, Any]) -> dict[str, Any]:
         "name": name,
         "pci": own["pci"],
         "netdev": own["netdev"],
-        "port": 1,
         "state": "ACTIVE",
         "link_layer": own["link_layer"],
         "rate": own["speed"],
         "active_mtu": 1024,
-        "max_mtu": 4096,
         "node_guid": "0200:00ff:fe00:0001",
         "firmware": "28.43.1014",
     }
@@ -93,7 +91,7 @@ def host_facts(number: int, rails: int = 2, ports: list[dict[str, Any]] | None =
         "perftest": {"path": "/usr/bin/ib_write_bw", "version": "6.10"},
         "nvidia_driver": None,
         "memory_peers": [],
-        "workloads": {"queue_pairs": 0, "gpu_pods": None, "holders": []},
+        "workloads": {"queue_pairs": 0, "holders": []},
         "reboot": [],
         "next_kernel": None,
     }

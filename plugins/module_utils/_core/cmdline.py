@@ -73,8 +73,12 @@ class Wanted:
         """Return for each text, wanted or unwanted, whether a command line has it."""
         ours = {argument for group in self.groups for argument in group}
         others = [argument for argument in line if argument not in ours]
+        singles = self.singles()
         return {
-            **{format_line(group): contains(line, group) for group in self.groups},
+            **{
+                format_line(group): in_force(line, group[0]) if group[0] in singles else contains(line, group)
+                for group in self.groups
+            },
             **{word.text: any(word.matches(other) for other in others) for word in self.unwanted},
         }
 
@@ -88,7 +92,7 @@ class Wanted:
     def singles(self) -> tuple[Argument, ...]:
         """Return the wanted arguments of which a line may have one value only."""
         alone = [group[0] for group in self.groups if len(group) == 1]
-        names = [argument.name for argument in alone]
+        names = [argument.name for group in self.groups for argument in group]
         return tuple(word for word in alone if not repeats(word.name) and names.count(word.name) == 1)
 
 
@@ -116,6 +120,11 @@ def contains(line: Line, group: Group) -> bool:
     """Whether a line has the arguments of a group one right after the other."""
     size = len(group)
     return any(line[start : start + size] == group for start in range(len(line) - size + 1))
+
+
+def in_force(line: Line, word: Argument) -> bool:
+    """Whether a line has an argument and no later one gives its name another value: the kernel takes the last."""
+    return next((other for other in reversed(line) if other.name == word.name), None) == word
 
 
 def merge(line: Line, wanted: Wanted) -> Line:

@@ -146,8 +146,7 @@ class RdmaDevice:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry of ``ansible_facts.rdma.rdma_devices``."""
-        # No file tells the largest RDMA MTU; it stays unknown rather than guessed.
-        return {**dataclasses.asdict(self), "port": 1, "max_mtu": None}
+        return dataclasses.asdict(self)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -47,8 +47,8 @@ class Workloads:
         return cls(len(users), tuple(holders[:MAX_HOLDERS]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the value of ``ansible_facts.rdma.workloads``; pods are not known here."""
-        return {"queue_pairs": self.queue_pairs, "gpu_pods": None, "holders": list(self.holders)}
+        """Return the value of ``ansible_facts.rdma.workloads``."""
+        return {"queue_pairs": self.queue_pairs, "holders": list(self.holders)}
 
 
 @dataclasses.dataclass(frozen=True)

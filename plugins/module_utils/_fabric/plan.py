@@ -188,7 +188,6 @@ def _rail(layout: Layout, index: int) -> dict[str, Any]:
         "netdev": layout.netdevs[index],
         "link_layer": ports[0]["link_layer"],
         "subnet": str(own.subnet) if own else None,
-        "gateway": None,
         "host_range": own.host_range if own else None,
         "pool_range": own.pool_range if own else None,
         "pool_subnet": str(own.pool) if own else None,

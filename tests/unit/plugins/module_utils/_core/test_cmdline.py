@@ -130,3 +130,20 @@ def test_other_wishes_start_from_the_line_before(text: str, first: Wanted, secon
     before = parse(text)
     after = merge(before, first)
     assert merge(cmdline.undo(after, before, after), second) == merge(before, second)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("iommu=pt", True),
+        ("iommu=nopt iommu=pt", True),
+        ("iommu=pt iommu=nopt", False),
+        ("iommu=pt iommu=pt", True),
+        ("iommu=pt hugepages=4", True),
+        ("quiet", False),
+    ],
+)
+def test_the_last_value_of_an_argument_is_in_force(line: str, expected: bool) -> None:
+    wanted = Wanted.from_texts(["iommu=pt"], [])
+    assert wanted.state(parse(line)) == {"iommu=pt": expected}
+    assert format_line(merge(parse(line), wanted)).split().count("iommu=nopt") == 0

@@ -76,12 +76,10 @@ DEVICE = [
     "name",
     "pci",
     "netdev",
-    "port",
     "state",
     "link_layer",
     "rate",
     "active_mtu",
-    "max_mtu",
     "node_guid",
     "firmware",
 ]
@@ -194,7 +192,7 @@ def test_gpu_server_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert facts["perftest"] == {"path": "/usr/bin/ib_write_bw", "version": "24.01.0"}
     assert facts["nvidia_driver"] == {"version": "555.58.02", "open": True}
     assert facts["memory_peers"] == ["nv_mem"]
-    assert facts["workloads"] == {"queue_pairs": 2, "gpu_pods": None, "holders": ["python3[4711]"]}
+    assert facts["workloads"] == {"queue_pairs": 2, "holders": ["python3[4711]"]}
     assert (facts["virtual"], facts["secure_boot"], facts["iommu_groups"]) == (False, False, 12)
     device = facts["rdma_devices"][0]
     assert (device["state"], device["rate"], device["active_mtu"]) == ("ACTIVE", 400.0, 4096)

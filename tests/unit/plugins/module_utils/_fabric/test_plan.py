@@ -41,7 +41,6 @@ def test_the_shape() -> None:
         "netdev": "rail0",
         "link_layer": "ethernet",
         "subnet": "192.168.0.0/24",
-        "gateway": None,
         "host_range": ["192.168.0.1", "192.168.0.127"],
         "pool_range": ["192.168.0.129", "192.168.0.254"],
         "pool_subnet": "192.168.0.128/25",
