@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from . import linkfile, vfnames
 from .change import Change
 from .devices import Netdev
+from .disruption import users
 from .errors import ConflictError
 from .inventory import HostInventory
 from .rail import Rail, find_links
@@ -76,7 +77,9 @@ def plan_names(
     if problems:
         raise ConflictError("; ".join(problems))
     links = {key: here[key] for key in names if key in here}
-    holders = {one.title: one.holders for one in functions}
+    holders = {one.title: tuple(f"{holder} holds its RDMA device" for holder in one.holders) for one in functions}
+    busy = {port.pci: users(inventory, port) for port in inventory.ports}
+    holders.update({pci: (f"it is in use: {', '.join(found)}",) for pci, found in busy.items() if found})
     renames, reasons = _split(links, names, holders, wish.now)
     renamed = {rename.link.name: rename.name for rename in renames}
     after = {key: renamed.get(link.name, link.name) for key, link in links.items()}
@@ -199,9 +202,7 @@ def _why_wait(link: Netdev, holders: tuple[str, ...], now: bool) -> str:
         return f"it has the address {link.addresses[0]}"
     if link.uppers:
         return f"{link.uppers[0]} stands on it"
-    if holders:
-        return f"{holders[0]} holds its RDMA device"
-    return ""
+    return holders[0] if holders else ""
 
 
 def _next_record(

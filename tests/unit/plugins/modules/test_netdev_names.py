@@ -29,6 +29,7 @@ MACAddressPolicy=persistent
 @pytest.fixture()
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     made = sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch)
+    made.idle()
     made.reacts = lambda argv: rename_netdev(made, argv)
     return made
 
@@ -352,3 +353,12 @@ def test_a_port_that_lost_its_name_after_a_firmware_update_gets_it_again(
     assert result["diff"]["before"]["names"][FIRST] == "enp24s0f0np0"
     assert result["diff"]["after"]["names"][FIRST] == "rail0"
     assert json.loads((host.root / "var/netdev_names.json").read_text())[FIRST] == "enp24s0np0"
+
+
+def test_a_port_with_queue_pairs_gets_its_name_at_the_next_boot(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    host.prints[sysfs_tree.QUEUE_PAIRS] = json.dumps([{"ifname": "mlx5_0", "pid": 4711, "comm": "python3"}])
+    result = call(host, capsys, rails=RAILS[:1])
+    assert result["reasons"] == [
+        f"{FIRST} gets its name rail0 (now enp24s0np0) at the next boot: it is in use: 1 RDMA queue pair of "
+        "python3[4711]"
+    ]
