@@ -171,8 +171,8 @@ def write(params: Mapping[str, Any], tool: host_firmware.Tool, plan: firmware.Fi
     record = {**state.load(params["state_root"], NAME), **plan.record}
     state.save(params["state_root"], NAME, record)
     cold = [pci for pci, values in plan.sets.items() if host_firmware.apply(tool, pci, values)]
-    marked = {pci: {**entry, "cold": True} if pci in cold else entry for pci, entry in record.items()}
-    state.save(params["state_root"], NAME, marked)
+    record.update({pci: {**record[pci], "cold": True} for pci in cold if pci in record})
+    state.save(params["state_root"], NAME, record)
 
 
 def converge(params: Mapping[str, Any], cards: tuple[firmware.Card, ...], check_mode: bool) -> firmware.FirmwarePlan:
@@ -223,8 +223,7 @@ def main() -> None:
     for warning in warnings:
         module.warn(f"{NAME}: {warning}")
     module.exit_json(
-        changed=plan.change.changed,
-        diff=plan.change.diff(),
+        changed=plan.change.changed, diff=plan.change.diff(),
         reboot_required=bool(plan.reasons),
         reasons=list(plan.reasons),
         power_cycle=list(plan.cold),
