@@ -14,13 +14,15 @@ description:
   - O(state=started) starts one tester a node as an Indexed Job in a namespace of its own, waits until the pods run or says why not, and
     keeps what each says of its rails.
   - O(state=played) hands every tester its lines by one short exec, waits until the announced end of the pass, and brings the logs back.
-  - O(state=absent) removes everything, also what a run that was killed left behind.
+  - O(state=absent) removes everything of O(run), or of all runs.
   - Testers of tests with huge pages ask for as many as perftest takes, those of GPU memory for the GPUs of their node. A node that cannot give
     that gets no tester.
   - An endpoint with a problem stops nobody else. The reason is returned, and kept as C(NAME.error) beside the logs of the others.
 notes:
   - Never reports a change. What it starts it takes away again, and measuring changes nothing.
-  - Two runs at once in one namespace would remove each other's testers.
+  - One run at a time measures in a cluster. With O(run) a Lease in O(namespace) says which one. It is renewed every 10 seconds during a step,
+    and valid for 45 seconds and 0.2 seconds for each endpoint, which covers the time between two steps. A run that was killed is taken
+    over when its Lease has expired.
 extends_documentation_fragment:
   - gpufabric.rdma.cluster
 options:
@@ -48,8 +50,19 @@ options:
     description: Namespace of the testers. It is made with the labels that pod security asks for, and removed if it was made by us.
     type: str
     default: gpufabric-validate
+  run:
+    description:
+      - ID of the run, a label value of Kubernetes. All objects are labeled with it, pods are selected by it, and it holds the Lease.
+      - O(state=absent) without it removes the testers of all runs.
+      - O(state=started) and O(state=played) without it take no Lease, and would remove or use the testers of another run.
+    type: str
+    default: ""
+  wait:
+    description: Seconds that O(state=started) waits for another run that holds the Lease.
+    type: int
+    default: 120
   name:
-    description: Name of the Job and its ConfigMap.
+    description: Name of the Job, its ConfigMap and the Lease.
     type: str
     default: gpufabric-testers
   image:
@@ -203,6 +216,8 @@ SPEC: dict[str, Any] = {
     "limit": {"type": "list", "elements": "str", "default": []},
     "evidence": {"type": "path"},
     "namespace": {"type": "str", "default": "gpufabric-validate"},
+    "run": {"type": "str", "default": ""},
+    "wait": {"type": "int", "default": 120},
     "name": {"type": "str", "default": "gpufabric-testers"},
     "image": {"type": "str"},
     "image_pull_policy": {"type": "str", "choices": ["Always", "IfNotPresent", "Never"], "default": "IfNotPresent"},

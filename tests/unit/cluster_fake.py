@@ -164,7 +164,32 @@ class FakeCluster:
             return status(404, "NotFound", "the server could not find the requested resource")
         return status(404, "NotFound", f"{path.rsplit('/', 1)[-1]} not found")
 
+    def _put(self, path: str, _query: Any, data: Any, _headers: Any) -> Response:
+        live = self.objects.get(path)
+        if live is None:
+            return self._missing(path)
+        if data["metadata"].get("resourceVersion") != live["metadata"].get("resourceVersion"):
+            return status(409, "Conflict", "the object has been modified")
+        self.uid += 1
+        meta = {**data["metadata"], "uid": live["metadata"].get("uid"), "resourceVersion": f"v{self.uid}"}
+        self.objects[path] = {**data, "metadata": meta}
+        return ok(self.objects[path])
+
+    def _create(self, path: str, data: Any) -> Response:
+        space = self.objects.get(path.rsplit("/", 1)[0].replace("/apis/coordination.k8s.io/v1/", "/api/v1/"))
+        if space is None:
+            return status(404, "NotFound", "namespaces not found")
+        if space["metadata"].get("deletionTimestamp"):
+            return status(403, "Forbidden", "unable to create new content because it is being terminated")
+        if f"{path}/{data['metadata']['name']}" in self.objects:
+            return status(409, "AlreadyExists", "it already exists")
+        self.uid += 1
+        return ok(self.objects.setdefault(f"{path}/{data['metadata']['name']}", {
+            **data, "metadata": {**data["metadata"], "uid": f"uid-{self.uid}", "resourceVersion": f"v{self.uid}"}}))
+
     def _post(self, path: str, _query: Any, data: Any, _headers: Any) -> Response:
+        if path.endswith("/leases"):
+            return self._create(path, data)
         if path.endswith("/eviction"):
             return self._evict(path[: -len("/eviction")], data)
         wanted = data["spec"]["resourceAttributes"]
@@ -235,6 +260,9 @@ class FakeCluster:
         if path in self.kept:
             self.objects[path]["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:10Z"
             return ok(self.objects[path])
+        space = path.rpartition("/")[2] if path.startswith("/api/v1/namespaces/") and path.count("/") == 4 else ""
+        for inside in [other for other in self.objects if space and f"/namespaces/{space}/" in other]:
+            del self.objects[inside]
         return ok(self.objects.pop(path))
 
 

@@ -50,6 +50,7 @@ _TESTERS = [
     ("", "pods/exec", ("get", "create")),
     ("", "pods/log", ("get",)),
     ("", "events", ("list",)),
+    ("coordination.k8s.io", "leases", ("get", "create", "update", "delete")),
 ]
 
 

@@ -6,17 +6,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .._core.errors import ClusterError
-from . import space
 from .api import Api
 from .apply import Options, apply_object
 from .kinds import collection
 from .logs import pod_path
 from .pods import State, ready_nodes, state_of
 from .poll import Clock
-from .testers import ENDPOINTS, SELECTOR, Testers, config_map, job
+from .testers import ENDPOINTS, Testers, config_map, job
 from .watch import WINDOW, watched
 
 # How long a pod may be unschedulable, or without its image, before we give it up.
@@ -28,9 +28,8 @@ KIND = 8.0
 def start(
     api: Api, testers: Testers, endpoints: Mapping[str, str], hostnames: Sequence[str], clock: Clock
 ) -> None:
-    """Remove what an earlier run left, then make namespace, ConfigMap and Job."""
-    remove(api, testers, Options(), clock)
-    space.prepare(api, testers, clock)
+    """Remove what earlier runs left, then make ConfigMap and Job. The caller holds the namespace."""
+    remove(api, replace(testers, run=""), Options(), clock)
     for item in (config_map(testers, endpoints), job(testers, hostnames)):
         apply_object(api, item, Options(), clock)
 
@@ -44,9 +43,10 @@ def started_on(api: Api, testers: Testers, wanted: Sequence[str]) -> tuple[dict[
     return found, {name: "no tester was started for it" for name in wanted if name not in found}
 
 
-def pod_states(api: Api, namespace: str) -> list[State]:
-    """Return what the testers' pods are doing; the pods themselves name every node and are not kept."""
-    return [state_of(pod) for pod in api.items(collection("v1", "pods", namespace), labelSelector=SELECTOR)]
+def pod_states(api: Api, testers: Testers) -> list[State]:
+    """Return what the pods of the run are doing; the pods themselves name every node and are not kept."""
+    pods = collection("v1", "pods", testers.namespace)
+    return [state_of(pod) for pod in api.items(pods, labelSelector=testers.selector)]
 
 
 def wait_running(
@@ -59,7 +59,7 @@ def wait_running(
     first_stuck: dict[str, float] = {}
     states: list[State] = []
     pods = collection("v1", "pods", testers.namespace)
-    for elapsed, found in watched(api, pods, SELECTOR, state_of, timeout, clock):
+    for elapsed, found in watched(api, pods, testers.selector, state_of, timeout, clock):
         states = list(found.values())
         for state in states:
             if state.problem:
@@ -106,10 +106,10 @@ def _why_no_pod(api: Api, testers: Testers, timeout: float) -> str:
 
 
 def present(api: Api, testers: Testers) -> list[str]:
-    """Return the Jobs, ConfigMaps and pods of testers that are there."""
+    """Return the Jobs, ConfigMaps and pods of the run that are there; of all runs when it has no ID."""
     found = []
     for version, plural in (("batch/v1", "jobs"), ("v1", "configmaps"), ("v1", "pods")):
-        for item in api.items(collection(version, plural, testers.namespace), labelSelector=SELECTOR):
+        for item in api.items(collection(version, plural, testers.namespace), labelSelector=testers.selector):
             found.append(f"{plural}/{item['metadata']['name']}")
     return found
 
@@ -137,7 +137,7 @@ def _wait_no_pods(api: Api, testers: Testers, options: Options, clock: Clock) ->
     look = KIND
     left: Mapping[str, State] = {}
     pods = collection("v1", "pods", testers.namespace)
-    for elapsed, left in watched(api, pods, SELECTOR, state_of, options.timeout, clock):
+    for elapsed, left in watched(api, pods, testers.selector, state_of, options.timeout, clock):
         if not left:
             return
         if elapsed >= look:

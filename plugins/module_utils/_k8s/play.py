@@ -31,7 +31,7 @@ from .logs import (
 )
 from .pods import State, ready_nodes
 from .poll import Clock
-from .testers import CONTAINER, FOLDER, MAILBOX
+from .testers import CONTAINER, FOLDER, MAILBOX, Testers
 
 AT_ONCE = 32
 _TRIES = 3
@@ -128,13 +128,14 @@ def describe(api: Api, namespace: str, running: Mapping[str, State], evidence: E
 
 
 def play(
-    api: Api, namespace: str, nodes: Mapping[str, str], batch: Batch, evidence: Evidence, clock: Clock
+    api: Api, testers: Testers, nodes: Mapping[str, str], batch: Batch, evidence: Evidence, clock: Clock
 ) -> tuple[dict[str, str], int]:
     """Play one batch on all endpoints (``nodes``: endpoint -> node).
 
     Return endpoint -> why it has no log, and how many seconds the first round was away.
     """
-    states = {state.node: state for state in pod_states(api, namespace)}
+    namespace = testers.namespace
+    states = {state.node: state for state in pod_states(api, testers)}
     there = {name: states[node] for name, node in nodes.items() if node in states and states[node].running}
     problems = {name: _absent(node, states.get(node)) for name, node in nodes.items() if name not in there}
     start = Start(batch.start_in, len(there), clock)
@@ -146,7 +147,7 @@ def play(
     if waiting:
         clock.sleep(max(start.left() + batch.seconds, 0))
         since = math.ceil(clock.now() - start.begun) + _SINCE_MORE
-        problems.update(_collect(api, namespace, {name: there[name] for name in waiting}, batch, evidence, since))
+        problems.update(_collect(api, testers, {name: there[name] for name in waiting}, batch, evidence, since))
     return problems, batch.start_in if start.start_in is None else start.start_in
 
 
@@ -179,10 +180,11 @@ def _deliver(
 
 
 def _collect(
-    api: Api, namespace: str, pods: Mapping[str, State], batch: Batch, evidence: Evidence, since: int
+    api: Api, testers: Testers, pods: Mapping[str, State], batch: Batch, evidence: Evidence, since: int
 ) -> dict[str, str]:
     """Bring back what each tester printed in the last ``since`` seconds; return endpoint -> why that is not all."""
     done = f"=== gpufabric batch {batch.number} done "
+    namespace = testers.namespace
 
     def work(name: str) -> bool:
         """Keep the log at once: those of a whole fleet would fill the memory."""
@@ -198,7 +200,7 @@ def _collect(
 
     ended = each(list(pods), work)
     failed = {name: outcome for name, outcome in ended.items() if outcome is not True}
-    ready, now = _situation(api, namespace) if failed else (set(), {})
+    ready, now = _situation(api, testers) if failed else (set(), {})
     problems: dict[str, str] = {}
     for name, outcome in failed.items():
         pod = pods[name]
@@ -228,8 +230,8 @@ def read_kept(api: Api, namespace: str, pod: str, number: int, size: int, most: 
     return "".join(parts)
 
 
-def _situation(api: Api, namespace: str) -> tuple[set[str], dict[str, State]]:
-    states = {state.name: state for state in pod_states(api, namespace)}
+def _situation(api: Api, testers: Testers) -> tuple[set[str], dict[str, State]]:
+    states = {state.name: state for state in pod_states(api, testers)}
     return ready_nodes(api.items(collection("v1", "nodes"))), states
 
 

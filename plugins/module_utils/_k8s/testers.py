@@ -19,6 +19,7 @@ FOLDER = "/gpufabric"
 MAILBOX = "/mailbox"
 COMPONENT = {"app.kubernetes.io/component": "tester"}
 SELECTOR = f"{MARK}={MANAGER},app.kubernetes.io/component=tester"
+RUN = "gpufabric.rdma/run"
 _HOSTNAME = "kubernetes.io/hostname"
 _NETWORKS = "k8s.v1.cni.cncf.io/networks"
 _POD_SECURITY = ("enforce", "audit", "warn")
@@ -52,6 +53,12 @@ class Testers:
     needs: Needs = field(default_factory=Needs)
     cpu: str = "100m"
     memory: int = 1 << 30
+    run: str = ""
+
+    @property
+    def selector(self) -> str:
+        """Selects what the run made; what any run made when it has no ID."""
+        return f"{SELECTOR},{RUN}={self.run}" if self.run else SELECTOR
 
 
 def pod_rail_names(rails: Sequence[Mapping[str, Any]], host_network: bool) -> dict[str, str]:
@@ -110,6 +117,7 @@ def _labels(testers: Testers) -> dict[str, str]:
         MARK: MANAGER,
         **COMPONENT,
         "app.kubernetes.io/name": testers.name,
+        **({RUN: testers.run} if testers.run else {}),
         **testers.labels,
     }
 

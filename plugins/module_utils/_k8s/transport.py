@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from . import jobs, play, space
 from .api import Api
 from .apply import Options
 from .kinds import collection
+from .lease import Lease, renewed
 from .logs import Evidence
 from .nodes import machine_id, nodes_of_hosts
 from .poll import Clock
@@ -54,10 +57,21 @@ def _start(
     clock: Clock,
 ) -> dict[str, str]:
     hostnames = [_hostname(nodes[node]) for node in endpoints.values()]
-    jobs.start(api, testers, endpoints, hostnames, clock)
-    running, problems = jobs.wait_running(api, testers, endpoints, params["timeout"], clock)
-    problems = {name: testers.needs.explained(problem) for name, problem in problems.items()}
-    return {**problems, **play.describe(api, testers.namespace, running, evidence)}
+    lease = _lease(api, testers, len(endpoints), clock)
+    if lease is None:
+        space.prepare(api, testers, clock)
+    else:
+        lease.take(lambda: space.prepare(api, testers, clock), params["wait"])
+    with renewed(lease):
+        jobs.start(api, testers, endpoints, hostnames, clock)
+        running, problems = jobs.wait_running(api, testers, endpoints, params["timeout"], clock)
+        problems = {name: testers.needs.explained(problem) for name, problem in problems.items()}
+        return {**problems, **play.describe(api, testers.namespace, running, evidence)}
+
+
+def _lease(api: Api, testers: Testers, endpoints: int, clock: Clock) -> Lease | None:
+    """Return the Lease of a run; None for a run without an ID, which nobody can wait for."""
+    return Lease(api, testers.namespace, testers.name, testers.run, endpoints, clock) if testers.run else None
 
 
 def played(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> dict[str, Any]:
@@ -65,24 +79,36 @@ def played(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> di
     lines = params["lines"]
     start_in = params["start_in"]
     batch = play.Batch(params["pass"], lines, params["slot"], params["seconds"], start_in)
-    endpoints, problems = jobs.started_on(api, _testers(params, ""), list(batch.lines))
+    testers = _testers(params, "")
+    endpoints, problems = jobs.started_on(api, testers, list(batch.lines))
     if not check:
         evidence = Evidence(params["evidence"], f"pass-{batch.number}")
         evidence.prepare()
-        failed, start_in = play.play(api, params["namespace"], endpoints, batch, evidence, clock)
+        with renewed(_lease(api, testers, len(endpoints), clock)):
+            failed, start_in = play.play(api, testers, endpoints, batch, evidence, clock)
         problems.update(failed)
         evidence.errors(problems)
     return {"endpoints": endpoints, "problems": problems, "start_in": start_in}
 
 
 def absent(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> dict[str, Any]:
-    """Remove testers and their namespace."""
+    """Remove the testers of a run, or of all runs, and their namespace unless another run has it."""
     testers = _testers(params, "")
     options = Options(check=check, timeout=params["timeout"])
+    lease = Lease(api, testers.namespace, testers.name, testers.run, 0, clock)
     found = jobs.remove(api, testers, options, clock)
+    if testers.run and (lease.holder() not in ("", testers.run) or _others(api, testers)):
+        return {"removed": found}
     if space.remove(api, testers, options, clock):
+        # The Lease goes with it: a run that waits begins with a namespace of its own.
         found.append(f"namespaces/{testers.namespace}")
+    elif not check:
+        lease.release()
     return {"removed": found}
+
+
+def _others(api: Api, testers: Testers) -> list[str]:
+    return [] if testers.run == "" else jobs.present(api, replace(testers, run=""))
 
 
 def _testers(params: Mapping[str, Any], script: str, wanted: Needs | None = None) -> Testers:
@@ -106,6 +132,7 @@ def _testers(params: Mapping[str, Any], script: str, wanted: Needs | None = None
         runtime_class=params["runtime_class"],
         needs=wanted or Needs(),
         cpu=params["cpu"],
+        run=_run(params["run"]),
         memory=memory_at_once(plan) if plan else 0,
     )
 
@@ -121,6 +148,12 @@ def _endpoints(
     nodes: dict[str, Mapping[str, Any]] = {node["metadata"]["name"]: _slim(node) for node in api.items(_NODES)}
     found, wrong = nodes_of_hosts({name: plan["hosts"].get(name) or {} for name in wanted}, nodes.values())
     return found, wrong, nodes
+
+
+def _run(text: str) -> str:
+    if text and not re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", text):
+        raise InputError(f"run: {text[:80]!r} is not a label value; expected at most 63 letters, digits, -, _ and .")
+    return text
 
 
 def _names(params: Mapping[str, Any]) -> list[str]:

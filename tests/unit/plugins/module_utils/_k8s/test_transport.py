@@ -11,6 +11,7 @@ from cluster_fake import FakeCluster
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ClusterError, InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import play, transport
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.api import ConnectionFailed
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.lease import Lease
 
 JOBS = "/apis/batch/v1/namespaces/gpufabric-validate/jobs/gpufabric-testers"
 PODS = "/api/v1/namespaces/gpufabric-validate/pods"
@@ -31,6 +32,7 @@ class World:
         self.clock = self.cluster.clock
         self.clock.at(0.5, lambda: self.make_pods(states))
         self.folder = tmp_path
+        self.run = ""
         script = tmp_path / "tester.sh"
         script.write_text("#!/bin/sh\n")
         self.params: dict[str, Any] = {
@@ -38,6 +40,7 @@ class World:
             "name": "gpufabric-testers", "image": "img:1", "image_pull_policy": "IfNotPresent",
             "image_pull_secret": None, "script": str(script), "host_network": True, "tolerations": [],
             "runtime_class": None, "gpu_resource": "nvidia.com/gpu", "lifetime": None, "cpu": "100m", "idle": 10,
+            "run": "", "wait": 120,
             "timeout": 60,
             "start_in": 0,
         }
@@ -55,8 +58,13 @@ class World:
         for name in ("h1", "h2", "h3"):
             state = states.get(name, RUNNING)
             if state is not None:
-                self.cluster.put(pod(f"pod-{name}", None if state is UNSCHEDULABLE else f"node-{name}", state))
+                made = pod(f"pod-{name}", None if state is UNSCHEDULABLE else f"node-{name}", state)
+                made["metadata"]["labels"].update({"gpufabric.rdma/run": self.run} if self.run else {})
+                self.cluster.put(made)
                 self.cluster.logs[f"pod-{name}"] = [DESCRIBED]
+
+    def lease(self) -> Lease:
+        return Lease(self.cluster.api(), "gpufabric-validate", "gpufabric-testers", self.run, 3, self.clock.clock())
 
     def start(self) -> dict[str, Any]:
         return transport.started(self.cluster.api(), self.params, False, self.clock.clock())
@@ -384,6 +392,78 @@ def test_remove_takes_everything_also_what_a_crash_left(tmp_path: Path) -> None:
     assert world.remove()["removed"] == found
     assert [path for path in world.cluster.objects if "gpufabric" in path] == []
     assert world.remove()["removed"] == []
+
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/gpufabric-validate/leases/gpufabric-testers"
+
+
+def test_everything_of_a_run_has_its_id_and_it_holds_the_lease(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.params["run"] = "r1"
+    world.run = "r1"
+    assert world.start()["problems"] == {}
+    job = world.cluster.objects[JOBS]
+    assert job["metadata"]["labels"]["gpufabric.rdma/run"] == "r1"
+    assert job["spec"]["template"]["metadata"]["labels"]["gpufabric.rdma/run"] == "r1"
+    assert world.cluster.objects[LEASE]["spec"]["holderIdentity"] == "r1"
+    for name in ("h1", "h2", "h3"):
+        del world.cluster.objects[f"{PODS}/pod-{name}"]
+    assert world.remove()["removed"][-1] == "namespaces/gpufabric-validate"
+    assert [path for path in world.cluster.objects if "gpufabric" in path] == []
+
+
+def test_a_second_run_neither_uses_nor_removes_the_testers_of_the_first(tmp_path: Path) -> None:
+    first = World(tmp_path)
+    first.params["run"] = first.run = "r1"
+    first.start()
+    before = dict(first.cluster.objects)
+    for second in range(10, 400, 10):
+        first.clock.at(second, lambda: first.lease().renew())
+    second = World(tmp_path)
+    second.cluster, second.clock, second.params["run"] = first.cluster, first.clock, "r2"
+    with pytest.raises(ClusterError, match="testers in namespace gpufabric-validate belong to run r1, which measures"):
+        second.start()
+    with pytest.raises(ClusterError, match="run r1 took over the testers"):
+        second.play(LINES)
+    assert second.remove() == {"removed": []}
+    assert first.cluster.objects.keys() == before.keys()
+    for name in ("h1", "h2", "h3"):
+        first.cluster.logs[f"pod-{name}"] = [DONE]
+    assert first.play(LINES)["problems"] == {}
+
+
+def test_what_a_crash_left_is_removed_by_the_next_run_when_its_lease_has_expired(tmp_path: Path) -> None:
+    first = World(tmp_path)
+    first.params["run"] = first.run = "r1"
+    first.start()
+    second = World(tmp_path)
+    second.cluster, second.clock, second.params["run"] = first.cluster, first.clock, "r2"
+    for name in ("h1", "h2", "h3"):
+        first.clock.at(47, lambda name=name: first.cluster.objects.pop(f"{PODS}/pod-{name}"))  # type: ignore[misc]
+    first.run = "r2"
+    first.clock.at(55, lambda: first.make_pods({}))
+    assert second.start()["problems"] == {}
+    assert first.cluster.objects[JOBS]["metadata"]["labels"]["gpufabric.rdma/run"] == "r2"
+    assert first.clock.time < 70
+
+
+def test_a_run_with_an_id_that_is_no_label_is_refused(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.params["run"] = "a b,c=d"
+    with pytest.raises(InputError, match="run: 'a b,c=d' is not a label value"):
+        world.start()
+
+
+def test_a_namespace_that_is_being_removed_is_waited_for(tmp_path: Path) -> None:
+    world = World(tmp_path, h1=None, h2=None, h3=None)
+    space = "/api/v1/namespaces/gpufabric-validate"
+    gone = {"name": "gpufabric-validate", "labels": {"app.kubernetes.io/managed-by": "gpufabric"},
+            "deletionTimestamp": "2026-01-02T00:00:10Z"}
+    world.cluster.put({"apiVersion": "v1", "kind": "Namespace", "metadata": gone})
+    world.clock.at(3, lambda: world.cluster.objects.pop(space))
+    world.clock.at(4, lambda: world.make_pods({}))
+    assert world.start()["problems"] == {}
+    assert "deletionTimestamp" not in world.cluster.objects[space]["metadata"]
 
 
 def test_a_pod_on_a_dead_node_is_forced_and_one_on_a_living_node_is_not(tmp_path: Path) -> None:
