@@ -228,7 +228,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._core.errors import FabricError, InputError
 from ..module_utils._fabric.measure import earlier
-from ..module_utils._fabric.measure.evidence import Evidence, Pass
+from ..module_utils._fabric.measure.evidence import LARGEST_FILE, Evidence, Pass
 from ..module_utils._fabric.measure.judge import step
 
 ARGUMENT_SPEC = {
@@ -259,7 +259,7 @@ def read_folder(folder: str, suffix: str) -> dict[str, str]:
         if name.endswith(suffix):
             # What a dying tester wrote need not be text to its end.
             with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
-                found[name[: -len(suffix)]] = file.read()
+                found[name[: -len(suffix)]] = file.read(LARGEST_FILE)
     return found
 
 

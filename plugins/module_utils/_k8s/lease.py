@@ -65,9 +65,9 @@ class Lease:
             if free and self._write(live):
                 return
         raise ClusterError(
-            f"the testers in namespace {self._namespace} belong to run {_holder(live)}, which measures since"
-            f" {_spec(live).get('acquireTime')} and gave its last sign at {_spec(live).get('renewTime')}. Wait until it"
-            " ends, or end it with the playbook gpufabric.rdma.abort"
+            f"the testers in namespace {self._namespace} are used by run {_holder(live)} since"
+            f" {_spec(live).get('acquireTime')}, last seen at {_spec(live).get('renewTime')}. Wait until it ends, or"
+            " end it with the playbook gpufabric.rdma.abort"
         )
 
     def _lapsed(self, live: Mapping[str, Any], since: float) -> bool:
@@ -88,7 +88,7 @@ class Lease:
             if _holder(live) != self._run:
                 raise LeaseLost(
                     f"run {_holder(live)} took over the testers in namespace {self._namespace} from run {self._run},"
-                    f" which gave no sign for {self._seconds} s. Measure again when it has ended"
+                    f" which was not seen for {self._seconds} s. Measure again when it has ended"
                 )
             if self._write(live):
                 return

@@ -42,6 +42,8 @@ _LONGEST_HEAD = 1024
 _LONGEST_LINE = 4096
 _LONGEST_OUTPUT = 400
 LARGEST_DESCRIPTION = 1 << 18
+# Characters of a file of evidence; testers and transport keep theirs far below.
+LARGEST_FILE = 1 << 28
 
 
 @dataclass(frozen=True)

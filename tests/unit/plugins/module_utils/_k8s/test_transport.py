@@ -421,7 +421,7 @@ def test_a_second_run_neither_uses_nor_removes_the_testers_of_the_first(tmp_path
         first.clock.at(second, lambda: first.lease().renew())
     second = World(tmp_path)
     second.cluster, second.clock, second.params["run"] = first.cluster, first.clock, "r2"
-    with pytest.raises(ClusterError, match="testers in namespace gpufabric-validate belong to run r1, which measures"):
+    with pytest.raises(ClusterError, match="the testers in namespace gpufabric-validate are used by run r1 since"):
         second.start()
     with pytest.raises(ClusterError, match="run r1 took over the testers"):
         second.play(LINES)
