@@ -71,7 +71,7 @@ def make_plan(hosts: int) -> dict[str, Any]:
 def measure(plan: Mapping[str, Any], auth: Mapping[str, Any], audit: Path, evidence: Path) -> dict[str, Any]:
     """Start, judge, play one pass, judge, remove: the steps of the role's tasks/pods.yml."""
     evidence.mkdir()
-    pods = {**auth, "evidence": str(evidence), "timeout": STEP_SECONDS}
+    pods = {**auth, "evidence": str(evidence), "timeout": STEP_SECONDS, "run": "bench"}
     judge = {"plan": plan, "where": "pod", "evidence": str(evidence)}
     seen = audit.stat().st_size
     steps = {"start": run("fabric_testers", {**pods, "state": "started", "plan": plan, "image": "registry/tester:1",

@@ -29,6 +29,8 @@ from .state import State, addresses, asked_exchange, exchange_of, exchange_warni
 # Start cost of perftest, client delay, retries and the guard between two slots, in seconds: what a slot is longer than
 # its measurement at most.
 SLOT_MARGIN = 6
+# Characters of a reason that people read.
+_LONGEST_REASON = 2000
 
 
 @dataclass(frozen=True)
@@ -197,8 +199,8 @@ def _describe(state: State, names: Sequence[str], evidence: Evidence) -> None:
 
 
 def _line(text: str) -> str:
-    """Return a message of several lines as one."""
-    return " ".join(text.split())
+    """Return a message of several lines as one, as much as people read."""
+    return " ".join(text[:_LONGEST_REASON].split())
 
 
 def _absorb(course: Course, rounds: Sequence[Round], number: int, played: Pass) -> None:

@@ -201,6 +201,12 @@ def test_an_invalid_log_costs_its_endpoint_and_nobody_else(field: str) -> None:
     json.dumps(found.to_dict(), allow_nan=False)
 
 
+def test_a_reason_of_any_length_is_cut() -> None:
+    told = {name: described(name) for name in HOSTS[:2]}
+    found = step(plan(), "host", Evidence(told, {"lab-3": "x" * 9_000_000}, (), "gone"))
+    assert max(len(r["reason"]) for r in found.results) < 5000
+
+
 def test_a_management_address_that_is_no_address_keeps_the_host_from_use() -> None:
     text = described("lab-1").replace("control=192.0.2.1", 'control="192.0.2.1 18500 write_bw --out_json"')
     found = step(plan(control="management"), "host", everybody(**{"lab-1": text}))
