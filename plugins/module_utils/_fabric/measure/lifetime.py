@@ -10,11 +10,12 @@ from typing import Any
 from ..._core.errors import InputError
 from .options import complete
 from .schedule import planned
+from .timing import STRETCHES, stretched
 
 # For what is not known before: pods that start slowly, and a schedule that cannot be worked out yet.
 LEAST = 4 * 3600
 _MARGIN = 6
-# Slots may grow, and isolation adds passes.
+# Isolation adds passes.
 _TIMES = 2
 
 
@@ -25,4 +26,5 @@ def lifetime(plan: Mapping[str, Any], names: Sequence[str]) -> int:
         rounds = len(planned(names, [rail["name"] for rail in plan["rails"]], tests)) * int(tests["repeats"])
     except InputError:
         rounds = 0
-    return LEAST + _TIMES * rounds * (1 + int(tests["retries"])) * (int(tests["duration"]) + _MARGIN)
+    slot = stretched(int(tests["duration"]), _MARGIN, STRETCHES)
+    return LEAST + _TIMES * rounds * (1 + int(tests["retries"])) * slot

@@ -17,7 +17,7 @@ def plan(hosts: int, **tests: Any) -> dict[str, Any]:
     names = [f"h{number}" for number in range(hosts)]
     return {"rails": [{"name": "r0", "index": 0, "link_layer": "ethernet", "mtu": 9000}], "tests": tests,
             "endpoints": {"pod": names, "host": names}, "expectations": {"r0": {}},
-            "thresholds": {"gpu_paths": {}, "outliers": {}}}
+            "thresholds": {"gpu_paths": {}, "outliers": {}, "unsteady": {"severity": "failure", "background": 0.001}}}
 
 
 def described(number: int) -> str:
@@ -31,7 +31,7 @@ def test_it_is_longer_than_what_is_announced(hosts: int, duration: int, retries:
     made = plan(hosts, duration=duration, retries=retries, repeats=repeats)
     names = made["endpoints"]["pod"]
     told = step(made, "pod", Evidence({name: described(number) for number, name in enumerate(names)}, {}))
-    assert not told.done and lifetime(made, names) == LEAST + 2 * told.worst
+    assert not told.done and lifetime(made, names) >= LEAST + 2 * told.worst
 
 
 def test_what_cannot_be_planned_yet_has_the_least() -> None:
