@@ -200,7 +200,7 @@ from ..module_utils._core.errors import FabricError, InputError
 from ..module_utils._fabric.measure import baseline, gates
 from ..module_utils._fabric.report import runs
 from ..module_utils._fabric.report.compare import compare
-from ..module_utils._fabric.report.formats import redacted, render
+from ..module_utils._fabric.report.formats import plain, redacted, render
 from ..module_utils._fabric.report.redact import kinds
 from ..module_utils._fabric.report.summary import brief, build, with_gates
 
@@ -223,8 +223,9 @@ ARGUMENT_SPEC = {
     "compare": {"type": "path"},
     "redact": {"type": "raw", "default": False},
 }
-# Whoever may read the folder may read the report; it holds addresses and host names, so not everybody may.
-MODE = 0o640
+# The report holds addresses, so it is for the owner and the group. node-exporter runs as a user of its own and must
+# read metrics.prom, which has names of hosts and rails and no addresses.
+MODE, MODES = 0o640, {"metrics.prom": 0o644}
 
 
 def earlier_report(option: str, path: str) -> object:
@@ -270,7 +271,7 @@ def write(folder: str, files: dict[str, str]) -> None:
             handle, temporary = tempfile.mkstemp(dir=folder, prefix=".%s." % name)
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(text)
-            os.chmod(temporary, MODE)
+            os.chmod(temporary, MODES.get(name, MODE))
             os.replace(temporary, os.path.join(folder, name))
     except OSError as exc:
         raise InputError("report: cannot write to %s: %s; choose another path" % (folder, exc.strerror)) from exc
@@ -293,7 +294,7 @@ def main() -> None:
         changed=False,
         verdict=report["verdict"],
         text=files["report.txt"].splitlines(),
-        summary=brief(report, params["path"]),
+        summary={**(short := brief(report, params["path"])), "blames": [plain(text) for text in short["blames"]]},
         path=params["path"],
         files=list(files),
     )

@@ -56,11 +56,14 @@ class Blame:
         return told if self.peer_rail else {key: value for key, value in told.items() if key != "peer_rail"}
 
 
+CONFIRMED = "FAULT (confirmed)"
+
+
 def level(blame: Mapping[str, Any]) -> str:
     """Return how a blame is headed for people: an overload and missing results are no fault."""
     if blame["kind"] in ("overload", "tester"):
         return {"overload": "OVERLOAD", "tester": "NO DATA"}[blame["kind"]]
-    return "FAULT (confirmed)" if blame["sure"] == "sure" else "FAULT (suspected)"
+    return CONFIRMED if blame["sure"] == "sure" else "FAULT (suspected)"
 
 
 def is_sure(fleet: Fleet, cause: Cause) -> bool:

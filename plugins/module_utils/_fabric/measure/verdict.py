@@ -40,13 +40,22 @@ def _latency(value: float, expectation: Expectation) -> tuple[str, str]:
     """Return the verdict of a latency in us. Without a limit a reading passes; the fleet's outliers are told apart."""
     most = expectation.most
     if most is not None and value > most:
-        return FAIL, f"{value:.3g} us measured, at most {most:.3g} us expected ({expectation.why})"
+        return FAIL, f"{amount(value, 'us')} measured, at most {amount(most, 'us')} expected ({expectation.why})"
     return PASS, ""
 
 
 def gigabits(value: float) -> str:
-    """Return a rate in Gb/s with three significant digits, more when the rate is large."""
-    return f"{value:.1f} Gb/s" if value >= 100 else f"{value:.3g} Gb/s"
+    """Return a rate in Gb/s for people, as amount does."""
+    return amount(value, "Gb/s")
+
+
+def amount(value: float, unit: str) -> str:
+    """Return a value for people: three significant digits, more when it is large, and a unit that suits it."""
+    if unit == "Gb/s" and 0 < value < 1:
+        value, unit = value * 1000, "Mb/s"
+    elif unit == "us" and value >= 1000:
+        value, unit = value / 1000, "ms"
+    return f"{value:.1f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
 
 
 def overall(results: Sequence[Result]) -> str:
@@ -64,7 +73,8 @@ def rail_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
         groups.setdefault((result["where"], result["rail"]), []).append(result)
     rows = []
     for (where, rail), group in groups.items():
-        values = [result["value"] for result in group if result["value"] is not None]
+        # A latency is no rate: the worst of both would mean nothing.
+        values = [result["value"] for result in group if result["value"] is not None and result["unit"] == "Gb/s"]
         counts = Counter(result["verdict"] for result in group)
         rows.append(
             {

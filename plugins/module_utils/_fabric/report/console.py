@@ -10,7 +10,7 @@ from typing import Any
 from ..measure.blame import level
 from ..measure.schedule import label
 from ..measure.verdict import overall
-from .summary import stops, subset
+from .summary import confirmed, stops, subset
 
 _HEAD = ("where", "rail", "pairs", "pass", "fail", "no_data", "worst Gb/s", "median Gb/s", "verdict")
 _SHOWN = 10
@@ -43,9 +43,11 @@ def table(report: Mapping[str, Any]) -> str:
 
 
 def verdict_line(report: Mapping[str, Any]) -> str:
-    """Return the verdict, and what the run does not cover."""
+    """Return the verdict, faults that are confirmed in spite of missing results, and what the run does not cover."""
+    faults = confirmed(report) if report["verdict"] == "no_data" else 0
+    found = str(report["verdict"]) + (", %d fault%s confirmed" % (faults, "s" * (faults > 1)) if faults else "")
     left_out = subset(report)
-    return "%s (subset: %s)" % (report["verdict"], "; ".join(left_out)) if left_out else str(report["verdict"])
+    return "%s (subset: %s)" % (found, "; ".join(left_out)) if left_out else found
 
 
 def problems(report: Mapping[str, Any], shown: int = _SHOWN) -> list[str]:

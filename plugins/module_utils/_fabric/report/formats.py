@@ -5,28 +5,42 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from . import console, html, junit, prometheus
 from .redact import Redactor
 
+# Control characters of C0 and C1 but tab and line end, and halves of a surrogate pair: what a hostile or damaged log
+# could change a terminal with, or what no file can hold.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def plain(text: str) -> str:
+    """Return text that does nothing to a terminal: each control character becomes U+FFFD."""
+    return _CONTROL.sub("\ufffd", text)
+
 
 def render(report: Mapping[str, Any], plan: Mapping[str, Any], shown: int) -> dict[str, str]:
     """Return the text of each file by its name; ``shown`` as in console.text."""
     return {
         "report.json": to_json(report),
-        "report.html": html.to_html(report),
-        "junit.xml": junit.to_junit(report),
-        "metrics.prom": prometheus.to_prometheus(report),
-        "report.txt": console.text(report, shown),
+        "report.html": plain(html.to_html(report)),
+        "junit.xml": plain(junit.to_junit(report)),
+        "metrics.prom": plain(prometheus.to_prometheus(report)),
+        "report.txt": plain(console.text(report, shown)),
         "plan.json": to_json(plan),
     }
 
 
 def to_json(value: Mapping[str, Any]) -> str:
-    """Return JSON with one line for each item of a list or dict on the first level: short, quick, good for grep."""
-    parts = ["  %s: %s" % (json.dumps(key), _lines(item)) for key, item in value.items()]
+    """Return JSON with one line for each item of a list or dict on the first level: short, quick, good for grep.
+
+    JSON has no infinite numbers: such a value becomes null.
+    """
+    parts = ["  %s: %s" % (_dumps(key), _lines(item)) for key, item in value.items()]
     return "{\n%s\n}\n" % ",\n".join(parts)
 
 
@@ -43,7 +57,23 @@ def redacted(
 
 def _lines(item: Any) -> str:
     if isinstance(item, list) and item:
-        return "[\n%s\n  ]" % ",\n".join("    " + json.dumps(row) for row in item)
+        return "[\n%s\n  ]" % ",\n".join("    " + _dumps(row) for row in item)
     if isinstance(item, dict) and item:
-        return "{\n%s\n  }" % ",\n".join("    %s: %s" % (json.dumps(k), json.dumps(v)) for k, v in item.items())
-    return json.dumps(item)
+        return "{\n%s\n  }" % ",\n".join("    %s: %s" % (_dumps(k), _dumps(v)) for k, v in item.items())
+    return _dumps(item)
+
+
+def _dumps(value: Any) -> str:
+    try:
+        return json.dumps(value, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    """Return the value with None for each number that is infinite or none at all."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -8,25 +8,37 @@ told in tables too.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
 from ..measure.schedule import label
+from ..measure.verdict import amount
 from . import html_sections
 from .console import number
 from .html_maps import maps, strip
-from .html_parts import SIGNS, WORDS, badge, more, place, section, table
+from .html_parts import PLACES, SIGNS, WORDS, badge, more, place, section, table
 from .ports import ports
 from .script import SCRIPT
 from .style import CSS
-from .summary import count, stops
+from .summary import confirmed, count, stops, subset
 
+_RELEASES = (("gpufabric.rdma", "collection"), ("operator", "release"), ("cluster", "cluster"))
 _FAILED = 300
 _ALL = 500
-# A browser that is given this fetches nothing and sends nothing, whatever the page holds.
-_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
+
+
+def digest(text: str) -> str:
+    """Return how a policy names an inline style or script, so that no other one runs."""
+    return "'sha256-%s'" % base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+# A browser that is given this fetches nothing, sends nothing and runs nothing but our script, whatever the page holds.
+_POLICY = "default-src 'none'; style-src %s; script-src %s; form-action 'none'; base-uri 'none'" % (
+    digest(CSS),
+    digest(SCRIPT),
 )
 
 
@@ -39,7 +51,7 @@ def to_html(report: Mapping[str, Any]) -> str:
         html_sections.grown(report), html_sections.hosts(report, known), _all_results(report),
         html_sections.schedule(report), _foot(report),
     ]
-    title = "RDMA fabric: %s" % WORDS[report["verdict"]]
+    title = "RDMA fabric: %s" % headline(report)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta http-equiv="Content-Security-Policy" content="%s">\n'
@@ -59,16 +71,52 @@ def _head(report: Mapping[str, Any]) -> str:
     context = report["context"]
     when = " · ".join(str(context[key]) for key in ("name", "started", "written", "collection") if context.get(key))
     return (
-        '<header class="%s"><p class="verdict">%s</p><h1>RDMA fabric</h1><p>%s</p>%s<p class="quiet">%s</p></header>'
-        % (verdict, ("%s %s" % (SIGNS[verdict], WORDS[verdict])).strip(), escape(", ".join([line, *rest])),
-           "".join("<p><b>%s</b></p>" % escape(text) for text in _why(report)), escape(when))
+        '<header class="%s"><p class="verdict">%s</p><h1>RDMA fabric</h1><p>%s</p>%s%s</header>'
+        % (verdict, escape(("%s %s" % (SIGNS[verdict], headline(report))).strip()), escape(", ".join([line, *rest])),
+           "".join("<p><b>%s</b></p>" % escape(text) for text in _why(report)),
+           "".join('<p class="quiet">%s</p>' % escape(text) for text in [*_about(report), when] if text))
     )
+
+
+def headline(report: Mapping[str, Any]) -> str:
+    """Return the verdict in words, with what a reader must not miss: confirmed faults, and that it is a subset."""
+    faults = confirmed(report) if report["verdict"] == "no_data" else 0
+    word = WORDS[report["verdict"]] + (", %d fault%s confirmed" % (faults, "s" * (faults > 1)) if faults else "")
+    return word + (" (subset)" if subset(report) else "")
+
+
+def _about(report: Mapping[str, Any]) -> list[str]:
+    """Return what was measured, when, how long, and with which releases."""
+    run, scope = report.get("run") or {}, report.get("scope") or {}
+    covers = []
+    if scope:
+        places = " and ".join(PLACES.get(where, where) for where in scope["where"])
+        rails = "%d rail%s" % (len(scope["rails"]), "s" * (len(scope["rails"]) != 1))
+        hosts = "%d host%s" % (len(scope["hosts"]), "s" * (len(scope["hosts"]) != 1))
+        covers = ["measured: %s, %s, %s" % (places or "nothing", hosts, rails)]
+        covers += ["image %s" % scope["image"]] if scope["image"] else []
+        covers += ["network of the host"] if scope["host_network"] else []
+    when = []
+    if run:
+        when = ["run %s" % run["id"], "%s, %s" % (run["started"], duration(run["seconds"]))]
+        when += ["%s %s" % (word, run[key]) for word, key in _RELEASES if run.get(key)]
+    return [" \u00b7 ".join(covers), " \u00b7 ".join(when)]
+
+
+def duration(seconds: int) -> str:
+    """Return a duration for people."""
+    hours, minutes = seconds // 3600, seconds % 3600 // 60
+    return "%d h %d min" % (hours, minutes) if hours else "%d min %d s" % (minutes, seconds % 60)
 
 
 def _why(report: Mapping[str, Any]) -> list[str]:
     """Return what else the verdict comes from, so that nobody looks for a test that failed."""
     if not report["results"]:
         return ["Nothing was measured. No data is not a pass."]
+    return [*_decided(report), *(["Not the whole fabric: %s." % "; ".join(subset(report))] if subset(report) else [])]
+
+
+def _decided(report: Mapping[str, Any]) -> list[str]:
     failing = stops(report)
     names = ["acceptance rule %s" % row["name"] for row in failing if "name" in row][:3]
     others = len([row for row in failing if "name" not in row])
@@ -126,7 +174,7 @@ def _rail(result: Mapping[str, Any]) -> str:
 
 
 def _value(value: float | None, unit: str) -> str:
-    return "-" if value is None else "%s %s" % (number(value), unit)
+    return "-" if value is None else amount(value, unit)
 
 
 def _reason(result: Mapping[str, Any]) -> str:
@@ -137,4 +185,4 @@ def _reason(result: Mapping[str, Any]) -> str:
 
 def _foot(report: Mapping[str, Any]) -> str:
     rows = [[key, value] for key, value in report["context"].items() if not isinstance(value, (dict, list))]
-    return "<footer>%s</footer>" % table(("about this run", ""), rows) if rows else ""
+    return "<footer>%s</footer>" % table(("about this run", "value"), rows) if rows else ""

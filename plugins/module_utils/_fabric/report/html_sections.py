@@ -18,6 +18,8 @@ from .ports import Key, Port, counters
 _ROWS = 50
 _LIMITS = 3
 _CAUSES = 40
+# Longer titles are cut; the whole sentence stands with the evidence.
+_TITLE = 120
 # Causes whose evidence is unfolded: all of them are to be read before one is repaired.
 _OPEN = 2
 
@@ -109,7 +111,7 @@ def hosts(report: Mapping[str, Any], known: Mapping[Key, Port]) -> str:
 
 def schedule(report: Mapping[str, Any]) -> str:
     """Return how it was measured: rounds, slots, the share of time in perftest, and who was late."""
-    head = ("measured", "mode", "rounds", "slot", "a pass", "passes", "in perftest", "latest host", "")
+    head = ("measured", "mode", "rounds", "slot", "a pass", "passes", "in perftest", "latest host", "details")
     rows = [
         [PLACES.get(row.get("where", ""), ""), row.get("mode"), row.get("rounds"), _unit(row.get("slot"), "s"),
          _unit(row.get("seconds"), "s"), row.get("passes"), _percent(row.get("share")), _latest(row.get("lateness")),
@@ -120,6 +122,8 @@ def schedule(report: Mapping[str, Any]) -> str:
 
 
 def _blame(blame: Mapping[str, Any], unfolded: bool) -> str:
+    title = _title(blame["text"])
+    whole = "" if title == blame["text"] else "<p>%s</p>" % escape(blame["text"])
     tag = '<span class="tag">%s</span>' % escape(level(blame))
     facts = "%s, %s: %d of %d tests did not pass" % (
         blame["kind"], PLACES.get(blame["where"], blame["where"]), blame["failed"], blame["tests"])
@@ -129,9 +133,17 @@ def _blame(blame: Mapping[str, Any], unfolded: bool) -> str:
     return (
         '<article class="blame"><h3>%s %s</h3><details class="bad"%s><summary class="quiet">%s</summary>%s%s</details>'
         "</article>"
-        % (escape(blame["text"]), tag, " open" if unfolded else "", escape(facts),
-           "<ul>%s</ul>" % evidence if evidence else "", again)
+        % (escape(title), tag, " open" if unfolded else "", escape(facts),
+           "%s<ul>%s</ul>" % (whole, evidence) if evidence or whole else "", again)
     )
+
+
+def _title(text: str) -> str:
+    """Return the beginning of a long sentence, up to where a part of it ends."""
+    if len(text) <= _TITLE:
+        return text
+    ends = [text.rfind(mark, 0, _TITLE) for mark in ("; ", ": ", ", ", " ")]
+    return text[: next(end for end in (*ends, _TITLE) if end > _TITLE // 3)] + " \u2026"
 
 
 def _gates(report: Mapping[str, Any]) -> str:
@@ -151,7 +163,7 @@ def _gate_verdict(gate: Mapping[str, Any]) -> str:
 def _links(report: Mapping[str, Any]) -> str:
     rows = report.get("links", [])
     shown = [[r["host"], r["rail"], r["kind"], r["found"], r["expected"], r["text"]] for r in rows[:_ROWS]]
-    body = table(("host", "rail", "of the link", "found", "expected", ""), shown)
+    body = table(("host", "rail", "property", "found", "expected", "details"), shown)
     return section("Links below what they can be", body + more(len(shown), len(rows), "links"))
 
 
@@ -172,7 +184,7 @@ def _outliers(report: Mapping[str, Any]) -> str:
          number(r["median"]), number(r["deviations"]), r["text"]]
         for r in rows[:_ROWS]
     ]
-    head = ("severity", "measured", "rail", "from", "to", "test", "value", "median of the rail", "deviations", "")
+    head = ("severity", "measured", "rail", "from", "to", "test", "value", "rail median", "deviations", "details")
     return section("Outliers of the fleet", table(head, shown) + more(len(shown), len(rows), "outliers"))
 
 
@@ -185,7 +197,7 @@ def _baseline(report: Mapping[str, Any]) -> str:
          "" if r["change"] is None else "%+.0f %%" % (100 * r["change"]), r["text"]]
         for r in rows[:_ROWS]
     ]
-    head = ("severity", "measured", "rail", "from", "to", "test", "value", "baseline", "change", "")
+    head = ("severity", "measured", "rail", "from", "to", "test", "value", "baseline", "change", "details")
     return section("Against the baseline", table(head, shown) + more(len(shown), len(rows), "tests"))
 
 

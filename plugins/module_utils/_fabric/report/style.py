@@ -38,7 +38,8 @@ header.pass .verdict { color: var(--pass); } header.fail .verdict { color: var(-
 .tag { border: 1px solid currentColor; border-radius: 1rem; padding: 0 .5rem; font-size: .8em; font-weight: 500; }
 .blame .step { color: var(--quiet); font-size: .9em; }
 pre { background: var(--soft); border: 1px solid var(--line); border-radius: .3rem; padding: .5rem .7rem;
-  margin: .2rem 0 .5rem;  overflow-x: auto; font: 13px/1.4 ui-monospace, monospace; user-select: all; }
+  margin: .2rem 0 .5rem; white-space: pre-wrap; overflow-wrap: anywhere;
+  font: 13px/1.4 ui-monospace, monospace; user-select: all; }
 code { font: .9em ui-monospace, monospace; overflow-wrap: anywhere; }
 ul.told { padding: 0; list-style: none; margin: 0; }
 .told li { padding: .4rem .8rem; margin: .3rem 0; background: var(--soft); border-left: .3rem solid var(--line);
@@ -86,11 +87,10 @@ footer { margin-top: 2.5rem; color: var(--quiet); font-size: .9em; }
 @media (max-width: 40rem) { .verdict { float: none; } main { padding: .6rem .5rem 2rem; }
   header { padding: .6rem .8rem; }
   th, td { padding: .25rem .4rem; } .blame { padding: .5rem .7rem; }
-  pre { white-space: pre-wrap; overflow-wrap: anywhere; }
   .map td { min-width: 3rem; } }
 @media print { body { font-size: 11px; } td:not(:last-child) { white-space: normal; }
   main { max-width: none; padding: 0; } .scroll { overflow: visible; }
-  pre { white-space: pre-wrap; overflow-wrap: anywhere; } .find { display: none; }
+  .find { display: none; }
   details.bad::details-content { content-visibility: visible; display: block; height: auto; }
   .blame, tr, figure, canvas { break-inside: avoid; } h2, summary { break-after: avoid; } output.told { display: none; }
   * { -webkit-print-color-adjust: exact; print-color-adjust: exact; } }

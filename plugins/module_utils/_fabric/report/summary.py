@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..measure.blame import CONFIRMED, level
 from ..measure.options import complete
 from ..measure.schedule import subject
 from ..measure.verdict import FAIL, PASS, VERDICTS, findings, overall, rail_rows
@@ -77,6 +78,11 @@ def subset(report: Mapping[str, Any]) -> list[str]:
     return list((report.get("scope") or {}).get("subset") or [])
 
 
+def confirmed(report: Mapping[str, Any]) -> int:
+    """Return how many confirmed faults a report names."""
+    return sum(level(blame) == CONFIRMED for blame in report.get("blames", []))
+
+
 def _not_told(warnings: Sequence[str], links: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the warnings without those that stand among the links: the plan has warned of them already."""
     told = {link["text"] for link in links}
@@ -138,9 +144,8 @@ def _rails(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for result in results:
         groups.setdefault((result["where"], result["rail"]), []).append(result)
-    rates = [result if result["unit"] == "Gb/s" else {**result, "value": None} for result in results]
     rows = []
-    for row in rail_rows(rates):
+    for row in rail_rows(results):
         own = groups[row["where"], row["rail"]]
         rows.append({**row, "verdict": overall(own), **_latency(own)})
     return rows

@@ -29,7 +29,9 @@ def test_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "new" / "report"
     assert sorted(p.name for p in folder.iterdir()) == sorted(answer["files"])
     assert json.loads((folder / "report.json").read_text())["verdict"] == "pass"
-    assert {p.stat().st_mode & 0o777 for p in folder.iterdir()} == {0o640}
+    # node-exporter has a user of its own.
+    assert {p.name: p.stat().st_mode & 0o777 for p in folder.iterdir()} == {
+        **dict.fromkeys(answer["files"], 0o640), "metrics.prom": 0o644}
 
 
 def test_check_mode_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -190,3 +192,18 @@ def test_results_of_an_earlier_run_alone_are_no_measurement(tmp_path: Path, caps
     assert list(tmp_path.iterdir()) == []
     some = [*kept[1:], factory.result("gpu-000", "gpu-001")]
     assert run(capsys, path=str(tmp_path), results=some)["verdict"] == "pass"
+
+
+def test_hostile_text_reaches_no_terminal_and_no_number_is_infinite(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = "\x1b[2J\x9b31m\x07 \udc80 gone"
+    failed = factory.result("gpu-000", "gpu-001", verdict="fail", reason=bad, value=float("inf"), rail="r\x1b[0m")
+    made = factory.fleet(3, 1, faults={("gpu-001", "rail0"): "slow"})["parts"]["blames"][0]
+    answer = run(capsys, path=str(tmp_path), results=[failed], warnings=[bad], blames=[{**made, "text": bad}])
+    assert answer["verdict"] == "fail" and "gone" in answer["summary"]["blames"][0]
+    texts = [(tmp_path / name).read_text() for name in answer["files"]]
+    for text in [*texts, *answer["text"], *answer["summary"]["blames"]]:
+        assert not [char for char in text if (char < " " and char not in "\n\t") or "\x7f" <= char <= "\x9f"]
+    strict = json.loads(texts[0], parse_constant=lambda word: pytest.fail(word))
+    assert strict["results"][0]["value"] is None

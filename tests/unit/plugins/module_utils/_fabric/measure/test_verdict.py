@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.verdict import (
+    amount,
     findings,
-    gigabits,
     overall,
     rail_rows,
     summary,
@@ -21,7 +21,7 @@ HOSTS = ("a", "b", "c", "d")
 def results(bad: Any = lambda *_: False, hosts: tuple[str, ...] = HOSTS, rails: tuple[str, ...] = ("r0", "r1")) -> Any:
     return [
         {"where": "host", "rail": rail, "client": c, "server": s, "test": "write_bw",
-         "value": None if bad(rail, c, s) else 10.0,
+         "value": None if bad(rail, c, s) else 10.0, "unit": "Gb/s",
          "verdict": "no_data" if bad(rail, c, s) else "pass", "reason": "why" if bad(rail, c, s) else ""}
         for rail in rails for c, s in permutations(hosts, 2)
     ]
@@ -72,9 +72,21 @@ def test_rows_count_every_direction_and_skip_what_has_no_value() -> None:
                        "worst": 10.0, "median": 10.0}
 
 
-@pytest.mark.parametrize(("value", "text"), [(0.0361, "0.0361 Gb/s"), (97.93, "97.9 Gb/s"), (392.16, "392.2 Gb/s")])
-def test_gigabits(value: float, text: str) -> None:
-    assert gigabits(value) == text
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0.0361, "Gb/s", "36.1 Mb/s"), (0.0, "Gb/s", "0 Gb/s"), (1.0, "Gb/s", "1 Gb/s"), (97.93, "Gb/s", "97.9 Gb/s"),
+        (392.16, "Gb/s", "392.2 Gb/s"), (2940.0, "us", "2.94 ms"), (2.5, "us", "2.5 us"), (294.0, "us", "294.0 us"),
+    ],
+)
+def test_values_have_units_that_suit_them(value: float, unit: str, text: str) -> None:
+    assert amount(value, unit) == text
+
+
+def test_a_row_never_mixes_latency_and_rate() -> None:
+    rate = {"where": "host", "rail": "r0", "value": 97.0, "unit": "Gb/s", "verdict": "pass"}
+    (row,) = rail_rows([rate, {**rate, "value": 2.5, "unit": "us"}])
+    assert (row["pairs"], row["worst"], row["median"]) == (2, 97.0, 97.0)
 
 
 def test_summary_has_the_blames_and_their_sentences() -> None:

@@ -90,10 +90,16 @@ for (const media of ["print", "(prefers-color-scheme: dark)"]) matchMedia(media)
 </script>"""
 
 
+def with_script(page: str, place: str, script: str) -> str:
+    """The page with a script of the test before ``place``, and a policy that lets this one run too."""
+    page = page.replace("script-src ", "script-src %s " % html.digest(script[len("<script>") : -len("</script>")]), 1)
+    return page.replace(place, script + place, 1)
+
+
 def look(made: dict[str, Any], folder: Path, probe: str = "", width: int = 1280, *flags: str) -> dict[str, Any]:
     """Open a page and return what the probe saw in it."""
-    text = html.to_html(summary.build(**made))
-    text = text.replace("<title>", WATCH + "<title>", 1).replace("</body>", PROBE % probe + "</body>", 1)
+    text = with_script(html.to_html(summary.build(**made)), "<title>", WATCH)
+    text = with_script(text, "</body>", PROBE % probe)
     page = folder / "page.html"
     page.write_text(text)
     argv = [BROWSER, *FLAGS, *flags, f"--user-data-dir={folder / 'profile'}", f"--window-size={width},900"]
@@ -106,7 +112,7 @@ def look(made: dict[str, Any], folder: Path, probe: str = "", width: int = 1280,
 def printed(made: dict[str, Any], folder: Path, *flags: str) -> dict[str, Any]:
     """Print a page and return what it said of itself on paper."""
     page = folder / "page.html"
-    page.write_text(html.to_html(summary.build(**made)).replace("</body>", PRINT + "</body>", 1))
+    page.write_text(with_script(html.to_html(summary.build(**made)), "</body>", PRINT))
     argv = [BROWSER, *FLAGS, *flags, "--enable-logging=stderr", f"--user-data-dir={folder / 'profile'}",
             f"--print-to-pdf={folder / 'page.pdf'}", page.as_uri()]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
@@ -176,3 +182,11 @@ def test_the_page_lets_nothing_be_fetched_and_the_probe_sees_it(tmp_path: Path) 
                 "const image = new Image(); image.src = 'http://127.0.0.1:9/x.png'; document.body.append(image);"
                 "setTimeout(() => { throw new Error('planted'); });")
     assert sorted(said["errors"]) == ["error: Uncaught Error: planted", "fetch: http://127.0.0.1:9/x.png"]
+
+
+def test_no_script_but_that_of_the_page_runs(tmp_path: Path) -> None:
+    made = factory.fleet(2, 1)
+    assert "unsafe-inline" not in html.to_html(summary.build(**made))
+    said = look(made, tmp_path, "const more = document.createElement('script'); more.textContent = 'said.planted = 1';"
+                "document.body.append(more);")
+    assert "planted" not in said

@@ -12,6 +12,7 @@ import report_factory as factory
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import (
     compare,
+    console,
     formats,
     html,
     matrix,
@@ -271,3 +272,35 @@ def test_files_of_a_thousand_hosts_stay_small(everything_fails: bool) -> None:
     assert sizes["report.html"] < 5_000_000
     assert sizes["metrics.prom"] < 5_000_000
     assert len(files["report.txt"].splitlines()) <= 30
+
+
+RUN = {"id": "20261123T013000Z-3f9a2c", "started": "2026-11-23 01:30:00 UTC", "ended": "2026-11-23 02:41:12 UTC",
+       "seconds": 4272, "collection": "0.1.0", "release": "26.7.1", "cluster": "lab"}
+SCOPE = {"where": ["host"], "hosts": ["gpu-000"], "rails": ["rail0"], "only": {}, "limit": "", "image": "",
+         "host_network": False, "subset": ["pods not measured"]}
+
+
+def test_the_head_agrees_with_what_was_found_and_shows_what_was_measured() -> None:
+    made = factory.fleet(3, 1, faults={("gpu-001", "rail0"): "cable"})
+    made["parts"] = {**made["parts"], "run": RUN, "scope": SCOPE}
+    for blame in made["parts"]["blames"]:
+        blame["sure"] = "sure"
+    report = summary.build(**made)
+    assert report["verdict"] == "no_data"
+    head = html.to_html(report).partition("</header>")[0]
+    assert "? no data, 1 fault confirmed (subset)" in head and "Not the whole fabric: pods not measured." in head
+    assert "measured: bare hosts, 1 host, 1 rail" in head
+    assert ("run 20261123T013000Z-3f9a2c \u00b7 2026-11-23 01:30:00 UTC, 1 h 11 min \u00b7 gpufabric.rdma 0.1.0"
+            " \u00b7 operator 26.7.1 \u00b7 cluster lab") in head
+    assert console.verdict_line(report) == "no_data, 1 fault confirmed (subset: pods not measured)"
+    made["parts"]["blames"][0]["sure"] = "likely"
+    assert console.verdict_line(summary.build(**made)) == "no_data (subset: pods not measured)"
+
+
+def test_a_long_cause_has_a_short_title_and_is_whole_below() -> None:
+    made = factory.fleet(3, 1, faults={("gpu-001", "rail0"): "slow"})
+    text = "gpu-001 rail0: none of its 4 tests passed, others pass; " + "at gpu-001: out_of_sequence grew by 17; " * 8
+    made["parts"]["blames"][0]["text"] = text
+    page = html.to_html(summary.build(**made))
+    title = page.partition('<article class="blame"><h3>')[2].partition(" <span")[0]
+    assert len(title) < 130 and text.startswith(title[:-2]) and "<p>%s</p>" % text in page
