@@ -215,8 +215,8 @@ def begun(params: dict[str, Any], check: bool) -> dict[str, Any]:
     made = {"run": name, "folder": folder, "started": started, "earlier": params["earlier"], "text": []}
     if check:
         return made
-    for where in ("", *params["scope"].get("where", [])):
-        os.makedirs(os.path.join(folder, "evidence", where, "describe" if where else ""), mode=0o750)
+    for parts in ((), ("evidence",), *(("evidence", where, "describe") for where in params["scope"].get("where", []))):
+        os.makedirs(os.path.join(folder, *parts), mode=0o750)
     places = set_aside(params["path"])
     made["earlier"] = {key: places.get(real(value), value) for key, value in params["earlier"].items()}
     about = {"run": {"id": name, "started": started}, "earlier": made["earlier"], "scope": params["scope"]}

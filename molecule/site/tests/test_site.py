@@ -113,8 +113,9 @@ def test_the_summary_is_handed_to_the_next_step_of_a_workflow(converged: Any) ->
     found = custom_stats(converged.output)["rdma_fabric_report"]
     tests = len(report()["results"])
     assert Path(found.pop("path")).resolve() == REPORT.resolve()
+    assert found.pop("run") == report()["run"]["id"]
     assert found == {"verdict": "pass", "hosts": len(HOSTS), "tests": tests, "pass": tests, "fail": 0, "no_data": 0,
-                     "blames": [], "gates": []}
+                     "blames": [], "gates": [], "subset": []}
 
 
 @pytest.mark.proves("rail_names", "Debian 13", by="lab")

@@ -68,7 +68,7 @@ def test_no_older_report_keeps_its_name_when_a_run_begins(tmp_path: Path, capsys
     assert sorted(p.name for p in old.iterdir()) == sorted(FILES)
     assert answer["earlier"] == {"resume": str(old / "report.json"), "compare": "", "baseline": "/b.json"}
     folder = Path(answer["folder"])
-    assert folder == tmp_path / "runs" / answer["run"]
+    assert folder == tmp_path / "runs" / answer["run"] and folder.stat().st_mode & 0o777 == 0o750
     assert sorted(str(p.relative_to(folder)) for p in folder.rglob("*")) == [
         "evidence", "evidence/host", "evidence/host/describe", "evidence/pod", "evidence/pod/describe", "plan.json",
         "run.json"]
