@@ -14,6 +14,8 @@ from real_play import ansible_playbook
 from tests.scenario import SHOW_STATS, custom_stats
 
 RUN = "20261123T013000Z-3f9a2c"
+SCOPE = {"where": ["host"], "hosts": ["gpu-000", "gpu-001", "gpu-002"], "rails": ["rail0", "rail1"], "only": {},
+         "limit": "", "image": "", "host_network": False, "subset": ["pods not measured"]}
 
 
 def play(tmp_path: Path, made: dict[str, Any]) -> subprocess.CompletedProcess[str]:
@@ -27,7 +29,7 @@ def play(tmp_path: Path, made: dict[str, Any]) -> subprocess.CompletedProcess[st
     variables = {
         "rdma_validate_plan": {**made["plan"], "warnings": []}, "rdma_validate_report_dir": str(tmp_path / "report"),
         "rdma_validate_where": ["host"], "__rdma_validate_step": step,
-        "__rdma_validate_decision": {"scope": {"where": ["host"], "subset": ["pods not measured"]}, "hosts": {}},
+        "__rdma_validate_decision": {"scope": SCOPE, "hosts": {}},
         "__rdma_validate_begun": {"run": RUN, "folder": str(tmp_path / "report/runs" / RUN), "started": 1795397400,
                                   "earlier": {"resume": "", "baseline": "", "compare": ""}},
     }
