@@ -15,7 +15,12 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent impo
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "roles").glob("*/README.md")])
+# Galaxy shows these away from the repository.
+GALAXY = [ROOT / "README.md", *sorted((ROOT / "roles").glob("*/README.md"))]
 README_LINES = 220
+MAIN = re.compile(
+    r"https://(?:github\.com/gpufabric/gpufabric\.rdma/(?:blob|tree)|raw\.githubusercontent\.com/gpufabric/gpufabric\.rdma)/main/"
+)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 ROW = re.compile(r"^\| `(?P<key>[^`]+)` \| [^|]* \| (?P<default>[^|]*) \|", re.MULTILINE)
@@ -28,13 +33,14 @@ def slug(heading: str) -> str:
 
 
 def broken(page: Path) -> list[str]:
-    """Relative links of a page whose file or heading does not exist."""
+    """Links of a page, relative or to this repository's main, whose file or heading does not exist."""
     found = []
     for link in LINK.findall(page.read_text()):
-        if re.match(r"[a-z]+:", link):
+        own = MAIN.match(link)
+        if not own and re.match(r"[a-z]+:", link):
             continue
-        name, _, anchor = link.partition("#")
-        target = (page.parent / name) if name else page
+        name, _, anchor = link[own.end() if own else 0 :].partition("#")
+        target = (ROOT if own else page.parent) / name if name else page
         if not target.exists() or (anchor and anchor not in anchors(target)):
             found.append(link)
     return found
@@ -53,6 +59,20 @@ def test_the_gate_sees_a_broken_link(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# A heading\n[a](page.md) [b](#a-heading) [c](absent.md) [d](page.md#absent) [e](https://x.org)\n")
     assert broken(page) == ["absent.md", "page.md#absent"]
+
+
+@pytest.mark.parametrize("link", ["blob/main/absent.md", "tree/main/absent", "blob/main/README.md#absent"])
+def test_the_gate_sees_a_broken_link_to_main(tmp_path: Path, link: str) -> None:
+    page = tmp_path / "page.md"
+    good = "https://github.com/gpufabric/gpufabric.rdma/blob/main/README.md#use"
+    bad = f"https://github.com/gpufabric/gpufabric.rdma/{link}"
+    page.write_text(f"[a]({good}) [b]({bad})\n")
+    assert broken(page) == [bad]
+
+
+@pytest.mark.parametrize("page", GALAXY, ids=lambda p: str(p.relative_to(ROOT)))
+def test_galaxy_shows_pages_whose_links_are_absolute(page: Path) -> None:
+    assert [link for link in LINK.findall(page.read_text()) if not link.startswith(("https://", "#"))] == []
 
 
 def names(folder: str, pattern: str) -> set[str]:
