@@ -42,12 +42,13 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host import command, packages
 
 ENTRIES = 200
+# By address: the kernel of this machine does not know the ports of a tree, so nothing tells which rates they support.
+RAILS = ("18:00", "40:00", "4f:00", "5e:00", "9a:00", "c0:00", "ce:00", "dc:00")
 FABRIC = {
     "supernet": "10.64.0.0/10",
     "rail_prefix": 19,
     "capacity": {"hosts": 1024, "pods_per_host": 1},
-    "rail_count": 8,
-    "select": {"min_speed": 300},
+    "rails": [{"name": f"rail{number}", "pci": [f"0000:{slot}.0"]} for number, slot in enumerate(RAILS)],
 }
 MODULES = "ansible_collections.gpufabric.rdma.plugins.modules"
 MANIFEST = sysfs_tree.FIXTURES / "gpu-server-8-rails.txt"
@@ -219,6 +220,7 @@ def make_tree(root: Path, name: str, manifest: str, own: Mapping[str, Any]) -> N
         manifest = manifest.replace(f"mtu = {FIXTURE_MTU}", f"mtu = {rail['mtu']}")
         manifest = manifest.replace(f'"mtu": {FIXTURE_MTU}', f'"mtu": {rail["mtu"]}')
     host = sysfs_tree.build(manifest, root)
+    host.idle()
     addresses = {rail["netdev"]: rail["address"].split("/") for rail in own["rails"]}
     links_now = host.links()
     for link in links_now:
