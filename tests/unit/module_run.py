@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import json
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from ansible.module_utils import _internal
 from ansible.module_utils.common import warnings
 from ansible.module_utils.testing import patch_module_args
 
@@ -17,7 +19,9 @@ def run(name: str, capsys: pytest.CaptureFixture[str], check: bool = False, **pa
     # Each module is a process of its own, where no other one has warned.
     warnings._global_warnings.clear()
     module = importlib.import_module(f"{PACKAGE}.{name}")
-    with patch_module_args({**params, "_ansible_check_mode": check}), pytest.raises(SystemExit):
+    # A test of an action plugin makes this process a controller, which prints warnings in place of returning them.
+    as_module = patch.object(_internal, "is_controller", False)
+    with as_module, patch_module_args({**params, "_ansible_check_mode": check}), pytest.raises(SystemExit):
         module.main()
     return json.loads(capsys.readouterr().out.splitlines()[-1])
 

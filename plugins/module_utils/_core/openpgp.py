@@ -4,7 +4,7 @@
 
 No program is needed for it, so a key is checked before anything of it is on the host, also in check mode. What is
 installed is written anew from the bytes that were checked (``armored``), never the text that was given: a reader with
-other rules could find a second key in that. docs/decisions/0016-package-key.md.
+other rules could find a second key in that. docs/decisions/0017-one-reader-of-package-keys.md.
 """
 
 from __future__ import annotations

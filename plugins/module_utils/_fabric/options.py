@@ -17,6 +17,7 @@ from .measure import gates
 
 # The variables of the playbooks, as an argument specification. Those without a type have a reader of their own.
 PLAYBOOKS: Mapping[str, Mapping[str, Any]] = {
+    "rdma_disrupt_users": {"type": "bool"},
     "rdma_fabric": {"type": "raw"},
     "rdma_gates": {"type": "raw"},
     "rdma_group": {"type": "str"},
