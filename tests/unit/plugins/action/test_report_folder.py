@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
-import runpy
 import subprocess
 import sys
 import types
@@ -19,8 +19,12 @@ from real_play import ROOT, ansible_playbook
 def _problem() -> Callable[[str, Path], str]:
     """The function alone: Ansible's own import would make this process a controller, also for tests of modules."""
     base = types.SimpleNamespace(ActionBase=object)
+    spec = importlib.util.spec_from_file_location("report_folder", ROOT / "plugins/action/report_folder.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
     with patch.dict(sys.modules, {"ansible.plugins": types.ModuleType("plugins"), "ansible.plugins.action": base}):
-        found: Callable[[str, Path], str] = runpy.run_path(str(ROOT / "plugins/action/report_folder.py"))["problem"]
+        spec.loader.exec_module(module)
+    found: Callable[[str, Path], str] = module.problem
     return found
 
 
