@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import importlib.util
 import json
 import os
@@ -45,7 +46,7 @@ def test_a_folder_or_the_parent_that_will_hold_it_must_be_writable(
     (tmp_path / "locked").mkdir()
     writable = os.access
     monkeypatch.setattr(os, "access", lambda place, mode: place.name != "locked" and writable(place, mode))
-    monkeypatch.setattr("getpass.getuser", lambda: "ops")
+    monkeypatch.setattr(getpass, "getuser", lambda: "ops")
     assert problem(f"{tmp_path}/report", collection) == problem(f"{tmp_path}/a/b/c", collection) == ""
     for path, found in (
         ("", "an absolute path is needed, such as /srv/rdma-report"),
