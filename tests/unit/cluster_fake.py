@@ -142,10 +142,7 @@ class FakeCluster:
         return self._missing(path)
 
     def _is_collection(self, path: str) -> bool:
-        known = ("pods", "nodes", "jobs", "configmaps", "events", "daemonsets", "deployments", "ippools",
-                 "macvlannetworks", "nicclusterpolicies", "network-attachment-definitions", "namespaces",
-                 "customresourcedefinitions", "secrets")
-        return path.rsplit("/", 1)[-1] in known and path not in self.unserved
+        return path.rsplit("/", 1)[-1] in KINDS and path not in self.unserved
 
     def _matching(self, path: str, query: dict[str, str]) -> Iterator[dict[str, Any]]:
         wanted = dict(part.split("=") for part in query.get("labelSelector", "").split(",") if part)
@@ -289,7 +286,8 @@ PLURALS = {"Node": "nodes", "Namespace": "namespaces", "ConfigMap": "configmaps"
            "DaemonSet": "daemonsets", "Deployment": "deployments", "IPPool": "ippools",
            "MacvlanNetwork": "macvlannetworks", "NicClusterPolicy": "nicclusterpolicies",
            "NetworkAttachmentDefinition": "network-attachment-definitions", "Event": "events",
-           "CustomResourceDefinition": "customresourcedefinitions"}
+           "CustomResourceDefinition": "customresourcedefinitions", "StatefulSet": "statefulsets",
+           "CronJob": "cronjobs", "PersistentVolumeClaim": "persistentvolumeclaims"}
 
 KINDS = {plural: kind for kind, plural in PLURALS.items()}
 

@@ -33,9 +33,9 @@ def faulty() -> tuple[Run, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def on_hosts(faulty: tuple[Run, dict[str, Any]]) -> dict[str, Any]:
-    """The report of that run, with the results of the hosts alone."""
+    """The report of that run, with the results and diagnoses of the hosts alone."""
     result = faulty[1]
-    return {**result, "results": [r for r in result["results"] if r["where"] == "host"]}
+    return {**result, **{key: [one for one in result[key] if one["where"] == "host"] for key in ("results", "blames")}}
 
 
 def test_run_fails_and_everything_has_a_result(

@@ -21,8 +21,8 @@ Run = Callable[[Sequence[str]], tuple[int, str, str]]
 
 
 def is_local(ref: str) -> bool:
-    """Whether a chart reference is a path, in Helm's own way of telling."""
-    return ref.startswith(("/", "./", "../", "~")) or Path(ref).exists()
+    """Whether a chart reference is a path; the role of the operator decides in the same way."""
+    return ref.startswith(("/", "./", "../", "~"))
 
 
 def unpinned(params: Mapping[str, Any]) -> bool:
@@ -36,6 +36,8 @@ def problems(ref: str, checksum: str) -> Iterator[str]:
 
     ``checksum``: sha256 in hexadecimal, with or without ``sha256:`` before it; empty when not pinned.
     """
+    if ref and not is_local(ref) and not _REMOTE.match(ref) and ("/" in ref or ref.endswith(".tgz")):
+        yield f"chart {ref}: a path must begin with / or ./, and a chart of a repository has a name without a slash"
     if not ref or not is_local(ref):
         return
     path = Path(ref).expanduser()

@@ -29,7 +29,9 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
     running = survey.listed(api, "v1", "pods", fieldSelector="status.phase=Running") if params["workloads"] else []
     decision, told = Decision("none", (), ()), None
     if params["operator_name"] and not _hidden(params, denied):
-        seen = release.seen(api, params["namespace"], operators, discoveries, [*deployments, *daemonsets])
+        removing = params["operator_state"] == "absent"
+        used = release.inhabitants(api, params["namespace"]) if removing else [*deployments, *daemonsets]
+        seen = release.seen(api, params["namespace"], operators, discoveries, used)
         decision, told = release.judged(_target(params), seen, params["operator_state"])
     found = problems.Found(
         version=version,

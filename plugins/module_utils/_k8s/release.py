@@ -39,6 +39,23 @@ GROUPS = (
 NODE_LABELS = ("network.nvidia.com/operator.", "nvidia.com/ofed-driver-upgrade-state")
 
 
+# What a namespace can hold that its removal would end or lose.
+INHABITANTS = (
+    ("apps/v1", "deployments"),
+    ("apps/v1", "daemonsets"),
+    ("apps/v1", "statefulsets"),
+    ("batch/v1", "jobs"),
+    ("batch/v1", "cronjobs"),
+    ("v1", "pods"),
+    ("v1", "persistentvolumeclaims"),
+)
+
+
+def inhabitants(api: Api, namespace: str) -> list[dict[str, Any]]:
+    """Return what a namespace holds; ApiError when that cannot be listed, since it must not seem empty then."""
+    return [item for kind, plural in INHABITANTS for item in api.items(collection(kind, plural, namespace))]
+
+
 def seen(
     api: Api,
     namespace: str,

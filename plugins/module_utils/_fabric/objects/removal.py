@@ -65,5 +65,8 @@ def _strangers(namespace: str, seen: Seen, ours: str) -> Iterator[str]:
         release = (meta.get("annotations") or {}).get("meta.helm.sh/release-name")
         if meta.get("namespace") != namespace or meta.get("ownerReferences") or meta.get("deletionTimestamp"):
             continue
+        # Jobs that Helm itself left for a release carry no name of it.
+        if ours and (meta.get("annotations") or {}).get("helm.sh/hook"):
+            continue
         if not ours or release != ours:
             yield str(meta["name"])

@@ -117,6 +117,19 @@ def test_install_again_and_teardown(world: World) -> None:
     assert world.teardown() == []
 
 
+@pytest.mark.parametrize(("version", "kind"), [
+    ("apps/v1", "StatefulSet"), ("batch/v1", "CronJob"), ("v1", "Pod"), ("v1", "PersistentVolumeClaim"),
+])
+def test_a_namespace_that_holds_something_of_others_stays(world: World, version: str, kind: str) -> None:
+    world.install()
+    meta = {"name": "shop", "namespace": "op"}
+    world.cluster.put({"apiVersion": version, "kind": kind, "metadata": meta, "spec": {}})
+    assert world.info(operator_state="absent")["release"]["notes"] == [
+        "Namespace op was not removed: it holds workloads that this collection does not manage: shop."
+    ]
+    assert "delete Namespace op" not in world.teardown()
+
+
 def test_a_first_installation_that_failed_is_repaired(world: World) -> None:
     world.objects(objects=world.info()["release"]["objects"])
     world.helm("failed", deployment=False)

@@ -128,6 +128,11 @@ def test_charts(tmp_path: Path) -> None:
     wrong = "0" * 64
     assert list(chart.problems("network-operator", wrong)) == []
     assert list(chart.problems(str(archive), "sha256:" + right)) == []
+    # The role and Helm would each take it for something else.
+    for ref in ("charts/network-operator-26.7.1.tgz", "network-operator-26.7.1.tgz"):
+        assert list(chart.problems(ref, "")) == [
+            f"chart {ref}: a path must begin with / or ./, and a chart of a repository has a name without a slash"
+        ]
     assert list(chart.problems(str(archive), wrong)) == [
         f"chart {archive}: its sha256 is {right}, expected {wrong}; get the pinned chart, or pin this one"
     ]
