@@ -137,7 +137,7 @@ def kept(
     """Return the record: of each port the values before us, and who owned it then."""
     ports = {port.pci: port for port in inventory.ports}
     owners = {
-        pci: entries[pci]["owners"] if pci in entries else disruption.owners(inventory, ports[pci])
+        pci: entries[pci]["owners"] if pci in entries else disruption.at_first(inventory, ports[pci])
         for pci in plan.record
     }
     own = {pci: {"values": values, "owners": owners[pci]} for pci, values in plan.record.items()}

@@ -31,6 +31,11 @@ def owners(inventory: HostInventory, port: Port) -> list[str]:
     return [use.text for use in inventory.uses(port) if use.kind in OWNERS]
 
 
+def at_first(inventory: HostInventory, port: Port) -> list[str]:
+    """Return the owners of a port to record: those now, and those that ``rail_links`` found and restores."""
+    return list(dict.fromkeys([*owners(inventory, port), *inventory.first.get(port.pci, ())]))
+
+
 def check(inventory: HostInventory, changes: Mapping[str, str], consent: bool) -> None:
     """ConflictError when a change would disturb users; ``changes`` maps PCI addresses to what would change."""
     ports = {port.pci: port for port in inventory.ports}

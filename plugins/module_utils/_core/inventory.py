@@ -88,6 +88,8 @@ class HostInventory:
     activity: portuse.Activity = dataclasses.field(default_factory=portuse.Activity)
     # PCI address of a port that rail_links configured -> the addresses that are the rail's.
     configured: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    # The owners that such a port had before rail_links configured it, as _core.disruption calls them.
+    first: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def from_raw(cls, raw: Mapping[str, Any]) -> HostInventory:
@@ -133,6 +135,7 @@ class HostInventory:
                 raw, [(route.netdev, route.network) for route in routes if route.network], interfaces.values()
             ),
             configured={pci: tuple(e.get("set", {}).get("addresses", ())) for pci, e in raw["rail_links"].items()},
+            first={pci: tuple(e.get("owners", ())) for pci, e in raw["rail_links"].items()},
         )
 
     def port(self, address: str) -> Port:

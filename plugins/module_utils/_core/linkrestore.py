@@ -10,7 +10,20 @@ from typing import Any
 State = Mapping[str, Any]
 
 
-def restored(entry: Mapping[str, State], now: State) -> dict[str, Any]:
+def states(
+    record: Mapping[str, Mapping[str, Any]],
+    now: Mapping[str, State],
+    owned: Mapping[str, str],
+    in_use: Mapping[str, Any],
+) -> dict[str, dict[str, Any]]:
+    """Return the state to restore of each recorded port; ``owned`` are those that have another owner now."""
+    return {
+        pci: without_ours(entry, now[pci], in_use) if pci in owned else restored(entry, now[pci])
+        for pci, entry in record.items()
+    }
+
+
+def restored(entry: Mapping[str, Any], now: State) -> dict[str, Any]:
     """Return the state to restore; ``entry`` is the record: the state ``before``, and what was ``set``.
 
     A value that has changed since it was set stays as it is now.
@@ -28,7 +41,7 @@ def restored(entry: Mapping[str, State], now: State) -> dict[str, Any]:
     }
 
 
-def without_ours(entry: Mapping[str, State], now: State, in_use: Mapping[str, Any]) -> dict[str, Any]:
+def without_ours(entry: Mapping[str, Any], now: State, in_use: Mapping[str, Any]) -> dict[str, Any]:
     """Return the state of a port that has another owner: the address that was set goes, all else stays.
 
     It stays too while it is the only address, or connections (``in_use``, by address) use it.
@@ -44,5 +57,5 @@ def disturbs(before: State, after: State) -> bool:
     return bool(gone) or before["mtu"] != after["mtu"] or (before["up"] and not after["up"])
 
 
-def _added(entry: Mapping[str, State]) -> set[str]:
+def _added(entry: Mapping[str, Any]) -> set[str]:
     return {*entry["set"]["addresses"]} - {*entry["before"]["addresses"]}

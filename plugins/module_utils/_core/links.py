@@ -24,8 +24,8 @@ SYSCTLS = {"arp_announce": "2", "arp_ignore": "1", "rp_filter": "2"}
 
 # PCI address -> {mtu, up, addresses, sysctl}: of a port now, wanted, or recorded.
 States = Mapping[str, Mapping[str, Any]]
-# PCI address -> the state ``before`` us, and what was ``set``.
-Record = Mapping[str, Mapping[str, Mapping[str, Any]]]
+# PCI address -> the state ``before`` us and the ``owners`` then, and what was ``set``.
+Record = Mapping[str, Mapping[str, Any]]
 # Path -> text.
 Texts = Mapping[str, str]
 
@@ -63,7 +63,7 @@ class Wish:
 class LinkPlan:
     """The change, the commands of the network managers for it, the record, and warnings.
 
-    The record maps each port to its state ``before`` the first change and to the state that was ``set``.
+    The record maps each port to its state and owners before the first change, and to the state that was ``set``.
     """
 
     change: Change
@@ -96,8 +96,10 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
             if rail.address or not claims[rail.name]
         )
     after = {rail.pci: _wanted_state(rail, before[rail.pci]) for rail in rails}
-    owned = disruption.left_alone(inventory, dict.fromkeys(restored, ()), "MTU, state and addresses of its link are")
-    after.update(_restored(inventory, restored, before, owned))
+    known = {pci: entry["owners"] for pci, entry in restored.items()}
+    owned = disruption.left_alone(inventory, known, "MTU, state and addresses of its link are")
+    # Where connections cannot be read, restored ports have users and are refused unless there is consent.
+    after.update(linkrestore.states(restored, before, owned, inventory.activity.connections or {}))
     netdevs = {pci: link.name for pci, link in links.items()}
     files = _files(rails, link_files, manager, wish.etc, inventory.machine_id)
     change = Change(
@@ -126,7 +128,7 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
     disruption.check(inventory, changes, wish.disrupt_users)
     kept = {
         **{pci: restored[pci] for pci in owned},
-        **{pci: {"before": record.get(pci, {}).get("before", before[pci]), "set": after[pci]} for pci in links},
+        **{pci: _entry(inventory, ports[pci], record.get(pci), before[pci], after[pci]) for pci in links},
     }
     return LinkPlan(change, commands, kept, tuple(owned.values()))
 
@@ -170,17 +172,14 @@ def differences(wanted: States, found: States, names: Mapping[str, str]) -> list
     ]
 
 
-def _restored(
-    inventory: HostInventory, record: Record, before: States, owned: Mapping[str, str]
-) -> dict[str, dict[str, Any]]:
-    # Where connections cannot be read, restored ports have users and are refused unless there is consent.
-    in_use = inventory.activity.connections or {}
-    return {
-        pci: linkrestore.without_ours(entry, before[pci], in_use)
-        if pci in owned
-        else linkrestore.restored(entry, before[pci])
-        for pci, entry in record.items()
-    }
+def _entry(
+    inventory: HostInventory, port: Port, entry: Mapping[str, Any] | None, now: Mapping[str, Any], after: Any
+) -> dict[str, Any]:
+    """Return the record of a rail's port; an address that appeared since the first run was set by others."""
+    first = entry or {"before": now, "set": now, "owners": disruption.owners(inventory, port)}
+    others = {*now["addresses"]} - {*first["set"]["addresses"], *first["before"]["addresses"]}
+    ours = [address for address in after["addresses"] if address not in others]
+    return {**first, "set": {**after, "addresses": ours}}
 
 
 def _claims(

@@ -8,14 +8,15 @@ The key of a name is the PCI address of a port, or the title of a VF or represen
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from . import linkfile, vfnames
 from .change import Change
 from .devices import Netdev
-from .disruption import users
+from .disruption import left_alone, users
 from .errors import ConflictError
 from .inventory import HostInventory
+from .pci import PciAddress
 from .rail import Rail, find_links
 from .vfnames import Function, Wish
 
@@ -44,12 +45,13 @@ class Rename:
 
 @dataclasses.dataclass(frozen=True)
 class NamePlan:
-    """The change, its renames, and what has to wait for a boot; ``record`` is key -> first name."""
+    """The change, its renames, what has to wait for a boot, and warnings; ``record`` is key -> first name."""
 
     change: Change
     renames: tuple[Rename, ...]
     reasons: tuple[str, ...]
     record: Mapping[str, str]
+    warnings: tuple[str, ...]
 
     @property
     def changes_links(self) -> bool:
@@ -72,7 +74,9 @@ def plan_names(
     find_links(inventory, wish.rails)
     wanted = wish.names(functions)
     here = _here(inventory, functions)
-    names = {**wanted, **{key: name for key, name in record.items() if key not in wanted and key in here}}
+    owned = owned_ports(inventory, wanted, record)
+    first = {key: name for key, name in record.items() if key not in wanted and key in here and key not in owned}
+    names = {**wanted, **first}
     problems = conflicts(inventory, functions, wish, names, files)
     if problems:
         raise ConflictError("; ".join(problems))
@@ -85,9 +89,16 @@ def plan_names(
     after = {key: renamed.get(link.name, link.name) for key, link in links.items()}
     change = Change(
         before={"files": dict(files.own), "names": {key: link.name for key, link in links.items()}},
-        after={"files": _texts(inventory, functions, wish, files), "names": after},
+        after={"files": {**_kept(files, owned), **_texts(inventory, functions, wish, files)}, "names": after},
     )
-    return NamePlan(change, tuple(renames), tuple(reasons), _next_record(links, wanted, record, after))
+    record = _next_record(links, wanted, owned, record, after)
+    return NamePlan(change, tuple(renames), tuple(reasons), record, tuple(owned.values()))
+
+
+def owned_ports(inventory: HostInventory, wanted: Mapping[str, str], record: Mapping[str, str]) -> dict[str, str]:
+    """Return the ports that were rails and have another owner now, who uses their names, with a warning."""
+    known = {pci: inventory.first.get(pci, ()) for pci in inventory.configured if pci in record and pci not in wanted}
+    return left_alone(inventory, known, "Its names are")
 
 
 def conflicts(
@@ -175,6 +186,16 @@ def _texts(inventory: HostInventory, functions: Iterable[Function], wish: Wish, 
     return {**texts, **({files.rule_file: rules} if rules else {})}
 
 
+def _kept(files: Files, ports: Iterable[str]) -> dict[str, str]:
+    """Return our .link files of these ports."""
+    matches = {f"Path={PciAddress.parse(pci).id_path}" for pci in ports}
+    return {
+        path: text
+        for path, text in files.own.items()
+        if path.endswith(".link") and not matches.isdisjoint(text.splitlines())
+    }
+
+
 def _split(
     links: Mapping[str, Netdev], names: Mapping[str, str], holders: Mapping[str, tuple[str, ...]], now: bool
 ) -> tuple[list[Rename], list[str]]:
@@ -206,10 +227,14 @@ def _why_wait(link: Netdev, holders: tuple[str, ...], now: bool) -> str:
 
 
 def _next_record(
-    links: Mapping[str, Netdev], wanted: Mapping[str, str], record: Mapping[str, str], after: Mapping[str, str]
+    links: Mapping[str, Netdev],
+    wanted: Mapping[str, str],
+    owned: Collection[str],
+    record: Mapping[str, str],
+    after: Mapping[str, str],
 ) -> dict[str, str]:
     """Keep first names until they are back; add those of what is new."""
-    kept = {key: name for key, name in record.items() if key in wanted or after.get(key, name) != name}
+    kept = {key: name for key, name in record.items() if key in {*wanted, *owned} or after.get(key, name) != name}
     # What came with its name (a VF that udev named by our rule) has no other first one.
     first = {key: link.name for key, link in links.items() if key in wanted and link.name != wanted[key]}
     return {**first, **kept}

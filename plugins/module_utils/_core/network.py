@@ -8,12 +8,18 @@ import dataclasses
 import ipaddress
 import struct
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Union
 
 from . import jsontext
 from .errors import ParseError
 
+Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
+
+# Not routes to anywhere: link-local and multicast.
+_LOCAL = tuple(map(ipaddress.ip_network, ("169.254.0.0/16", "224.0.0.0/4", "fe80::/10", "ff00::/8")))
 _ROUTE_UP = 0x1
+# Flags of IPv6 routes that router advertisements made (linux/ipv6_route.h): DEFAULT, ADDRCONF, PREFIX_RT, ROUTEINFO.
+_LEARNED = 0x8D0000
 _DEFAULT_V6 = "0" * 32
 # Open vSwitch: every port of every bridge has this master, and no bridge says which ports are its own.
 _OVS_KIND, _OVS_MASTER = "openvswitch", "ovs-system"
@@ -24,7 +30,8 @@ class Interface:
     """One entry of ``ip -d -j addr``; addresses are those of global scope, with prefix.
 
     ``vf_rate`` is the lowest limit that a VF of it has, in Gb/s; None when none is limited. ``lower`` is what
-    a VLAN or macvlan stands on, ``kind`` what made it (``vlan``, ``bond``, empty for hardware).
+    a VLAN or macvlan stands on, ``kind`` what made it (``vlan``, ``bond``, empty for hardware). ``dynamic`` are
+    the IPv6 addresses that router advertisements or DHCP gave.
     """
 
     name: str
@@ -38,15 +45,16 @@ class Interface:
     vf_rate: float | None
     lower: str | None
     kind: str
+    dynamic: tuple[str, ...] = ()
 
     @classmethod
     def from_ip(cls, entry: dict[str, Any]) -> Interface:
         """Build it from one entry; ``permaddr`` (the MAC before bonding) wins over the MAC."""
-        addresses = [
-            f"{ipaddress.ip_address(item['local'])}/{int(item['prefixlen'])}"
+        addresses = {
+            f"{ipaddress.ip_address(item['local'])}/{int(item['prefixlen'])}": bool(item.get("dynamic"))
             for item in entry.get("addr_info", [])
             if item.get("scope") == "global" and "local" in item
-        ]
+        }
         return cls(
             name=str(entry["ifname"]),
             mac=entry.get("permaddr") or entry.get("address", ""),
@@ -59,6 +67,7 @@ class Interface:
             vf_rate=_vf_rate(entry.get("vfinfo_list", [])),
             lower=entry.get("link"),
             kind=entry.get("linkinfo", {}).get("info_kind", ""),
+            dynamic=tuple(address for address, given in addresses.items() if given and ":" in address),
         )
 
 
@@ -177,3 +186,28 @@ def ssh_netdev(connection: str, interfaces: Iterable[Interface]) -> str | None:
         if address in (item.split("/")[0] for item in interface.addresses):
             return interface.name
     return None
+
+
+def parse_ipv6_routes(text: str, learned: bool) -> list[tuple[str, Network]]:
+    """Parse /proc/net/ipv6_route: the routes that lead out of a device, on request with ``learned`` ones.
+
+    Those were learned from router advertisements by the kernel.
+    """
+    found: list[tuple[str, Network]] = []
+    for fields in (line.split() for line in text.splitlines()):
+        if len(fields) != 10 or fields[9] == "lo":
+            continue
+        try:
+            net = ipaddress.IPv6Network((int(fields[0], 16), int(fields[1], 16)), strict=False)
+            is_learned = bool(int(fields[8], 16) & _LEARNED)
+        except ValueError:
+            continue
+        # /128 are the host's own addresses and neighbours.
+        if net.prefixlen < 128 and not is_local(net) and (learned or not is_learned):
+            found.append((fields[9], net))
+    return found
+
+
+def is_local(net: Network) -> bool:
+    """Whether a network is link-local or multicast, so that a route to it leads nowhere else."""
+    return any(net.version == local.version and net.subnet_of(local) for local in _LOCAL)  # type: ignore[arg-type]

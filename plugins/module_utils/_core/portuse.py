@@ -13,13 +13,11 @@ import dataclasses
 import ipaddress
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
 from . import jsontext
 from .devices import Port
-from .network import Interface, stacked_on
-
-Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
+from .network import Interface, Network, is_local, parse_ipv6_routes, stacked_on
 
 # Kind of a device that has the port as a member; all others (bridge, openvswitch, vrf) are bridges here.
 _BONDS = ("bond", "team")
@@ -37,8 +35,6 @@ _IPV4 = re.compile(r"(?<![\d.])\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d.])")
 # Connections of storage in the kernel; other queue pairs without a program are the kernel's own for each port.
 _CONNECTED = ("RC", "UC", "XRC_INI", "XRC_TGT")
 _IPOIB = "ib_ipoib"
-# Not routes to anywhere: link-local and multicast.
-_LOCAL = tuple(map(ipaddress.ip_network, ("169.254.0.0/16", "224.0.0.0/4", "fe80::/10", "ff00::/8")))
 
 
 class Use(NamedTuple):
@@ -88,10 +84,10 @@ class Activity:
         text = raw["mounts"]
         mounts = None if text is None else (*parse_mounts(text), *nvme_mounts(raw["nvme"]))
         ipv4 = [(netdev, net) for netdev, net in routes if not is_local(net)]
-        known = (*ipv4, *parse_ipv6_routes(raw["ipv6_route"]))
+        known = (*ipv4, *parse_ipv6_routes(raw["ipv6_route"], learned=True))
         connected = [(one.name, ipaddress.ip_interface(item).network) for one in interfaces for item in one.addresses]
         return cls(
-            routes=known,
+            routes=(*ipv4, *parse_ipv6_routes(raw["ipv6_route"], learned=False)),
             mounts=mounts,
             ways={server: ways(server, (*known, *connected)) for server in {mount.server for mount in mounts or ()}},
             connections=raw["tcp"],
@@ -109,7 +105,7 @@ def uses(port: Port, interfaces: Collection[Interface], activity: Activity, own:
     addresses = [*port.netdev.addresses, *(address for upper in uppers for address in upper.addresses)]
     found = [
         *_stacked_uses(port, uppers),
-        *(Use("address", f"address {address}") for address in addresses if address not in own),
+        *(_address_use(address, interfaces) for address in addresses if address not in own),
         *_route_uses(names, addresses, activity),
         *_mount_uses(names, activity),
         *_tcp_uses(addresses, activity),
@@ -117,6 +113,12 @@ def uses(port: Port, interfaces: Collection[Interface], activity: Activity, own:
     ]
     left = len(found) - _MAX_USES
     return found if left <= 0 else [*found[:_MAX_USES], Use("unknown", f"{left} more uses")]
+
+
+def _address_use(address: str, interfaces: Iterable[Interface]) -> Use:
+    """Return the use of an address; one that the network gave by itself is of the kind ``dynamic``."""
+    is_dynamic = any(address in one.dynamic for one in interfaces)
+    return Use("dynamic" if is_dynamic else "address", f"address {address}")
 
 
 def _stacked_uses(port: Port, uppers: Iterable[Interface]) -> list[Use]:
@@ -191,27 +193,6 @@ def _folded(items: list[str], one: str, many: str, link: str) -> str:
     if len(items) == 1:
         return f"{one} {link}{items[0]}"
     return f"{len(items)} {many}, e.g. {link}{', '.join(items[:_EXAMPLES])}"
-
-
-def parse_ipv6_routes(text: str) -> list[tuple[str, Network]]:
-    """Parse /proc/net/ipv6_route: the routes that lead out of a device."""
-    found: list[tuple[str, Network]] = []
-    for fields in (line.split() for line in text.splitlines()):
-        if len(fields) != 10 or fields[9] == "lo":
-            continue
-        try:
-            net = ipaddress.IPv6Network((int(fields[0], 16), int(fields[1], 16)), strict=False)
-        except ValueError:
-            continue
-        # /128 are the host's own addresses and neighbours.
-        if net.prefixlen < 128 and not is_local(net):
-            found.append((fields[9], net))
-    return found
-
-
-def is_local(net: Network) -> bool:
-    """Whether a network is link-local or multicast, so that a route to it leads nowhere else."""
-    return any(net.version == local.version and net.subnet_of(local) for local in _LOCAL)  # type: ignore[arg-type]
 
 
 def parse_mounts(text: str) -> list[Mount]:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from .change import Change
 from .errors import ConflictError
 from .inventory import HostInventory
+from .naming import owned_ports
 from .vfnames import TITLE, VF, Function, Wish, condition
 
 FILE = "60-rdma-persistent-naming.rules"
@@ -58,6 +59,9 @@ def plan_rdma(
     wanted = wish.names(vfs)
     devices = {device.pci: device.name for device in inventory.rdma_devices if device.pci}
     devices.update({one.title: one.rdma for one in vfs if one.rdma})
+    # A port that has another owner now keeps its name, and the rule that gives it.
+    owned = [pci for pci in owned_ports(inventory, wanted, record) if pci in devices]
+    wanted.update({pci: devices[pci] for pci in owned})
     names = {key: name for key, name in {**record, **wanted}.items() if key in devices}
     others = {device.name for device in inventory.rdma_devices} | set(devices.values())
     _refuse(wanted, names, others - {devices[key] for key in names}, have)
@@ -69,9 +73,11 @@ def plan_rdma(
         if why
     ]
     after = {key: devices[key] if why else name for key, name in names.items()}
+    ports = (*(rail.pci for rail in wish.rails), *owned)
+    rules = _text(ports, vfs, wanted, have.distribution) if wanted else None
     change = Change(
         before={"rules": have.own, "names": {key: devices[key] for key in names}},
-        after={"rules": _text(wish, vfs, wanted, have.distribution) if wanted else None, "names": after},
+        after={"rules": rules, "names": after},
     )
     kept = {key: name for key, name in record.items() if key in wanted or after.get(key, name) != name}
     first = {key: devices[key] for key, name in wanted.items() if devices.get(key, name) != name}
@@ -114,9 +120,9 @@ def _why_wait(inventory: HostInventory, now: bool) -> str:
     return f"RDMA is in use by {', '.join(holders)}" if holders else ""
 
 
-def _text(wish: Wish, vfs: Iterable[Function], names: Mapping[str, str], distribution: str | None) -> str:
+def _text(ports: Iterable[str], vfs: Iterable[Function], names: Mapping[str, str], distribution: str | None) -> str:
     conditions = {
-        **{rail.pci: f'KERNELS=="{rail.pci}"' for rail in wish.rails},
+        **{pci: f'KERNELS=="{pci}"' for pci in ports},
         **{one.title: condition(one, "infiniband") for one in vfs if one.title in names},
     }
     rules = [

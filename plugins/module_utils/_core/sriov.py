@@ -116,7 +116,7 @@ def to_keep(inventory: HostInventory, plan: VfPlan, record: Mapping[str, Any]) -
     """Return the record of a plan, with who owned each PF when it was recorded, and the PFs that are left alone."""
     ports = {port.pci: port for port in inventory.ports}
     new = {
-        pci: {**entry, "owners": disruption.owners(inventory, ports[pci])}
+        pci: {**entry, "owners": disruption.at_first(inventory, ports[pci])}
         for pci, entry in plan.record.items()
         if pci not in record
     }

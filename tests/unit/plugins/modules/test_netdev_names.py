@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import sysfs_tree
-from module_run import run
-from name_kernel import rename_netdev
+from module_run import run, warned
+from name_kernel import rename_netdev, rename_rdma
 from sysfs_tree import Host
 
 FIRST, SECOND = "0000:18:00.0", "0000:40:00.0"
@@ -30,7 +30,7 @@ MACAddressPolicy=persistent
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     made = sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch)
     made.idle()
-    made.reacts = lambda argv: rename_netdev(made, argv)
+    made.reacts = lambda argv: rename_netdev(made, argv) or rename_rdma(made, argv)
     return made
 
 
@@ -362,3 +362,28 @@ def test_a_port_with_queue_pairs_gets_its_name_at_the_next_boot(host: Host, caps
         f"{FIRST} gets its name rail0 (now enp24s0np0) at the next boot: it is in use: 1 RDMA queue pair of "
         "python3[4711]"
     ]
+
+
+def test_a_port_that_has_another_owner_now_keeps_its_names(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    call(host, capsys, rdma="rail")
+    entry = {"before": {"addresses": []}, "set": {"addresses": []}, "owners": ["address 10.1.1.11/24"]}
+    (host.root / "var/rail_links.json").write_text(json.dumps({SECOND: entry}))
+    links = host.links()
+    address = [{"local": "203.0.113.7", "prefixlen": 24, "scope": "global"}]
+    host.set_links([{**one, "addr_info": address} if one["ifname"] == "rail1" else one for one in links])
+    for again in ({"rails": RAILS[:1], "rdma": "rail"}, {"state": "absent", "rails": []}):
+        result = call(host, capsys, **again)
+        assert (result["reboot_required"], result["reasons"]) == (False, [])
+        assert warned(result) == [
+            "0000:40:00.0 (rail1) is not a rail any more and has another owner: address 203.0.113.7/24. Its names are "
+            "not restored; the record is kept, and a run without this owner restores them"
+        ]
+        assert (host.root / "etc/systemd/network/10-gpufabric-rail1.link").exists()
+        assert "NAME_FIXED rail1" in (host.root / "etc/udev/rules.d/60-rdma-persistent-naming.rules").read_text()
+        assert json.loads((host.root / "var/netdev_names.json").read_text())[SECOND] == "enp64s0np0"
+        assert host.inventory().port(SECOND).rdma == ("rail1",)
+        assert call(host, capsys, **again)["changed"] is False
+    host.set_links(links)
+    assert call(host, capsys, state="absent", rails=[])["changed"] is True
+    assert not (host.root / "var/netdev_names.json").exists()
+    assert host.inventory().port(SECOND).title == "0000:40:00.0 (enp64s0np0)"

@@ -157,6 +157,7 @@ def test_the_state_before_is_recorded_once(host: Host, capsys: pytest.CaptureFix
     assert record == {
         FIRST: {
             "before": {"mtu": 4200, "up": True, "addresses": [], "sysctl": RULES},
+            "owners": [],
             "set": {"mtu": 8000, "up": True, "addresses": ["192.168.0.12/24"], "sysctl": ours},
         }
     }
@@ -207,6 +208,44 @@ def test_a_port_that_has_another_owner_now_only_loses_the_rail_s_address(
     assert call(host, capsys, **again)["changed"] is True
     link = host.inventory().port(SECOND).netdev
     assert link is not None and (link.mtu, link.addresses) == (4200, ())
+
+
+def test_owners_from_before_us_do_not_stop_the_way_back(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    vlan = {"ifname": "enp24s0np0.70", "link": "enp24s0np0", "linkinfo": {"info_kind": "vlan"}, "mtu": 1500}
+    host.set_links([*host.links(), vlan])
+    before = host.prints[sysfs_tree.IP]
+    call(host, capsys)
+    call(host, capsys)
+    result = call(host, capsys, state="absent", rails=[])
+    assert (warned(result), json.loads(host.prints[sysfs_tree.IP])) == ([], json.loads(before))
+    assert not (host.root / "var/rail_links.json").exists()
+
+
+def test_what_the_network_announces_owns_no_port(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    call(host, capsys)
+    links = host.links()
+    link = next(one for one in links if one["ifname"] == "enp24s0np0")
+    announced = {"family": "inet6", "local": "2001:db8::7", "prefixlen": 64, "scope": "global", "dynamic": True}
+    link["addr_info"].append(announced)
+    host.set_links(links)
+    zero = "0" * 32
+    learned = f"{zero} 00 {zero} 00 fe80{'0' * 27}1 00000400 00000001 00000000 00450003 enp24s0np0\n"
+    (host.root / "proc/net/ipv6_route").write_text(learned.replace(f"{zero} 00", f"20010db8{'0' * 24} 20", 1))
+    assert warned(call(host, capsys, state="absent", rails=[])) == []
+    assert not (host.root / "var/rail_links.json").exists()
+
+
+@pytest.mark.parametrize("again", [{"rails": RAILS}, {"state": "absent", "rails": []}], ids=["one rail less", "absent"])
+def test_kept_addresses_that_appeared_since_are_of_others(
+    host: Host, capsys: pytest.CaptureFixture[str], again: dict[str, Any]
+) -> None:
+    rails = [*RAILS, rail("store", STORE, None)]
+    call(host, capsys, rails=rails)
+    add_address(host, "enp41s0np0", "203.0.113.7", 24)
+    call(host, capsys, rails=rails)
+    assert "address 203.0.113.7/24" in warned(call(host, capsys, **again))[0]
+    link = host.inventory().port(STORE).netdev
+    assert link is not None and link.addresses == ("10.1.1.11/24", "203.0.113.7/24")
 
 
 def test_the_only_address_and_one_with_connections_stay_with_another_owner(

@@ -208,6 +208,19 @@ def test_a_port_that_has_another_owner_now_keeps_its_settings(host: Host, capsys
     assert host.prints["mlnx_qos -i enp64s0np0"] != before
 
 
+def test_what_rail_links_restores_is_no_other_owner(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    before = host.prints["mlnx_qos -i enp64s0np0"]
+    record = host.root / "var/rail_links.json"
+    entry = {"set": {"addresses": []}, "owners": ["address 203.0.113.7/24"]}
+    put(record, json.dumps({SECOND: entry}))
+    call(host, capsys, rails=[rail("rail1", SECOND)])
+    record.unlink()
+    address = [{"local": "203.0.113.7", "prefixlen": 24, "scope": "global"}]
+    host.set_links([{**one, "addr_info": address} if one["ifname"] == "enp64s0np0" else one for one in host.links()])
+    assert warned(call(host, capsys, state="absent", rails=[])) == []
+    assert host.prints["mlnx_qos -i enp64s0np0"] == before
+
+
 def test_qos_of_a_port_in_use_is_not_changed_without_consent(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     host.prints[sysfs_tree.QUEUE_PAIRS] = json.dumps([{"ifname": "mlx5_0", "pid": 4711, "comm": "python3"}])
     assert call(host, capsys)["msg"] == (

@@ -457,3 +457,16 @@ def test_a_port_that_has_another_owner_now_keeps_its_vfs(kernel: VfKernel, capsy
     assert call(kernel, capsys, state="absent")["changed"] is True
     assert len(kernel.vfs[FIRST]) == 0
     assert not (kernel.host.root / "var/sriov_vfs.json").exists()
+
+
+def test_what_rail_links_restores_is_no_other_owner(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
+    record = kernel.host.root / "var/rail_links.json"
+    record.parent.mkdir(parents=True, exist_ok=True)
+    record.write_text(json.dumps({FIRST: {"set": {"addresses": []}, "owners": ["address 203.0.113.7/24"]}}))
+    call(kernel, capsys, rails=rails("rail0"), vfs=2)
+    record.unlink()
+    links = kernel.host.links()
+    address = [{"local": "203.0.113.7", "prefixlen": 24, "scope": "global"}]
+    kernel.host.set_links([{**one, "addr_info": address} if one["ifname"] == "enp1s0" else one for one in links])
+    assert warned(call(kernel, capsys, state="absent")) == []
+    assert len(kernel.vfs[FIRST]) == 0

@@ -208,8 +208,9 @@ def test_ipv6_routes_of_a_device() -> None:
         f"fe800000000000000000000000000000 40 {zero} 00 {zero} {flags} eth0",
         f"20010db8000000000000000000000001 80 {zero} 00 {zero} {flags} eth0",
         f"{zero} 00 {zero} 00 {zero} {flags} lo",
+        f"20010db9000000000000000000000000 40 {zero} 00 {zero} {flags[:-8]}00450003 eth0",  # learned
     ]
-    found = portuse.parse_ipv6_routes("\n".join(lines))
+    found = network.parse_ipv6_routes("\n".join(lines), learned=False)
     assert found == [("eth0", net("::/0")), ("eth0", net("2001:db8::/64"))]
 
 
