@@ -193,7 +193,7 @@ def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[sriov.VfPlan,
         have = vfs.read(roots, inventory, [target.port for target in targets])
         where = vfs.folders(roots)
         own = vfs.read_files(where)
-        return sriov.plan_vfs(targets, have, own, record, where, params["state"] == "present"), have
+        return sriov.plan_vfs(targets, have, own, record, where, params["state"] == "present", owned), have
 
     plan, have = read_plan(inventory)
     sriov.check_users(inventory, plan, params["disrupt_users"])

@@ -122,11 +122,12 @@ def check(inventory: HostInventory, wanted: Mapping[str, tuple[str, str]], have:
 def plan_acs(wanted: Iterable[str], have: Have, record: Mapping[str, int], unit: str) -> AcsPlan:
     """Work out registers and the unit at path ``unit``; nothing ``wanted`` takes everything back.
 
-    Ports that were recorded and are not wanted any more get their values back.
+    Ports that were recorded and are not wanted any more get their values back, unless others changed them since.
     """
     controls = {port: value for port, value in have.controls.items() if value is not None}
     off = [port for port in wanted if port in controls]
-    targets = {port: OFF if port in off else record[port] for port in controls if port in off or port in record}
+    restored = {port: record[port] for port, value in controls.items() if port in record and value == OFF}
+    targets = {port: OFF if port in off else restored[port] for port in controls if port in off or port in restored}
     change = Change(
         before={
             "acs": {port: show(controls[port]) for port in targets},

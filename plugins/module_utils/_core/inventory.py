@@ -165,7 +165,10 @@ class HostInventory:
 
     def uses(self, port: Port) -> list[portuse.Use]:
         """Return who uses a port; the address of a rail that rail_links set is no use."""
-        return portuse.uses(port, self.interfaces, self.activity, self.configured.get(port.pci, ()))
+        found = portuse.uses(port, self.interfaces, self.activity, self.configured.get(port.pci, ()))
+        # Whose VF such a device is cannot be told for VFs of pods, so all ports with VFs count as in use.
+        known = {device.name for device in self.rdma_devices}
+        return [*found, *(portuse.vf_uses(self.activity, known) if port.vfs_count else ())]
 
     def _port(self, port: Port) -> dict[str, Any]:
         return {

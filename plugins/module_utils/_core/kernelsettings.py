@@ -29,6 +29,7 @@ PAGES = "tmpfiles.d/gpufabric-hugepages.conf"
 FILES = (LOAD, OPTIONS, SYSCTL, LIMITS, PAGES)
 
 _NAME = re.compile(r"[\w-]+")
+_PAGES_LINE = re.compile(r"^w /sys/(\S+) - - - - (\d+)$", re.MULTILINE)
 _KEY = re.compile(r"\w[\w-]*[./](?!.*\.\.)[^\s=]+")
 # A key and its path have '.' and '/' the other way round.
 _SWAP = str.maketrans("./", "/.")
@@ -123,8 +124,10 @@ def plan_settings(want: Want, have: Have, record: Mapping[str, Any], etc: str) -
     are no part of the way back: the kernel may refuse to unload them.
     """
     _check(want, have)
-    sysctl = {**_before(record.get("sysctl", {}), have.sysctl), **want.sysctl}
-    counts = {**_before(record.get("pages", {}), have.pages), **want.counts()}
+    set_sysctl = dict(_assignments(have.files.get(f"{etc}/{SYSCTL}", "")))
+    sysctl = {**_before(record.get("sysctl", {}), have.sysctl, set_sysctl), **want.sysctl}
+    set_counts = {path: int(count) for path, count in _PAGES_LINE.findall(have.files.get(f"{etc}/{PAGES}", ""))}
+    counts = {**_before(record.get("pages", {}), have.pages, set_counts), **want.counts()}
     loaded = sorted(set(have.loaded) & set(want.modules))
     change = Change(
         before={
@@ -209,9 +212,13 @@ def _assignments(text: str) -> Iterable[tuple[str, str]]:
             yield sysctl_path(name), " ".join(value.split())
 
 
-def _before(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the recorded values that can be given back: what went with its module cannot."""
-    return {key: value for key, value in recorded.items() if value is not None and now.get(key) is not None}
+def _before(recorded: Mapping[str, Any], now: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the recorded values to restore: what went with its module cannot, and others changed what is not ``ours``.
+
+    ``ours`` are the values that our file sets.
+    """
+    here = {key: value for key, value in recorded.items() if value is not None and now.get(key) is not None}
+    return {key: value for key, value in here.items() if key not in ours or now[key] == ours[key]}
 
 
 def _plain(value: object) -> str:

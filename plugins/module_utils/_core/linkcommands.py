@@ -8,7 +8,7 @@ import posixpath
 from collections.abc import Iterable, Mapping
 
 from . import netplan, networkmanager
-from .managers import NETPLAN, NETWORKD, NETWORKMANAGER, LinkFile, Manager
+from .managers import NETPLAN, NETWORKD, NETWORKMANAGER, PREFIX, LinkFile, Manager
 from .rail import Rail
 
 GENERATE = ("netplan", "generate")
@@ -52,9 +52,9 @@ def of_managers(
 def touched(before: Mapping[str, str], after: Mapping[str, str], rails: Iterable[Rail]) -> set[str]:
     """Return the PCI addresses of rails whose definition changes for a network manager, which sets the link anew."""
     names = [posixpath.basename(path) for path in (*before, *after) if before.get(path) != after.get(path)]
-    stems = {name.rpartition(".")[0] for name in names}
+    stems = {name.rpartition(".")[0].partition(PREFIX)[2] for name in names}
     whole = netplan.FILE in names
-    return {rail.pci for rail in rails if whole or any(stem.endswith(f"-{rail.name}") for stem in stems)}
+    return {rail.pci for rail in rails if whole or rail.name in stems}
 
 
 def mode(path: str) -> int:

@@ -189,6 +189,14 @@ def _queue_pair_uses(port: Port, activity: Activity) -> list[Use]:
     return [Use("queue_pairs", f"{len(holders)} RDMA queue pair{'s' if len(holders) > 1 else ''} of {shown}")]
 
 
+def vf_uses(activity: Activity, devices: Collection[str]) -> list[Use]:
+    """Return the queue pairs on RDMA devices of VFs: all but the known ``devices`` of ports."""
+    pairs = activity.queue_pairs or {}
+    holders = {holder for device in pairs if device not in devices for holder in pairs[device]}
+    shown = ", ".join(sorted(holders)[:_MAX_HOLDERS]) + (", ..." if len(holders) > _MAX_HOLDERS else "")
+    return [Use("queue_pairs", f"RDMA queue pairs on VFs of {shown}")] if holders else []
+
+
 def _folded(items: list[str], one: str, many: str, link: str) -> str:
     if len(items) == 1:
         return f"{one} {link}{items[0]}"

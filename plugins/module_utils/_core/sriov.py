@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from . import disruption, jsontext, vf, vf_unit
@@ -137,8 +137,11 @@ def plan_vfs(
     record: Mapping[str, Any],
     folders: Folders,
     present: bool,
+    owned: Collection[str] = (),
 ) -> VfPlan:
     """Work out what changes; ``have`` is PCI address of the PF -> its VFs, ``files`` are all our own.
+
+    PFs that are ``owned`` by others now keep their files, and so their VFs.
 
     The kernel refuses to go from one number of VFs to another, and drivers take an identity only when they bind: both
     need all VFs of the PF to go first. ConflictError lists everything that stands in the way, of all PFs.
@@ -153,7 +156,7 @@ def plan_vfs(
     }
     change = Change(
         before={"files": dict(files), "pfs": before},
-        after={"files": _files(targets, files, folders, present), "pfs": after},
+        after={"files": {**_kept(owned, files, folders), **_files(targets, files, folders, present)}, "pfs": after},
     )
     first = {
         target.port.pci: {"up": target.is_up, "vfs": [dict(one.settings) for one in have[target.port.pci]]}
@@ -232,6 +235,13 @@ def _state(target: Target, have: tuple[vf.Vf, ...]) -> dict[str, Any]:
     """The PF now, with the settings that are asked for; of VFs beyond the wanted number none are."""
     wants = (*target.vfs, *({},) * len(have))
     return {"up": target.is_up, "count": len(have), "vfs": [one.now(want) for one, want in zip(have, wants)]}
+
+
+def _kept(owned: Collection[str], files: Mapping[str, str], folders: Folders) -> dict[str, str]:
+    """Return our files of these PFs, with the unit that they need."""
+    texts = {path: files[path] for pci in owned for path in vf_unit.paths(pci, folders) if path in files}
+    unit = f"{folders.units}/{vf_unit.UNIT}"
+    return {**texts, unit: vf_unit.format_unit(folders.scripts)} if texts else {}
 
 
 def _files(targets: Iterable[Target], files: Mapping[str, str], folders: Folders, present: bool) -> dict[str, str]:

@@ -13,12 +13,15 @@ from .._core.errors import FabricError, ParseError
 
 
 def read(path: str) -> str | None:
-    """Return the text of a file, None when it does not exist."""
+    """Return the text of a file, None when it does not exist; FabricError when it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
             return stream.read()
     except FileNotFoundError:
         return None
+    except OSError as error:
+        hint = ". Run as root (become: true)" if isinstance(error, PermissionError) else ""
+        raise FabricError(f"cannot read {path}: {error.strerror}{hint}") from error
 
 
 def read_record(path: str) -> dict[str, Any]:

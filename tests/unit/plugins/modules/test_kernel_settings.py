@@ -115,6 +115,18 @@ def test_a_second_run_changes_nothing(host: Host, capsys: pytest.CaptureFixture[
     assert (files_of(host), host.ran) == (before, [])
 
 
+def test_what_others_changed_since_is_not_undone(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    call(host, capsys, **WISH)
+    put(host, "proc/sys/kernel/numa_balancing", "2\n")
+    put(host, f"sys/{SMALL}", "100\n")
+    call(host, capsys, state="absent")
+    now = files_of(host)
+    assert (now["proc/sys/kernel/numa_balancing"], now[f"sys/{SMALL}"]) == ("2\n", "100\n")
+    assert now["proc/sys/net/ipv4/tcp_rmem"] == "4096 131072 6291456"
+    assert call(host, capsys, state="absent")["changed"] is False
+
+
+
 def test_check_mode_predicts_and_changes_nothing(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     before = files_of(host)
     predicted = call(host, capsys, check=True, **WISH)

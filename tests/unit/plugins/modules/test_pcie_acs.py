@@ -255,3 +255,11 @@ def test_preflight_does_not_miss_setpci_where_no_port_has_acs(host: Host, capsys
         config(host, port).write_bytes(config_space.bridge(None))
     del host.prints["/usr/bin/setpci"]
     assert judged(host, capsys) == ([], [])
+
+
+def test_what_others_changed_since_is_not_undone(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    call(host, capsys)
+    config_space.set_control(config(host, PORTS[0]), 0x11)
+    call(host, capsys, state="absent")
+    assert [controls(host)[port] for port in PORTS] == [0x11, 0x1D]
+    assert (recorded(host), call(host, capsys, state="absent")["changed"]) == ({}, False)

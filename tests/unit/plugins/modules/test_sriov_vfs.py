@@ -453,6 +453,9 @@ def test_a_port_that_has_another_owner_now_keeps_its_vfs(kernel: VfKernel, capsy
         "restored; the record is kept, and a run without this owner restores them"
     ]
     assert len(kernel.vfs[FIRST]) == 2
+    kept = ["gpufabric-sriov-0000:01:00.0.sh", "gpufabric-sriov@.service", "90-gpufabric-sriov-0000:01:00.0.rules"]
+    left = [path.name for path in (kernel.host.root / "etc").rglob("*gpufabric-sriov*")]
+    assert sorted(left) == sorted(kept)
     kernel.host.set_links(links)
     assert call(kernel, capsys, state="absent")["changed"] is True
     assert len(kernel.vfs[FIRST]) == 0

@@ -10,7 +10,7 @@ import sysfs_tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import links
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core import linkcommands, links
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.inventory import HostInventory
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.links import Have, LinkPlan, Wish
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.rail import Rail
@@ -90,3 +90,11 @@ def test_what_was_reached_stays_and_everything_comes_back(
     assert plan.record == {}
     assert (host.ports, have.own, have.routing, have.active) == (inventory.ports, {}, (), ())
     assert have.sysctl == untouched(inventory).sysctl
+
+
+@pytest.mark.parametrize(
+    "name", ["10-gpufabric-east-rail1.network", "gpufabric-east-rail1.nmconnection", "10-gpufabric-east-rail1.link"]
+)
+def test_a_rail_is_touched_by_its_own_files_alone(name: str) -> None:
+    rails = [Rail(name, pci, "mlx5_core", "x", None, 9000) for name, pci in zip(("rail1", "east-rail1"), PORTS)]
+    assert linkcommands.touched({}, {f"/etc/{name}": ""}, rails) == {PORTS[1]}

@@ -103,6 +103,16 @@ def test_the_way_to_a_server_is_the_longest_prefix(server: str, expected: set[st
     assert portuse.ways(server, routes) == expected
 
 
+def test_queue_pairs_on_vfs_use_all_ports_with_vfs(server: HostInventory) -> None:
+    pairs = {"mlx5_99": ("python3[4711]", "python3[4712]")}
+    busy = dataclasses.replace(server, activity=dataclasses.replace(server.activity, queue_pairs=pairs))
+    port = busy.port(RAIL)
+    assert busy.uses(port) == []
+    expected = [Use("queue_pairs", "RDMA queue pairs on VFs of python3[4711], python3[4712]")]
+    assert busy.uses(dataclasses.replace(port, vfs_count=2)) == expected
+
+
+
 def test_what_is_stacked_on_a_port_uses_it_and_so_does_what_that_carries(server: HostInventory) -> None:
     port = server.port(RAIL)
     assert port.netdev

@@ -61,3 +61,14 @@ def test_values_of_several_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path.write_text("")
     monkeypatch.setattr(files, "read", lambda _path: kept)
     files.set_kernel(str(path), "4096 87380 6291456")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_args: object, **_options: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(files, "open", refuse, raising=False)
+    with pytest.raises(FabricError) as error:
+        files.read_record(str(tmp_path / "rail_links.json"))
+    expected = f"cannot read {tmp_path}/rail_links.json: Permission denied. Run as root (become: true)"
+    assert str(error.value) == expected
