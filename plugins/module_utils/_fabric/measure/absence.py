@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a test without a reading shows: a fault that was observed, a peer that did not answer, or nothing at all.
 
-A tester that was late, ran out of time, or sent no log says nothing about hardware or a path.
+A tester that was late, had to be killed, or sent no log says nothing about hardware or a path. One that ran out of time
+suggests something at most.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from .perftest import KILLED, TIMED_OUT, Run
 Result = Mapping[str, Any]
 # From this lateness on, in seconds, a tester leaves a round out, and its client's delay no longer makes up for it.
 MISSED = 1.0
+# The least lateness that matters, in seconds: of a host that missed a round in the same minutes.
+STRAINED = 0.3
 # Passes that ended within so many seconds before another one belong to the same minutes.
 SAME_MINUTES = 600
 # What an attempt without a reading is worth: FIRM may confirm a diagnosis, WEAK may only suggest one.
@@ -48,49 +51,88 @@ class Shown(NamedTuple):
 
 @dataclass
 class Conduct:
-    """How testers did in a pass from ``begin`` to ``end``: ``late`` by host in seconds, who ``measured`` something.
+    """How testers did in a pass from ``begin`` to ``end``: ``late`` by host and round in seconds, from STRAINED on.
 
-    ``lost``: whose log does not reach the end of the pass.
+    ``lost``: whose log does not reach the end of the pass. ``measured``: who measured something; ``overloaded``: who
+    missed a round; of recent() in the same minutes.
     """
 
-    late: Mapping[str, float]
+    late: Mapping[tuple[str, int], float]
     begin: int
     end: int
     lost: frozenset[str] = frozenset()
     measured: set[str] = field(default_factory=set)
+    overloaded: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Work out who missed a round of this pass, and by how much at most."""
+        self.worst: dict[str, float] = {}
+        for (name, _at), seconds in self.late.items():
+            if seconds >= MISSED:
+                self.worst[name] = max(seconds, self.worst.get(name, 0.0))
+
+    def late_at(self, names: Iterable[str], at: int, anywhere: bool = False) -> dict[str, float]:
+        """Return who of ``names`` was late in round ``at`` or in one next to it, in seconds.
+
+        ``anywhere``: also who missed any round of the pass.
+        """
+        found = {name: self._late_at(name, at, anywhere) for name in names}
+        return {name: seconds for name, seconds in found.items() if seconds}
+
+    def _late_at(self, name: str, at: int, anywhere: bool) -> float:
+        if name not in self.overloaded:
+            return 0.0
+        near = max(self.late.get((name, one), 0.0) for one in (at - 1, at, at + 1))
+        missed = self.worst.get(name, 0.0) if anywhere else near
+        return missed if missed >= MISSED else self.late.get((name, at), 0.0)
 
 
 def recent(passes: Mapping[int, Conduct], number: int) -> Conduct:
-    """Return how testers did in a pass and in those of the same minutes before it."""
+    """Return how testers did in a pass, and who measured or was overloaded in it or in the same minutes before it."""
     own = passes.get(number)
     if own is None:
         return Conduct({}, 0, 0)
     near = [one for at, one in passes.items() if at <= number and one.end >= own.begin - SAME_MINUTES]
-    late: dict[str, float] = {}
-    for one in near:
-        for name, seconds in one.late.items():
-            late[name] = max(seconds, late.get(name, 0.0))
-    return Conduct(late, near[0].begin, own.end, own.lost, set().union(*(one.measured for one in near)))
+    measured = set[str]().union(*(one.measured for one in near))
+    return Conduct(own.late, own.begin, own.end, own.lost, measured, frozenset().union(*(one.worst for one in near)))
 
 
-def shown(sides: Sequence[tuple[str, Run | None]], reason: str, near: Conduct) -> Shown:
-    """Return what an attempt without a reading shows. ``sides``: (host, run) of client and server."""
+def shown(sides: Sequence[tuple[str, Run | None]], reason: str, near: Conduct, at: int) -> Shown:
+    """Return what an attempt without a reading in round ``at`` shows. ``sides``: (host, run) of client and server."""
     runs = [run for _name, run in sides if run is not None]
     silent = tuple(dict.fromkeys(name for name, run in sides if run is None or name in near.lost))
     if any(link_went_down(run.counters) or _explains_itself(run) for run in runs):
         return Shown(FIRM)
     if silent:
         return Shown(NONE, LOST, silent)
-    late = {name: near.late[name] for name, _run in sides if near.late.get(name, 0.0) >= MISSED}
+    late = near.late_at((name for name, _run in sides), at)
     if late:
-        return Shown(NONE, LATE, tuple(late), max(late.values()))
+        return overloaded(late)
     if any(run.rc == KILLED for run in runs):
         return Shown(NONE, TIMEOUT, tuple(dict.fromkeys(name for name, run in sides if run and run.rc == KILLED)))
-    if _TRANSFER.search(reason) or near.measured.issuperset(name for name, _run in sides):
+    own = [run for run in runs if run.rc and not _echo(run, runs)]
+    if any(_TRANSFER.search(run.text) for run in own) or not any(run.rc for run in runs) and _TRANSFER.search(reason):
         return Shown(FIRM)
-    if any(run.rc not in TIMED_OUT for run in runs):
-        return Shown(WEAK)
-    return Shown(NONE, TIMEOUT, tuple(dict.fromkeys(name for name, _run in sides)))
+    told = any(run.rc not in TIMED_OUT or _ALONE.search(run.text) for run in own)
+    if told or not any(run.rc in TIMED_OUT for run in runs):
+        return Shown(FIRM if near.measured.issuperset(name for name, _run in sides) else WEAK)
+    late = near.late_at((name for name, _run in sides), at, anywhere=True)
+    return overloaded(late) if late else Shown(WEAK)
+
+
+def _echo(run: Run, runs: Sequence[Run]) -> bool:
+    """Return whether a side failed in a transfer after, and so because, the other one had run out of time."""
+    ended = [_end(one) for one in runs if one.rc in TIMED_OUT and one.seconds is not None]
+    return bool(ended and run.rc not in TIMED_OUT and _end(run) > min(ended) and _TRANSFER.search(run.text))
+
+
+def _end(run: Run) -> float:
+    return (run.late or 0.0) + (run.seconds or 0.0)
+
+
+def overloaded(late: Mapping[str, float]) -> Shown:
+    """Return what an attempt shows whose hosts were late: by host in seconds."""
+    return Shown(NONE, LATE, tuple(late), max(late.values()))
 
 
 def _explains_itself(run: Run) -> bool:
@@ -158,8 +200,8 @@ def overload(seconds: Mapping[str, float]) -> str:
 def _timeout(where: str, gone: Sequence[Result], hosts: int) -> list[Blame]:
     pairs = _listed({f"{result['client']} to {result['server']}" for result in gone})
     text = (
-        f"{_tests(gone)} ran out of time ({pairs}), and the hosts measured nothing else in the same minutes. Check for "
-        "a slow start of perftest or of its GPU memory, then set rdma_validate_slot_margin to a higher value"
+        f"{_tests(gone)} ran out of time and had to be killed ({pairs}). Check for a slow start of perftest or of its "
+        "GPU memory, then set rdma_validate_slot_margin to a higher value"
     )
     return [_blame(where, "tester", None, gone, text)]
 

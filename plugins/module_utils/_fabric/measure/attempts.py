@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import verdict
-from .absence import FIRM, LOST, WEAK, Shown, absence, combined
+from .absence import FIRM, LOST, WEAK, Shown, absence, combined, overload, overloaded
 from .counters import link_went_down, sentences
 from .evidence import Log
 from .limits import Expectation
@@ -23,6 +23,7 @@ from .state import (
     addresses,
     asked_exchange,
     blocked,
+    conduct_at,
     expectation_of,
     flawed,
     gpu_of,
@@ -76,8 +77,19 @@ def judge(state: State, test: Test, attempt: Attempt) -> tuple[str, str]:
         if not any(link_went_down(run.counters) for run in sides.values()):
             return outcome, reason
         outcome, reason = verdict.FAIL, "fast enough, but not steady"
+    elif outcome == verdict.FAIL and not any(link_went_down(run.counters) for run in sides.values()):
+        late = _late(state, test, attempt)
+        if late:
+            return verdict.NO_DATA, f"{overload(late)}; {reason}"
     told = [text for side, run in sides.items() for text in _of_port(state, *_port(test, side), run)]
     return outcome, "; ".join([reason, *told])
+
+
+def _late(state: State, test: Test, attempt: Attempt) -> dict[str, float]:
+    """Return who was late in the pass of a reading, by host in seconds: of a star whoever is in it."""
+    star = state.stars[attempt.number, attempt.at, star_of(test)] if test.star else [(test, attempt)]
+    names = dict.fromkeys(name for one, _attempt in star for name in (one.client, one.server))
+    return conduct_at(state, attempt).late_at(names, attempt.at, anywhere=True)
 
 
 def _port(test: Test, side: str) -> tuple[str, str]:
@@ -144,10 +156,13 @@ def result(state: State, test: Test) -> dict[str, Any]:
     }
 
 
-def _worth(state: State, test: Test, attempt: Attempt, outcome: str, _reason: str) -> Shown:
+def _worth(state: State, test: Test, attempt: Attempt, outcome: str, reason: str) -> Shown:
     """Return what an attempt shows. An impossible reading, or a rate of 0, is none of the fabric's."""
     if attempt.sample is None:
         return shown_by(state, test, attempt)
+    late = _late(state, test, attempt) if outcome == verdict.NO_DATA else {}
+    if late and reason.startswith(overload(late)):
+        return overloaded(late)
     return Shown(WEAK if outcome == verdict.NO_DATA else FIRM)
 
 

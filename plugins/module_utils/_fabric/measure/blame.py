@@ -131,7 +131,7 @@ def tell(fleet: Fleet, where: str, cause: Cause) -> Blame:
         failed=failed,
         tests=failed + (0 if scope.kind == "path" else fleet.passes[layer, scope]),
         evidence=tuple(_evidence(fleet, cause)),
-        text=_sentence(fleet, cause, layer, peer) + _most(cause.failures),
+        text=_sentence(fleet, cause, layer, peer) + _most(cause.failures) + _nothing(fleet, cause),
     )
 
 
@@ -258,6 +258,13 @@ def _listed(names: Collection[str]) -> str:
     shown = sorted(names)
     more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
     return ", ".join(shown[:_SHOWN]) + more
+
+
+def _nothing(fleet: Fleet, cause: Cause) -> str:
+    """Return what to check where tests only ran out of time and none passed."""
+    if fleet.passes[BASE, cause.scope] or not all(failure.timed_out for failure in cause.failures):
+        return ""
+    return ". It carries nothing: check switch, VLAN and cable, and whether perftest or its GPU memory starts slowly"
 
 
 def _most(failures: Sequence[Failure]) -> str:

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .options import LATENCY
+from .perftest import NO_END
 from .schedule import Test, subject
 from .unsteady import flipped
 
@@ -73,7 +74,14 @@ class Failure:
     @property
     def firm(self) -> bool:
         """Whether it may confirm a diagnosis: a reading, or evidence in every attempt."""
+        if any(one.get("again") and one.get("evidence") for one in self.passes):
+            return False
         return self.verdict == "fail" or not any(one.get("evidence") for one in self.passes)
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether both sides ran out of time, and neither says more."""
+        return self.verdict == "no_data" and all(NO_END in part for part in self.reason.split("; "))
 
     @property
     def arrived(self) -> bool:

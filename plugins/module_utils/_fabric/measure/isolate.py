@@ -228,7 +228,8 @@ class _Chooser:
         """Ask whether a suspect passes without GPU memory, and if not, without large messages: one at a time."""
         for cause in found:
             whole = cause.scope.kind in WHOLE
-            if cause.named or cause.layer != BASE or not (whole or is_sure(self.fleet, cause)):
+            only_time = all(failure.timed_out for failure in cause.failures)
+            if cause.named or cause.layer != BASE or not (whole or only_time or is_sure(self.fleet, cause)):
                 continue
             tried = {side for failure in cause.failures for side in _sides(cause, failure, failure.test)}
             slow = any(failure.arrived for failure in cause.failures)

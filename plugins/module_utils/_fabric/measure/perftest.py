@@ -23,6 +23,8 @@ _LATENCIES = ("least", "most", "typical", "p99", "p999")
 # Exit codes of an expired timeout: GNU 124, busybox 143 (TERM), 137 when it had to be killed.
 TIMED_OUT = (124, 143)
 KILLED = 137
+# The reason of a side that ran out of time and printed nothing that explains it.
+NO_END = "did not end in time (no answer from the peer)"
 
 # Texts of a failed run in the order of how much they explain, each with what it usually means.
 # Upstream source and recorded runs of 4.5, 25.01 and mid-2026; the last group only echoes the peer's failure.
@@ -287,7 +289,7 @@ def _status_meaning(text: str) -> str:
 
 def _exit(run: Run) -> str:
     if run.rc in TIMED_OUT:
-        return "did not end in time (no answer from the peer)"
+        return NO_END
     if run.rc == KILLED:
         return "was killed"
     last = [line.strip() for line in run.text.splitlines() if line.strip(" -*\t")][-1:]

@@ -187,10 +187,15 @@ def shown_by(state: State, test: Test, attempt: Attempt) -> Shown:
     """Return what an attempt shows: firm evidence for a reading, what absence.py says where there is none."""
     if attempt.sample is not None:
         return Shown(FIRM)
+    sides = ((test.client, attempt.client), (test.server, attempt.server))
+    return shown(sides, attempt.reason, conduct_at(state, attempt), attempt.at)
+
+
+def conduct_at(state: State, attempt: Attempt) -> Conduct:
+    """Return how the testers did in the pass of an attempt, and in the same minutes before it."""
     if attempt.number not in state.known_recent:
         state.known_recent[attempt.number] = recent(state.conduct, attempt.number)
-    sides = ((test.client, attempt.client), (test.server, attempt.server))
-    return shown(sides, attempt.reason, state.known_recent[attempt.number])
+    return state.known_recent[attempt.number]
 
 
 def exchange_of(state: State, test: Test) -> str:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .absence import MISSED
+from .absence import MISSED, STRAINED
 from .evidence import Log
 from .perftest import KILLED, TIMED_OUT
 from .schedule import Round
@@ -65,18 +65,22 @@ class Timing:
         """Perftest's share of the slots that were played; None before."""
         return round(self.busy / self.slots, 3) if self.slots else None
 
-    def add(self, logs: Mapping[str, Log], rounds: int, slot: int, waiting: bool = False) -> dict[str, float]:
-        """Add what the logs of a pass of ``rounds`` slots tell; return the lateness of its hosts.
+    def add(
+        self, logs: Mapping[str, Log], rounds: int, slot: int, waiting: bool = False
+    ) -> dict[tuple[str, int], float]:
+        """Add what the logs of a pass of ``rounds`` slots tell; return by host and round who was late.
 
         ``waiting``: the rest of the schedule follows, and no retry.
         """
         strained = 0
-        own: dict[str, float] = {}
+        own: dict[tuple[str, int], float] = {}
         self.seconds += rounds * slot
         self.last = slot
         for name, log in logs.items():
             late = max((run.late or 0.0 for run in log.runs.values()), default=0.0)
-            own[name] = late
+            if late >= STRAINED:
+                for (at, _rail, _peer), run in log.runs.items():
+                    own[name, at] = max(own.get((name, at), 0.0), run.late or 0.0)
             self.lateness[name] = max(self.lateness.get(name, 0.0), late)
             strained += self._add_lengths(log, slot)
         if strained and (not waiting or strained >= MANY * sum(len(log.runs) for log in logs.values())):
