@@ -238,10 +238,16 @@ def earlier_report(option: str, path: str) -> object:
         raise InputError("%s: cannot read %s: %s; give the path of a report.json" % (option, path, reason)) from exc
 
 
+def standing_report(resumed: str | None) -> str:
+    """Return the path of the report of a run that was resumed, "" when it has none."""
+    path = os.path.join(resumed, "report.json") if resumed and os.path.isdir(resumed) else resumed or ""
+    return path if os.path.isfile(path) else ""
+
+
 def made(params: dict) -> tuple[dict, dict]:
     """Return the report and the plan as they are to be written."""
     wanted = kinds(redact_option(params["redact"]))
-    runs.check_measured(params["results"])
+    runs.check_measured(params["results"], standing_report((params["run"] or {}).get("resumed")))
     parts = {name: params[name] for name in (*JUDGED, "scope", "versions")}
     parts["run"] = runs.run_of(params["run"], params["plan"], int(time.time()))
     if params["baseline"]:

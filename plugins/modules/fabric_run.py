@@ -79,8 +79,8 @@ options:
     default: {}
   keep:
     description:
-      - Number of finished runs to keep, for V(begun). Unfinished runs are kept as well, up to 10 of them. Only folders whose
-        name is that of a run are ever removed.
+      - Number of finished runs to keep, for V(begun), 0 or more. Unfinished runs are kept as well, up to 10 of them, and so
+        are the runs that O(earlier) names. Only folders whose name is that of a run are ever removed.
     type: int
     default: 5
   run:
@@ -213,6 +213,8 @@ def begun(params: dict[str, Any], check: bool) -> dict[str, Any]:
     name = time.strftime("%Y%m%dT%H%M%SZ-", time.gmtime(started)) + secrets.token_hex(3)
     folder = os.path.join(params["path"], "runs", name)
     made = {"run": name, "folder": folder, "started": started, "earlier": params["earlier"], "text": []}
+    if params["keep"] < 0:
+        raise InputError(f"run: keep (rdma_validate_keep_runs) is {params['keep']}; give 0 or more")
     if check:
         return made
     for parts in ((), ("evidence",), *(("evidence", where, "describe") for where in params["scope"].get("where", []))):
@@ -224,7 +226,8 @@ def begun(params: dict[str, Any], check: bool) -> dict[str, Any]:
     for file, value in (("run.json", about), ("plan.json", params["plan"])):
         with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
             json.dump(value, out)
-    made["text"] = remove_old(os.path.join(params["path"], "runs"), name, params["keep"])
+    used = [real(path) for path in made["earlier"].values()]
+    made["text"] = remove_old(os.path.join(params["path"], "runs"), name, params["keep"], used)
     return made
 
 
@@ -245,14 +248,14 @@ def set_aside(path: str) -> dict[str, str]:
     return {real(path): target, **moved} if moved else {}
 
 
-def remove_old(place: str, now: str, keep: int) -> list[str]:
-    """Remove runs that are not to be kept; return a sentence for each unfinished one that stays."""
+def remove_old(place: str, now: str, keep: int, used: list[str]) -> list[str]:
+    """Remove runs that are not to be kept nor ``used``; return a sentence for each unfinished one that stays."""
     known = {}
     for entry in os.scandir(place):
         if entry.is_dir(follow_symlinks=False) and runs.RUN.fullmatch(entry.name) and entry.name != now:
             earlier = read(os.path.join(entry.path, "run.json")).get("earlier") or {}
             known[entry.name] = (os.path.isfile(os.path.join(entry.path, "report.json")), real(earlier.get("resume")))
-    old, unfinished = runs.sorted_out(known, keep)
+    old, unfinished = runs.sorted_out(known, keep, used)
     for name in old:
         shutil.rmtree(os.path.join(place, name))
     return [runs.unfinished(place, name) for name in unfinished]

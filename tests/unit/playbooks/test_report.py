@@ -18,7 +18,9 @@ SCOPE = {"where": ["host"], "hosts": ["gpu-000", "gpu-001", "gpu-002"], "rails":
          "limit": "", "image": "", "host_network": False, "subset": ["pods not measured"]}
 
 
-def play(tmp_path: Path, made: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+def play(
+    tmp_path: Path, made: dict[str, Any], tasks: tuple[str, ...] = ("report",), **changes: Any
+) -> subprocess.CompletedProcess[str]:
     """Play the tasks over one step of a measurement; ``made`` are the arguments of summary.build."""
     parts = made["parts"]
     step = {
@@ -32,9 +34,11 @@ def play(tmp_path: Path, made: dict[str, Any]) -> subprocess.CompletedProcess[st
         "__rdma_validate_decision": {"scope": SCOPE, "hosts": {}},
         "__rdma_validate_begun": {"run": RUN, "folder": str(tmp_path / "report/runs" / RUN), "started": 1795397400,
                                   "earlier": {"resume": "", "baseline": "", "compare": ""}},
+        **changes,
     }
-    include = {"ansible.builtin.include_role": {"name": "gpufabric.rdma.rdma_validate", "tasks_from": "report"}}
-    book = {"hosts": "localhost", "gather_facts": False, "vars": variables, "tasks": [include]}
+    role = "gpufabric.rdma.rdma_validate"
+    includes = [{"ansible.builtin.include_role": {"name": role, "tasks_from": name}} for name in tasks]
+    book = {"hosts": "localhost", "gather_facts": False, "vars": variables, "tasks": includes}
     (tmp_path / "play.yml").write_text(json.dumps([book]))
     return ansible_playbook(tmp_path, "-i", "localhost,", "-c", "local", tmp_path / "play.yml", **SHOW_STATS)
 
@@ -53,3 +57,21 @@ def test_a_workflow_gets_the_summary_whatever_the_verdict(
         "run": RUN, "subset": ["pods not measured"],
     }}
     assert json.loads((tmp_path / "report/report.json").read_text())["context"]["requests"] == {"validation": 3}
+
+
+def test_testers_that_cannot_be_removed_cost_no_report_and_fail_the_run(tmp_path: Path) -> None:
+    """The cluster cannot be reached at the end; one play, 3 s."""
+    made, kubeconfig = factory.fleet(3, 2), str(tmp_path / "none")
+    rail = {"name": "rail0", "index": 0, "link_layer": "ethernet", "mtu": 9000}
+    made["plan"].update({
+        "rails": [rail], "tests": {}, "endpoints": {"host": SCOPE["hosts"], "pod": SCOPE["hosts"]},
+        "expectations": {"rail0": {}},
+        "thresholds": {"gpu_paths": {}, "outliers": {}, "unsteady": {"severity": "failure", "background": 0.001}},
+    })
+    changes = {"rdma_validate_where": ["host", "pod"], "rdma_validate_kubeconfig": kubeconfig}
+    done = play(tmp_path, made, ("pods", "report"), rdma_validate_image="i:1", **changes)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert (tmp_path / "report/report.json").exists(), done.stdout
+    assert json.loads((tmp_path / "report/report.json").read_text())["run"]["id"] == RUN
+    assert "The verdict is no_data." in done.stdout and " The testers were not removed from the cluster: " in done.stdout
+    assert f"{kubeconfig}: it cannot be read" in done.stdout and "gpufabric.rdma.abort" in done.stdout

@@ -24,17 +24,24 @@ _SHOWN = 3
 _PLACES = {"host": "bare hosts", "pod": "pods"}
 
 
-def sorted_out(known: Mapping[str, tuple[bool, str]], keep: int) -> tuple[list[str], list[str]]:
+def sorted_out(
+    known: Mapping[str, tuple[bool, str]], keep: int, used: Sequence[str] = ()
+) -> tuple[list[str], list[str]]:
     """Return which runs are to be removed, and which of the others did not end.
 
     ``known``: name to whether its report was written, and the path that it resumed. A run that a finished one resumed
-    counts as finished. The newest ``keep`` finished runs and the newest UNFINISHED others stay, and what these resumed.
+    counts as finished. The newest ``keep`` finished runs and the newest UNFINISHED others stay, and what these resumed;
+    so do the runs that the paths ``used`` name.
     """
     newest = sorted(known, reverse=True)
     resumed = {name for done, path in known.values() if done for name in newest if name in path.split("/")}
     done = [name for name in newest if known[name][0] or name in resumed]
     others = [name for name in newest if name not in done]
-    needed = {name for other in others[:UNFINISHED] for name in newest if name in known[other][1].split("/")}
+    needed = {name for path in used for name in newest if name in path.split("/")}
+    # A run that is resumed needs what it resumed itself, which is older.
+    for name in newest:
+        if name in needed or name in others[:UNFINISHED]:
+            needed |= {other for other in newest if other in known[name][1].split("/")}
     old = {*done[keep:], *others[UNFINISHED:]} - needed
     return sorted(old), sorted(others[:UNFINISHED])
 
@@ -140,12 +147,15 @@ def _text(value: Any) -> str:
     return "empty" if value in ("", None, {}) else str(value)
 
 
-def check_measured(results: Sequence[Mapping[str, Any]]) -> None:
-    """Raise InputError when every result is that of an earlier run: that is no measurement."""
-    if results and all(result.get("resumed") for result in results):
+def check_measured(results: Sequence[Mapping[str, Any]], standing: str) -> None:
+    """Raise InputError when every result is that of an earlier run with a report: that is no measurement.
+
+    ``standing``: the path of that report, "" when the earlier run did not write one, so that this run has to.
+    """
+    if standing and results and all(result.get("resumed") for result in results):
         raise InputError(
             f"nothing was measured: all {len(results)} tests passed in the earlier run {results[0]['resumed']}."
-            " Its report stands; to measure again, leave rdma_validate_resume empty"
+            f" Its report stands: {standing}. To measure again, leave rdma_validate_resume empty"
         )
 
 

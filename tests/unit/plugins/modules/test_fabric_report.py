@@ -185,13 +185,26 @@ def test_a_baseline_that_is_no_report(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_results_of_an_earlier_run_alone_are_no_measurement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = [{**result, "resumed": "20261122T000000Z-00000a"} for result in factory.results(3, 1)]
-    answer = run(capsys, path=str(tmp_path), results=kept)
-    assert answer["failed"] and answer["msg"] == (
-        "nothing was measured: all 6 tests passed in the earlier run 20261122T000000Z-00000a. Its report stands; to"
-        " measure again, leave rdma_validate_resume empty")
-    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "old").mkdir()
+    report, new = tmp_path / "old/report.json", tmp_path / "new"
+    report.write_text("{}")
+    for resumed in (report, report.parent):
+        about = {"id": "20261123T013000Z-3f9a2c", "started": 1, "resumed": str(resumed)}
+        answer = run(capsys, path=str(new), results=kept, run=about)
+        assert answer["failed"] and answer["msg"] == (
+            "nothing was measured: all 6 tests passed in the earlier run 20261122T000000Z-00000a. Its report stands:"
+            f" {report}. To measure again, leave rdma_validate_resume empty")
+    assert not new.exists()
     some = [*kept[1:], factory.result("gpu-000", "gpu-001")]
-    assert run(capsys, path=str(tmp_path), results=some)["verdict"] == "pass"
+    assert run(capsys, path=str(new), results=some, run=about)["verdict"] == "pass"
+
+
+def test_all_results_of_a_run_without_a_report_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = [{**result, "resumed": "20261122T000000Z-00000a"} for result in factory.results(3, 1)]
+    about = {"id": "20261123T013000Z-3f9a2c", "started": 1, "resumed": str(tmp_path / "old")}
+    (tmp_path / "old").mkdir()
+    assert run(capsys, path=str(tmp_path / "new"), results=kept, run=about)["verdict"] == "pass"
+    assert schema_holds(tmp_path / "new")["run"]["resumed"] == str(tmp_path / "old")
 
 
 def test_hostile_text_reaches_no_terminal_and_no_number_is_infinite(

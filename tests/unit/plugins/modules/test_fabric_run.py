@@ -131,6 +131,29 @@ def test_which_runs_are_kept(
     assert runs.sorted_out(changes, keep) == (old, unfinished)
 
 
+@pytest.mark.parametrize("option", ["baseline", "compare", "resume"])
+@pytest.mark.parametrize("file", ["report.json", ""])
+def test_a_run_that_this_run_needs_is_not_removed(
+    option: str, file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders(tmp_path, {DAYS[0]: True, DAYS[1]: True})
+    (tmp_path / "link").symlink_to(tmp_path / "runs")
+    needed = str(tmp_path / "link" / DAYS[0] / file)
+    answer = begin(capsys, tmp_path, keep=0, earlier={option: needed, "other": "", "none": None})
+    assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == [DAYS[0], answer["run"]]
+
+
+def test_what_a_needed_run_resumed_is_needed_too() -> None:
+    known = {DAYS[0]: (True, ""), DAYS[1]: (True, f"/r/{DAYS[0]}"), DAYS[2]: (True, f"/r/{DAYS[1]}"), DAYS[3]: (True, "")}
+    assert runs.sorted_out(known, 0, [f"/r/runs/{DAYS[2]}"]) == ([DAYS[3]], [])
+
+
+def test_a_negative_number_of_runs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = begin(capsys, tmp_path, keep=-1)
+    assert answer["failed"] and answer["msg"] == "run: keep (rdma_validate_keep_runs) is -1; give 0 or more"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_report_folder_itself_can_be_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report(tmp_path)
     answer = begin(capsys, tmp_path, earlier={"resume": str(tmp_path)})
