@@ -28,7 +28,9 @@ options:
     elements: dict
     required: true
   path:
-    description: Folder for the files, on the controller. It is made when missing.
+    description:
+      - Folder for the files, on the controller. It is made when missing.
+      - With O(run) the report of another run in it moves into C(runs/ID) of that run.
     type: path
     required: true
   warnings:
@@ -269,10 +271,30 @@ def redact_option(value: object) -> object:
     return value
 
 
-def write(folder: str, files: dict[str, str]) -> None:
-    """Write each file whole or not at all."""
+def set_aside(folder: str, run: str) -> None:
+    """Move the report of another run, which was written since this run began, into the folder of that run."""
+    try:
+        with open(os.path.join(folder, "report.json"), encoding="utf-8") as file:
+            found = json.load(file)
+    except FileNotFoundError:
+        return
+    except ValueError:
+        found = {}
+    found = found if isinstance(found, dict) else {}
+    place = os.path.join(folder, "runs")
+    if runs.name_of(found) == run:
+        return
+    for old, new in runs.moves(found, os.listdir(folder), os.listdir(place) if os.path.isdir(place) else ()):
+        os.makedirs(os.path.join(folder, os.path.dirname(new)), mode=0o750, exist_ok=True)
+        os.replace(os.path.join(folder, old), os.path.join(folder, new))
+
+
+def write(folder: str, files: dict[str, str], run: str) -> None:
+    """Write each file whole or not at all; the report of another run than ``run`` ("" for none) is set aside before."""
     try:
         os.makedirs(folder, exist_ok=True)
+        if run:
+            set_aside(folder, run)
         for name, text in files.items():
             handle, temporary = tempfile.mkstemp(dir=folder, prefix=".%s." % name)
             with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -293,7 +315,7 @@ def main() -> None:
         report, plan = made(params)
         files = render(report, plan, params["shown"])
         if not module.check_mode:
-            write(params["path"], files)
+            write(params["path"], files, str((params["run"] or {}).get("id", "")))
     except FabricError as exc:
         module.fail_json(msg=str(exc))
     module.exit_json(

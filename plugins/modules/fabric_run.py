@@ -14,7 +14,7 @@ description:
   - V(decided) decides whether to measure, and reports what a run would cover.
   - V(begun) gives the run an id and a folder of its own, C(runs/ID) in O(path). A report of an earlier run moves into the
     folder of that run, so that no older report keeps the current name. Runs whose report was never written are kept.
-  - V(ended) fails unless the report in O(path) is that of the run.
+  - V(ended) fails unless the report in O(path) is that of the run, or the run's report was set aside by another run since.
   - Runs on the controller. A folder for a report is never a change.
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
@@ -238,14 +238,13 @@ def real(path: str | None) -> str:
 
 def set_aside(path: str) -> dict[str, str]:
     """Move the files of the last report into the folder of its run; return old path -> new path."""
-    target, moved = os.path.join(path, "runs", runs.name_of(read(os.path.join(path, "report.json"))) or "unknown"), {}
-    for name in runs.FILES:
-        old, new = os.path.join(path, name), os.path.join(target, name)
-        if os.path.lexists(old):
-            os.makedirs(target, mode=0o750, exist_ok=True)
-            moved[real(old)] = new
-            os.replace(old, new)
-    return {real(path): target, **moved} if moved else {}
+    report, moved = read(os.path.join(path, "report.json")), {}
+    for name, place in runs.moves(report, os.listdir(path), os.listdir(os.path.join(path, "runs"))):
+        old, new = os.path.join(path, name), os.path.join(path, place)
+        os.makedirs(os.path.dirname(new), mode=0o750, exist_ok=True)
+        moved.update({real(path): os.path.dirname(new), real(old): new})
+        os.replace(old, new)
+    return moved
 
 
 def remove_old(place: str, now: str, keep: int, used: list[str]) -> list[str]:
@@ -262,9 +261,10 @@ def remove_old(place: str, now: str, keep: int, used: list[str]) -> list[str]:
 
 
 def ended(params: dict[str, Any], _check: bool) -> dict[str, Any]:
-    """Fail unless the report is that of the run."""
-    found = runs.name_of(read(os.path.join(params["path"], "report.json")))
-    if found != params["run"]:
+    """Fail unless the run has a report: the current one, or one that another run has set aside since."""
+    own = os.path.join(params["path"], "runs", params["run"])
+    found, aside = (runs.name_of(read(os.path.join(place, "report.json"))) for place in (params["path"], own))
+    if params["run"] not in (found, aside):
         raise InputError(runs.no_report(params["path"], params["run"], found))
     return {"text": []}
 

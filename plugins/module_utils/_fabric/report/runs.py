@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -51,6 +52,16 @@ def name_of(report: Mapping[str, Any]) -> str:
     run = report.get("run")
     name = run.get("id") if isinstance(run, Mapping) else None
     return name if isinstance(name, str) and RUN.fullmatch(name) else ""
+
+
+def moves(report: Mapping[str, Any], present: Collection[str], taken: Collection[str]) -> list[tuple[str, str]]:
+    """Return the files of a report and where they are set aside, both relative to its folder.
+
+    ``present``: names in the folder, ``taken``: names in its folder runs. Files of no known run get a folder of their own.
+    """
+    names = itertools.chain(["unknown"], (f"unknown-{number}" for number in itertools.count(2)))
+    target = name_of(report) or next(name for name in names if name not in taken)
+    return [(name, f"runs/{target}/{name}") for name in FILES if name in present]
 
 
 def unfinished(folder: str, name: str) -> str:

@@ -207,6 +207,25 @@ def test_all_results_of_a_run_without_a_report_are_reported(tmp_path: Path, caps
     assert schema_holds(tmp_path / "new")["run"]["resumed"] == str(tmp_path / "old")
 
 
+def test_runs_with_one_report_folder_keep_each_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = ({"id": f"20261123T01300{number}Z-3f9a2c", "started": 1} for number in (0, 1))
+    run(capsys, path=str(tmp_path), run=first)
+    (tmp_path / "notes").write_text("mine")
+    # The same run may write its report again.
+    answer = run(capsys, path=str(tmp_path), run=first)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*answer["files"], "notes"])
+    run(capsys, path=str(tmp_path), run=second)
+    aside = tmp_path / "runs" / first["id"]
+    assert sorted(path.name for path in aside.iterdir()) == sorted(answer["files"])
+    for place, about in ((aside, first), (tmp_path, second)):
+        assert json.loads((place / "report.json").read_text())["run"]["id"] == about["id"]
+    for text in ("{", "[]"):
+        (tmp_path / "report.json").write_text(text)
+        run(capsys, path=str(tmp_path), run=second)
+    assert (tmp_path / "runs/unknown/report.json").read_text() == "{"
+    assert (tmp_path / "runs/unknown-2/report.json").read_text() == "[]"
+
+
 def test_hostile_text_reaches_no_terminal_and_no_number_is_infinite(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -88,6 +88,16 @@ def test_files_of_an_unknown_run_are_set_aside_too(
     assert sorted(p.name for p in (tmp_path / "runs/unknown").iterdir()) == sorted(left)
 
 
+def test_files_of_a_second_unknown_run_do_not_replace_those_of_the_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for text in ("first", "second", "third"):
+        (tmp_path / "report.json").write_text(text)
+        begin(capsys, tmp_path)
+    places = ("unknown", "unknown-2", "unknown-3")
+    assert [(tmp_path / "runs" / place / "report.json").read_text() for place in places] == ["first", "second", "third"]
+
+
 def folders(path: Path, names: Mapping[str, bool]) -> None:
     for name, finished in names.items():
         (path / "runs" / name / "evidence").mkdir(parents=True)
@@ -176,6 +186,9 @@ def test_a_run_ends_with_its_own_report(tmp_path: Path, capsys: pytest.CaptureFi
     other = step(capsys, "ended", tmp_path, run="20261123T013000Z-3f9a2c")
     assert other["failed"] and f"report.json is that of run {OLD};" in other["msg"]
     assert "failed" not in step(capsys, "ended", tmp_path, run=OLD)
+    # Another run has begun or ended meanwhile.
+    report(tmp_path / "runs/20261123T013000Z-3f9a2c", "20261123T013000Z-3f9a2c")
+    assert "failed" not in step(capsys, "ended", tmp_path, run="20261123T013000Z-3f9a2c")
 
 
 def whole(capsys: pytest.CaptureFixture[str], path: Path, **params: Any) -> dict[str, Any]:
