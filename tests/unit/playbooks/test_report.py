@@ -73,5 +73,6 @@ def test_testers_that_cannot_be_removed_cost_no_report_and_fail_the_run(tmp_path
     assert done.returncode == 2, done.stdout + done.stderr
     assert (tmp_path / "report/report.json").exists(), done.stdout
     assert json.loads((tmp_path / "report/report.json").read_text())["run"]["id"] == RUN
-    assert "The verdict is no_data." in done.stdout and " The testers were not removed from the cluster: " in done.stdout
+    assert "The verdict is no_data." in done.stdout
+    assert " The testers were not removed from the cluster: " in done.stdout
     assert f"{kubeconfig}: it cannot be read" in done.stdout and "gpufabric.rdma.abort" in done.stdout

@@ -57,7 +57,8 @@ def name_of(report: Mapping[str, Any]) -> str:
 def moves(report: Mapping[str, Any], present: Collection[str], taken: Collection[str]) -> list[tuple[str, str]]:
     """Return the files of a report and where they are set aside, both relative to its folder.
 
-    ``present``: names in the folder, ``taken``: names in its folder runs. Files of no known run get a folder of their own.
+    ``present``: names in the folder, ``taken``: names in its folder runs. Files of an unknown run get a folder of
+    their own.
     """
     names = itertools.chain(["unknown"], (f"unknown-{number}" for number in itertools.count(2)))
     target = name_of(report) or next(name for name in names if name not in taken)

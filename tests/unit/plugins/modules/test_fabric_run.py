@@ -154,8 +154,9 @@ def test_a_run_that_this_run_needs_is_not_removed(
 
 
 def test_what_a_needed_run_resumed_is_needed_too() -> None:
-    known = {DAYS[0]: (True, ""), DAYS[1]: (True, f"/r/{DAYS[0]}"), DAYS[2]: (True, f"/r/{DAYS[1]}"), DAYS[3]: (True, "")}
-    assert runs.sorted_out(known, 0, [f"/r/runs/{DAYS[2]}"]) == ([DAYS[3]], [])
+    first, second, third, other = DAYS[:4]
+    known = {first: (True, ""), second: (True, f"/r/{first}"), third: (True, f"/r/{second}"), other: (True, "")}
+    assert runs.sorted_out(known, 0, [f"/r/runs/{third}"]) == ([other], [])
 
 
 def test_a_negative_number_of_runs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
