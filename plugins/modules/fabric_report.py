@@ -198,6 +198,7 @@ import time
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.parsing.convert_bool import BOOLEANS, boolean
 
+from ..module_utils._controller import reportfolder
 from ..module_utils._core.errors import FabricError, InputError
 from ..module_utils._fabric.measure import baseline, gates
 from ..module_utils._fabric.report import runs
@@ -240,16 +241,10 @@ def earlier_report(option: str, path: str) -> object:
         raise InputError("%s: cannot read %s: %s; give the path of a report.json" % (option, path, reason)) from exc
 
 
-def standing_report(resumed: str | None) -> str:
-    """Return the path of the report of a run that was resumed, "" when it has none."""
-    path = os.path.join(resumed, "report.json") if resumed and os.path.isdir(resumed) else resumed or ""
-    return path if os.path.isfile(path) else ""
-
-
 def made(params: dict) -> tuple[dict, dict]:
     """Return the report and the plan as they are to be written."""
     wanted = kinds(redact_option(params["redact"]))
-    runs.check_measured(params["results"], standing_report((params["run"] or {}).get("resumed")))
+    runs.check_measured(params["results"], reportfolder.standing((params["run"] or {}).get("resumed")))
     parts = {name: params[name] for name in (*JUDGED, "scope", "versions")}
     parts["run"] = runs.run_of(params["run"], params["plan"], int(time.time()))
     if params["baseline"]:
@@ -271,30 +266,12 @@ def redact_option(value: object) -> object:
     return value
 
 
-def set_aside(folder: str, run: str) -> None:
-    """Move the report of another run, which was written since this run began, into the folder of that run."""
-    try:
-        with open(os.path.join(folder, "report.json"), encoding="utf-8") as file:
-            found = json.load(file)
-    except FileNotFoundError:
-        return
-    except ValueError:
-        found = {}
-    found = found if isinstance(found, dict) else {}
-    place = os.path.join(folder, "runs")
-    if runs.name_of(found) == run:
-        return
-    for old, new in runs.moves(found, os.listdir(folder), os.listdir(place) if os.path.isdir(place) else ()):
-        os.makedirs(os.path.join(folder, os.path.dirname(new)), mode=0o750, exist_ok=True)
-        os.replace(os.path.join(folder, old), os.path.join(folder, new))
-
-
 def write(folder: str, files: dict[str, str], run: str) -> None:
     """Write each file whole or not at all; the report of another run than ``run`` ("" for none) is set aside before."""
     try:
         os.makedirs(folder, exist_ok=True)
         if run:
-            set_aside(folder, run)
+            reportfolder.set_aside(folder, run)
         for name, text in files.items():
             handle, temporary = tempfile.mkstemp(dir=folder, prefix=".%s." % name)
             with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -168,6 +168,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils._controller.reportfolder import read, real, set_aside
 from ..module_utils._core.errors import FabricError, InputError
 from ..module_utils._fabric.measure.identity import read_hosts
 from ..module_utils._fabric.report import runs
@@ -186,16 +187,6 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "run": {"type": "str"},
 }
 NEEDS = [("state", state, [name]) for state, name in (("decided", "plan"), ("begun", "plan"), ("ended", "run"))]
-
-
-def read(path: str) -> dict[str, Any]:
-    """Return what a JSON file holds, {} when there is none or it holds something else."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def decided(params: dict[str, Any], check: bool) -> dict[str, Any]:
@@ -219,7 +210,7 @@ def begun(params: dict[str, Any], check: bool) -> dict[str, Any]:
         return made
     for parts in ((), ("evidence",), *(("evidence", where, "describe") for where in params["scope"].get("where", []))):
         os.makedirs(os.path.join(folder, *parts), mode=0o750)
-    places = set_aside(params["path"])
+    places = set_aside(params["path"], name)
     made["earlier"] = {key: places.get(real(value), value) for key, value in params["earlier"].items()}
     about = {"run": {"id": name, "started": started}, "earlier": made["earlier"], "scope": params["scope"]}
     about["hosts"] = params["hosts"]
@@ -229,22 +220,6 @@ def begun(params: dict[str, Any], check: bool) -> dict[str, Any]:
     used = [real(path) for path in made["earlier"].values()]
     made["text"] = remove_old(os.path.join(params["path"], "runs"), name, params["keep"], used)
     return made
-
-
-def real(path: str | None) -> str:
-    """Return a path by which two names of one file are the same."""
-    return os.path.realpath(os.path.expanduser(path)) if path else ""
-
-
-def set_aside(path: str) -> dict[str, str]:
-    """Move the files of the last report into the folder of its run; return old path -> new path."""
-    report, moved = read(os.path.join(path, "report.json")), {}
-    for name, place in runs.moves(report, os.listdir(path), os.listdir(os.path.join(path, "runs"))):
-        old, new = os.path.join(path, name), os.path.join(path, place)
-        os.makedirs(os.path.dirname(new), mode=0o750, exist_ok=True)
-        moved.update({real(path): os.path.dirname(new), real(old): new})
-        os.replace(old, new)
-    return moved
 
 
 def remove_old(place: str, now: str, keep: int, used: list[str]) -> list[str]:

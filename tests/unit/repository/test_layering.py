@@ -30,8 +30,9 @@ MAY = {
     "_fabric": {"_core", "_fabric", "netaddr", "jmespath"},
     "_host": {"_core", "_host", "ansible"},
     "_k8s": {"_core", "_fabric", "_k8s", "ansible"},
+    "_controller": {"_core", "_fabric", "_controller"},
     "host module": {"_core", "_host", "ansible"},
-    "localhost module": {"_core", "_fabric", "_k8s", "ansible"},
+    "localhost module": {"_core", "_fabric", "_k8s", "_controller", "ansible"},
     "action": {"_core", "_fabric", "ansible"},
 }
 IMPURE_MODULES = {"subprocess", "time", "random", "logging"}
