@@ -143,17 +143,18 @@ ARGUMENTS = {
 ROUNDS = 2
 
 
-def find_cards(params: Mapping[str, Any], roots: sysfs.Roots) -> tuple[firmware.Card, ...]:
-    """Return the cards that this run is about; nothing is read where nothing is wanted."""
+def find_cards(params: Mapping[str, Any], roots: sysfs.Roots) -> tuple[tuple[firmware.Card, ...], list[str]]:
+    """Return the cards that this run is about, and warnings; nothing is read where nothing is wanted."""
     present = params["state"] == "present"
     record = state.load(params["state_root"], NAME)
     if not (any(params[key] for key in ("settings", "minimum", "exact")) if present else record):
-        return ()
+        return (), []
     inventory = sysfs.read_inventory(roots)
     if not present:
-        return firmware.recorded_cards(inventory, record)
+        return firmware.recorded_cards(inventory, record, params["management_allowed"])
     want = wanted_values(params["settings"])
-    return firmware.find_cards(inventory, parse_rails(params["rails"]), want, params["management_allowed"] or not want)
+    rails, owned = parse_rails(params["rails"]), params["management_allowed"] or not want
+    return firmware.find_cards(inventory, rails, want, owned), []
 
 
 def judge_versions(params: Mapping[str, Any], cards: tuple[firmware.Card, ...]) -> list[str]:
@@ -203,8 +204,8 @@ def converge(params: Mapping[str, Any], cards: tuple[firmware.Card, ...], check_
 def run(params: Mapping[str, Any], check_mode: bool) -> tuple[firmware.FirmwarePlan, list[dict[str, Any]], list[str]]:
     """Return the plan, the cards for the result, and what to warn of."""
     roots = sysfs.Roots.from_params(params)
-    cards = find_cards(params, roots)
-    warnings = judge_versions(params, cards)
+    cards, warnings = find_cards(params, roots)
+    warnings += judge_versions(params, cards)
     plan = firmware.FirmwarePlan(Change({}, {}), {}, (), (), {}, {})
     if any(card.want for card in cards):
         plan = converge(params, cards, check_mode)
@@ -224,8 +225,7 @@ def main() -> None:
         module.warn(f"{NAME}: {warning}")
     module.exit_json(
         changed=plan.change.changed, diff=plan.change.diff(),
-        reboot_required=bool(plan.reasons),
-        reasons=list(plan.reasons),
+        reboot_required=bool(plan.reasons), reasons=list(plan.reasons),
         power_cycle=list(plan.cold),
         cards=cards,
     )

@@ -20,6 +20,7 @@ description:
 extends_documentation_fragment:
   - gpufabric.rdma.host
   - gpufabric.rdma.host.rails
+  - gpufabric.rdma.host.consent
 options:
   state:
     description: V(absent) takes back what this module did, and names the packages that came with us.
@@ -168,7 +169,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, doca, driver, stack
+from ..module_utils._core import arguments, disruption, doca, driver, stack
 from ..module_utils._core.errors import CommandError, FabricError
 from ..module_utils._core.inventory import HostInventory
 from ..module_utils._core.rail import Rail, parse_rails
@@ -195,6 +196,7 @@ ARGUMENTS = {
     **arguments.ROOTS,
     **arguments.RAILS,
     **arguments.STATE,
+    **arguments.CONSENT,
     "provider": {"type": "str", "choices": list(stack.PROVIDERS), "default": "inbox"},
     "install_packages": {"type": "bool", "default": True},
     "packages": {"type": "list", "elements": "str", "default": []},
@@ -240,6 +242,7 @@ def converge(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
     if reading.want.provider == stack.DOCA and plan.install:
         provider.check_offer(params, roots, inventory, reading)
     change, why = plan.change, list(reading.users)
+    disruption.check(inventory, stack.removals(inventory, change), params["disrupt_users"])
     if not check_mode:
         state.save(params["state_root"], NAME, recorded(reading.want, plan, state.load(params["state_root"], NAME)))
         if change.changed or plan.unload:

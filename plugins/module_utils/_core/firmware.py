@@ -10,6 +10,7 @@ from typing import Any
 
 from .change import Change
 from .devices import Port
+from .disruption import left_alone
 from .errors import ConflictError, InputError
 from .inventory import HostInventory
 from .nvconfig import Setting, plain, same
@@ -89,14 +90,27 @@ def find_cards(
     return cards
 
 
-def recorded_cards(inventory: HostInventory, record: Mapping[str, Any]) -> tuple[Card, ...]:
-    """Return the cards of the record, wanting what they had before us; one that left the host is skipped."""
+def recorded_cards(
+    inventory: HostInventory, record: Mapping[str, Any], owned: bool
+) -> tuple[tuple[Card, ...], list[str]]:
+    """Return the cards of the record, wanting what they had before us, and warnings; one that left the host is skipped.
+
+    So is one with a port that has another owner now, or, unless ``owned``, carries the default route or the ssh
+    connection.
+    """
     ports = {port.pci: port for port in inventory.ports}
-    return tuple(
-        _card(inventory, pci, ports[pci].title, {name: plain(name, text) for name, text in entry["before"].items()})
+    first = {
+        pci: {name: plain(name, text) for name, text in entry["before"].items()}
         for pci, entry in record.items()
         if pci in ports
-    )
+    }
+    cards = {pci: _card(inventory, pci, ports[pci].title, want) for pci, want in first.items()}
+    others = left_alone(inventory, inventory.first, "Firmware settings of its card are")
+    why = {pci: [] if owned else _management(inventory, card) for pci, card in cards.items()}
+    for pci in cards:
+        why[pci] += [others[port.pci] for port in _ports(inventory, ports[pci]) if port.pci in others]
+    left = tuple(card for pci, card in cards.items() if not why[pci])
+    return left, [text for texts in why.values() for text in texts]
 
 
 def plan_settings(
@@ -111,7 +125,15 @@ def plan_settings(
     problems = [problem for card in cards for problem in _problems(card, have[card.pci]) if present]
     if problems:
         raise ConflictError("; ".join(problems))
-    known = {card.pci: {n: v for n, v in card.want.items() if n in have[card.pci].settings} for card in cards}
+    known = {
+        card.pci: {
+            name: value
+            for name, value in card.want.items()
+            if name in have[card.pci].settings
+            and (present or _is_ours(record[card.pci], name, value, have[card.pci].settings[name].next))
+        }
+        for card in cards
+    }
     before = {pci: {name: have[pci].settings[name].next for name in names} for pci, names in known.items()}
     sets = {pci: {n: v for n, v in names.items() if not same(v, before[pci][n])} for pci, names in known.items()}
     after = {pci: {**before[pci], **sets[pci]} for pci in known}
@@ -128,6 +150,11 @@ def plan_settings(
         record=_record(before, sets, waits, record, boot, present),
         found={pci: {name: have[pci].settings[name] for name in names} for pci, names in known.items()},
     )
+
+
+def _is_ours(entry: Mapping[str, Any], name: str, before: str, found: str | None) -> bool:
+    """Whether a value is still what this collection set, or restored already."""
+    return same(entry["set"].get(name), found) or same(before, found)
 
 
 def version_problems(cards: Iterable[Card], minimum: Iterable[str], exact: Iterable[str]) -> list[str]:
@@ -216,19 +243,20 @@ def _record(
     boot: str,
     present: bool,
 ) -> dict[str, Any]:
-    """Values before us, once; the boot of the last write. Given back, a card is kept until it has them in force."""
+    """Values before us, once; what was set; the boot of the last write. Restored cards stay until all is in force."""
     kept = dict(record)
     for pci, values in before.items():
-        entry = record.get(pci, {"before": {}})
+        entry = record.get(pci, {"before": {}, "set": {}})
         first = {name: text for name, text in values.items() if text is not None and name in sets[pci]}
         entry = {**entry, "before": {**first, **entry["before"]}}
         if sets[pci]:
-            entry = {"before": entry["before"], "boot": boot}
+            ours = {**entry["set"], **(sets[pci] if present else {})}
+            entry = {"before": entry["before"], "set": ours, "boot": boot}
         if entry["before"] and (present or waits[pci]):
             kept[pci] = entry
         else:
             kept.pop(pci, None)
-    return kept if present or any(waits.values()) else {}
+    return kept
 
 
 def _version(text: str) -> tuple[int, ...]:

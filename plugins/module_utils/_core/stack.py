@@ -162,6 +162,12 @@ def plan_stack(
     return StackPlan(Change(before, after), tuple(install), tuple(remove), unload, kept, exact)
 
 
+def removals(inventory: HostInventory, change: Change) -> dict[str, str]:
+    """Return the ports that lose their soft-RoCE device, with what ``disruption.check`` calls that."""
+    gone = {*change.before["devices"]} - {*change.after["devices"]}
+    return {port.pci: "removal of its soft-RoCE device" for port in inventory.ports if not gone.isdisjoint(port.rdma)}
+
+
 def differences(change: Change) -> str:
     """Say what still differs after a change, empty when nothing does; drivers may wait for a boot."""
     keys = [key for key in change.after if key != "drivers" and change.before[key] != change.after[key]]

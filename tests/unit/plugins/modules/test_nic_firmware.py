@@ -209,6 +209,35 @@ def test_absent_gives_the_values_back(cards: Cards, capsys: pytest.CaptureFixtur
     assert call(cards, capsys, state="absent")["changed"] is False and cards.ran == []
 
 
+def test_what_others_changed_since_is_not_undone(cards: Cards, capsys: pytest.CaptureFixture[str]) -> None:
+    call(cards, capsys)
+    cards.reboot()
+    cards.cards[FIRST]["NUM_OF_VFS"][2] = "32"
+    call(cards, capsys, state="absent")
+    assert [next_values(cards, FIRST)[name] for name in WANT] == ["0", "32"]
+    cards.reboot()
+    assert (call(cards, capsys, state="absent")["reasons"], everything(cards.host)) == ([], {})
+
+
+def test_a_card_with_another_owner_is_left_alone(
+    cards: Cards, capsys: pytest.CaptureFixture[str], warned: list[str]
+) -> None:
+    call(cards, capsys)
+    entry = {"set": {"addresses": []}, "owners": []}
+    (cards.host.root / "var/rail_links.json").write_text(json.dumps({FIRST: entry, SECOND: entry}))
+    links = cards.host.links()
+    address = [{"local": "203.0.113.7", "prefixlen": 24, "scope": "global"}]
+    cards.host.set_links([{**one, "addr_info": address} if one["ifname"] == "enp24s0np0" else one for one in links])
+    record = json.loads((cards.host.root / "var/nic_firmware.json").read_text())
+    call(cards, capsys, state="absent")
+    assert warned == [
+        "nic_firmware: 0000:18:00.0 (enp24s0np0) is not a rail any more and has another owner: address 203.0.113.7/24. "
+        "Firmware settings of its card are not restored; the record is kept, and a run without this owner restores them"
+    ]
+    assert [next_values(cards, pci)["NUM_OF_VFS"] for pci in (FIRST, SECOND)] == ["16", "6"]
+    assert json.loads((cards.host.root / "var/nic_firmware.json").read_text())[FIRST] == record[FIRST]
+
+
 def test_nothing_wanted_is_nothing_read(cards: Cards, capsys: pytest.CaptureFixture[str]) -> None:
     cards.host.ran.clear()
     result = call(cards, capsys, settings={})

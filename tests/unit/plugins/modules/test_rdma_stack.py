@@ -27,6 +27,7 @@ rdma_ucm
 @pytest.fixture()
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     made = sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch)
+    made.idle()
     made.reacts = lambda argv: obey(made, argv)
     (tmp_path / "sys/module/ib_uverbs").mkdir(parents=True)
     return made
@@ -144,6 +145,20 @@ def test_soft_devices_go_with_their_provider(host: Host, capsys: pytest.CaptureF
     assert not (host.root / "etc/systemd/system/gpufabric-soft-roce@.service").exists()
     assert call(host, capsys, provider="inbox")["changed"] is False
     assert call(host, capsys)["diff"]["after"]["devices"] == [f"rxe_{NETDEV}"]
+
+
+def test_a_soft_device_in_use_is_not_removed_without_consent(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    call(host, capsys)
+    host.prints[sysfs_tree.QUEUE_PAIRS] = json.dumps([{"ifname": f"rxe_{NETDEV}", "pid": 4711, "comm": "python3"}])
+    before = files(host)
+    assert call(host, capsys, state="absent")["msg"] == (
+        "rdma_stack: 0000:18:00.0 (enp24s0np0): removal of its soft-RoCE device would disturb its users: 1 RDMA queue "
+        "pair of python3[4711]. Stop these users and retry, or set rdma_disrupt_users: true"
+    )
+    assert files(host) == before
+    # Nothing is removed, so nothing is refused.
+    assert call(host, capsys)["changed"] is False
+    assert call(host, capsys, state="absent", disrupt_users=True)["changed"] is True
 
 
 DEBIAN, OTHERS = ["ibverbs-providers", "perftest", "rdma-core"], ["libibverbs", "perftest", "rdma-core"]
