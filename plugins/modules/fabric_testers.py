@@ -105,6 +105,10 @@ options:
       - Seconds after which a tester is ended whatever happens.
       - By default 4 hours, and twice the announced worst case of O(plan) with all retries.
     type: int
+  slot_margin:
+    description: Seconds that a slot is longer than the measurement in it at most, as for M(gpufabric.rdma.fabric_judge).
+    type: int
+    default: 6
   cpu:
     description: CPU that a tester requests, as a Kubernetes quantity. It has no CPU limit, since throttling would be measured.
     type: str
@@ -228,6 +232,7 @@ SPEC: dict[str, Any] = {
     "runtime_class": {"type": "str"},
     "gpu_resource": {"type": "str", "default": "nvidia.com/gpu"},
     "lifetime": {"type": "int"},
+    "slot_margin": {"type": "int", "default": 6},
     "cpu": {"type": "str", "default": "100m"},
     "idle": {"type": "int", "default": 900},
     "timeout": {"type": "int", "default": 180},

@@ -34,13 +34,8 @@ def held(params: Mapping[str, Any], module: str, check_mode: bool) -> Iterator[N
         yield
         return
     folder = f"{params['run_root']}/gpufabric"
+    handle = _locked(folder)
     try:
-        os.makedirs(folder, exist_ok=True)
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise FabricError(f"cannot lock {folder}: {error.strerror}; this module needs root") from error
-    try:
-        _take(handle, folder)
         files.write(f"{folder}/{HOLDER}", json.dumps(_holder(module)))
         try:
             yield
@@ -50,8 +45,34 @@ def held(params: Mapping[str, Any], module: str, check_mode: bool) -> Iterator[N
         os.close(handle)
 
 
-def _take(handle: int, folder: str) -> None:
+def _locked(folder: str) -> int:
+    """Return a handle that has the lock on the folder that is there now."""
     end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            os.makedirs(folder, exist_ok=True)
+            handle = os.open(folder, os.O_RDONLY)
+        except OSError as error:
+            raise FabricError(f"cannot lock {folder}: {error.strerror}; this module needs root") from error
+        try:
+            _take(handle, folder, end)
+            if _is_current(handle, folder):
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
+def _is_current(handle: int, folder: str) -> bool:
+    """Return whether the handle is that of the folder: whoever empties it may remove it, and another one is made."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(folder))
+    except FileNotFoundError:
+        return False
+
+
+def _take(handle: int, folder: str, end: float) -> None:
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import jinja2
 import pytest
 import yaml
 
@@ -22,6 +23,11 @@ def script(name: str) -> str:
 START, BRING = script("hosts_start.yml"), script("hosts_bring.yml")
 
 
+VARS = yaml.safe_load((ROLE / "vars" / "main.yml").read_text())
+END = yaml.safe_load((ROLE / "tasks" / "hosts_fetch.yml").read_text())[0]["block"][0]["ansible.builtin.raw"]
+LOST = "this run lost the host to another run, or to the playbook gpufabric.rdma.abort\n"
+
+
 def uptime() -> float:
     return float(Path("/proc/uptime").read_text().split()[0])
 
@@ -32,8 +38,10 @@ class Host:
     def __init__(self, path: Path) -> None:
         self.folder, self.asked = path / "run" / "tester", path / "asked"
         (path / "bin").mkdir()
-        (path / "bin" / "systemctl").write_text(f'#!/bin/sh\necho "$*" >>{self.asked}\n')
-        (path / "bin" / "systemctl").chmod(0o755)
+        for name in ("systemctl", "systemd-run"):
+            # No unit is active.
+            (path / "bin" / name).write_text(f'#!/bin/sh\necho "$*" >>{self.asked}\n[ "$1" != is-active ]\n')
+            (path / "bin" / name).chmod(0o755)
         self.env = {"PATH": f"{path}/bin:/usr/bin:/bin"}
 
     def run(self, text: str, *args: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -43,8 +51,23 @@ class Host:
     def start(self, run: str, hold: int = 300) -> subprocess.CompletedProcess[str]:
         return self.run(START, "unit", self.folder, "rail r0 eth0", run, hold, stdin=TESTER)
 
-    def bring(self, run: str, hold: int = 900) -> subprocess.CompletedProcess[str]:
-        return self.run(BRING, self.folder, run, hold, stdin="BATCH")
+    def bring(self, run: str, hold: int = 900, batch: str = "BATCH") -> subprocess.CompletedProcess[str]:
+        return self.run(BRING, self.folder, run, hold, stdin=batch)
+
+    def raw(self, text: str, run: str, number: int) -> subprocess.CompletedProcess[str]:
+        """Run the text of a raw task in this pass of a run."""
+        step = {"pass": number, "seconds": 10, "lines": {"here": []}}
+        known = {"__rdma_validate_folder": self.folder, "__rdma_validate_run": run, "__rdma_validate_left": 5,
+                 "__rdma_validate_step": step, "inventory_hostname": "here"}
+        while "{{" in text:
+            text = jinja2.Template(text).render({**VARS, **known})
+        return self.run(text)
+
+    def play(self, run: str, number: int) -> subprocess.CompletedProcess[str]:
+        return self.raw(VARS["__rdma_validate_play"], run, number)
+
+    def end(self, run: str, number: int) -> subprocess.CompletedProcess[str]:
+        return self.raw(END, run, number)
 
     def mark(self) -> list[str]:
         return Path(f"{self.folder}.run").read_text().split()
@@ -100,3 +123,32 @@ def test_a_description_is_limited(host: Host) -> None:
 def test_a_tester_that_fails_is_an_error(host: Host) -> None:
     done = host.run(START, "unit", host.folder, "rail", "r1", 60, stdin="echo broken >&2; exit 3\n")
     assert (done.returncode, done.stderr) == (3, "broken\n")
+
+
+def test_only_the_schedule_of_the_pass_is_played(host: Host) -> None:
+    host.start("r1")
+    early = host.play("r1", 1)
+    assert (early.returncode, early.stdout) == (75, "the schedule of pass 1 did not reach this host in time\n")
+    host.bring("r1", batch="BATCH 1 0 14\nEND 0\n")
+    assert host.play("r1", 1).returncode == 0 and "tester.sh run" in host.asked.read_text()
+    asked = host.asked.read_text()
+    # The task that brings the schedule of the next pass ran out of time.
+    late = host.play("r1", 2)
+    assert (late.returncode, late.stdout) == (75, "the schedule of pass 2 did not reach this host in time\n")
+    lost = host.play("r2", 1)
+    assert (lost.returncode, lost.stdout) == (75, LOST)
+    assert host.asked.read_text() == asked
+
+
+def test_only_the_log_of_this_run_and_pass_is_fetched(host: Host) -> None:
+    host.start("r1")
+    host.bring("r1", batch="BATCH 1 0 14\nEND 0\n")
+    log = str(host.play("r1", 1).args and host.asked.read_text().split()[-2])
+    Path(log).write_text("x" * 70000)
+    assert host.end("r1", 1).returncode == 0 and Path(log).stat().st_size == 65536
+    none = host.end("r1", 2)
+    assert (none.returncode, none.stdout) == (66, "the tester left no log of this pass\n")
+    Path(f"{host.folder}.run").write_text("r2 then 99999999\n")
+    lost = host.end("r1", 1)
+    assert (lost.returncode, lost.stdout) == (75, LOST)
+    assert host.end("r2", 1).returncode == 66

@@ -14,17 +14,19 @@ from .timing import STRETCHES, stretched
 
 # For what is not known before: pods that start slowly, and a schedule that cannot be worked out yet.
 LEAST = 4 * 3600
-_MARGIN = 6
 # Isolation adds passes.
 _TIMES = 2
 
 
-def lifetime(plan: Mapping[str, Any], names: Sequence[str]) -> int:
-    """Return seconds: LEAST, and twice the announced worst case of measuring ``names`` with all retries."""
+def lifetime(plan: Mapping[str, Any], names: Sequence[str], margin: int) -> int:
+    """Return seconds: LEAST, and twice the announced worst case of measuring ``names`` with all retries.
+
+    ``margin``: seconds that a slot is longer than the measurement in it at most.
+    """
     tests = complete(plan.get("tests") or {})
     try:
         rounds = len(planned(names, [rail["name"] for rail in plan["rails"]], tests)) * int(tests["repeats"])
     except InputError:
         rounds = 0
-    slot = stretched(int(tests["duration"]), _MARGIN, STRETCHES)
+    slot = stretched(int(tests["duration"]), margin, STRETCHES)
     return LEAST + _TIMES * rounds * (1 + int(tests["retries"])) * slot

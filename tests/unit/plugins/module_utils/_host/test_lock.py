@@ -56,6 +56,26 @@ def test_the_lock_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         pass
 
 
+@pytest.mark.parametrize("again", [True, False])
+def test_a_folder_that_was_removed_meanwhile_is_not_the_lock(
+    again: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of a measurement removes the folder when it is empty; another module may have made it anew."""
+    handle = take(tmp_path)
+
+    def removed(_seconds: float) -> None:
+        (tmp_path / "gpufabric").rmdir()
+        if again:
+            (tmp_path / "gpufabric").mkdir()
+        os.close(handle)
+
+    monkeypatch.setattr(lock.time, "sleep", removed)
+    with lock.held({"run_root": str(tmp_path)}, "sriov_vfs", False):
+        with pytest.raises(BlockingIOError):
+            take(tmp_path)
+        assert (tmp_path / "gpufabric/holder").exists()
+
+
 def test_the_lock_ends_with_its_process_and_programs_do_not_inherit_it(tmp_path: Path) -> None:
     """One process, 0.1 s."""
     with lock.held({"run_root": str(tmp_path)}, "rdma_stack", False):

@@ -40,7 +40,7 @@ class World:
             "name": "gpufabric-testers", "image": "img:1", "image_pull_policy": "IfNotPresent",
             "image_pull_secret": None, "script": str(script), "host_network": True, "tolerations": [],
             "runtime_class": None, "gpu_resource": "nvidia.com/gpu", "lifetime": None, "cpu": "100m", "idle": 10,
-            "run": "", "wait": 120,
+            "run": "", "wait": 120, "slot_margin": 6,
             "timeout": 60,
             "start_in": 0,
         }

@@ -26,16 +26,19 @@ def described(number: int) -> str:
 
 
 @settings(max_examples=25)
-@given(st.integers(2, 12), st.integers(1, 3600), st.integers(0, 10), st.integers(1, 3))
-def test_it_is_longer_than_what_is_announced(hosts: int, duration: int, retries: int, repeats: int) -> None:
+@given(st.integers(2, 12), st.integers(1, 3600), st.integers(0, 10), st.integers(1, 3), st.integers(1, 600))
+def test_it_is_longer_than_what_is_announced(
+    hosts: int, duration: int, retries: int, repeats: int, margin: int
+) -> None:
     made = plan(hosts, duration=duration, retries=retries, repeats=repeats)
     names = made["endpoints"]["pod"]
-    told = step(made, "pod", Evidence({name: described(number) for number, name in enumerate(names)}, {}))
-    assert not told.done and lifetime(made, names) >= LEAST + 2 * told.worst
+    evidence = Evidence({name: described(number) for number, name in enumerate(names)}, {})
+    told = step(made, "pod", evidence, slot_margin=margin)
+    assert not told.done and lifetime(made, names, margin) >= LEAST + 2 * told.worst
 
 
 def test_what_cannot_be_planned_yet_has_the_least() -> None:
-    assert lifetime(plan(2), ["h0"]) == LEAST
+    assert lifetime(plan(2), ["h0"], 6) == LEAST
 
 
 def test_memory_follows_what_the_tests_allocate() -> None:
