@@ -96,7 +96,7 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
             if rail.address or not claims[rail.name]
         )
     after = {rail.pci: _wanted_state(rail, before[rail.pci]) for rail in rails}
-    known = {pci: entry["owners"] for pci, entry in restored.items()}
+    known = {pci: inventory.first.get(pci, ()) for pci in restored}
     owned = disruption.left_alone(inventory, known, "MTU, state and addresses of its link are")
     # Where connections cannot be read, restored ports have users and are refused unless there is consent.
     after.update(linkrestore.states(restored, before, owned, inventory.activity.connections or {}))
