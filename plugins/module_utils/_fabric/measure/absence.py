@@ -41,12 +41,16 @@ _TRANSFER = re.compile(r"Failed status|Failed to modify QP|not one message was a
 
 
 class Shown(NamedTuple):
-    """What an attempt shows: FIRM, WEAK or NONE; with NONE ``why`` and of which hosts, the latest by ``seconds``."""
+    """What an attempt shows: FIRM, WEAK or NONE; with NONE ``why`` and of which hosts, the latest by ``seconds``.
+
+    ``fault``: a transfer failed or a link went down, which stays a fault when the test passes later.
+    """
 
     level: str
     why: str = ""
     hosts: tuple[str, ...] = ()
     seconds: float = 0.0
+    fault: bool = False
 
 
 @dataclass
@@ -101,7 +105,9 @@ def shown(sides: Sequence[tuple[str, Run | None]], reason: str, near: Conduct, a
     """Return what an attempt without a reading in round ``at`` shows. ``sides``: (host, run) of client and server."""
     runs = [run for _name, run in sides if run is not None]
     silent = tuple(dict.fromkeys(name for name, run in sides if run is None or name in near.lost))
-    if any(link_went_down(run.counters) or _explains_itself(run) for run in runs):
+    if any(link_went_down(run.counters) for run in runs):
+        return Shown(FIRM, fault=True)
+    if any(_explains_itself(run) for run in runs):
         return Shown(FIRM)
     if silent:
         return Shown(NONE, LOST, silent)
@@ -112,7 +118,7 @@ def shown(sides: Sequence[tuple[str, Run | None]], reason: str, near: Conduct, a
         return Shown(NONE, TIMEOUT, tuple(dict.fromkeys(name for name, run in sides if run and run.rc == KILLED)))
     own = [run for run in runs if run.rc and not _echo(run, runs)]
     if any(_TRANSFER.search(run.text) for run in own) or not any(run.rc for run in runs) and _TRANSFER.search(reason):
-        return Shown(FIRM)
+        return Shown(FIRM, fault=True)
     told = any(run.rc not in TIMED_OUT or _ALONE.search(run.text) for run in own)
     if told or not any(run.rc in TIMED_OUT for run in runs):
         return Shown(FIRM if near.measured.issuperset(name for name, _run in sides) else WEAK)

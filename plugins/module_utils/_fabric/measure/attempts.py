@@ -21,12 +21,14 @@ from .state import (
     Attempt,
     State,
     addresses,
+    addresses_used,
     asked_exchange,
     blocked,
-    conduct_at,
     expectation_of,
+    faults,
     flawed,
     gpu_of,
+    late_hosts,
     low_link,
     shown_by,
 )
@@ -78,18 +80,11 @@ def judge(state: State, test: Test, attempt: Attempt) -> tuple[str, str]:
             return outcome, reason
         outcome, reason = verdict.FAIL, "fast enough, but not steady"
     elif outcome == verdict.FAIL and not any(link_went_down(run.counters) for run in sides.values()):
-        late = _late(state, test, attempt)
+        late = late_hosts(state, test, attempt)
         if late:
             return verdict.NO_DATA, f"{overload(late)}; {reason}"
     told = [text for side, run in sides.items() for text in _of_port(state, *_port(test, side), run)]
     return outcome, "; ".join([reason, *told])
-
-
-def _late(state: State, test: Test, attempt: Attempt) -> dict[str, float]:
-    """Return who was late in the pass of a reading, by host in seconds: of a star whoever is in it."""
-    star = state.stars[attempt.number, attempt.at, star_of(test)] if test.star else [(test, attempt)]
-    names = dict.fromkeys(name for one, _attempt in star for name in (one.client, one.server))
-    return conduct_at(state, attempt).late_at(names, attempt.at, anywhere=True)
 
 
 def _port(test: Test, side: str) -> tuple[str, str]:
@@ -136,6 +131,7 @@ def result(state: State, test: Test) -> dict[str, Any]:
     attempt, outcome, reason = _outcome(state, test, judged)
     around = _around(state, test, judged)
     worth = [] if outcome == verdict.PASS else [_worth(state, test, *one) for one in judged]
+    found = faults(state, test, attempt) if outcome == verdict.PASS and attempt and len(judged) > 1 else []
     return {
         "where": state.where,
         "rail": test.rail,
@@ -152,7 +148,7 @@ def result(state: State, test: Test) -> dict[str, Any]:
         **_options(state, test, judged),
         **(_noticed(state, test, attempt) if attempt else {}),
         **_known(state, test, outcome, worth),
-        "passes": _passes(judged, state.again.get(test), worth),
+        "passes": _passes(judged, state.again.get(test), worth, found),
     }
 
 
@@ -160,7 +156,7 @@ def _worth(state: State, test: Test, attempt: Attempt, outcome: str, reason: str
     """Return what an attempt shows. An impossible reading, or a rate of 0, is none of the fabric's."""
     if attempt.sample is None:
         return shown_by(state, test, attempt)
-    late = _late(state, test, attempt) if outcome == verdict.NO_DATA else {}
+    late = late_hosts(state, test, attempt) if outcome == verdict.NO_DATA else {}
     if late and reason.startswith(overload(late)):
         return overloaded(late)
     return Shown(WEAK if outcome == verdict.NO_DATA else FIRM)
@@ -171,7 +167,7 @@ def _known(state: State, test: Test, outcome: str, worth: Sequence[Shown]) -> di
     if outcome == verdict.PASS:
         return {}
     ends = ((test.client, test.rail), (test.server, test.server_rail))
-    twice = [state.duplicates[end] for end in ends if end in state.duplicates]
+    twice = [state.duplicates[end] for end in addresses_used(state, ends) if end in state.duplicates]
     if twice:
         return {"duplicate": dict(twice[0])}
     if outcome == verdict.FAIL:
@@ -187,10 +183,10 @@ def _known(state: State, test: Test, outcome: str, worth: Sequence[Shown]) -> di
     return {"absence": absence(LOST, list(dict.fromkeys([*lost, *untold])))}
 
 
-def _passes(judged: Judged, again: int | None, worth: Sequence[Shown]) -> list[dict[str, Any]]:
+def _passes(judged: Judged, again: int | None, worth: Sequence[Shown], faulty: Sequence[bool]) -> list[dict[str, Any]]:
     """Return every attempt; ``again``: from which on they are those of the second measurement.
 
-    ``worth``: what each shows; only what is less than firm evidence is told.
+    ``worth``: what each shows; only what is less than firm evidence is told. ``faulty``: which showed a fault.
     """
     told: list[dict[str, Any]] = [
         {"pass": a.number, "value": a.sample.value if a.sample else None, "verdict": v, "reason": r}
@@ -201,6 +197,9 @@ def _passes(judged: Judged, again: int | None, worth: Sequence[Shown]) -> list[d
     for one, shows in zip(told, worth):
         if shows.level != FIRM:
             one["evidence"] = shows.level
+    for one, fault in zip(told, faulty):
+        if fault:
+            one["fault"] = True
     return told
 
 

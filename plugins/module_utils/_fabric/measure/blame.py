@@ -183,6 +183,7 @@ def _base_sentence(fleet: Fleet, cause: Cause) -> str:
     scope, failed = cause.scope, len(cause.failures)
     passed = fleet.passes[BASE, scope]
     few = f"{failed} of its {failed + passed} tests did not pass" if passed else ""
+    others = ", others pass" if fleet.passes[BASE, Scope("all")] > passed else ""
     if scope.kind == "all":
         return f"no rail: none of {failed} tests passed: something that all hosts share"
     if scope.kind == "rail":
@@ -195,9 +196,9 @@ def _base_sentence(fleet: Fleet, cause: Cause) -> str:
         known = ", each rail passes without the other" if scope.rail else ", inside rails tests pass"
         return f": none of {failed} tests {between}passed{known if inside else ''}: routing between rails"
     if scope.kind == "host":
-        return f": {few or 'no test passed on any rail'}, others pass: the host itself"
+        return f": {few or 'no test passed on any rail'}{others}: the host itself"
     if scope.kind == "port":
-        return f": {few or f'none of its {failed} tests passed'}, others pass: host, NIC port or cable"
+        return f": {few or f'none of its {failed} tests passed'}{others}: host, NIC port or cable"
     if scope.kind == "pair":
         chance = ", or chance" if failed == 1 and not cause.failures[0].again else ""
         count = f"{failed} of {failed + passed} tests did not pass"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 
+from .counters import link_went_down
 from .perftest import Run
 
 _NAMES = {"cm": "RDMA-CM", "plain": "the plain exchange of addresses"}
@@ -25,6 +26,14 @@ def exchange_failed(client: Run | None, server: Run | None) -> bool:
     """Return whether a test failed where the other way to exchange addresses may work (``swap_exchange``)."""
     runs = [run for run in (client, server) if run is not None and run.rc and run.exchange in _FAILED]
     return any(_FAILED[run.exchange].search(run.text) for run in runs)
+
+
+def failed_by_exchange(client: Run | None, server: Run | None, way: str) -> bool:
+    """Return whether a test failed only by its exchange of addresses, and passed later by another ``way``."""
+    runs = [run for run in (client, server) if run is not None]
+    if any(link_went_down(run.counters) for run in runs) or way in {run.exchange for run in runs}:
+        return False
+    return exchange_failed(client, server)
 
 
 def swap_exchange(args: str) -> str:

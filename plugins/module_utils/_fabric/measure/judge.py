@@ -162,7 +162,7 @@ def _begin(
     tests["mode"] = state.mode
     _describe(state, names, evidence)
     for one in duplicates.found_twice(plan, where, state.endpoints):
-        state.duplicates.update({(name, one["rail"]): one for name in one["hosts"]})
+        state.duplicates.update({(name, one["rail"], one["address"]): one for name in one["hosts"]})
     wanted = {test for round_ in rounds for test in round_}
     kept, why = take_over(state, wanted, earlier or {}, identity.described(where, state.endpoints, hosts))
     left = wanted - kept.keys()

@@ -4,17 +4,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .absence import FIRM, NONE, Conduct, Shown, recent, shown
 from .evidence import Endpoint
-from .exchange import exchange_failed, exchange_warning
+from .exchange import exchange_failed, exchange_warning, failed_by_exchange
 from .limits import Asked, Expectation, described_rate, expect
 from .links import below
 from .perftest import Run, Sample
-from .schedule import Test
+from .schedule import Test, star_of
 
 
 class Attempt(NamedTuple):
@@ -54,8 +54,8 @@ class State:
     attempts: dict[Test, list[Attempt]] = field(default_factory=dict)
     # How the testers did in each pass, and in the same minutes.
     conduct: dict[int, Conduct] = field(default_factory=dict)
-    # By host and rail the duplicate address there (duplicates.py).
-    duplicates: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    # By host, rail and address the duplicate address there (duplicates.py).
+    duplicates: dict[tuple[str, str, str], Mapping[str, Any]] = field(default_factory=dict)
     known_recent: dict[int, Conduct] = field(default_factory=dict)
     # How many attempts a test had when isolation asked for it once more.
     again: dict[Test, int] = field(default_factory=dict)
@@ -121,6 +121,12 @@ def addresses(state: State) -> dict[tuple[str, str], str]:
         for name, endpoint in state.endpoints.items()
         for rail, found in endpoint.rails.items()
     }
+
+
+def addresses_used(state: State, ends: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    """Return (endpoint, rail, address) of the ends of a test: each is tested by one address of its rail."""
+    described = {end: state.endpoints[end[0]].rails.get(end[1], {}) for end in ends if end[0] in state.endpoints}
+    return [(*end, rail.get("address", "-")) for end, rail in described.items()]
 
 
 def expectation_of(state: State, test: Test) -> Expectation:
@@ -196,6 +202,25 @@ def conduct_at(state: State, attempt: Attempt) -> Conduct:
     if attempt.number not in state.known_recent:
         state.known_recent[attempt.number] = recent(state.conduct, attempt.number)
     return state.known_recent[attempt.number]
+
+
+def late_hosts(state: State, test: Test, attempt: Attempt) -> dict[str, float]:
+    """Return who was late in the pass of a reading, by host in seconds: of a star whoever is in it."""
+    star = state.stars[attempt.number, attempt.at, star_of(test)] if test.star else [(test, attempt)]
+    names = dict.fromkeys(name for one, _attempt in star for name in (one.client, one.server))
+    return conduct_at(state, attempt).late_at(names, attempt.at, anywhere=True)
+
+
+def faults(state: State, test: Test, used: Attempt) -> list[bool]:
+    """Return which attempts showed a fault, of a test that ``used`` another one to pass.
+
+    One that failed only by the way to exchange addresses is told by a warning.
+    """
+    way = used.client.exchange if used.client else asked_exchange(state)
+    return [
+        one.sample is None and shown_by(state, test, one).fault and not failed_by_exchange(one.client, one.server, way)
+        for one in state.attempts[test]
+    ]
 
 
 def exchange_of(state: State, test: Test) -> str:

@@ -22,10 +22,12 @@ Scope = tuple[str, str, str, str]
 
 
 def flipped(result: Result) -> bool:
-    """Return whether a test passed that read too little, or went down, before it was repeated."""
+    """Return whether a test passed that read too little, or showed a fault, before it was repeated."""
     passes = result["passes"]
     if len(passes) < 2 or result["verdict"] != "pass":
         return False
+    if any(one.get("fault") for one in passes):
+        return True
     return any(one.get("again") for one in passes) and first_reading(result) is not None
 
 
@@ -103,7 +105,7 @@ def _row(scope: Scope, own: Sequence[Result], tests: int, options: Mapping[str, 
     place = {"rail": rail, "port": f"{host} {rail}", "pair": f"{host} and {peer} {rail}"}[kind]
     readings = [_reading(result) for result in own]
     shown = [
-        f"{one['client']} to {one['server']} {one['label']}: {one['first']:.3g}, then {one['value']:.3g} {one['unit']}"
+        f"{one['client']} to {one['server']} {one['label']}: {_first(one)}, then {one['value']:.3g} {one['unit']}"
         for one in readings[:_SHOWN]
     ]
     shown += [f"{len(own) - _SHOWN} more"] if len(own) > _SHOWN else []
@@ -128,4 +130,10 @@ def _row(scope: Scope, own: Sequence[Result], tests: int, options: Mapping[str, 
 
 def _reading(result: Result) -> dict[str, Any]:
     same = {key: result[key] for key in ("client", "server", "test", "value", "unit")}
-    return {**same, "first": first_reading(result), "label": label(result)}
+    first = first_reading(result)
+    why = {} if first is not None else {"reason": next(one["reason"] for one in result["passes"] if one.get("fault"))}
+    return {**same, "first": first, "label": label(result), **why}
+
+
+def _first(reading: Mapping[str, Any]) -> str:
+    return reading["reason"] if reading["first"] is None else f"{reading['first']:.3g}"

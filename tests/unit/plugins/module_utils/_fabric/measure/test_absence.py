@@ -285,6 +285,41 @@ def test_a_low_reading_of_testers_on_time_stays_firm(first: float, then: float) 
     assert (found["kind"], found["host"], found["sure"]) == ("host", "lab-1", "sure")
 
 
+STATUS = " Failed status 12: wr_id 0 syndrom 0x81"
+DOWN = 'counters link_downed="+1"\nCouldn\'t read remote address'
+
+
+@pytest.mark.parametrize(
+    ("client", "server", "reason"),
+    [
+        ((1, 0.0, STATUS), (124, 0.0, ""), "Failed status 12"),
+        ((1, 0.0, DOWN), (1, 0.0, NOBODY), "Couldn't connect"),
+        ((1, 0.0, STATUS), (125, 2.0, "gpufabric: missed the round, 2 s late"), ""),
+        ((124, 0.0, ""), (124, 0.0, ""), ""),
+        ((124, 0.0, ""), (1, 0.0, STATUS, 3), ""),
+        ((1, 0.0, NOBODY), (124, 0.0, ""), ""),
+        (None, (1, 0.0, STATUS), ""),
+    ],
+)
+def test_only_a_fault_that_was_observed_leaves_a_trace_when_its_test_passes_later(
+    client: Any, server: Any, reason: str
+) -> None:
+    def once(name: str, words: list[str], number: int) -> Any:
+        ends = [name, f"lab-{words[3].rsplit('.', 1)[1]}"]
+        own = ends if words[2] == "client" else ends[::-1]
+        if number > 1 or words[1] != "rail0" or own != ["lab-2", "lab-3"]:
+            return fine(words)
+        return client if words[2] == "client" else server
+
+    last = measured(once)[-1]
+    assert (last.summary["verdict"], last.summary["blames"]) == ("pass", [])
+    readings = [reading for row in last.unsteady for reading in row["readings"]]
+    assert [(one["client"], one["server"], one["first"]) for one in readings] == (
+        [("lab-2", "lab-3", None)] if reason else [])
+    assert all(reason in one["reason"] and f"{one['reason']}, then 97.9 Gb/s" in last.unsteady[0]["text"]
+               for one in readings)
+
+
 def test_where_nobody_measured_anything_an_unanswered_peer_is_only_suspected() -> None:
     def dead(name: str, words: list[str], number: int) -> Any:
         return (1, 0.0, NOBODY) if words[2] == "client" else (124, 0.0, "")

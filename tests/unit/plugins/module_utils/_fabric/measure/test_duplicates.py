@@ -58,6 +58,19 @@ def measured(extra: dict[str, tuple[str, ...]], bad: set[str], where: str = "hos
         passes.append(Pass(logs, {}))
 
 
+def test_a_secondary_duplicate_address_does_not_explain_tests_with_another_one() -> None:
+    """lab-2 has lab-3's address besides its own; its tests with lab-1 fail for another reason."""
+    found = measured({"lab-2": ("10.0.0.3",)}, {"lab-2"})
+    told = [(one["kind"], one["host"], one["failed"]) for one in found.summary["blames"]]
+    assert ("address", "lab-2", 2) in told and any(kind != "address" and failed == 2 for kind, _host, failed in told)
+
+
+def test_a_duplicate_address_that_no_test_uses_is_a_warning() -> None:
+    found = measured({"lab-1": ("10.0.0.3",), "lab-2": ("10.0.0.3", "10.0.0.9"), "lab-3": ("10.0.0.9",)}, {"lab-3"})
+    assert [one["text"][:33] for one in found.summary["blames"]] == ["rail0: duplicate address 10.0.0.3"]
+    assert any("duplicate address 10.0.0.9 on lab-2 and lab-3" in text for text in found.warnings)
+
+
 @pytest.mark.parametrize("where", ["host", "pod"])
 def test_an_address_of_two_hosts_is_named_as_such(where: str) -> None:
     found = measured({"lab-2": ("10.0.0.3",)}, {"lab-3"}, where)

@@ -70,6 +70,16 @@ def test_what_gave_no_data_at_first_is_not_unsteady(passes: list[dict[str, Any]]
     assert find([result("h1", "h2", passes=passes)], POLICY) == []
 
 
+def test_an_observed_fault_that_passed_when_repeated_is_told_with_its_reason() -> None:
+    why = "h1 (client): Failed status 12"
+    passes = [{"pass": 1, "value": None, "verdict": "no_data", "reason": why, "fault": True},
+              {"pass": 2, "value": 390.0, "verdict": "pass", "reason": ""}]
+    (found,) = find([result("h1", "h2", passes=passes)], POLICY)
+    assert found["text"].endswith("(h1 to h2 write_bw: h1 (client): Failed status 12, then 390 Gb/s)")
+    assert found["readings"] == [{"client": "h1", "server": "h2", "test": "write_bw", "first": None, "value": 390.0,
+                                  "unit": "Gb/s", "reason": why}]
+
+
 @pytest.mark.parametrize(("count", "tests", "background"), [(1, 6, 0.001), (3, 384, 0.001), (2, 5, 0.3), (5, 5, 0.5)])
 def test_chance_is_the_tail_of_the_binomial_distribution(count: int, tests: int, background: float) -> None:
     exact = sum(comb(tests, n) * background**n * (1 - background) ** (tests - n) for n in range(count, tests + 1))
