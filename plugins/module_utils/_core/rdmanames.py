@@ -61,10 +61,10 @@ def plan_rdma(
     devices.update({one.title: one.rdma for one in vfs if one.rdma})
     # A port that has another owner now keeps its name, and the rule that gives it.
     owned = [pci for pci in owned_ports(inventory, wanted, record) if pci in devices]
-    wanted.update({pci: devices[pci] for pci in owned})
+    asked, wanted = wanted, {**wanted, **{pci: devices[pci] for pci in owned}}
     names = {key: name for key, name in {**record, **wanted}.items() if key in devices}
     others = {device.name for device in inventory.rdma_devices} | set(devices.values())
-    _refuse(wanted, names, others - {devices[key] for key in names}, have)
+    _refuse(asked, names, others - {devices[key] for key in names}, have)
     why = _why_wait(inventory, wish.now)
     moving = {key: name for key, name in names.items() if devices[key] != name}
     reasons = [
