@@ -93,3 +93,20 @@ def test_failures_are_told_apart_and_a_fleet_without_any_counts_nothing() -> Non
     healthy = Fleet.of([result("a", "b")])
     assert (healthy.failures, dict(healthy.passes), healthy.hosts()) == ([], {}, {"a", "b"})
     assert Fleet.of([]).hosts() == set()
+
+
+@pytest.mark.parametrize(
+    ("verdict", "passes", "firm"),
+    [
+        ("fail", [{"verdict": "fail"}], True),
+        ("fail", [{"verdict": "no_data", "evidence": "none"}, {"verdict": "fail"}], True),
+        ("fail", [{"verdict": "fail"}, {"verdict": "fail", "again": True}], True),
+        # What was measured again on an overloaded host confirms nothing.
+        ("fail", [{"verdict": "fail"}, {"verdict": "no_data", "again": True, "evidence": "none"}], False),
+        ("no_data", [{"verdict": "no_data"}, {"verdict": "no_data"}], True),
+        ("no_data", [{"verdict": "no_data"}, {"verdict": "no_data", "evidence": "weak"}], False),
+    ],
+)
+def test_which_failures_may_confirm_a_diagnosis(verdict: str, passes: list[dict[str, Any]], firm: bool) -> None:
+    (found,) = Fleet.of([result("a", "b", verdict, passes=passes)]).failures
+    assert found.firm == firm
