@@ -228,7 +228,8 @@ ARGUMENT_SPEC = {
 }
 # The report holds addresses, so it is for the owner and the group. node-exporter runs as a user of its own and must
 # read metrics.prom, which has names of hosts and rails and no addresses.
-MODE, MODES = 0o640, {"metrics.prom": 0o644}
+MODE = 0o640
+MODES = {"metrics.prom": 0o644}
 
 
 def earlier_report(option: str, path: str) -> object:

@@ -65,7 +65,7 @@ def _class_lines(
     rows = [_HEAD]
     for index, (name, found) in enumerate(ports.items()):
         addresses = [hosts[host]["rails"][index]["address"] or "-" for host in found]
-        rows.append((name, *_columns(found), _gpus(own, next(iter(found.values()))), fold_addresses(addresses)))
+        rows.append((name, *_columns(found), _gpus(own, list(found.values())[0]), fold_addresses(addresses)))
     yield from _aligned(rows)
     for name, found in ports.items():
         uses = {host: foreign_uses(port, intent.supernet) for host, port in found.items()}
