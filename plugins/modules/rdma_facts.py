@@ -92,8 +92,9 @@ ansible_facts:
             master, addresses, RDMA devices, the path from the PCI root, C(duty) (C(carries the default route), also when a VLAN, bond or bridge on
             the port does; empty when nothing must be kept from being cut off), C(switch) (C(system), C(chassis) and C(port) of the
             LLDP neighbour; null where neither lldpd nor systemd-networkd tells one), C(uses) (what uses the port now, each with C(kind) (V(address), V(route),
-            V(mount), V(bridge), V(vlan), V(bond), V(tcp), V(queue_pairs), V(dynamic) for an IPv6 address that the network gave, or V(unknown)
-            where it cannot be read) and C(text); the address of a rail is not listed), and C(configured) (whether M(gpufabric.rdma.rail_links) configured the port as a rail).
+            V(mount), V(bridge), V(vlan), V(bond), V(tcp), V(queue_pairs), V(dynamic) for an IPv6 address that the network gave,
+            or V(unknown) where it cannot be read) and C(text); the address of a rail is not listed),
+            and C(configured) (whether M(gpufabric.rdma.rail_links) configured the port as a rail).
           type: list
           elements: dict
           returned: always
