@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from .blame import Blame
+from .blame import Blame, listed
 from .counters import link_went_down
 from .perftest import KILLED, TIMED_OUT, Run
 
@@ -29,7 +29,6 @@ FIRM, WEAK, NONE = "firm", "weak", "none"
 # Why an attempt is worth nothing, in the order in which they are reported.
 LATE, TIMEOUT, LOST = "late", "timeout", "lost"
 _ORDER = (LATE, TIMEOUT, LOST)
-_SHOWN = 4
 
 # What a side prints when the other one is not there, whatever the reason.
 _ALONE = re.compile(
@@ -200,11 +199,11 @@ def overload(seconds: Mapping[str, float]) -> str:
     worst = max(seconds.values())
     if len(seconds) == 1:
         return f"{next(iter(seconds))} started up to {worst:.1f} s late: the host is overloaded"
-    return f"{_listed(seconds)} started up to {worst:.1f} s late: the hosts or the controller are overloaded"
+    return f"{listed(seconds)} started up to {worst:.1f} s late: the hosts or the controller are overloaded"
 
 
 def _timeout(where: str, gone: Sequence[Result], hosts: int) -> list[Blame]:
-    pairs = _listed({f"{result['client']} to {result['server']}" for result in gone})
+    pairs = listed({f"{result['client']} to {result['server']}" for result in gone})
     text = (
         f"{_tests(gone)} ran out of time and had to be killed ({pairs}). Check for a slow start of perftest or of its "
         "GPU memory, then set rdma_validate_slot_margin to a higher value"
@@ -215,7 +214,7 @@ def _timeout(where: str, gone: Sequence[Result], hosts: int) -> list[Blame]:
 def _lost(where: str, gone: Sequence[Result], hosts: int) -> list[Blame]:
     names = list(dict.fromkeys(name for result in gone for name in result["absence"]["hosts"]))
     if not names or 2 * len(names) > hosts > 2:
-        text = f"{_tests(gone)} gave no data: no results from {_listed(names) or 'any host'}"
+        text = f"{_tests(gone)} gave no data: no results from {listed(names) or 'any host'}"
         return [_blame(where, "tester", None, gone, f"{text} ({gone[0]['reason']})")]
     told = []
     for name in names:
@@ -237,9 +236,3 @@ def _blame(where: str, kind: str, host: str | None, gone: Sequence[Result], text
 
 def _tests(gone: Sequence[Result]) -> str:
     return "1 test" if len(gone) == 1 else f"{len(gone)} tests"
-
-
-def _listed(names: Iterable[str]) -> str:
-    known = sorted(names)
-    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-    return ", ".join(known[:_SHOWN]) + more

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -157,7 +157,7 @@ def _sentence(fleet: Fleet, cause: Cause, layer: str, peer: End | None) -> str:
     if peer:
         return f"{place} or {' '.join(filter(None, peer))}: none of their {failed} tests passed"
     if scope.kind == "path":
-        pairs = _listed({f"{f.client} to {f.server}" for f in cause.failures})
+        pairs = listed({f"{f.client} to {f.server}" for f in cause.failures})
         return f"{place}: {failed} tests between hosts that pass with others did not ({pairs}): a path they share"
     if layer == MTU:
         return f"{place or 'all rails'}: small messages pass, large ones do not: MTU of a port or switch on the way"
@@ -172,9 +172,9 @@ def _place(scope: Scope, failures: Sequence[Failure]) -> str:
     if scope.kind == "routing":
         return f"{scope.rail} and {scope.peer_rail}" if scope.rail else "between rails"
     if scope.kind == "pair" and scope.peer_rail:
-        return _listed({" to ".join(map(" ".join, f.ends)) for f in failures})
+        return listed({" to ".join(map(" ".join, f.ends)) for f in failures})
     if scope.kind == "pair":
-        return f"{scope.rail or 'all rails'}: " + _listed({f"{f.client} to {f.server}" for f in failures})
+        return f"{scope.rail or 'all rails'}: " + listed({f"{f.client} to {f.server}" for f in failures})
     rails = " to ".join(rail for rail in (scope.rail, scope.peer_rail) if rail)
     return " ".join(name for name in (scope.host, rails) if name)
 
@@ -216,7 +216,7 @@ def _evidence(fleet: Fleet, cause: Cause) -> list[str]:
     if scope.kind in _OF_HOST:
         partners = {label(end, scope) for failure in failures for end in failure.partners(scope)}
         good = fleet.good_partners(failures, scope)
-        told.append(f"did not pass with {_listed(partners)}; of these {len(good)} of {len(partners)} pass with others")
+        told.append(f"did not pass with {listed(partners)}; of these {len(good)} of {len(partners)} pass with others")
         told += _passes_elsewhere(fleet, scope)
     elif scope.kind == "pair":
         known = _both_pass_elsewhere(fleet, failures)
@@ -225,7 +225,7 @@ def _evidence(fleet: Fleet, cause: Cause) -> list[str]:
         told += _readings(failures[0]) if len(failures) == 1 else []
     else:
         hosts = {name for failure in failures for name in (failure.client, failure.server)}
-        told.append(f"{len(hosts)} hosts tried it: {_listed(hosts)}")
+        told.append(f"{len(hosts)} hosts tried it: {listed(hosts)}")
     if cause.layer != BASE:
         what = "with small messages" if cause.layer == MTU else "from host memory"
         told.append(f"passed {what}: {fleet.passes[BASE, scope]}")
@@ -251,11 +251,12 @@ def _passes_elsewhere(fleet: Fleet, scope: Scope) -> list[str]:
         told.append(f"{count} tests passed in which it is to {back}")
     if scope.kind != "host":
         rails = [r for r in fleet.hosts_of if r != scope.rail and fleet.passes[BASE, Scope("port", r, scope.host)]]
-        told += [f"passes on {_listed(rails)}"] if rails else []
+        told += [f"passes on {listed(rails)}"] if rails else []
     return told
 
 
-def _listed(names: Collection[str]) -> str:
+def listed(names: Iterable[str]) -> str:
+    """Return names in their order for a sentence, cut when they are many."""
     shown = sorted(names)
     more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
     return ", ".join(shown[:_SHOWN]) + more

@@ -13,13 +13,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .blame import Blame
+from .blame import Blame, listed
 from .fleet import Result, ways_of
 from .schedule import Test, star_of, subject
 
 # How the reason of a share begins whose star had another without data.
 VOID = "its share says nothing"
-_SHOWN = 4
 # A side of a port: (rail, host, "send" or "receive").
 _Side = tuple[str, str, str]
 
@@ -164,7 +163,7 @@ def _of_rail(rail: _Rail, stars: Sequence[Star]) -> list[Blame]:
 def _of_centre(rail: _Rail, star: Star) -> Blame:
     alone = "each of them alone passes" if _passes_alone(star, rail.verdicts) else "each of them passes in other stars"
     preposition = "from" if star.role == "receive" else "to"
-    others = _listed(star.hosts() - {star.centre})
+    others = listed(star.hosts() - {star.centre})
     text = f"{star.centre} {star.rail}: too slow when it is to {star.role} {preposition} {others} at once, {alone}"
     return _blame(rail, [star], "direction", star.centre, star.role, text)
 
@@ -177,7 +176,7 @@ def _of_rest(rail: _Rail, stars: Sequence[Star]) -> Blame:
         (host,) = suspects
         text = f"{host} {rail.name}: {count} with it did not pass, it is the only one in all of them not seen to pass"
         return _blame(rail, stars, "port", host, None, text)
-    names = _listed(set().union(*(star.open(rail.good) for star in stars)))
+    names = listed(set().union(*(star.open(rail.good) for star in stars)))
     text = f"{rail.name}: {count} did not pass; which of their hosts is to blame is not known ({names})"
     return _blame(rail, stars, "unknown", None, None, text)
 
@@ -187,7 +186,7 @@ def _blame(
 ) -> Blame:
     failed = sum(len(star.shares) for star in stars)
     reasons = Counter(star.reason for star in stars if star.reason)
-    centres = _listed({star.centre for star in stars})
+    centres = listed({star.centre for star in stars})
     mode = stars[0].shares[0].star
     return Blame(
         where=rail.where,
@@ -219,9 +218,3 @@ def _explained(star: Star, verdicts: Mapping[Test, str]) -> bool:
 
 def _passes_alone(star: Star, verdicts: Mapping[Test, str]) -> bool:
     return all(verdicts.get(test) == "pass" for test in _alone(star))
-
-
-def _listed(names: Collection[str]) -> str:
-    shown = sorted(names)
-    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-    return ", ".join(shown[:_SHOWN]) + more
