@@ -135,7 +135,7 @@ def kept(
     inventory: HostInventory, entries: Mapping[str, Any], plan: qosplan.QosPlan, owned: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the record: of each port the values before us, and who owned it then."""
-    ports = {port.pci: port for port in inventory.ports}
+    ports = inventory.by_pci
     owners = {
         pci: entries[pci]["owners"] if pci in entries else disruption.at_first(inventory, ports[pci])
         for pci in plan.record

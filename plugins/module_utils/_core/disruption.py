@@ -38,7 +38,7 @@ def at_first(inventory: HostInventory, port: Port) -> list[str]:
 
 def check(inventory: HostInventory, changes: Mapping[str, str], consent: bool) -> None:
     """ConflictError when a change would disturb users; ``changes`` maps PCI addresses to what would change."""
-    ports = {port.pci: port for port in inventory.ports}
+    ports = inventory.by_pci
     problems = [
         f"{ports[pci].title}: {what} would disturb its users: {', '.join(found)}"
         for pci, what in changes.items()
@@ -55,7 +55,7 @@ def left_alone(inventory: HostInventory, known: Mapping[str, Collection[str]], w
 
     ``known`` maps each recorded port to the owners that it had when it was recorded, which are no reason.
     """
-    ports = {port.pci: port for port in inventory.ports}
+    ports = inventory.by_pci
     found = {
         pci: [owner for owner in owners(inventory, ports[pci]) if owner not in before]
         for pci, before in known.items()

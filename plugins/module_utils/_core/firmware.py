@@ -98,7 +98,7 @@ def recorded_cards(
     So is one with a port that has another owner now, or, unless ``owned``, carries the default route or the ssh
     connection.
     """
-    ports = {port.pci: port for port in inventory.ports}
+    ports = inventory.by_pci
     first = {
         pci: {name: plain(name, text) for name, text in entry["before"].items()}
         for pci, entry in record.items()

@@ -163,6 +163,11 @@ class HostInventory:
         duty = self.duty(netdev)
         return f"{netdev} {duty}" if duty else None
 
+    @property
+    def by_pci(self) -> dict[str, Port]:
+        """Return PCI address -> port."""
+        return {port.pci: port for port in self.ports}
+
     def uses(self, port: Port) -> list[portuse.Use]:
         """Return who uses a port; the address of a rail that rail_links set is no use."""
         found = portuse.uses(port, self.interfaces, self.activity, self.configured.get(port.pci, ()))

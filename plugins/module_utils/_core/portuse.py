@@ -184,17 +184,20 @@ def _queue_pair_uses(port: Port, activity: Activity) -> list[Use]:
     holders = [holder for device in port.rdma for holder in activity.queue_pairs.get(device, ())]
     if not holders:
         return []
-    known = sorted(set(holders))
-    shown = ", ".join(known[:_MAX_HOLDERS]) + (", ..." if len(known) > _MAX_HOLDERS else "")
-    return [Use("queue_pairs", f"{len(holders)} RDMA queue pair{'s' if len(holders) > 1 else ''} of {shown}")]
+    pairs = "queue pairs" if len(holders) > 1 else "queue pair"
+    return [Use("queue_pairs", f"{len(holders)} RDMA {pairs} of {_holders(holders)}")]
 
 
 def vf_uses(activity: Activity, devices: Collection[str]) -> list[Use]:
     """Return the queue pairs on RDMA devices of VFs: all but the known ``devices`` of ports."""
     pairs = activity.queue_pairs or {}
     holders = {holder for device in pairs if device not in devices for holder in pairs[device]}
-    shown = ", ".join(sorted(holders)[:_MAX_HOLDERS]) + (", ..." if len(holders) > _MAX_HOLDERS else "")
-    return [Use("queue_pairs", f"RDMA queue pairs on VFs of {shown}")] if holders else []
+    return [Use("queue_pairs", f"RDMA queue pairs on VFs of {_holders(holders)}")] if holders else []
+
+
+def _holders(names: Iterable[str]) -> str:
+    known = sorted(set(names))
+    return ", ".join(known[:_MAX_HOLDERS]) + (", ..." if len(known) > _MAX_HOLDERS else "")
 
 
 def _folded(items: list[str], one: str, many: str, link: str) -> str:

@@ -43,7 +43,7 @@ class Findings(NamedTuple):
 def check(inventory: HostInventory, rails: Iterable[Rail], own: Own, consent: Consent) -> Findings:
     """Judge a host against its slice of the plan."""
     rails = tuple(rails)
-    ports = {port.pci: port for port in inventory.ports}
+    ports = inventory.by_pci
     known = [(rail, ports[rail.pci]) for rail in rails if rail.pci in ports]
     named = [rail for rail, port in known if port.netdev]
     moves = any(port.netdev and port.netdev.name != rail.netdev for rail, port in known)

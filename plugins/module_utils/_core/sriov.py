@@ -114,7 +114,7 @@ def left_alone(inventory: HostInventory, record: Mapping[str, Any]) -> dict[str,
 
 def to_keep(inventory: HostInventory, plan: VfPlan, record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record of a plan, with who owned each PF when it was recorded, and the PFs that are left alone."""
-    ports = {port.pci: port for port in inventory.ports}
+    ports = inventory.by_pci
     new = {
         pci: {**entry, "owners": disruption.at_first(inventory, ports[pci])}
         for pci, entry in plan.record.items()
