@@ -7,23 +7,13 @@ import re
 import subprocess
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
+from playbook_files import plays
 from real_play import ROOT, ansible_playbook
 
 BOOKS = sorted(path.stem for path in (ROOT / "playbooks").glob("*.yml"))
 FABRIC = "{{ rdma_group | default('rdma_hosts') }}"
-
-
-def plays(name: str) -> list[dict[str, Any]]:
-    """The plays of a playbook, those of what it imports in their place."""
-    found: list[dict[str, Any]] = []
-    for play in yaml.safe_load((ROOT / "playbooks" / name).read_text()):
-        imported = play.get("ansible.builtin.import_playbook")
-        found += plays(imported) if imported else [play]
-    return found
 
 
 @pytest.mark.parametrize("name", BOOKS)

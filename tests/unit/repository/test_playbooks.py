@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from playbook_files import ROOT, plays
 
-ROOT = Path(__file__).resolve().parents[3]
 # Reboots come after whatever can ask for one, and before whatever needs what the boot brings.
 ORDER = (
     "preflight", "host_kernel", "nic_firmware", "rail_names", "rdma_stack", "host_reboot", "sriov", "rail_links",
     "pcie_acs", "peer_memory",
 )
-
-
-def plays(name: str) -> list[dict[str, Any]]:
-    """The plays of a playbook, those of what it imports in their place."""
-    found: list[dict[str, Any]] = []
-    for play in yaml.safe_load((ROOT / "playbooks" / name).read_text()):
-        imported = play.get("ansible.builtin.import_playbook")
-        found += plays(imported) if imported else [play]
-    return found
 
 
 def roles(play: dict[str, Any]) -> list[str]:
