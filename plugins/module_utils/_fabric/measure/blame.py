@@ -187,9 +187,10 @@ def _base_sentence(fleet: Fleet, cause: Cause) -> str:
     if scope.kind == "all":
         return f"no rail: none of {failed} tests passed: something that all hosts share"
     if scope.kind == "rail":
-        hosts = ", or one of both hosts" if len(fleet.hosts_of[scope.rail or ""]) == 2 else ""
         count = f"{failed} of {failed + passed} tests did not pass" if passed else f"none of {failed} tests passed"
-        return f": {count}: switch, VLAN or configuration of the rail{hosts}"
+        hosts = fleet.hosts_of[scope.rail or ""]
+        port = f", or a port of {' or '.join(sorted(hosts))}" if len(hosts) == 2 else ""
+        return f": {count}: switch, VLAN or configuration of the rail{port}"
     if scope.kind == "routing":
         between = "between them " if scope.rail else ""
         inside = all(fleet.passes[BASE, Scope("rail", rail)] for f in cause.failures for rail in f.rails)

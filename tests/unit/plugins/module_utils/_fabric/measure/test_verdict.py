@@ -63,7 +63,7 @@ def test_findings(bad: Any, expected: list[str]) -> None:
 
 def test_two_hosts_cannot_be_told_apart() -> None:
     assert findings(results(lambda *_: True, ("a", "b"), ("r0",))) == [
-        "hosts: r0: none of 2 tests passed: switch, VLAN or configuration of the rail, or one of both hosts (why)"]
+        "hosts: r0: none of 2 tests passed: switch, VLAN or configuration of the rail, or a port of a or b (why)"]
 
 
 def test_rows_count_every_direction_and_skip_what_has_no_value() -> None:
