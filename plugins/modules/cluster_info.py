@@ -85,6 +85,15 @@ options:
   chart_checksum:
     description: The sha256 that the chart's archive must have.
     type: str
+  objects:
+    description: What the step V(networks) applies. A pool that pods use must not assign their addresses to others.
+    type: list
+    elements: dict
+    default: []
+  disrupt_users:
+    description: Whether pools of O(objects) may be changed while pods hold their addresses. The playbooks pass C(rdma_disrupt_users).
+    type: bool
+    default: false
   workloads:
     description: Whether to look for pods of others that use rails, which lists all running pods of the cluster.
     type: bool
@@ -229,6 +238,8 @@ SPEC: dict[str, Any] = {
     "chart_repo": {"type": "str", "default": "https://helm.ngc.nvidia.com/nvidia"},
     "helm_binary": {"type": "path"},
     "chart_checksum": {"type": "str"},
+    "objects": {"type": "list", "elements": "dict", "default": []},
+    "disrupt_users": {"type": "bool", "default": False},
     "workloads": {"type": "bool", "default": False},
     "require": {"type": "bool", "default": False},
 }

@@ -16,6 +16,9 @@ description:
   - An object that was there before us is shared, not taken. It does not get the label C(app.kubernetes.io/managed-by), and
     O(state=absent) gives up the fields that we applied instead of deleting it. Nodes are always like that, and only labels of
     a node can be applied; a node is never created nor deleted.
+  - A change of a pool of nv-ipam (C(IPPool), C(CIDRPool)) that assigns other addresses to a node is refused while pods hold
+    addresses that would be assigned again. Nothing is applied then. Blocks of addresses that stay as they are, as when a
+    pool only grows, are no reason.
 extends_documentation_fragment:
   - gpufabric.rdma.cluster
 options:
@@ -50,6 +53,12 @@ options:
     description:
       - Manage O(objects) that were not created by this collection from now on. They get the label C(app.kubernetes.io/managed-by),
         fields that another field manager owns are taken over, and O(state=absent) deletes them.
+    type: bool
+    default: false
+  disrupt_users:
+    description: >-
+      Whether a pool may be changed while pods hold addresses of it, which can be assigned twice then. The playbooks pass
+      C(rdma_disrupt_users).
     type: bool
     default: false
   remains:
@@ -148,10 +157,10 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._core.change import Change
-from ..module_utils._core.errors import FabricError
+from ..module_utils._core.errors import ConflictError, FabricError
 from ..module_utils._fabric.objects.nodes import node_objects
 from ..module_utils._fabric.objects.order import apply_order, delete_order
-from ..module_utils._k8s import remains
+from ..module_utils._k8s import pools, remains
 from ..module_utils._k8s.api import Api
 from ..module_utils._k8s.apply import Options, Outcome, apply_object, remove_object, wait_gone
 from ..module_utils._k8s.client import AUTH_SPEC, connect
@@ -166,6 +175,7 @@ SPEC: dict[str, Any] = {
     "force": {"type": "bool", "default": False},
     "timeout": {"type": "int", "default": 120},
     "adopt": {"type": "bool", "default": False},
+    "disrupt_users": {"type": "bool", "default": False},
     "remains": {
         "type": "dict",
         "options": {
@@ -213,6 +223,9 @@ def run(api: Api, params: dict[str, Any], options: Options, clock: Clock) -> dic
     for item in items:
         path_of(api, item)
     if params["state"] == "present":
+        refused = [] if params["disrupt_users"] else pools.problems(api, items)
+        if refused:
+            raise ConflictError("; ".join(refused))
         outcomes = [apply_object(api, item, options, clock) for item in apply_order(items)]
     else:
         outcomes = remove_all(api, items, params, options, clock)

@@ -283,7 +283,7 @@ def down(text: str = "Connection refused") -> ConnectionFailed:
 
 PLURALS = {"Node": "nodes", "Namespace": "namespaces", "ConfigMap": "configmaps", "Secret": "secrets",
            "Pod": "pods", "Job": "jobs",
-           "DaemonSet": "daemonsets", "Deployment": "deployments", "IPPool": "ippools",
+           "DaemonSet": "daemonsets", "Deployment": "deployments", "IPPool": "ippools", "CIDRPool": "cidrpools",
            "MacvlanNetwork": "macvlannetworks", "NicClusterPolicy": "nicclusterpolicies",
            "NetworkAttachmentDefinition": "network-attachment-definitions", "Event": "events",
            "CustomResourceDefinition": "customresourcedefinitions", "StatefulSet": "statefulsets",

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .._core.errors import InputError
 from .._fabric.objects.installation import Decision, Target
-from . import access, chart, problems, release, space, survey
+from . import access, chart, pools, problems, release, space, survey
 from .api import Api
 from .nodes import nodes_of_hosts
 
@@ -46,7 +46,7 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
     if params["operator_state"] == "present":
         policies = problems.policy(params["existing"] or "", objects["NicClusterPolicy"])
         said = [*_denied(denied), *wrong.values(), *_aimed(params, found, decision), *policies, *said]
-        said += [*_installing(params, decision, run), *_impersonating(params)]
+        said += [*_installing(params, decision, run), *_impersonating(params), *_pools(api, params, by_host.values())]
     return {
         "version": version,
         "nodes": found.nodes,
@@ -71,6 +71,12 @@ def _selected(params: Mapping[str, Any]) -> dict[str, Any]:
     if not {"operator", "policy"} & set(params["steps"]):
         left["existing"] = None
     return {**params, **left}
+
+
+def _pools(api: Api, params: Mapping[str, Any], nodes: Iterable[str]) -> list[str]:
+    if "networks" not in params["steps"] or params["disrupt_users"]:
+        return []
+    return pools.problems(api, params["objects"], dict.fromkeys(nodes, params["node_labels"]))
 
 
 def _impersonating(params: Mapping[str, Any]) -> list[str]:

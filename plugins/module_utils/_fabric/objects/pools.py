@@ -1,13 +1,33 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""IPPool of nv-ipam: where pods of one rail get their addresses."""
+"""IPPool of nv-ipam: where pods of one rail get their addresses, and what a change of it takes from pods.
+
+nv-ipam gives each node a block of a pool. When the pool changes, it keeps the blocks that the new pool could have, and
+assigns the others anew, while running pods keep their addresses: an address can then be assigned twice.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import ipaddress
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Union
 
 from .common import metadata, node_selector
+
+KINDS = ("IPPool", "CIDRPool")
+_NETWORKS = "k8s.v1.cni.cncf.io/networks"
+_STATUS = ("k8s.v1.cni.cncf.io/network-status", "k8s.v1.cni.cncf.io/networks-status")
+# Annotations of pods in secondary networks.
+NOTES = {_NETWORKS, *_STATUS}
+# What pods get beside their address.
+_HARMLESS = {"routes", "defaultGateway"}
+# Fields from which follows whether a block stays; of other ones (exclusions, gateways) it is not computed.
+_COMPUTED = {"subnet", "perNodeBlockSize", "cidr", "perNodeNetworkPrefix", "nodeSelector"}
+
+Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
+Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
 
 def build_pool(name: str, namespace: str, subnet: str, block_size: int, selector: Mapping[str, str]) -> dict[str, Any]:
@@ -21,3 +41,142 @@ def build_pool(name: str, namespace: str, subnet: str, block_size: int, selector
         "metadata": metadata(name, namespace),
         "spec": spec,
     }
+
+
+@dataclass(frozen=True)
+class Block:
+    """The addresses of one node."""
+
+    node: str
+    first: Address
+    last: Address
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a change of a pool does. ``text``: the fields that change. ``kept``, ``lost``: blocks, and nodes of others.
+
+    ``network``: all addresses of the pool before the change; None when they cannot be read.
+    """
+
+    text: str
+    network: Network | None
+    kept: tuple[Block, ...]
+    lost: list[str]
+
+
+def effect(live: Mapping[str, Any], spec: Mapping[str, Any], labels: Mapping[str, Mapping[str, str]]) -> Effect | None:
+    """Return what applying ``spec`` to a pool changes for addresses, None for nothing; ``labels``: those of nodes."""
+    old = live.get("spec") or {}
+    changed = sorted(key for key in spec if spec[key] != old.get(key) and key not in _HARMLESS)
+    if not changed:
+        return None
+    blocks = list(_blocks(live))
+    kept = () if set(changed) - _COMPUTED else tuple(block for block in blocks if _fits(block, spec))
+    if "nodeSelector" in changed:
+        kept = tuple(block for block in kept if _selects(spec["nodeSelector"], labels.get(block.node) or {}))
+    return Effect(
+        ", ".join(f"spec.{key} from {_shown(old.get(key))} to {_shown(spec[key])}" for key in changed),
+        _network(old.get("subnet") or old.get("cidr")),
+        kept,
+        sorted({block.node for block in blocks} - {block.node for block in kept}),
+    )
+
+
+def users(change: Effect, pods: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the pods that hold addresses of blocks that do not stay; what is unknown counts as held."""
+    for pod in pods:
+        meta, node = pod["metadata"], (pod.get("spec") or {}).get("nodeName")
+        if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+            continue
+        addresses = _held(pod)
+        if addresses is None:
+            touched = node in change.lost if change.kept or change.lost else bool(node)
+            found = ["addresses not known"] if touched else []
+        else:
+            found = [str(address) for address in addresses if _is_lost(address, node, change)]
+        if found:
+            yield f"{meta['namespace']}/{meta['name']} ({', '.join(found)})"
+
+
+def _is_lost(address: Address, node: Any, change: Effect) -> bool:
+    if change.network is not None and address not in change.network:
+        return False
+    return not any(block.node == node and _inside(address, block) for block in change.kept)
+
+
+def _inside(address: Address, block: Block) -> bool:
+    return address.version == block.first.version and int(block.first) <= int(address) <= int(block.last)
+
+
+def _held(pod: Mapping[str, Any]) -> list[Address] | None:
+    """Return the addresses of a pod in secondary networks; None when it has some that are not known (yet)."""
+    notes = pod["metadata"].get("annotations") or {}
+    text = next((notes[key] for key in _STATUS if notes.get(key)), "")
+    if not text:
+        return None if notes.get(_NETWORKS) and not (pod.get("spec") or {}).get("hostNetwork") else []
+    try:
+        texts = [str(ip) for network in json.loads(text) for ip in network.get("ips") or []]
+        return [ipaddress.ip_address(ip.partition("/")[0]) for ip in texts]
+    except (ValueError, TypeError, AttributeError):
+        return None
+
+
+def _blocks(live: Mapping[str, Any]) -> Iterator[Block]:
+    for item in (live.get("status") or {}).get("allocations") or ():
+        try:
+            if live.get("kind") == "CIDRPool":
+                network = ipaddress.ip_network(item["prefix"])
+                yield Block(str(item["nodeName"]), network[0], network[-1])
+            else:
+                first, last = (ipaddress.ip_address(item[key]) for key in ("startIP", "endIP"))
+                yield Block(str(item["nodeName"]), first, last)
+        except (ValueError, KeyError, TypeError):
+            continue  # nv-ipam does not take over what it cannot read either
+
+
+def _fits(block: Block, spec: Mapping[str, Any]) -> bool:
+    """Whether nv-ipam takes a block over into a pool of this spec."""
+    network = _network(spec.get("subnet") or spec.get("cidr"))
+    if network is None or block.first not in network or block.last not in network:
+        return False
+    try:
+        if "cidr" in spec:
+            size, skipped = 2 ** (network.max_prefixlen - int(spec["perNodeNetworkPrefix"])), 0
+        else:
+            # Blocks begin after the network's own address, which networks of one or two addresses do not have.
+            size, skipped = int(spec["perNodeBlockSize"]), 0 if network.num_addresses <= 2 else 1
+    except (ValueError, KeyError, TypeError):
+        return False
+    offset = int(block.first) - int(network.network_address) - skipped
+    return size > 0 and int(block.last) - int(block.first) + 1 == size and offset >= 0 and offset % size == 0
+
+
+def _network(text: Any) -> Network | None:
+    try:
+        return ipaddress.ip_network(str(text), strict=False)
+    except ValueError:
+        return None
+
+
+def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Whether a NodeSelector surely selects a node with these labels; only In and Exists are understood."""
+    return any(
+        bool(term.get("matchExpressions"))
+        and not term.get("matchFields")
+        and all(_matches(rule, labels) for rule in term["matchExpressions"])
+        for term in selector.get("nodeSelectorTerms") or ()
+    )
+
+
+def _matches(rule: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    value = labels.get(rule["key"])
+    if rule["operator"] == "In":
+        return value in rule["values"]
+    return rule["operator"] == "Exists" and value is not None
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))

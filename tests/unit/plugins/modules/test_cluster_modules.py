@@ -42,7 +42,7 @@ def test_apply_is_idempotent_and_shows_what_changes(
     assert result["diff"]["before"] == {"Node a": {"metadata": {"labels": {}}}, "IPPool op/rail0": None}
     assert result["diff"]["after"]["Node a"] == {"metadata": {"labels": {"nic": "true"}}}
     again = run("fabric_objects", capsys, **given)
-    assert (again["changed"], again["requests"]) == (False, 4)
+    assert (again["changed"], again["requests"]) == (False, 5)
     assert again["diff"] == {"before": {}, "after": {}}
     gone = run("fabric_objects", capsys, state="absent", **given)
     assert [(item["kind"], item["action"]) for item in gone["objects"]] == [("IPPool", "delete"), ("Node", "release")]
@@ -269,3 +269,84 @@ def test_a_controller_without_a_cluster_drains_nothing_that_may_be_a_node(
         refused = run("node_drain", capsys, **doubt)
         assert f"host gpu-1: no cluster is configured on the controller, {found}. Set rdma_kubeconfig" in refused["msg"]
     assert cluster.calls == []
+
+
+SHOP = {
+    "apiVersion": "v1", "kind": "Pod", "spec": {"nodeName": "a"}, "status": {"phase": "Running"},
+    "metadata": {"name": "p", "namespace": "shop", "annotations": {
+        "k8s.v1.cni.cncf.io/networks": "rail0",
+        "k8s.v1.cni.cncf.io/network-status": json.dumps([{"name": "default/rail0", "ips": ["10.0.0.2"]}]),
+    }},
+}
+BLOCK = {"nodeName": "a", "startIP": "10.0.0.1", "endIP": "10.0.0.2"}
+USED = {**POOL, "spec": {"subnet": "10.0.0.0/24", "perNodeBlockSize": 2}, "status": {"allocations": [BLOCK]}}
+IN_USE = (
+    "IPPool op/rail0: changing spec.perNodeBlockSize from 2 to 8 assigns other addresses to a, but these pods keep"
+    " addresses of the pool: shop/p (10.0.0.2). The same addresses would be assigned to other pods. Remove these"
+    " workloads and run this again, restore the former values, or consent with rdma_disrupt_users: true"
+)
+
+
+def changed_pool(**spec: Any) -> dict[str, Any]:
+    return {**POOL, "spec": {**USED["spec"], **spec}}
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_pool_that_pods_use_is_not_changed(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], check: bool
+) -> None:
+    cluster.put(USED)
+    pod = cluster.put(SHOP)
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "op"}}
+    given: dict[str, Any] = {"objects": [other, changed_pool(perNodeBlockSize=8)], "force": True}
+    refused = run("fabric_objects", capsys, check=check, **given)
+    assert refused["failed"] and refused["msg"] == f"fabric_objects: {IN_USE}"
+    # Nothing else was applied either.
+    assert [method for method, _path in cluster.calls if method == "PATCH"] == []
+    early = run("cluster_info", capsys, check=check, steps=["networks"], objects=given["objects"])
+    assert early["problems"] == [IN_USE]
+    assert run("cluster_info", capsys, steps=["policy"], objects=given["objects"])["problems"] == []
+    del cluster.objects[pod]
+    assert run("cluster_info", capsys, steps=["networks"], objects=given["objects"])["problems"] == []
+    assert run("fabric_objects", capsys, check=check, **given)["changed"] is True
+    if not check:
+        assert run("fabric_objects", capsys, **given)["changed"] is False
+
+
+def test_a_pool_is_changed_with_consent_or_when_all_blocks_stay(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.put(USED)
+    cluster.put(SHOP)
+    same = run("fabric_objects", capsys, objects=[changed_pool(subnet="10.0.0.0/16")], force=True)
+    assert same["changed"] is True and [path for _method, path in cluster.calls if "pods" in path] == []
+    given = {"objects": [changed_pool(perNodeBlockSize=8)], "disrupt_users": True}
+    assert run("cluster_info", capsys, steps=["networks"], **given)["problems"] == []
+    assert run("fabric_objects", capsys, force=True, **given)["changed"] is True
+
+
+def test_a_pool_leaves_a_node_that_pods_are_on(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster.put(USED)
+    cluster.put(SHOP)
+    rule = {"key": "rack", "operator": "In", "values": ["1"]}
+    pool = changed_pool(nodeSelector={"nodeSelectorTerms": [{"matchExpressions": [rule]}]})
+    given: dict[str, Any] = {"steps": ["networks"], "objects": [pool], "hosts": {"h": {"machine_id": "1"}}}
+    (problem,) = run("cluster_info", capsys, **given)["problems"]
+    assert "changing spec.nodeSelector from nothing to {" in problem and "to a, but these pods" in problem
+    # The run itself gives the node this label.
+    assert run("cluster_info", capsys, node_labels={"rack": "1"}, **given)["problems"] == []
+
+
+def test_pods_that_cannot_be_listed_may_hold_addresses(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.put(USED)
+    send = cluster.send
+
+    def refusing(method: str, path: str, *rest: Any) -> Response:
+        return status(403, "Forbidden", "no pods") if "/pods" in path else send(method, path, *rest)
+
+    monkeypatch.setattr(cluster, "send", refusing)
+    result = run("fabric_objects", capsys, objects=[changed_pool(perNodeBlockSize=8)])
+    assert "assigns other addresses to a, and whether pods hold addresses cannot be read (" in result["msg"]
+    assert "Use an account with permission to list pods" in result["msg"]

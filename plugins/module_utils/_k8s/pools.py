@@ -1,0 +1,81 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Address pools that pods use: a change that takes addresses from pods is refused before anything is applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .._core.disruption import CONSENT
+from .._fabric.fields import some
+from .._fabric.objects.pools import KINDS, NOTES, Effect, effect, users
+from .api import Api, ApiError
+from .kinds import POOLS, collection, label, path_of
+
+
+def problems(
+    api: Api, items: Sequence[Mapping[str, Any]], labels: Mapping[str, Mapping[str, str]] | None = None
+) -> list[str]:
+    """Return why pools among ``items`` cannot be applied while pods run, after one request when no block changes.
+
+    ``labels``: node -> labels that it will have beside its own.
+    """
+    changes = {label(item): change for item, change in _changes(api, items, labels or {})}
+    if not changes:
+        return []
+    try:
+        every = api.items(collection("v1", "pods"))
+        pods = [pod for pod in every if NOTES & (pod["metadata"].get("annotations") or {}).keys()]
+    except ApiError as error:
+        if error.status != 403:
+            raise
+        return [
+            f"{name}: changing {change.text} assigns other addresses to {_nodes(change)}, and whether pods hold"
+            f" addresses cannot be read ({error}). Use an account with permission to list pods, or consent with"
+            f" {CONSENT}: true"
+            for name, change in changes.items()
+        ]
+    held = {name: list(users(change, pods)) for name, change in changes.items()}
+    return [_problem(name, changes[name], found) for name, found in held.items() if found]
+
+
+def _problem(name: str, change: Effect, held: Sequence[str]) -> str:
+    return (
+        f"{name}: changing {change.text} assigns other addresses to {_nodes(change)}, but these pods keep"
+        f" addresses of the pool: {some(held)}. The same addresses would be assigned to other pods. Remove"
+        f" these workloads and run this again, restore the former values, or consent with {CONSENT}: true"
+    )
+
+
+def _nodes(change: Effect) -> str:
+    return some(change.lost) if change.lost else "nodes"
+
+
+def _changes(
+    api: Api, items: Sequence[Mapping[str, Any]], labels: Mapping[str, Mapping[str, str]]
+) -> Iterator[tuple[Mapping[str, Any], Effect]]:
+    """Yield the pools whose change takes blocks from nodes."""
+    wanted = [item for item in items if item.get("kind") in KINDS and item.get("apiVersion") == POOLS]
+    for item in wanted:
+        path_of(api, item)
+    places = dict.fromkeys((item["kind"], item["metadata"]["namespace"]) for item in wanted)
+    live = {
+        label({"kind": kind, **pool}): {**pool, "kind": kind}
+        for kind, space in places
+        for pool in api.items(collection(POOLS, f"{kind.lower()}s", space))
+    }
+    pairs = [(item, live[label(item)]) for item in wanted if label(item) in live]
+    known: Mapping[str, Mapping[str, str]] = {}
+    if any(item["spec"].get("nodeSelector") != (pool.get("spec") or {}).get("nodeSelector") for item, pool in pairs):
+        known = _labels(api, labels)
+    for item, pool in pairs:
+        change = effect(pool, item["spec"], known)
+        # A pool whose status has no blocks does not tell what its pods hold.
+        if change is not None and (change.lost or not change.kept):
+            yield item, change
+
+
+def _labels(api: Api, added: Mapping[str, Mapping[str, str]]) -> dict[str, Mapping[str, str]]:
+    metas = [node["metadata"] for node in api.items(collection("v1", "nodes"))]
+    return {meta["name"]: {**(meta.get("labels") or {}), **added.get(meta["name"], {})} for meta in metas}
