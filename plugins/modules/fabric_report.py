@@ -46,6 +46,7 @@ options:
     description:
       - The run that measured, with C(id), C(started) (seconds since 1970), C(folder), and C(resumed), the earlier report or run
         folder whose results were taken over. When it ended is added.
+      - C(cluster) is the cluster that was measured, as returned by M(gpufabric.rdma.fabric_testers); empty or not given for none.
       - Not given means that the results are of no run that M(gpufabric.rdma.fabric_run) began.
     type: dict
   scope:
@@ -110,7 +111,7 @@ options:
     description:
       - V(true) replaces IP and MAC addresses, GIDs, GUIDs and serial numbers by pseudonyms in all files and in what is
         returned. The same value has the same pseudonym in all of them.
-      - A list says what is replaced - V(addresses), V(serials), V(hosts).
+      - A list says what is replaced - V(addresses), V(serials), V(hosts). V(hosts) also removes the name of the cluster.
       - The raw output of the testers lies in other files and is not touched. A redacted V(plan.json) cannot be compared
         with a plan, so write a redacted report into a folder of its own.
     type: raw
@@ -157,12 +158,12 @@ verdict:
   type: str
   sample: pass
 text:
-  description: What did not pass, findings, warnings, and a table rail by rail.
+  description: What did not pass, findings, warnings, what was measured, and a table rail by rail.
   returned: always
   type: list
   elements: str
 summary:
-  description: Small enough for C(set_stats) - verdict, counts, the first causes, gates that failed, the folder.
+  description: Small enough for C(set_stats) - verdict, counts, the first causes, gates that failed, the folder, the cluster.
   returned: always
   type: dict
   sample:
@@ -177,6 +178,8 @@ summary:
     path: /srv/report
     run: 20261123T013000Z-3f9a2c
     subset: []
+    release: 26.7.1
+    cluster: lab (https://10.0.0.1:6443, Kubernetes v1.35.4)
 path:
   description: The folder of the files.
   returned: always

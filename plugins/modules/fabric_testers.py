@@ -184,6 +184,13 @@ endpoints:
   returned: O(state=started) or O(state=played)
   type: dict
   sample: {gpu-1: node-a}
+cluster:
+  description:
+    - The cluster, with C(name) (in the kubeconfig), C(server) (URL of the API server) and C(version); empty text for what is unknown.
+    - It is empty when the API server did not answer. It is returned also when the testers could not be started.
+  returned: O(state=started)
+  type: dict
+  sample: {name: lab, server: "https://10.0.0.1:6443", version: v1.35.4}
 problems:
   description: Endpoints without a tester or without a complete log, and why.
   returned: O(state=started) or O(state=played)
@@ -210,8 +217,8 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._core.errors import FabricError
-from ..module_utils._k8s import access, transport
-from ..module_utils._k8s.client import AUTH_SPEC, connect
+from ..module_utils._k8s import access, survey, transport
+from ..module_utils._k8s.client import AUTH_SPEC, cluster_name, connect
 from ..module_utils._k8s.poll import Clock
 
 SPEC: dict[str, Any] = {
@@ -261,16 +268,19 @@ def main() -> None:
     module = AnsibleModule(argument_spec={**AUTH_SPEC, **SPEC}, required_if=NEEDS, supports_check_mode=True)
     # Plan and lines of a whole fleet must not come back with the result.
     invocation = {"module_args": {key: module.params[key] for key in ("state", "namespace", "name", "limit")}}
+    cluster: dict[str, str] = {}
     try:
         if module.params["state"] != "absent":
             access.refuse_impersonation(module.params)
         api = connect(module)
+        if module.params["state"] == "started":
+            cluster = survey.cluster(api, cluster_name(module.params))
         result = STEPS[module.params["state"]](api, module.params, module.check_mode, Clock())
     except FabricError as error:
-        module.fail_json(msg=f"fabric_testers: {error}", invocation=invocation)
+        module.fail_json(msg=f"fabric_testers: {error}", cluster=cluster, invocation=invocation)
     if module.params["evidence"] and not module.check_mode:
         note_requests(module.params["evidence"], api.requests)
-    module.exit_json(changed=False, requests=api.requests, invocation=invocation, **result)
+    module.exit_json(changed=False, requests=api.requests, cluster=cluster, invocation=invocation, **result)
 
 
 if __name__ == "__main__":

@@ -70,8 +70,7 @@ def connect(module: AnsibleModule) -> Api:
 def configuration(params: Mapping[str, Any]) -> Any:
     """Return the client's configuration: kubeconfig or in-cluster, then the single options over it."""
     found = kubernetes.client.Configuration()
-    # An empty option is no option: roles pass what they have.
-    path = params.get("kubeconfig") or os.environ.get("K8S_AUTH_KUBECONFIG") or os.environ.get("KUBECONFIG")
+    path = _kubeconfig(params)
     if path or not params.get("host"):
         _load(found, path, params.get("context") or None)
     found.connection_pool_maxsize = POOL
@@ -88,6 +87,23 @@ def configuration(params: Mapping[str, Any]) -> Any:
             setattr(found, attribute, params[option])
     _credentials(found, params)
     return found
+
+
+def _kubeconfig(params: Mapping[str, Any]) -> str | None:
+    """Return the path that the options or the environment name. An empty option is no option."""
+    return params.get("kubeconfig") or os.environ.get("K8S_AUTH_KUBECONFIG") or os.environ.get("KUBECONFIG")
+
+
+def cluster_name(params: Mapping[str, Any]) -> str:
+    """Return what the kubeconfig calls the cluster, "" without one. Names of contexts often contain a user's name."""
+    if params.get("host"):
+        return ""
+    try:
+        found, active = kubernetes.config.list_kube_config_contexts(_kubeconfig(params))
+        wanted = params.get("context") or active["name"]
+        return next(str(one["context"]["cluster"]) for one in found if one["name"] == wanted)
+    except Exception:  # without a usable kubeconfig there is no name, and connect() reports why
+        return ""
 
 
 def _credentials(found: Any, params: Mapping[str, Any]) -> None:

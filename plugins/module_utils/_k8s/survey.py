@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from .._fabric.objects.operators import images, is_available, is_operator
 from .api import Api, ApiError
@@ -31,7 +32,22 @@ def version(api: Api) -> tuple[str, tuple[int, int] | None]:
     found = api.get("/version") or {}
     digits = ["".join(c for c in str(found.get(key) or "") if c.isdigit()) for key in ("major", "minor")]
     numbers = (int(digits[0]), int(digits[1])) if all(digits) else None
-    return str(found.get("gitVersion") or ""), numbers
+    said = found.get("gitVersion")
+    return said if isinstance(said, str) else "", numbers
+
+
+def cluster(api: Api, name: str) -> dict[str, str]:
+    """Return how a report names the cluster: name, server and version, "" for what is unknown. No credentials."""
+    try:
+        found = version(api)[0]
+    except ApiError as error:
+        # An account can lack this permission; a server that does not answer ends the run.
+        if not error.status:
+            raise
+        found = ""
+    server = urlsplit(api.transport.server)
+    place = server._replace(netloc=server.netloc.rpartition("@")[2], query="", fragment="")
+    return {"name": name, "server": urlunsplit(place).rstrip("/"), "version": found}
 
 
 def listed(api: Api, version_: str, plural: str, **query: Any) -> list[dict[str, Any]]:

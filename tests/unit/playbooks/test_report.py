@@ -18,6 +18,9 @@ SCOPE = {"where": ["host"], "hosts": ["gpu-000", "gpu-001", "gpu-002"], "rails":
          "limit": "", "image": "", "host_network": False, "subset": ["pods not measured"]}
 
 
+CLUSTER = {"name": "lab", "server": "https://lab.test:6443", "version": "v1.35.4"}
+
+
 def play(
     tmp_path: Path, made: dict[str, Any], tasks: tuple[str, ...] = ("report",), **changes: Any
 ) -> subprocess.CompletedProcess[str]:
@@ -48,15 +51,20 @@ def test_a_workflow_gets_the_summary_whatever_the_verdict(
     faults: dict[tuple[str, str], str], rc: int, verdict: str, tmp_path: Path
 ) -> None:
     made = factory.fleet(3, 2, faults=faults)
-    done = play(tmp_path, made)
+    made["plan"]["operator"] = {"release": "26.7.1"}
+    started: dict[str, Any] = {"__rdma_validate_started": {"cluster": CLUSTER}} if faults else {}
+    done = play(tmp_path, made, **started)
     assert done.returncode == rc, done.stdout + done.stderr
     bad = 4 if faults else 0
     assert custom_stats(done.stdout) == {"rdma_fabric_report": {
         "verdict": verdict, "hosts": 3, "tests": 12, "pass": 12 - bad, "fail": bad, "no_data": 0,
         "blames": [blame["text"] for blame in made["parts"]["blames"]], "gates": [], "path": str(tmp_path / "report"),
-        "run": RUN, "subset": ["pods not measured"],
+        "run": RUN, "subset": ["pods not measured"], "release": "26.7.1",
+        "cluster": "lab (https://lab.test:6443, Kubernetes v1.35.4)" if faults else "",
     }}
-    assert json.loads((tmp_path / "report/report.json").read_text())["context"]["requests"] == {"validation": 3}
+    report = json.loads((tmp_path / "report/report.json").read_text())
+    assert report["run"].get("cluster") == (CLUSTER if faults else None)
+    assert report["context"]["requests"] == {"validation": 3}
 
 
 def test_testers_that_cannot_be_removed_cost_no_report_and_fail_the_run(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from ..measure.blame import level
 from ..measure.schedule import label
 from ..measure.verdict import overall
+from .runs import about
 from .summary import confirmed, stops, subset
 
 _HEAD = ("where", "rail", "pairs", "pass", "fail", "no_data", "worst Gb/s", "median Gb/s", "verdict")
@@ -20,8 +21,11 @@ _RAILS = 8
 
 
 def text(report: Mapping[str, Any], shown: int = _SHOWN) -> str:
-    """Return the whole console report: causes, what failed, comparison, warnings, table; at most shown + 20 lines."""
-    rails = table(report).splitlines()
+    """Return the whole console report, at most shown + 20 lines.
+
+    Causes, what failed, comparison, warnings, what was measured and by which run, table.
+    """
+    rails = ["; ".join(parts) for parts in about(report) if parts] + table(report).splitlines()
     lines = [*_causes(report, shown), *_noticed(report), *_compared(report), *_warned(report)]
     room = max(shown + _OTHERS - len(rails), 1)
     if len(lines) > room:

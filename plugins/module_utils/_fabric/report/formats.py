@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from . import console, html, junit, prometheus
 from .redact import Redactor
@@ -16,6 +17,8 @@ from .redact import Redactor
 # Control characters of C0 and C1 but tab and line end, and halves of a surrogate pair: what a hostile or damaged log
 # could change a terminal with, or what no file can hold.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+# A name of DNS, which an address of either kind is not.
+_DOMAIN = re.compile(r"(?:[\w-]+\.)*[A-Za-z][\w-]*")
 
 
 def plain(text: str) -> str:
@@ -51,6 +54,11 @@ def redacted(
     planned = plan.get("hosts", {})
     nodes = [host.get("node") for host in [*report["hosts"].values(), *planned.values()]]
     names = [name for name in [*report["hosts"], *planned, *nodes] if name]
+    cluster = (report.get("run") or {}).get("cluster")
+    if cluster and "hosts" in wanted:
+        server = urlsplit(cluster["server"]).hostname or ""
+        names += [server] if _DOMAIN.fullmatch(server) else []
+        report = {**report, "run": {**report["run"], "cluster": {**cluster, "name": ""}}}
     redactor = Redactor(wanted, [report, plan], names)
     return redactor.redact(report), redactor.redact(plan)
 

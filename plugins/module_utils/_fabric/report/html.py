@@ -19,13 +19,13 @@ from ..measure.verdict import amount
 from . import html_sections
 from .console import number
 from .html_maps import maps, strip
-from .html_parts import PLACES, SIGNS, WORDS, badge, more, place, section, table
+from .html_parts import SIGNS, WORDS, badge, more, place, section, table
 from .ports import ports
+from .runs import about
 from .script import SCRIPT
 from .style import CSS
 from .summary import confirmed, count, stops, subset
 
-_RELEASES = (("gpufabric.rdma", "collection"), ("operator", "release"), ("cluster", "cluster"))
 _FAILED = 300
 _ALL = 500
 
@@ -70,11 +70,12 @@ def _head(report: Mapping[str, Any]) -> str:
     rest = ["%d %s" % (counts[word], WORDS[word]) for word in ("fail", "no_data") if counts[word]]
     context = report["context"]
     when = " · ".join(str(context[key]) for key in ("name", "started", "written", "collection") if context.get(key))
+    known = [*(" \u00b7 ".join(parts) for parts in about(report)), when]
     return (
         '<header class="%s"><p class="verdict">%s</p><h1>RDMA fabric</h1><p>%s</p>%s%s</header>'
         % (verdict, escape(("%s %s" % (SIGNS[verdict], headline(report))).strip()), escape(", ".join([line, *rest])),
            "".join("<p><b>%s</b></p>" % escape(text) for text in _why(report)),
-           "".join('<p class="quiet">%s</p>' % escape(text) for text in [*_about(report), when] if text))
+           "".join('<p class="quiet">%s</p>' % escape(text) for text in known if text))
     )
 
 
@@ -83,30 +84,6 @@ def headline(report: Mapping[str, Any]) -> str:
     faults = confirmed(report) if report["verdict"] == "no_data" else 0
     word = WORDS[report["verdict"]] + (", %d fault%s confirmed" % (faults, "s" * (faults > 1)) if faults else "")
     return word + (" (subset)" if subset(report) else "")
-
-
-def _about(report: Mapping[str, Any]) -> list[str]:
-    """Return what was measured, when, how long, and with which releases."""
-    run, scope = report.get("run") or {}, report.get("scope") or {}
-    covers = []
-    if scope:
-        places = " and ".join(PLACES.get(where, where) for where in scope["where"])
-        rails = "%d rail%s" % (len(scope["rails"]), "s" * (len(scope["rails"]) != 1))
-        hosts = "%d host%s" % (len(scope["hosts"]), "s" * (len(scope["hosts"]) != 1))
-        covers = ["measured: %s, %s, %s" % (places or "nothing", hosts, rails)]
-        covers += ["image %s" % scope["image"]] if scope["image"] else []
-        covers += ["network of the host"] if scope["host_network"] else []
-    when = []
-    if run:
-        when = ["run %s" % run["id"], "%s, %s" % (run["started"], duration(run["seconds"]))]
-        when += ["%s %s" % (word, run[key]) for word, key in _RELEASES if run.get(key)]
-    return [" \u00b7 ".join(covers), " \u00b7 ".join(when)]
-
-
-def duration(seconds: int) -> str:
-    """Return a duration for people."""
-    hours, minutes = seconds // 3600, seconds % 3600 // 60
-    return "%d h %d min" % (hours, minutes) if hours else "%d min %d s" % (minutes, seconds % 60)
 
 
 def _why(report: Mapping[str, Any]) -> list[str]:

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from .runs import PLACES
+
 WORDS = {"pass": "passed", "fail": "failed", "no_data": "no data"}
 # Colour is never alone: each verdict has a sign too, of characters that every font has.
 SIGNS = {"pass": "", "fail": "\u00d7", "no_data": "?"}
-PLACES = {"host": "bare hosts", "pod": "pods"}
 
 
 class Raw(str):

@@ -27,7 +27,7 @@ _OURS = frozenset(
         "spread", "memory", "gpu", "node", "kind", "severity", "sure", "trend", "host", "peer", "evidence", "text",
         "again", "name", "query", "found", "switch", "tests",
         "run", "scope", "versions", "endpoints", "subset", "only", "limit", "image", "resumed", "kernel",
-        "perftest", "absence", "duplicate", "unsteady", "readings", "first", "count", "fault",
+        "perftest", "cluster", "version", "absence", "duplicate", "unsteady", "readings", "first", "count", "fault",
     )
 )
 _SERIAL_KEY = re.compile(r"serial|machine_?id|uuid", re.IGNORECASE)

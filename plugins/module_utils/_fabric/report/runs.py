@@ -22,7 +22,7 @@ FILES = ("report.json", "report.html", "junit.xml", "metrics.prom", "report.txt"
 # Evidence of runs that did not end is kept for this many runs, since only people know whether it is still needed.
 UNFINISHED = 10
 _SHOWN = 3
-_PLACES = {"host": "bare hosts", "pod": "pods"}
+PLACES = {"host": "bare hosts", "pod": "pods"}
 
 
 def sorted_out(
@@ -87,7 +87,7 @@ def no_report(folder: str, name: str, found: str) -> str:
 
 def scope_of(plan: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a run covers. ``asked``: where, only, limit, image and host_network as the role has them."""
-    where = [place for place in _PLACES if place in asked["where"]]
+    where = [place for place in PLACES if place in asked["where"]]
     only = asked["only"] or plan["tests"].get("only") or {}
     pods = "pod" in where
     found = {
@@ -104,7 +104,7 @@ def scope_of(plan: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any
 
 def _subset(plan: Mapping[str, Any], scope: Mapping[str, Any]) -> list[str]:
     """Return why a run does not cover the whole fabric, [] when it does."""
-    found = [f"{_PLACES[place]} not measured" for place in _PLACES if place not in scope["where"]]
+    found = [f"{PLACES[place]} not measured" for place in PLACES if place not in scope["where"]]
     known = plan.get("hosts", {})
     if len(scope["hosts"]) < len(known):
         limit = f" (limit {scope['limit']})" if scope["limit"] else ""
@@ -195,3 +195,40 @@ def told_last(path: str, report: Mapping[str, Any]) -> str:
     subset = f", subset: {'; '.join(scope['subset'])}" if scope.get("subset") else ""
     name, when = run.get("id", "unknown"), run.get("ended", "unknown")
     return f"the last report is {path}: run {name}, ended {when}, verdict {report.get('verdict')}{subset}"
+
+
+def about(report: Mapping[str, Any]) -> list[list[str]]:
+    """Return what was measured, and by which run: when, how long, with which releases, in which cluster. For people."""
+    run, scope = report.get("run") or {}, report.get("scope") or {}
+    covers = []
+    if scope:
+        places = " and ".join(PLACES.get(where, where) for where in scope["where"])
+        covers = ["measured: %s, %s, %s" % (places or "nothing", _counted(scope, "host"), _counted(scope, "rail"))]
+        covers += ["image %s" % scope["image"]] if scope["image"] else []
+        covers += ["network of the host"] if scope["host_network"] else []
+    when = []
+    if run:
+        when = ["run %s" % run["id"], "%s, %s" % (run["started"], duration(run["seconds"]))]
+        named = (("gpufabric.rdma", run["collection"]), ("operator", run["release"]), ("cluster", cluster(report)))
+        when += ["%s %s" % (word, told) for word, told in named if told]
+    return [covers, when]
+
+
+def _counted(scope: Mapping[str, Any], word: str) -> str:
+    number = len(scope[word + "s"])
+    return "%d %s%s" % (number, word, "s" * (number != 1))
+
+
+def cluster(report: Mapping[str, Any]) -> str:
+    """Return how people know the cluster that was measured, "" when none was."""
+    known = (report.get("run") or {}).get("cluster") or {}
+    told = [known.get("name"), known.get("server")]
+    first, *rest = [text for text in told if text] or [""]
+    rest += ["Kubernetes %s" % known["version"]] if known.get("version") else []
+    return "%s (%s)" % (first, ", ".join(rest)) if rest else first
+
+
+def duration(seconds: int) -> str:
+    """Return a duration for people."""
+    hours, minutes = seconds // 3600, seconds % 3600 // 60
+    return "%d h %d min" % (hours, minutes) if hours else "%d min %d s" % (minutes, seconds % 60)

@@ -15,6 +15,7 @@ from ..measure.schedule import subject
 from ..measure.verdict import FAIL, PASS, VERDICTS, findings, overall, rail_rows
 from ..switches import Switches
 from ..switches import text as switch_text
+from . import runs
 
 SCHEMA = "gpufabric.rdma/report/1"
 # What judges may add; a list that was not asked for is absent from the report.
@@ -129,6 +130,8 @@ def brief(report: Mapping[str, Any], path: str, shown: int = 10) -> dict[str, An
         "path": path,
         "run": (report.get("run") or {}).get("id", ""),
         "subset": subset(report),
+        "release": (report.get("run") or {}).get("release") or "",
+        "cluster": runs.cluster(report),
     }
 
 

@@ -96,13 +96,34 @@ def test_testers_in_check_mode_touch_nothing(
     script = tmp_path / "tester.sh"
     script.touch()
     plan = {"rails": [], "operator": {}, "hosts": {"h": {"machine_id": "1"}}, "endpoints": {"pod": ["h"]}}
-    result = run(
-        "fabric_testers", capsys, check=True, state="started", plan=plan, image="i", script=str(script),
-        evidence=str(tmp_path / "ev"),
-    )
+    given = {"plan": plan, "image": "i", "script": str(script), "evidence": str(tmp_path / "ev")}
+    result = run("fabric_testers", capsys, check=True, state="started", **given)
     assert (result["changed"], result["endpoints"], result["problems"]) == (False, {"h": "a"}, {})
-    assert [method for method, _path in cluster.calls] == ["GET"]
+    assert [(method, path.partition("?")[0]) for method, path in cluster.calls] == [
+        ("GET", "/version"), ("GET", "/api/v1/nodes")]
     assert not (tmp_path / "ev").exists()
+    assert result["cluster"] == {"name": "", "server": "https://cluster.test:6443", "version": ""}
+
+
+@pytest.mark.parametrize(
+    ("answer", "cluster_found"),
+    [
+        (ok({"gitVersion": "v1.35.4"}), {"name": "lab", "server": "https://cluster.test:6443", "version": "v1.35.4"}),
+        (status(403, "Forbidden", "no"), {"name": "lab", "server": "https://cluster.test:6443", "version": ""}),
+        (ok({"gitVersion": {"a": 1}}), {"name": "lab", "server": "https://cluster.test:6443", "version": ""}),
+        (None, {}),
+    ],
+)
+def test_testers_name_the_cluster_also_when_they_cannot_start(
+    answer: Any, cluster_found: dict[str, str], cluster: FakeCluster, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setattr(cluster, "server", "https://user:secret@cluster.test:6443/?token=secret")
+    monkeypatch.setattr(importlib.import_module(f"{PACKAGE}.fabric_testers"), "cluster_name", lambda params: "lab")
+    cluster.answers = [answer] if answer else [down()] * 4
+    given = {"plan": {}, "image": "i", "script": "/none", "evidence": str(tmp_path)}
+    result = run("fabric_testers", capsys, state="started", **given)
+    assert result["failed"] and result["cluster"] == cluster_found
 
 
 def test_testers_refuse_an_account_that_exec_does_not_have(

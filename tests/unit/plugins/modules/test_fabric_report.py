@@ -57,7 +57,7 @@ def test_summary_is_small_and_complete(tmp_path: Path, capsys: pytest.CaptureFix
     assert answer["summary"] == {
         "verdict": "fail", "hosts": 8, "tests": 112, "pass": 98, "fail": 14, "no_data": 0, "gates": [],
         "blames": [made["parts"]["blames"][0]["text"]], "path": str(tmp_path), "run": "",
-        "subset": [],
+        "subset": [], "cluster": "", "release": "",
     }
     assert answer["text"][0].startswith("FAULT (confirmed): gpu-003 rail1")
     assert json.loads((tmp_path / "report.json").read_text())["schedule"] == made["parts"]["schedule"]

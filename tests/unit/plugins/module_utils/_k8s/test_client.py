@@ -111,6 +111,21 @@ def test_single_options_go_over_the_kubeconfig(server: str, tmp_path: Path) -> N
     assert Server.seen[0][1]["authorization"] == "Bearer other"
 
 
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [({}, "k"), ({"context": "other"}, "prod"), ({"host": "https://elsewhere"}, ""), ({"kubeconfig": ""}, "")],
+)
+def test_a_cluster_is_called_by_its_name_and_never_by_a_context_which_may_hold_a_user(
+    given: dict[str, str], name: str, tmp_path: Path
+) -> None:
+    path = Path(kubeconfig(tmp_path, "https://127.0.0.1:1"))
+    config = json.loads(path.read_text())
+    config["contexts"].append({"name": "other", "context": {"cluster": "prod", "user": "u"}})
+    config["clusters"].append({"name": "prod", "cluster": {"server": "https://127.0.0.1:2"}})
+    path.write_text(json.dumps(config))
+    assert client.cluster_name({"kubeconfig": str(path), **given}) == name
+
+
 def test_user_and_password(server: str) -> None:
     connect(host=server, username="u", password="p").get("/version")
     assert Server.seen[0][1]["authorization"] == "Basic dTpw"

@@ -275,7 +275,8 @@ def test_files_of_a_thousand_hosts_stay_small(everything_fails: bool) -> None:
 
 
 RUN = {"id": "20261123T013000Z-3f9a2c", "started": "2026-11-23 01:30:00 UTC", "ended": "2026-11-23 02:41:12 UTC",
-       "seconds": 4272, "collection": "0.1.0", "release": "26.7.1", "cluster": "lab"}
+       "seconds": 4272, "collection": "0.1.0", "release": "26.7.1",
+       "cluster": {"name": "lab", "server": "https://lab.test:6443", "version": "v1.35.4"}}
 SCOPE = {"where": ["host"], "hosts": ["gpu-000"], "rails": ["rail0"], "only": {}, "limit": "", "image": "",
          "host_network": False, "subset": ["pods not measured"]}
 
@@ -291,10 +292,36 @@ def test_the_head_agrees_with_what_was_found_and_shows_what_was_measured() -> No
     assert "? no data, 1 fault confirmed (subset)" in head and "Not the whole fabric: pods not measured." in head
     assert "measured: bare hosts, 1 host, 1 rail" in head
     assert ("run 20261123T013000Z-3f9a2c \u00b7 2026-11-23 01:30:00 UTC, 1 h 11 min \u00b7 gpufabric.rdma 0.1.0"
-            " \u00b7 operator 26.7.1 \u00b7 cluster lab") in head
+            " \u00b7 operator 26.7.1 \u00b7 cluster lab (https://lab.test:6443, Kubernetes v1.35.4)") in head
+    assert console.text(report).splitlines()[-6:-3] == [
+        "measured: bare hosts, 1 host, 1 rail",
+        "run 20261123T013000Z-3f9a2c; 2026-11-23 01:30:00 UTC, 1 h 11 min; gpufabric.rdma 0.1.0; operator 26.7.1;"
+        " cluster lab (https://lab.test:6443, Kubernetes v1.35.4)",
+        console.table(report).splitlines()[0],
+    ]
     assert console.verdict_line(report) == "no_data, 1 fault confirmed (subset: pods not measured)"
     made["parts"]["blames"][0]["sure"] = "likely"
     assert console.verdict_line(summary.build(**made)) == "no_data (subset: pods not measured)"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "told"),
+    [
+        ({"name": "lab", "server": "https://h:1", "version": "v1.3"}, "cluster lab (https://h:1, Kubernetes v1.3)"),
+        ({"name": "lab", "server": "https://h:1", "version": ""}, "cluster lab (https://h:1)"),
+        ({"name": "", "server": "https://h:1", "version": "v1.35.4"}, "cluster https://h:1 (Kubernetes v1.35.4)"),
+        ({"name": "", "server": "https://h:1", "version": ""}, "cluster https://h:1"),
+        (None, ""),
+    ],
+)
+def test_the_cluster_is_named_as_far_as_it_is_known(cluster: dict[str, str] | None, told: str) -> None:
+    made = factory.fleet(3, 1)
+    run = {**RUN, "cluster": cluster} if cluster else {key: RUN[key] for key in RUN if key != "cluster"}
+    report = summary.build(**{**made, "parts": {**made["parts"], "run": run}})
+    head = html.to_html(report).partition("</header>")[0]
+    assert head.count("cluster") == bool(told) and told in head
+    assert summary.brief(report, "/r")["cluster"] == told.partition("cluster ")[2]
+    assert console.text(report).count("cluster") == bool(told)
 
 
 def test_a_long_cause_has_a_short_title_and_is_whole_below() -> None:

@@ -148,6 +148,31 @@ def test_the_same_address_has_the_same_pseudonym_however_it_is_written(number: i
     assert redact(f"{v4} {mapped.exploded} ::ffff:{v4}") == "address-1 address-1 address-1"
 
 
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (("addresses",), {"name": "prod", "server": "https://api.example.org:6443", "version": "v1.35.4"}),
+        (("hosts",), {"name": "", "server": "https://host-1:6443", "version": "v1.35.4"}),
+    ],
+)
+def test_the_cluster_is_a_host_among_others(wanted: tuple[str, ...], expected: dict[str, str]) -> None:
+    made = factory.fleet(2, 1)
+    known = {"name": "prod", "server": "https://api.example.org:6443", "version": "v1.35.4"}
+    made["parts"]["run"] = {"id": "20261123T013000Z-3f9a2c", "seconds": 1, "cluster": known}
+    made["warnings"] = ["the API server https://api.example.org:6443 does not answer"]
+    report, _plan = formats.redacted(summary.build(**made), made["plan"], wanted)
+    assert report["run"]["cluster"] == expected
+    assert report["warnings"] == [f"the API server {expected['server']} does not answer"]
+
+
+def test_an_api_server_by_address_is_an_address() -> None:
+    made = factory.fleet(2, 1)
+    made["parts"]["run"] = {"id": "x", "cluster": {"name": "", "server": "https://10.0.0.1:6443", "version": ""}}
+    built = summary.build(**made)
+    for wanted, server in ((("hosts",), "https://10.0.0.1:6443"), (KINDS, "https://address-1:6443")):
+        assert formats.redacted(built, made["plan"], wanted)[0]["run"]["cluster"]["server"] == server
+
+
 def test_same_pseudonyms_in_all_files() -> None:
     made = factory.fleet(3, 1)
     made["results"][0].update(verdict="fail", reason="192.168.0.2 is gone")
