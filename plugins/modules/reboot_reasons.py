@@ -21,7 +21,7 @@ options:
   state:
     description:
       - V(read) changes nothing, and fails when the host must be rebooted and may not be.
-      - V(begun) records the reasons and the boot id, before the reboot.
+      - V(begun) records the reasons and the boot id, before the reboot. It fails when a reboot would end the work of users of RDMA ports.
       - V(verified) fails when the host did not boot since then, or when there are reasons again.
       - V(finished) removes the record.
     type: str
@@ -48,10 +48,16 @@ options:
     description: Whether the host may be rebooted again for a reason that a reboot of ours did not cure.
     type: bool
     default: false
-  drains:
-    description: Whether the node is drained before the reboot, so that programs in pods are not in the way of O(state=begun).
-    type: bool
-    default: false
+  drain:
+    description:
+      - What O(state=begun) takes for users. TCP connections on the device of the default route or of the ssh connection never count, nor do those
+        of kubelets and container runtimes.
+      - V(none), when the node is not drained, means all mounts over RDMA ports, TCP connections on their addresses, and queue pairs.
+      - V(next), when it is drained after this, leaves out pods with their mounts, and what only the kernel holds, since that may be a pod's.
+      - V(done), when it was drained, leaves out pods alone. Those are of DaemonSets or static, and the module warns of them.
+    type: str
+    choices: [none, next, done]
+    default: none
   controller_boot_id:
     description: Boot id of the machine that runs Ansible. A host with the same boot id is that machine, or runs its container, and is refused.
     type: str
@@ -113,7 +119,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, reboot
+from ..module_utils._core import arguments, disruption, reboot
 from ..module_utils._core.errors import FabricError
 from ..module_utils._host import kubelet, lock, portuse, state, sysfs
 
@@ -121,7 +127,7 @@ RECORD = "host_reboot"
 ARGUMENTS = {
     **arguments.ROOTS,
     **arguments.CONSENT,
-    "drains": {"type": "bool", "default": False},
+    "drain": {"type": "str", "choices": ["none", "next", "done"], "default": "none"},
     "state": {"type": "str", "choices": ["read", "begun", "verified", "finished"], "default": "read"},
     "inventory_host": {"type": "str", "default": ""},
     "allowed": {"type": "bool", "default": False},
@@ -145,29 +151,43 @@ def read(params: Mapping[str, Any]) -> reboot.Due:
     )
 
 
-def keep(params: Mapping[str, Any], due: reboot.Due) -> None:
-    """Verify, and bring the record to where ``state`` says."""
+def check_users(params: Mapping[str, Any], host: str) -> list[str]:
+    """ConflictError when a reboot would end the work of users; return warnings of what it ends in pods."""
+    roots, drain = sysfs.Roots.from_params(params), params["drain"]
+    inventory = sysfs.read_inventory(roots)
+    connections = portuse.connection_holders(roots.proc, disruption.work_addresses(inventory))
+    held = [*(inventory.activity.queue_pairs or {}).values(), *(connections or {}).values()]
+    found = disruption.work(inventory, connections, portuse.places(roots.proc, {one for part in held for one in part}))
+    reboot.check_users(host, disruption.in_the_way(found, drain), params["disrupt_users"])
+    left = "; ".join(disruption.left_in_pods(found, drain))
+    text = f"{host}: the reboot ends work of pods that the drain left (DaemonSets, static pods): {left}"
+    return [text] if left else []
+
+
+def keep(params: Mapping[str, Any], due: reboot.Due) -> list[str]:
+    """Verify, and bring the record to where ``state`` says; return warnings."""
     if params["state"] == "verified":
         reboot.verify(due)
-    if params["state"] == "begun":
-        roots = sysfs.Roots.from_params(params)
-        holders = portuse.holders(roots.sysfs, roots.proc, with_pods=not params["drains"])
-        reboot.check_users(due.host, holders, params["disrupt_users"])
+    warnings = check_users(params, due.host) if params["state"] == "begun" else []
     if params["state"] in ("begun", "finished"):
         state.save(params["state_root"], RECORD, reboot.begin(due) if params["state"] == "begun" else {})
+    return warnings
 
 
 def main() -> None:
     """Read, judge, record."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
+    warnings: list[str] = []
     try:
         due = read(params)
         if not module.check_mode:
             with lock.held(params, "reboot_reasons", params["state"] in ("read", "verified")):
-                keep(params, due)
+                warnings = keep(params, due)
     except FabricError as error:
         module.fail_json(msg=f"reboot_reasons: {error}")
+    for text in warnings:
+        module.warn(text)
     refusal = due.refusal(params["allowed"], params["repeat"]) if params["state"] == "read" else ""
     reasons = list(due.reasons)
     if refusal and params["required"] and not module.check_mode:

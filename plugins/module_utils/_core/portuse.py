@@ -18,13 +18,11 @@ from typing import Any, NamedTuple
 from . import jsontext
 from .devices import Port
 from .network import Interface, Network, is_local, parse_ipv6_routes, stacked_on
+from .tcp import EXAMPLES, Connections
 
 # Kind of a device that has the port as a member; all others (bridge, openvswitch, vrf) are bridges here.
 _BONDS = ("bond", "team")
 _TITLES = {"vlan": "VLAN", "openvswitch": "Open vSwitch"}
-_ESTABLISHED = "01"
-# Connections that a use names beside their number.
-_EXAMPLES = 2
 _MAX_USES = 12
 _MAX_HOLDERS = 4
 _NETWORK_MOUNTS = (
@@ -35,6 +33,8 @@ _IPV4 = re.compile(r"(?<![\d.])\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d.])")
 # Connections of storage in the kernel; other queue pairs without a program are the kernel's own for each port.
 _CONNECTED = ("RC", "UC", "XRC_INI", "XRC_TGT")
 _IPOIB = "ib_ipoib"
+# How a mount is called that is a block device.
+NVME = "NVMe-oF controller"
 
 
 class Use(NamedTuple):
@@ -44,6 +44,7 @@ class Use(NamedTuple):
     text: str
 
 
+HIDDEN_CONNECTIONS = Use("unknown", "TCP connections that cannot be read (/proc/net/tcp)")
 HIDDEN_QUEUE_PAIRS = Use("unknown", "queue pairs that cannot be read (install the rdma tool of iproute2)")
 
 
@@ -52,14 +53,6 @@ class Mount(NamedTuple):
 
     title: str
     server: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Connections:
-    """The established TCP connections of a local address."""
-
-    count: int
-    examples: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,7 +100,7 @@ def uses(port: Port, interfaces: Collection[Interface], activity: Activity, own:
         *_stacked_uses(port, uppers),
         *(_address_use(address, interfaces) for address in addresses if address not in own),
         *_route_uses(names, addresses, activity),
-        *_mount_uses(names, activity),
+        *mount_uses(names, activity),
         *_tcp_uses(addresses, activity),
         *found,
     ]
@@ -146,7 +139,8 @@ def _route_uses(names: Collection[str], addresses: Iterable[str], activity: Acti
     return found
 
 
-def _mount_uses(names: Collection[str], activity: Activity) -> list[Use]:
+def mount_uses(names: Collection[str], activity: Activity) -> list[Use]:
+    """Return the mounts over network devices, by their names."""
     if activity.mounts is None:
         return [Use("unknown", "mounts that cannot be read")]
     return [
@@ -166,13 +160,13 @@ def ways(server: str, networks: Iterable[tuple[str, Network]]) -> frozenset[str]
 
 def _tcp_uses(addresses: Iterable[str], activity: Activity) -> list[Use]:
     if activity.connections is None:
-        return [Use("unknown", "TCP connections that cannot be read (/proc/net/tcp)")]
+        return [HIDDEN_CONNECTIONS]
     local = [address.split("/")[0] for address in addresses]
     known = [activity.connections[address] for address in local if address in activity.connections]
     count = sum(one.count for one in known)
     if not count:
         return []
-    examples = [example for one in known for example in one.examples][:_EXAMPLES]
+    examples = [example for one in known for example in one.examples][:EXAMPLES]
     return [Use("tcp", f"{count} TCP connection{'s' if count > 1 else ''}, e.g. {', '.join(examples)}")]
 
 
@@ -185,17 +179,18 @@ def _queue_pair_uses(port: Port, activity: Activity) -> list[Use]:
     if not holders:
         return []
     pairs = "queue pairs" if len(holders) > 1 else "queue pair"
-    return [Use("queue_pairs", f"{len(holders)} RDMA {pairs} of {_holders(holders)}")]
+    return [Use("queue_pairs", f"{len(holders)} RDMA {pairs} of {listed(holders)}")]
 
 
 def vf_uses(activity: Activity, devices: Collection[str]) -> list[Use]:
     """Return the queue pairs on RDMA devices of VFs: all but the known ``devices`` of ports."""
     pairs = activity.queue_pairs or {}
     holders = {holder for device in pairs if device not in devices for holder in pairs[device]}
-    return [Use("queue_pairs", f"RDMA queue pairs on VFs of {_holders(holders)}")] if holders else []
+    return [Use("queue_pairs", f"RDMA queue pairs on VFs of {listed(holders)}")] if holders else []
 
 
-def _holders(names: Iterable[str]) -> str:
+def listed(names: Iterable[str]) -> str:
+    """Return the names of holders, of which the first ones stand for many."""
     known = sorted(set(names))
     return ", ".join(known[:_MAX_HOLDERS]) + (", ..." if len(known) > _MAX_HOLDERS else "")
 
@@ -203,7 +198,7 @@ def _holders(names: Iterable[str]) -> str:
 def _folded(items: list[str], one: str, many: str, link: str) -> str:
     if len(items) == 1:
         return f"{one} {link}{items[0]}"
-    return f"{len(items)} {many}, e.g. {link}{', '.join(items[:_EXAMPLES])}"
+    return f"{len(items)} {many}, e.g. {link}{', '.join(items[:EXAMPLES])}"
 
 
 def parse_mounts(text: str) -> list[Mount]:
@@ -229,7 +224,7 @@ def nvme_mounts(controllers: Mapping[str, str | None]) -> list[Mount]:
     for name, address in controllers.items():
         fields = dict(field.partition("=")[::2] for field in (address or "").split(","))
         servers = dict.fromkeys(_addresses(fields.get("traddr", "")))
-        found += [Mount(f"NVMe-oF controller {name}", server) for server in servers]
+        found += [Mount(f"{NVME} {name}", server) for server in servers]
     return found
 
 
@@ -241,33 +236,6 @@ def _addresses(text: str) -> list[str]:
         except ValueError:
             continue
     return found
-
-
-def fold_connections(lines: Iterable[str], found: dict[str, Connections]) -> None:
-    """Add the established connections of /proc/net/tcp or tcp6, by local address; loopback is left out."""
-    for line in lines:
-        fields = line.split(None, 4)
-        if len(fields) < 4 or fields[3] != _ESTABLISHED:
-            continue
-        local, port = _endpoint(fields[1])
-        if ipaddress.ip_address(local).is_loopback:
-            continue
-        known = found.get(local, Connections(0, ()))
-        examples = known.examples
-        if len(examples) < _EXAMPLES:
-            peer, peer_port = _endpoint(fields[2])
-            examples = (*examples, f"{local} port {port} with {peer} port {peer_port}")
-        found[local] = Connections(known.count + 1, examples)
-
-
-def _endpoint(text: str) -> tuple[str, int]:
-    """Return address and port of a word like 0B01010A:0016; all supported machines are little endian."""
-    words, _colon, port = text.partition(":")
-    raw = bytes.fromhex(words)
-    packed = b"".join(raw[start : start + 4][::-1] for start in range(0, len(raw), 4))
-    address: Any = ipaddress.ip_address(packed)
-    mapped = getattr(address, "ipv4_mapped", None)
-    return str(mapped or address), int(port, 16)
 
 
 def parse_queue_pairs(text: str | None) -> dict[str, tuple[str, ...]] | None:

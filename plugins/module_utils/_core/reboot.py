@@ -75,15 +75,13 @@ def verify(due: Due) -> None:
         raise ConflictError(f"{due.host} is up again, but not as wanted; {'; '.join(parts)}")
 
 
-def check_users(host: str, holders: Sequence[str] | None, consent: bool) -> None:
-    """ConflictError when programs use RDMA, or when that cannot be read, right before the reboot."""
-    if consent or holders == []:
-        return
-    if holders is None:
-        text = "who uses RDMA cannot be read. Install the rdma tool of iproute2 and run this again"
-    else:
-        text = f"RDMA queue pairs are in use by {', '.join(holders)}. Stop these programs and run this again"
-    raise ConflictError(f"{host} is not rebooted: {text}, or set {CONSENT}: true")
+def check_users(host: str, users: Sequence[str], consent: bool) -> None:
+    """ConflictError when a reboot would end the work of ``users``, right before it."""
+    if users and not consent:
+        raise ConflictError(
+            f"{host} is not rebooted: a reboot would end {'; '.join(users)}. Stop these users and run this again, "
+            f"or set {CONSENT}: true"
+        )
 
 
 def begin(due: Due) -> dict[str, Any]:

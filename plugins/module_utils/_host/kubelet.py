@@ -21,6 +21,8 @@ UNITS = ("kubelet", "k3s", "k3s-agent", "rke2-server", "rke2-agent", "k0scontrol
 PROGRAMS = ("kubelet", "k3s-server", "k3s-agent", "rke2", "k0s", "kubelite")
 CONTROL_UNITS = ("k3s", "rke2-server", "k0scontroller")
 CONTROL_PROGRAMS = ("kube-apiserver", "etcd", "k3s-server")
+# Container runtimes, as /proc calls them.
+RUNTIMES = ("containerd", "crio", "dockerd")
 CONTROL_PODS = ("etcd.yaml", "kube-apiserver.yaml")
 
 

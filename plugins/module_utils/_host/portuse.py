@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterable
 from typing import Any
 
-from .._core.portuse import Connections, fold_connections, parse_queue_pairs
-from . import command
+from .._core import disruption
+from .._core.tcp import Connections, fold_connections, sockets
+from . import command, kubelet
 
 # A table that is longer is not judged by its beginning.
 MAX_BYTES = 16 << 20
@@ -24,18 +26,61 @@ def read(sysfs: str, proc: str, has_rdma: bool) -> dict[str, Any]:
     }
 
 
-def holders(sysfs: str, proc: str, with_pods: bool) -> list[str] | None:
-    """Return who holds queue pairs, on request without processes of Kubernetes pods; None when it cannot be read."""
-    has_rdma = os.path.isdir(f"{sysfs}/class/infiniband") and bool(os.listdir(f"{sysfs}/class/infiniband"))
-    known = parse_queue_pairs(_queue_pairs() if has_rdma else "[]")
-    if known is None:
+def connection_holders(proc: str, addresses: Collection[str]) -> dict[str, set[str]] | None:
+    """Return address -> who holds its established connections; None when it cannot be read.
+
+    A connection that no program has open belongs to the kernel, as those of mounts.
+    """
+    found: list[tuple[str, str]] = []
+    try:
+        for path in _tables(proc) if addresses else ():
+            with open(path, encoding="ascii") as lines:
+                found += sockets(lines, addresses)
+    except (OSError, ValueError):
         return None
-    found = sorted({holder for pairs in known.values() for holder in pairs})
-    return [one for one in found if with_pods or "kubepods" not in (_text(f"{proc}/{_pid(one)}/cgroup") or "")]
+    programs = _programs(proc, {inode for _address, inode in found})
+    held: dict[str, set[str]] = {}
+    for address, inode in found:
+        held.setdefault(address, set()).add(programs.get(inode, disruption.KERNEL_SOCKET))
+    return held
+
+
+def places(proc: str, holders: Iterable[str]) -> dict[str, str]:
+    """Return holder -> where it runs, see ``_core.disruption``."""
+    node = (*kubelet.PROGRAMS, *kubelet.CONTROL_PROGRAMS, *kubelet.RUNTIMES)
+    return {one: disruption.place(one, _text(f"{proc}/{_pid(one)}/cgroup") or "", node) for one in holders}
 
 
 def _pid(holder: str) -> str:
     return holder.rpartition("[")[2].rstrip("]")
+
+
+def _programs(proc: str, inodes: Collection[str]) -> dict[str, str]:
+    """Return inode of a socket -> a program that has it open."""
+    wanted = {f"socket:[{inode}]": inode for inode in inodes}
+    found: dict[str, str] = {}
+    for pid in (name for name in _names(proc) if name.isdigit() and wanted):
+        links = [_link(f"{proc}/{pid}/fd/{name}") for name in _names(f"{proc}/{pid}/fd")]
+        held = [wanted[link] for link in links if link in wanted]
+        if held:
+            comm = (_text(f"{proc}/{pid}/comm") or "?").strip()
+            found.update(dict.fromkeys(held, f"{comm}[{pid}]"))
+    return found
+
+
+def _names(folder: str) -> list[str]:
+    """Return the names in a folder of a process, none when it has ended."""
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
 
 
 def _text(path: str) -> str | None:
@@ -55,13 +100,16 @@ def _nvme(folder: str) -> dict[str, str | None]:
         return {}
 
 
+def _tables(proc: str) -> list[str]:
+    # Without IPv6 there is no second table.
+    return [f"{proc}/net/tcp", *(path for path in [f"{proc}/net/tcp6"] if os.path.exists(path))]
+
+
 def _connections(proc: str) -> dict[str, Connections] | None:
     """Return the established connections by local address."""
     found: dict[str, Connections] = {}
-    # Without IPv6 there is no second table.
-    tables = [f"{proc}/net/tcp", *(path for path in [f"{proc}/net/tcp6"] if os.path.exists(path))]
     try:
-        for path in tables:
+        for path in _tables(proc):
             with open(path, encoding="ascii") as lines:
                 fold_connections(lines, found)
     except (OSError, ValueError):

@@ -38,7 +38,8 @@ def play_all(
             (folder / "etc/kubernetes/manifests/etcd.yaml").touch()
         if host in reasons:
             (folder / "run/gpufabric/reboot.d/kernel_cmdline").write_text(f"{reasons[host]}\n")
-    roots = {f"{name}_root": f"{tmp_path}/{{{{ inventory_hostname }}}}/{name}" for name in ("run", "state", "etc")}
+    folders = ("run", "state", "etc", "sysfs")
+    roots = {f"{name}_root": f"{tmp_path}/{{{{ inventory_hostname }}}}/{name}" for name in folders}
     roots["proc_root"] = f"{{{{ proc | default('{tmp_path}/' ~ inventory_hostname ~ '/proc') }}}}"
     book = {
         "hosts": "all",

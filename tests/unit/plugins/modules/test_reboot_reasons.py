@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from module_run import run
+import sysfs_tree
+from module_run import run, warned
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host import command
 
@@ -17,6 +18,8 @@ SECOND = "0000:18:00.0 gets its name rail0 (now eth0) at the next boot: it has t
 
 class Machine:
     """Just enough of a host: its boot id, its reasons, and what it remembers over a boot."""
+
+    host: sysfs_tree.Host
 
     def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.root, self.capsys = root, capsys
@@ -37,7 +40,8 @@ class Machine:
             self.put(f"run/gpufabric/reboot.d/{module}", reason + "\n")
 
     def call(self, state: str = "read", check: bool = False, **params: Any) -> dict[str, Any]:
-        roots = {f"{name}_root": str(self.root / name) for name in ("proc", "etc", "run", "var")}
+        roots = {f"{name}_root": str(self.root / name) for name in ("proc", "etc", "run", "var", "boot")}
+        roots.update(modules_root=str(self.root / "lib/modules"))
         roots.update(sysfs_root=str(self.root / "sys"), state_root=str(self.root / "state"))
         return run("reboot_reasons", self.capsys, check, state=state, inventory_host="gpu-1", **roots, **params)
 
@@ -200,27 +204,91 @@ def test_a_damaged_record_is_named(machine: Machine, text: str) -> None:
     assert machine.call()["msg"].startswith("reboot_reasons: the record ")
 
 
-def test_programs_that_use_rdma_stop_the_reboot(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Machine:
+    """A GPU server: a job in pid 7, a pod in 8, a kubelet in 9; storage network 10.1.1.11/24 on an RDMA port."""
+    host = sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch)
+    host.idle()
+    made = Machine(tmp_path, capsys)
+    made.host = host
+    for pid, comm, cgroup in ((7, "job", "system.slice/x"), (8, "pod", "kubepods.slice/x"), (9, "kubelet", "k")):
+        made.put(f"proc/{pid}/cgroup", f"0::/{cgroup}\n")
+        made.put(f"proc/{pid}/comm", f"{comm}\n")
+        (tmp_path / f"proc/{pid}/fd").mkdir()
+        (tmp_path / f"proc/{pid}/fd/3").symlink_to(f"socket:[{pid}00]")
+    made.wants(kernel_cmdline=FIRST)
+    return made
+
+
+def refusals(server: Machine, **params: Any) -> list[str]:
+    """What stops a reboot: without a drain, before one, and after one."""
+    texts = [str(server.call("begun", drain=drain, **params).get("msg", "")) for drain in ("none", "next", "done")]
+    head = "reboot_reasons: gpu-1 is not rebooted: a reboot would end "
+    tail = ". Stop these users and run this again, or"
+    assert all(text.startswith(head) and text.endswith(f"{tail} set {CONSENT}: true") for text in texts if text)
+    return [text[len(head) :].partition(tail)[0] for text in texts]
+
+
+CONSENT = "rdma_disrupt_users"
+TCP = "   0: 0B01010A:0016 {peer}:C7F4 01 00000000:00000000 00:00000000 00000000  0  0 {inode} 1 0 20 4 30 10 -1\n"
+
+
+@pytest.mark.parametrize(
+    ("inode", "expected"),
+    [
+        ("700", ["TCP connections on 10.1.1.11 of job[7]"] * 3),
+        ("800", ["TCP connections on 10.1.1.11 of pod[8]", "", ""]),
+        ("900", ["", "", ""]),
+        ("5", ["TCP connections on 10.1.1.11 of the kernel", "", "TCP connections on 10.1.1.11 of the kernel"]),
+    ],
+)
+def test_connections_over_rdma_ports_stop_the_reboot(server: Machine, inode: str, expected: list[str]) -> None:
+    server.put("proc/net/tcp", TCP.format(peer="0901010A", inode=inode))
+    assert refusals(server) == expected
+
+
+def test_connections_of_the_management_do_not_stop_the_reboot(server: Machine) -> None:
+    """The same connection of a job, where the address has the ssh connection of this run."""
+    server.put("proc/net/tcp", TCP.format(peer="0901010A", inode="700"))
+    server.put("proc/self/environ", "SSH_CONNECTION=10.1.1.9 51188 10.1.1.11 22\0")
+    assert refusals(server) == ["", "", ""]
+
+
+def test_mounts_over_rdma_ports_stop_the_reboot(server: Machine) -> None:
+    server.put("proc/mounts", "10.1.1.20:/d /scratch nfs4 rw,addr=10.1.1.20 0 0\n")
+    assert refusals(server) == ["nfs4 mount /scratch from 10.1.1.20"] * 3
+    server.put("proc/mounts", "10.9.9.9:/d /home nfs4 rw,addr=10.9.9.9 0 0\n")
+    assert refusals(server) == [""] * 3
+
+
+def test_programs_that_use_rdma_stop_the_reboot(server: Machine) -> None:
     pairs = [
-        {"ifname": "mlx5_0", "pid": 7, "comm": "slurm-job", "type": "RC"},
+        {"ifname": "mlx5_0", "pid": 7, "comm": "job", "type": "RC"},
         {"ifname": "mlx5_0", "pid": 8, "comm": "pod", "type": "RC"},
         {"ifname": "mlx5_0", "type": "GSI", "comm": "ib_core"},
     ]
-    shown = {"text": json.dumps(pairs), "path": "/sbin/rdma"}
-    monkeypatch.setattr(command, "find", lambda program: shown["path"])
-    monkeypatch.setattr(command, "run", lambda argv, **_options: command.Result(0, shown["text"], ""))
-    machine.put("sys/class/infiniband/mlx5_0/node_guid", "")
-    machine.put("proc/7/cgroup", "0::/system.slice/slurmd.service\n")
-    machine.put("proc/8/cgroup", "0::/kubepods.slice/kubepods-burstable.slice/x\n")
-    machine.wants(kernel_cmdline=FIRST)
+    server.host.prints[sysfs_tree.QUEUE_PAIRS] = json.dumps(pairs)
+    job = "RDMA queue pairs of job[7]"
+    assert refusals(server) == [f"{job}; RDMA queue pairs of pod[8]", job, job]
+    assert server.record is None
+    assert refusals(server, disrupt_users=True) == ["", "", ""] and server.record is not None
 
-    def refusal(**params: Any) -> str:
-        return str(machine.call("begun", **params).get("msg", ""))
 
-    head, tail = "reboot_reasons: gpu-1 is not rebooted: ", "and run this again, or set rdma_disrupt_users: true"
-    assert refusal(drains=True) == f"{head}RDMA queue pairs are in use by slurm-job[7]. Stop these programs {tail}"
-    assert refusal() == f"{head}RDMA queue pairs are in use by pod[8], slurm-job[7]. Stop these programs {tail}"
-    assert machine.record is None
-    shown["path"] = ""
-    assert refusal() == f"{head}who uses RDMA cannot be read. Install the rdma tool of iproute2 {tail}"
-    assert refusal(disrupt_users=True) == "" and machine.record is not None
+def test_what_a_drain_left_in_pods_is_a_warning(server: Machine) -> None:
+    pairs = [{"ifname": "mlx5_0", "pid": 8, "comm": "pod", "type": "RC"}]
+    server.host.prints[sysfs_tree.QUEUE_PAIRS] = json.dumps(pairs)
+    assert warned(server.call("begun", drain="next")) == []
+    assert warned(server.call("begun", drain="done")) == [
+        "gpu-1: the reboot ends work of pods that the drain left (DaemonSets, static pods): RDMA queue pairs of pod[8]"
+    ]
+
+
+def test_what_cannot_be_read_stops_the_reboot(server: Machine) -> None:
+    server.host.prints[sysfs_tree.QUEUE_PAIRS] = ""
+    assert refusals(server) == ["queue pairs that cannot be read (install the rdma tool of iproute2)"] * 3
+    server.host.idle()
+    (server.root / "proc/net/tcp").unlink()
+    assert refusals(server) == ["TCP connections that cannot be read (/proc/net/tcp)"] * 3
+    server.put("proc/net/tcp", "")
+    (server.root / "proc/mounts").unlink()
+    assert refusals(server) == ["mounts that cannot be read"] * 3

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 import sysfs_tree
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import network, portuse
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core import network, portuse, tcp
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.inventory import HostInventory
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.portuse import Activity, Connections, Mount, Use
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core.portuse import Activity, Mount, Use
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core.tcp import Connections
 
 # A storage port of the server, mlx5, with 10.1.1.11/24, and one of its rails without an address.
 STORAGE, RAIL = "0000:9a:00.0", "0000:18:00.0"
@@ -172,7 +173,7 @@ short
 
 def test_established_connections_are_folded_by_local_address() -> None:
     found: dict[str, Connections] = {}
-    portuse.fold_connections(
+    tcp.fold_connections(
         [
             "  sl  local_address rem_address   st tx_queue",
             "   0: 0B01010A:0016 0901010A:C7F4 01 00000000:00000000 02:000AF000",
@@ -183,10 +184,10 @@ def test_established_connections_are_folded_by_local_address() -> None:
         ],
         found,
     )
-    portuse.fold_connections(
+    tcp.fold_connections(
         ["  0: 0000000000000000FFFF00000B01010A:0016 0000000000000000FFFF00000901010A:0017 01 0:0 0:0"], found
     )
-    portuse.fold_connections(
+    tcp.fold_connections(
         ["  0: B80D0120000000000000000001000000:0016 B80D0120000000000000000002000000:0017 01 0:0 0:0"], found
     )
     assert found == {
