@@ -1,13 +1,18 @@
-"""What the role runs on a bare host, for real in a folder: one run at a time has a host."""
+"""What the role runs on a bare host, for real in a folder: one run at a time has a host, to measure or to change it."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import subprocess
 from pathlib import Path
 
 import jinja2
 import pytest
 import yaml
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ConflictError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host import lock
 
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "rdma_validate"
 TESTER = 'echo "=== gpufabric $1"\n'
@@ -25,6 +30,10 @@ START, BRING = script("hosts_start.yml"), script("hosts_bring.yml")
 
 VARS = yaml.safe_load((ROLE / "vars" / "main.yml").read_text())
 END = yaml.safe_load((ROLE / "tasks" / "hosts_fetch.yml").read_text())[0]["block"][0]["ansible.builtin.raw"]
+CHANGED = (
+    "another run changes this host: module rail_links, process 4711, since then. Wait until it has ended, then measure "
+    "again\n"
+)
 LOST = "this run lost the host to another run, or to the playbook gpufabric.rdma.abort\n"
 
 
@@ -36,7 +45,7 @@ class Host:
     """A folder with a stand-in for systemctl that notes what it is asked."""
 
     def __init__(self, path: Path) -> None:
-        self.folder, self.asked = path / "run" / "tester", path / "asked"
+        self.folder, self.asked = path / "gpufabric" / "tester", path / "asked"
         (path / "bin").mkdir()
         for name in ("systemctl", "systemd-run"):
             # No unit is active.
@@ -49,19 +58,25 @@ class Host:
         return subprocess.run(argv, input=stdin, env=self.env, text=True, capture_output=True, timeout=20)
 
     def start(self, run: str, hold: int = 300) -> subprocess.CompletedProcess[str]:
-        return self.run(START, "unit", self.folder, "rail r0 eth0", run, hold, stdin=TESTER)
+        return self.run(self.text(START), "unit", self.folder, "rail r0 eth0", run, hold, stdin=TESTER)
 
-    def bring(self, run: str, hold: int = 900, batch: str = "BATCH") -> subprocess.CompletedProcess[str]:
-        return self.run(BRING, self.folder, run, hold, stdin=batch)
+    def bring(self, run: str, batch: str = "BATCH", seconds: int = 590) -> subprocess.CompletedProcess[str]:
+        return self.run(self.text(BRING, run, seconds=seconds), stdin=batch)
+
+    def text(self, text: str, run: str = "", number: int = 1, seconds: int = 10) -> str:
+        """The text of a task in this pass of a run."""
+        step = {"pass": number, "seconds": seconds, "lines": {"here": []}}
+        known = {"__rdma_validate_folder": self.folder, "__rdma_validate_run": run, "__rdma_validate_left": 5,
+                 "__rdma_validate_hold": 300, "__rdma_validate_lead": 10,
+                 "__rdma_validate_step": step, "inventory_hostname": "here"}
+        jinja = jinja2.Environment(autoescape=False)
+        jinja.filters["dirname"] = os.path.dirname
+        while "{{" in text:
+            text = jinja.from_string(text).render({**VARS, **known})
+        return text.replace("flock -w 20", "flock -w 0")
 
     def raw(self, text: str, run: str, number: int) -> subprocess.CompletedProcess[str]:
-        """Run the text of a raw task in this pass of a run."""
-        step = {"pass": number, "seconds": 10, "lines": {"here": []}}
-        known = {"__rdma_validate_folder": self.folder, "__rdma_validate_run": run, "__rdma_validate_left": 5,
-                 "__rdma_validate_step": step, "inventory_hostname": "here"}
-        while "{{" in text:
-            text = jinja2.Template(text).render({**VARS, **known})
-        return self.run(text)
+        return self.run(self.text(text, run, number))
 
     def play(self, run: str, number: int) -> subprocess.CompletedProcess[str]:
         return self.raw(VARS["__rdma_validate_play"], run, number)
@@ -116,12 +131,13 @@ def test_a_mark_that_has_expired_or_says_nothing_is_taken_over(host: Host, mark:
 
 
 def test_a_description_is_limited(host: Host) -> None:
-    done = host.run(START, "unit", host.folder, "rail", "r1", 60, stdin="head -c 9000000 /dev/zero | tr '\\0' x\n")
+    tester = "head -c 9000000 /dev/zero | tr '\\0' x\n"
+    done = host.run(host.text(START), "unit", host.folder, "rail", "r1", 60, stdin=tester)
     assert (done.returncode, len(done.stdout)) == (0, 262144)
 
 
 def test_a_tester_that_fails_is_an_error(host: Host) -> None:
-    done = host.run(START, "unit", host.folder, "rail", "r1", 60, stdin="echo broken >&2; exit 3\n")
+    done = host.run(host.text(START), "unit", host.folder, "rail", "r1", 60, stdin="echo broken >&2; exit 3\n")
     assert (done.returncode, done.stderr) == (3, "broken\n")
 
 
@@ -152,3 +168,70 @@ def test_only_the_log_of_this_run_and_pass_is_fetched(host: Host) -> None:
     lost = host.end("r1", 1)
     assert (lost.returncode, lost.stdout) == (75, LOST)
     assert host.end("r2", 1).returncode == 66
+
+
+# --- changing modules -------------------------------------------------------------------------------------------
+
+
+def test_the_lock_of_modules_is_that_of_the_role() -> None:
+    folder = Path(VARS["__rdma_validate_folder"])
+    assert (f"{folder}.run", folder.parent.name) == (f"/run/gpufabric/{lock.MARK}", "gpufabric")
+    assert f"/{lock.HOLDER};" in VARS["__rdma_validate_lock"]
+
+
+def test_nothing_is_measured_where_a_module_changes_the_host(host: Host) -> None:
+    host.start("r1")
+    host.bring("r1", batch="BATCH 1 0 14\nEND 0\n")
+    # As if the mark had expired: otherwise no module gets the lock.
+    folder = os.open(host.folder.parent, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    (host.folder.parent / "holder").write_text("module rail_links, process 4711, since then\n")
+    mark, asked = host.mark(), host.asked.read_text()
+    for done in (host.start("r2"), host.start("r1"), host.bring("r1"), host.play("r1", 1)):
+        assert (done.returncode, done.stdout, done.stderr) == (75, "", CHANGED)
+    os.unlink(host.folder.parent / "holder")
+    assert "another run changes this host: its module is not known. " in host.start("r2").stderr
+    assert host.mark() == mark and host.asked.read_text() == asked
+    os.close(folder)
+    assert host.play("r1", 1).returncode == 0
+
+
+def test_a_folder_that_is_locked_is_not_removed(host: Host) -> None:
+    host.start("r1")
+    folder = os.open(host.folder.parent, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    assert host.raw(VARS["__rdma_validate_clean"], "r1", 1).returncode == 0
+    assert list(host.folder.parent.iterdir()) == []
+    os.close(folder)
+    assert host.raw(VARS["__rdma_validate_clean"], "r1", 1).returncode == 0
+    assert not host.folder.parent.exists()
+
+
+def test_a_measurement_and_a_module_exclude_each_other(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real module side and the real role side, in each order."""
+    monkeypatch.setattr(lock, "PATIENCE", 0.0)
+    params = {"run_root": str(host.folder.parents[1])}
+    with lock.held(params, "sriov_vfs", False):
+        assert "another run changes this host: module sriov_vfs, process " in host.start("r1").stderr
+    assert host.start("r1").returncode == 0
+    with pytest.raises(ConflictError, match="this host is being measured by run r1 since "):
+        lock.held(params, "sriov_vfs", False).__enter__()
+    # It lasts longer with each pass, and the refusal left nothing behind.
+    assert host.bring("r1", batch="BATCH 1 0 14\nEND 0\n").returncode == 0 and host.play("r1", 1).returncode == 0
+    host.raw(VARS["__rdma_validate_clean"], "r1", 1)
+    with lock.held(params, "sriov_vfs", False):
+        pass
+
+
+def test_a_run_whose_mark_expired_notices_that_the_host_was_changed(host: Host) -> None:
+    params = {"run_root": str(host.folder.parents[1])}
+    host.start("r1", hold=0)
+    host.bring("r1", batch="BATCH 1 0 14\nEND 0\n")
+    Path(f"{host.folder}.run").write_text("r1 then 1\n")
+    # Nothing changed the host meanwhile: the run goes on.
+    assert host.play("r1", 1).returncode == 0 and int(host.mark()[2]) > uptime() + 300
+    Path(f"{host.folder}.run").write_text("r1 then 1\n")
+    with lock.held(params, "sriov_vfs", False):
+        pass
+    lost = host.play("r1", 1)
+    assert (lost.returncode, lost.stdout) == (75, LOST)

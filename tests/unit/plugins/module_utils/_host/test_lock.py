@@ -1,12 +1,12 @@
-"""One run at a time on a host: the lock that changing modules hold."""
+"""One run at a time on a host: the lock that changing modules hold, and the mark of a measurement."""
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -29,8 +29,8 @@ def test_a_second_run_waits_a_bounded_time_and_names_the_holder(
     monkeypatch.setattr(lock, "PATIENCE", 0.0)
     monkeypatch.setattr(lock, "PAUSE", 0.0)
     handle = take(tmp_path)
-    holder = {"module": "rail_links", "pid": 4711, "since": "2026-11-23T01:30:00Z", "by": "ops from 192.0.2.9"}
-    (tmp_path / "gpufabric/holder").write_text(json.dumps(holder))
+    holder = "module rail_links, process 4711, since 2026-11-23T01:30:00Z, started by ops from 192.0.2.9"
+    (tmp_path / "gpufabric/holder").write_text(holder + "\n")
     with pytest.raises(ConflictError) as caught, lock.held({"run_root": str(tmp_path)}, "sriov_vfs", False):
         pass
     assert str(caught.value) == (
@@ -42,8 +42,8 @@ def test_a_second_run_waits_a_bounded_time_and_names_the_holder(
         pass
     os.close(handle)
     with lock.held({"run_root": str(tmp_path)}, "sriov_vfs", False):
-        shown = json.loads((tmp_path / "gpufabric/holder").read_text())
-        assert (shown["module"], shown["pid"]) == ("sriov_vfs", os.getpid())
+        shown = (tmp_path / "gpufabric/holder").read_text()
+        assert shown.startswith(f"module sriov_vfs, process {os.getpid()}, since 20") and shown.endswith("\n")
         with pytest.raises(BlockingIOError):
             take(tmp_path)
     assert [path.name for path in (tmp_path / "gpufabric").iterdir()] == []
@@ -86,6 +86,90 @@ def test_the_lock_ends_with_its_process_and_programs_do_not_inherit_it(tmp_path:
         child.communicate(b"")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}"])
-def test_a_holder_that_cannot_be_read_is_not_known(text: str) -> None:
-    assert lock._describe(text) == "its module is not known"
+@pytest.mark.parametrize("text", ["", "\n", "\x1b[2Jmodule\n", "\0"])
+def test_a_holder_that_cannot_be_read_is_not_known(text: str, tmp_path: Path) -> None:
+    (tmp_path / "holder").write_text(text)
+    assert lock._read_holder(str(tmp_path)) == "its module is not known"
+
+
+class Host:
+    """A host with a mark, whose clock and the waiting for it are moved by hand."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.params, self.mark = {"run_root": str(root)}, root / "gpufabric" / "tester.run"
+        self.mark.parent.mkdir()
+        self.now, self.at = 1000.0, dict[float, str]()
+        monkeypatch.setattr(lock.time, "clock_gettime", lambda _clock: self.now)
+        monkeypatch.setattr(lock.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(lock.time, "sleep", self.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        # The run that measures can go on meanwhile.
+        os.close(take(self.mark.parents[1]))
+        self.now += seconds
+        for when in [when for when in self.at if when <= self.now]:
+            text = self.at.pop(when)
+            if text:
+                self.mark.write_text(text)
+            else:
+                self.mark.unlink()
+
+    def refusal(self, check: bool = False) -> str:
+        try:
+            with lock.held(self.params, "sriov_vfs", check):
+                return ""
+        except ConflictError as error:
+            return str(error)
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    return Host(tmp_path, monkeypatch)
+
+
+def measured(left: int, waited: int) -> str:
+    return (
+        f"this host is being measured by run 20261123-r1 since 2026-11-23T01:30:00Z, for at most {left} s more. Waited "
+        f"{waited} seconds for it. Wait until it ends, or end it with the playbook gpufabric.rdma.abort"
+    )
+
+
+# The mark's end in seconds since the boot, which is 1000 s ago; what becomes of it when; the message; seconds waited.
+MEASURED: list[tuple[int, dict[float, str], str, float]] = [
+    # It ended, or its controller died, before.
+    (1000, {}, "", 0),
+    (1, {}, "", 0),
+    # It ends in time: its mark is removed, or expires.
+    (1450, {1090.5: ""}, "", 91),
+    (1100, {}, "", 100),
+    # It does not end in time, as the mark tells at once, or when it goes on.
+    (1481, {}, measured(481, 0), 0),
+    (9999999, {}, measured(9998999, 0), 0),
+    (1480, {}, measured(300, 180), 180),
+    (1100, {1060.0: "20261123-r1 2026-11-23T01:30:00Z 5060"}, measured(4000, 60), 60),
+]
+
+
+@pytest.mark.parametrize(("until", "later", "message", "waited"), MEASURED)
+def test_a_measurement_of_another_run_is_waited_for_or_named(
+    until: int, later: dict[float, str], message: str, waited: float, host: Host
+) -> None:
+    host.mark.write_text(f"20261123-r1 2026-11-23T01:30:00Z {until}\n")
+    host.at = dict(later)
+    assert (host.refusal(), host.now - 1000) == (message, waited)
+    # Whoever changes the host leaves no mark that its run could renew; whoever does not leaves it alone.
+    assert host.mark.exists() == bool(message)
+    assert host.refusal(check=True) == ""
+
+
+@pytest.mark.parametrize("text", ["", "r1 then", "r1 then x", "r1 then -1", "r1 then 1 more", "\0", "[" * 9000])
+def test_a_damaged_mark_is_refused_with_the_command_that_removes_it(text: str, host: Host) -> None:
+    host.mark.write_text(text)
+    message = host.refusal()
+    assert message.startswith(f"{host.mark} does not tell which run measures this host: expected ")
+    assert message.endswith("remove the file with the playbook gpufabric.rdma.abort") and len(message) < 400
+    assert host.mark.exists() and host.now == 1000
+
+
+def test_the_clock_of_the_mark_is_that_of_the_role() -> None:
+    assert abs(time.clock_gettime(time.CLOCK_BOOTTIME) - float(Path("/proc/uptime").read_text().split()[0])) < 5
