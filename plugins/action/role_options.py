@@ -38,6 +38,7 @@ class ActionModule(ActionBase):
             variables = task_vars["hostvars"][host]
             refused, warned = options.misspelled(variables, roles, known)
             found = [*problems(known, variables), *fabrics.problems(variables), *playbook_problems(host, variables)]
+            found += text_problems(variables)
             for text in [*refused.values(), *found]:
                 wrong.setdefault(text, []).append(host)
             for text in warned.values():
@@ -91,6 +92,18 @@ def playbook_problems(host: str, variables: Mapping[str, Any]) -> Iterator[str]:
     for name in readers.keys() & variables.keys():
         value, problem = evaluated(variables, name)
         yield from filter(None, [problem or readers[name](value)])
+
+
+def text_problems(variables: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with texts that have a form, and with a namespace of the testers that has another use."""
+    for name in options.FORMS.keys() & variables.keys():
+        value, problem = evaluated(variables, name)
+        if problem:
+            continue  # It stands on something that the run is still to find out.
+        found = options.text_problem(name, value)
+        if name == "rdma_validate_namespace" and value and not found and "rdma_fabric" in variables:
+            found = options.namespace_problem(value, evaluated(variables, "rdma_fabric")[0])
+        yield from filter(None, [found])
 
 
 def evaluated(variables: Mapping[str, Any], name: str) -> tuple[Any, str]:

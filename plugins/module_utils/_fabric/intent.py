@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from .fields import Form, Reader, raise_problems
+from .images import REPOSITORY, TAG
 from .measure.lines import PORT_CYCLE
 from .measure.options import STARS, read_tests
 from .objects.installation import EXISTING
 from .objects.releases import LINES, line_of
+from .spaces import NAMESPACE
 from .thresholds import Thresholds, read_thresholds
 
 # A rail's name becomes a network interface (15 characters), a Kubernetes object and a device plugin resource.
@@ -23,17 +25,7 @@ _RAIL_NAME = Form(
     'a name such as rail0 (lowercase letters, digits and "-" inside, first a letter, at most 15 characters)',
 )
 _PCI = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
-_NAMESPACE = Form(
-    r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
-    'a namespace such as rdma-networks (lowercase letters, digits and "-" inside, at most 63 characters)',
-)
 _RELEASE = Form(r"\d+\.\d+\.\d+(-[a-z0-9.]+)?", 'a release such as 26.7.1 (three numbers, without "v")')
-# Registry, perhaps with a port, and the path of its images; without a scheme.
-_REPOSITORY = Form(
-    r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*",
-    "a repository such as registry.example.com:5000/mellanox (without https://)",
-)
-_TAG = Form(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", "a tag such as network-operator-v26.7.1")
 _FIRST_NODE_PORT = 30000
 
 
@@ -120,7 +112,7 @@ class Intent:
             link_speed=reader.number("link_speed", None, 0.1, 10000),
             routing=reader.text("routing", "none", choices=("none", "between_rails")),
             operator=_operator(reader.section("operator")),
-            network_namespace=reader.text("network_namespace", "default", form=_NAMESPACE),
+            network_namespace=reader.text("network_namespace", "default", form=NAMESPACE),
             shared_devices_max=reader.integer("shared_devices_max", 63, 1, 10000),
             node_labels=reader.labels("node_labels"),
             node_selector=reader.labels("node_selector"),
@@ -189,9 +181,9 @@ def _operator(reader: Reader) -> Operator:
         reader.refuse("release", f"{release} is of no supported line; supported: {', '.join(LINES)}")
     operator = Operator(
         release=release,
-        namespace=reader.text("namespace", "nvidia-network-operator", form=_NAMESPACE),
-        image_repository=reader.text("image_repository", line.repository if line else None, form=_REPOSITORY),
-        component_version=reader.text("component_version", "network-operator-v" + release, form=_TAG),
+        namespace=reader.text("namespace", "nvidia-network-operator", form=NAMESPACE),
+        image_repository=reader.text("image_repository", line.repository if line else None, form=REPOSITORY),
+        component_version=reader.text("component_version", "network-operator-v" + release, form=TAG),
         nfd=reader.flag("nfd", True),
         existing=reader.text("existing", "refuse", choices=EXISTING),
     )

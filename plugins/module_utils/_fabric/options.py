@@ -5,15 +5,18 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._core.errors import FabricError
 from .._core.provider import NO_CONTAINER
-from .fields import describe, some
+from .fields import Form, describe, some
 from .hosts import check_settings
+from .images import IMAGE, PULL_SECRET
 from .intent import Intent
 from .measure import gates
+from .spaces import NAMESPACE, refusal
 
 # The variables of the playbooks, as an argument specification. Those without a type have a reader of their own.
 PLAYBOOKS: Mapping[str, Mapping[str, Any]] = {
@@ -25,6 +28,12 @@ PLAYBOOKS: Mapping[str, Mapping[str, Any]] = {
     "rdma_kubeconfig": {"type": "path"},
     "rdma_pcie_acs": {"type": "bool"},
     "rdma_report_dir": {"type": "raw"},
+}
+# Options of roles whose text has a form; empty stands for the default.
+FORMS: Mapping[str, Form] = {
+    "rdma_validate_image": IMAGE,
+    "rdma_validate_image_pull_secret": PULL_SECRET,
+    "rdma_validate_namespace": NAMESPACE,
 }
 # What the playbooks themselves hand on: to later plays, and to later jobs of a workflow.
 _HANDED_ON = ("rdma_plan", "rdma_fabric_report")
@@ -73,6 +82,23 @@ def misspelled(
 def fabric_problem(fabric: Any) -> str:
     """Return what is wrong with ``rdma_fabric``, whatever the hosts have; empty when nothing is."""
     return _refused(Intent.from_params, fabric)
+
+
+def text_problem(name: str, value: Any) -> str:
+    """Return what is wrong with a text that has a form, such as an image; empty when nothing is, or without text."""
+    form = FORMS[name]
+    if not isinstance(value, str) or not value or re.fullmatch(form.pattern, value):
+        return ""
+    return f'{name}: expected {form.words}, found "{value}"'
+
+
+def namespace_problem(namespace: Any, fabric: Any) -> str:
+    """Return why the testers cannot have a namespace, empty when they can or ``rdma_fabric`` is wrong itself."""
+    try:
+        intent = Intent.from_params(fabric)
+    except FabricError:
+        return ""
+    return refusal(str(namespace), intent.operator.namespace, intent.network_namespace)
 
 
 def gates_problem(rules: Any) -> str:

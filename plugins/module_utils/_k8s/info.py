@@ -9,7 +9,8 @@ from typing import Any
 
 from .._core.errors import InputError
 from .._fabric.objects.installation import Decision, Target
-from . import access, chart, pools, problems, release, space, survey
+from .._fabric.spaces import refusal
+from . import access, chart, pools, problems, release, survey
 from .api import Api
 from .nodes import nodes_of_hosts
 
@@ -113,8 +114,7 @@ def _aimed(params: Mapping[str, Any], found: problems.Found, decision: Decision)
         return []
     installs = decision.action != "none" or not params["operator_name"]
     aim = problems.Aim(params["release"], params["namespace"], params["nfd"], params["node_labels"], installs)
-    spaces = {"operator": {key: params[key] for key in ("namespace", "network_namespace")}}
-    refused = space.refusal(params["test_namespace"], spaces)
+    refused = refusal(params["test_namespace"], params["namespace"], params["network_namespace"])
     return [*problems.problems(aim, found), *([refused] if refused else [])]
 
 

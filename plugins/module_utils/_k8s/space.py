@@ -17,23 +17,6 @@ from .poll import Clock
 from .testers import COMPONENT, Testers, namespace_object
 
 
-def refusal(namespace: str, plan: Mapping[str, Any]) -> str:
-    """Return why the testers cannot use a namespace; empty when they can."""
-    operator = plan.get("operator") or {}
-    uses = {
-        operator.get("namespace"): "the namespace of the network operator",
-        operator.get("network_namespace"): "the namespace of the secondary networks",
-        "default": "a namespace of the cluster",
-    }
-    use = uses.get(namespace, "a namespace of the cluster" if namespace.startswith("kube-") else "")
-    return (
-        f"rdma_validate_namespace is {namespace}, which is {use}. The testers need a namespace of their own: it is"
-        " removed after the measurement. Set rdma_validate_namespace to another name, such as gpufabric-validate"
-        if use
-        else ""
-    )
-
-
 def prepare(api: Api, testers: Testers, clock: Clock) -> None:
     """Create the namespace; use one that was there before as it is, when it admits the testers."""
     item = namespace_object(testers)

@@ -13,6 +13,7 @@ from typing import Any
 from .._core.errors import InputError
 from .._fabric.measure.hugepages import memory_at_once
 from .._fabric.measure.lifetime import lifetime
+from .._fabric.spaces import refusal
 from . import jobs, play, space
 from .api import Api
 from .apply import Options
@@ -30,7 +31,8 @@ _NODES = collection("v1", "nodes")
 def started(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> dict[str, Any]:
     """Start the testers and keep their descriptions; problems by endpoint."""
     script = _read_script(params["script"])
-    refused = space.refusal(params["namespace"], params["plan"])
+    operator = params["plan"].get("operator") or {}
+    refused = refusal(params["namespace"], operator.get("namespace"), operator.get("network_namespace"))
     if refused:
         raise InputError(refused)
     endpoints, problems, nodes = _endpoints(api, params)

@@ -37,13 +37,16 @@ def test_all_that_is_wrong_is_said_at_once_and_the_run_ends(tmp_path: Path) -> N
     pages = [{"size": "1G", "cont": 4}]
     done = play(
         tmp_path, hosts, host_kernel_iommu="pasthrough", host_kernel_hugepages=pages, rdma_report_dir="", rdma_gate=[],
+        rdma_validate_image="https://r.example/perftest", rdma_validate_namespace="default",
         rdma_stack_provider="container", rdma_host={"nmber": 1},
         rdma_fabric={"mtu": "{{ 'v9' }}", "supernet": "10.0.0.0/8"},
     )  # fmt: skip
     assert done.returncode != 0 and "THE NEXT STEP" not in done.stdout
     said = " ".join((done.stdout + done.stderr).split())
     for text in (
-        "variables, 13 problem(s): ",
+        "variables, 15 problem(s): ",
+        'found "https://r.example/perftest" (on all 3 hosts)',
+        "rdma_validate_namespace is default, which is a namespace of the cluster.",
         "argument 'sriov_vfs' is of type str and we were unable to convert to int",
         "(on one, three)",
         "rdma_stack_provider: container is not supported: nothing would deploy the driver container",

@@ -182,3 +182,19 @@ def test_rails_that_are_routed_may_be_crossed() -> None:
     intent = Intent.from_params({**NET, "routing": "between_rails", "tests": {"cross_rail": True}})
     assert (intent.routing, intent.tests["cross_rail"]) == ("between_rails", True)
     assert Intent.from_params(NET).routing == "none"
+
+
+@pytest.mark.parametrize("value", ["nvcr.io", "r.example:5000/mellanox", "localhost/a/b-c", "r-1.example/a_b"])
+def test_repositories(value: str) -> None:
+    assert Intent.from_params({**NET, "operator": {"image_repository": value}}).operator.image_repository == value
+
+
+@pytest.mark.parametrize("value", [
+    "https://r.example/mellanox", "r.example/mellanox:26.7", "r.example/mellanox@sha256:12", "r.example/Mellanox",
+    "r.example/mella nox", "r.example/mellanox/", "r.example/", "r.example./a", "r.example/a..b", "-r/a", "r:x/a", "",
+])  # fmt: skip
+def test_what_is_not_a_repository(value: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Intent.from_params({**NET, "operator": {"image_repository": value}})
+    assert str(caught.value).startswith("rdma_fabric.operator.image_repository: expected a repository such as")
+    assert str(caught.value).endswith(f'found "{value}"')

@@ -88,3 +88,46 @@ def test_a_folder_for_the_report_is_one(path: Any, shown: str) -> None:
     assert options.folder_problem("rdma_report_dir", path) == (
         f"rdma_report_dir: expected a folder such as /srv/rdma-report, found {shown}; leave it out for the default"
     )
+
+
+HEX = "5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef"
+FINE = {
+    "rdma_validate_image": [
+        "", "perftest", "perftest:26.4", "tools/perftest", "localhost:5000/perftest", "registry.example.com/a/b__c:x",
+        f"registry.example.com:5000/perftest@sha256:{HEX}", f"r.example/p:1@sha256:{HEX}", "[fd00::1]:5000/perftest",
+    ],
+    "rdma_validate_image_pull_secret": ["", "login", "a.b-c"],
+    "rdma_validate_namespace": ["", "tests"],
+}
+WRONG = {
+    "rdma_validate_image": [
+        "https://registry.example.com/perftest", "r.example/Perftest", "r.example/perf test", " perftest", "perftest:",
+        "perftest:a:b", "r.example/perftest/", "/perftest", "perftest@sha256:12", f"perftest@{HEX}", "perftest@latest",
+        "r.example:port/perftest", "perftest:-x", "a//b", "perftest\n", "p:" + "x" * 129,
+    ],
+    "rdma_validate_image_pull_secret": ["Login", "a,b", "a b", "-a", "tests/login"],
+    "rdma_validate_namespace": ["Tests", "a.b", "a/b", "x" * 64],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in FINE.items() for value in values])
+def test_texts_of_the_form(name: str, value: str) -> None:
+    assert options.text_problem(name, value) == ""
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
+def test_texts_of_another_form(name: str, value: str) -> None:
+    found = options.text_problem(name, value)
+    assert found.startswith(f"{name}: expected ") and found.endswith(f', found "{value}"')
+
+
+@pytest.mark.parametrize(("namespace", "use"), [
+    ("op", "the namespace of the network operator"), ("nets", "the namespace of the secondary networks"),
+    ("default", "a namespace of the cluster"), ("kube-system", "a namespace of the cluster"),
+])  # fmt: skip
+def test_a_namespace_of_the_testers_with_another_use(namespace: str, use: str) -> None:
+    fabric = {"supernet": "10.0.0.0/8", "operator": {"namespace": "op"}, "network_namespace": "nets"}
+    found = options.namespace_problem(namespace, fabric)
+    assert found.startswith(f"rdma_validate_namespace is {namespace}, which is {use}. The testers need a namespace")
+    assert options.namespace_problem("gpufabric-validate", fabric) == ""
+    assert options.namespace_problem(namespace, {"supernet": "x"}) == ""
