@@ -13,7 +13,7 @@ description:
   - Writes one systemd C(.link) file a rail, with a low number, that matches the port by PCI path and driver.
   - Refuses before the first write when another C(.link) file, netplan or a udev rule would give the port another name, when another
     network device has the name, or when a port carries the default route, the ssh connection or is a member of a bond.
-  - The name before is recorded once and comes back with O(state=absent). A port that has another owner now keeps its name.
+  - The name before is recorded once and comes back with O(state=absent). A port, VF or representor that has another owner now keeps its name.
   - Names the VFs of rails and their representors too when asked to, by udev rules that hold for VFs of any later time.
   - Makes a new initramfs when files changed and the driver of a port is in it, since the port would get its name there.
 extends_documentation_fragment:
@@ -184,6 +184,7 @@ def carry_out(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
     plan = read_plan(inventory, params, roots)
     rdma = rdmanames.read_plan(inventory, *places)
     reasons = [*plan.reasons, *rdma.reasons]
+    warnings = list(dict.fromkeys([*plan.warnings, *rdma.warnings]))
     images: list[str] = []
     if not check_mode:
         images = converge(plan, params, roots)
@@ -196,7 +197,7 @@ def carry_out(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
         {**plan.change.after, **({"rdma": rdma.change.after} if used else {})},
     )
     result: dict[str, Any] = {"changed": change.changed, "diff": change.diff(), "initramfs": images}
-    return {**result, "reboot_required": bool(reasons), "reasons": reasons, "warnings": list(plan.warnings)}
+    return {**result, "reboot_required": bool(reasons), "reasons": reasons, "warnings": warnings}
 
 
 def main() -> None:

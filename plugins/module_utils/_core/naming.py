@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from . import linkfile, vfnames
 from .change import Change
 from .devices import Netdev
-from .disruption import left_alone, users
+from .disruption import left_alone, owners, users
 from .errors import ConflictError
 from .inventory import HostInventory
 from .pci import PciAddress
@@ -74,8 +74,9 @@ def plan_names(
     find_links(inventory, wish.rails)
     wanted = wish.names(functions)
     here = _here(inventory, functions)
-    owned = owned_ports(inventory, wanted, record)
-    first = {key: name for key, name in record.items() if key not in wanted and key in here and key not in owned}
+    rules = vfnames.given_names(functions, "net", files.own.get(files.rule_file))
+    owned = find_owned(inventory, functions, wanted, record, rules)
+    first = {key: name for key, name in record.items() if key not in wanted and key in here and key not in owned.keys}
     names = {**wanted, **first}
     problems = conflicts(inventory, functions, wish, names, files)
     if problems:
@@ -89,16 +90,64 @@ def plan_names(
     after = {key: renamed.get(link.name, link.name) for key, link in links.items()}
     change = Change(
         before={"files": dict(files.own), "names": {key: link.name for key, link in links.items()}},
-        after={"files": {**_kept(files, owned), **_texts(inventory, functions, wish, files)}, "names": after},
+        after={
+            "files": {**_kept(files, owned.ports), **_texts(inventory, functions, wish, files, owned.functions)},
+            "names": after,
+        },
     )
-    record = _next_record(links, wanted, owned, record, after)
-    return NamePlan(change, tuple(renames), tuple(reasons), record, tuple(owned.values()))
+    record = _next_record(links, wanted, owned.keys, record, after)
+    return NamePlan(change, tuple(renames), tuple(reasons), record, owned.warnings)
 
 
-def owned_ports(inventory: HostInventory, wanted: Mapping[str, str], record: Mapping[str, str]) -> dict[str, str]:
-    """Return the ports that were rails and have another owner now, who uses their names, with a warning."""
-    known = {pci: inventory.first.get(pci, ()) for pci in inventory.configured if pci in record and pci not in wanted}
-    return left_alone(inventory, known, "Its names are")
+@dataclasses.dataclass(frozen=True)
+class Owned:
+    """What has a name of this collection that is not wanted any more, and another owner now, who uses this name.
+
+    ``ports`` are PCI addresses, ``functions`` is title -> name. ``warnings`` say why each is left alone.
+    """
+
+    ports: tuple[str, ...]
+    functions: Mapping[str, str]
+    warnings: tuple[str, ...]
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Return the keys of all names that stay."""
+        return frozenset((*self.ports, *self.functions))
+
+
+def find_owned(
+    inventory: HostInventory,
+    functions: Iterable[Function],
+    wanted: Mapping[str, str],
+    record: Mapping[str, str],
+    rules: Mapping[str, str],
+) -> Owned:
+    """Return what is not restored; ``rules`` is title -> name of the functions that our rules name now.
+
+    The functions of a port with another owner are left alone with it, also those that are to come.
+    """
+    named = [one for one in functions if one.title in rules and one.title not in wanted]
+    ports = {*record, *(one.pf for one in named)}
+    known = {pci: inventory.first.get(pci, ()) for pci in inventory.configured if pci in ports and pci not in wanted}
+    owned = left_alone(inventory, known, "Its names are")
+    found = {one: owners(inventory, one.seen) for one in named if one.pf not in owned and one.netdev and one.seen}
+    kept = [one for one in named if one.pf in owned or found.get(one)]
+    warnings = _warnings({one: texts for one, texts in found.items() if texts})
+    return Owned(tuple(owned), {one.title: rules[one.title] for one in kept}, (*owned.values(), *warnings))
+
+
+def _warnings(found: Mapping[Function, list[str]]) -> list[str]:
+    """Say which functions have another owner: the first of a port and kind stands for all."""
+    groups: dict[tuple[str, str], list[Function]] = {}
+    for one in found:
+        groups.setdefault((one.pf, one.kind), []).append(one)
+    return [
+        f"{first.title} ({first.netdev.name if first.netdev else ''}) has another owner now: {', '.join(found[first])}"
+        f"{f' (and {len(others)} more)' if others else ''}. Its name and the udev rule for it are kept; a run without "
+        "this owner restores them"
+        for first, *others in sorted(groups.values(), key=lambda group: group[0].kind)
+    ]
 
 
 def conflicts(
@@ -173,8 +222,10 @@ def _here(inventory: HostInventory, functions: Iterable[Function]) -> dict[str, 
     return {**ports, **{one.title: one.netdev for one in functions if one.netdev}}
 
 
-def _texts(inventory: HostInventory, functions: Iterable[Function], wish: Wish, files: Files) -> dict[str, str]:
-    """Return path -> text of all our files."""
+def _texts(
+    inventory: HostInventory, functions: Iterable[Function], wish: Wish, files: Files, kept: Mapping[str, str]
+) -> dict[str, str]:
+    """Return path -> text of all our files; ``kept`` is title -> name of functions that keep theirs."""
     texts = {
         f"{files.link_folder}/{_file(rail)}": linkfile.format_link(
             vfnames.TITLE, inventory.port(rail.pci), rail.netdev, files.links
@@ -182,7 +233,7 @@ def _texts(inventory: HostInventory, functions: Iterable[Function], wish: Wish, 
         for rail in wish.rails
     }
     functions = tuple(functions)
-    rules = vfnames.format_rules(functions, wish.names(functions))
+    rules = vfnames.format_rules(functions, {**kept, **wish.names(functions)})
     return {**texts, **({files.rule_file: rules} if rules else {})}
 
 

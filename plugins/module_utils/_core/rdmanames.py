@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from .change import Change
 from .errors import ConflictError
 from .inventory import HostInventory
-from .naming import owned_ports
-from .vfnames import TITLE, VF, Function, Wish, condition
+from .naming import find_owned
+from .vfnames import TITLE, VF, Function, Wish, condition, given_names
 
 FILE = "60-rdma-persistent-naming.rules"
 _END = "gpufabric_rdma_end"
@@ -36,7 +36,7 @@ class Have:
 
 @dataclasses.dataclass(frozen=True)
 class RdmaPlan:
-    """The change, (old, new) names that change now, what waits for a boot; ``record`` is key -> first name.
+    """The change, (old, new) names that change now, what waits for a boot, warnings; ``record`` is key -> first name.
 
     The key is the PCI address of a port, or the title of a VF.
     """
@@ -45,6 +45,7 @@ class RdmaPlan:
     renames: tuple[tuple[str, str], ...]
     reasons: tuple[str, ...]
     record: Mapping[str, str]
+    warnings: tuple[str, ...]
 
 
 def plan_rdma(
@@ -59,9 +60,11 @@ def plan_rdma(
     wanted = wish.names(vfs)
     devices = {device.pci: device.name for device in inventory.rdma_devices if device.pci}
     devices.update({one.title: one.rdma for one in vfs if one.rdma})
-    # A port that has another owner now keeps its name, and the rule that gives it.
-    owned = [pci for pci in owned_ports(inventory, wanted, record) if pci in devices]
-    asked, wanted = wanted, {**wanted, **{pci: devices[pci] for pci in owned}}
+    # What has another owner now keeps its name, and the rule that gives it.
+    found = find_owned(inventory, vfs, wanted, record, given_names(vfs, "infiniband", have.own))
+    owned = [pci for pci in found.ports if pci in devices]
+    kept = {**found.functions, **{key: devices[key] for key in (*owned, *found.functions) if key in devices}}
+    asked, wanted = wanted, {**wanted, **kept}
     names = {key: name for key, name in {**record, **wanted}.items() if key in devices}
     others = {device.name for device in inventory.rdma_devices} | set(devices.values())
     _refuse(asked, names, others - {devices[key] for key in names}, have)
@@ -82,7 +85,7 @@ def plan_rdma(
     kept = {key: name for key, name in record.items() if key in wanted or after.get(key, name) != name}
     first = {key: devices[key] for key, name in wanted.items() if devices.get(key, name) != name}
     renames = [] if why else [(devices[key], name) for key, name in moving.items()]
-    return RdmaPlan(change, tuple(renames), tuple(reasons), {**first, **kept})
+    return RdmaPlan(change, tuple(renames), tuple(reasons), {**first, **kept}, found.warnings)
 
 
 def rename_commands(renames: Iterable[tuple[str, str]]) -> list[list[str]]:

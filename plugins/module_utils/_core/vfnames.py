@@ -40,6 +40,11 @@ LETTERS = {VF: "v", REPRESENTOR: "r"}
 # The kernel's IFNAMSIZ less the final zero.
 MAX_NAME = 15
 _END, _NO_VF, _STANDS = "gpufabric_names_end", "gpufabric_names_no_vf", "gpufabric_names_representor"
+# A rule of ours for network or RDMA devices: condition, name.
+_RULE = re.compile(
+    r'(?:ACTION=="add", SUBSYSTEM=="infiniband", )?(.+), '
+    r'(?:NAME:="|PROGRAM="rdma_rename %k NAME_FIXED )([^"]+)", GOTO="[^"]+"'
+)
 _PORT_NAME = re.compile(r"pf\d+vf(\d+)")
 _NOT_HERE = Netdev.from_raw("", {}, None)
 
@@ -133,6 +138,14 @@ def format_rules(functions: Iterable[Function], names: Mapping[str, str]) -> str
         gate = [f'ATTR{{phys_port_name}}=="pf*vf*", GOTO="{_STANDS}"', f'GOTO="{_END}"', f'LABEL="{_STANDS}"']
         lines += [*gate, *representors]
     return "\n".join([*lines, f'LABEL="{_END}"']) + "\n"
+
+
+def given_names(functions: Iterable[Function], subsystem: str, rules: str | None) -> dict[str, str]:
+    """Return title -> name of the functions that our rules name already."""
+    matches = [_RULE.fullmatch(line) for line in (rules or "").splitlines()]
+    names = {match[1]: match[2] for match in matches if match}
+    conditions = {one.title: condition(one, subsystem) for one in functions}
+    return {title: names[where] for title, where in conditions.items() if where in names}
 
 
 def _rule(function: Function, names: Mapping[str, str]) -> str:

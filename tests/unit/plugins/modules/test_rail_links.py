@@ -177,7 +177,7 @@ def connect(host: Host, address: str) -> None:
 
 
 OWNED = (
-    "0000:40:00.0 (enp64s0np0) is not a rail any more and has another owner: address 203.0.113.7/24, the default "
+    "0000:40:00.0 (enp64s0np0) has another owner now: address 203.0.113.7/24, the default "
     "route. MTU, state and addresses of its link are not restored; the record is kept, and a run without "
     "this owner restores them"
 )

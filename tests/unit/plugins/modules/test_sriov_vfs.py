@@ -449,7 +449,7 @@ def test_a_port_that_has_another_owner_now_keeps_its_vfs(kernel: VfKernel, capsy
     kernel.host.set_links([{**one, "addr_info": address} if one["ifname"] == "enp1s0" else one for one in links])
     result = call(kernel, capsys, state="absent")
     assert warned(result) == [
-        "0000:01:00.0 (enp1s0) is not a rail any more and has another owner: address 203.0.113.7/24. Its VFs are not "
+        "0000:01:00.0 (enp1s0) has another owner now: address 203.0.113.7/24. Its VFs are not "
         "restored; the record is kept, and a run without this owner restores them"
     ]
     assert len(kernel.vfs[FIRST]) == 2

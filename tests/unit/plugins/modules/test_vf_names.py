@@ -9,7 +9,7 @@ from typing import Any
 import name_kernel
 import pytest
 import sysfs_tree
-from module_run import run
+from module_run import run, warned
 from name_kernel import add_representor, add_vf
 from sysfs_tree import Host
 
@@ -224,6 +224,81 @@ def test_a_vf_in_use_waits_for_a_boot(
     assert netdevs(host) == (["eth0", "rail0v1"] if apply == "now" else ["eth0", "eth1"])
     assert reason in host.inventory().reboot
     assert call(host, capsys, apply=apply)["changed"] is False
+
+
+def give_address(host: Host, name: str, text: str = "203.0.113.7") -> None:
+    address = [{"local": text, "prefixlen": 24, "scope": "global"}] if text else []
+    host.set_links([{**one, "addr_info": address} if one["ifname"] == name else one for one in host.links()])
+
+
+def put_on_bridge(host: Host, name: str, bridge: str = "br7") -> None:
+    links = [{**one, "master": bridge} if one["ifname"] == name else one for one in host.links()]
+    host.set_links([*links, {"ifname": bridge, "linkinfo": {"info_kind": "bridge"}}])
+
+
+@pytest.mark.parametrize("params", [{"state": "absent", "rails": []}, {"vfs": False, "representors": False}])
+def test_a_vf_and_a_representor_with_another_owner_keep_their_names(
+    host: Host, capsys: pytest.CaptureFixture[str], params: dict[str, Any]
+) -> None:
+    """VF 1 came with its name, so that only its rule is ours; VF 2 and representor 2 have no owner."""
+    for index in (0, 2):
+        add_representor(host, FIRST, f"pf0vf{index}", f"eth4{index}")
+    add_vf(host, FIRST, 0, "eth0", "mlx5_20")
+    call(host, capsys, representors=True, rdma="rail")
+    add_vf(host, FIRST, 1, "rail0v1", "rail0v1")
+    add_vf(host, FIRST, 2, "rail0v2", "rail0v2")
+    for name in ("rail0v0", "rail0v1"):
+        give_address(host, name)
+    put_on_bridge(host, "rail0r0")
+    result = call(host, capsys, **{"representors": True, "rdma": "rail", **params})
+    assert (result["reasons"], netdevs(host)) == ([], ["rail0v0", "rail0v1", "rail0v2"])
+    tail = "Its name and the udev rule for it are kept; a run without this owner restores them"
+    assert warned(result) == [
+        f"{FIRST} VF 0 (rail0v0) has another owner now: address 203.0.113.7/24 (and 1 more). {tail}",
+        f"{FIRST} representor 0 (rail0r0) has another owner now: bridge br7. {tail}",
+    ]
+    rules, rdma_rules = (host.root / RULES).read_text(), (host.root / RDMA_RULES).read_text()
+    assert [name for name in ("v0", "v1", "v2", "r0", "r2") if f'"rail0{name}"' in rules] == ["v0", "v1", "r0"]
+    assert [name for name in ("v0", "v1", "v2") if f'NAME_FIXED rail0{name}"' in rdma_rules] == ["v0", "v1"]
+    assert rdma_devices(host)[:2] == ["rail0v0", "rail0v1"]
+    assert json.loads((host.root / "var/netdev_names.json").read_text())[f"{FIRST} VF 0"] == "eth0"
+    assert call(host, capsys, **{"representors": True, "rdma": "rail", **params})["changed"] is False
+    for name in ("rail0v0", "rail0v1"):
+        give_address(host, name, "")
+    host.set_links([{**one, "master": None} for one in host.links()])
+    result = call(host, capsys, **{"representors": True, "rdma": "rail", **params})
+    assert (warned(result), netdevs(host)) == ([], ["eth0", "rail0v1", "rail0v2"])
+    assert not (host.root / RULES).exists()
+
+
+@pytest.mark.parametrize("again", [{"state": "absent", "rails": []}, {"rails": rails(("rail1", SECOND))}])
+def test_vfs_of_a_port_with_another_owner_keep_their_names(
+    host: Host, capsys: pytest.CaptureFixture[str], again: dict[str, Any]
+) -> None:
+    """Their port was a rail and carries something else now. VF 3 is to come, and is named as before."""
+    add_vf(host, FIRST, 0, "eth0", "mlx5_20")
+    add_vf(host, FIRST, 1)
+    add_representor(host, FIRST, "pf0vf0", "eth4")
+    params = {"representors": True, "rdma": "rail"}
+    call(host, capsys, **params)
+    entry = {"before": {"addresses": []}, "set": {"addresses": []}, "owners": []}
+    (host.root / "var/rail_links.json").write_text(json.dumps({FIRST: entry}))
+    give_address(host, "rail0")
+    result = call(host, capsys, **{**params, **again})
+    assert (result["reasons"], netdevs(host), rdma_devices(host)) == ([], ["rail0v0"], ["rail0v0"])
+    assert warned(result) == [
+        f"{FIRST} (rail0) has another owner now: address 203.0.113.7/24. Its names are not "
+        "restored; the record is kept, and a run without this owner restores them"
+    ]
+    rules = (host.root / RULES).read_text()
+    assert all(name in rules for name in ("rail0v0", "rail0v3", "rail0r0"))
+    assert "NAME_FIXED rail0v3" in (host.root / RDMA_RULES).read_text()
+    record = json.loads((host.root / "var/netdev_names.json").read_text())
+    assert (record[f"{FIRST} VF 0"], record[f"{FIRST} representor 0"]) == ("eth0", "eth4")
+    assert call(host, capsys, **{**params, **again})["changed"] is False
+    give_address(host, "rail0", "")
+    result = call(host, capsys, **{**params, **again})
+    assert (warned(result), netdevs(host), rdma_devices(host)) == ([], ["eth0"], ["mlx5_20"])
 
 
 def test_only_links_that_are_up_go_down_and_up(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
