@@ -126,6 +126,12 @@ ansible_facts:
           description: RDMA related kernel modules with their use count.
           type: dict
           returned: always
+        drivers:
+          description: >-
+            Version of each loaded driver of network ports and of RDMA devices: its C(version) and C(srcversion) as the kernel shows them;
+            for an in-tree driver without a C(srcversion) the release of the kernel. Null when it is unknown.
+          type: dict
+          returned: always
         perftest:
           description: C(path) and C(version) of perftest, null when it is not installed.
           type: dict

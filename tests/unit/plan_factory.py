@@ -88,6 +88,7 @@ def host_facts(number: int, rails: int = 2, ports: list[dict[str, Any]] | None =
         "ssh_netdev": "eno1",
         "networks": ["10.0.2.0/24"],
         "modules": {},
+        "drivers": {},
         "perftest": {"path": "/usr/bin/ib_write_bw", "version": "6.10"},
         "nvidia_driver": None,
         "memory_peers": [],

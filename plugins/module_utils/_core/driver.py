@@ -8,17 +8,14 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 
 from . import portuse
+from .drivers import OTHERS
 from .inventory import HostInventory
 
 # What tells the provider of a stack: the core, and the driver of the rails' cards.
 DRIVERS = ("ib_core", "mlx5_core")
-# Storage over RDMA and drivers of other vendors, which stand on the modules that a restart of the stack removes
+# Storage over RDMA, which as drivers of other vendors stands on the modules that a restart of the stack removes
 # (Network Operator documentation, UNLOAD_STORAGE_MODULES and UNLOAD_THIRD_PARTY_RDMA_MODULES).
 STORAGE = ("ib_iser", "ib_isert", "ib_srp", "ib_srpt", "nvme_rdma", "nvmet_rdma", "rpcrdma", "xprtrdma")
-OTHERS = (
-    "bnxt_re", "efa", "erdma", "hfi1", "hns_roce", "ionic_rdma", "irdma", "iw_cxgb4", "mana_ib", "ocrdma", "qedr",
-    "rdma_rxe", "siw", "vmw_pvrdma",
-)  # fmt: skip
 PEERS = ("nvidia_peermem", "nv_peer_mem")
 VENDOR_CARD = "mlx5_core"
 

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from . import jsontext, lldp, network, portuse
+from . import drivers, jsontext, lldp, network, portuse
 from .devices import NETWORK_CLASS, Gpu, Port, RdmaDevice, is_gpu
 from .errors import InputError
 from .nextkernel import next_kernel
@@ -72,6 +72,8 @@ class HostInventory:
     ssh_netdev: str | None
     networks: tuple[str, ...]
     modules: dict[str, int]
+    # Driver of a port or of RDMA devices -> its version; None when it is unknown.
+    drivers: dict[str, str | None]
     perftest: dict[str, str] | None
     nvidia_driver: NvidiaDriver | None
     # Clients of the RDMA core's peer memory interface, which only some kernels have.
@@ -123,6 +125,7 @@ class HostInventory:
             ssh_netdev=ssh,
             networks=network.own_networks(interfaces.values(), routes, rail_capable),
             modules=_rdma_modules(raw["modules"]),
+            drivers={name: drivers.version(one, raw["kernel_release"]) for name, one in sorted(raw["drivers"].items())},
             perftest=_perftest(raw["perftest"]),
             nvidia_driver=NvidiaDriver.from_proc(raw["nvidia"]),
             memory_peers=tuple(raw["memory_peers"]),
@@ -208,6 +211,7 @@ class HostInventory:
             "ssh_netdev": self.ssh_netdev,
             "networks": list(self.networks),
             "modules": self.modules,
+            "drivers": self.drivers,
             "perftest": self.perftest,
             "nvidia_driver": self.nvidia_driver.to_dict() if self.nvidia_driver else None,
             "memory_peers": list(self.memory_peers),

@@ -9,6 +9,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from .._core.devices import NETWORK_CLASS
+from .._core.drivers import RDMA
 from .._core.errors import CommandError
 from .._core.inventory import HostInventory
 from . import command, ethtool, files, portuse
@@ -39,6 +41,7 @@ NET_FILES = [
 ]
 RDMA_FILES = ["node_guid", "fw_ver", "parent"]
 RDMA_PORT_FILES = ["state", "rate", "link_layer"]
+MODULE_FILES = ["version", "srcversion", "taint"]
 # Network controllers, display controllers, processing accelerators: what an inventory lists.
 PCI_CLASSES = ("0x02", "0x03", "0x12")
 SECURE_BOOT = "firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
@@ -112,7 +115,7 @@ def read_raw(roots: Roots) -> dict[str, Any]:
     CommandError when ``ip`` is missing or fails; other tools are optional.
     """
     sysfs, proc, etc = roots.sysfs, roots.proc, roots.etc
-    rdma = _infiniband(sysfs)
+    rdma, pci = _infiniband(sysfs), _pci(sysfs)
     running = managers(roots)
     return {
         "machine_id": read_text(f"{etc}/machine-id") or "",
@@ -125,7 +128,8 @@ def read_raw(roots: Roots) -> dict[str, Any]:
         "secure_boot": _secure_boot(sysfs),
         "iommu_groups": len(names(f"{sysfs}/kernel/iommu_groups")),
         "managers": running,
-        "pci": _pci(sysfs),
+        "pci": pci,
+        "drivers": _drivers(sysfs, pci),
         "infiniband": rdma,
         "ip_addr": command.run(["ip", "-d", "-j", "addr", "show"]).stdout,
         "route": read_text(f"{proc}/net/route") or "",
@@ -169,12 +173,24 @@ def _pci(sysfs: str) -> dict[str, Any]:
         raw: dict[str, Any] = {name: read_text(f"{folder}/{name}") for name in PCI_FILES}
         raw["config"] = read_bytes(f"{folder}/config", CONFIG_BYTES)
         raw["driver"] = link_name(f"{folder}/driver")
+        raw["module"] = link_name(f"{folder}/driver/module") or raw["driver"]
         raw["realpath"] = os.path.realpath(folder)
         raw["net"] = {
             name: {**net, "link_settings": ethtool.link_settings(name)} for name, net in netdevs(folder).items()
         }
         found[address] = raw
     return found
+
+
+def _drivers(sysfs: str, pci: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the loaded drivers of network ports and of RDMA devices: name -> raw of the module."""
+    ports = {raw["driver"]: raw["module"] for raw in pci.values() if raw["class"].startswith(NETWORK_CLASS)}
+    modules = {**{name: name for name in RDMA}, **ports}
+    return {
+        name: {file: read_text(f"{sysfs}/module/{module}/{file}") for file in MODULE_FILES}
+        for name, module in modules.items()
+        if name and os.path.isdir(f"{sysfs}/module/{module}")
+    }
 
 
 def netdevs(folder: str) -> dict[str, Any]:

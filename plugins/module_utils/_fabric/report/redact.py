@@ -26,8 +26,9 @@ _OURS = frozenset(
         "unit", "expected", "bound_by", "reason", "passes", "pass", "fail", "no_data", "why", "counters", "link",
         "spread", "memory", "gpu", "node", "kind", "severity", "sure", "trend", "host", "peer", "evidence", "text",
         "again", "name", "query", "found", "switch", "tests",
+        "drivers", "driver", "firmware", "cluster", "version",
         "run", "scope", "versions", "endpoints", "subset", "only", "limit", "image", "resumed", "kernel",
-        "perftest", "cluster", "version", "absence", "duplicate", "unsteady", "readings", "first", "count", "fault",
+        "perftest", "absence", "duplicate", "unsteady", "readings", "first", "count", "fault",
     )
 )
 _SERIAL_KEY = re.compile(r"serial|machine_?id|uuid", re.IGNORECASE)

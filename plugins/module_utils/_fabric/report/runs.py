@@ -146,8 +146,7 @@ def changes(last: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         for key in today
         if key != "subset" and today[key] != then.get(key)
     ]
-    found += identity.differences(report["versions"], now["hosts"])
-    found += [f"{name}: its versions are unknown" for name, host in now["hosts"].items() if not host["machine_id"]]
+    found += identity.differences(report["versions"], now["hosts"], today["where"])
     return [*found, *([] if last["plan"] == now["plan"] else ["the plan is not that of the last report"])]
 
 

@@ -25,8 +25,11 @@ PLAN = {
 ROW = " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65536 100 0.00 97.90 0.1"
 
 
+KNOWN = {name: {"drivers": {"rdma_rxe": "1"}, "rails": {"rail0": {"kind": "soft"}}} for name in "ab"}
+
+
 def run(capsys: pytest.CaptureFixture[str], folder: Path, **params: Any) -> dict[str, Any]:
-    args = {"plan": PLAN, "where": "host", "evidence": str(folder), **params}
+    args = {"plan": PLAN, "where": "host", "evidence": str(folder), "hosts": KNOWN, **params}
     with patch_module_args(args), pytest.raises(SystemExit):
         fabric_judge.main()
     return json.loads(capsys.readouterr().out)
@@ -93,7 +96,7 @@ def test_one_host_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 def report(path: Path, *results: dict[str, Any]) -> str:
     usual = {"where": "host", "rail": "rail0", "client": "a", "server": "b", "test": "write_bw", "verdict": "pass",
              "value": 97.0, "unit": "Gb/s", "expected": 93.0, "bound_by": "link", "reason": "", "passes": []}
-    port = {"machine_id": "1", "device": "mlx5_0", "rate": "100 Gb/sec"}
+    port = {"machine_id": "1", "device": "mlx5_0", "rate": "100 Gb/sec", "kind": "soft", "drivers": "rdma_rxe 1"}
     endpoints = {"host": {name: {"rail0": port} for name in "ab"}}
     made = {"results": [{**usual, **change} for change in results], "tests": PLAN["tests"], "endpoints": endpoints}
     path.write_text(json.dumps(made))
@@ -115,7 +118,7 @@ def unfinished(folder: Path, capsys: pytest.CaptureFixture[str], but: str = "") 
     evidence.mkdir(parents=True)
     describe(evidence)
     play(evidence, run(capsys, evidence)["lines"], but)
-    about = {"run": {"id": "20261122T000000Z-00000a"}, "scope": {"only": {}}, "hosts": {}, "earlier": {"resume": ""}}
+    about = {"run": {"id": "20261122T000000Z-00000a"}, "scope": {"only": {}}, "hosts": KNOWN, "earlier": {"resume": ""}}
     (folder / "run.json").write_text(json.dumps(about))
     (folder / "plan.json").write_text(json.dumps(PLAN))
     return folder

@@ -21,11 +21,15 @@ PLAN = {
     **factory.plan(2, 1), "rails": [{"name": "rail0"}], "endpoints": {"host": ["gpu-000", "gpu-001"], "pod": []},
     "tests": {}, "operator": {"release": "26.7.1"},
 }
-PORT = {"pci": "0000:10:00.0", "driver": "mlx5_core"}
+PORT = {"pci": "0000:10:00.0", "driver": "mlx5_core", "rdma": ["mlx5_0"]}
 FACTS = {
     "machine_id": "8d1f", "kernel": {"release": "6.8.0-45"}, "perftest": {"path": "/usr/bin", "version": "6.24"},
-    "ports": [PORT, {**PORT, "pci": "0000:11:00.0", "driver": "igb"}],
-    "rdma_devices": [{"pci": "0000:10:00.0", "firmware": "28.43.2026"}, {"pci": None, "firmware": None}],
+    "ports": [PORT, {"pci": "0000:11:00.0", "driver": "igb", "rdma": []}],
+    "drivers": {"ib_core": "24.10", "mlx5_core": "24.10, srcversion 8F7D", "igb": "1"},
+    "rdma_devices": [
+        {"name": "mlx5_0", "pci": "0000:10:00.0", "firmware": "28.43.2026"},
+        {"name": "rxe0", "pci": None, "firmware": None},
+    ],
 }
 BOTH = {"gpu-000": FACTS, "gpu-001": FACTS}
 
@@ -207,7 +211,8 @@ def test_changed_relies_on_a_pass_of_the_same_scope(tmp_path: Path, capsys: pyte
 
 
 OTHER = {**FACTS, "kernel": {"release": "6.8.0-49"}}
-DEVICE = {"pci": "0000:10:00.0", "firmware": "28.44.1036"}
+DEVICE = {"name": "mlx5_0", "pci": "0000:10:00.0", "firmware": "28.44.1036"}
+UPDATED = {"ib_core": "24.10", "mlx5_core": "25.01, srcversion 11AB"}
 
 
 @pytest.mark.parametrize(
@@ -224,6 +229,8 @@ DEVICE = {"pci": "0000:10:00.0", "firmware": "28.44.1036"}
          "gpu-001: rail0 firmware is 28.44.1036, it was 28.43.2026"),
         ({}, {"facts": {**BOTH, "gpu-001": {**FACTS, "ports": [{**PORT, "driver": "mlx5"}]}}},
          "gpu-001: rail0 driver is mlx5, it was mlx5_core"),
+        ({}, {"facts": {**BOTH, "gpu-001": {**FACTS, "drivers": UPDATED}}},
+         "gpu-001: the version of driver mlx5_core is 25.01, srcversion 11AB, it was 24.10, srcversion 8F7D"),
         ({}, {"facts": {**BOTH, "gpu-001": {**FACTS, "perftest": None}}},
          "gpu-001: the version of perftest is unknown, it was 6.24"),
         ({}, {"plan": {**PLAN, "tests": {"duration": 3}}}, "the plan is not that of the last report"),

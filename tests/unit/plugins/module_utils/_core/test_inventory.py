@@ -13,7 +13,7 @@ import sysfs_tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import inventory, network
+from ansible_collections.gpufabric.rdma.plugins.module_utils._core import drivers, inventory, network
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError, ParseError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.inventory import HostInventory, Workloads
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host import sysfs
@@ -39,6 +39,7 @@ FACTS = [
     "ssh_netdev",
     "networks",
     "modules",
+    "drivers",
     "perftest",
     "nvidia_driver",
     "memory_peers",
@@ -196,6 +197,39 @@ def test_gpu_server_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert (facts["virtual"], facts["secure_boot"], facts["iommu_groups"]) == (False, False, 12)
     device = facts["rdma_devices"][0]
     assert (device["state"], device["rate"], device["active_mtu"]) == ("ACTIVE", 400.0, 4096)
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        ({"version": "24.10-2.1.8", "srcversion": "8F7D", "taint": "OE"}, "24.10-2.1.8, srcversion 8F7D"),
+        ({"version": "24.10-2.1.8", "srcversion": None, "taint": "OE"}, "24.10-2.1.8"),
+        ({"version": None, "srcversion": "8F7D", "taint": "O"}, "srcversion 8F7D"),
+        # Out-of-tree, and nothing says which one.
+        ({"version": None, "srcversion": None, "taint": "OE"}, None),
+        ({"version": "", "srcversion": "", "taint": "OE"}, None),
+        ({"version": None, "srcversion": "8F7D", "taint": ""}, "srcversion 8F7D"),
+        # The kernel of an in-tree driver is its version; built-in drivers have no taint.
+        ({"version": None, "srcversion": None, "taint": ""}, "in-tree, kernel 6.8.0-45-generic"),
+        ({"version": "5.1.0-k", "srcversion": None, "taint": None}, "5.1.0-k, in-tree, kernel 6.8.0-45-generic"),
+    ],
+)
+def test_the_version_of_a_driver(raw: dict[str, str | None], told: str | None) -> None:
+    assert drivers.version(raw, "6.8.0-45-generic") == told
+
+
+def test_drivers_of_ports_and_of_rdma_devices_have_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = sysfs_tree.materialise(GPU_SERVER, tmp_path, monkeypatch)
+    before = host.inventory().to_dict()["drivers"]
+    modules = {"mlx5_core": "24.10", "mlx5_ib": "24.10", "ib_core": None, "nfs": "1"}
+    for name, version in modules.items():
+        (tmp_path / "sys/module" / name).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "sys/module" / name / "taint").write_text("OE\n" if version else "\n")
+        if version:
+            (tmp_path / "sys/module" / name / "version").write_text(version + "\n")
+    kernel = host.inventory().kernel_release
+    assert host.inventory().to_dict()["drivers"] == {
+        **before, "ib_core": f"in-tree, kernel {kernel}", "mlx5_core": "24.10", "mlx5_ib": "24.10"}
 
 
 def test_odd_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

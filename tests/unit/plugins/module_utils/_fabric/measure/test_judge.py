@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure import course
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure import course, judge
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evidence import Evidence, Pass
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import Step, step
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import Step
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import Test as Trial
 
 RAILS = ["rail0", "rail1"]
@@ -33,6 +33,13 @@ def plan(**tests: Any) -> dict[str, Any]:
         "tests": {"duration": 10, "size": 65536, "queue_pairs": 4, "tx_depth": 128, "mtu": None, "port_base": 18500,
                   "kinds": ["write_bw"], "control": "rail", "retries": 2, **tests},
     }
+
+
+def step(made: dict[str, Any], *args: Any, **options: Any) -> Step:
+    """A step on hosts whose rails are soft-RoCE."""
+    rails = {rail["name"]: {"kind": "soft"} for rail in made["rails"]}
+    known = {name: {"drivers": {"rdma_rxe": "srcversion A"}, "rails": rails} for name in made["endpoints"]["host"]}
+    return judge.step(made, *args, **{"hosts": known, **options})
 
 
 def address(name: str, rail: str) -> str:
@@ -633,7 +640,8 @@ def test_a_port_that_fails_from_gpu_memory_is_probed_from_host_memory(also_from_
     assert len(probes) == 2 and all("gpu" not in r for r in probes)
 
 
-PORT = {"machine_id": "1", "device": "mlx5_0", "rate": "100 Gb/sec (4X EDR)", "pci": None, "firmware": None}
+PORT = {"machine_id": "1", "device": "mlx5_0", "rate": "100 Gb/sec (4X EDR)", "kind": "soft", "pci": None,
+        "firmware": None, "drivers": "rdma_rxe srcversion A"}
 
 
 def recorded(results: list[dict[str, Any]], made: dict[str, Any], **ports: Any) -> dict[str, Any]:
@@ -778,6 +786,7 @@ def test_resume_takes_over_nothing_of_ports_that_cannot_be_used_today(
         ({"rate": "200 Gb/sec (4X HDR)"}, "rate was 200 Gb/sec (4X HDR), today 100 Gb/sec (4X EDR)"),
         ({"pci": "0000:18:00.0"}, "pci was 0000:18:00.0, today unknown"),
         ({"firmware": "28.43.2026"}, "firmware was 28.43.2026, today unknown"),
+        ({"drivers": "rdma_rxe srcversion B"}, "drivers was rdma_rxe srcversion B, today rdma_rxe srcversion A"),
     ],
 )
 def test_resume_takes_over_nothing_of_another_port(port: dict[str, Any], why: str) -> None:
