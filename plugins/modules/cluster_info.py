@@ -37,6 +37,16 @@ options:
     description: Namespace of the testers.
     type: str
     default: gpufabric-validate
+  test_pull_secret:
+    description: Pull secret of the testers. It must exist in O(test_namespace) when the namespace exists.
+    type: str
+  pull_secrets:
+    description:
+      - Pull secrets that the values of the operator's chart name, each as text or as a dict with C(name). They must exist in O(namespace)
+        when it exists.
+    type: list
+    elements: raw
+    default: []
   nfd:
     description: Whether the operator's chart shall bring Node Feature Discovery.
     type: bool
@@ -186,6 +196,10 @@ release:
       type: list
       elements: str
       returned: always
+chart:
+  description: What O(chart_ref) is, V(path), V(url), or V(name) of a chart in O(chart_repo); null without it.
+  returned: always
+  type: str
 objects:
   description: By kind the objects of our kinds, with name, namespace and whether we made them.
   returned: always
@@ -227,6 +241,8 @@ SPEC: dict[str, Any] = {
     "namespace": {"type": "str", "default": "nvidia-network-operator"},
     "network_namespace": {"type": "str", "default": "default"},
     "test_namespace": {"type": "str", "default": "gpufabric-validate"},
+    "test_pull_secret": {"type": "str", "no_log": False},
+    "pull_secrets": {"type": "list", "elements": "raw", "default": [], "no_log": False},
     "nfd": {"type": "bool", "default": True},
     "node_labels": {"type": "dict", "default": {}},
     "labels": {"type": "list", "elements": "str", "default": []},

@@ -20,15 +20,18 @@ _LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
 Run = Callable[[Sequence[str]], tuple[int, str, str]]
 
 
-def is_local(ref: str) -> bool:
-    """Whether a chart reference is a path; the role of the operator decides in the same way."""
-    return ref.startswith(("/", "./", "../", "~"))
+def kind_of(ref: str) -> str:
+    """Return what a chart reference is: ``path``, ``url``, or ``name`` of a chart in a repository."""
+    if ref.startswith(("/", "./", "../", "~")):
+        return "path"
+    return "url" if _REMOTE.match(ref) else "name"
 
 
 def unpinned(params: Mapping[str, Any]) -> bool:
     """Whether a module's parameters let Helm fetch a chart that nothing is compared with."""
     ref = params["chart_ref"] or ""
-    return params["operator_state"] == "present" and bool(ref) and not is_local(ref) and not params["chart_checksum"]
+    fetched = bool(ref) and kind_of(ref) != "path"
+    return params["operator_state"] == "present" and fetched and not params["chart_checksum"]
 
 
 def problems(ref: str, checksum: str) -> Iterator[str]:
@@ -36,9 +39,9 @@ def problems(ref: str, checksum: str) -> Iterator[str]:
 
     ``checksum``: sha256 in hexadecimal, with or without ``sha256:`` before it; empty when not pinned.
     """
-    if ref and not is_local(ref) and not _REMOTE.match(ref) and ("/" in ref or ref.endswith(".tgz")):
+    if kind_of(ref) == "name" and ("/" in ref or ref.startswith(".") or ref.endswith(".tgz")):
         yield f"chart {ref}: a path must begin with / or ./, and a chart of a repository has a name without a slash"
-    if not ref or not is_local(ref):
+    if kind_of(ref) != "path":
         return
     path = Path(ref).expanduser()
     if path.is_dir():
@@ -76,10 +79,10 @@ def helm_problems(run: Run, binary: str, ref: str, repo: str, release: str) -> I
 
 def _readable(run: Run, helm: str, ref: str, repo: str, release: str) -> Iterator[str]:
     """Yield why Helm cannot read the chart, or that it is of another version."""
-    local = is_local(ref)
+    local = kind_of(ref) == "path"
     if local and not Path(ref).expanduser().exists():
         return  # problems() reports it
-    remote = [] if local else ["--version", release, *([] if _REMOTE.match(ref) else ["--repo", repo])]
+    remote = [] if local else ["--version", release, *([] if kind_of(ref) == "url" else ["--repo", repo])]
     rc, out, err = run([helm, "show", "chart", str(Path(ref).expanduser()) if local else ref, *remote])
     shown = _LOGIN.sub("", ref)
     if rc:

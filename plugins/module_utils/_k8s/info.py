@@ -10,7 +10,7 @@ from typing import Any
 from .._core.errors import InputError
 from .._fabric.objects.installation import Decision, Target
 from .._fabric.spaces import refusal
-from . import access, chart, pools, problems, release, survey
+from . import access, chart, pools, problems, pull_secrets, release, survey
 from .api import Api
 from .nodes import nodes_of_hosts
 
@@ -47,7 +47,8 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
     if params["operator_state"] == "present":
         policies = problems.policy(params["existing"] or "", objects["NicClusterPolicy"])
         said = [*_denied(denied), *wrong.values(), *_aimed(params, found, decision), *policies, *said]
-        said += [*_installing(params, decision, run), *_impersonating(params), *_pools(api, params, by_host.values())]
+        said += [*_installing(params, decision, run), *_impersonating(params)]
+        said += [*_pools(api, params, by_host.values()), *_pull_secrets(api, params, decision)]
     return {
         "version": version,
         "nodes": found.nodes,
@@ -56,6 +57,7 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
         "multus": found.multuses,
         "operator": operators,
         "release": told,
+        "chart": chart.kind_of(params["chart_ref"]) if params["chart_ref"] else None,
         "objects": objects,
         "workloads": survey.workloads(running),
         "denied": denied,
@@ -72,6 +74,21 @@ def _selected(params: Mapping[str, Any]) -> dict[str, Any]:
     if not {"operator", "policy"} & set(params["steps"]):
         left["existing"] = None
     return {**params, **left}
+
+
+def _pull_secrets(api: Api, params: Mapping[str, Any], decision: Decision) -> list[str]:
+    """Return the absent pull secrets of the selected steps; those of the chart only where it is installed."""
+    of_chart = [] if params["operator_name"] and decision.action == "none" else params["pull_secrets"]
+    named = {
+        "operator": (params["namespace"], of_chart, "network_operator_values"),
+        "validate": (params["test_namespace"], [params["test_pull_secret"]], "rdma_validate_image_pull_secret"),
+    }
+    return [
+        problem
+        for step, (space, names, option) in named.items()
+        if step in params["steps"]
+        for problem in pull_secrets.problems(api, space, filter(None, names), option)
+    ]
 
 
 def _pools(api: Api, params: Mapping[str, Any], nodes: Iterable[str]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from .._core.errors import InputError
 from .._fabric.objects.installation import ADMITTING, ENFORCE
+from . import pull_secrets
 from .api import Api
 from .apply import Options, apply_object, remove_object, wait_gone
 from .kinds import path_of
@@ -20,6 +21,9 @@ from .testers import COMPONENT, Testers, namespace_object
 def prepare(api: Api, testers: Testers, clock: Clock) -> None:
     """Create the namespace; use one that was there before as it is, when it admits the testers."""
     item = namespace_object(testers)
+    absent = pull_secrets.problems(api, testers.namespace, testers.pull_secrets, "rdma_validate_image_pull_secret")
+    if absent:
+        raise InputError("; ".join(absent))
     live = api.get(path_of(api, item))
     if live is None or is_testers(live) or live["metadata"].get("deletionTimestamp"):
         apply_object(api, item, Options(), clock)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import jinja2
 import pytest
 import yaml
+from playbook_files import plays
 from real_play import ROOT
 
 
@@ -23,15 +25,11 @@ from real_play import ROOT
         (["all"], ["nic_cluster_policy"], None, ["operator", "networks", "validate"]),
         (["deploy"], ["network_operator"], None, ["policy"]),
         (["all"], ["secondary_networks", "rdma_validate"], None, ["operator", "policy"]),
+        (["prepare"], [], None, []),
     ],
 )
 def test_steps_follow_the_tags(tags: list[str], skipped: list[str], where: Any, steps: list[str]) -> None:
-    (task,) = yaml.safe_load((ROOT / "playbooks/tasks/cluster.yml").read_text())
-    known: dict[str, Any] = {"ansible_run_tags": tags, "ansible_skip_tags": skipped}
-    known |= {"rdma_validate_where": where} if where else {}
-    for name in ("__selected", "__deploys"):
-        known[name] = value(task["vars"][name], known)
-    assert value(task["gpufabric.rdma.cluster_info"]["steps"], known) == steps
+    assert steps_of({"ansible_run_tags": tags, "ansible_skip_tags": skipped, "rdma_validate_where": where}) == steps
 
 
 @pytest.mark.parametrize(
@@ -42,14 +40,51 @@ def test_steps_follow_the_tags(tags: list[str], skipped: list[str], where: Any, 
         (["deploy"], ["nic_cluster_policy", "validate"], ["operator"]),
         (["network_operator"], [], ["operator"]),
         (["nic_cluster_policy", "network_operator"], ["validate"], ["operator", "policy"]),
+        (["nic_cluster_policy"], [], ["policy"]),
     ],
 )
-def test_the_operator_checks_for_the_policy_unless_it_is_skipped(
-    tags: list[str], skipped: list[str], steps: list[str]
-) -> None:
-    play = yaml.safe_load((ROOT / "playbooks/deploy.yml").read_text())[1]
-    known = {"ansible_run_tags": tags, "ansible_skip_tags": skipped}
-    assert value(play["vars"]["__network_operator_steps"], known) == steps
+def test_deploy_checks_for_both_of_its_roles(tags: list[str], skipped: list[str], steps: list[str]) -> None:
+    (task,) = [task for play in plays("deploy.yml") for task in play.get("tasks", []) if "both roles" in task["name"]]
+    assert steps_of({"ansible_run_tags": tags, "ansible_skip_tags": skipped, **task["vars"]}) == steps
+
+
+def test_nothing_is_measured_so_nothing_is_asked_for() -> None:
+    known = {"ansible_run_tags": ["validate"], "ansible_skip_tags": []}
+    assert steps_of(known) == ["validate"]
+    assert steps_of({**known, "rdma_validate_when": "never"}) == []
+
+
+@pytest.mark.parametrize("name", ["site.yml", "deploy.yml"])
+def test_the_check_is_run_whatever_the_tags_are(name: str) -> None:
+    """A tag of its own would leave it out where one of several tags is skipped."""
+    found = [
+        [*play.get("tags", []), *task.get("tags", [])]
+        for play in plays(name)
+        for task in play.get("tasks", [])
+        if task.get("ansible.builtin.import_tasks") == "tasks/cluster.yml"
+    ]
+    assert found and all(tags == ["always"] for tags in found)
+
+
+@pytest.mark.parametrize("path", [*ROOT.glob("playbooks/**/*.yml"), *ROOT.glob("roles/*/tasks/*.yml")], ids=str)
+def test_no_include_has_tags_that_its_tasks_do_not_get(path: Path) -> None:
+    document = yaml.safe_load(path.read_text())
+    tasks = list(document) if isinstance(document, list) else []
+    while tasks:
+        task = tasks.pop()
+        for part in ("tasks", "pre_tasks", "block", "rescue", "always"):
+            tasks += task.get(part) or []
+        included = [task[key] or {} for key in task if key.rpartition(".")[2] in ("include_tasks", "include_role")]
+        assert not (included and "tags" in task and "apply" not in included[0]), task["name"]
+
+
+def steps_of(known: dict[str, Any]) -> Any:
+    """Return the steps that the check of the cluster has with these variables."""
+    (task,) = yaml.safe_load((ROOT / "playbooks/tasks/cluster.yml").read_text())
+    known = {name: found for name, found in known.items() if found is not None}
+    for name in ("__selected", "__wanted", "__steps"):
+        known[name] = value(task["vars"][name], known)
+    return known["__steps"]
 
 
 def value(text: str, known: dict[str, Any]) -> Any:

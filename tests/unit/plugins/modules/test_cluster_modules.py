@@ -371,3 +371,40 @@ def test_pods_that_cannot_be_listed_may_hold_addresses(
     result = run("fabric_objects", capsys, objects=[changed_pool(perNodeBlockSize=8)])
     assert "assigns other addresses to a, and whether pods hold addresses cannot be read (" in result["msg"]
     assert "Use an account with permission to list pods" in result["msg"]
+
+
+def test_pull_secrets_must_be_in_a_namespace_that_exists(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given: dict[str, Any] = {
+        "namespace": "op", "pull_secrets": ["mirror", {"name": "login"}, {}], "test_namespace": "tests",
+        "test_pull_secret": "mine",
+    }
+    assert run("cluster_info", capsys, **given)["problems"] == []
+    for name in ("op", "tests"):
+        cluster.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    cluster.put({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mirror", "namespace": "op"}})
+    of_op = (
+        "pull secret login, named by network_operator_values, does not exist in namespace op. Create it there, or"
+        " correct network_operator_values"
+    )
+    of_tests = of_op.replace("login", "mine").replace("space op", "space tests")
+    of_tests = of_tests.replace("network_operator_values", "rdma_validate_image_pull_secret")
+    assert run("cluster_info", capsys, **given)["problems"] == [of_op, of_tests]
+    assert run("cluster_info", capsys, steps=["validate"], **given)["problems"] == [of_tests]
+    cluster.objects["/api/v1/namespaces/op"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert run("cluster_info", capsys, **given)["problems"] == [of_tests]
+
+
+def test_secrets_that_cannot_be_read_are_no_problem(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tests"}})
+    send = cluster.send
+
+    def refusing(method: str, path: str, *rest: Any) -> Response:
+        return status(403, "Forbidden", "no secrets") if "/secrets" in path else send(method, path, *rest)
+
+    monkeypatch.setattr(cluster, "send", refusing)
+    given: dict[str, Any] = {"test_namespace": "tests", "test_pull_secret": "mine", "steps": ["validate"]}
+    assert run("cluster_info", capsys, **given)["problems"] == []

@@ -129,7 +129,7 @@ def test_charts(tmp_path: Path) -> None:
     assert list(chart.problems("network-operator", wrong)) == []
     assert list(chart.problems(str(archive), "sha256:" + right)) == []
     # The role and Helm would each take it for something else.
-    for ref in ("charts/network-operator-26.7.1.tgz", "network-operator-26.7.1.tgz"):
+    for ref in ("charts/network-operator-26.7.1.tgz", "network-operator-26.7.1.tgz", ".network-operator"):
         assert list(chart.problems(ref, "")) == [
             f"chart {ref}: a path must begin with / or ./, and a chart of a repository has a name without a slash"
         ]
@@ -293,3 +293,11 @@ def test_version(answer: dict[str, str], numbers: tuple[int, int] | None) -> Non
     cluster = FakeCluster()
     cluster.objects["/version"] = answer
     assert survey.version(cluster.api())[1] == numbers
+
+
+@pytest.mark.parametrize(("ref", "expected"), [
+    ("network-operator", "name"), (".network-operator", "name"), ("/c.tgz", "path"), ("./c", "path"), ("../c", "path"),
+    ("~/c.tgz", "path"), ("oci://r/c", "url"), ("https://r/c.tgz", "url"), ("http://r/c.tgz", "url"),
+])  # fmt: skip
+def test_what_a_chart_reference_is(ref: str, expected: str) -> None:
+    assert chart.kind_of(ref) == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -88,3 +89,13 @@ def test_a_namespace_that_is_being_deleted_is_waited_for(labels: dict[str, str])
     space.prepare(cluster.api(), pods(), clock.clock())
     made = cluster.objects["/api/v1/namespaces/tests"]["metadata"]
     assert (clock.time, "deletionTimestamp" in made, MANAGED.items() <= made["labels"].items()) == (12, False, True)
+
+
+def test_a_pull_secret_that_is_absent_ends_the_start() -> None:
+    cluster = FakeCluster(namespace("tests"))
+    testers = dataclasses.replace(pods(), pull_secrets=["login"])
+    with pytest.raises(InputError, match="pull secret login, named by rdma_validate_image_pull_secret, does not exist"):
+        space.prepare(cluster.api(), testers, FakeClock().clock())
+    cluster.put({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login", "namespace": "tests"}})
+    space.prepare(cluster.api(), testers, FakeClock().clock())
+    space.prepare(FakeCluster().api(), testers, FakeClock().clock())
