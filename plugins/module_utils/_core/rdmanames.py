@@ -16,6 +16,7 @@ from .change import Change
 from .errors import ConflictError
 from .inventory import HostInventory
 from .naming import find_owned
+from .portuse import HIDDEN_QUEUE_PAIRS
 from .vfnames import TITLE, VF, Function, Wish, condition, given_names
 
 FILE = "60-rdma-persistent-naming.rules"
@@ -119,6 +120,8 @@ def _refuse(wanted: Mapping[str, str], names: Mapping[str, str], others: set[str
 def _why_wait(inventory: HostInventory, now: bool) -> str:
     if not now:
         return "apply is boot"
+    if inventory.workloads.queue_pairs is None:
+        return HIDDEN_QUEUE_PAIRS.text
     holders = inventory.workloads.holders
     return f"RDMA is in use by {', '.join(holders)}" if holders else ""
 

@@ -228,7 +228,8 @@ def _other(want: Want, have: Have, name: str) -> bool:
 def _unload(want: Want, have: Have, record: Mapping[str, Any]) -> list[str]:
     if want.provider is not None:
         return []
-    return [name for name in UNLOAD if name in have.modules and name not in record.get("modules", UNLOAD)]
+    kept = (*record.get("modules", UNLOAD), *([SOFT_MODULE] if foreign_devices(have) else []))
+    return [name for name in UNLOAD if name in have.modules and name not in kept]
 
 
 def _record(
@@ -265,6 +266,11 @@ def settle(record: Mapping[str, Any], now: Mapping[str, str]) -> dict[str, Any]:
     changed = {name: old for name, old in before.items() if name not in came and now.get(name) != old}
     rest = {key: value for key, value in record.items() if key != "snapshot"}
     return {**rest, "came": came, "replaced": {**changed, **record.get("replaced", {})}}
+
+
+def foreign_devices(have: Have) -> list[str]:
+    """Return the soft-RoCE devices of others. The kernel removes them with their module, as if nothing used it."""
+    return sorted({*have.devices} - {device_of(unit) for unit in have.units})
 
 
 def device_of(unit: str) -> str:

@@ -100,11 +100,11 @@ def parse_vfs(text: str) -> dict[str, dict[int, dict[str, Any]]]:
         raise ParseError(f"the output of 'ip -d -j link show' cannot be read: {error!r}") from error
 
 
-def parse_holders(text: str) -> dict[str, tuple[str, ...]]:
+def parse_holders(text: str) -> dict[str, tuple[str, ...]] | None:
     """Return RDMA device -> processes with a protection domain on it, from ``rdma -j resource show pd``.
 
-    Whoever sends or receives has a protection domain; the kernel's own have no ``pid``. Text that cannot be read
-    tells of nobody: not every host has the tool.
+    Whoever sends or receives has a protection domain; the kernel's own have no ``pid``. None when the text
+    cannot be read.
     """
     try:
         found: dict[str, list[str]] = {}
@@ -113,7 +113,7 @@ def parse_holders(text: str) -> dict[str, tuple[str, ...]]:
                 found.setdefault(item["ifname"], []).append(f"{item.get('comm', '?')}[{item['pid']}]")
         return {device: tuple(sorted(set(names))) for device, names in found.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
-        return {}
+        return None
 
 
 def vf_commands(netdev: str, index: int, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[list[str]]:

@@ -39,8 +39,8 @@ def read_rules(roots: Roots) -> dict[str, str]:
 def read_functions(roots: Roots, inventory: HostInventory) -> tuple[vfnames.Function, ...]:
     """Read the VFs and representors that the host's ports have or may get."""
     raw = {port.pci: _functions(roots, port) for port in inventory.ports if port.vfs_total}
-    have_rdma = any(vf["rdma"] for own in raw.values() for vf in own["vfs"].values())
-    return vfnames.from_raw(inventory, raw, vfs.rdma_holders() if have_rdma else {})
+    devices = [name for own in raw.values() for vf in own["vfs"].values() for name in vf["rdma"]]
+    return vfnames.from_raw(inventory, raw, vfs.rdma_holders(devices))
 
 
 def apply(plan: naming.NamePlan) -> None:

@@ -42,7 +42,8 @@ def read(
     provider.check_replacing(want, have, record, params["vendor_packages"], params["replace"], inventory.hostname)
     loaded = host_stack.loaded(roots)
     findings = doca.unsigned(wanted, inventory) if wanted else []
-    users = driver.users(inventory, loaded) if have.stale else []
+    soft = [f"soft-RoCE device {name}" for name in stack.foreign_devices(have)]
+    users = [*driver.users(inventory, loaded), *soft] if have.stale else []
     if params["restart"] == "never":
         users = ["rdma_stack_restart is never", *users]
     want = dataclasses.replace(want, restart=not users)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from .._core import sriov, vf
@@ -50,7 +50,7 @@ def read(roots: Roots, inventory: HostInventory, ports: Iterable[Port]) -> dict[
     settings = vf.parse_vfs(command.run(["ip", "-d", "-j", "link", "show"]).stdout)
     found = {port.pci: _vfs(roots, port) for port in ports}
     devices = [device for vfs in found.values() for one in vfs for device in one.rdma]
-    holders = (rdma_holders() if command.find("rdma") else dict.fromkeys(devices, UNKNOWN)) if devices else {}
+    holders = rdma_holders(devices)
     addresses = {interface.name: interface.addresses for interface in inventory.interfaces}
 
     def whole(port: Port, one: vf.Vf) -> vf.Vf:
@@ -142,11 +142,13 @@ def _vf(roots: Roots, folder: str, index: int) -> vf.Vf:
     )
 
 
-def rdma_holders() -> dict[str, tuple[str, ...]]:
-    """Return RDMA device -> processes that hold it; none of a host without the tool."""
-    if not command.find("rdma"):
+def rdma_holders(devices: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Return RDMA device -> processes that hold it; all ``devices`` have an unknown one where that cannot be read."""
+    if not devices:
         return {}
-    return vf.parse_holders(command.run(["rdma", "-j", "resource", "show", "pd"], check=False).stdout)
+    shown = command.run(["rdma", "-j", "resource", "show", "pd"], check=False) if command.find("rdma") else None
+    known = vf.parse_holders(shown.stdout) if shown and shown.rc == 0 else None
+    return dict.fromkeys(devices, UNKNOWN) if known is None else known
 
 
 def _vfio_holders(proc: str, group: str | None) -> tuple[str, ...]:

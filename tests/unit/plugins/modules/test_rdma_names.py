@@ -98,6 +98,7 @@ def test_names_can_change_places(host: Host, capsys: pytest.CaptureFixture[str])
     [
         ("boot", "[]", "apply is boot"),
         ("now", '[{"pid": 4711, "comm": "python3"}]', "RDMA is in use by python3[4711]"),
+        ("now", "[{", "queue pairs that cannot be read (install the rdma tool of iproute2)"),
     ],
 )
 def test_what_must_wait_leaves_a_reason(

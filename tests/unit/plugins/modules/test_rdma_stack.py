@@ -147,6 +147,17 @@ def test_soft_devices_go_with_their_provider(host: Host, capsys: pytest.CaptureF
     assert call(host, capsys)["diff"]["after"]["devices"] == [f"rxe_{NETDEV}"]
 
 
+def test_soft_devices_of_others_keep_their_module(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    """Removing rdma_rxe would remove them, too: the kernel does not count them as users of it."""
+    call(host, capsys)
+    other = host.root / "sys/class/infiniband/rxe_mine"
+    other.mkdir()
+    (other / "parent").write_text("eno1")
+    assert call(host, capsys, state="absent", rails=[])["changed"] is True
+    assert ["modprobe", "--remove", "rdma_rxe"] not in host.ran
+    assert ["modprobe", "--remove", "rdma_ucm"] in host.ran
+
+
 def test_a_soft_device_in_use_is_not_removed_without_consent(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     call(host, capsys)
     host.prints[sysfs_tree.QUEUE_PAIRS] = json.dumps([{"ifname": f"rxe_{NETDEV}", "pid": 4711, "comm": "python3"}])

@@ -264,6 +264,7 @@ def test_another_version(host: Host, database: Database, capsys: pytest.CaptureF
         ("queue pairs", "2 queue pairs of python3[4711]"),
         ("storage", "module nvme_rdma"),
         ("never", "rdma_stack_restart is never"),
+        ("soft", "soft-RoCE device rxe_mine"),
         ("vfs", "4 VFs of 0000:18:00.0 (enp24s0np0)"),
         ("peer", "module nvidia_peermem in use"),
         ("storage network", "0000:29:00.0 (enp41s0np0) is in use: address 10.1.1.11/24"),
@@ -286,6 +287,9 @@ def test_a_stack_in_use_waits_for_a_boot(
         host.set_links(
             [{**link, "addr_info": address} if link["ifname"] == "enp41s0np0" else link for link in host.links()]
         )
+    elif setting == "soft":
+        (host.root / "sys/class/infiniband/rxe_mine").mkdir()
+        (host.root / "sys/class/infiniband/rxe_mine/parent").write_text("eno1")
     elif setting == "vfs":
         (host.root / "sys/bus/pci/devices/0000:18:00.0/sriov_numvfs").write_text("4")
     else:

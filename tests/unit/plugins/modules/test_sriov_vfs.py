@@ -215,6 +215,11 @@ def with_rdma_of_nobody_knows_whom(kernel: VfKernel) -> None:
     del kernel.host.prints[sysfs_tree.QUEUE_PAIRS]
 
 
+def with_rdma_that_cannot_be_read(kernel: VfKernel) -> None:
+    with_rdma(kernel)
+    kernel.host.prints["rdma -j resource show pd"] = "[{"
+
+
 def with_rdma(kernel: VfKernel) -> None:
     (kernel.vf(FIRST, 1) / "infiniband/mlx5_9").mkdir(parents=True)
     kernel.host.prints["/usr/bin/rdma"] = ""
@@ -227,6 +232,11 @@ def with_rdma(kernel: VfKernel) -> None:
         (with_address, "(0000:01:10.1, v01101) is in use: it has the address 10.9.0.1/24"),
         (
             with_rdma_of_nobody_knows_whom,
+            "(0000:01:10.1, v01101) is in use: an unknown process (install the rdma tool of iproute2 to see it) holds "
+            "it",
+        ),
+        (
+            with_rdma_that_cannot_be_read,
             "(0000:01:10.1, v01101) is in use: an unknown process (install the rdma tool of iproute2 to see it) holds "
             "it",
         ),
