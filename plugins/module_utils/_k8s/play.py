@@ -70,7 +70,7 @@ class Batch:
 
         A tester that gets it too late finds its start in the past, and says which rounds it missed.
         """
-        head = f"BATCH {self.number} {math.ceil(start_in):<8d} {self.slot}"
+        head = f"BATCH {self.number} {start_in:<10.2f} {self.slot}"
         return "\n".join([head, *self.lines[endpoint]]) + "\n"
 
 
@@ -160,9 +160,14 @@ def _absent(node: str, state: State | None) -> str:
 def _deliver(
     api: Api, namespace: str, pod: State, batch: Batch, endpoint: str, start: Start, clock: Clock
 ) -> None:
-    """Send the lines by one exec. `head` knows where they end: not every server can close standard input."""
+    """Send the lines by one exec. `head` knows where they end: not every server can close standard input.
+
+    Its clock is read before it asks for the lines, and the start is worked out after that. So the tester knows by how
+    much a slow way may have shifted the start.
+    """
     size = len(batch.text(endpoint, 0).encode())
-    script = f"echo ready; head -c {size} | sh {FOLDER}/tester.sh deliver {MAILBOX} {batch.number}"
+    deliver = f"sh {FOLDER}/tester.sh deliver {MAILBOX} {batch.number}"
+    script = f'read -r up _ </proc/uptime; echo ready; head -c {size} | {deliver} "$up"'
     path = f"{pod_path(namespace, pod.name)}/exec?container={CONTAINER}"
     error = ApiError(f"pod {pod.name}: not tried")
     for _attempt in range(_TRIES):

@@ -6,12 +6,15 @@
 # uses taskset, stdbuf and ethtool when they are there. It judges nothing: raw output goes out between markers.
 #
 #   tester.sh describe RAILS                what each rail is here
-#   tester.sh run RAILS [LOG [START_IN]]    play one batch from standard input, START_IN seconds from now
+#   tester.sh run RAILS [LOG [CLOCKS START]]
+#                                           play one batch from standard input, from START of the controller's clock on
 #   tester.sh serve RAILS MAILBOX IDLE      describe, then play batches from MAILBOX until told that it was the last
-#   tester.sh deliver MAILBOX N             put the batch on standard input into the mailbox as number N
+#   tester.sh deliver MAILBOX N READY       put the batch on standard input into the mailbox as number N
 #   tester.sh finish MAILBOX                there will be no more batches
 #
 # RAILS has lines "rail NAME NETDEV [ADDRESS]"; ADDRESS "-" or none: the netdev's own is found.
+# CLOCKS has lines "HERE THERE", seconds of both clocks: of the controller when it sent something, then of this host.
+# READY: seconds of this host's clock when the controller was told that the batch can be sent.
 # A batch: "BATCH n start_in slot", lines "round rail role peer port test args...", "END count".
 # Times in here are hundredths of a second of /proc/uptime, which never jumps.
 # Starting a program costs up to half a second on some hosts: what the shell can do itself it does.
@@ -61,6 +64,25 @@ from_now() {
     clock
     hundredths "$1"
     from_now=$((now + hundredths))
+}
+
+# begin_at CLOCKS START: the START of the controller's clock by this one, in $begin_at. The slower a delivery, the larger
+# the difference of its line, so the smallest one is the nearest. Clocks drift apart: no line counts for long.
+begin_at() {
+    least=
+    clock
+    while read -r here there; do
+        hundredths "$here"
+        here=$hundredths
+        hundredths "$there"
+        difference=$((here - hundredths))
+        if [ $((now - here)) -lt 60000 ] && [ "$difference" -lt "${least:-$((difference + 1))}" ]; then
+            least=$difference
+        fi
+    done <"$1"
+    [ -n "$least" ] || die "no line of the last ten minutes in $1"
+    hundredths "$2"
+    begin_at=$((hundredths + least))
 }
 
 # decimal HUNDREDTHS: as seconds in $decimal.
@@ -685,7 +707,7 @@ check_lines() {
     while read -r round rail role peer tcp tool args; do
         case $round in
         BATCH)
-            is_number "$rail" && is_number "$peer" && case $role in *[!0-9.@-]*) false ;; esac
+            is_number "$rail" && is_number "$peer" && is_number "${tcp:-0}" && case $role in *[!0-9.@-]*) false ;; esac
             ;;
         END) is_number "$rail" ;;
         *)
@@ -758,6 +780,7 @@ begin_round() {
         wait_until "$begin"
         late=$((now - begin))
     fi
+    late=$((late + unsure))
 }
 
 # play FILE [START_IN]: all rounds of a batch, each in its slot.
@@ -773,6 +796,8 @@ play() {
         BATCH)
             number=$rail
             slot=$((peer * 100))
+            # By how much the start may be wrong.
+            unsure=${tcp:-0}
             # "@" marks a start that was worked out when the batch was delivered.
             start_in=${start_in:-$role}
             case $start_in in
@@ -858,9 +883,8 @@ stop() {
 }
 
 run() {
-    # Counted from the begin, whatever time it takes to get ready.
-    from_now "${3:-0}"
-    at=${3:+@$from_now}
+    at=
+    [ -z "${3:-}" ] || { begin_at "$3" "$4" && at=@$begin_at; }
     [ -z "${2:-}" ] || exec >"$2"
     prepare "$1"
     cat >"$work/batch"
@@ -894,14 +918,25 @@ serve() {
 deliver() {
     umask 077
     mkdir -p "$1" || die "cannot make the mailbox $1"
-    cat >"$1/.incoming"
+    IFS= read -r line
+    clock
+    {
+        say "$line"
+        cat
+    } >"$1/.incoming"
     check_batch "$1/.incoming" || die "the batch did not arrive complete"
+    # The start was worked out between READY and now. The middle is wrong by half of that time at most.
+    hundredths "$3"
+    unsure=$(((now - hundredths) / 2))
     {
         read -r word number start_in slot
         [ "$word" = BATCH ] || die "the batch does not begin with BATCH"
         case $start_in in "" | *[!0-9.-]*) die "the batch has no valid start" ;; esac
-        from_now "$start_in"
-        say "BATCH $number @$from_now $slot"
+        hundredths "$start_in"
+        begin=$((now + hundredths - unsure))
+        # Clients begin a second after their servers: that makes up for less than 0.3 s in any case.
+        [ "$unsure" -ge 30 ] || unsure=0
+        say "BATCH $number @$begin $slot $unsure"
         cat
     } <"$1/.incoming" >"$1/.ready"
     mv "$1/.ready" "$1/batch-$2"
@@ -910,9 +945,9 @@ deliver() {
 
 case "${1:-} $#" in
 "describe 2") describe "$2" ;;
-"run 2" | "run 3" | "run 4") run "$2" "${3:-}" "${4:-}" ;;
+"run 2" | "run 3" | "run 5") run "$2" "${3:-}" "${4:-}" "${5:-}" ;;
 "serve 4") serve "$2" "$3" "$4" ;;
-"deliver 3") deliver "$2" "$3" ;;
+"deliver 4") deliver "$2" "$3" "$4" ;;
 "finish 2") : >"$2/last" ;;
-*) die "usage: tester.sh describe RAILS | run RAILS [LOG [START_IN]] | serve RAILS MAILBOX IDLE | deliver MAILBOX N | finish MAILBOX" ;;
+*) die "usage: tester.sh describe RAILS | run RAILS [LOG [CLOCKS START]] | serve RAILS MAILBOX IDLE | deliver MAILBOX N READY | finish MAILBOX" ;;
 esac

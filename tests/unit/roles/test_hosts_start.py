@@ -58,7 +58,7 @@ class Host:
         return subprocess.run(argv, input=stdin, env=self.env, text=True, capture_output=True, timeout=20)
 
     def start(self, run: str, hold: int = 300) -> subprocess.CompletedProcess[str]:
-        return self.run(self.text(START), "unit", self.folder, "rail r0 eth0", run, hold, stdin=TESTER)
+        return self.run(self.text(START), "unit", self.folder, "rail r0 eth0", run, hold, 500.25, stdin=TESTER)
 
     def bring(self, run: str, batch: str = "BATCH", seconds: int = 590) -> subprocess.CompletedProcess[str]:
         return self.run(self.text(BRING, run, seconds=seconds), stdin=batch)
@@ -68,6 +68,7 @@ class Host:
         step = {"pass": number, "seconds": seconds, "lines": {"here": []}}
         known = {"__rdma_validate_folder": self.folder, "__rdma_validate_run": run, "__rdma_validate_left": 5,
                  "__rdma_validate_hold": 300, "__rdma_validate_lead": 10,
+                 "__rdma_validate_now": 500.25, "__rdma_validate_start": 515.5,
                  "__rdma_validate_step": step, "inventory_hostname": "here"}
         jinja = jinja2.Environment(autoescape=False)
         jinja.filters["dirname"] = os.path.dirname
@@ -103,6 +104,16 @@ def test_a_host_is_taken_described_and_held(host: Host) -> None:
     assert (host.folder / "batch").read_text() == "BATCH"
 
 
+def test_each_delivery_notes_both_clocks_for_the_tester(host: Host) -> None:
+    begin = uptime()
+    for done in (host.start("r1"), host.bring("r1", batch="BATCH 1 0 14\nEND 0\n"), host.play("r1", 1)):
+        assert done.returncode == 0
+    lines = [line.split() for line in (host.folder / "clocks").read_text().splitlines()]
+    assert [there for _here, there in lines] == ["500.25"] * 3
+    assert all(begin <= float(here) <= uptime() for here, _there in lines)
+    assert host.asked.read_text().endswith(f".log {host.folder}/clocks 515.5\n")
+
+
 def test_a_second_run_touches_nothing_and_names_the_first(host: Host) -> None:
     host.start("r1")
     host.bring("r1")
@@ -132,12 +143,12 @@ def test_a_mark_that_has_expired_or_says_nothing_is_taken_over(host: Host, mark:
 
 def test_a_description_is_limited(host: Host) -> None:
     tester = "head -c 9000000 /dev/zero | tr '\\0' x\n"
-    done = host.run(host.text(START), "unit", host.folder, "rail", "r1", 60, stdin=tester)
+    done = host.run(host.text(START), "unit", host.folder, "rail", "r1", 60, 500.25, stdin=tester)
     assert (done.returncode, len(done.stdout)) == (0, 262144)
 
 
 def test_a_tester_that_fails_is_an_error(host: Host) -> None:
-    done = host.run(host.text(START), "unit", host.folder, "rail", "r1", 60, stdin="echo broken >&2; exit 3\n")
+    done = host.run(host.text(START), "unit", host.folder, "rail", "r1", 60, 500.25, stdin="echo broken >&2; exit 3\n")
     assert (done.returncode, done.stderr) == (3, "broken\n")
 
 
@@ -159,7 +170,7 @@ def test_only_the_schedule_of_the_pass_is_played(host: Host) -> None:
 def test_only_the_log_of_this_run_and_pass_is_fetched(host: Host) -> None:
     host.start("r1")
     host.bring("r1", batch="BATCH 1 0 14\nEND 0\n")
-    log = str(host.play("r1", 1).args and host.asked.read_text().split()[-2])
+    log = str(host.play("r1", 1).args and host.asked.read_text().split()[-3])
     Path(log).write_text("x" * 70000)
     assert host.end("r1", 1).returncode == 0 and Path(log).stat().st_size == 65536
     none = host.end("r1", 2)
@@ -204,6 +215,10 @@ def test_a_folder_that_is_locked_is_not_removed(host: Host) -> None:
     assert list(host.folder.parent.iterdir()) == []
     os.close(folder)
     assert host.raw(VARS["__rdma_validate_clean"], "r1", 1).returncode == 0
+    assert not host.folder.parent.exists()
+    # What abort removed is lost, and stays removed.
+    for lost in (host.bring("r1"), host.play("r1", 1)):
+        assert (lost.returncode, lost.stdout, lost.stderr) == (75, LOST, "")
     assert not host.folder.parent.exists()
 
 

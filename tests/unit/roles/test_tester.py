@@ -425,8 +425,64 @@ def test_rounds_begin_on_the_clock(bench: Bench) -> None:
 )
 def test_the_begin_is_told_in_hundredths(bench: Bench, start_in: str, begin: int) -> None:
     box = bench.folder / "box"
-    assert bench.run("deliver", str(box), "1", stdin=bench.batch(line(0), start_in=start_in)).returncode == 0
-    assert (box / "batch-1").read_text().splitlines()[0] == f"BATCH 1 @{begin} 14"
+    assert bench.run("deliver", str(box), "1", "1000.05", stdin=bench.batch(line(0), start_in=start_in)).returncode == 0
+    assert (box / "batch-1").read_text().splitlines()[0] == f"BATCH 1 @{begin} 14 0"
+
+
+# When the pod said that it is ready, by its clock that now shows 1000.05; the begin of round 0; how late it may be.
+DELIVERED = [("1000.05", 1005.05, 0.0), ("999.50", 1004.78, 0.0), ("999.45", 1004.75, 0.3), ("992.05", 1001.05, 4.0)]
+
+
+@pytest.mark.parametrize(("ready", "begin", "late"), DELIVERED)
+def test_lines_that_were_long_under_way_show_by_how_much_the_start_may_be_wrong(
+    bench: Bench, ready: str, begin: float, late: float
+) -> None:
+    box = str(bench.folder / "box")
+    assert bench.run("deliver", box, "1", ready, stdin=bench.batch(line(0), line(1))).returncode == 0
+    bench.run("finish", box)
+    log = parse_batch(bench.run("serve", str(bench.folder / "rails"), box, "60").stdout, 1)
+    assert log.done and len(log.runs) == 2
+    for run in log.runs.values():
+        # It is measured all the same: the start may as well have been on time.
+        assert run.rc == 0 and run.late == pytest.approx(late, abs=0.11)
+    head = (bench.folder / "box" / "batch-1").read_text().split()
+    assert head[2] == f"@{begin * 100:.0f}"
+
+
+# What both clocks showed at deliveries; the start by the controller's; when round 0 began, how late; how many played.
+CLOCKS = [
+    # On time; a last delivery of 4 s; one that came 6 s after the start; clocks far apart, as of a Mac.
+    ("990.05 490.00\n1000.05 500.00\n", "505.5", 1005, 0.0, 2),
+    ("990.05 490.00\n1000.05 496.00\n", "505.5", 1005, 0.0, 2),
+    ("980.05 480.00\n1000.05 480.00\n", "494.05", 0, 5.95, 1),
+    ("1000.05 1732340000.123456\n", "1732340005.123456", 1005, 0.0, 2),
+    # The first delivery was the slow one; a fast one of long ago counts no more.
+    ("990.05 480.00\n1000.05 500.00\n", "505.5", 1005, 0.0, 2),
+    ("100.05 500.00\n1000.05 496.00\n", "501.5", 1005, 0.0, 2),
+]
+
+
+@pytest.mark.parametrize(("clocks", "start", "began", "late", "count"), CLOCKS)
+def test_a_schedule_that_comes_late_does_not_shift_the_start(
+    bench: Bench, clocks: str, start: str, began: int, late: float, count: int
+) -> None:
+    (bench.folder / "clocks").write_text(clocks)
+    log = bench.folder / "log"
+    done = bench.run("run", str(bench.folder / "rails"), str(log), str(bench.folder / "clocks"), start,
+                     stdin=bench.batch(line(0), line(1)))
+    assert (done.returncode, done.stderr) == (0, "")
+    runs = parse_batch(log.read_text(), 1).runs
+    assert sum(run.rc == 0 for run in runs.values()) == count
+    first = runs[0, "rail0", PEER]
+    assert first.late == pytest.approx(late, abs=0.11)
+    assert f" start={began} " in log.read_text() and len(runs) == 2
+
+
+def test_a_start_by_a_clock_that_is_not_known_is_refused(bench: Bench) -> None:
+    (bench.folder / "clocks").write_text("100.05 500.00\n")
+    done = bench.run("run", str(bench.folder / "rails"), str(bench.folder / "log"), str(bench.folder / "clocks"), "515",
+                     stdin=bench.batch(line(0)))
+    assert done.returncode == 2 and "no line of the last ten minutes in " in done.stderr
 
 
 def test_frames_tell_hundredths_of_a_second(bench: Bench) -> None:
@@ -659,7 +715,7 @@ def test_serve_plays_what_is_delivered_until_the_last(bench: Bench) -> None:
     box = str(bench.folder / "box")
     for number in (1, 2):
         batch = bench.batch(line(0)).replace("BATCH 1", f"BATCH {number}")
-        assert bench.run("deliver", box, str(number), stdin=batch).returncode == 0
+        assert bench.run("deliver", box, str(number), "1000.05", stdin=batch).returncode == 0
     bench.run("finish", box)
     done = bench.run("serve", str(bench.folder / "rails"), box, "60")
     assert (done.returncode, done.stderr) == (0, "")
@@ -676,7 +732,7 @@ def test_a_long_pass_is_kept_in_a_file_since_logs_are_rotated(bench: Bench) -> N
     for number in (1, 2):
         batch = bench.batch(line(0), line(1), start_in="-9999" if number == 1 else "5")
         batch = batch.replace("BATCH 1", f"BATCH {number}")
-        assert bench.run("deliver", str(box), str(number), stdin=batch).returncode == 0
+        assert bench.run("deliver", str(box), str(number), "1000.05", stdin=batch).returncode == 0
     bench.run("finish", str(box))
     done = subprocess.run([*bench.shell, str(script), "serve", str(bench.folder / "rails"), str(box), "60"],
                           env=bench.env(), text=True, capture_output=True, timeout=60)
@@ -696,7 +752,7 @@ def test_serve_ends_when_it_waits_in_vain(bench: Bench) -> None:
 
 def test_deliver_refuses_what_arrived_in_part(bench: Bench) -> None:
     box = bench.folder / "box"
-    done = bench.run("deliver", str(box), "1", stdin="BATCH 1 5 14\n" + line(0) + "\n")
+    done = bench.run("deliver", str(box), "1", "1000.05", stdin="BATCH 1 5 14\n" + line(0) + "\n")
     assert (done.returncode, done.stderr) == (2, "tester.sh: the batch did not arrive complete\n")
     assert not (box / "batch-1").exists()
 

@@ -198,7 +198,7 @@ def overload(seconds: Mapping[str, float]) -> str:
     """Return the sentence about hosts that were late: by host in seconds."""
     worst = max(seconds.values())
     if len(seconds) == 1:
-        return f"{next(iter(seconds))} started up to {worst:.1f} s late: the host is overloaded"
+        return f"{next(iter(seconds))} started up to {worst:.1f} s late: the host or the controller is overloaded"
     return f"{listed(seconds)} started up to {worst:.1f} s late: the hosts or the controller are overloaded"
 
 

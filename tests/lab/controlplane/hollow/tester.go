@@ -76,7 +76,8 @@ func description(number int, rails []string) string {
 	return text.String()
 }
 
-var deliver = regexp.MustCompile(`^echo ready; head -c (\d+) \| sh /gpufabric/tester\.sh deliver /mailbox (\d+)$`)
+var deliver = regexp.MustCompile(`^read -r up _ </proc/uptime; echo ready; ` +
+	`head -c (\d+) \| sh /gpufabric/tester\.sh deliver /mailbox (\d+) "\$up"$`)
 
 // run is the command by which lines are handed out: it says that it is ready and reads as many bytes as it was told.
 func (t *tester) run(command []string, in io.Reader, out io.Writer) error {
@@ -102,15 +103,16 @@ func (t *tester) run(command []string, in io.Reader, out io.Writer) error {
 // play puts into the log what a batch will print: a frame for every line, at the end of its round.
 func (t *tester) play(batch string, now time.Time) error {
 	lines := strings.Split(strings.TrimSuffix(batch, "\n"), "\n")
-	var number, startIn, slot int
-	if _, err := fmt.Sscanf(lines[0], "BATCH %d %d %d", &number, &startIn, &slot); err != nil {
+	var number, slot int
+	var startIn float64
+	if _, err := fmt.Sscanf(lines[0], "BATCH %d %f %d", &number, &startIn, &slot); err != nil {
 		return fmt.Errorf("the batch does not begin with BATCH: %w", err)
 	}
 	count := len(lines) - 2
 	if count < 0 || lines[len(lines)-1] != fmt.Sprintf("END %d", count) {
 		return fmt.Errorf("the batch did not arrive complete")
 	}
-	begin := now.Add(time.Duration(startIn) * time.Second)
+	begin := now.Add(time.Duration(startIn * float64(time.Second)))
 	entries := []entry{{now, fmt.Sprintf("=== gpufabric batch %d begin %d\n", number, count)}}
 	last := now
 	for _, line := range lines[1 : len(lines)-1] {

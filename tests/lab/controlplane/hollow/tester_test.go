@@ -61,9 +61,9 @@ func TestLinesThatAreNotComplete(t *testing.T) {
 
 func TestTheCommandOfTheTransport(t *testing.T) {
 	one := newTester(1, nil, time.Now())
-	batch := "BATCH 7 5        10\n" + lines
+	batch := "BATCH 7 5.00     10\n" + lines
 	var out bytes.Buffer
-	command := []string{"sh", "-c", "echo ready; head -c 116 | sh /gpufabric/tester.sh deliver /mailbox 7"}
+	command := []string{"sh", "-c", `read -r up _ </proc/uptime; echo ready; head -c 116 | sh /gpufabric/tester.sh deliver /mailbox 7 "$up"`}
 	if len(batch) != 116 {
 		t.Fatalf("the batch has %d bytes", len(batch))
 	}

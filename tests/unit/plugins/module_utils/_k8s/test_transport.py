@@ -230,8 +230,9 @@ def test_play_sends_waits_for_the_announced_end_and_collects(tmp_path: Path) -> 
     assert world.files("pass-1") == {"h1.log": log, "h2.log": log, "h3.log": log}
     path, command, sent = world.cluster.commands[0]
     assert path.endswith("/exec?container=tester")
-    assert sent == "BATCH 1 13       10\n0 rail0 client 10.0.0.1 18500 write_bw -D 2\nEND 1\n"
-    assert command == ["sh", "-c", f"echo ready; head -c {len(sent)} | sh /gpufabric/tester.sh deliver /mailbox 1"]
+    assert sent == "BATCH 1 13.00      10\n0 rail0 client 10.0.0.1 18500 write_bw -D 2\nEND 1\n"
+    deliver = f'head -c {len(sent)} | sh /gpufabric/tester.sh deliver /mailbox 1 "$up"'
+    assert command == ["sh", "-c", f"read -r up _ </proc/uptime; echo ready; {deliver}"]
     # One list of pods, one exec and one log a node: nothing grows with the number of pairs.
     assert len(world.cluster.calls) == 2 + 3
 
