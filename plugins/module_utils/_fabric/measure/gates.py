@@ -31,7 +31,7 @@ KEYS = frozenset(
     mode rounds slot seconds share lateness latency_median latency_worst
     absence duplicate unsteady count readings first comparison compared better worse new missing now trend written size
     switch run scope versions id folder started ended endpoints subset only limit resumed image host_network machine_id
-    kernel perftest release collection cluster fault
+    kernel perftest version drivers release collection cluster fault
     """.splitlines()
     for word in line.split()
 )
