@@ -9,7 +9,7 @@ from typing import Any
 
 from .._core.disruption import CONSENT
 from .._fabric.fields import some
-from .._fabric.objects.pools import KINDS, NOTES, Effect, effect, users
+from .._fabric.objects.pools import KINDS, NOTES, Effect, creation, effect, users
 from .api import Api, ApiError
 from .kinds import POOLS, collection, label, path_of
 
@@ -35,16 +35,21 @@ def problems(
             f" addresses cannot be read ({error}). Use an account with permission to list pods, or consent with"
             f" {CONSENT}: true"
             for name, change in changes.items()
+            if not change.new
         ]
     held = {name: list(users(change, pods)) for name, change in changes.items()}
     return [_problem(name, changes[name], found) for name, found in held.items() if found]
 
 
 def _problem(name: str, change: Effect, held: Sequence[str]) -> str:
+    what, restore = "but these pods keep addresses of the pool", " restore the former values,"
+    why = f"changing {change.text} assigns other addresses to {_nodes(change)}"
+    if change.new:
+        what, restore = "but these pods hold some of them", ""
+        why = f"it does not exist, and creating it assigns addresses of {change.network}"
     return (
-        f"{name}: changing {change.text} assigns other addresses to {_nodes(change)}, but these pods keep"
-        f" addresses of the pool: {some(held)}. The same addresses would be assigned to other pods. Remove"
-        f" these workloads and run this again, restore the former values, or consent with {CONSENT}: true"
+        f"{name}: {why}, {what}: {some(held)}. The same addresses would be assigned to other pods. Remove these"
+        f" workloads and run this again,{restore} or consent with {CONSENT}: true"
     )
 
 
@@ -55,7 +60,7 @@ def _nodes(change: Effect) -> str:
 def _changes(
     api: Api, items: Sequence[Mapping[str, Any]], labels: Mapping[str, Mapping[str, str]]
 ) -> Iterator[tuple[Mapping[str, Any], Effect]]:
-    """Yield the pools whose change takes blocks from nodes."""
+    """Yield the pools that are new, and those whose change takes blocks from nodes."""
     wanted = [item for item in items if item.get("kind") in KINDS and item.get("apiVersion") == POOLS]
     for item in wanted:
         path_of(api, item)
@@ -65,6 +70,10 @@ def _changes(
         for kind, space in places
         for pool in api.items(collection(POOLS, f"{kind.lower()}s", space))
     }
+    for item in wanted:
+        made = creation(item.get("spec") or {}) if label(item) not in live else None
+        if made is not None:
+            yield item, made
     pairs = [(item, live[label(item)]) for item in wanted if label(item) in live]
     known: Mapping[str, Mapping[str, str]] = {}
     if any(item["spec"].get("nodeSelector") != (pool.get("spec") or {}).get("nodeSelector") for item, pool in pairs):

@@ -56,13 +56,20 @@ class Block:
 class Effect:
     """What a change of a pool does. ``text``: the fields that change. ``kept``, ``lost``: blocks, and nodes of others.
 
-    ``network``: all addresses of the pool before the change; None when they cannot be read.
+    ``network``: all addresses of the pool before the change; None when they cannot be read. ``new``: there was no pool.
     """
 
     text: str
     network: Network | None
     kept: tuple[Block, ...]
     lost: list[str]
+    new: bool = False
+
+
+def creation(spec: Mapping[str, Any]) -> Effect | None:
+    """Return what creating a pool does; None when its addresses cannot be read, which is left to nv-ipam."""
+    network = _network(spec.get("subnet") or spec.get("cidr"))
+    return Effect("", network, (), [], new=True) if network is not None else None
 
 
 def effect(live: Mapping[str, Any], spec: Mapping[str, Any], labels: Mapping[str, Mapping[str, str]]) -> Effect | None:
@@ -84,7 +91,10 @@ def effect(live: Mapping[str, Any], spec: Mapping[str, Any], labels: Mapping[str
 
 
 def users(change: Effect, pods: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the pods that hold addresses of blocks that do not stay; what is unknown counts as held."""
+    """Yield the pods that hold addresses of blocks that do not stay.
+
+    What is unknown counts as held; but not with a new pool, from which no pod can have an address.
+    """
     for pod in pods:
         meta, node = pod["metadata"], (pod.get("spec") or {}).get("nodeName")
         if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
@@ -92,7 +102,7 @@ def users(change: Effect, pods: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         addresses = _held(pod)
         if addresses is None:
             touched = node in change.lost if change.kept or change.lost else bool(node)
-            found = ["addresses not known"] if touched else []
+            found = ["addresses not known"] if touched and not change.new else []
         else:
             found = [str(address) for address in addresses if _is_lost(address, node, change)]
         if found:

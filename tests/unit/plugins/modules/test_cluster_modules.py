@@ -346,6 +346,33 @@ def test_a_pool_is_changed_with_consent_or_when_all_blocks_stay(
     assert run("fabric_objects", capsys, force=True, **given)["changed"] is True
 
 
+def test_a_new_pool_does_not_assign_what_pods_hold(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a rail was renamed: its pool is another one, of the same addresses, and nv-ipam knows no pod of it."""
+    cluster.put({**SHOP, "metadata": {**SHOP["metadata"], "name": "starting", "annotations": {
+        "k8s.v1.cni.cncf.io/networks": "elsewhere"}}})
+    new = changed_pool()
+    given: dict[str, Any] = {"steps": ["networks"], "objects": [new]}
+    assert run("cluster_info", capsys, **given)["problems"] == []
+    cluster.put(SHOP)
+    refused = run("fabric_objects", capsys, objects=[new])
+    assert refused["msg"] == (
+        "fabric_objects: IPPool op/rail0: it does not exist, and creating it assigns addresses of 10.0.0.0/24, but"
+        " these pods hold some of them: shop/p (10.0.0.2). The same addresses would be assigned to other pods. Remove"
+        " these workloads and run this again, or consent with rdma_disrupt_users: true"
+    )
+    assert run("cluster_info", capsys, disrupt_users=True, **given)["problems"] == []
+    send = cluster.send
+
+    def refusing(method: str, path: str, *rest: Any) -> Response:
+        return status(403, "Forbidden", "no pods") if "/pods" in path else send(method, path, *rest)
+
+    # Nothing shows that pods hold addresses of a pool that does not exist.
+    monkeypatch.setattr(cluster, "send", refusing)
+    assert run("cluster_info", capsys, **given)["problems"] == []
+
+
 def test_a_pool_leaves_a_node_that_pods_are_on(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
     cluster.put(USED)
     cluster.put(SHOP)
