@@ -196,7 +196,7 @@ def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[sriov.VfPlan,
         return sriov.plan_vfs(targets, have, own, record, where, params["state"] == "present", owned), have
 
     plan, have = read_plan(inventory)
-    sriov.check_users(inventory, plan, params["disrupt_users"])
+    sriov.check_users(inventory, plan, have, params["disrupt_users"])
     if check_mode:
         return plan, list(owned.values())
     to_keep = sriov.to_keep(inventory, plan, record)

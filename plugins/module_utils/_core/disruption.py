@@ -59,15 +59,29 @@ def at_first(inventory: HostInventory, port: Port) -> list[str]:
 
 def check(inventory: HostInventory, changes: Mapping[str, str], consent: bool) -> None:
     """ConflictError when a change would disturb users; ``changes`` maps PCI addresses to what would change."""
+    refuse(problems(inventory, changes), consent)
+
+
+def problems(inventory: HostInventory, changes: Mapping[str, str]) -> list[str]:
+    """Return a text for each change that would disturb users."""
     ports = inventory.by_pci
-    problems = [
-        f"{ports[pci].title}: {what} would disturb its users: {', '.join(found)}"
+    return [
+        f"{ports[pci].title}: {disturbs(what, found)}"
         for pci, what in changes.items()
         if pci in ports
         for found in [users(inventory, ports[pci])]
-        if found and not consent
+        if found
     ]
-    if problems:
+
+
+def disturbs(what: str, found: Iterable[str]) -> str:
+    """Say whom a change would disturb."""
+    return f"{what} would disturb its users: {', '.join(found)}"
+
+
+def refuse(problems: Collection[str], consent: bool) -> None:
+    """ConflictError with all problems, unless there is consent to disturb users."""
+    if problems and not consent:
         raise ConflictError(f"{'; '.join(problems)}. Stop these users and retry, or set {CONSENT}: true")
 
 

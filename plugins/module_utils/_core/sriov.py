@@ -17,6 +17,8 @@ from .rail import Rail, find_links
 from .vf_unit import Folders, Target
 
 NVIDIA = "15b3"
+# What a change of interrupts whoever uses the VF.
+_LINK = ("mtu", "link_state")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,11 +125,27 @@ def to_keep(inventory: HostInventory, plan: VfPlan, record: Mapping[str, Any]) -
     return {**new, **{pci: record[pci] for pci in (plan.record or left_alone(inventory, record)) if pci in record}}
 
 
-def check_users(inventory: HostInventory, plan: VfPlan, consent: bool) -> None:
-    """ConflictError when the plan would disturb users of a PF: its driver resets it, or its link goes down."""
+def check_users(
+    inventory: HostInventory, plan: VfPlan, have: Mapping[str, tuple[vf.Vf, ...]], consent: bool
+) -> None:
+    """ConflictError when the plan would disturb users of a PF, which is reset or goes down, or of a VF's link."""
     changes = {pci: "a new number of VFs" for pci in plan.anew}
     changes.update({one.port.pci: "its link going down" for one in plan.targets if one.is_up and not one.up})
-    disruption.check(inventory, changes, consent)
+    stay = [one for one in plan.targets if one.port.pci not in plan.anew]
+    of_vfs = [text for target in stay for text in _disturbed(target, have[target.port.pci])]
+    disruption.refuse([*disruption.problems(inventory, changes), *of_vfs], consent)
+
+
+def _disturbed(target: Target, have: tuple[vf.Vf, ...]) -> list[str]:
+    """Say which VFs in use would get another link; a link that is disabled has nothing to lose."""
+    found = []
+    for one, want in zip(have, target.vfs):
+        now, users = one.now(want), one.users(target.port.infiniband)
+        changed = [key for key in _LINK if key in want and now[key] not in (want[key], "disable")]
+        if changed and users:
+            what = f"a change of {' and '.join(changed)} of VF {one.index} ({', '.join((one.pci, *one.netdevs))})"
+            found.append(f"{target.title}: {disruption.disturbs(what, users)}")
+    return found
 
 
 def plan_vfs(

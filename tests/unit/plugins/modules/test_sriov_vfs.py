@@ -452,6 +452,28 @@ def test_a_port_in_use_keeps_its_number_of_vfs(kernel: VfKernel, capsys: pytest.
     assert call(kernel, capsys, rails=rails("rail0"), vfs=2)["changed"] is False
 
 
+@pytest.mark.parametrize(
+    ("use", "setting", "what", "users"),
+    [
+        (with_address, {"mtu": 4000}, "mtu", "it has the address 10.9.0.1/24"),
+        (with_rdma, {"link_state": "disable"}, "link_state", "server[7] holds it"),
+    ],
+)
+def test_the_link_of_a_vf_in_use_is_not_changed_without_consent(
+    kernel: VfKernel, capsys: pytest.CaptureFixture[str], use: Any, setting: dict[str, Any], what: str, users: str
+) -> None:
+    call(kernel, capsys, vfs=2)
+    use(kernel)
+    before = everything(kernel.host)
+    assert call(kernel, capsys, vfs=2, **setting)["msg"] == (
+        f"sriov_vfs: 0000:01:00.0 (rail0): a change of {what} of VF 1 (0000:01:10.1, v01101) would disturb its users: "
+        f"{users}. Stop these users and retry, or set rdma_disrupt_users: true"
+    )
+    assert everything(kernel.host) == before
+    assert call(kernel, capsys, vfs=2, trust=True)["changed"] is True
+    assert call(kernel, capsys, vfs=2, trust=True, disrupt_users=True, **setting)["changed"] is True
+
+
 def test_a_port_that_has_another_owner_now_keeps_its_vfs(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
     call(kernel, capsys, rails=rails("rail0"), vfs=2)
     links = kernel.host.links()
