@@ -195,7 +195,6 @@ files:
 import gc
 import json
 import os
-import tempfile
 import time
 
 from ansible.module_utils.basic import AnsibleModule
@@ -277,11 +276,7 @@ def write(folder: str, files: dict[str, str], run: str) -> None:
         if run:
             reportfolder.set_aside(folder, run)
         for name, text in files.items():
-            handle, temporary = tempfile.mkstemp(dir=folder, prefix=".%s." % name)
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.chmod(temporary, MODES.get(name, MODE))
-            os.replace(temporary, os.path.join(folder, name))
+            reportfolder.write(os.path.join(folder, name), text, MODES.get(name, MODE))
     except OSError as exc:
         raise InputError("report: cannot write to %s: %s; choose another path" % (folder, exc.strerror)) from exc
 

@@ -79,8 +79,9 @@ options:
     default: {}
   keep:
     description:
-      - Number of finished runs to keep, for V(begun), 0 or more. Unfinished runs are kept as well, up to 10 of them, and so
-        are the runs that O(earlier) names. Only folders whose name is that of a run are ever removed.
+      - Number of finished runs to keep, for V(begun), 0 or more. A report that records no run counts as one of them.
+      - Unfinished runs are kept as well, up to 10 of them, and so are the runs that O(earlier) names. Only folders whose name is
+        that of a run, or that hold nothing but a report that records no run, are ever removed.
     type: int
     default: 5
   run:
@@ -168,7 +169,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._controller.reportfolder import read, real, set_aside
+from ..module_utils._controller.reportfolder import is_unknown, read, real, set_aside
 from ..module_utils._core.errors import FabricError, InputError
 from ..module_utils._fabric.measure.identity import read_hosts
 from ..module_utils._fabric.report import runs
@@ -226,7 +227,11 @@ def remove_old(place: str, now: str, keep: int, used: list[str]) -> list[str]:
     """Remove runs that are not to be kept nor ``used``; return a sentence for each unfinished one that stays."""
     known = {}
     for entry in os.scandir(place):
-        if entry.is_dir(follow_symlinks=False) and runs.RUN.fullmatch(entry.name) and entry.name != now:
+        if not entry.is_dir(follow_symlinks=False) or entry.name == now:
+            continue
+        if is_unknown(entry.path):
+            known[entry.name] = (True, "")
+        elif runs.RUN.fullmatch(entry.name):
             earlier = read(os.path.join(entry.path, "run.json")).get("earlier") or {}
             known[entry.name] = (os.path.isfile(os.path.join(entry.path, "report.json")), real(earlier.get("resume")))
     old, unfinished = runs.sorted_out(known, keep, used)

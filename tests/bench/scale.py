@@ -61,8 +61,8 @@ def main(hosts: int, rails: int, mode: str, rounds: int) -> None:
         if found.done:
             break
         passes.append(played(found, owners(made)))
-    parts = {"blames": found.summary["blames"], "outliers": found.outliers, "links": found.links,
-             "schedule": [found.schedule]}
+    parts = {"blames": found.summary["blames"], "unsteady": found.unsteady, "outliers": found.outliers,
+             "links": found.links, "schedule": [found.schedule]}
     report = timed("report", lambda: build(made, found.results, found.warnings, {}, parts))
     files = timed("report", lambda: render(report, made, 10))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

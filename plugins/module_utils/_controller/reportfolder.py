@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from typing import Any
 
 from .._fabric.report import runs
+from .._fabric.report.summary import is_report
 
 
 def read(path: str) -> dict[str, Any]:
@@ -19,6 +21,20 @@ def read(path: str) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def write(path: str, text: str, mode: int) -> None:
+    """Write a file whole, or leave nothing of it; OSError as the system says. Runs with one folder do not mix."""
+    folder, name = os.path.split(path)
+    handle, draft = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(draft, mode)
+        os.replace(draft, path)
+    except BaseException:
+        os.unlink(draft)
+        raise
 
 
 def real(path: str | None) -> str:
@@ -32,6 +48,13 @@ def standing(resumed: str | None) -> str:
     return path if os.path.isfile(path) else ""
 
 
+def is_unknown(path: str) -> bool:
+    """Whether a folder holds a report that records no run, and nothing that this collection did not write."""
+    if not runs.UNKNOWN.fullmatch(os.path.basename(path)) or set(os.listdir(path)) - set(runs.FILES):
+        return False
+    return is_report(read(os.path.join(path, "report.json")))
+
+
 def set_aside(path: str, run: str) -> dict[str, str]:
     """Move the files of a report, unless it is that of ``run``, into the folder of its run; return old path -> new."""
     report, place = read(os.path.join(path, "report.json")), os.path.join(path, "runs")
@@ -39,7 +62,7 @@ def set_aside(path: str, run: str) -> dict[str, str]:
         return {}
     moved: dict[str, str] = {}
     taken = os.listdir(place) if os.path.isdir(place) else []
-    for name, target in runs.moves(report, os.listdir(path), taken):
+    for name, target in runs.moves(report, run, os.listdir(path), taken):
         old, new = os.path.join(path, name), os.path.join(path, target)
         os.makedirs(os.path.dirname(new), mode=0o750, exist_ok=True)
         moved.update({real(path): os.path.dirname(new), real(old): new})

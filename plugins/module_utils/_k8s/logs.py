@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Mapping
@@ -92,11 +93,13 @@ class Evidence:
 
     def _write(self, name: str, text: str) -> None:
         path = self.folder / name
+        partial = path.with_name(path.name + ".part")
         try:
-            partial = path.with_name(path.name + ".part")
             partial.write_text(text, encoding="utf-8")
             os.replace(partial, path)
         except OSError as error:
+            with contextlib.suppress(OSError):
+                partial.unlink()
             raise _unwritable(path, error) from None
 
 

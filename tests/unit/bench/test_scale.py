@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import summary
 from tests.bench import __main__ as bench
 from tests.bench import scale
 
@@ -29,3 +34,14 @@ def test_the_documentation_has_them() -> None:
 def test_they_are_rows_of_the_benchmark() -> None:
     assert bench.slot_rows({"256": {"all pairs in rounds": 510}}) == [
         ("256 hosts, slots of one kind: all pairs in rounds", 510, "", None)]
+
+
+def test_the_report_is_given_all_that_is_judged(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(scale, "build", lambda *args: given.update(args[-1]) or summary.build(*args))
+    monkeypatch.setattr(scale.gc, "disable", lambda: None)
+    scale.main(4, 2, "all_pairs", 1)
+    assert json.loads(capsys.readouterr().out)["results"] == 24
+    assert {*summary.PARTS} - given.keys() == {"gates", "baseline"}

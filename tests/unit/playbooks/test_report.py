@@ -52,7 +52,7 @@ def test_a_workflow_gets_the_summary_whatever_the_verdict(
 ) -> None:
     made = factory.fleet(3, 2, faults=faults)
     made["plan"]["operator"] = {"release": "26.7.1"}
-    started: dict[str, Any] = {"__rdma_validate_started": {"cluster": CLUSTER}} if faults else {}
+    started: dict[str, Any] = {"__rdma_validate_pods_started": {"cluster": CLUSTER}} if faults else {}
     done = play(tmp_path, made, **started)
     assert done.returncode == rc, done.stdout + done.stderr
     bad = 4 if faults else 0

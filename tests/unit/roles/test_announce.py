@@ -1,4 +1,4 @@
-"""What the role rdma_validate announces before a pass: played by Ansible from the tasks' own files."""
+"""What the role rdma_validate announces and says at its end: played by Ansible from the tasks' own files."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import yaml
 from real_play import ansible_playbook
 
 TASKS = Path(__file__).resolve().parents[3] / "roles" / "rdma_validate" / "tasks"
+ROLE: dict[str, Any] = yaml.safe_load((TASKS.parent / "vars" / "main.yml").read_text())
 SLOW = {"text": "gpu-3 rail0: the link came up at 100 Gb/s"}
 SMALL = {"text": "gpu-3 rail1: RDMA MTU 1024"}
 
@@ -52,9 +53,45 @@ def played(tasks: Sequence[dict[str, Any]], tmp_path: Path) -> str:
     return done.stdout
 
 
-def test_links_that_came_up_low_are_announced_before_the_first_packet(tmp_path: Path) -> None:
-    printed = played([announcement(file, variables) for file, variables, _lines in CASES], tmp_path)
+# Verdict, causes, acceptance rules that failed, what the removal of testers in pods answered, and the message.
+ENDS: list[tuple[str, list[str], list[str], dict[str, Any], str]] = [
+    ("fail", [], [], {"removed": []}, "The verdict is fail."),
+    ("fail", ["a broke", "b broke."], [], {"removed": []}, "The verdict is fail. a broke; b broke."),
+    ("fail", list("abcd"), ["slow"], {"removed": []}, "The verdict is fail. a; b; c."),
+    ("fail", [], ["slow"], {"removed": []}, "The verdict is fail. acceptance rule slow failed."),
+    ("pass", [], [], {"msg": "refused.\n"},
+     "The verdict is pass. The testers were not removed from the cluster: refused. {remove}"),
+    ("no_data", ["(gone)"], [], {},
+     "The verdict is no_data. (gone). The testers were not removed from the cluster: no answer. {remove}"),
+]  # fmt: skip
+REMOVE = "Remove them with ansible-playbook gpufabric.rdma.abort."
+# What a task that did not end on a host returned, and what is shown.
+SILENT = [({}, "no answer"), ({"msg": ""}, "no answer"), ({"msg": "Task failed."}, "no answer"),
+          ({"msg": "Task failed: Timed out after 3 second(s)."}, "Timed out after 3 second(s).")]
+
+
+def last_words(verdict: str, causes: list[str], rules: list[str], removed: dict[str, Any]) -> dict[str, Any]:
+    """The message with which a run fails, as a task that shows it."""
+    task: dict[str, Any] = yaml.safe_load((TASKS / "report.yml").read_text())[-1]
+    report = {"verdict": verdict, "summary": {"blames": causes, "gates": rules}}
+    more = {"__rdma_validate_report": report, "__rdma_validate_removed": removed, "rdma_validate_report_dir": "/r",
+            "rdma_validate_where": ["pod"], "__rdma_validate_unremoved": ROLE["__rdma_validate_unremoved"]}
+    return {"ansible.builtin.debug": task["ansible.builtin.fail"], "vars": {**task["vars"], **more}}
+
+
+def silence(result: dict[str, Any]) -> dict[str, Any]:
+    shown = {"msg": ROLE["__rdma_validate_no_answer"]}
+    return {"ansible.builtin.debug": shown, "vars": {"ansible_failed_result": result}}
+
+
+def test_messages_are_well_formed_whatever_is_missing(tmp_path: Path) -> None:
+    """Announcements, what a host without an answer is said to lack, and the end of a run: one play, 2 s."""
+    tasks = [announcement(file, variables) for file, variables, _lines in CASES]
+    tasks += [last_words(*case[:4]) for case in ENDS] + [silence(result) for result, _text in SILENT]
+    printed = played(tasks, tmp_path)
     said = [json.JSONDecoder().raw_decode(part)[0]["msg"] for part in printed.split(" => ")[1:]]
     # Without the time of the end, which is another one each time.
-    told = [[line.partition("; expected end ")[0] for line in lines] for lines in said]
+    told = [[line.partition("; expected end ")[0] for line in lines] for lines in said[: len(CASES)]]
     assert told == [lines for _file, _variables, lines in CASES]
+    ends = [f"{case[4].format(remove=REMOVE)} Report: /r/report.html" for case in ENDS]
+    assert said[len(CASES) :] == [*ends, *(f"gpu-1: {text}" for _result, text in SILENT)]

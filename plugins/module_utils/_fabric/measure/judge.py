@@ -7,6 +7,7 @@ Nothing is remembered between steps: the schedule of every pass follows from the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,8 @@ from .state import State, addresses, asked_exchange, exchange_of, exchange_warni
 SLOT_MARGIN = 6
 # Characters of a reason that people read.
 _LONGEST_REASON = 2000
+# What Ansible puts before the message of a task.
+_PREFIX = re.compile(r"^(?:(?:Task|Action|Module) failed(?:: |\.$))+")
 
 
 @dataclass(frozen=True)
@@ -185,12 +188,12 @@ def _names(plan: Mapping[str, Any], where: str, limit: Sequence[str], tests: Map
 
 
 def _describe(state: State, names: Sequence[str], evidence: Evidence) -> None:
-    state.failure = evidence.failure
+    state.failure = _line(evidence.failure)
     for name in names:
         text = evidence.describe.get(name)
         if text is None:
-            reason = evidence.errors.get(name) or evidence.failure or "unreachable, or its tester could not start"
-            state.lost[name] = f"{name}: {_line(reason)}"
+            why = _line(evidence.errors.get(name, "")) or state.failure
+            state.lost[name] = f"{name}: {why or 'unreachable, or its tester could not start'}"
             continue
         try:
             state.endpoints[name] = parse_describe(text)
@@ -199,8 +202,8 @@ def _describe(state: State, names: Sequence[str], evidence: Evidence) -> None:
 
 
 def _line(text: str) -> str:
-    """Return a message of several lines as one, as much as people read."""
-    return " ".join(text[:_LONGEST_REASON].split())
+    """Return a message of several lines as one, as much as people read, without what Ansible puts before it."""
+    return _PREFIX.sub("", " ".join(text[:_LONGEST_REASON].split()))
 
 
 def _absorb(course: Course, rounds: Sequence[Round], number: int, played: Pass) -> None:
@@ -212,8 +215,8 @@ def _absorb(course: Course, rounds: Sequence[Round], number: int, played: Pass) 
         if not logs.get(name, Log()).done:
             lost.add(name)
             why = "its tester ended before the end of the pass" if name in logs else "no log came back"
-            why = invalid.get(name) or played.errors.get(name) or why
-            course.state.lost.setdefault(name, f"{name}: {_line(why)}")
+            why = _line(invalid.get(name, "")) or _line(played.errors.get(name, "")) or why
+            course.state.lost.setdefault(name, f"{name}: {why}")
     begin = course.clock.seconds
     late = course.clock.add(logs, len(rounds), course.slot, bool(course.waiting))
     course.state.conduct[number] = Conduct(late, begin, course.clock.seconds, frozenset(lost))

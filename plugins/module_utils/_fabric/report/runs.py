@@ -17,6 +17,8 @@ from ..measure import identity
 VERSION = "0.1.0"
 # REPORT_DIR/runs/20261123T013000Z-3f9a2c: the time in UTC, so that names sort by age, and six hexadecimal digits.
 RUN = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
+# REPORT_DIR/runs/unknown-ID: a report that records no run, which run ID set aside.
+UNKNOWN = re.compile(rf"unknown-({RUN.pattern}(?:-\d+)?)")
 # The files of a report. None of them keeps its name when the next measurement begins.
 FILES = ("report.json", "report.html", "junit.xml", "metrics.prom", "report.txt", "plan.json")
 # Evidence of runs that did not end is kept for this many runs, since only people know whether it is still needed.
@@ -30,11 +32,12 @@ def sorted_out(
 ) -> tuple[list[str], list[str]]:
     """Return which runs are to be removed, and which of the others did not end.
 
+    A report without a run counts as a finished one of the time when it was set aside.
     ``known``: name to whether its report was written, and the path that it resumed. A run that a finished one resumed
     counts as finished. The newest ``keep`` finished runs and the newest UNFINISHED others stay, and what these resumed;
     so do the runs that the paths ``used`` name.
     """
-    newest = sorted(known, reverse=True)
+    newest = sorted(known, key=lambda name: UNKNOWN.sub(r"\1", name), reverse=True)
     resumed = {name for done, path in known.values() if done for name in newest if name in path.split("/")}
     done = [name for name in newest if known[name][0] or name in resumed]
     others = [name for name in newest if name not in done]
@@ -54,13 +57,15 @@ def name_of(report: Mapping[str, Any]) -> str:
     return name if isinstance(name, str) and RUN.fullmatch(name) else ""
 
 
-def moves(report: Mapping[str, Any], present: Collection[str], taken: Collection[str]) -> list[tuple[str, str]]:
+def moves(
+    report: Mapping[str, Any], run: str, present: Collection[str], taken: Collection[str]
+) -> list[tuple[str, str]]:
     """Return the files of a report and where they are set aside, both relative to its folder.
 
-    ``present``: names in the folder, ``taken``: names in its folder runs. Files of an unknown run get a folder of
-    their own.
+    ``run``: which sets them aside. ``present``: names in the folder, ``taken``: names in its folder runs. Files of an
+    unknown run get a folder of their own.
     """
-    names = itertools.chain(["unknown"], (f"unknown-{number}" for number in itertools.count(2)))
+    names = itertools.chain([f"unknown-{run}"], (f"unknown-{run}-{number}" for number in itertools.count(2)))
     target = name_of(report) or next(name for name in names if name not in taken)
     return [(name, f"runs/{target}/{name}") for name in FILES if name in present]
 

@@ -24,6 +24,11 @@ PARTS = ("blames", "unsteady", "outliers", "links", "gates", "baseline", "schedu
 ABOUT = ("run", "scope", "versions")
 
 
+def is_report(found: Mapping[str, Any]) -> bool:
+    """Whether it is a report of this collection."""
+    return found.get("schema") == SCHEMA
+
+
 def build(
     plan: Mapping[str, Any],
     results: Sequence[Mapping[str, Any]],

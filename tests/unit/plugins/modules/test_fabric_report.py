@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,19 @@ def test_folder_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixtur
     answer = run(capsys, path=str(tmp_path / "file" / "report"))
     assert answer["failed"]
     assert answer["msg"].startswith(f"report: cannot write to {tmp_path}/file/report: ")
+
+
+@pytest.mark.parametrize("call", ["chmod", "replace"])
+def test_a_file_that_cannot_be_written_leaves_no_draft(
+    call: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, call, refuse)
+    answer = run(capsys, path=str(tmp_path))
+    assert answer["msg"] == f"report: cannot write to {tmp_path}: No space left on device; choose another path"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_summary_is_small_and_complete(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,8 +236,9 @@ def test_runs_with_one_report_folder_keep_each_report(tmp_path: Path, capsys: py
     for text in ("{", "[]"):
         (tmp_path / "report.json").write_text(text)
         run(capsys, path=str(tmp_path), run=second)
-    assert (tmp_path / "runs/unknown/report.json").read_text() == "{"
-    assert (tmp_path / "runs/unknown-2/report.json").read_text() == "[]"
+    unknown = tmp_path / "runs" / f"unknown-{second['id']}"
+    assert (unknown / "report.json").read_text() == "{"
+    assert (unknown.with_name(unknown.name + "-2") / "report.json").read_text() == "[]"
 
 
 def test_hostile_text_reaches_no_terminal_and_no_number_is_infinite(

@@ -12,7 +12,9 @@ import report_factory as factory
 import yaml
 from module_run import run as run_module
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._controller import reportfolder
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import runs
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report.summary import SCHEMA
 
 ROOT = Path(__file__).resolve().parents[4]
 FILES = ["report.json", "report.html", "junit.xml", "metrics.prom", "report.txt", "plan.json"]
@@ -87,9 +89,9 @@ def test_files_of_an_unknown_run_are_set_aside_too(
 ) -> None:
     for name in left:
         (tmp_path / name).write_text("gpufabric_rdma_fabric_passed 1\n")
-    begin(capsys, tmp_path)
+    run = begin(capsys, tmp_path)["run"]
     assert [p.name for p in tmp_path.iterdir()] == ["runs"]
-    assert sorted(p.name for p in (tmp_path / "runs/unknown").iterdir()) == sorted(left)
+    assert sorted(p.name for p in (tmp_path / f"runs/unknown-{run}").iterdir()) == sorted(left)
 
 
 def test_files_of_a_second_unknown_run_do_not_replace_those_of_the_first(
@@ -97,9 +99,28 @@ def test_files_of_a_second_unknown_run_do_not_replace_those_of_the_first(
 ) -> None:
     for text in ("first", "second", "third"):
         (tmp_path / "report.json").write_text(text)
-        begin(capsys, tmp_path)
-    places = ("unknown", "unknown-2", "unknown-3")
+        reportfolder.set_aside(str(tmp_path), OLD)
+    places = (f"unknown-{OLD}", f"unknown-{OLD}-2", f"unknown-{OLD}-3")
     assert [(tmp_path / "runs" / place / "report.json").read_text() for place in places] == ["first", "second", "third"]
+
+
+def test_reports_without_an_id_are_kept_as_long_as_those_of_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What else is in such a folder, or has another schema, was not written by this collection."""
+    for day in range(1, 7):
+        place = tmp_path / f"runs/unknown-2026110{day}T000000Z-00000a"
+        place.mkdir(parents=True)
+        (place / "report.json").write_text(json.dumps({"schema": SCHEMA if day != 2 else "mine", "verdict": "pass"}))
+    (tmp_path / "runs/unknown-20261103T000000Z-00000a/notes.txt").write_text("mine")
+    folders(tmp_path, {"20261104T120000Z-00000b": True, "unknown": True, "unknown-mine": True})
+    answer = begin(capsys, tmp_path, keep=2)
+    assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == sorted([
+        "unknown-20261102T000000Z-00000a", "unknown-20261103T000000Z-00000a", "unknown-20261105T000000Z-00000a",
+        "unknown-20261106T000000Z-00000a", "unknown", "unknown-mine", answer["run"]])
+    kept = tmp_path / "runs/unknown-20261105T000000Z-00000a/report.json"
+    again = begin(capsys, tmp_path, keep=0, earlier={"compare": str(kept)})
+    assert kept.exists() and not (tmp_path / "runs/unknown-20261106T000000Z-00000a").exists() and not again["changed"]
 
 
 def folders(path: Path, names: Mapping[str, bool]) -> None:

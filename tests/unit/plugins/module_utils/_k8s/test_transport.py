@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from cluster_fake import FakeCluster
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ClusterError, InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import play, transport
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import logs, play, transport
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.api import ConnectionFailed
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.lease import Lease
 
@@ -481,3 +482,15 @@ def test_a_pod_on_a_dead_node_is_forced_and_one_on_a_living_node_is_not(tmp_path
     )
     assert f"{PODS}/pod-h1" not in world.cluster.objects
     assert ("DELETE", f"{PODS}/pod-h2") not in world.cluster.calls
+
+
+def test_evidence_that_cannot_be_written_leaves_no_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    evidence = logs.Evidence(str(tmp_path), "describe")
+    evidence.prepare()
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(ClusterError, match="h1.log: it cannot be written: No space left on device; choose"):
+        evidence.log("h1", DESCRIBED)
+    assert list((tmp_path / "describe").iterdir()) == []

@@ -796,6 +796,33 @@ def test_resume_takes_over_nothing_of_another_port(port: dict[str, Any], why: st
     assert f"8 more passed there and are measured again (8 another port: lab-3 rail0: {why}" in first.warnings[-1]
 
 
+SSH = "Failed to connect to the host via ssh: Connection timed out"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"Task failed: {SSH}\n", SSH),
+        (f"Task failed: Action failed: {SSH}", SSH),
+        ("Task failed: Module failed: no space\nleft", "no space left"),
+        ("the step Task failed: x", "the step Task failed: x"),
+        ("\n", ""), ("Task failed.\n", ""), ("", ""),
+    ],
+)
+def test_reasons_are_those_of_the_host_and_never_empty(text: str, reason: str) -> None:
+    silent = {name: told for name, told in everybody().describe.items() if name != "lab-3"}
+    undescribed = step(plan(), "host", Evidence(silent, {"lab-3": text}, (), "Task failed: stop"))
+    answered = played(step(plan(retries=0), "host", everybody()), lost=["lab-3"])
+    unplayed = step(plan(retries=0), "host", everybody(Pass(answered.logs, {"lab-3": text})))
+    found = [
+        {r["reason"].partition("; ")[0] for r in one.results if "lab-3" in (r["client"], r["server"])}
+        for one in (undescribed, unplayed)
+    ]
+    assert found == [{f"lab-3: {reason or 'stop'}"}, {f"lab-3: {reason or 'no log came back'}"}]
+    others = {r["reason"] for r in undescribed.results if "lab-3" not in (r["client"], r["server"])}
+    assert others == {"stop"}
+
+
 def test_resume_takes_over_nothing_of_unknown_ports() -> None:
     before = reported(repaired())
     del before["endpoints"]
