@@ -11,14 +11,14 @@ module: fabric_objects
 short_description: Apply or remove a list of Kubernetes objects
 version_added: "0.1.0"
 description:
-  - Applies objects in order by server-side apply with the field manager C(gpufabric), two requests an object, and shows the
+  - Applies objects in order by server-side apply with the field manager C(gpufabric), two requests per object, and shows the
     difference of the fields that we own. Removes them in reverse order and waits until they are gone.
   - An object that was there before us is shared, not taken. It does not get the label C(app.kubernetes.io/managed-by), and
     O(state=absent) gives up the fields that we applied instead of deleting it. Nodes are always like that, and only labels of
     a node can be applied; a node is never created nor deleted.
   - A change of a pool of nv-ipam (C(IPPool), C(CIDRPool)) that assigns other addresses to a node is refused while pods hold
     addresses that would be assigned again. So is a new pool whose addresses pods hold already. Nothing is applied then. Blocks of addresses that stay as they are, as when a
-    pool only grows, are no reason.
+    pool only grows, are no reason. Pools cost one request more, and the pods of the cluster are listed when there is such a change.
 extends_documentation_fragment:
   - gpufabric.rdma.cluster
 options:
