@@ -27,7 +27,8 @@ options:
   facts:
     description:
       - The facts of the hosts by their inventory names, each the value of C(ansible_facts.rdma).
-      - A host of this run whose facts are missing or empty counts as absent.
+      - A host of this run whose facts are missing, empty or of another type than M(gpufabric.rdma.rdma_facts) returns counts as
+        absent.
     type: dict
     required: true
   settings:
@@ -138,7 +139,7 @@ plan:
       returned: always
       sample: {gpu-1: {number: 1, rails: [{rail: rail0, pci: "0000:18:00.0", address: 192.168.0.1/24}]}}
     absent:
-      description: Hosts of this run that gave no facts.
+      description: Hosts of this run that gave no facts, or facts that are not valid.
       type: list
       elements: str
       returned: always
@@ -212,6 +213,7 @@ plan:
       sample: {host: [gpu-1], pod: [gpu-1]}
 """
 
+import gc
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -254,6 +256,8 @@ def read_topology(fabric: Mapping[str, Any]) -> Any:
 
 
 def main() -> None:
+    # To look for cycles among the facts of a big fleet again and again takes longer than to plan.
+    gc.disable()
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     params = module.params
     hosts = {

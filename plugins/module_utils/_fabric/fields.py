@@ -49,7 +49,8 @@ def describe(value: Any) -> str:
         return "a list"
     if isinstance(value, str):
         return f'"{value}" (text)'
-    return f"{value} (number)"
+    # Python refuses to write out very long numbers.
+    return "a number of more than 40 digits" if isinstance(value, int) and abs(value) > 10**40 else f"{value} (number)"
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._core.errors import ConflictError, InputError
-from .fields import Reader, raise_problems
-
-FACTS_SCHEMA = 2
+from .facts import read_facts
+from .fields import MOST, Reader, and_more, raise_problems
 
 
 @dataclass(frozen=True)
 class Host:
     """One host of the group.
 
-    ``facts`` is the dict of ``rdma_facts``, None when this run does not know them. ``limited`` says that
-    the run is about this host; ``absent`` that it should have answered and did not.
+    ``facts`` is what is used of those of ``rdma_facts``, None when this run does not know them; ``invalid`` what is
+    wrong with those that it gave. ``limited`` says that the run is about this host; ``absent`` that it should have
+    given valid facts and did not.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Host:
     number: int | None
     node_name: str | None
     rails: Mapping[str, str]
+    invalid: str = ""
 
     @property
     def ports(self) -> Sequence[Mapping[str, Any]]:
@@ -45,20 +46,19 @@ def read_hosts(
 ) -> tuple[Host, ...]:
     """Return the hosts in the order of the whole group.
 
-    ``hosts`` is name -> {facts, rdma_host}; a host of ``limit`` without facts counts as absent, one outside
+    ``hosts`` is name -> {facts, rdma_host}; a host of ``limit`` without valid facts counts as absent, one outside
     of it does not. With ``absent_hosts`` "stop" an absent host is an InputError that lists all of them.
     """
     problems: list[str] = []
     found = []
     for name in group:
         entry = hosts.get(name) or {}
-        facts = entry.get("facts") or None
+        facts = read_facts(entry.get("facts"))
         limited = name in limit
-        missing = name in absent or (limited and facts is None)
+        missing = name in absent or (limited and facts[0] is None)
         found.append(_host(name, facts, limited, missing, entry.get("rdma_host"), problems))
     raise_problems(problems)
     _check_answers(found, absent_hosts)
-    _check_schema(found)
     _check_machine_ids(found)
     return tuple(found)
 
@@ -66,15 +66,18 @@ def read_hosts(
 def check_settings(name: str, settings: Any) -> None:
     """Raise one InputError that names every problem of the dict ``rdma_host`` of a host."""
     problems: list[str] = []
-    _host(name, None, False, False, settings, problems)
+    _host(name, (None, ""), False, False, settings, problems)
     raise_problems(problems)
 
 
-def _host(name: str, facts: Any, limited: bool, absent: bool, settings: Any, problems: list[str]) -> Host:
+def _host(
+    name: str, facts: tuple[Any, str], limited: bool, absent: bool, settings: Any, problems: list[str]
+) -> Host:
     reader = Reader({} if settings is None else settings, f"rdma_host of {name}", problems)
     host = Host(
         name=name,
-        facts=facts,
+        facts=facts[0],
+        invalid=facts[1],
         limited=limited,
         absent=absent,
         number=reader.integer("number", None, 1, 1 << 24),
@@ -85,24 +88,24 @@ def _host(name: str, facts: Any, limited: bool, absent: bool, settings: Any, pro
     return host
 
 
-def _check_answers(hosts: Iterable[Host], absent_hosts: str) -> None:
-    absent = [host.name for host in hosts if host.absent]
-    if absent and absent_hosts == "stop":
+def _check_answers(hosts: Sequence[Host], absent_hosts: str) -> None:
+    silent = [host.name for host in hosts if host.absent and not host.invalid]
+    invalid = [f"{host.name}: {host.invalid}" for host in hosts if host.absent and host.invalid]
+    found = []
+    if silent:
+        listed = ", ".join(silent)
+        found.append(f"{len(silent)} of the hosts gave no facts (unreachable, or rdma_facts did not run): {listed}")
+    if invalid:
+        listed = "; ".join(invalid[:MOST]) + and_more(invalid)
+        found.append(f"{len(invalid)} of the hosts gave facts that are not valid ({listed})")
+    if found and absent_hosts == "stop":
         raise InputError(
-            f"{len(absent)} of the hosts gave no facts (unreachable, or rdma_facts did not run): {', '.join(absent)}. "
+            f"{'. '.join(found)}. "
             "Repair them, take them out of the group, or set rdma_fabric.absent_hosts: report to measure the others "
             "and report these as no_data"
         )
     if not any(host.facts and host.limited and not host.absent for host in hosts):
-        raise InputError("no host of this run gave facts; there is nothing to plan")
-
-
-def _check_schema(hosts: Iterable[Host]) -> None:
-    old = [host.name for host in hosts if host.facts and host.facts.get("schema") != FACTS_SCHEMA]
-    if old:
-        raise InputError(
-            f"the facts of {', '.join(old)} are not of schema {FACTS_SCHEMA}; run rdma_facts of this collection again"
-        )
+        raise InputError(f"no host of this run gave valid facts, so there is nothing to plan: {'. '.join(found)}")
 
 
 def _check_machine_ids(hosts: Iterable[Host]) -> None:

@@ -270,8 +270,11 @@ def _networks(layout: Layout, rails: Sequence[Mapping[str, Any]]) -> list[dict[s
 def _warnings(layout: Layout) -> Iterator[str]:
     intent = layout.intent
     for host in layout.hosts:
+        gave = f"gave facts that are not valid ({host.invalid})" if host.invalid else "gave no facts"
         if host.absent:
-            yield f"{host.name} gave no facts; it is reported as no_data"
+            yield f"{host.name} {gave}; it is reported as no_data"
+        elif host.invalid:
+            yield f"{host.name}, which is outside of this run, {gave}; it is planned without them"
     yield from differences(layout.rails)
     for host in layout.hosts:
         kept = layout.seats[host.name].rails

@@ -169,9 +169,11 @@ def inside(address: str, supernet: Network | None) -> bool:
 
 def _own_routes(text: str, supernet: Network | None) -> bool:
     """Return whether all routes of a use lead into the supernet; one that the text does not name may lead anywhere."""
-    networks = [ipaddress.IPv4Network(found) for found in _IPV4_NETWORK.findall(text)]
-    words = text.split()
-    count = int(words[0]) if words[0].isdecimal() else 1
+    try:
+        networks = [ipaddress.IPv4Network(found) for found in _IPV4_NETWORK.findall(text)]
+    except ValueError:
+        return False
+    count = int(first) if (first := text.partition(" ")[0]).isdecimal() else 1
     return supernet is not None and len(networks) == count and all(net.subnet_of(supernet) for net in networks)
 
 

@@ -13,7 +13,8 @@ from functools import lru_cache
 
 from ..._core.errors import ParseError
 from ..._core.units import natural
-from .described import checked_host, checked_rail, plain
+from ..typed import plain
+from .described import checked_host, checked_rail
 from .perftest import Run
 
 # In the order in which testers write it; older ones have less.

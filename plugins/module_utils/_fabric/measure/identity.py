@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from ..facts import read_facts
 from .evidence import Endpoint
 
 Hosts = Mapping[str, Mapping[str, Any]]
@@ -19,10 +20,11 @@ _OF_CARDS = ("pci", "firmware")
 def read_hosts(plan: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return machine, versions and ports of the hosts of this run; None for what no fact shows.
 
-    ``facts``: host -> ``ansible_facts.rdma``.
+    ``facts``: host -> ``ansible_facts.rdma``; those that are not valid show nothing.
     """
     planned = plan.get("hosts", {})
-    return {name: _host(planned.get(name, {}), facts.get(name) or {}) for name in plan["endpoints"]["host"]}
+    checked = {name: read_facts(facts.get(name))[0] or {} for name in plan["endpoints"]["host"]}
+    return {name: _host(planned.get(name, {}), own) for name, own in checked.items()}
 
 
 def _host(planned: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import pytest
 import report_factory as factory
 import yaml
 from module_run import run as run_module
+from plan_factory import host_facts, port, rdma_device
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._controller import reportfolder
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import runs
@@ -23,16 +24,14 @@ PLAN = {
     **factory.plan(2, 1), "rails": [{"name": "rail0"}], "endpoints": {"host": ["gpu-000", "gpu-001"], "pod": []},
     "tests": {}, "operator": {"release": "26.7.1"},
 }
-PORT = {"pci": "0000:10:00.0", "driver": "mlx5_core", "rdma": ["mlx5_0"]}
-FACTS = {
-    "machine_id": "8d1f", "kernel": {"release": "6.8.0-45"}, "perftest": {"path": "/usr/bin", "version": "6.24"},
-    "ports": [PORT, {"pci": "0000:11:00.0", "driver": "igb", "rdma": []}],
-    "drivers": {"ib_core": "24.10", "mlx5_core": "24.10, srcversion 8F7D", "igb": "1"},
-    "rdma_devices": [
-        {"name": "mlx5_0", "pci": "0000:10:00.0", "firmware": "28.43.2026"},
-        {"name": "rxe0", "pci": None, "firmware": None},
-    ],
-}
+PORT = port("0000:10:00.0", "rail0", rdma=["mlx5_0"])
+DEVICE = {**rdma_device("mlx5_0", PORT), "firmware": "28.43.2026"}
+FACTS = host_facts(
+    1, ports=[PORT, port("0000:11:00.0", driver="igb")], machine_id="8d1f", kernel={"release": "6.8.0-45"},
+    perftest={"path": "/usr/bin", "version": "6.24"},
+    drivers={"ib_core": "24.10", "mlx5_core": "24.10, srcversion 8F7D", "igb": "1"},
+    rdma_devices=[DEVICE, {**DEVICE, "name": "rxe0", "pci": None, "firmware": None}],
+)  # fmt: skip
 BOTH = {"gpu-000": FACTS, "gpu-001": FACTS}
 
 
@@ -232,7 +231,7 @@ def test_changed_relies_on_a_pass_of_the_same_scope(tmp_path: Path, capsys: pyte
 
 
 OTHER = {**FACTS, "kernel": {"release": "6.8.0-49"}}
-DEVICE = {"name": "mlx5_0", "pci": "0000:10:00.0", "firmware": "28.44.1036"}
+NEWER = {**DEVICE, "firmware": "28.44.1036"}
 UPDATED = {"ib_core": "24.10", "mlx5_core": "25.01, srcversion 11AB"}
 
 
@@ -246,7 +245,7 @@ UPDATED = {"ib_core": "24.10", "mlx5_core": "25.01, srcversion 11AB"}
         ({}, {"host_network": True}, "host_network is True, it was False"),
         ({}, {"limit": "gpu-000,gpu-001"}, "limit is gpu-000,gpu-001, it was empty"),
         ({}, {"facts": {**BOTH, "gpu-001": OTHER}}, "gpu-001: the version of kernel is 6.8.0-49, it was 6.8.0-45"),
-        ({}, {"facts": {**BOTH, "gpu-001": {**FACTS, "rdma_devices": [DEVICE]}}},
+        ({}, {"facts": {**BOTH, "gpu-001": {**FACTS, "rdma_devices": [NEWER]}}},
          "gpu-001: rail0 firmware is 28.44.1036, it was 28.43.2026"),
         ({}, {"facts": {**BOTH, "gpu-001": {**FACTS, "ports": [{**PORT, "driver": "mlx5"}]}}},
          "gpu-001: rail0 driver is mlx5, it was mlx5_core"),

@@ -181,16 +181,12 @@ def test_hosts_that_do_not_answer() -> None:
 
 
 def test_nobody_answers() -> None:
-    with pytest.raises(InputError, match="^no host of this run gave facts; there is nothing to plan$"):
-        plan({**NET, "absent_hosts": "report"}, {"a": {"facts": {}}})
-
-
-def test_old_facts() -> None:
-    hosts = fleet(2)
-    hosts["gpu-0002"]["facts"]["schema"] = 0
     with pytest.raises(InputError) as caught:
-        plan(NET, hosts)
-    assert str(caught.value) == "the facts of gpu-0002 are not of schema 2; run rdma_facts of this collection again"
+        plan({**NET, "absent_hosts": "report"}, {"a": {"facts": {}}})
+    assert str(caught.value) == (
+        "no host of this run gave valid facts, so there is nothing to plan: 1 of the hosts gave no facts "
+        "(unreachable, or rdma_facts did not run): a"
+    )
 
 
 def test_wrong_settings_of_a_host() -> None:
@@ -291,11 +287,12 @@ def test_a_large_fleet_is_planned_fast() -> None:
     spent = time.process_time() - start
     assert len({rail["address"] for host in made["hosts"].values() for rail in host["rails"]}) == 8000
     assert spent < 3
+    quarter = dict(list(hosts.items())[:250])
     tracemalloc.start()
-    plan(fabric, hosts)
+    plan(fabric, quarter)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 300e6
+    assert peak < 75e6
 
 
 def test_the_gpu_of_each_rail_is_planned_when_tests_use_it() -> None:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.described import (
     checked_host,
     checked_rail,
-    plain,
 )
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evidence import parse_describe
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.typed import plain
 
 RAIL = {
     "device": "mlx5_0", "port": "1", "netdev": "rail0", "gid": "3", "gid_type": "RoCE v2", "address": "10.0.0.1",
