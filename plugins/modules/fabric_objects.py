@@ -17,8 +17,9 @@ description:
     O(state=absent) gives up the fields that we applied instead of deleting it. Nodes are always like that, and only labels of
     a node can be applied; a node is never created nor deleted.
   - A change of a pool of nv-ipam (C(IPPool), C(CIDRPool)) that assigns other addresses to a node is refused while pods hold
-    addresses that would be assigned again. So is a new pool whose addresses pods hold already. Nothing is applied then. Blocks of addresses that stay as they are, as when a
-    pool only grows, are no reason. Pools cost one request more, and the pods of the cluster are listed when there is such a change.
+    addresses that would be assigned again. So is a new pool whose addresses pods hold already. Nothing is applied then.
+    Blocks of addresses that stay as they are, as when a pool only grows, are no reason.
+  - Pools cost one request more, and the pods of the cluster are listed when there is such a change or a new pool.
 extends_documentation_fragment:
   - gpufabric.rdma.cluster
 options:

@@ -131,14 +131,14 @@ def test_what_changes_is_named() -> None:
     )
 
 
-@given(st.integers(20, 30), st.integers(0, 255), st.integers(1, 16), st.integers(0, 20))
+@given(st.integers(20, 29), st.integers(7, 9), st.integers(1, 16), st.integers(0, 20))
 def test_a_block_stays_only_where_nv_ipam_would_have_made_it(prefix: int, third: int, size: int, index: int) -> None:
     """Blocks begin at the second address and follow each other: that is how nv-ipam makes them and takes them over."""
     network = ipaddress.ip_network(f"10.0.{third}.0/{prefix}", strict=False)
-    made = [str(network[n]) for n in range(1, network.num_addresses - size, size)]
     first = ipaddress.ip_address("10.0.8.1") + index
+    made = range(int(network[1]), int(network[-1]) - size + 1, size)
     old = {"subnet": "10.0.8.0/24", "perNodeBlockSize": size}
     live = {"kind": "IPPool", "spec": old, "status": {"allocations": [block("a", str(first), str(first + size - 1))]}}
     found = effect(live, {"subnet": str(network), "perNodeBlockSize": size}, NODES)
     if found is not None and first + size - 1 < network[-1]:
-        assert (found.lost == []) is (str(first) in made)
+        assert (found.lost == []) is (int(first) in made)
