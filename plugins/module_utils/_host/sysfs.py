@@ -173,7 +173,7 @@ def _pci(sysfs: str) -> dict[str, Any]:
         raw: dict[str, Any] = {name: read_text(f"{folder}/{name}") for name in PCI_FILES}
         raw["config"] = read_bytes(f"{folder}/config", CONFIG_BYTES)
         raw["driver"] = link_name(f"{folder}/driver")
-        raw["module"] = link_name(f"{folder}/driver/module") or raw["driver"]
+        raw["module"] = link_name(f"{folder}/driver/module") or (raw["driver"] or "").replace("-", "_")
         raw["realpath"] = os.path.realpath(folder)
         raw["net"] = {
             name: {**net, "link_settings": ethtool.link_settings(name)} for name, net in netdevs(folder).items()

@@ -218,6 +218,25 @@ def test_the_version_of_a_driver(raw: dict[str, str | None], told: str | None) -
     assert drivers.version(raw, "6.8.0-45-generic") == told
 
 
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_driver_can_have_another_name_than_its_module(
+    linked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver that is built in has no link to its module."""
+    host = sysfs_tree.materialise(ODD_HOST, tmp_path, monkeypatch)
+    module = tmp_path / "sys/module" / ("other" if linked else "vfio_pci")
+    module.mkdir(parents=True)
+    (module / "srcversion").write_text("8F7D\n")
+    if linked:
+        driver = tmp_path / "sys/bus/pci/drivers/vfio-pci"
+        driver.mkdir(parents=True)
+        (driver / "module").symlink_to(module)
+        link = tmp_path / "sys/bus/pci/devices/0000:41:00.0/driver"
+        link.unlink()
+        link.symlink_to(driver)
+    assert host.inventory().to_dict()["drivers"]["vfio-pci"] == "srcversion 8F7D"
+
+
 def test_drivers_of_ports_and_of_rdma_devices_have_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host = sysfs_tree.materialise(GPU_SERVER, tmp_path, monkeypatch)
     before = host.inventory().to_dict()["drivers"]
