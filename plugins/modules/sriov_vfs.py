@@ -15,7 +15,7 @@ description:
   - The kernel refuses to change a number of VFs that is not 0, so a change takes all VFs of the port away first. It is refused, before
     the first write, when one of them is in use; the message says by whom.
   - At boot, and after a reload of the driver, a udev rule by PCI address starts a systemd unit that makes them again without Python.
-  - Number and settings of before are recorded once and come back with O(state=absent).
+  - Number and settings of before are recorded once and come back with O(state=absent), unless another tool changed the VFs since.
   - Changes no limit of the NIC's firmware and binds no drivers for pods.
 extends_documentation_fragment:
   - gpufabric.rdma.host
@@ -25,7 +25,8 @@ options:
   state:
     description:
       - V(present) makes the VFs of the rails that have a number in O(vfs) or O(vfs_by_rail), and leaves all other ports alone.
-      - V(absent) gives all ports their recorded VFs back and removes the files; O(rails) is not looked at.
+      - V(absent) gives all ports their recorded VFs back and removes the files; O(rails) is not looked at. VFs of the SR-IOV operator, and those
+        whose number or addresses have changed since they were set, stay as they are. The run warns of them and removes their record.
     type: str
     choices: [present, absent]
     default: present
@@ -123,7 +124,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, sriov
+from ..module_utils._core import arguments, sriov, vfrestore
 from ..module_utils._core.errors import CommandError, FabricError, InputError
 from ..module_utils._core.inventory import HostInventory
 from ..module_utils._core.pci import PciAddress
@@ -159,16 +160,10 @@ def numbers(given: Mapping[str, Any]) -> dict[str, int]:
     return {rail: int(number) for rail, number in given.items()}
 
 
-def find_targets(
-    params: Mapping[str, Any],
-    roots: sysfs.Roots,
-    inventory: HostInventory,
-    record: Mapping[str, Any],
-    check_mode: bool,
+def wanted(
+    params: Mapping[str, Any], inventory: HostInventory, managed: Mapping[str, str], check_mode: bool
 ) -> tuple[Target, ...]:
     """Return the ports that this run is about, with the VFs that they shall have."""
-    if params["state"] == "absent":
-        return sriov.recorded(inventory, record)
     wish = sriov.Wish(
         count=params["vfs"],
         rails=numbers(params["vfs_by_rail"]),
@@ -176,39 +171,48 @@ def find_targets(
         derive=params["identity"] == "derived",
         **{key: params[key] for key in ("trust", "spoof_check", "max_tx_rate", "link_state", "mtu")},
     )
+    return sriov.wanted(inventory, parse_rails(params["rails"]), wish, managed)
+
+
+def read_plan(
+    params: Mapping[str, Any], record: Mapping[str, Any], inventory: HostInventory, check_mode: bool
+) -> tuple[sriov.VfPlan, sriov.Have, list[str]]:
+    """Read the host and work out what to do; also returns the VFs and warnings."""
+    roots = sysfs.Roots.from_params(params)
+    where = vfs.folders(roots)
     managed = {str(PciAddress.parse(address)): "operator_managed" for address in params["operator_managed"]}
-    return sriov.wanted(inventory, parse_rails(params["rails"]), wish, {**managed, **vfs.of_operator(roots.etc)})
+    managed.update(vfs.of_operator(roots.etc))
+    if params["state"] == "absent":
+        have = vfs.read(roots, inventory, [port for port in inventory.ports if port.pci in record])
+        owned = vfrestore.left_alone(inventory, record, managed)
+        targets, warnings = vfrestore.recorded(inventory, record, have, managed, owned)
+    else:
+        owned, warnings, targets = {}, [], wanted(params, inventory, managed, check_mode)
+        have = vfs.read(roots, inventory, [target.port for target in targets])
+    own = vfs.read_files(where)
+    plan = sriov.plan_vfs(targets, have, own, record, where, params["state"] == "present", owned)
+    return plan, have, [*owned.values(), *warnings]
 
 
 def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[sriov.VfPlan, list[str]]:
     """Plan, apply unless in check mode, and make sure that nothing is left to do; also returns warnings."""
     roots = sysfs.Roots.from_params(params)
     record = state.load(params["state_root"], NAME)
-
     inventory = sysfs.read_inventory(roots)
-    owned = sriov.left_alone(inventory, record) if params["state"] == "absent" else {}
-
-    def read_plan(inventory: HostInventory) -> tuple[sriov.VfPlan, Mapping[str, Any]]:
-        targets = find_targets(params, roots, inventory, record, check_mode)
-        have = vfs.read(roots, inventory, [target.port for target in targets])
-        where = vfs.folders(roots)
-        own = vfs.read_files(where)
-        return sriov.plan_vfs(targets, have, own, record, where, params["state"] == "present", owned), have
-
-    plan, have = read_plan(inventory)
+    plan, have, warnings = read_plan(params, record, inventory, check_mode)
     sriov.check_users(inventory, plan, have, params["disrupt_users"])
     if check_mode:
-        return plan, list(owned.values())
-    to_keep = sriov.to_keep(inventory, plan, record)
+        return plan, warnings
+    to_keep = vfrestore.to_keep(inventory, plan)
     if plan.change.changed:
         # What was there before us is kept before the first write, so that a run that fails half way can be taken back.
-        state.save(params["state_root"], NAME, {**to_keep, **record})
+        state.save(params["state_root"], NAME, vfrestore.while_changing(plan, to_keep, record))
         vfs.apply(plan, have, vfs.folders(roots))
-        left = read_plan(sysfs.read_inventory(roots))[0].change
+        left = read_plan(params, record, sysfs.read_inventory(roots), check_mode)[0].change
         if left.changed:
             raise CommandError(f"after the change the ports have {left.before['pfs']}, expected {left.after['pfs']}")
     state.save(params["state_root"], NAME, to_keep)
-    return plan, list(owned.values())
+    return plan, warnings
 
 
 def main() -> None:

@@ -19,6 +19,8 @@ from .vf_unit import Folders, Target
 NVIDIA = "15b3"
 # What a change of interrupts whoever uses the VF.
 _LINK = ("mtu", "link_state")
+# PCI address of a PF -> its VFs.
+Have = Mapping[str, tuple[vf.Vf, ...]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,41 +95,7 @@ def made_by_operator(text: str) -> bool:
         return False
 
 
-def recorded(inventory: HostInventory, record: Mapping[str, Any]) -> tuple[Target, ...]:
-    """Return the PFs of the record with what they had before us; one that left the host has nothing to restore.
-
-    A link that somebody else took down since stays down, and a port that has another owner now is left alone.
-    """
-    owned = left_alone(inventory, record)
-    ports = {port.pci: port for port in inventory.ports if port.pci not in owned}
-    return tuple(
-        Target(ports[pci], ports[pci].title, tuple(entry["vfs"]), entry["up"] and link.up)
-        for pci, entry in record.items()
-        for link in [ports[pci].netdev if pci in ports else None]
-        if link
-    )
-
-
-def left_alone(inventory: HostInventory, record: Mapping[str, Any]) -> dict[str, str]:
-    """Return the recorded PFs that have another owner now, with a warning."""
-    known = {pci: entry["owners"] for pci, entry in record.items()}
-    return disruption.left_alone(inventory, known, "Its VFs are")
-
-
-def to_keep(inventory: HostInventory, plan: VfPlan, record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of a plan, with who owned each PF when it was recorded, and the PFs that are left alone."""
-    ports = inventory.by_pci
-    new = {
-        pci: {**entry, "owners": disruption.at_first(inventory, ports[pci])}
-        for pci, entry in plan.record.items()
-        if pci not in record
-    }
-    return {**new, **{pci: record[pci] for pci in (plan.record or left_alone(inventory, record)) if pci in record}}
-
-
-def check_users(
-    inventory: HostInventory, plan: VfPlan, have: Mapping[str, tuple[vf.Vf, ...]], consent: bool
-) -> None:
+def check_users(inventory: HostInventory, plan: VfPlan, have: Have, consent: bool) -> None:
     """ConflictError when the plan would disturb users of a PF, which is reset or goes down, or of a VF's link."""
     changes = {pci: "a new number of VFs" for pci in plan.anew}
     changes.update({one.port.pci: "its link going down" for one in plan.targets if one.is_up and not one.up})
@@ -150,7 +118,7 @@ def _disturbed(target: Target, have: tuple[vf.Vf, ...]) -> list[str]:
 
 def plan_vfs(
     targets: Iterable[Target],
-    have: Mapping[str, tuple[vf.Vf, ...]],
+    have: Have,
     files: Mapping[str, str],
     record: Mapping[str, Any],
     folders: Folders,
@@ -159,7 +127,7 @@ def plan_vfs(
 ) -> VfPlan:
     """Work out what changes; ``have`` is PCI address of the PF -> its VFs, ``files`` are all our own.
 
-    PFs that are ``owned`` by others now keep their files, and so their VFs.
+    PFs that are ``owned`` by others now keep their files, and so their VFs, and their record.
 
     The kernel refuses to go from one number of VFs to another, and drivers take an identity only when they bind: both
     need all VFs of the PF to go first. ConflictError lists everything that stands in the way, of all PFs.
@@ -177,10 +145,15 @@ def plan_vfs(
         after={"files": {**_kept(owned, files, folders), **_files(targets, files, folders, present)}, "pfs": after},
     )
     first = {
-        target.port.pci: {"up": target.is_up, "vfs": [dict(one.settings) for one in have[target.port.pci]]}
+        target.port.pci: {
+            "before": {"up": target.is_up, "vfs": [dict(one.settings) for one in have[target.port.pci]]},
+            **record.get(target.port.pci, {}),
+            "set": {"vfs": [dict(one) for one in target.vfs]},
+        }
         for target in targets
     }
-    return VfPlan(change, targets, anew, {**first, **record} if present else {})
+    kept = {pci: record[pci] for pci in owned}
+    return VfPlan(change, targets, anew, {**record, **first} if present else kept)
 
 
 def counts(now: int, wish: int) -> tuple[int, ...]:

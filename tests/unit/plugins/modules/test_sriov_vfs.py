@@ -505,3 +505,101 @@ def test_what_rail_links_restores_is_no_other_owner(kernel: VfKernel, capsys: py
     kernel.host.set_links([{**one, "addr_info": address} if one["ifname"] == "enp1s0" else one for one in links])
     assert warned(call(kernel, capsys, state="absent")) == []
     assert len(kernel.vfs[FIRST]) == 0
+
+
+def resize(kernel: VfKernel, number: int) -> None:
+    """What another tool does."""
+    for value in ("0", str(number)):
+        kernel.tell(str(kernel.device(FIRST) / "sriov_numvfs"), value)
+    kernel.wrote.clear()
+
+
+def by_operator(kernel: VfKernel) -> None:
+    """The operator's agent says that it makes the VFs; it has not changed their number."""
+    path = kernel.host.root / "etc/sriov-operator/pci" / FIRST
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({**APPLIED, "numVfs": 2}))
+
+
+def another_address(kernel: VfKernel) -> None:
+    kernel.vfs[FIRST][1]["address"] = "02:00:00:00:00:09"
+    kernel.show()
+
+
+CHANGED = "Another tool changed it, so it is not restored, and its record is removed. Before the first change it was 0"
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (
+            lambda kernel: resize(kernel, 5),
+            "0000:01:00.0 (enp1s0): VFs: found 5 (00:00:00:00:00:00, 00:00:00:00:00:00, ...), expected 2 "
+            f"(9a:7e:1a:03:01:00, 9a:7e:1a:03:01:01) as set by this collection. {CHANGED}",
+        ),
+        (
+            another_address,
+            "0000:01:00.0 (enp1s0): VFs: found 2 (9a:7e:1a:03:01:00, 02:00:00:00:00:09), expected 2 "
+            f"(9a:7e:1a:03:01:00, 9a:7e:1a:03:01:01) as set by this collection. {CHANGED}",
+        ),
+        (
+            by_operator,
+            "0000:01:00.0 (enp1s0): the SR-IOV operator manages its VFs ({etc}/sriov-operator/pci/0000:01:00.0), so "
+            "they are not restored, and their record is removed. Before the first change there were 0",
+        ),
+    ],
+)
+def test_vfs_that_another_tool_made_since_are_not_removed(
+    kernel: VfKernel, capsys: pytest.CaptureFixture[str], other: Any, message: str
+) -> None:
+    call(kernel, capsys, vfs=2)
+    other(kernel)
+    kernel.wrote.clear()
+    vfs = json.dumps(kernel.vfs)
+    checked = call(kernel, capsys, check=True, state="absent")
+    result = call(kernel, capsys, state="absent")
+    assert warned(result) == warned(checked) == [message.format(etc=kernel.host.root / "etc")]
+    assert kernel.wrote == [] and json.dumps(kernel.vfs) == vfs
+    # The boot must not make ours in their place.
+    assert not list((kernel.host.root / "etc").rglob("*gpufabric-sriov*"))
+    assert not (kernel.host.root / "var/sriov_vfs.json").exists()
+    again = call(kernel, capsys, state="absent")
+    assert (again["changed"], warned(again)) == (False, [])
+
+
+def test_an_address_that_a_pod_gave_its_vf_is_no_other_author(
+    kernel: VfKernel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(kernel, capsys, vfs=2)
+    another_address(kernel)
+    with_namespace(kernel)
+    assert "VF 1 (0000:01:10.1) is in use" in call(kernel, capsys, state="absent")["msg"]
+
+
+def test_a_setting_that_another_tool_changed_since_stays(
+    kernel: VfKernel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kernel.tell(str(kernel.device(FIRST) / "sriov_numvfs"), "2")
+    for one in kernel.vfs[FIRST]:
+        one["rate"] = {"max_tx": 0}
+    kernel.show()
+    call(kernel, capsys, vfs=2, identity="driver", trust=True, max_tx_rate=100)
+    kernel.react(["ip", "link", "set", "dev", "enp1s0", "vf", "1", "max_tx_rate", "500"])
+    assert call(kernel, capsys, state="absent")["changed"] is True
+    assert [one["trust"] for one in kernel.vfs[FIRST]] == [False, False]
+    assert [one["rate"]["max_tx"] for one in kernel.vfs[FIRST]] == [0, 500]
+
+
+@pytest.mark.parametrize("cut", ["0", "4", "trust on"])
+def test_what_a_run_that_was_cut_off_left_is_restored(
+    kernel: VfKernel, capsys: pytest.CaptureFixture[str], cut: str
+) -> None:
+    """Power goes off at one write, with the record as it is then; the next run restores all the same."""
+    kernel.tell(str(kernel.device(FIRST) / "sriov_numvfs"), "3")
+    before = everything(kernel.host)
+    call(kernel, capsys, vfs=2)
+    kernel.refuses[cut] = "power"
+    assert call(kernel, capsys, vfs=4, trust=True)["failed"]
+    kernel.refuses.clear()
+    assert warned(call(kernel, capsys, state="absent")) == []
+    assert everything(kernel.host) == before
