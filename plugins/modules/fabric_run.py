@@ -32,9 +32,16 @@ options:
     description: The plan, as returned by M(gpufabric.rdma.fabric_plan). Required for V(decided) and V(begun).
     type: dict
   facts:
-    description: The facts of the hosts by name, each the value of C(ansible_facts.rdma), for V(decided).
+    description:
+      - The facts of the hosts by name, each the value of C(ansible_facts.rdma) that was read just now, for V(decided).
+      - A host without facts is always measured.
     type: dict
     default: {}
+  play:
+    description: The hosts of the play, for V(decided). It is an error if O(plan) has no endpoint for one of them.
+    type: list
+    elements: str
+    default: []
   when:
     description:
       - V(changed) measures unless the last report is a pass of the same scope, plan and versions. For V(decided).
@@ -179,6 +186,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "path": {"type": "path", "required": True},
     "plan": {"type": "dict"},
     **{name: {"type": "dict", "default": {}} for name in ("facts", "only", "scope", "hosts", "earlier")},
+    "play": {"type": "list", "elements": "str", "default": []},
     "when": {"type": "str", "choices": ["always", "changed", "never"], "default": "always"},
     "where": {"type": "list", "elements": "str", "choices": ["host", "pod"], "default": ["host", "pod"]},
     "limit": {"type": "str", "default": ""},
@@ -192,10 +200,12 @@ NEEDS = [("state", state, [name]) for state, name in (("decided", "plan"), ("beg
 
 def decided(params: dict[str, Any], check: bool) -> dict[str, Any]:
     """Return whether to measure, why, and what a run would cover."""
+    runs.check_play(params["plan"], params["play"])
     path = os.path.join(params["path"], "report.json")
     last = {"path": path, "report": read(path), "plan": read(os.path.join(params["path"], "plan.json"))}
     now = {"scope": runs.scope_of(params["plan"], params), "hosts": read_hosts(params["plan"], params["facts"])}
-    measure, text = runs.decide("check mode" if check else params["when"], last, {**now, "plan": params["plan"]})
+    today = {**now, "plan": params["plan"], "unread": [name for name in now["hosts"] if not params["facts"].get(name)]}
+    measure, text = runs.decide("check mode" if check else params["when"], last, today)
     return {"measure": measure, "text": text, **now}
 
 

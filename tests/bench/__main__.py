@@ -114,7 +114,8 @@ def plan_task() -> list[Row]:
 def plan_playbook(folder: Path) -> Path:
     include = {"ansible.builtin.include_tasks": str(REPO / "playbooks/tasks/plan.yml"), "run_once": True}
     path = folder / "plan.yml"
-    path.write_text(json.dumps([{"name": "Plan", "hosts": "rdma_hosts", "gather_facts": False, "tasks": [include]}]))
+    play = {"name": "Plan", "hosts": "rdma_hosts", "gather_facts": False, "tasks": [include]}
+    path.write_text(json.dumps([{**play, "vars_files": [str(REPO / "playbooks/vars/plan.yml")]}]))
     return path
 
 
@@ -128,7 +129,8 @@ def fact_cache(folder: Path) -> Path:
         # The form in which ansible-core 2.19 and later keep facts in a file cache.
         (folder / "facts" / f"s1_{name}").write_text(json.dumps({"__payload__": json.dumps({"rdma": host["facts"]})}))
     inventory = folder / "hosts.json"
-    variables = {"rdma_fabric": FABRIC}
+    # What discover registers of a host that answered.
+    variables = {"rdma_fabric": FABRIC, "__rdma_read": {"ansible_facts": {}}}
     inventory.write_text(
         json.dumps({"all": {"children": {"rdma_hosts": {"hosts": dict.fromkeys(fleet), "vars": variables}}}})
     )

@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ..._core.errors import InputError
+from ..fields import some
 from ..measure import identity
 
 # That of galaxy.yml, which a module that runs cannot read; a test compares them.
@@ -90,6 +91,17 @@ def no_report(folder: str, name: str, found: str) -> str:
     )
 
 
+def check_play(plan: Mapping[str, Any], play: Sequence[str]) -> None:
+    """Raise InputError when hosts of a play are not those of its plan: nobody would measure them."""
+    known = dict.fromkeys(name for place in PLACES for name in plan["endpoints"].get(place, ()))
+    missing = [name for name in play if name not in known]
+    if missing:
+        raise InputError(
+            f"the plan has no endpoint for {len(missing)} of {len(play)} hosts of this play: {some(missing)}. It is the"
+            f" plan of {some(list(known)) or 'no host'}. Import gpufabric.rdma.plan for the hosts of this play"
+        )
+
+
 def scope_of(plan: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a run covers. ``asked``: where, only, limit, image and host_network as the role has them."""
     where = [place for place in PLACES if place in asked["where"]]
@@ -136,8 +148,11 @@ def decide(when: str, last: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[
 def changes(last: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return why the last report does not stand for a run of today; [] when it does.
 
-    ``last``: {path, report, plan}, what the files held, {} for an unreadable one. ``now``: {scope, hosts, plan}.
+    ``last``: {path, report, plan}, what the files held, {} for an unreadable one. ``now``: {scope, hosts, plan,
+    unread}, the last one those of the hosts that have no facts.
     """
+    if now["unread"]:
+        return [f"no facts of {some(now['unread'])} could be read in this run"]
     report = last["report"]
     if not report:
         return ["there is no report of an earlier run"]

@@ -285,8 +285,18 @@ def test_changed_does_not_rely_on_what_is_unknown(
 def test_hosts_without_facts_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report(tmp_path, **whole(capsys, tmp_path, facts={}))
     answer = decide(capsys, tmp_path, when="changed", facts={})
-    assert answer["measure"] and answer["text"] == [
-        "gpu-000: its versions are unknown", "gpu-001: its versions are unknown"]
+    assert answer["measure"] and answer["text"] == ["no facts of gpu-000, gpu-001 could be read in this run"]
+    report(tmp_path, **whole(capsys, tmp_path))
+    answer = decide(capsys, tmp_path, when="changed", facts={"gpu-001": FACTS})
+    assert answer["measure"] and answer["text"] == ["no facts of gpu-000 could be read in this run"]
+
+
+def test_hosts_of_a_play_are_those_of_its_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "failed" not in decide(capsys, tmp_path, play=["gpu-001"], when="never")
+    answer = decide(capsys, tmp_path, play=["gpu-000", "gpu-003", "gpu-004"], when="never")
+    assert answer["failed"] and answer["msg"] == (
+        "the plan has no endpoint for 2 of 3 hosts of this play: gpu-003, gpu-004. It is the plan of gpu-000, gpu-001."
+        " Import gpufabric.rdma.plan for the hosts of this play")
 
 
 def test_an_interrupted_run_in_between_means_measure_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
