@@ -94,9 +94,13 @@ ansible_facts:
             LLDP neighbour; null where neither lldpd nor systemd-networkd tells one), C(uses) (what uses the port now, each with C(kind) (V(address), V(route),
             V(mount), V(bridge), V(vlan), V(bond), V(tcp), V(queue_pairs), V(dynamic) for an IPv6 address that the network gave,
             or V(unknown) where it cannot be read) and C(text); the address of a rail is not listed),
-            and C(configured) (whether M(gpufabric.rdma.rail_links) configured the port as a rail).
+            and C(configured) (C(rail) that M(gpufabric.rdma.rail_links) made of the port and the C(addresses) that it set there, null for others).
           type: list
           elements: dict
+          returned: always
+        lost_rails:
+          description: Rails that M(gpufabric.rdma.rail_links) configured at PCI addresses where no port is now, with these addresses.
+          type: dict
           returned: always
         rdma_devices:
           description: RDMA devices with state, link layer, rate in Gb/s, MTU, GUID and firmware.

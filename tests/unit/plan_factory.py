@@ -35,7 +35,7 @@ def port(pci: str, netdev: str | None = None, **other: Any) -> dict[str, Any]:
         "path": ["pci0000:00", pci],
         "duty": "",
         "uses": [],
-        "configured": False,
+        "configured": None,
         "switch": None,
     }
     values.update(other)
@@ -57,6 +57,11 @@ def rdma_device(name: str, own: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def configured(rail: int | str, *addresses: str) -> dict[str, Any]:
+    """Return what the record says of the port of a rail."""
+    return {"rail": rail if isinstance(rail, str) else f"rail{rail}", "addresses": list(addresses)}
+
+
 def rail_port(rail: int, **other: Any) -> dict[str, Any]:
     """Return the port of rail 0.. as a GPU server has it, one PCI bus a rail."""
     bus = 0x18 + 0x10 * rail
@@ -71,7 +76,7 @@ def host_facts(number: int, rails: int = 2, ports: list[dict[str, Any]] | None =
     own = [rail_port(rail) for rail in range(rails)] if ports is None else ports
     name = f"gpu-{number:04d}"
     values = {
-        "schema": 2,
+        "schema": 3,
         "machine_id": f"{number:032x}",
         "hostname": name,
         "arch": "x86_64",
@@ -82,6 +87,7 @@ def host_facts(number: int, rails: int = 2, ports: list[dict[str, Any]] | None =
         "iommu_groups": 40,
         "managers": ["systemd-networkd"],
         "ports": sorted([management, *own], key=lambda item: item["pci"]),
+        "lost_rails": {},
         "rdma_devices": [rdma_device(name, item) for item in own for name in item["rdma"]],
         "gpus": [],
         "default_route": ["eno1"],

@@ -16,7 +16,7 @@ from .errors import InputError
 from .nextkernel import next_kernel
 from .nvidia import NvidiaDriver
 
-SCHEMA = 2
+SCHEMA = 3
 # Processes named as holders of queue pairs: enough to find them, few enough to read.
 MAX_HOLDERS = 8
 _RDMA_MODULES = re.compile(
@@ -90,6 +90,8 @@ class HostInventory:
     activity: portuse.Activity = dataclasses.field(default_factory=portuse.Activity)
     # PCI address of a port that rail_links configured -> the addresses that are the rail's.
     configured: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    # The rail that such a port is; a port that is none any more, but could not be restored, is not among them.
+    rails: Mapping[str, str] = dataclasses.field(default_factory=dict)
     # The owners that such a port had before rail_links configured it, as _core.disruption calls them.
     first: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
@@ -138,6 +140,7 @@ class HostInventory:
                 raw, [(route.netdev, route.network) for route in routes if route.network], interfaces.values()
             ),
             configured={pci: tuple(e.get("set", {}).get("addresses", ())) for pci, e in raw["rail_links"].items()},
+            rails={pci: e["rail"] for pci, e in raw["rail_links"].items() if e.get("rail")},
             first={pci: tuple(e.get("owners", ())) for pci, e in raw["rail_links"].items()},
         )
 
@@ -184,8 +187,14 @@ class HostInventory:
             "duty": self.duty(port.netdev.name) if port.netdev else "",
             "switch": self._switch(port),
             "uses": [use._asdict() for use in self.uses(port)],
-            "configured": port.pci in self.configured,
+            "configured": self._configured(port.pci),
         }
+
+    def _configured(self, pci: str) -> dict[str, Any] | None:
+        """Return the rail that rail_links made of a port, and the addresses that it set there."""
+        if pci not in self.rails:
+            return None
+        return {"rail": self.rails[pci], "addresses": list(self.configured[pci])}
 
     def _switch(self, port: Port) -> dict[str, str] | None:
         found = self.neighbours.get(port.netdev.name) if port.netdev else None
@@ -205,6 +214,7 @@ class HostInventory:
             "iommu_groups": self.iommu_groups,
             "managers": list(self.managers),
             "ports": [self._port(port) for port in self.ports],
+            "lost_rails": {rail: pci for pci, rail in self.rails.items() if pci not in self.by_pci},
             "rdma_devices": [device.to_dict() for device in self.rdma_devices],
             "gpus": [gpu.to_dict() for gpu in self.gpus],
             "default_route": list(self.default_route),

@@ -24,7 +24,8 @@ SYSCTLS = {"arp_announce": "2", "arp_ignore": "1", "rp_filter": "2"}
 
 # PCI address -> {mtu, up, addresses, sysctl}: of a port now, wanted, or recorded.
 States = Mapping[str, Mapping[str, Any]]
-# PCI address -> the state ``before`` us and the ``owners`` then, and what was ``set``.
+# PCI address -> the ``rail`` ("" when the port is none any more), the state ``before`` us and the ``owners`` then, and
+# what was ``set``.
 Record = Mapping[str, Mapping[str, Any]]
 # Path -> text.
 Texts = Mapping[str, str]
@@ -127,8 +128,12 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
     }
     disruption.check(inventory, changes, wish.disrupt_users)
     kept = {
-        **{pci: restored[pci] for pci in owned},
-        **{pci: _entry(inventory, ports[pci], record.get(pci), before[pci], after[pci]) for pci in links},
+        **{pci: {**restored[pci], "rail": ""} for pci in owned},
+        **{
+            pci: {**_entry(inventory, ports[pci], record.get(pci), before[pci], after[pci]), "rail": rail.name}
+            for rail in rails
+            for pci in [rail.pci]
+        },
     }
     return LinkPlan(change, commands, kept, tuple(owned.values()))
 

@@ -16,7 +16,6 @@ from .typed import (
     MACHINE_ID,
     Unfit,
     dict_of,
-    flag,
     interface,
     list_of,
     matching,
@@ -40,6 +39,7 @@ _MAC = matching(re.compile("(?:[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){0,31})?"), "a M
 _PATH = list_of(matching(re.compile("[0-9A-Za-z.:_-]{1,64}"), "an element of a PCI path"), 64)
 _NODE = optional(number(0, 65536, whole=True))
 _LAYER = matching(re.compile("ethernet|infiniband"), "ethernet or infiniband")
+_RAIL = name("the name of a rail")
 _PORT = record(
     pci=_PCI,
     vendor=_ID,
@@ -61,7 +61,7 @@ _PORT = record(
     path=_PATH,
     duty=text,
     uses=list_of(record(kind=text, text=text), _MOST),
-    configured=flag,
+    configured=optional(record(rail=_RAIL, addresses=list_of(interface, _MOST))),
     switch=optional(record(system=text, chassis=text, port=text)),
 )
 _DEVICE = record(name=name("the name of an RDMA device"), pci=optional(_PCI), rate=_RATE, firmware=optional(text))
@@ -72,6 +72,7 @@ _FACTS = record(
     perftest=optional(record(version=text)),
     drivers=dict_of(name("the name of a driver"), optional(text), _MOST),
     ports=list_of(_PORT, _MOST),
+    lost_rails=dict_of(_RAIL, _PCI, _MOST),
     rdma_devices=list_of(_DEVICE, _MOST),
     gpus=list_of(record(pci=_PCI, path=_PATH, numa_node=_NODE), _MOST),
     networks=list_of(interface, _MOST),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +29,8 @@ class ServerClass:
 
     ``candidates`` are the PCI addresses of the ports that can be rails, in order; ``left_out`` maps the others to the
     reason. Ports that ``rdma_fabric.rails`` lists are in neither. ``problems``: why no automatic choice is possible.
-    ``used``: the ports that are left out only because of what they carry; ``configured``: whether a host has rails
-    of this collection already.
+    ``used``: the ports that are left out only because of what they carry; ``cards``: all that could carry rails.
+    ``configured``: whether a host has rails of this collection already.
     """
 
     hosts: tuple[Host, ...]
@@ -38,6 +38,7 @@ class ServerClass:
     left_out: Mapping[str, str]
     problems: tuple[str, ...]
     used: tuple[str, ...]
+    cards: tuple[str, ...]
     configured: bool
 
     @property
@@ -51,6 +52,11 @@ def management(port: Port) -> str:
     if port["duty"] or not port["master"]:
         return str(port["duty"])
     return f"is a member of {port['master']}"
+
+
+def recorded_rail(port: Port) -> str:
+    """Return the rail that this collection made of a port, empty text when it made none."""
+    return port["configured"]["rail"] if port["configured"] else ""
 
 
 def server_classes(intent: Intent, hosts: Iterable[Host]) -> list[ServerClass]:
@@ -87,26 +93,44 @@ def shared(values: Mapping[str, str]) -> str:
 def _judge(intent: Intent, hosts: Sequence[Host]) -> ServerClass:
     ports = {port["pci"]: ports_at(hosts, port["pci"]) for port in hosts[0].ports}
     listed = {pci for rail in intent.rails for pci in rail.pci}
-    left_out = {pci: reason for pci, own in ports.items() if (reason := _never(intent.select, own))}
-    found = {pci: _uses(intent, hosts, own) for pci, own in ports.items() if pci not in left_out and pci not in listed}
+    unfit = {pci: reason for pci, own in ports.items() if (reason := _never(intent.select, own))}
+    cards = [pci for pci, own in ports.items() if pci not in unfit and not any(map(management, own.values()))]
+    kept = _kept(hosts, ports)
+    found = {pci: _uses(intent, hosts, own) for pci, own in ports.items() if pci not in unfit and pci not in listed}
     used = {pci: together(uses) for pci, uses in found.items() if uses and all(uses.values())}
-    rest = {pci: ports[pci] for pci in found if pci not in used}
+    left_out = {**unfit, **_not_asked_for(intent, found, kept), **used}
+    rest = {pci: ports[pci] for pci in found if pci not in left_out}
     slower, usual, problems = _by_rate(intent.select, rest)
     partly = [_some_only(pci, ports[pci], found[pci]) for pci in rest if pci not in slower and any(found[pci].values())]
     only_used = (pci for pci in used if usual in (None, supported_rate(ports[pci].values()) or usual))
     return ServerClass(
         hosts=tuple(hosts),
         candidates=tuple(pci for pci in rest if pci not in slower),
-        left_out={**left_out, **used, **slower},
+        left_out={**left_out, **slower},
         problems=(*partly, *problems),
         used=tuple(only_used),
-        configured=any(_is_ours(intent, port) for own in rest.values() for port in own.values()),
+        cards=tuple(cards),
+        configured=bool(kept),
     )
 
 
-def _is_ours(intent: Intent, port: Port) -> bool:
-    """Return whether this collection made a rail of a port: a record says so, or an address inside the supernet."""
-    return bool(port["configured"]) or any(inside(address, intent.supernet) for address in port["addresses"])
+def _kept(hosts: Iterable[Host], ports: Mapping[str, Mapping[str, Port]]) -> list[str]:
+    """Return the ports that are rails of a host already, without those that ``rdma_host.rails`` gives to it."""
+    return [
+        pci
+        for pci, own in ports.items()
+        if any(recorded_rail(own[host.name]) and pci not in host.rails.values() for host in hosts)
+    ]
+
+
+def _not_asked_for(intent: Intent, ports: Collection[str], kept: Sequence[str]) -> dict[str, str]:
+    """Return why ports are no rails that carry nothing now, while others are rails already: nobody asks for more."""
+    asked = (intent.rail_count or 0) - sum(1 for rail in intent.rails if rail.pci)
+    others = [pci for pci in ports if pci not in kept]
+    known = [pci for pci in ports if pci in kept]
+    if not known or asked > len(known):
+        return {}
+    return dict.fromkeys(others, "is no rail so far, and rdma_fabric.rail_count asks for no more")
 
 
 def _never(select: Select, ports: Mapping[str, Port]) -> str:
@@ -138,7 +162,13 @@ def _carried(intent: Intent, port: Port) -> list[str]:
         return ["is an InfiniBand port"]
     if intent.select.drivers and port["driver"] and port["driver"] not in intent.select.drivers:
         return [f"has driver {port['driver']}, which is not in rdma_fabric.select.drivers"]
-    return [] if port["configured"] else foreign_uses(port, intent.supernet)
+    return foreign_uses(port, intent.supernet) if not recorded_rail(port) or _lost_address(port) else []
+
+
+def _lost_address(port: Port) -> bool:
+    """Return whether a rail's port has none of the addresses any more that were set there."""
+    own = port["configured"]["addresses"]
+    return bool(own) and not set(own) & set(port["addresses"])
 
 
 def foreign_uses(port: Port, supernet: Network | None) -> list[str]:

@@ -51,13 +51,6 @@ def text(value: Any) -> str:
     raise Unfit("text", value)
 
 
-def flag(value: Any) -> bool:
-    """Read true or false."""
-    if value is True or value is False:
-        return bool(value)
-    raise Unfit("true or false", value)
-
-
 def matching(pattern: re.Pattern[str], expected: str) -> Type:
     """Return the type of text that a pattern describes as a whole."""
     fits = pattern.fullmatch

@@ -158,6 +158,7 @@ def test_the_state_before_is_recorded_once(host: Host, capsys: pytest.CaptureFix
         FIRST: {
             "before": {"mtu": 4200, "up": True, "addresses": [], "sysctl": RULES},
             "owners": [],
+            "rail": "rail0",
             "set": {"mtu": 8000, "up": True, "addresses": ["192.168.0.12/24"], "sysctl": ours},
         }
     }
@@ -200,6 +201,8 @@ def test_a_port_that_has_another_owner_now_only_loses_the_rail_s_address(
     assert warned(result) == [OWNED]
     record = json.loads((host.root / "var/rail_links.json").read_text())
     assert record[SECOND]["before"]["mtu"] == 4200
+    # It is no rail any more, so the plan does not expect it among the rails.
+    assert (record[SECOND]["rail"], record.get(FIRST, {}).get("rail")) == ("", None if again else "rail0")
     result = call(host, capsys, **again)
     assert (result["changed"], warned(result)) == (False, [OWNED])
     # The owner leaves: what was recorded is restored.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import time
 from pathlib import Path
@@ -33,6 +34,7 @@ FACTS = [
     "iommu_groups",
     "managers",
     "ports",
+    "lost_rails",
     "rdma_devices",
     "gpus",
     "default_route",
@@ -464,3 +466,17 @@ def test_lab_host_as_captured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert (facts["default_route"], facts["ssh_netdev"], facts["networks"]) == (["enp0s4"], "enp0s4", ["10.0.2.0/24"])
     assert (facts["managers"], facts["virtual"]) == (["systemd-networkd"], True)
     assert facts["perftest"] == {"path": "/usr/bin/ib_write_bw", "version": "6.24"}
+
+
+def test_rails_that_are_configured_are_in_the_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also a rail whose card is not there; not a port that is no rail any more, but keeps its record."""
+    tree = sysfs_tree.materialise(GPU_SERVER, tmp_path, monkeypatch)
+    entry = {"set": {"addresses": ["192.168.0.1/24"]}, "owners": []}
+    record = {pci: {**entry, "rail": rail} for pci, rail in (
+        ("0000:18:00.0", "rail0"), ("0000:40:00.0", ""), ("0000:99:00.0", "rail2"))}
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state/rail_links.json").write_text(json.dumps(record))
+    facts = sysfs.read_inventory(dataclasses.replace(tree.roots, state=str(tmp_path / "state"))).to_dict()
+    found = {port["pci"]: port["configured"] for port in facts["ports"] if port["configured"]}
+    assert found == {"0000:18:00.0": {"rail": "rail0", "addresses": ["192.168.0.1/24"]}}
+    assert facts["lost_rails"] == {"rail2": "0000:99:00.0"}

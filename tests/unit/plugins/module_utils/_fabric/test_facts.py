@@ -33,7 +33,7 @@ def in_facts(**values: Any) -> Callable[[dict[str, Any]], None]:
 
 
 BAD: list[tuple[Callable[[dict[str, Any]], None], str]] = [
-    (in_facts(schema=1), "schema: expected 2 (run rdma_facts of this collection again), found 1 (number)"),
+    (in_facts(schema=1), "schema: expected 3 (run rdma_facts of this collection again), found 1 (number)"),
     (in_facts(ports="x"), 'ports: expected a list, found "x" (text)'),
     (in_facts(ports=[None]), "ports[0]: expected a dict, found nothing (null)"),
     (in_facts(ports=[{}] * 1025), "ports: expected a list of 1024 items at most, found 1025 (number)"),
@@ -71,7 +71,10 @@ BAD: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (in_port(vfs={"rate": "x"}), f'{OWN}vfs.rate: {RATE}, found "x" (text)'),
     (in_port(pcie=None), f"{OWN}pcie: expected a dict, found nothing (null)"),
     (in_port(mac={"x": 1}), f"{OWN}mac: expected a MAC address, found a dict"),
-    (in_port(configured="yes"), f'{OWN}configured: expected true or false, found "yes" (text)'),
+    (in_port(configured={"rail": 4, "addresses": []}),
+     f"{OWN}configured.rail: expected the name of a rail, found 4 (number)"),
+    (in_facts(lost_rails={"rail0": "x"}),
+     'lost_rails.rail0: expected a PCI address such as 0000:18:00.0, found "x" (text)'),
 ]
 
 
@@ -95,7 +98,7 @@ def test_a_host_with_invalid_facts_is_named_and_the_others_are_planned(
         "or set rdma_fabric.absent_hosts: report to measure the others and report these as no_data"
     )
     # Of facts of an earlier run nothing is known either.
-    made = plan(NET, fleet(change), limit=["gpu-1", "gpu-3"])
+    made = plan({**NET, "rail_count": 2}, fleet(change), limit=["gpu-1", "gpu-3"])
     assert made["absent"] == [] and made["hosts"]["gpu-2"]["rails"][0]["pci"] is None
     assert made["warnings"] == [
         f"gpu-2, which is outside of this run, gave facts that are not valid ({problem}); it is planned without them"

@@ -107,7 +107,7 @@ def test_a_limit_changes_no_slice(chosen: set[int], rng: random.Random) -> None:
 def test_a_limited_run_that_knows_no_other_host() -> None:
     hosts = fleet(4)
     group = list(hosts)
-    part = plan(NET, {"gpu-0003": hosts["gpu-0003"]}, group=group, limit=["gpu-0003"])
+    part = plan({**NET, "rail_count": 2}, {"gpu-0003": hosts["gpu-0003"]}, group=group, limit=["gpu-0003"])
     assert addresses(part) == addresses(plan(NET, hosts))
     assert part["hosts"]["gpu-0001"]["rails"][0]["pci"] is None
     assert part["absent"] == []

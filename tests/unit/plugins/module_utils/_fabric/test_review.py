@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plan_factory import host_facts, rail_port
+from plan_factory import configured, host_facts, rail_port
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import plan
 
@@ -32,8 +32,11 @@ def test_classes_of_hosts_with_their_rails_and_all_other_ports() -> None:
     }  # fmt: skip
     for number in range(1, 61):
         hosts[f"gpu-{number:02d}"]["facts"]["ports"][3]["addresses"] = [f"10.1.1.{number}/24"]
-    hosts["gpu-07"]["facts"]["ports"][1].update(netdev="rail0", configured=True, addresses=["192.168.0.7/24"])
-    made = plan(NET, {**hosts, "gpu-99": {}}, limit=list(hosts))
+    for rail in (0, 1):
+        own = configured(rail, f"192.168.{rail}.7/24")
+        hosts["gpu-07"]["facts"]["ports"][rail + 1].update(configured=own, addresses=own["addresses"])
+    hosts["gpu-07"]["facts"]["ports"][1]["netdev"] = "rail0"
+    made = plan({**NET, "rail_count": 2}, {**hosts, "gpu-99": {}}, limit=list(hosts))
     assert made["table"] == [
         "gpu-[01-60]: 60 identical hosts",
         "  rail   PCI address   interface             max speed  driver     nearest GPU                     address",

@@ -9,7 +9,7 @@ import pytest
 import sysfs_tree
 from hypothesis import given
 from hypothesis import strategies as st
-from plan_factory import host_facts, rail_port
+from plan_factory import configured, host_facts, port, rail_port
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.portuse import HIDDEN_QUEUE_PAIRS
@@ -112,10 +112,6 @@ def test_a_port_that_carries_anything_else_is_left_out_with_the_reason(port: dic
                                                   use("address", "address 192.168.1.7/24")]},
         {"uses": [use("route", "route to 192.168.2.0/24")]},
         {"uses": [use("route", "2 routes, e.g. to 192.168.2.0/24, 192.168.3.0/24")]},
-        # What the collection configured stays a rail, whatever else it carries or reports now.
-        {"configured": True, "addresses": ["10.1.1.11/24"], "uses": [use("mount", "nfs mount /a from 10.1.1.1")]},
-        {"configured": True, "max_speed": None},
-        {"configured": True, "max_speed": 100.0},
         # The present speed is no measure.
         {"speed": 100.0},
         {"speed": None},
@@ -123,6 +119,105 @@ def test_a_port_that_carries_anything_else_is_left_out_with_the_reason(port: dic
 )
 def test_a_port_that_serves_the_fabric_stays_one(port: dict[str, Any]) -> None:
     assert chosen(host(1, rail_port(0), rail_port(1, **port), rail_port(2))) == {"gpu-01": ["18", "28", "38"]}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {},
+        {"max_speed": None},
+        {"max_speed": 100.0},
+        # It waits for its address: after a boot, or without a driver.
+        {"addresses": []},
+        {"netdev": None, "driver": None, "addresses": []},
+        # The rail's address is there, and something else, too.
+        {"addresses": ["192.168.1.2/24", "10.1.1.11/24"], "uses": [use("mount", "nfs mount /a from 10.1.1.1")]},
+        {"addresses": [], "uses": [use("queue_pairs", "4 RDMA queue pairs of python3[4711]")]},
+    ],
+)
+def test_what_the_collection_configured_stays_a_rail(other: dict[str, Any]) -> None:
+    own = {"configured": configured(1, "192.168.1.2/24"), "addresses": ["192.168.1.2/24"], **other}
+    ports = rail_port(0, configured=configured(0)), rail_port(1, **own), rail_port(2, configured=configured(2))
+    assert chosen(host(1, *ports)) == {"gpu-01": ["18", "28", "38"]}
+
+
+def railed(number: int, between: dict[str, Any], *more: dict[str, Any]) -> Host:
+    """Return a host whose rails are the ports around another one."""
+    ends = [
+        rail_port(at, netdev=f"rail{rail}", configured=configured(rail, f"192.168.{rail}.{number}/24"),
+                  addresses=[f"192.168.{rail}.{number}/24"])
+        for rail, at in enumerate((0, 2))
+    ]  # fmt: skip
+    return host(number, ends[0], between, ends[1], *more)
+
+
+NEW = "is no rail so far, and rdma_fabric.rail_count asks for no more"
+
+
+USED = {"addresses": ["10.1.1.9/24"]}
+
+
+@pytest.mark.parametrize(
+    ("servers", "reason"),
+    [
+        ([railed(1, rail_port(1)), railed(2, rail_port(1))], NEW),
+        ([railed(1, rail_port(1, **USED)), railed(2, rail_port(1))], NEW),
+        ([railed(1, rail_port(1)), unknown(2)], NEW),
+        ([railed(1, rail_port(1, **USED)), railed(2, rail_port(1, **USED))], "has address 10.1.1.9/24"),
+        # A server without rails follows those of its class.
+        ([railed(1, rail_port(1)), host(2, rail_port(0), rail_port(1), rail_port(2))], NEW),
+    ],
+    ids=["on all", "on some", "limited run", "on none", "new server"],
+)
+def test_storage_that_is_idle_for_a_moment_moves_no_rail(servers: list[Host], reason: str) -> None:
+    """Its address is not up yet after a boot, or it is in maintenance."""
+    for wish in ({}, {"rail_count": 2}):
+        assert set(map(tuple, chosen(*servers, **wish).values())) == {("18", "38")}
+    assert left_out(*servers) == {"28": reason}
+
+
+def test_a_new_rail_must_be_asked_for_and_renumbers_none() -> None:
+    used, more = rail_port(1, addresses=["10.1.1.9/24"]), rail_port(3)
+    assert chosen(railed(1, used, more)) == {"gpu-01": ["18", "38"]}
+    assert chosen(railed(1, used, more), rail_count=3) == {"gpu-01": ["18", "38", "48"]}
+    assert refusal(railed(1, rail_port(1)), railed(2, rail_port(1)), rail_count=3) == (
+        "rails that are configured would change. gpu-[01-02]: 0000:38:00.0 was configured as rail1 and would be rail2. "
+        f"Repair the host, or {CHOOSE}"
+    )
+    rails = [{"name": f"rail{rail}", "pci": [f"0000:{bus}:00.0"]} for rail, bus in enumerate(("18", "28", "38"))]
+    assert chosen(railed(1, rail_port(1)), rails=rails) == {"gpu-01": ["18", "28", "38"]}
+
+
+def test_a_configured_host_that_lost_a_card_keeps_its_rails_or_is_refused() -> None:
+    ports = [rail_port(at, configured=configured(at)) for at in range(4)]
+    lost = Host("gpu-02", host_facts(2, ports=[ports[0], *ports[2:]], lost_rails={"rail1": ports[1]["pci"]}), True,
+                False, None, None, {})  # fmt: skip
+    for run in ([lost], [lost, unknown(3)]):
+        assert refusal(*run) == (
+            "rails that are configured would change. gpu-02: 0000:38:00.0 was configured as rail2 and would be rail1; "
+            "gpu-02: 0000:48:00.0 was configured as rail3 and would be rail2; gpu-02: 0000:28:00.0 was configured as "
+            f"rail1 and would be no rail: no port is there now. Repair the host, or {CHOOSE}"
+        )
+    # The last rail: no other is renumbered, and still it is not forgotten.
+    last = host_facts(2, ports=ports[:3], lost_rails={"rail3": ports[3]["pci"]})
+    assert "rail3 and would be no rail" in refusal(Host("gpu-02", last, True, False, None, None, {}))
+
+
+def test_a_rail_that_serves_something_else_now_is_neither_taken_nor_dropped() -> None:
+    storage = {"addresses": ["10.1.1.5/24"], "uses": [use("mount", "nfs4 mount /data from 10.1.1.200")]}
+    ports = rail_port(0, configured=configured(0)), rail_port(1, configured=configured(1, "192.168.1.5/24"), **storage)
+    assert refusal(host(1, *ports), host(2, *ports)) == (
+        "rails that are configured would change. gpu-[01-02]: 0000:28:00.0 was configured as rail1 and would be no "
+        "rail: has address 10.1.1.5/24, carries nfs4 mount /data from 10.1.1.200. Repair the host, or " + CHOOSE
+    )
+    assert chosen(host(1, *ports), rails=[{"name": "rail0", "pci": ["0000:18:00.0"]}]) == {"gpu-01": ["18"]}
+
+
+def test_a_change_of_the_selection_drops_no_rail() -> None:
+    ports = rail_port(0, configured=configured(0)), rail_port(1, configured=configured(1), driver="mlx4_core")
+    assert "0000:28:00.0 was configured as rail1 and would be no rail: driver mlx4_core is not in" in refusal(
+        host(1, *ports), select={"drivers": ["mlx5_core"]}
+    )
 
 
 def test_what_only_some_identical_servers_carry_stops_the_plan_and_names_them() -> None:
@@ -177,6 +272,14 @@ def test_a_lost_card_moves_no_rail() -> None:
     own = {f"rail{rail}": f"0000:{bus}:00.0" for rail, bus in enumerate(("18", "58", "38", "48"))}
     found = chosen(*whole, Host("gpu-02", hurt.facts, True, False, None, None, own), rail_count=4)
     assert found["gpu-02"] == ["18", "58", "38", "48"]
+
+
+def test_a_lost_card_counts_beside_another_management_port() -> None:
+    """Only cards that can carry rails tell whether servers are otherwise identical."""
+    whole = host(1, *(rail_port(rail) for rail in range(4)), rail_port(4, addresses=["10.1.1.1/24"]))
+    other = port("0000:02:00.0", "eno2", vendor="8086", device="1521", max_speed=1.0)
+    hurt = host(2, other, rail_port(0), rail_port(2), rail_port(3), rail_port(4))
+    assert "gpu-02 has no port at 0000:28:00.0, otherwise it is identical to gpu-01" in refusal(whole, hurt)
 
 
 MISHAPS = (
@@ -240,15 +343,18 @@ def test_a_limited_run_does_not_guess_what_other_servers_carry() -> None:
     ports = rail_port(0), rail_port(1, addresses=["10.1.1.11/24"]), rail_port(2)
     assert refusal(host(1, *ports), unknown(2), unknown(3)) == (
         "rails cannot be chosen automatically: 0000:28:00.0 has address 10.1.1.11/24 on gpu-01, and nothing is known "
-        "of gpu-[02-03], where the same ports may be free. Run without --limit, set rdma_fabric.rail_count, "
+        "of gpu-[02-03], which may use the same ports otherwise. Run without --limit, set rdma_fabric.rail_count, "
         f"or {CHOOSE}"
     )
+    # A port that is idle here may be storage that is not set up yet.
+    assert refusal(host(1, ports[0], ports[2]), unknown(2)).startswith(
+        "rails cannot be chosen automatically: gpu-01 has no rails yet, and nothing is known of gpu-02, which may use "
+    )
+    absent = Host("gpu-02", None, True, True, None, None, {})
+    assert chosen(host(1, ports[0], ports[2]), absent) == {"gpu-01": ["18", "38"]}
     assert chosen(host(1, *ports), unknown(2), rail_count=2) == {"gpu-01": ["18", "38"]}
-    # A port of another rate was left out for that; rails that are configured tell which ports were chosen.
-    assert chosen(host(1, ports[0], rail_port(1, addresses=["10.1.1.1/24"], max_speed=200.0)), unknown(2)) == {
-        "gpu-01": ["18"]
-    }
-    assert chosen(host(1, rail_port(0, configured=True), *ports[1:]), unknown(2)) == {"gpu-01": ["18", "38"]}
+    # Rails that are configured tell which ports were chosen.
+    assert chosen(host(1, rail_port(0, configured=configured(0)), *ports[1:]), unknown(2)) == {"gpu-01": ["18"]}
 
 
 @given(st.lists(st.sampled_from(["", "10.1.1.1/24", "192.168.0.1/24"]), min_size=3, max_size=3), st.integers(1, 4))
@@ -273,7 +379,8 @@ def test_a_port_with_another_address_of_the_supernet_is_not_taken_over() -> None
     )
     rails = [{"name": "a", "pci": ["0000:18:00.0"]}, {"name": "b", "pci": ["0000:28:00.0"]}]
     assert plan({**NET, "rails": rails}, fleet)["hosts"]["gpu-01"]["rails"][1]["address"] == "192.168.1.1/24"
-    ports[1]["configured"] = True
+    for rail, own in enumerate(ports):
+        own["configured"] = configured(rail, *own["addresses"])
     assert plan(NET, fleet)["hosts"]["gpu-01"]["rails"][1]["address"] == "192.168.1.1/24"
 
 
