@@ -127,14 +127,9 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
         if pci not in owned and (pci in touched or linkrestore.disturbs(before[pci], after[pci]))
     }
     disruption.check(inventory, changes, wish.disrupt_users)
-    kept = {
-        **{pci: {**restored[pci], "rail": ""} for pci in owned},
-        **{
-            pci: {**_entry(inventory, ports[pci], record.get(pci), before[pci], after[pci]), "rail": rail.name}
-            for rail in rails
-            for pci in [rail.pci]
-        },
-    }
+    kept: dict[str, Mapping[str, Any]] = {pci: {**restored[pci], "rail": ""} for pci in owned}
+    for rail in rails:
+        kept[rail.pci] = _entry(inventory, rail, record.get(rail.pci), before[rail.pci], after[rail.pci])
     return LinkPlan(change, commands, kept, tuple(owned.values()))
 
 
@@ -178,13 +173,13 @@ def differences(wanted: States, found: States, names: Mapping[str, str]) -> list
 
 
 def _entry(
-    inventory: HostInventory, port: Port, entry: Mapping[str, Any] | None, now: Mapping[str, Any], after: Any
+    inventory: HostInventory, rail: Rail, entry: Mapping[str, Any] | None, now: Mapping[str, Any], after: Any
 ) -> dict[str, Any]:
     """Return the record of a rail's port; an address that appeared since the first run was set by others."""
-    first = entry or {"before": now, "set": now, "owners": disruption.owners(inventory, port)}
+    first = entry or {"before": now, "set": now, "owners": disruption.owners(inventory, inventory.port(rail.pci))}
     others = {*now["addresses"]} - {*first["set"]["addresses"], *first["before"]["addresses"]}
     ours = [address for address in after["addresses"] if address not in others]
-    return {**first, "set": {**after, "addresses": ours}}
+    return {**first, "rail": rail.name, "set": {**after, "addresses": ours}}
 
 
 def _claims(

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .._core.errors import InputError
+from .doubt import CHOOSE, check_classes, check_kept, check_lost_cards, folded
 from .fields import MOST, and_more, some
 from .fold import fold, fold_addresses
 from .hosts import Host
@@ -20,12 +21,9 @@ from .select import (
     inside,
     management,
     ports_at,
-    recorded_rail,
     server_classes,
     supported_rate,
 )
-
-_CHOOSE = "choose the rails by PCI address (rdma_fabric.rails[].pci, or rdma_host.rails for one host)"
 
 
 @dataclass(frozen=True)
@@ -44,9 +42,9 @@ def find_rails(intent: Intent, hosts: Sequence[Host]) -> RailMap:
     """
     classes = server_classes(intent, hosts)
     automatic = [own for own in classes if _chooses(intent, own)]
-    _check_classes(intent, automatic, [host for host in hosts if not host.facts])
+    check_classes(intent, automatic, [host for host in hosts if not host.facts])
     names = _names(intent, classes, automatic)
-    _check_lost_cards(automatic)
+    check_lost_cards(automatic)
     ports: dict[str, tuple[Port, ...]] = {}
     problems: dict[str, list[str]] = {}
     for own in classes:
@@ -56,12 +54,12 @@ def find_rails(intent: Intent, hosts: Sequence[Host]) -> RailMap:
             if why:
                 problems.setdefault(f"{', '.join(why)} (it has {_inventory(own)})", []).append(host.name)
     if problems:
-        told = _folded(problems)
+        told = folded(problems)
         raise InputError(
             f"not every rail has a port on every host. {told}. List the ports in "
             "rdma_fabric.rails[].pci or rdma_host.rails, or change rdma_fabric.select"
         )
-    _check_kept(intent, automatic, names, ports)
+    check_kept(intent, automatic, names, ports)
     order = [host.name for host in hosts if host.facts]
     return RailMap(names, {name: ports[name] for name in order}, tuple(classes))
 
@@ -72,82 +70,6 @@ def _chooses(intent: Intent, own: ServerClass) -> bool:
         named = {rail.name for rail in intent.rails if rail.pci}
         return any(rail.name not in named | set(host.rails) for host in own.hosts for rail in intent.rails)
     return intent.rail_count is None or any(len(host.rails) < intent.rail_count for host in own.hosts)
-
-
-def _check_classes(intent: Intent, classes: Sequence[ServerClass], unknown: Sequence[Host]) -> None:
-    """Refuse to choose ports where identical servers differ, or where too few of them are known to tell."""
-    problems = [problem for own in classes for problem in own.problems]
-    if problems:
-        raise InputError(
-            f"rails cannot be chosen automatically: {some(problems)}. Identical servers must have the same ports free. "
-            f"Free these ports, or {_CHOOSE}"
-        )
-    if intent.rail_count is not None or not unknown:
-        return
-    new = [own for own in classes if not own.configured]
-    doubtful = sorted({f"{pci} {own.left_out[pci]} on {own.title}" for own in new for pci in own.used})
-    if not doubtful and any(not host.absent for host in unknown):
-        doubtful = [f"{own.title} has no rails yet" for own in new]
-    if doubtful:
-        others = fold([host.name for host in unknown])
-        raise InputError(
-            f"rails cannot be chosen automatically: {some(doubtful)}, and nothing is known of {others}, which may use "
-            f"the same ports otherwise. Run without --limit, set rdma_fabric.rail_count, or {_CHOOSE}"
-        )
-
-
-def _check_lost_cards(classes: Sequence[ServerClass]) -> None:
-    """Refuse a class that would be another one with a lost card, and whose rails would be other ports for that.
-
-    Only cards that can carry rails count.
-    """
-    cards = [
-        {(port["pci"], port["vendor"], port["device"]) for port in own.hosts[0].ports if port["pci"] in own.cards}
-        for own in classes
-    ]
-    problems = []
-    for own, few in zip(classes, cards):
-        for other, many in zip(classes, cards):
-            if few < many and len(own.candidates) == len(other.candidates) and own.candidates != other.candidates:
-                lost = ", ".join(sorted(pci for pci, _vendor, _device in many - few))
-                problems.append(f"{own.title} has no port at {lost}, otherwise it is identical to {other.title}")
-    if problems:
-        raise InputError(
-            f"rails cannot be chosen automatically: {some(problems)}. Their rails would be different ports. Repair the "
-            f"host, or {_CHOOSE}"
-        )
-
-
-def _check_kept(
-    intent: Intent, classes: Iterable[ServerClass], names: Sequence[str], ports: Mapping[str, Sequence[Port]]
-) -> None:
-    """Refuse a rail that would be another port than the one that this collection configured, unless it is named."""
-    listed = {rail.name for rail in intent.rails if rail.pci}
-    problems: dict[str, list[str]] = {}
-    for own in classes:
-        for host in own.hosts:
-            chosen = {*listed, *host.rails}
-            given = {port["pci"]: name for name, port in zip(names, ports[host.name])}
-            for pci, rail in _recorded(host):
-                now = given.get(pci, "")
-                if now != rail and not chosen & {rail, now}:
-                    text = f"{pci} was configured as {rail} and would be {now or _why_none(own, pci)}"
-                    problems.setdefault(text, []).append(host.name)
-    if problems:
-        raise InputError(
-            f"rails that are configured would change. {_folded(problems)}. Repair the host, or {_CHOOSE}"
-        )
-
-
-def _recorded(host: Host) -> Iterator[tuple[str, str]]:
-    """Yield the ports that are rails already, also those that are not there any more."""
-    yield from ((port["pci"], recorded_rail(port)) for port in host.ports if recorded_rail(port))
-    yield from ((pci, rail) for rail, pci in (host.facts or {})["lost_rails"].items())
-
-
-def _why_none(own: ServerClass, pci: str) -> str:
-    known = {port["pci"] for port in own.hosts[0].ports}
-    return f"no rail: {own.left_out.get(pci, 'it is not chosen')}" if pci in known else "no rail: no port is there now"
 
 
 def _names(intent: Intent, classes: Sequence[ServerClass], automatic: Sequence[ServerClass]) -> tuple[str, ...]:
@@ -237,12 +159,6 @@ def _inventory(own: ServerClass) -> str:
     return "; ".join(texts) or "no network port"
 
 
-def _folded(problems: Mapping[str, Sequence[str]]) -> str:
-    """Return texts with the hosts that each one is about."""
-    shown = [f"{fold(hosts)}: {text}" for text, hosts in list(problems.items())[:MOST]]
-    return "; ".join(shown) + and_more(list(problems))
-
-
 def netdev_names(intent: Intent, rails: RailMap) -> tuple[str, ...]:
     """Return the name that each rail's interface has on every host once the hosts are prepared.
 
@@ -297,7 +213,7 @@ def check_subnets(intent: Intent, hosts: Iterable[Host], rails: RailMap, subnets
         told = [f"{rail} has address {fold_addresses(addresses)}" for rail, addresses in problems.items()]
         raise InputError(
             f"ports with addresses inside rdma_fabric.supernet, but outside the subnets of their rails: {some(told)}. "
-            f"If these ports are rails, {_CHOOSE}; otherwise use another rdma_fabric.supernet"
+            f"If these ports are rails, {CHOOSE}; otherwise use another rdma_fabric.supernet"
         )
 
 
