@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,24 +32,44 @@ class ActionModule(ActionBase):
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         group = self._group()
-        problems = [self._hosts(group, task_vars), self._tags(task_vars)]
+        name = request.name_problem(group, DEFAULT_GROUP)
+        problems = [name or self._hosts(group, task_vars), self._tags(task_vars)]
         result.update(changed=False, group=group)
         if any(problems):
             result.update(failed=True, msg=" ".join(filter(None, problems)))
         return result
 
-    def _group(self) -> str:
+    def _group(self) -> Any:
         """Return the group as the plays' ``hosts`` see it: without the variables of any host."""
         play = self._task.get_play()
         variables = self._task.get_variable_manager().get_vars(play=play, include_hostvars=False)
         templar = self._templar.copy_with_new_env(available_variables=variables)
-        return str(templar.template(variables.get("rdma_group", DEFAULT_GROUP)))
+        return templar.template(variables.get("rdma_group", DEFAULT_GROUP))
 
     def _hosts(self, group: str, task_vars: Any) -> str:
         groups, play = task_vars["groups"], task_vars["ansible_play_hosts_all"]
-        values = {host: task_vars["hostvars"][host].get("rdma_group", group) for host in groups.get(group) or play}
-        problem = request.inventory_problem(group, values)
-        return problem or request.group_problem(group, groups, play, task_vars.get("ansible_limit", ""))
+        problem = request.inventory_problem(group, dict(self._values(groups.get(group) or play)))
+        problem = problem or request.group_problem(group, groups, play, task_vars.get("ansible_limit", ""))
+        return problem or request.pattern_problem(group, groups[group], self._selected(group))
+
+    def _values(self, hosts: Collection[str]) -> Iterator[tuple[str, Any]]:
+        """Yield the hosts for which the inventory itself sets the group, and how."""
+        manager = self._task.get_variable_manager()
+        # An extra variable hides the value of the inventory.
+        inventory = copy.copy(manager)
+        inventory._extra_vars = {name: value for name, value in manager.extra_vars.items() if name != "rdma_group"}
+        for name in hosts:
+            host = manager._inventory.get_host(name)
+            variables = inventory.get_vars(host=host, include_hostvars=False) if host else {}
+            if "rdma_group" in variables:
+                templar = self._templar.copy_with_new_env(available_variables=variables)
+                yield name, templar.template(variables["rdma_group"])
+
+    def _selected(self, pattern: str) -> list[str]:
+        """Return the hosts that Ansible selects for a play on this pattern, whatever the limit is."""
+        inventory = self._task.get_variable_manager()._inventory
+        hosts = inventory.get_hosts(pattern, ignore_limits=True, ignore_restrictions=True)
+        return [host.name for host in hosts]
 
     def _tags(self, task_vars: Any) -> str:
         only, skip = task_vars["ansible_run_tags"], task_vars["ansible_skip_tags"]

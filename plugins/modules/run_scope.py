@@ -14,7 +14,8 @@ description:
   - Ansible skips a play that has no hosts and a task that has none of the selected tags, and reports success. This module ends such a run
     with an error before anything else happens.
   - Fails when the group of the fabric (C(rdma_group), default C(rdma_hosts)) is missing or empty, when C(--limit) matches none of its
-    hosts, and when the inventory sets C(rdma_group) to another value than the run uses.
+    hosts, when a play on the name of the group would select other hosts than those of the group, since Ansible reads it as a pattern, and
+    when the inventory sets C(rdma_group) to another value than the run uses.
   - Fails when no task of the playbook has a tag of C(--tags) or C(--skip-tags), and when the tags select nothing to do.
   - Use it with C(run_once) in a play on C(all:localhost), as playbooks/plays/guard.yml does. A play on the group of the fabric would be skipped
     when it has no hosts, a play on C(localhost) by C(--limit).

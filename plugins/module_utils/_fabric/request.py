@@ -7,8 +7,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from .fields import some
+from .fields import describe, some
 
 # Words that Ansible itself understands after --tags and --skip-tags.
 _WORDS = frozenset({"all", "always", "never", "tagged", "untagged"})
@@ -27,6 +28,27 @@ def in_order(word: str, known: Iterable[str]) -> list[str]:
     """Return the known words in order, but first the one that is spelled most like ``word``."""
     words = sorted(known)
     return sorted(words, key=lambda other: other not in difflib.get_close_matches(word, words, n=1, cutoff=0.5))
+
+
+def name_problem(group: Any, default: str) -> str:
+    """Return why a value of ``rdma_group`` is not the name of a group, empty when it can be one."""
+    if isinstance(group, str) and group.strip():
+        return ""
+    return (
+        f"rdma_group: expected the name of a group of the inventory, found {describe(group)}. Pass one name, or leave"
+        f" rdma_group out: the group is {default} then"
+    )
+
+
+def pattern_problem(group: str, hosts: Collection[str], selected: Collection[str]) -> str:
+    """Return why a play on the group would have other hosts than the group, empty when it has the same."""
+    if set(hosts) == set(selected):
+        return ""
+    return (
+        f"The group {group} has the hosts {some(list(hosts))}, but a play on this name selects"
+        f" {some(list(selected)) or 'no host'}: Ansible reads it as a pattern, or a host or another group has the same"
+        " name. Rename the group; use letters, digits and underscores"
+    )
 
 
 def group_problem(group: str, groups: Mapping[str, Sequence[str]], play: Collection[str], limit: str) -> str:
@@ -48,7 +70,7 @@ def group_problem(group: str, groups: Mapping[str, Sequence[str]], play: Collect
     return ""
 
 
-def inventory_problem(group: str, values: Mapping[str, str]) -> str:
+def inventory_problem(group: str, values: Mapping[str, Any]) -> str:
     """Return the message for hosts whose inventory sets ``rdma_group`` to another value than the run uses."""
     wrong = {host: value for host, value in values.items() if value != group}
     if not wrong:
@@ -57,7 +79,7 @@ def inventory_problem(group: str, values: Mapping[str, str]) -> str:
     return (
         f"rdma_group is {other} in the inventory (on {some(list(wrong))}), but this run uses the group {group}: "
         "Ansible selects the hosts of a play before it reads the variables of the inventory. "
-        f"Pass -e rdma_group={other}"
+        f"Pass -e rdma_group={other}, or correct the inventory"
     )
 
 

@@ -38,6 +38,7 @@ def run(tmp_path: Path, *args: str) -> subprocess.CompletedProcess[str]:
     (["gpufabric.rdma.abort", "--limit", "web-1"], "--limit web-1 matches no host of the group rdma_hosts (gpu-1,"),
     (["gpufabric.rdma.site", "--tags", "rdma_valdate"], (
         "--tags rdma_valdate: no task has this tag. This playbook has the tags rdma_validate, deploy,")),
+    (["gpufabric.rdma.site", "--start-at-task", "nonsense"], "--start-at-task leaves out the checks and the plan."),
     (["gpufabric.rdma.reboot", "--skip-tags", "always"], "--skip-tags always or tagged leaves out the checks"),
 ])  # fmt: skip
 def test_a_run_that_selects_nothing_fails(tmp_path: Path, args: list[str], message: str) -> None:
@@ -74,3 +75,32 @@ def test_every_documented_tag_selects_a_task(listed: dict[str, set[str]]) -> Non
     for tags in re.findall(r"--(?:skip-)?tags[ =]([a-z_,]+)", text):
         named |= set(tags.split(","))
     assert named - set().union(*listed.values()) - {"always"} == set()
+
+
+def test_a_group_is_read_as_ansible_selects_the_hosts_of_a_play(tmp_path: Path) -> None:
+    """One run with a play for each name, 2 s."""
+    odd = ("dc1:gpu", "fab,b", "fab[0]", "gp*", "!x", "~y", "twin")
+    groups: dict[str, object] = {name: {"hosts": {f"host-{number}": {}}} for number, name in enumerate(odd)}
+    groups |= {"fab": {"hosts": {"z-1": {}}}, "gpu": {"hosts": {"z-2": {}}}, "web": {"hosts": {"twin": {}}}}
+    groups["fine"] = {"children": {"fab": {}, "gpu": {}}}
+    # Extra variables hide those of the inventory.
+    groups["mine"] = {"hosts": {"z-3": {}}, "vars": {"rdma_group": "{{ fabric }}"}}
+    wrong: list[object] = ["", None, ["fab"]]
+    plays = [
+        {"hosts": "all:localhost", "gather_facts": False, "vars": {"rdma_group": group}, "tasks": [{
+            "block": [{"gpufabric.rdma.run_scope": None}, {"ansible.builtin.debug": {"msg": f"FINE {group}"}}],
+            "rescue": [{"ansible.builtin.debug": {"msg": "REFUSED {{ ansible_failed_result.msg }}"}}], "run_once": True,
+        }]} for group in (*odd, "fine", "mine", *wrong)
+    ]  # fmt: skip
+    (tmp_path / "play.yml").write_text(json.dumps(plays))
+    (tmp_path / "groups.json").write_text(json.dumps({"all": {"children": groups}}))
+    extra = ("-e", "fabric=other", "-c", "local")
+    done = ansible_playbook(tmp_path, "-i", tmp_path / "groups.json", tmp_path / "play.yml", *extra, COLUMNS="2000")
+    said = re.findall(r"(?:FINE|REFUSED) [^\n]*", done.stdout)
+    assert [text.split(",")[0] for text in said] == [
+        "REFUSED The group dc1:gpu has the hosts host-0", "REFUSED The group fab",
+        *(f"REFUSED The group {name} has the hosts host-{number}" for number, name in enumerate(odd) if number > 1),
+        'FINE fine"',
+        "REFUSED rdma_group is other in the inventory (on z-3)",
+        *("REFUSED rdma_group: expected the name of a group of the inventory",) * 3,
+    ], done.stdout + done.stderr

@@ -34,6 +34,7 @@ MAY = {
     "host module": {"_core", "_host", "ansible"},
     "localhost module": {"_core", "_fabric", "_k8s", "_controller", "ansible"},
     "action": {"_core", "_fabric", "ansible"},
+    "lookup": {"ansible"},
 }
 IMPURE_MODULES = {"subprocess", "time", "random", "logging"}
 IMPURE_CALLS = {"open", "print"}
@@ -47,8 +48,8 @@ def layer(path: Path) -> str | None:
         return parts[1]
     if parts[0] == "modules":
         return "host module" if path.stem in HOST_MODULES else "localhost module"
-    if parts[0] == "action":
-        return "action"
+    if parts[0] in ("action", "lookup"):
+        return parts[0]
     return None
 
 

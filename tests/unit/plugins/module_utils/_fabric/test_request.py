@@ -8,6 +8,8 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.request imp
     Work,
     group_problem,
     inventory_problem,
+    name_problem,
+    pattern_problem,
     selected,
     tag_problem,
 )
@@ -35,8 +37,26 @@ def test_an_inventory_that_sets_another_group_is_refused() -> None:
     assert inventory_problem("rdma_hosts", {"gpu-1": "fabric_b", "gpu-2": "rdma_hosts"}) == (
         "rdma_group is fabric_b in the inventory (on gpu-1), but this run uses the group rdma_hosts: "
         "Ansible selects the hosts of a play before it reads the variables of the inventory. "
-        "Pass -e rdma_group=fabric_b"
+        "Pass -e rdma_group=fabric_b, or correct the inventory"
     )
+
+
+@pytest.mark.parametrize(("group", "found"), [
+    ("", '"" (text)'), (" ", '" " (text)'), (None, "nothing (null)"), (["a", "b"], "a list"), (5, "5 (number)"),
+])  # fmt: skip
+def test_a_group_is_one_name(group: object, found: str) -> None:
+    assert name_problem("rdma_hosts", "rdma_hosts") == ""
+    assert name_problem(group, "rdma_hosts") == (
+        f"rdma_group: expected the name of a group of the inventory, found {found}. Pass one name, or leave"
+        " rdma_group out: the group is rdma_hosts then")
+
+
+def test_a_name_that_is_a_pattern_is_refused() -> None:
+    assert pattern_problem("gpu", ["a", "b"], ["b", "a"]) == ""
+    assert pattern_problem("dc1:gpu", ["a", "b"], []) == (
+        "The group dc1:gpu has the hosts a, b, but a play on this name selects no host: Ansible reads it as a pattern,"
+        " or a host or another group has the same name. Rename the group; use letters, digits and underscores")
+    assert "but a play on this name selects web-1:" in pattern_problem("!x", ["a"], ["web-1"])
 
 
 def task(*tags: str, ours: bool = True, hidden: bool = False) -> Work:
