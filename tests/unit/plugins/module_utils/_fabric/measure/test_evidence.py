@@ -124,11 +124,13 @@ def test_a_batch_with_an_impossible_number_is_none_of_ours() -> None:
 
 
 def hostile(count: int) -> list[str]:
-    """Texts of ``count`` characters at which careless patterns take the square of the time."""
-    frame = "=== gpufabric batch 1 begin 1\n=== gpufabric test 0 r client p rc=1\n{}\n=== gpufabric end\n"
+    """Texts of ``count`` characters or lines at which careless patterns take the square of the time."""
+    frame = "=== gpufabric batch 1 begin 1\n=== gpufabric test 0 r client p rc=1 \n{}\n=== gpufabric end\n"
+    assert (0, "r", "p") in parse_batch(frame.format(""), 1).runs
     bodies = ["link " + "a" * count, 'link ' + 'a="' * (count // 3), "counters " + "a=1 " * (count // 4), "a" * count,
               "Failed status" * (count // 13), "rdma_resolve_" * (count // 13), "BW average[" * (count // 11),
-              "#bytes" + "BW average[" * (count // 11), " " * count, "\n" * count]
+              "#bytes" + "BW average[" * (count // 11), " " * count, "\n" * count, "link\n" * count,
+              "counters a=1\n" * count, "=== gpufabric \n" * count]
     return [frame.format(body) for body in bodies] + [
         "=== gpufabric test " * (count // 19), "\n=== gpufabric " * (count // 15),
         "=== gpufabric describe v1\nrail r " + 'a="b' * (count // 4),
