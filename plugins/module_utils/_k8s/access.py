@@ -136,4 +136,5 @@ def _allowed(api: Api, permission: Permission) -> bool:
         "spec": {"resourceAttributes": attributes},
     }
     answer = api.call("POST", _REVIEWS, {}, body)
-    return bool((answer.get("status") or {}).get("allowed"))
+    status = answer.get("status")
+    return isinstance(status, dict) and status.get("allowed") is True

@@ -24,6 +24,8 @@ TRIES = 4
 TIMEOUT = 30.0
 WATCH_GRACE = 5.0
 PAGE = 500
+# More than the largest cluster has of anything.
+MOST_PAGES = 2000
 # What one run asks of the API server at most: all of a step's requests at once would slow everybody else's.
 RATE, BURST = 50.0, 50
 _AGAIN = frozenset((429, 500, 502, 503, 504))
@@ -85,6 +87,11 @@ class Api:
         A 404 for a built-in kind counts only when the API server itself says that there is no such object: a proxy
         with a wrong path answers 404 to everything.
         """
+        found = self.document(path, **query)
+        return None if found is None else self._object("GET", path, found)
+
+    def document(self, path: str, **query: Any) -> dict[str, Any] | None:
+        """Return what is at ``path``, which need not be an object with a name, as ``get`` does."""
         try:
             return self.call("GET", path, query)
         except ApiError as error:
@@ -100,7 +107,8 @@ class Api:
     def pages(self, path: str, **query: Any) -> Iterator[dict[str, Any]]:
         """Yield the lists that a collection comes in; their metadata has the version to watch from."""
         query = {"limit": PAGE, **query}
-        while True:
+        seen: set[str] = set()
+        while len(seen) < MOST_PAGES:
             try:
                 page = self.call("GET", path, query)
             except ApiError as error:
@@ -110,9 +118,14 @@ class Api:
                 raise
             self._check(path, page)
             yield page
-            query["continue"] = (page.get("metadata") or {}).get("continue")
-            if not query["continue"]:
+            query["continue"] = token = str((page.get("metadata") or {}).get("continue") or "")
+            if not token:
                 return
+            if token in seen:
+                break
+            seen.add(token)
+        found = f"a list that does not end after {len(seen) + 1} pages"
+        raise ApiError(answers.foreign("GET", path, self.transport.server, found))
 
     def metadata(self, path: str, **query: Any) -> list[dict[str, Any]]:
         """Return only the metadata of a collection's objects: definitions and nodes are big, Secrets are secret."""
@@ -123,7 +136,11 @@ class Api:
     def apply(self, path: str, body: dict[str, Any], force: bool, dry_run: bool) -> dict[str, Any]:
         """Server-side apply ``body`` with our field manager and return the object that results."""
         query = {"fieldManager": MANAGER, "force": str(force).lower(), **_dry(dry_run)}
-        return self.call("PATCH", path, query, body, APPLY)
+        return self._object("PATCH", path, self.call("PATCH", path, query, body, APPLY))
+
+    def merge(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Merge ``body`` into the object at ``path`` with our field manager and return the object that results."""
+        return self._object("PATCH", path, self.call("PATCH", path, {"fieldManager": MANAGER}, body, MERGE))
 
     def delete(self, path: str, body: dict[str, Any] | None = None) -> None:
         """Delete with Background propagation (Foreground never ends while an operator runs); gone is fine."""
@@ -152,14 +169,24 @@ class Api:
         answer = answers.load(response.text)
         if answer is None:
             found = f"{answers.quoted(response.text)} instead of a JSON object"
-            raise _foreign(method, path, self.transport.server, found)
+            raise ApiError(answers.foreign(method, path, self.transport.server, found))
         return answer
 
     def _check(self, path: str, page: Mapping[str, Any]) -> None:
         """ApiError when an answer is not the list that was asked for."""
         if not answers.is_list(path, page):
             found = f"an object of kind {page.get('kind') or '(none)'} instead of a list"
-            raise _foreign("GET", path, self.transport.server, found)
+            raise ApiError(answers.foreign("GET", path, self.transport.server, found))
+        wrong = next(filter(None, map(answers.fault, page.get("items") or [])), "")
+        if wrong:
+            raise ApiError(answers.foreign("GET", path, self.transport.server, f"a list with {wrong}"))
+
+    def _object(self, method: str, path: str, answer: dict[str, Any]) -> dict[str, Any]:
+        """Return an answer; ApiError when it is not an object with a name."""
+        wrong = answers.fault(answer)
+        if wrong:
+            raise ApiError(answers.foreign(method, path, self.transport.server, wrong))
+        return answer
 
     def follow(self, path: str, query: Mapping[str, Any], timeout: float) -> Iterator[str]:
         """Yield the lines of an answer as they come, for ``timeout`` seconds at most; ApiError when it is refused.
@@ -176,14 +203,14 @@ class Api:
                 self._sleep(_pause(response, attempt))
             except ConnectionFailed as failed:
                 if attempt == 2:
-                    raise _silent("GET", path, self.transport.server, failed) from None
+                    raise ApiError(answers.silent("GET", path, self.transport.server, str(failed))) from None
                 self._sleep(0.5)
         if not 200 <= response.status < 300:
             raise _refused("GET", path, response, self.transport.server)
         try:
             yield from lines
         except ConnectionFailed as failed:
-            raise _silent("GET", path, self.transport.server, failed) from None
+            raise ApiError(answers.silent("GET", path, self.transport.server, str(failed))) from None
 
     def watch(self, path: str, version: str, timeout: float, **query: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield what changes in a collection since ``version``: ADDED, MODIFIED or DELETED, and the object.
@@ -201,7 +228,8 @@ class Api:
                 raise _refused("WATCH", path, refused, self.transport.server)
             if not kind:
                 # Most often the connection was cut in the middle of a line.
-                raise _foreign("WATCH", path, self.transport.server, f"{answers.quoted(line)} instead of an event")
+                found = f"{answers.quoted(line)} instead of an event"
+                raise ApiError(answers.foreign("WATCH", path, self.transport.server, found))
             yield kind, item
 
     def send(
@@ -228,7 +256,7 @@ class Api:
                 response = self.transport.send(method, target, headers, text, timeout)
             except ConnectionFailed as failed:
                 if attempt == tries:
-                    raise _silent(method, path, self.transport.server, failed) from None
+                    raise ApiError(answers.silent(method, path, self.transport.server, str(failed))) from None
                 self._sleep(0.5 * 2 ** (attempt - 1))
                 continue
             if response.status not in _AGAIN or attempt == tries:
@@ -263,30 +291,9 @@ def _dry(dry_run: bool) -> dict[str, str]:
 
 def _pause(response: Response, attempt: int) -> float:
     wanted = response.headers.get("retry-after", "")
-    return min(float(wanted), 10.0) if wanted.isdigit() else 0.5 * 2 ** (attempt - 1)
-
-
-def _foreign(method: str, path: str, server: str, found: str) -> ApiError:
-    return ApiError(
-        f"{server} answered {method} {path} with {found}; expected the Kubernetes API. Check the server, path and proxy"
-        " of the kubeconfig, and whether a login page or another service answers there"
-    )
-
-
-def _silent(method: str, path: str, server: str, failed: ConnectionFailed) -> ApiError:
-    return ApiError(
-        f"the API server {server} does not answer ({method} {path}): {failed};"
-        " check that it runs, that this machine reaches it, and the server in the kubeconfig"
-    )
+    return min(float(wanted), 10.0) if wanted.isdecimal() else 0.5 * 2 ** (attempt - 1)
 
 
 def _refused(method: str, path: str, response: Response, server: str) -> ApiError:
     answer = answers.load(response.text) or {}
-    said = str(answer.get("message") or response.text.strip()[:300] or "no message")
-    advice = {
-        404: "; check the server and path in the kubeconfig" if not answer else "",
-        401: "; the credentials are not valid here: check user, token or certificate of the kubeconfig",
-        403: "; ask for this permission, or use an account that has it",
-    }.get(response.status, "")
-    text = f"the API server {server} refused {method} {path} with {response.status}: {said}{advice}"
-    return ApiError(text, response.status, answer)
+    return ApiError(answers.refused(method, path, server, response.status, response.text), response.status, answer)

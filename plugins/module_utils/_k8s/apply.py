@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._core.errors import ClusterError, ConflictError, InputError
+from . import answers
 from .api import Api, ApiError
 from .kinds import label, path_of
 from .ownership import made_by_us, owned_fields, shown, union, without_mark
@@ -138,7 +139,7 @@ def _applied(
 
 def _conflict(body: Mapping[str, Any], error: ApiError) -> ConflictError:
     """Return what a 409 means: fields have another owner, or the object itself is another one than before."""
-    causes = (error.answer.get("details") or {}).get("causes") or []
+    causes = answers.causes(error.answer)
     owners = [f"{c.get('field')}: {c.get('message')}" for c in causes if c.get("reason") == "FieldManagerConflict"]
     if owners:
         return ConflictError(

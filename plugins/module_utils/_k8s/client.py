@@ -252,18 +252,23 @@ def _response(answer: Any, data: bytes) -> Response:
 
 def _lines(answer: Any, deadline: float) -> Iterator[str]:
     """Yield lines as they come, until the server ends, or nothing more has come by the deadline."""
-    rest = b""
+    # A line in parts, which are put together once.
+    rest: list[bytes] = []
+    size = 0
     try:
         for part in answer.stream(PART):
-            *whole, rest = (rest + part).split(b"\n")
-            if len(rest) > LONGEST_LINE:
-                raise ConnectionFailed(f"a line has more than {LONGEST_LINE} bytes")
+            *whole, last = part.split(b"\n")
             for line in whole:
-                yield line.decode("utf-8", "replace")
+                yield b"".join((*rest, line)).decode("utf-8", "replace")
+                rest, size = [], 0
+            rest.append(last)
+            size += len(last)
+            if size > LONGEST_LINE:
+                raise ConnectionFailed(f"a line has more than {LONGEST_LINE} bytes")
             if time.monotonic() >= deadline:
                 return
-        if rest:
-            yield rest.decode("utf-8", "replace")
+        if size:
+            yield b"".join(rest).decode("utf-8", "replace")
     except urllib3.exceptions.ReadTimeoutError:
         return
     except (urllib3.exceptions.HTTPError, OSError) as error:

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import io
-import json
+import re
 import time
 from typing import Any, Callable
 
+from . import answers
 from .api import ConnectionFailed
 
 PART = 32768
@@ -53,13 +54,12 @@ def _left(deadline: float, timeout: float) -> float:
 
 def exit_code(status: str) -> int:
     """Return the exit code out of the Status object that ends a stream."""
-    try:
-        answer = json.loads(status)
-    except ValueError:
-        raise ConnectionFailed("the stream ended without an exit code") from None
+    answer = answers.load(status)
+    if answer is None:
+        raise ConnectionFailed("the stream ended without an exit code")
     if answer.get("status") == "Success":
         return 0
-    for cause in (answer.get("details") or {}).get("causes") or []:
-        if cause.get("reason") == "ExitCode" and str(cause.get("message", "")).isdigit():
+    for cause in answers.causes(answer):
+        if cause.get("reason") == "ExitCode" and re.fullmatch("[0-9]{1,9}", str(cause.get("message", ""))):
             return int(cause["message"])
     raise ConnectionFailed(str(answer.get("message") or "the command could not be run")[:300])

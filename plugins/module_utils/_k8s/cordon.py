@@ -9,7 +9,7 @@ from typing import Any, Callable
 from urllib.parse import quote
 
 from .._core.errors import ClusterError, ConflictError
-from .api import MANAGER, MERGE, Api, ApiError
+from .api import Api, ApiError
 from .kinds import collection
 from .nodes import Host, control_plane, node_of_host
 from .poll import Clock, ticks
@@ -83,16 +83,23 @@ def change(api: Api, name: str, wanted: Callable[[Node], dict[str, Any]]) -> tup
     """
     path = f"{collection('v1', 'nodes')}/{quote(name)}"
     for attempt in range(1, _TRIES + 1):
-        node = api.call("GET", path)
+        node = _read(api, name)
         before, after = view(node), wanted(node)
         if before == after:
             return before, after
         try:
-            return before, view(api.call("PATCH", path, {"fieldManager": MANAGER}, _patch(node, after), MERGE))
+            return before, view(api.merge(path, _patch(node, after)))
         except ApiError as error:
             if error.status != 409 or attempt == _TRIES:
                 raise
     raise AssertionError("unreachable")
+
+
+def _read(api: Api, name: str) -> Node:
+    node = api.get(f"{collection('v1', 'nodes')}/{quote(name)}")
+    if node is None:
+        raise ClusterError(f"Node {name} does not exist any more. Check who removed it, and run this again")
+    return node
 
 
 def _patch(node: Node, after: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,11 +114,10 @@ def wait_ready(api: Api, name: str, boot_id: str, timeout: float, clock: Clock) 
     Right after a reboot the Node is still Ready from before it; the boot id tells the two apart.
     The API server may be away for a while: it can run on the very host that was rebooted.
     """
-    path = f"{collection('v1', 'nodes')}/{quote(name)}"
     why = "it was not looked at"
     for _elapsed in ticks(timeout, POLL, clock):
         try:
-            why = not_ready(api.call("GET", path), boot_id)
+            why = not_ready(_read(api, name), boot_id)
         except ApiError as error:
             if error.status and error.status < 500:
                 raise

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from .._core.change import Change
 from .._core.errors import ClusterError, ConflictError, FabricError
-from . import cordon
+from . import answers, cordon
 from .access import Permission, denied, grouped
 from .api import Api, ApiError
 from .kinds import collection
@@ -78,8 +78,21 @@ def check_permissions(api: Api) -> None:
 
 
 def pods_of(api: Api, node: str, rules: Rules) -> Pods:
-    """Read the pods of a node and sort them."""
-    return sort_pods(api.items(collection("v1", "pods"), fieldSelector=f"spec.nodeName={node}"), rules)
+    """Read the pods of a node and sort them.
+
+    Pods of other nodes, which a proxy that drops the selector returns, are none of them.
+    """
+    path = collection("v1", "pods")
+    found = api.items(path, fieldSelector=f"spec.nodeName={node}")
+    own = [pod for pod in found if (pod.get("spec") or {}).get("nodeName") == node]
+    for pod in own:
+        if not all(isinstance(pod["metadata"].get(key), str) for key in ("namespace", "uid")):
+            name = answers.quoted(pod["metadata"]["name"])
+            raise ClusterError(
+                f"the pod {name} of Node {node} has no namespace or uid in the answer to GET {path}."
+                " Check the server, path and proxy of the kubeconfig"
+            )
+    return sort_pods(own, rules)
 
 
 def sort_pods(pods: Iterable[Mapping[str, Any]], rules: Rules) -> Pods:
@@ -144,7 +157,8 @@ def _problems(pod: Mapping[str, Any], rules: Rules) -> list[str]:
             f"pod {name_of(pod)} has no controller that would make it again;"
             " move it, or set host_reboot_evict_unmanaged: true to lose it"
         )
-    volumes = [v["name"] for v in (pod.get("spec") or {}).get("volumes") or [] if v.get("emptyDir") is not None]
+    every = (pod.get("spec") or {}).get("volumes") or []
+    volumes = [str(volume.get("name")) for volume in every if volume.get("emptyDir") is not None]
     if not rules.local_storage and volumes:
         found.append(
             f"pod {name_of(pod)} keeps data on the node (emptyDir {', '.join(volumes)});"
@@ -183,8 +197,7 @@ def _evict(api: Api, pod: Mapping[str, Any], grace: int | None) -> str:
 
 
 def _why(error: ApiError) -> str:
-    causes = (error.answer.get("details") or {}).get("causes") or []
-    said = [str(c.get("message")) for c in causes if c.get("reason") == "DisruptionBudget"]
+    said = [str(c.get("message")) for c in answers.causes(error.answer) if c.get("reason") == "DisruptionBudget"]
     if said:
         return "; ".join(said)
     return str(error.answer.get("message") or error)

@@ -59,7 +59,7 @@ def path_of(api: Api, item: Mapping[str, Any]) -> str:
 
 def _resource(api: Api, version: str, kind: str) -> tuple[str, bool]:
     if (version, kind) not in KNOWN:
-        served = api.get("/api/v1" if version == "v1" else f"/apis/{version}") or {}
+        served = api.document("/api/v1" if version == "v1" else f"/apis/{version}") or {}
         for entry in served.get("resources") or []:
             if "/" not in entry["name"]:
                 KNOWN[version, entry["kind"]] = (entry["name"], entry["namespaced"])

@@ -29,7 +29,7 @@ _OURS = (
 
 def version(api: Api) -> tuple[str, tuple[int, int] | None]:
     """Return the API server's version as it says it, and (major, minor) when that can be told."""
-    found = api.get("/version") or {}
+    found = api.document("/version") or {}
     digits = ["".join(c for c in str(found.get(key) or "") if c.isdigit()) for key in ("major", "minor")]
     numbers = (int(digits[0]), int(digits[1])) if all(digits) else None
     said = found.get("gitVersion")

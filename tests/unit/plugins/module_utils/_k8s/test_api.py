@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from cluster_fake import FakeCluster, down, ok, status
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import api
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.api import Api, ApiError, Response
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}
@@ -70,25 +73,78 @@ def test_nothing_there_is_none_and_an_unserved_kind_has_no_items() -> None:
     assert list(cluster.api().items("/apis/nv-ipam.nvidia.com/v1alpha1/ippools")) == []
 
 
-def test_pages_are_followed() -> None:
-    cluster = FakeCluster()
-    cluster.answers = [
-        ok({"kind": "NodeList", "items": [{"n": 1}], "metadata": {"continue": "more"}}),
-        ok({"kind": "NodeList", "items": [{"n": 2}], "metadata": {}}),
-    ]
-    assert [item["n"] for item in cluster.api().items("/api/v1/nodes")] == [1, 2]
-    assert cluster.calls[1][1] == "/api/v1/nodes?limit=500&continue=more"
-
-
 NODES = "/api/v1/nodes"
 LOGIN = "<html>\n<title>Sign in</title> " + "x" * 400
 OTHER = "expected the Kubernetes API. Check the server, path and proxy of the kubeconfig"
+
+
+def test_pages_are_followed() -> None:
+    cluster = FakeCluster()
+    cluster.answers = [
+        ok({"kind": "NodeList", "items": [{"metadata": {"name": "a"}}], "metadata": {"continue": "more"}}),
+        ok({"kind": "NodeList", "items": [{"metadata": {"name": "b"}}], "metadata": {}}),
+    ]
+    assert [item["metadata"]["name"] for item in cluster.api().items("/api/v1/nodes")] == ["a", "b"]
+    assert cluster.calls[1][1] == "/api/v1/nodes?limit=500&continue=more"
+
+
+@pytest.mark.parametrize("tokens", [["more"] * 3, [f"more-{number}" for number in range(api.MOST_PAGES)]])
+def test_pages_that_do_not_end_are_refused(tokens: list[str]) -> None:
+    cluster = FakeCluster()
+    cluster.answers = [ok({"kind": "NodeList", "items": [], "metadata": {"continue": token}}) for token in tokens]
+    told = "answered GET /api/v1/nodes with a list that does not end after [0-9]+ pages; expected the Kubernetes API"
+    with pytest.raises(ApiError, match=told):
+        list(cluster.api().items(NODES))
+    assert len(cluster.calls) == (2 if tokens[0] == tokens[1] else api.MOST_PAGES)
+
+
+NAMED = {"metadata": {"name": "a"}}
+BAD: list[tuple[Any, str]] = [
+    (1, "something that is not an object with a name"),
+    ({}, "something that is not an object with a name"),
+    ({"metadata": {"name": 1}}, "something that is not an object with a name"),
+    ({**NAMED, "status": "x"}, 'the object "a", whose status is not a dict'),
+    ({**NAMED, "spec": [1]}, 'the object "a", whose spec is not a dict'),
+    ({**NAMED, "status": {"nodeInfo": 1}}, 'the object "a", whose status.nodeInfo is not a dict'),
+    ({**NAMED, "status": {"conditions": [1]}}, 'the object "a", whose status.conditions is not a list of dicts'),
+    ({**NAMED, "status": {"addresses": {}}}, 'the object "a", whose status.addresses is not a list of dicts'),
+    ({**NAMED, "spec": {"volumes": ["x"]}}, 'the object "a", whose spec.volumes is not a list of dicts'),
+    ({"metadata": {"name": "a", "labels": "x"}}, 'the object "a", whose metadata.labels is not a dict'),
+    ({"metadata": {"name": "a", "ownerReferences": [1]}},
+     'the object "a", whose metadata.ownerReferences is not a list of dicts'),
+    ({"metadata": {"name": "a", "finalizers": [1]}},
+     'the object "a", whose metadata.finalizers is not a list of texts'),
+]
+
+
+@pytest.mark.parametrize(("item", "message"), BAD)
+def test_what_is_no_object_is_refused(item: Any, message: str) -> None:
+    listed = ok({"kind": "NodeList", "items": [NODE, item]})
+    reads: list[tuple[Any, Any, str]] = [
+        (listed, lambda found: list(found.items(NODES)), f"GET {NODES} with a list with {message}"),
+        (listed, lambda found: found.metadata(NODES), f"GET {NODES} with a list with {message}"),
+    ]
+    if isinstance(item, dict):
+        reads += [
+            (ok(item), lambda found: found.get(f"{NODES}/a"), f"GET {NODES}/a with {message}"),
+            (ok(item), lambda found: found.merge(f"{NODES}/a", {}), f"PATCH {NODES}/a with {message}"),
+            (ok(item), lambda found: found.apply(f"{NODES}/a", {}, False, True), f"PATCH {NODES}/a with {message}"),
+        ]
+    for answer, read, told in reads:
+        cluster = FakeCluster(NODE)
+        cluster.answers = [answer]
+        with pytest.raises(ApiError) as caught:
+            read(cluster.api())
+        assert told in str(caught.value) and OTHER in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
         (Response(200, {}, LOGIN), 'answered GET /api/v1/nodes with "<html> <title>Sign in</title> x'),
+        (Response(200, {}, "\x1b[2Jx\ny"), 'with "?[2Jx y" instead of a JSON object'),
+        (Response(403, {}, "\x1b[2Jx\ny"), "with 403: ?[2Jx y; ask for"),
+        (status(400, "BadRequest", "\x1b[2Jx\ny"), "with 400: ?[2Jx y"),
         (Response(200, {}, ""), "answered GET /api/v1/nodes with nothing instead of a JSON object"),
         (Response(200, {}, "[]"), 'with "[]" instead of a JSON object'),
         (Response(200, {}, "[" * 100000), 'with "[[['),

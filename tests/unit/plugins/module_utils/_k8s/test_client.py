@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,7 @@ def connect(**params: Any) -> Api:
 
 def test_kubeconfig_token_and_impersonation(server: str, tmp_path: Path) -> None:
     api = connect(kubeconfig=kubeconfig(tmp_path, server), impersonate_user="eve", impersonate_groups=["a", "b"])
-    assert api.get("/version") == {"message": "said", "metadata": {}}
+    assert api.document("/version") == {"message": "said", "metadata": {}}
     path, headers = Server.seen[0]
     assert (path, headers["authorization"]) == ("/version", f"Bearer {SECRET}")
     assert headers["user-agent"] == "gpufabric.rdma"
@@ -107,7 +108,7 @@ def test_kubeconfig_token_and_impersonation(server: str, tmp_path: Path) -> None
 
 def test_single_options_go_over_the_kubeconfig(server: str, tmp_path: Path) -> None:
     api = connect(kubeconfig=kubeconfig(tmp_path, "http://127.0.0.1:1"), host=server, api_key="other")
-    api.get("/version")
+    api.document("/version")
     assert Server.seen[0][1]["authorization"] == "Bearer other"
 
 
@@ -127,13 +128,13 @@ def test_a_cluster_is_called_by_its_name_and_never_by_a_context_which_may_hold_a
 
 
 def test_user_and_password(server: str) -> None:
-    connect(host=server, username="u", password="p").get("/version")
+    connect(host=server, username="u", password="p").document("/version")
     assert Server.seen[0][1]["authorization"] == "Basic dTpw"
 
 
 def test_environment_names_the_kubeconfig(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", kubeconfig(tmp_path, server))
-    connect(kubeconfig="").get("/version")
+    connect(kubeconfig="").document("/version")
     assert len(Server.seen) == 1
 
 
@@ -185,13 +186,13 @@ def test_following_that_is_refused(server: str, tmp_path: Path) -> None:
 def test_a_connection_that_breaks_is_tried_again(server: str, tmp_path: Path) -> None:
     Server.codes = [0, 503, 200]
     api = connect(kubeconfig=kubeconfig(tmp_path, server))
-    assert api.get("/version")
+    assert api.document("/version")
     assert api.requests == 3
 
 
 def test_a_server_that_is_down_is_named_without_secrets(tmp_path: Path) -> None:
     with pytest.raises(ApiError) as caught:
-        connect(kubeconfig=kubeconfig(tmp_path, "http://127.0.0.1:1")).get("/version")
+        connect(kubeconfig=kubeconfig(tmp_path, "http://127.0.0.1:1")).document("/version")
     assert "http://127.0.0.1:1 does not answer" in str(caught.value)
     assert "refused" in str(caught.value)
     assert "0x" not in str(caught.value) and SECRET not in str(caught.value)
@@ -270,6 +271,23 @@ def test_a_line_without_an_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
         list(client._lines(Answer(), 1e12))
 
 
+def test_a_long_line_in_small_parts_is_read_in_time_that_grows_with_it() -> None:
+    """Each part was joined with all before it: 20 times as long."""
+
+    class Answer:
+        def stream(self, _size: int) -> Iterator[bytes]:
+            yield from [b"x" * 200] * 20_000
+            yield b"\nab\n\nc"
+            yield b"d"
+
+        def close(self) -> None:
+            pass
+
+    begin = time.process_time()
+    assert list(client._lines(Answer(), 1e12)) == ["x" * 4_000_000, "ab", "", "cd"]
+    assert time.process_time() - begin < 0.5
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -286,6 +304,11 @@ def test_exit_code_of_a_command(text: str, expected: int) -> None:
     [
         ("", "the stream ended without an exit code"),
         ('{"status": "Failure", "message": "no such container"}', "no such container"),
+        ("[1]", "the stream ended without an exit code"),
+        ('{"status": "Failure", "details": "x"}', "the command could not be run"),
+        ('{"details": {"causes": [1, {"reason": "ExitCode", "message": "\u00b2"}]}}', "the command could not be run"),
+        ('{"details": {"causes": [{"reason": "ExitCode", "message": "%s"}]}}' % ("9" * 5000),
+         "the command could not be run"),
     ],
 )
 def test_a_command_without_exit_code(text: str, message: str) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from cluster_fake import FakeClock, FakeCluster, down, status
+from cluster_fake import FakeClock, FakeCluster, down, ok, status
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ClusterError, ConflictError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import cordon, drain
@@ -82,6 +82,20 @@ def test_only_pods_of_this_node_go_and_daemons_stay() -> None:
     assert drain.drain(cluster.api(), "a", RULES, clock.clock()) == ["shop/p", "shop/q"]
     assert [path.rsplit("/", 1)[-1] for path in sorted(cluster.objects)] == ["daemon", "other"]
     assert clock.slept == [drain.POLL]
+
+
+def test_pods_of_other_nodes_are_left_alone_when_a_proxy_drops_the_selector() -> None:
+    cluster = FakeCluster()
+    pods = [pod(name, on=on, metadata={"uid": name}) for name, on in (("p", "a"), ("q", "b"), ("r", ""))]
+    cluster.answers = [ok({"kind": "PodList", "items": [*pods, {"metadata": {"name": "s"}}]})]
+    assert [item["metadata"]["name"] for item in drain.pods_of(cluster.api(), "a", RULES).evict] == ["p"]
+
+
+def test_a_pod_that_could_not_be_evicted_safely_is_refused() -> None:
+    cluster = FakeCluster()
+    cluster.answers = [ok({"kind": "PodList", "items": [pod("p")]})]
+    with pytest.raises(ClusterError, match='the pod "p" of Node a has no namespace or uid in the answer to GET /api'):
+        drain.pods_of(cluster.api(), "a", RULES)
 
 
 @pytest.mark.parametrize("grace", [None, 0, 30])
