@@ -33,6 +33,10 @@ _IPV4 = re.compile(r"(?<![\d.])\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d.])")
 # Connections of storage in the kernel; other queue pairs without a program are the kernel's own for each port.
 _CONNECTED = ("RC", "UC", "XRC_INI", "XRC_TGT")
 _IPOIB = "ib_ipoib"
+# How holders are called that are no programs; storage keeps such queue pairs.
+_IN_KERNEL = "kernel module"
+_PAIRS = ("queue pair", "queue pairs")
+_ON_VFS = "RDMA queue pairs on VFs"
 # How a mount is called that is a block device.
 NVME = "NVMe-oF controller"
 
@@ -176,17 +180,22 @@ def _queue_pair_uses(port: Port, activity: Activity) -> list[Use]:
     if activity.queue_pairs is None:
         return [HIDDEN_QUEUE_PAIRS]
     holders = [holder for device in port.rdma for holder in activity.queue_pairs.get(device, ())]
-    if not holders:
-        return []
-    pairs = "queue pairs" if len(holders) > 1 else "queue pair"
-    return [Use("queue_pairs", f"{len(holders)} RDMA {pairs} of {listed(holders)}")]
+    kernel = [holder for holder in holders if holder.startswith(_IN_KERNEL)]
+    parts = (kernel, [holder for holder in holders if holder not in kernel])
+    return [Use("queue_pairs", f"{len(own)} RDMA {_PAIRS[len(own) > 1]} of {listed(own)}") for own in parts if own]
 
 
 def vf_uses(activity: Activity, devices: Collection[str]) -> list[Use]:
     """Return the queue pairs on RDMA devices of VFs: all but the known ``devices`` of ports."""
     pairs = activity.queue_pairs or {}
     holders = {holder for device in pairs if device not in devices for holder in pairs[device]}
-    return [Use("queue_pairs", f"RDMA queue pairs on VFs of {listed(holders)}")] if holders else []
+    return [Use("queue_pairs", f"{_ON_VFS} of {listed(holders)}")] if holders else []
+
+
+def is_job(use: Use) -> bool:
+    """Return whether programs have queue pairs on the port itself, as jobs on rails do."""
+    of_others = f" of {_IN_KERNEL}" in use.text or use.text.startswith(_ON_VFS)
+    return use.kind == "queue_pairs" and not of_others
 
 
 def listed(names: Iterable[str]) -> str:
@@ -256,4 +265,4 @@ def _holder(pair: Mapping[str, Any]) -> str:
         return f"{pair.get('comm', '?')}[{pair['pid']}]"
     module = str(pair.get("comm", "")).strip("[]")
     connected = pair.get("type") in _CONNECTED and module != _IPOIB
-    return f"kernel module {module or '?'}" if connected else ""
+    return f"{_IN_KERNEL} {module or '?'}" if connected else ""

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._core.portuse import HIDDEN_QUEUE_PAIRS
+from .._core.portuse import HIDDEN_QUEUE_PAIRS, Use, is_job
 from .fields import MOST, and_more
 from .fold import fold, fold_addresses
 from .hosts import Host
@@ -174,19 +174,20 @@ def _lost_address(port: Port) -> bool:
 def foreign_uses(port: Port, supernet: Network | None) -> list[str]:
     """Return what a port carries beside this fabric, each as a verb and its object.
 
-    Queue pairs are a job on a rail, not another purpose of the port; what has an address inside the supernet is the
-    fabric's own.
+    What has an address inside the supernet is the fabric's own. TCP connections and queue pairs of a rail that this
+    collection configured are jobs; on another port all count but the queue pairs of programs.
     """
     found = [management(port)] if management(port) else []
     found += [f"has address {address}" for address in port["addresses"] if not inside(address, supernet)]
     known = {f"address {address}" for address in port["addresses"]}
+    others = ("mount", "bridge", "vlan", "bond", "unknown", *(() if recorded_rail(port) else ("tcp", "queue_pairs")))
     for use in port["uses"]:
         kind, text = use["kind"], use["text"]
-        if text == HIDDEN_QUEUE_PAIRS.text:
+        if text == HIDDEN_QUEUE_PAIRS.text or is_job(Use(kind, text)):
             continue
         if kind == "route" and not _own_routes(text, supernet):
             found.append(f"has {text}")
-        elif kind in ("mount", "bridge", "vlan", "bond", "unknown") or (kind == "address" and text not in known):
+        elif kind in others or (kind == "address" and text not in known):
             found.append(f"carries {text}")
     return found
 

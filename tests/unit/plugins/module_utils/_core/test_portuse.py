@@ -69,6 +69,11 @@ def test_a_port_of_a_storage_network_is_in_use_and_an_idle_rail_is_not(server: H
             {"queue_pairs": {"DEVICE": ("python3[4711]", "python3[4711]"), "other": ("x[1]",)}},
             ["queue_pairs: 2 RDMA queue pairs of python3[4711]"],
         ),
+        (
+            {"queue_pairs": {"DEVICE": ("a[1]", "b[2]", "c[3]", "d[4]", "kernel module nvme_rdma")}},
+            ["queue_pairs: 1 RDMA queue pair of kernel module nvme_rdma",
+             "queue_pairs: 4 RDMA queue pairs of a[1], b[2], c[3], d[4]"],
+        ),
         ({"mounts": None}, ["unknown: mounts that cannot be read"]),
         ({"connections": None}, ["unknown: TCP connections that cannot be read (/proc/net/tcp)"]),
         ({"queue_pairs": None}, ["unknown: queue pairs that cannot be read (install the rdma tool of iproute2)"]),

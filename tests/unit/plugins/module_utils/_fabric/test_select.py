@@ -88,6 +88,14 @@ def test_the_storage_ports_of_a_gpu_server_are_not_rails(tmp_path: Path, monkeyp
          "carries VLAN port.5, carries address 10.5.0.1/24"),
         ({"uses": [use("unknown", "TCP connections that cannot be read (/proc/net/tcp)")]},
          "carries TCP connections that cannot be read (/proc/net/tcp)"),
+        # Storage inside the supernet, by iSCSI or by NVMe over RDMA; virtual machines that have VFs of the port.
+        ({"addresses": ["192.168.1.7/24"],
+          "uses": [use("address", "address 192.168.1.7/24"), use("tcp", "1 TCP connection, e.g. x")]},
+         "carries 1 TCP connection, e.g. x"),
+        ({"uses": [use("queue_pairs", "4 RDMA queue pairs of kernel module nvme_rdma")]},
+         "carries 4 RDMA queue pairs of kernel module nvme_rdma"),
+        ({"uses": [use("queue_pairs", "RDMA queue pairs on VFs of qemu[1]")]},
+         "carries RDMA queue pairs on VFs of qemu[1]"),
         ({"max_speed": 200.0}, "it supports 200 Gb/s, the rails support 400 Gb/s"),
         ({"max_speed": 800.0}, None),
         ({"vendor": "8086"}, "vendor 8086 is not in rdma_fabric.select.vendors"),
@@ -108,8 +116,6 @@ def test_a_port_that_carries_anything_else_is_left_out_with_the_reason(port: dic
         {"addresses": ["192.168.1.7/24"]},
         {"uses": [use("queue_pairs", "4 RDMA queue pairs of python3[4711]")]},
         {"uses": [HIDDEN_QUEUE_PAIRS._asdict()]},
-        {"addresses": ["192.168.1.7/24"], "uses": [use("tcp", "1 TCP connection, e.g. ..."),
-                                                  use("address", "address 192.168.1.7/24")]},
         {"uses": [use("route", "route to 192.168.2.0/24")]},
         {"uses": [use("route", "2 routes, e.g. to 192.168.2.0/24, 192.168.3.0/24")]},
         # The present speed is no measure.
@@ -133,6 +139,9 @@ def test_a_port_that_serves_the_fabric_stays_one(port: dict[str, Any]) -> None:
         # The rail's address is there, and something else, too.
         {"addresses": ["192.168.1.2/24", "10.1.1.11/24"], "uses": [use("mount", "nfs mount /a from 10.1.1.1")]},
         {"addresses": [], "uses": [use("queue_pairs", "4 RDMA queue pairs of python3[4711]")]},
+        # Jobs, pods with VFs, a file system over RDMA.
+        {"uses": [use("tcp", "1 TCP connection, e.g. x"), use("queue_pairs", "RDMA queue pairs on VFs of qemu[1]"),
+                  use("queue_pairs", "4 RDMA queue pairs of kernel module ko2iblnd")], "addresses": []},
     ],
 )
 def test_what_the_collection_configured_stays_a_rail(other: dict[str, Any]) -> None:
