@@ -11,6 +11,8 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
+from ..module_utils._controller import process
+
 COLLECTION = Path(__file__).resolve().parents[2]
 
 
@@ -25,7 +27,8 @@ class ActionModule(ActionBase):
         result: dict[str, Any] = super().run(tmp, task_vars)
         _checked, params = self.validate_argument_spec({"path": {"type": "path", "required": True}})
         found = problem(params["path"], COLLECTION)
-        result.update(changed=False, path=params["path"])
+        # A task runs in a child of ansible-playbook.
+        result.update(changed=False, path=params["path"], process=process.note(os.getppid()))
         if found:
             text = f"The report cannot be written to {params['path'] or 'an empty path'}: {found}"
             result.update(failed=True, msg=f"{text}. Set rdma_report_dir to another folder.")

@@ -13,7 +13,7 @@ version_added: "0.1.0"
 description:
   - V(decided) decides whether to measure, and reports what a run would cover.
   - V(begun) gives the run an id and a folder of its own, C(runs/ID) in O(path). A report of an earlier run moves into the
-    folder of that run, so that no older report keeps the current name. Runs whose report was never written are kept.
+    folder of that run, so that no older report keeps the current name. Runs that measured and have no report are kept.
   - V(ended) fails unless the report in O(path) is that of the run, or the run's report was set aside by another run since.
   - Runs on the controller. A folder for a report is never a change.
 author:
@@ -87,10 +87,17 @@ options:
   keep:
     description:
       - Number of finished runs to keep, for V(begun), 0 or more. A report that records no run counts as one of them.
-      - Unfinished runs are kept as well, up to 10 of them, and so are the runs that O(earlier) names. Only folders whose name is
-        that of a run, or that hold nothing but a report that records no run, are ever removed.
+      - Unfinished runs that began a pass are never removed, nor is a run that is still going on, nor the runs that O(earlier) names.
+        Of unfinished runs without a pass the last 10 are kept. Only folders whose name is that of a run, or that hold
+        nothing but a report that records no run, are ever removed.
     type: int
     default: 5
+  process:
+    description:
+      - The process that measures, as returned by M(gpufabric.rdma.report_folder), for V(begun). It is how a later run knows
+        whether this one is still going on.
+    type: dict
+    default: {}
   run:
     description: Id of the run, for V(ended).
     type: str
@@ -176,16 +183,16 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._controller.reportfolder import is_unknown, read, real, set_aside
+from ..module_utils._controller.reportfolder import is_unknown, read, read_run, real, set_aside, size_of
 from ..module_utils._core.errors import FabricError, InputError
 from ..module_utils._fabric.measure.identity import read_hosts
-from ..module_utils._fabric.report import runs
+from ..module_utils._fabric.report import kept, runs
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "state": {"type": "str", "choices": ["decided", "begun", "ended"], "required": True},
     "path": {"type": "path", "required": True},
     "plan": {"type": "dict"},
-    **{name: {"type": "dict", "default": {}} for name in ("facts", "only", "scope", "hosts", "earlier")},
+    **{name: {"type": "dict", "default": {}} for name in ("facts", "only", "scope", "hosts", "earlier", "process")},
     "play": {"type": "list", "elements": "str", "default": []},
     "when": {"type": "str", "choices": ["always", "changed", "never"], "default": "always"},
     "where": {"type": "list", "elements": "str", "choices": ["host", "pod"], "default": ["host", "pod"]},
@@ -224,7 +231,7 @@ def begun(params: dict[str, Any], check: bool) -> dict[str, Any]:
     places = set_aside(params["path"], name)
     made["earlier"] = {key: places.get(real(value), value) for key, value in params["earlier"].items()}
     about = {"run": {"id": name, "started": started}, "earlier": made["earlier"], "scope": params["scope"]}
-    about["hosts"] = params["hosts"]
+    about.update({"hosts": params["hosts"], "process": params["process"]})
     for file, value in (("run.json", about), ("plan.json", params["plan"])):
         with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
             json.dump(value, out)
@@ -234,20 +241,21 @@ def begun(params: dict[str, Any], check: bool) -> dict[str, Any]:
 
 
 def remove_old(place: str, now: str, keep: int, used: list[str]) -> list[str]:
-    """Remove runs that are not to be kept nor ``used``; return a sentence for each unfinished one that stays."""
+    """Remove runs that are not to be kept nor ``used``; return sentences about the unfinished ones that stay."""
     known = {}
     for entry in os.scandir(place):
         if not entry.is_dir(follow_symlinks=False) or entry.name == now:
             continue
         if is_unknown(entry.path):
-            known[entry.name] = (True, "")
+            known[entry.name] = kept.Known(done=True)
         elif runs.RUN.fullmatch(entry.name):
-            earlier = read(os.path.join(entry.path, "run.json")).get("earlier") or {}
-            known[entry.name] = (os.path.isfile(os.path.join(entry.path, "report.json")), real(earlier.get("resume")))
-    old, unfinished = runs.sorted_out(known, keep, used)
+            known[entry.name] = read_run(entry.path)
+    old, left = kept.sorted_out(known, keep, used)
     for name in old:
         shutil.rmtree(os.path.join(place, name))
-    return [runs.unfinished(place, name) for name in unfinished]
+    # What this run continues needs no hint.
+    others = [name for name in left if os.path.join(real(place), name) not in used]
+    return kept.unfinished(place, {name: known[name] for name in others}, size_of(place, others))
 
 
 def ended(params: dict[str, Any], _check: bool) -> dict[str, Any]:

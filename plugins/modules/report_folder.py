@@ -44,4 +44,9 @@ path:
   type: str
   returned: always
   sample: /srv/rdma-report
+process:
+  description: The process of ansible-playbook, for M(gpufabric.rdma.fabric_run). Empty on a controller without C(/proc).
+  type: dict
+  returned: always
+  sample: {system: "3f0c9d1e-5a8b-4c55-9d6e-2f1b7c7f4a10 pid:[4026531836]", pid: 4711, start: "8839175"}
 """

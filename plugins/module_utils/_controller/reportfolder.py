@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._fabric.report import runs
+from .._fabric.report import kept, runs
 from .._fabric.report.summary import is_report
+from . import process
 
 
 def read(path: str) -> dict[str, Any]:
@@ -53,6 +56,32 @@ def is_unknown(path: str) -> bool:
     if not runs.UNKNOWN.fullmatch(os.path.basename(path)) or set(os.listdir(path)) - set(runs.FILES):
         return False
     return is_report(read(os.path.join(path, "report.json")))
+
+
+def read_run(path: str) -> kept.Known:
+    """Return what the folder of a run tells."""
+    about = read(os.path.join(path, "run.json"))
+    earlier, scope = (about.get(key) for key in ("earlier", "scope"))
+    resumed = earlier.get("resume") if isinstance(earlier, Mapping) else None
+    return kept.Known(
+        done=os.path.isfile(os.path.join(path, "report.json")),
+        resumed=real(resumed) if isinstance(resumed, str) else "",
+        passes=any(os.path.isdir(os.path.join(path, "evidence", place, "pass-1")) for place in runs.PLACES),
+        running=process.is_running(about.get("process")),
+        scope=scope if isinstance(scope, Mapping) else {},
+    )
+
+
+def size_of(place: str, names: Sequence[str]) -> int:
+    """Return the bytes of all files in these folders of ``place``."""
+    total = 0
+    for name in names:
+        for folder, _, files in os.walk(os.path.join(place, name)):
+            for file in files:
+                # Of a run that still goes on files may go.
+                with contextlib.suppress(FileNotFoundError):
+                    total += os.lstat(os.path.join(folder, file)).st_size
+    return total
 
 
 def set_aside(path: str, run: str) -> dict[str, str]:

@@ -33,7 +33,7 @@ MAY = {
     "_controller": {"_core", "_fabric", "_controller"},
     "host module": {"_core", "_host", "ansible"},
     "localhost module": {"_core", "_fabric", "_k8s", "_controller", "ansible"},
-    "action": {"_core", "_fabric", "ansible"},
+    "action": {"_core", "_fabric", "_controller", "ansible"},
     "lookup": {"ansible"},
 }
 IMPURE_MODULES = {"subprocess", "time", "random", "logging"}

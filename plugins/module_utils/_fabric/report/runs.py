@@ -22,33 +22,8 @@ RUN = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 UNKNOWN = re.compile(rf"unknown-({RUN.pattern}(?:-\d+)?)")
 # The files of a report. None of them keeps its name when the next measurement begins.
 FILES = ("report.json", "report.html", "junit.xml", "metrics.prom", "report.txt", "plan.json")
-# Evidence of runs that did not end is kept for this many runs, since only people know whether it is still needed.
-UNFINISHED = 10
 _SHOWN = 3
 PLACES = {"host": "bare hosts", "pod": "pods"}
-
-
-def sorted_out(
-    known: Mapping[str, tuple[bool, str]], keep: int, used: Sequence[str] = ()
-) -> tuple[list[str], list[str]]:
-    """Return which runs are to be removed, and which of the others did not end.
-
-    A report without a run counts as a finished one of the time when it was set aside.
-    ``known``: name to whether its report was written, and the path that it resumed. A run that a finished one resumed
-    counts as finished. The newest ``keep`` finished runs and the newest UNFINISHED others stay, and what these resumed;
-    so do the runs that the paths ``used`` name.
-    """
-    newest = sorted(known, key=lambda name: UNKNOWN.sub(r"\1", name), reverse=True)
-    resumed = {name for done, path in known.values() if done for name in newest if name in path.split("/")}
-    done = [name for name in newest if known[name][0] or name in resumed]
-    others = [name for name in newest if name not in done]
-    needed = {name for path in used for name in newest if name in path.split("/")}
-    # A run that is resumed needs what it resumed itself, which is older.
-    for name in newest:
-        if name in needed or name in others[:UNFINISHED]:
-            needed |= {other for other in newest if other in known[name][1].split("/")}
-    old = {*done[keep:], *others[UNFINISHED:]} - needed
-    return sorted(old), sorted(others[:UNFINISHED])
 
 
 def name_of(report: Mapping[str, Any]) -> str:
@@ -69,11 +44,6 @@ def moves(
     names = itertools.chain([f"unknown-{run}"], (f"unknown-{run}-{number}" for number in itertools.count(2)))
     target = name_of(report) or next(name for name in names if name not in taken)
     return [(name, f"runs/{target}/{name}") for name in FILES if name in present]
-
-
-def unfinished(folder: str, name: str) -> str:
-    """Return how to continue a run that did not end."""
-    return f"Run {name} did not end. To continue it, set rdma_validate_resume: {folder}/{name}"
 
 
 def told_error(error: Exception) -> str:

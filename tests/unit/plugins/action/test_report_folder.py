@@ -20,7 +20,8 @@ from real_play import ROOT, ansible_playbook
 def _problem() -> Callable[[str, Path], str]:
     """The function alone: Ansible's own import would make this process a controller, also for tests of modules."""
     base = types.SimpleNamespace(ActionBase=object)
-    spec = importlib.util.spec_from_file_location("report_folder", ROOT / "plugins/action/report_folder.py")
+    name = "ansible_collections.gpufabric.rdma.plugins.action.report_folder"
+    spec = importlib.util.spec_from_file_location(name, ROOT / "plugins/action/report_folder.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     with patch.dict(sys.modules, {"ansible.plugins": types.ModuleType("plugins"), "ansible.plugins.action": base}):

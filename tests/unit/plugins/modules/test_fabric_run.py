@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,8 @@ import yaml
 from module_run import run as run_module
 from plan_factory import host_facts, port, rdma_device
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._controller import reportfolder
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import runs
+from ansible_collections.gpufabric.rdma.plugins.module_utils._controller import process, reportfolder
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import kept, runs
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report.summary import SCHEMA
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -32,6 +34,9 @@ FACTS = host_facts(
     drivers={"ib_core": "24.10", "mlx5_core": "24.10, srcversion 8F7D", "igb": "1"},
     rdma_devices=[DEVICE, {**DEVICE, "name": "rxe0", "pci": None, "firmware": None}],
 )  # fmt: skip
+DAYS = [f"202611{day:02d}T000000Z-abcdef" for day in range(1, 15)]
+# A process that has ended: another one has its number.
+DEAD = {**process.note(os.getpid()), "start": "1"}
 BOTH = {"gpu-000": FACTS, "gpu-001": FACTS}
 
 
@@ -129,10 +134,86 @@ def folders(path: Path, names: Mapping[str, bool]) -> None:
             (path / "runs" / name / "report.json").write_text("{}")
 
 
+def passed(path: Path, name: str, **about: Any) -> Path:
+    """The folder of a run that began a pass and has no report."""
+    folder = path / "runs" / name
+    (folder / "evidence/host/pass-1").mkdir(parents=True)
+    (folder / "evidence/host/pass-1/gpu-1.log").write_text("x" * 100_000)
+    (folder / "run.json").write_text(json.dumps(about))
+    return folder
+
+
+def test_an_unfinished_run_that_measured_is_never_removed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = begin(capsys, tmp_path, process=DEAD)
+    (Path(first["folder"]) / "evidence/pod/pass-1").mkdir(parents=True)
+    for _ in range(12):
+        answer = begin(capsys, tmp_path, process=DEAD)
+    place = f"{tmp_path}/runs"
+    assert answer["text"] == [
+        f"Run {first['run']} did not end. To continue it, set rdma_validate_resume: {place}/{first['run']}"]
+    # Those that measured nothing go, all but the last 10.
+    assert len(list(Path(place).iterdir())) == 1 + 10 + 1
+    # Its own continuation needs no hint.
+    assert begin(capsys, tmp_path, earlier={"resume": first["folder"]})["text"] == []
+
+
+def test_unfinished_runs_that_pile_up_are_reported_with_their_size(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tmp_path = tmp_path / "it's mine"
+    for name in DAYS[:6]:
+        passed(tmp_path, name, process=DEAD)
+    text = begin(capsys, tmp_path)["text"]
+    assert [line.split()[1] for line in text[:-1]] == DAYS[1:6]
+    assert text[-1] == (
+        f"6 runs in {tmp_path}/runs have no report and take 0.6 MB. Runs that measured something are never removed"
+        " automatically. Remove the ones that you do not need, such as the oldest: rm -r '"
+        + f"{tmp_path}/runs/{DAYS[0]}'".replace("it's", "it'\"'\"'s"))
+
+
+UNKNOWN = "Run {} has no report; it may still be going on elsewhere. To continue it, set rdma_validate_resume: {}"
+
+
+@pytest.mark.parametrize(("noted", "text"), [
+    (process.note(os.getpid()), "Run {} in the same folder is still going on"),
+    (DEAD, "Run {} did not end. To continue it, set rdma_validate_resume: {}"),
+    ({**DEAD, "pid": 0}, "Run {} did not end. To continue it, set rdma_validate_resume: {}"),
+    *(({**DEAD, **other}, UNKNOWN)
+      for other in ({"system": "another boot"}, {"pid": "x"}, {"pid": None})),
+    ({}, UNKNOWN),
+    (7, UNKNOWN),
+])  # fmt: skip
+def test_a_run_that_is_still_going_on_is_told_apart(
+    noted: Any, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = passed(tmp_path, DAYS[0], process=noted)
+    assert begin(capsys, tmp_path)["text"] == [text.format(DAYS[0], folder)]
+
+
+def test_a_run_that_is_still_going_on_is_not_removed_before_its_first_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = begin(capsys, tmp_path, process=process.note(os.getpid()))
+    folders(tmp_path, dict.fromkeys((f"20990101T000000Z-0000{number}" for number in range(10, 25)), False))
+    begin(capsys, tmp_path)
+    assert Path(first["folder"]).exists() and not (tmp_path / "runs/20990101T000000Z-000014").exists()
+
+
+def test_a_zombie_is_not_going_on() -> None:
+    child = subprocess.Popen(["sleep", "0"])
+    noted = process.note(child.pid)
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert process.is_running(noted) is False
+    child.wait()
+    assert process.is_running(noted) is False
+    assert process.note(child.pid) == {}
+
+
 def test_only_old_runs_of_ours_are_removed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     done = [f"2026112{day}T000000Z-00000{day}" for day in range(4)]
-    others = {"mine": True, "20261120T000000Z": True, "20200101T000000Z-abcdef": False}
+    others = {"mine": True, "20261120T000000Z": True}
     folders(tmp_path, {**dict.fromkeys(done, True), **others})
+    passed(tmp_path, "20200101T000000Z-abcdef", process=DEAD)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (tmp_path / "runs/20190101T000000Z-abcdef").symlink_to(elsewhere)
@@ -144,25 +225,39 @@ def test_only_old_runs_of_ours_are_removed(tmp_path: Path, capsys: pytest.Captur
         f"{tmp_path}/runs/20200101T000000Z-abcdef"]
 
 
-DAYS = [f"202611{day:02d}T000000Z-abcdef" for day in range(1, 15)]
+DONE, EMPTY, BEGUN = kept.Known(True), kept.Known(False), kept.Known(False, passes=True)
+ALL = {"where": ["host", "pod"], "hosts": ["a", "b"], "rails": ["r"], "only": {}}
+
+
+def resuming(done: bool, path: str, **changes: Any) -> kept.Known:
+    return kept.Known(done, path, scope={**ALL, **changes})
 
 
 @pytest.mark.parametrize(
     ("changes", "keep", "old", "unfinished"),
     [
-        (dict.fromkeys(DAYS, (False, "")), 5, DAYS[:4], DAYS[4:]),
-        (dict.fromkeys(DAYS, (True, "")), 5, DAYS[:9], []),
-        (dict.fromkeys(DAYS, (True, "")), 0, DAYS, []),
+        (dict.fromkeys(DAYS, BEGUN), 5, [], DAYS),
+        (dict.fromkeys(DAYS, EMPTY), 5, DAYS[:4], DAYS[4:]),
+        ({**dict.fromkeys(DAYS, EMPTY), DAYS[0]: kept.Known(False, running=True)}, 5, DAYS[1:4], [DAYS[0], *DAYS[4:]]),
+        (dict.fromkeys(DAYS, DONE), 5, DAYS[:9], []),
+        (dict.fromkeys(DAYS, DONE), 0, DAYS, []),
         # The first was continued by the last, so it is none that waits; the second is needed by one that does not end.
-        ({DAYS[0]: (False, ""), DAYS[13]: (True, f"/r/runs/{DAYS[0]}")}, 1, [DAYS[0]], []),
-        ({DAYS[0]: (False, ""), DAYS[13]: (True, f"/r/runs/{DAYS[0]}")}, 2, [], []),
-        ({DAYS[1]: (True, ""), DAYS[2]: (True, ""), DAYS[3]: (False, f"/r/{DAYS[1]}/report.json")}, 1, [], [DAYS[3]]),
+        ({DAYS[0]: BEGUN, DAYS[13]: kept.Known(True, f"/r/runs/{DAYS[0]}")}, 1, [DAYS[0]], []),
+        ({DAYS[0]: BEGUN, DAYS[13]: kept.Known(True, f"/r/runs/{DAYS[0]}")}, 2, [], []),
+        ({DAYS[1]: DONE, DAYS[2]: DONE, DAYS[3]: kept.Known(False, f"/r/{DAYS[1]}/report.json")}, 1, [], [DAYS[3]]),
+        # Continued by one that did not end either, and that by one that did.
+        ({DAYS[0]: BEGUN, DAYS[1]: kept.Known(False, DAYS[0], True), DAYS[2]: kept.Known(True, DAYS[1])}, 1,
+         DAYS[:2], []),
+        # What continued it did not measure all that it was to measure.
+        *(({DAYS[0]: kept.Known(False, "", True, False, ALL), DAYS[1]: resuming(True, DAYS[0], **less)}, 0,
+           [DAYS[1]], [DAYS[0]]) for less in ({"where": ["host"]}, {"hosts": ["a"]}, {"only": {"rails": ["r"]}})),
+        ({DAYS[0]: kept.Known(False, "", True, False, ALL), DAYS[1]: resuming(True, DAYS[0])}, 0, DAYS[:2], []),
     ],
 )  # fmt: skip
 def test_which_runs_are_kept(
-    changes: dict[str, tuple[bool, str]], keep: int, old: list[str], unfinished: list[str]
+    changes: dict[str, kept.Known], keep: int, old: list[str], unfinished: list[str]
 ) -> None:
-    assert runs.sorted_out(changes, keep) == (old, unfinished)
+    assert kept.sorted_out(changes, keep) == (old, unfinished)
 
 
 @pytest.mark.parametrize("option", ["baseline", "compare", "resume"])
@@ -179,8 +274,8 @@ def test_a_run_that_this_run_needs_is_not_removed(
 
 def test_what_a_needed_run_resumed_is_needed_too() -> None:
     first, second, third, other = DAYS[:4]
-    known = {first: (True, ""), second: (True, f"/r/{first}"), third: (True, f"/r/{second}"), other: (True, "")}
-    assert runs.sorted_out(known, 0, [f"/r/runs/{third}"]) == ([other], [])
+    known = {first: DONE, second: kept.Known(True, f"/r/{first}"), third: kept.Known(True, f"/r/{second}"), other: DONE}
+    assert kept.sorted_out(known, 0, [f"/r/runs/{third}"]) == ([other], [])
 
 
 def test_a_negative_number_of_runs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
