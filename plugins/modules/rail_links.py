@@ -101,7 +101,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, managers, routing
+from ..module_utils._core import arguments, linkrestore, managers, routing
 from ..module_utils._core import links as core
 from ..module_utils._core.errors import FabricError
 from ..module_utils._core.rail import parse_rails
@@ -142,7 +142,9 @@ def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[core.LinkPlan
     if check_mode:
         return plan, warnings
     if plan.change.changed:
-        state.save(params["state_root"], NAME, {**state.load(params["state_root"], NAME), **plan.record})
+        known = state.load(params["state_root"], NAME)
+        now, after = plan.change.before["links"], plan.change.after["links"]
+        state.save(params["state_root"], NAME, linkrestore.while_changing(known, plan.record, now, after))
         warnings += links.apply(plan, roots, params["timeout"])
     state.save(params["state_root"], NAME, plan.record)
     return plan, warnings

@@ -96,12 +96,11 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
             # A port that keeps its addresses keeps the file that gives them.
             if rail.address or not claims[rail.name]
         )
-    after = {rail.pci: _wanted_state(rail, before[rail.pci]) for rail in rails}
+    after = {rail.pci: _wanted_state(rail, before[rail.pci], record.get(rail.pci)) for rail in rails}
     known = {pci: inventory.first.get(pci, ()) for pci in restored}
     owned = disruption.left_alone(inventory, known, "MTU, state and addresses of its link are")
     # Where connections cannot be read, restored ports have users and are refused unless there is consent.
     after.update(linkrestore.states(restored, before, owned, inventory.activity.connections or {}))
-    netdevs = {pci: link.name for pci, link in links.items()}
     files = _files(rails, link_files, manager, wish.etc, inventory.machine_id)
     change = Change(
         before={
@@ -113,7 +112,7 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
         after={
             "files": files,
             "links": after,
-            "routing": routing.wanted(rails, table_of, netdevs),
+            "routing": routing.wanted(rails, table_of, {pci: link.name for pci, link in links.items()}),
             "connections": sorted(linkcommands.connections(link_files, manager)),
         },
     )
@@ -129,8 +128,11 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
     disruption.check(inventory, changes, wish.disrupt_users)
     kept: dict[str, Mapping[str, Any]] = {pci: {**restored[pci], "rail": ""} for pci in owned}
     for rail in rails:
-        kept[rail.pci] = _entry(inventory, rail, record.get(rail.pci), before[rail.pci], after[rail.pci])
-    return LinkPlan(change, commands, kept, tuple(owned.values()))
+        owners = disruption.owners(inventory, ports[rail.pci])
+        kept[rail.pci] = linkrestore.entry(rail, owners, record.get(rail.pci), before[rail.pci], after[rail.pci])
+    here = {ports[pci]: record.get(pci) for pci in before if pci not in owned}
+    warnings = linkrestore.warnings(rails, here, before)
+    return LinkPlan(change, commands, kept, (*owned.values(), *warnings))
 
 
 def current_state(port: Port, sysctl: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
@@ -170,16 +172,6 @@ def differences(wanted: States, found: States, names: Mapping[str, str]) -> list
         for key in state
         if found[pci].get(key) != state[key]
     ]
-
-
-def _entry(
-    inventory: HostInventory, rail: Rail, entry: Mapping[str, Any] | None, now: Mapping[str, Any], after: Any
-) -> dict[str, Any]:
-    """Return the record of a rail's port; an address that appeared since the first run was set by others."""
-    first = entry or {"before": now, "set": now, "owners": disruption.owners(inventory, inventory.port(rail.pci))}
-    others = {*now["addresses"]} - {*first["set"]["addresses"], *first["before"]["addresses"]}
-    ours = [address for address in after["addresses"] if address not in others]
-    return {**first, "rail": rail.name, "set": {**after, "addresses": ours}}
 
 
 def _claims(
@@ -257,11 +249,12 @@ def _mtu_problems(rail: Rail, link: Netdev | None) -> list[str]:
     ]
 
 
-def _wanted_state(rail: Rail, before: Mapping[str, Any]) -> dict[str, Any]:
+def _wanted_state(rail: Rail, before: Mapping[str, Any], entry: Mapping[str, Any] | None) -> dict[str, Any]:
+    others = linkrestore.foreign(entry, before)
     return {
         "mtu": rail.mtu,
         "up": True,
-        "addresses": [rail.address] if rail.address else before["addresses"],
+        "addresses": sorted({rail.address, *others}) if rail.address else before["addresses"],
         "sysctl": dict(SYSCTLS),
     }
 

@@ -8,7 +8,7 @@ does not have it: after a run that was cut off, any value found there can be one
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 Key = TypeVar("Key")
@@ -19,9 +19,15 @@ def changed_since(before: Mapping[Key, Any], ours: Mapping[Key, Any], now: Mappi
     return [key for key in before if key in ours and now.get(key) not in (ours[key], before[key])]
 
 
-def before_change(ours: Mapping[Key, Any], changing: Collection[Key]) -> dict[Key, Any]:
-    """Return what ``set`` is while a run changes the values of some keys."""
-    return {key: value for key, value in ours.items() if key not in changing}
+def values(before: Mapping[Key, Any], ours: Mapping[Key, Any], now: Mapping[Key, Any]) -> dict[Key, Any]:
+    """Return the values to restore; one that has another author stays as it is now."""
+    others = changed_since(before, ours, now)
+    return {key: now[key] if key in others else value for key, value in before.items() if key in now}
+
+
+def while_changing(ours: Mapping[Key, Any], now: Mapping[Key, Any], after: Mapping[Key, Any]) -> dict[Key, Any]:
+    """Return what ``set`` is while a run changes the values that are ``now`` into those of ``after``."""
+    return {key: value for key, value in ours.items() if key not in after or now.get(key) == after[key]}
 
 
 def kept(what: str, before: Any, ours: Any, now: Any) -> str:

@@ -269,7 +269,13 @@ def test_what_others_changed_since_is_not_undone(host: Host, capsys: pytest.Capt
     call(host, capsys)
     obey(host, ["ip", "link", "set", "dev", "enp24s0np0", "mtu", "1500"])
     (host.root / "proc/sys/net/ipv4/conf/enp24s0np0/arp_ignore").write_text("8")
-    call(host, capsys, state="absent", rails=[])
+    changed = (
+        "Another tool changed it, so it is not restored, and its record is removed. Before the first change it was"
+    )
+    assert warned(call(host, capsys, state="absent", rails=[])) == [
+        f"0000:18:00.0 (enp24s0np0): mtu: found 1500, expected 9000 as set by this collection. {changed} 4200",
+        f"0000:18:00.0 (enp24s0np0): arp_ignore: found 8, expected 1 as set by this collection. {changed} 0",
+    ]
     link = host.inventory().port(FIRST).netdev
     assert link is not None and (link.mtu, link.addresses) == (1500, ())
     found = {key: (host.root / f"proc/sys/net/ipv4/conf/enp24s0np0/{key}").read_text() for key in RULES}
@@ -716,3 +722,56 @@ def test_what_is_refused_twice_is_said_in_the_kernel_s_words(host: Host, capsys:
         "Error: mtu greater than device maximum."
     )
     assert host.ran.count(["ip", "link", "set", "dev", "enp24s0np0", "mtu", "9000"]) == 2
+
+
+def addresses(host: Host) -> list[str]:
+    link = host.inventory().port(FIRST).netdev
+    return sorted(link.addresses) if link else []
+
+
+FOREIGN = (
+    "rail rail0: 0000:18:00.0 (enp24s0np0) has the address 203.0.113.7/24, which this collection did not set and the "
+    "plan does not have. It is kept. Remove it, or leave this port out of the rails"
+)
+
+
+@pytest.mark.parametrize("address", ["192.168.0.11/24", "192.168.0.12/24"], ids=["same", "another"])
+def test_an_address_that_another_tool_added_to_a_rail_stays(
+    host: Host, capsys: pytest.CaptureFixture[str], address: str
+) -> None:
+    call(host, capsys)
+    add_address(host, "enp24s0np0", "203.0.113.7", 24)
+    for _run in range(2):
+        result = call(host, capsys, rails=[rail("rail0", FIRST, address)])
+        assert warned(result) == [FOREIGN]
+        assert addresses(host) == [address, "203.0.113.7/24"]
+    assert result["changed"] is False
+    result = call(host, capsys, state="absent", rails=[])
+    assert "has another owner now: address 203.0.113.7/24" in warned(result)[0]
+    assert addresses(host) == ["203.0.113.7/24"]
+
+
+def test_addresses_from_before_and_of_a_run_that_was_cut_off_are_no_foreign_ones(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second run is cut off before it sets anything: the addresses of both runs are ours, and the MTU is too."""
+    before = json.loads(host.prints[sysfs_tree.IP])
+    obeys = host.reacts
+    first, second = rail("rail0", FIRST, "192.168.0.11/24", 9000), rail("rail0", FIRST, "192.168.7.1/24", 8000)
+    call(host, capsys, rails=[first])
+    host.reacts = lambda argv: None
+    assert call(host, capsys, rails=[second], timeout=0)["failed"]
+    host.reacts = obeys
+    record = json.loads((host.root / "var/rail_links.json").read_text())
+    assert record[FIRST]["set"]["addresses"] == ["192.168.0.11/24", "192.168.7.1/24"]
+    after_cut = host.root / "var/rail_links.json"
+    kept, links_then = after_cut.read_text(), host.links()
+    assert warned(call(host, capsys, rails=[second])) == []
+    assert addresses(host) == ["192.168.7.1/24"]
+    # The other way: back to what was before the first run.
+    after_cut.write_text(kept)
+    host.set_links(links_then)
+    for path in host.root.glob("sys/bus/pci/devices/*/net/enp24s0np0/mtu"):
+        path.write_text("9000")
+    assert warned(call(host, capsys, state="absent", rails=[])) == []
+    assert json.loads(host.prints[sysfs_tree.IP]) == before
