@@ -15,15 +15,20 @@ from . import command, sysfs
 
 # Data folders of kubelets, below /var.
 FOLDERS = ("lib/kubelet", "lib/k0s/kubelet", "snap/microk8s/common/var/lib/kubelet")
-# k3s, RKE2, k0s and MicroK8s have the kubelet in a program of their own.
+# k3s, RKE2, k0s, MicroK8s and MicroShift have the kubelet in a program of their own.
 UNITS = ("kubelet", "k3s", "k3s-agent", "rke2-server", "rke2-agent", "k0scontroller", "k0sworker",
-         "snap.microk8s.daemon-kubelite")  # fmt: skip
-PROGRAMS = ("kubelet", "k3s-server", "k3s-agent", "rke2", "k0s", "kubelite")
-CONTROL_UNITS = ("k3s", "rke2-server", "k0scontroller")
-CONTROL_PROGRAMS = ("kube-apiserver", "etcd", "k3s-server")
+         "snap.microk8s.daemon-kubelite", "snap.k8s.kubelet", "microshift")  # fmt: skip
+PROGRAMS = ("kubelet", "k3s-server", "k3s-agent", "rke2", "k0s", "kubelite", "microshift")
+CONTROL_UNITS = ("k3s", "rke2-server", "k0scontroller", "snap.microk8s.daemon-k8s-dqlite", "snap.k8s.kube-apiserver",
+                 "microshift")  # fmt: skip
+CONTROL_PROGRAMS = ("kube-apiserver", "etcd", "k3s-server", "k8s-dqlite", "microshift")
+# MicroK8s has the API server in the same program as the kubelet. Workers run it without, and reach the API server
+# through a proxy that no other node runs.
+_KUBELITE_UNIT, _KUBELITE = "snap.microk8s.daemon-kubelite", "kubelite"
+_WORKER_UNIT = "snap.microk8s.daemon-apiserver-proxy"
 # Container runtimes, as /proc calls them.
 RUNTIMES = ("containerd", "crio", "dockerd")
-CONTROL_PODS = ("etcd.yaml", "kube-apiserver.yaml")
+CONTROL_PODS = ("etcd.yaml", "kube-apiserver.yaml", "etcd-pod.yaml", "kube-apiserver-pod.yaml")
 
 
 def identity(roots: sysfs.Roots, var: str) -> dict[str, Any]:
@@ -72,8 +77,10 @@ def _kubelet(roots: sysfs.Roots, var: str, programs: Collection[str]) -> Iterato
 
 def _control_plane(roots: sysfs.Roots, programs: Collection[str]) -> bool:
     pods = sysfs.names(f"{roots.etc}/kubernetes/manifests")
+    kubelite = _KUBELITE in programs or _active(roots, _KUBELITE_UNIT)
     return (
-        any(name in pods for name in CONTROL_PODS)
+        (kubelite and not _active(roots, _WORKER_UNIT))
+        or any(name in pods for name in CONTROL_PODS)
         or any(name in programs for name in CONTROL_PROGRAMS)
         or any(_active(roots, unit) for unit in CONTROL_UNITS)
     )

@@ -10,7 +10,12 @@ from typing import Any, NamedTuple
 
 from .._core.errors import ClusterError
 
-_CONTROL_PLANE = tuple(f"node-role.kubernetes.io/{role}" for role in ("control-plane", "master", "etcd"))
+# What distributions put on such Nodes: kubeadm and most others, RKE, MicroK8s; k0s has a label for all roles.
+_CONTROL_PLANE = (
+    *(f"node-role.kubernetes.io/{role}" for role in ("control-plane", "controlplane", "master", "etcd")),
+    "node.kubernetes.io/microk8s-controlplane",
+)
+_K0S_ROLE, _K0S_CONTROL_PLANE = "node.k0sproject.io/role", "control-plane"
 _NO_NODE = "If the host is not a node of this cluster, set host_reboot_drain: false for it"
 
 
@@ -143,7 +148,7 @@ def _kubelet(host: Host) -> str:
 def control_plane(node: Mapping[str, Any]) -> bool:
     """Whether a Node belongs to the control plane or to etcd."""
     labels = node["metadata"].get("labels") or {}
-    return any(label in labels for label in _CONTROL_PLANE)
+    return any(label in labels for label in _CONTROL_PLANE) or labels.get(_K0S_ROLE) == _K0S_CONTROL_PLANE
 
 
 def _confirm(host: Host, node: Mapping[str, Any]) -> None:

@@ -84,7 +84,22 @@ def test_the_host_says_which_machine_it_is(machine: Machine, monkeypatch: pytest
         ("proc/77/comm:kubelet", ["process kubelet is running"], False),
         ("proc/77/comm:etcd", [], True),
         ("etc/kubernetes/manifests/kube-apiserver.yaml", [], True),
+        ("etc/kubernetes/manifests/kube-apiserver-pod.yaml", [], True),
         ("proc/77/comm:containerd", [], False),
+        ("proc/77/comm:k3s-server", ["process k3s-server is running"], True),
+        ("proc/77/comm:k3s-agent", ["process k3s-agent is running"], False),
+        ("sys/fs/cgroup/system.slice/rke2-server.service/x", ["rke2-server.service is active"], True),
+        ("sys/fs/cgroup/system.slice/rke2-agent.service/x", ["rke2-agent.service is active"], False),
+        ("sys/fs/cgroup/system.slice/k0scontroller.service/x", ["k0scontroller.service is active"], True),
+        ("sys/fs/cgroup/system.slice/k0sworker.service/x", ["k0sworker.service is active"], False),
+        ("proc/77/comm:kubelite", ["process kubelite is running"], True),
+        ("sys/fs/cgroup/system.slice/snap.microk8s.daemon-kubelite.service/x",
+         ["snap.microk8s.daemon-kubelite.service is active"], True),
+        ("proc/77/comm:k8s-dqlite", [], True),
+        ("sys/fs/cgroup/system.slice/snap.microk8s.daemon-k8s-dqlite.service/x", [], True),
+        ("sys/fs/cgroup/system.slice/snap.k8s.kubelet.service/x", ["snap.k8s.kubelet.service is active"], False),
+        ("sys/fs/cgroup/system.slice/snap.k8s.kube-apiserver.service/x", [], True),
+        ("proc/77/comm:microshift", ["process microshift is running"], True),
     ],
 )
 def test_signs_of_a_kubelet_and_of_a_control_plane(
@@ -96,6 +111,15 @@ def test_signs_of_a_kubelet_and_of_a_control_plane(
     found = machine.call()["identity"]
     expected = [sign.replace("ROOT", str(machine.root)) for sign in signs]
     assert (found["kubelet"], found["control_plane"]) == (expected, control_plane)
+
+
+def test_a_worker_of_microk8s_is_not_of_the_control_plane(machine: Machine) -> None:
+    """Both run kubelite, with other parts in it. Workers alone reach the API server through a proxy of their own."""
+    machine.put("proc/77/comm", "kubelite\n")
+    machine.put("sys/fs/cgroup/system.slice/snap.microk8s.daemon-apiserver-proxy.service/x", "")
+    assert machine.call()["identity"]["control_plane"] is False
+    machine.put("proc/78/comm", "k8s-dqlite\n")
+    assert machine.call()["identity"]["control_plane"] is True
 
 
 def test_a_folder_of_a_kubelet_that_cannot_be_read_is_a_sign(machine: Machine) -> None:

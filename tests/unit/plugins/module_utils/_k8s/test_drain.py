@@ -9,7 +9,7 @@ import pytest
 from cluster_fake import FakeClock, FakeCluster, down, ok, status
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ClusterError, ConflictError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import cordon, drain
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import cordon, drain, nodes
 
 RULES = drain.Rules(timeout=20)
 
@@ -215,6 +215,24 @@ def test_only_one_node_of_the_control_plane_goes_down(others: list[Any], why: st
         cordon.check_control_plane(api, member("a", PLANE))
     start = "Node a belongs to the control plane, and so does Node b: "
     assert str(failed.value).startswith(f"{start}{why}. Only one node of the control plane may be down at a time.")
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ({"node-role.kubernetes.io/control-plane": "true"}, True),
+        ({"node-role.kubernetes.io/controlplane": "true"}, True),
+        ({"node-role.kubernetes.io/master": ""}, True),
+        ({"node-role.kubernetes.io/etcd": "true"}, True),
+        ({"node.kubernetes.io/microk8s-controlplane": "microk8s-controlplane"}, True),
+        ({"node.k0sproject.io/role": "control-plane"}, True),
+        ({"node.k0sproject.io/role": "worker"}, False),
+        ({"node.kubernetes.io/microk8s-worker": "microk8s-worker"}, False),
+        ({}, False),
+    ],
+)
+def test_labels_of_the_control_plane(labels: dict[str, str], expected: bool) -> None:
+    assert nodes.control_plane(member("a", labels)) is expected
 
 
 def test_ready_of_the_boot_before_does_not_count() -> None:
