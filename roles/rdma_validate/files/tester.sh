@@ -692,8 +692,14 @@ check_batch() {
     return 1
 }
 
+# is_number TEXT: not negative, and without zeros in front, which make it octal for a shell.
 is_number() {
-    case $1 in "" | *[!0-9]* | ??????????*) return 1 ;; esac
+    case $1 in "" | *[!0-9]* | ??????????* | 0?*) return 1 ;; esac
+}
+
+# is_start TEXT: seconds from now, or "@" and a time of this host.
+is_start() {
+    case ${1#@} in "" | - | -. | .* | *[!0-9.-]* | ?*-* | *.*.* | 0[0-9]* | -0[0-9]* | ????????????????*) return 1 ;; esac
 }
 
 is_address() {
@@ -704,21 +710,23 @@ is_address() {
 # and perftest runs as root: no other tool, no other option, nothing that a shell would work on.
 check_lines() {
     wrong=
+    at=first
     while read -r round rail role peer tcp tool args; do
-        case $round in
-        BATCH)
-            is_number "$rail" && is_number "$peer" && is_number "${tcp:-0}" && case $role in *[!0-9.@-]*) false ;; esac
-            ;;
-        END) is_number "$rail" ;;
+        case $at$round in
+        firstBATCH) is_number "$rail" && is_start "$role" && is_number "$peer" && is_number "${tcp:-0}" ;;
+        first* | last* | nextBATCH) false ;;
+        nextEND) is_number "$rail" ;;
         *)
             set -f
             # shellcheck disable=SC2086 # args are words
             is_number "$round" && is_number "$tcp" && is_address "$peer" && is_test "$rail" "$role" "$tool" &&
                 are_options $args
             ;;
-        esac || wrong=$round
+        esac || wrong=${round:-"(blank)"}
         set +f
         [ -z "$wrong" ] || return 1
+        at=next
+        [ "$round" != END ] || at=last
     done <"$1"
 }
 
@@ -931,7 +939,7 @@ deliver() {
     {
         read -r word number start_in slot
         [ "$word" = BATCH ] || die "the batch does not begin with BATCH"
-        case $start_in in "" | *[!0-9.-]*) die "the batch has no valid start" ;; esac
+        case $start_in in @*) false ;; *) is_start "$start_in" ;; esac || die "the batch has no valid start"
         hundredths "$start_in"
         begin=$((now + hundredths - unsure))
         # Clients begin a second after their servers: that makes up for less than 0.3 s in any case.

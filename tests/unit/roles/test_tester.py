@@ -264,7 +264,14 @@ HOSTILE = [
     f"0 ../rail0 client 10.0.0.3 18500 write_bw {ARGS}",
     f"0 rail0 client 10.0.0.3 $(id) write_bw {ARGS}",
     f"a[$(touch$IFS'x')] rail0 client 10.0.0.3 18500 write_bw {ARGS}",
+    f"08 rail0 client 10.0.0.3 18500 write_bw {ARGS}",
+    f"0 rail0 client 10.0.0.3 018500 write_bw {ARGS}",
+    "",
+    "BATCH 2 0 5",
+    "END 7",
 ]
+# First lines, and what starts of them the shell would calculate with.
+HOSTILE_HEADS = ["BATCH 08 0 9", "BATCH 1 0 09", "BATCH 1 08 9", "BATCH 1 1-2 9", "BATCH 1 @ 9", "BATCH 1 0 9 08", ""]
 
 
 def test_only_known_tools_options_and_addresses_are_played(bench: Bench) -> None:
@@ -275,6 +282,14 @@ def test_only_known_tools_options_and_addresses_are_played(bench: Bench) -> None
     assert bench.calls.read_text() == ""
     done = bench.run("run", str(bench.folder / "rails"), stdin=bench.batch(line(0), slot="x[$(id)]"))  # type: ignore
     assert (done.returncode, bench.calls.read_text()) == (2, "")
+    # Each start of a shell takes a tenth of a second.
+    for head in HOSTILE_HEADS:
+        done = bench.run("run", str(bench.folder / "rails"), stdin=f"{head}\n{line(0)}\nEND 1\n")
+        assert (done.returncode, done.stdout, bench.calls.read_text()) == (2, "", ""), (head, done.stderr)
+        assert done.stderr.startswith("tester.sh: the batch has a line that is not valid, in round "), head
+    # Nothing follows the end, which the count before it must match.
+    done = bench.run("run", str(bench.folder / "rails"), stdin=bench.batch(line(0)) + line(1) + "\n")
+    assert (done.returncode, done.stdout, bench.calls.read_text()) == (2, "", "")
 
 
 def test_the_controllers_options_are_known(bench: Bench) -> None:
