@@ -88,6 +88,9 @@ options:
         description: MTU in bytes.
         type: int
         required: true
+      doubt:
+        description: Hosts whose addresses the plan does not know. The address may be one of theirs, and is not set where it is new.
+        type: str
 """
 
     CONSENT = r"""

@@ -39,8 +39,8 @@ options:
     default: {}
   group:
     description:
-      - All hosts of the fabric in the order of the inventory, also those that are not part of this run. Numbers and
-        addresses follow this order, so that C(--limit) never changes them.
+      - All hosts of the fabric in the order of the inventory, also those that are not part of this run. New numbers and
+        addresses follow this order.
     type: list
     elements: str
     required: true
@@ -134,7 +134,8 @@ plan:
     hosts:
       description:
         - By host name its number, machine_id, node (name of its Node, if known), and rails, each with rail, pci, driver, mac,
-          current (the interface's present name), netdev (the planned one), address and mtu. Hosts outside of this run are here too.
+          current (the interface's present name), netdev (the planned one), address, mtu, and doubt (hosts outside of this run one of
+          which may have the address already, where it is new). Hosts outside of this run are here too.
       type: dict
       returned: always
       sample: {gpu-1: {number: 1, rails: [{rail: rail0, pci: "0000:18:00.0", address: 192.168.0.1/24}]}}

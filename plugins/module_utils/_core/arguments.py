@@ -29,6 +29,7 @@ RAILS: dict[str, Any] = {
             "netdev": {"type": "str", "required": True},
             "address": {"type": "str"},
             "mtu": {"type": "int", "required": True},
+            "doubt": {"type": "str"},
         },
     }
 }

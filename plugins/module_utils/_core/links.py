@@ -206,7 +206,7 @@ def _refuse(
     problems = []
     for rail in rails:
         port, claim = ports[rail.pci], claims[rail.name]
-        problems += _mtu_problems(rail, port.netdev)
+        problems += [*rail.doubts(port.netdev), *_mtu_problems(rail, port.netdev)]
         if claim and rail.address and claim.first:
             problems.append(f"rail {rail.name}: {claim.path} configures {port.title} first; remove or narrow it")
         elif claim and not rail.address and port.netdev and port.netdev.mtu != rail.mtu:

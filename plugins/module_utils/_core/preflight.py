@@ -56,6 +56,7 @@ def check(inventory: HostInventory, rails: Iterable[Rail], own: Own, consent: Co
         *_manager_problems(inventory, own, consent),
         *_perftest_problems(inventory, consent.installs),
         *(problem for rail in rails for problem in _rail_problems(inventory, rail)),
+        *(problem for rail, port in known for problem in rail.doubts(port.netdev)),
         *_name_problems(inventory, named, own, consent),
         *_busy_problems(inventory, rails, consent.busy),
         *(finding.text for finding in found if finding.stops),

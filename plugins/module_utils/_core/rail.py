@@ -21,7 +21,10 @@ _NETDEV = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,14}")
 
 @dataclasses.dataclass(frozen=True)
 class Rail:
-    """One rail on one host: ``netdev`` is the name it shall have, ``address`` has a prefix."""
+    """One rail on one host: ``netdev`` is the name it shall have, ``address`` has a prefix.
+
+    ``doubt``: the hosts that are not known to the plan, one of which may have the address.
+    """
 
     name: str
     pci: str
@@ -29,6 +32,7 @@ class Rail:
     netdev: str
     address: str | None
     mtu: int
+    doubt: str = ""
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Rail:
@@ -50,7 +54,17 @@ class Rail:
             netdev=netdev,
             address=canonical,
             mtu=params["mtu"],
+            doubt=params.get("doubt") or "",
         )
+
+    def doubts(self, link: Netdev | None) -> list[str]:
+        """Say why the address must not be set: it is new to its port, and another host may have it."""
+        if not self.doubt or (link and self.address in link.addresses):
+            return []
+        return [
+            f"rail {self.name}: {self.address} may be in use: nothing is known of the addresses of {self.doubt}. Run "
+            "without --limit, or set rdma_host.number of this host"
+        ]
 
 
 def parse_rails(entries: Iterable[Mapping[str, Any]]) -> tuple[Rail, ...]:

@@ -4,14 +4,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from .._core.affinity import gpus_of_rails
-from .addresses import Claim, Seat, assign
+from .addresses import Seat
 from .expect import expectations
+from .fold import fold
 from .hosts import Host, match_nodes, read_hosts
 from .intent import Intent
 from .measure import links
@@ -25,6 +25,7 @@ from .objects.releases import line_of
 from .rails import Port, RailMap, check_names_free, check_subnets, find_rails, netdev_names
 from .ranges import RailRange, block_size, check_capacity, check_overlap, other_networks, rail_ranges
 from .review import differences, table
+from .seats import find_seats, new_addresses
 from .switches import switch_ports
 from .thresholds import check_matches, groups_of
 
@@ -35,7 +36,8 @@ SCHEMA = 1
 class Layout:
     """What is decided before the plan is written down. ``ranges`` is empty without a supernet.
 
-    ``names``: host -> its own name and those of its groups.
+    ``names``: host -> its own name and those of its groups. ``new``: (host, index of the rail) of new addresses;
+    ``strangers``: the hosts outside of this run whose addresses are not known, folded.
     """
 
     intent: Intent
@@ -45,6 +47,8 @@ class Layout:
     ranges: tuple[RailRange, ...]
     seats: Mapping[str, Seat]
     names: Mapping[str, Collection[str]]
+    new: Collection[tuple[str, int]]
+    strangers: str
 
 
 def plan(
@@ -78,7 +82,10 @@ def plan(
     netdevs = netdev_names(intent, rails)
     check_names_free(members, rails, netdevs)
     ranges = _ranges(intent, members, rails)
-    layout = Layout(intent, members, rails, netdevs, ranges, _seats(intent, members, rails, ranges), names)
+    seats = find_seats(intent, members, rails, ranges)
+    new = new_addresses(intent, members, rails, ranges)
+    strangers = fold([host.name for host in members if not (host.facts or host.limited)])
+    layout = Layout(intent, members, rails, netdevs, ranges, seats, names, new, strangers)
     matched = match_nodes(members, nodes)
     switches = switch_ports(rails.names, rails.ports)
     sources = Known(*_known_of(members, matched, nodes), inventory=groups or {}, switches=switches, file=topology)
@@ -120,31 +127,6 @@ def _ranges(intent: Intent, hosts: Sequence[Host], rails: RailMap) -> tuple[Rail
     if intent.addresses == "plan":
         check_subnets(intent, hosts, rails, [own.subnet for own in ranges])
     return ranges
-
-
-def _seats(intent: Intent, hosts: Sequence[Host], rails: RailMap, ranges: Sequence[RailRange]) -> dict[str, Seat]:
-    """Return the hosts' seats; with ``addresses: keep`` only the numbers mean something."""
-    planned = ranges if intent.addresses == "plan" else ()
-    claims = [Claim(host.name, host.number, _kept(host, rails, planned)) for host in hosts]
-    size = planned[0].host_count if planned else max([len(hosts), *(host.number or 0 for host in hosts)])
-    return assign(claims, rails.names[: len(planned)], size)
-
-
-def _kept(host: Host, rails: RailMap, ranges: Sequence[RailRange]) -> tuple[int | None, ...]:
-    """Return for each rail the number of the address that the host has inside the rail's host block."""
-    if not host.facts:
-        return (None,) * len(ranges)
-    return tuple(_number_of(port, own) for port, own in zip(rails.ports[host.name], ranges))
-
-
-def _number_of(port: Port, own: RailRange) -> int | None:
-    first = int(own.subnet.network_address)
-    for text in port["addresses"]:
-        if ":" not in text:
-            number = int(ipaddress.IPv4Address(text.split("/")[0])) - first
-            if 1 <= number <= own.host_count:
-                return number
-    return None
 
 
 def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
@@ -226,7 +208,14 @@ def _host_rail(layout: Layout, host: Host, index: int, port: Port | None) -> dic
         "netdev": layout.netdevs[index],
         "address": _address(layout, host, index, known),
         "mtu": layout.intent.mtu,
+        **_doubt(layout, host, index),
     }
+
+
+def _doubt(layout: Layout, host: Host, index: int) -> dict[str, str]:
+    """Return who may have the address of a rail already: no order tells, as other hosts keep what they have."""
+    doubtful = host.limited and layout.strangers and (host.name, index) in layout.new
+    return {"doubt": layout.strangers} if doubtful else {}
 
 
 def _address(layout: Layout, host: Host, index: int, port: Port) -> str | None:
@@ -275,6 +264,10 @@ def _warnings(layout: Layout) -> Iterator[str]:
             yield f"{host.name} {gave}; it is reported as no_data"
         elif host.invalid:
             yield f"{host.name}, which is outside of this run, {gave}; it is planned without them"
+    absent = [host.name for host in layout.hosts if host.absent and not host.facts]
+    new = sorted({name for name, _index in layout.new})
+    if absent and new:
+        yield f"{fold(new)} get new addresses, and those of {fold(absent)} are not known: check that none is used twice"
     yield from differences(layout.rails)
     for host in layout.hosts:
         kept = layout.seats[host.name].rails

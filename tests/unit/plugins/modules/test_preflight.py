@@ -35,7 +35,7 @@ def test_all_problems_of_an_odd_host_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rails = [
-        rail("rail0", "0000:01:00.0"),
+        rail("rail0", "0000:01:00.0", address="192.168.0.9/24", doubt="gpu-[01-08]"),
         rail("rail1", "0000:41:00.0"),
         rail("rail2", "0000:61:00.0"),
         rail("rail3", "0000:81:00.0"),
@@ -50,6 +50,8 @@ def test_all_problems_of_an_odd_host_at_once(
         "rail rail3: no network port at 0000:81:00.0 on odd-1; its ports: 0000:01:00.0 (ens1np0), "
         "0000:21:00.0 (ibp33s0), "
         "0000:41:00.0, 0000:61:00.0 (eno1)",
+        "rail rail0: 192.168.0.9/24 may be in use: nothing is known of the addresses of gpu-[01-08]. Run without "
+        "--limit, or set rdma_host.number of this host",
         "0000:01:00.0 (ens1np0): a change of rail rail0 would disturb its users: queue pairs that cannot be read "
         "(install the rdma tool of iproute2). Stop these users and retry, or set rdma_disrupt_users: true",
     ]
@@ -57,7 +59,7 @@ def test_all_problems_of_an_odd_host_at_once(
         "rail rail0: 0000:01:00.0 (ens1np0) has no carrier; check the cable and the switch port",
         "rail rail0: 0000:01:00.0 (ens1np0) has a PCIe link of x8, the card can x16",
     ]
-    assert result["msg"] == "preflight: 7 problem(s): " + "; ".join(result["problems"])
+    assert result["msg"] == "preflight: 8 problem(s): " + "; ".join(result["problems"])
 
 
 SUPPORTED = "supported are almalinux, centos, debian, fedora, ol, rhel, rocky, sles, ubuntu"

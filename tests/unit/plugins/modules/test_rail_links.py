@@ -149,6 +149,20 @@ def test_absent_gives_the_state_before_back(host: Host, capsys: pytest.CaptureFi
     assert call(host, capsys, state="absent", rails=[])["changed"] is False
 
 
+def test_an_address_that_another_host_may_have_is_not_set(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    doubtful = [{**RAILS[0], "doubt": "gpu-[01-08]"}]
+    before = snapshot(host)
+    assert call(host, capsys, rails=doubtful)["msg"] == (
+        "rail_links: rail rail0: 192.168.0.11/24 may be in use: nothing is known of the addresses of gpu-[01-08]. Run "
+        "without --limit, or set rdma_host.number of this host"
+    )
+    assert snapshot(host) == before
+    # One that the port has, and the way back.
+    call(host, capsys)
+    assert call(host, capsys, rails=doubtful)["changed"] is False
+    assert call(host, capsys, rails=doubtful, state="absent")["changed"] is True
+
+
 def test_the_state_before_is_recorded_once(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     call(host, capsys)
     call(host, capsys, rails=[rail("rail0", FIRST, "192.168.0.12/24", 8000)])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plan_factory import fleet, host_facts, rail_port
+from plan_factory import configured, fleet, host_facts, rail_port
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ConflictError, InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.expect import port_rate, rdma_mtu
@@ -113,6 +113,34 @@ def test_a_limited_run_that_knows_no_other_host() -> None:
     assert part["absent"] == []
 
 
+def test_a_limited_run_says_where_a_new_address_may_be_in_use() -> None:
+    """Hosts keep the addresses that they have. gpu-0003 has that of number 9; the order of the group tells nothing."""
+    hosts = fleet(10, rails=1)
+    hosts["gpu-0003"]["facts"]["ports"][1]["addresses"] = ["192.168.0.9/24"]
+    whole = plan(NET, hosts)
+    assert whole["hosts"]["gpu-0003"]["rails"][0]["address"] == "192.168.0.9/24"
+    assert whole["hosts"]["gpu-0009"]["rails"][0]["address"] == "192.168.0.8/24"
+
+    def limited(**own: Any) -> dict[str, Any]:
+        fabric = {**NET, "rail_count": 1}
+        only = {"gpu-0009": {**hosts["gpu-0009"], **own}}
+        made = plan(fabric, only, group=list(hosts), limit=["gpu-0009"])
+        return dict(made["hosts"]["gpu-0009"]["rails"][0])
+
+    rail = limited()
+    assert (rail["address"], rail["doubt"]) == ("192.168.0.9/24", "gpu-[0001-0008,0010]")
+    assert "doubt" not in limited(rdma_host={"number": 12})
+    assert all("doubt" not in rail for own in whole["hosts"].values() for rail in own["rails"])
+    # One that it has, or had: the link may wait for it after a boot.
+    port = hosts["gpu-0009"]["facts"]["ports"][1]
+    port.update(configured=configured(0, "192.168.0.8/24"), addresses=["192.168.0.8/24"])
+    for addresses in (["192.168.0.8/24"], []):
+        port["addresses"] = addresses
+        assert limited()["address"] == "192.168.0.8/24" and "doubt" not in limited()
+    # Where it is gone the inventory decides.
+    assert limited(rdma_host={"number": 12})["address"] == "192.168.0.12/24"
+
+
 def test_a_planned_fleet_is_planned_again_the_same() -> None:
     hosts = fleet(6)
     first = plan(NET, hosts)
@@ -177,7 +205,10 @@ def test_hosts_that_do_not_answer() -> None:
     assert made["endpoints"]["host"] == list(hosts)
     assert made["expectations"]["rail0"]["gpu-0002"]["rate"] is None
     assert addresses(made)["gpu-0002"] == ["192.168.0.2/24", "192.168.1.2/24"]
-    assert made["warnings"] == [f"{name} gave no facts; it is reported as no_data" for name in made["absent"]]
+    assert made["warnings"] == [
+        *(f"{name} gave no facts; it is reported as no_data" for name in made["absent"]),
+        "gpu-[0001,0003-0004] get new addresses, and those of gpu-0002 are not known: check that none is used twice",
+    ]
 
 
 def test_nobody_answers() -> None:
