@@ -133,6 +133,8 @@ class FakeCluster:
             return Response(200, {}, pages.pop(0) if len(pages) > 1 else pages[0])
         if path in self.objects:
             return ok(self.objects[path])
+        if path.startswith("/apis") and path.count("/") in (1, 3):
+            return self._discovery(path)
         if self._is_collection(path):
             if not query.get("watch"):
                 self.told[path] = self._texts(path, query)
@@ -140,6 +142,18 @@ class FakeCluster:
             found = list(self._matching(path, query))
             return ok({"kind": kind, "items": found, "metadata": {"resourceVersion": "1"}})
         return self._missing(path)
+
+    def _discovery(self, path: str) -> Response:
+        """Groups, and the kinds of a group's version: those of which there is an object."""
+        served = {tuple(key.split("/")[2:4]) for key in self.objects if key.startswith("/apis/")}
+        if path == "/apis":
+            groups = [{"name": group, "versions": [{"version": version}]} for group, version in sorted(served)]
+            return ok({"kind": "APIGroupList", "groups": groups})
+        found = {key.rsplit("/", 2)[1]: "/namespaces/" in key for key in self.objects if key.startswith(path + "/")}
+        if not found:
+            return self._missing(path)
+        kinds = [{"name": plural, "kind": KINDS[plural], "namespaced": inside} for plural, inside in found.items()]
+        return ok({"kind": "APIResourceList", "resources": kinds})
 
     def _is_collection(self, path: str) -> bool:
         return path.rsplit("/", 1)[-1] in KINDS and path not in self.unserved
@@ -287,7 +301,9 @@ PLURALS = {"Node": "nodes", "Namespace": "namespaces", "ConfigMap": "configmaps"
            "MacvlanNetwork": "macvlannetworks", "NicClusterPolicy": "nicclusterpolicies",
            "NetworkAttachmentDefinition": "network-attachment-definitions", "Event": "events",
            "CustomResourceDefinition": "customresourcedefinitions", "StatefulSet": "statefulsets",
-           "CronJob": "cronjobs", "PersistentVolumeClaim": "persistentvolumeclaims"}
+           "CronJob": "cronjobs", "PersistentVolumeClaim": "persistentvolumeclaims",
+           "ServiceAccount": "serviceaccounts", "ReplicaSet": "replicasets", "NodeFeature": "nodefeatures",
+           "Certificate": "certificates"}
 
 KINDS = {plural: kind for kind, plural in PLURALS.items()}
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .._core.errors import InputError
-from .._fabric.objects.installation import Decision, Target
+from .._fabric.objects.installation import Decision
+from .._fabric.objects.mark import Target
 from .._fabric.spaces import refusal
 from . import access, chart, pools, problems, pull_secrets, release, survey
 from .api import Api
@@ -31,8 +32,7 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
     decision, told = Decision("none", (), ()), None
     if params["operator_name"] and not _hidden(params, denied):
         removing = params["operator_state"] == "absent"
-        used = release.inhabitants(api, params["namespace"]) if removing else [*deployments, *daemonsets]
-        seen = release.seen(api, params["namespace"], operators, discoveries, used)
+        seen = release.seen(api, params["namespace"], operators, discoveries, removing)
         decision, told = release.judged(_target(params), seen, params["operator_state"])
     found = problems.Found(
         version=version,

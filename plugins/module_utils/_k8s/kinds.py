@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
 from .._core.errors import InputError
-from .api import Api
+from . import answers
+from .api import Api, ApiError
 
 NICS = "mellanox.com/v1alpha1"
 POOLS = "nv-ipam.nvidia.com/v1alpha1"
@@ -66,6 +67,28 @@ def _resource(api: Api, version: str, kind: str) -> tuple[str, bool]:
     if (version, kind) not in KNOWN:
         raise InputError(f"kind {kind} of {version} is not served by the cluster and not known here")
     return KNOWN[version, kind]
+
+
+def served(api: Api, groups: Collection[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield apiVersion, plural and kind of what can be in a namespace and is served of API ``groups``."""
+    for group in _typed(api, "/apis", "APIGroupList").get("groups") or []:
+        for version in group["versions"] if group["name"] in groups else []:
+            name = f"{group['name']}/{version['version']}"
+            # A group whose definitions have just been removed is not served any more.
+            for entry in _typed(api, f"/apis/{name}", "APIResourceList").get("resources") or []:
+                if entry["namespaced"] and "/" not in entry["name"]:
+                    yield name, entry["name"], entry["kind"]
+
+
+def _typed(api: Api, path: str, kind: str) -> dict[str, Any]:
+    """Return the document of a kind at ``path``, empty when its custom resource is not served."""
+    answer = api.document(path)
+    if answer is None and answers.custom(path):
+        return {}
+    if answer is None or answer.get("kind") != kind:
+        found = f"{'nothing' if answer is None else 'another document'} instead of {kind}"
+        raise ApiError(answers.foreign("GET", path, api.transport.server, found))
+    return answer
 
 
 def label(item: Mapping[str, Any]) -> str:

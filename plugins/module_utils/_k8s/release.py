@@ -7,18 +7,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from .._fabric.objects.installation import (
-    MARK,
-    Decision,
-    Mark,
-    Revision,
-    Seen,
-    Target,
-    decide,
-    installed_problem,
-    state,
-)
+from .._fabric.objects.installation import Decision, decide, installed_problem
+from .._fabric.objects.mark import MARK, Mark, Revision, Seen, Target, is_ours, state
 from .._fabric.objects.removal import removal
+from . import inhabitants
 from .api import Api
 from .kinds import DEFINITIONS, collection
 
@@ -39,38 +31,27 @@ GROUPS = (
 NODE_LABELS = ("network.nvidia.com/operator.", "nvidia.com/ofed-driver-upgrade-state")
 
 
-# What a namespace can hold that its removal would end or lose.
-INHABITANTS = (
-    ("apps/v1", "deployments"),
-    ("apps/v1", "daemonsets"),
-    ("apps/v1", "statefulsets"),
-    ("batch/v1", "jobs"),
-    ("batch/v1", "cronjobs"),
-    ("v1", "pods"),
-    ("v1", "persistentvolumeclaims"),
-)
-
-
-def inhabitants(api: Api, namespace: str) -> list[dict[str, Any]]:
-    """Return what a namespace holds; ApiError when that cannot be listed, since it must not seem empty then."""
-    return [item for kind, plural in INHABITANTS for item in api.items(collection(kind, plural, namespace))]
-
 
 def seen(
     api: Api,
     namespace: str,
     operators: Sequence[Mapping[str, Any]],
     discoveries: Sequence[Mapping[str, Any]],
-    workloads: Sequence[Mapping[str, Any]],
+    removing: bool,
 ) -> Seen:
-    """Return what the cluster has (shapes: ``Seen``); the rest of the arguments was listed already."""
+    """Return what the cluster has (shapes: ``Seen``); ``operators`` and ``discoveries`` were listed already.
+
+    ``removing``: whether the namespace is to be removed, if it is ours; only then is it searched.
+    """
+    space = api.get(f"{collection('v1', 'namespaces')}/{namespace}")
+    searched = removing and space is not None and is_ours(space)
     return Seen(
         revisions=revisions(api, namespace),
         mark=Mark.of(api.get(f"{collection('v1', 'configmaps', namespace)}/{MARK}")),
-        namespace=api.get(f"{collection('v1', 'namespaces')}/{namespace}"),
+        namespace=space,
         operators=operators,
         discoveries=discoveries,
-        workloads=workloads,
+        inhabitants=inhabitants.read(api, namespace, GROUPS) if searched else [],
         definitions=[meta["name"] for meta in api.metadata(DEFINITIONS) if in_groups(meta["name"], GROUPS)],
     )
 

@@ -1,101 +1,20 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whose the network operator in a cluster is, and what may be done with it; removal.py has the way back.
-
-An installation of ours has a mark: a ConfigMap in the operator's namespace that names the Helm release, the Secret of
-one of its revisions, and the definitions (CRDs) that were there before. Without a valid mark the operator belongs to
-someone else: it is neither upgraded nor removed.
-"""
+"""What may be done with the network operator of a cluster (whose it is: mark.py); removal.py has the way back."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .common import MANAGED_BY, metadata
+from .mark import Mark, Revision, Seen, Target, is_ours, mark_object, namespace_object, state
 from .releases import line_of, upgrade_problem
 
-MARK = "gpufabric-operator"
 EXISTING = ("refuse", "use", "adopt")
 ENFORCE = "pod-security.kubernetes.io/enforce"
 # Without the label the API server's own default holds, which admits everything unless it is configured otherwise.
 ADMITTING = (None, "privileged")
-
-
-@dataclass(frozen=True)
-class Revision:
-    """One revision of a Helm release, as the labels of its Secret show it."""
-
-    release: str
-    number: int
-    status: str
-    uid: str
-
-
-@dataclass(frozen=True)
-class Mark:
-    """What our ConfigMap records. ``secret``: uid of a revision's Secret; empty before the first installation."""
-
-    release: str
-    secret: str
-    definitions: tuple[str, ...]
-    nfd: bool
-
-    @classmethod
-    def of(cls, item: Mapping[str, Any] | None) -> Mark | None:
-        """Return the mark that a ConfigMap holds; None when it is not one of ours."""
-        if not item or not MANAGED_BY.items() <= (item["metadata"].get("labels") or {}).items():
-            return None
-        data = item.get("data") or {}
-        try:
-            definitions = json.loads(data.get("definitions", ""))
-        except ValueError:
-            return None
-        if not data.get("release") or not isinstance(definitions, list):
-            return None
-        return cls(data["release"], data.get("secret", ""), tuple(map(str, definitions)), data.get("nfd") == "true")
-
-
-@dataclass(frozen=True)
-class Target:
-    """What is requested: namespace, Helm release, chart version, whether the chart brings NFD, rule for others'."""
-
-    namespace: str
-    release: str
-    version: str
-    nfd: bool
-    existing: str = "refuse"
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What the cluster has. ``operators``, ``discoveries``: as survey.py returns them, of all namespaces.
-
-    ``workloads``: Deployments and DaemonSets of all namespaces. ``revisions``: those of Helm in the target's namespace.
-    """
-
-    revisions: Sequence[Revision]
-    mark: Mark | None
-    namespace: Mapping[str, Any] | None
-    operators: Sequence[Mapping[str, Any]]
-    discoveries: Sequence[Mapping[str, Any]]
-    workloads: Sequence[Mapping[str, Any]]
-    definitions: Sequence[str]
-
-    def history(self, release: str) -> list[Revision]:
-        """Return the revisions of a release, oldest first."""
-        return sorted((r for r in self.revisions if r.release == release), key=lambda r: r.number)
-
-    @property
-    def managed(self) -> str:
-        """The Helm release that is ours; empty when there is none."""
-        if self.mark is None:
-            return ""
-        found = [revision.uid for revision in self.history(self.mark.release)]
-        valid = not found or not self.mark.secret or self.mark.secret in found
-        return self.mark.release if valid else ""
 
 
 @dataclass(frozen=True)
@@ -105,12 +24,6 @@ class Decision:
     action: str
     objects: tuple[Mapping[str, Any], ...]
     problems: tuple[str, ...]
-
-
-def state(history: Sequence[Revision]) -> str:
-    """Return the state of a release, in Helm's words; empty when there is none."""
-    status = history[-1].status if history else ""
-    return "" if status == "uninstalled" else status
 
 
 def decide(target: Target, seen: Seen) -> Decision:
@@ -138,24 +51,6 @@ def _objects(target: Target, seen: Seen) -> Iterator[dict[str, Any]]:
             bool(mark and mark.nfd) or (target.nfd and not seen.discoveries),
         ),
     )
-
-
-def namespace_object(name: str) -> dict[str, Any]:
-    """Return the operator's namespace: pods of drivers and device plugins use host paths and privileged containers."""
-    meta = metadata(name)
-    meta["labels"].update({f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")})
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
-
-
-def mark_object(namespace: str, mark: Mark) -> dict[str, Any]:
-    """Return the ConfigMap that holds the mark."""
-    data = {
-        "release": mark.release,
-        "secret": mark.secret,
-        "definitions": json.dumps(mark.definitions),
-        "nfd": str(mark.nfd).lower(),
-    }
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(MARK, namespace), "data": data}
 
 
 def _problems(target: Target, seen: Seen) -> Iterator[str]:
@@ -276,11 +171,6 @@ def _uninstall(release: str, namespace: str) -> str:
 
 def _operators(seen: Seen, namespace: str, release: str) -> list[Mapping[str, Any]]:
     return [item for item in seen.operators if (item["namespace"], item["release"]) == (namespace, release)]
-
-
-def is_ours(item: Mapping[str, Any]) -> bool:
-    """Return whether this collection created an object."""
-    return MANAGED_BY.items() <= (item["metadata"].get("labels") or {}).items()
 
 
 def installed_problem(target: Target, seen: Seen) -> str:

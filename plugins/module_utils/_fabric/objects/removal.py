@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a teardown may remove of the network operator: only what has our mark (installation.py)."""
+"""What a teardown may remove of the network operator: only what has our mark (mark.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .installation import Seen, half_removed, is_ours, mark_object, namespace_object, state
+from ..fields import some
+from .installation import half_removed
+from .mark import Seen, is_ours, mark_object, namespace_object, state
+
+# What Kubernetes puts into every namespace.
+_BUILT_IN = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
+# Annotations of what a program writes anew while it runs: a leader's record, and what NFD's worker found on a node.
+_RECORDS = {"control-plane.alpha.kubernetes.io/leader", "nfd.node.kubernetes.io/worker.version"}
 
 
 @dataclass(frozen=True)
@@ -40,8 +47,8 @@ def removal(namespace: str, seen: Seen) -> Removal:
     if seen.namespace is not None and is_ours(seen.namespace):
         if strangers:
             notes.append(
-                f"Namespace {namespace} was not removed: it holds workloads that this collection does not manage:"
-                f" {', '.join(strangers)}."
+                f"Namespace {namespace} was not removed: it holds objects that this collection does not manage:"
+                f" {some(strangers)}."
             )
         else:
             objects.append(namespace_object(namespace))
@@ -59,14 +66,23 @@ def removal(namespace: str, seen: Seen) -> Removal:
 
 
 def _strangers(namespace: str, seen: Seen, ours: str) -> Iterator[str]:
-    """Yield what runs in the namespace and is neither of our release nor made by an operator."""
-    for item in seen.workloads:
+    """Yield what the namespace holds and neither Kubernetes, Helm, the operator nor this collection left in it."""
+    for item in seen.inhabitants:
         meta = item["metadata"]
-        release = (meta.get("annotations") or {}).get("meta.helm.sh/release-name")
-        if meta.get("namespace") != namespace or meta.get("ownerReferences") or meta.get("deletionTimestamp"):
-            continue
-        # Jobs that Helm itself left for a release carry no name of it.
-        if ours and (meta.get("annotations") or {}).get("helm.sh/hook"):
-            continue
-        if not ours or release != ours:
-            yield str(meta["name"])
+        notes = meta.get("annotations") or {}
+        passing = bool(meta.get("deletionTimestamp")) or not _RECORDS.isdisjoint(notes)
+        built_in = (item["kind"], meta["name"]) in _BUILT_IN
+        if not (passing or built_in or is_ours(item) or (ours and _of_release(item, namespace, ours))):
+            yield f"{item['kind']} {meta['name']}"
+
+
+def _of_release(item: Mapping[str, Any], namespace: str, release: str) -> bool:
+    """Return whether an object is of our Helm release: applied by it, a hook of it, or a record of a revision."""
+    notes, labels = (item["metadata"].get(part) or {} for part in ("annotations", "labels"))
+    # What a hook of Helm leaves carries no name of a release.
+    if "helm.sh/hook" in notes:
+        return True
+    if item["kind"] == "Secret" and labels.get("owner") == "helm":
+        return bool(labels.get("name") == release)
+    place = (notes.get("meta.helm.sh/release-namespace", namespace), notes.get("meta.helm.sh/release-name"))
+    return place == (namespace, release)

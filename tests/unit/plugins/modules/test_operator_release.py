@@ -118,16 +118,92 @@ def test_install_again_and_teardown(world: World) -> None:
 
 
 @pytest.mark.parametrize(("version", "kind"), [
-    ("apps/v1", "StatefulSet"), ("batch/v1", "CronJob"), ("v1", "Pod"), ("v1", "PersistentVolumeClaim"),
+    ("apps/v1", "StatefulSet"), ("apps/v1", "ReplicaSet"), ("batch/v1", "CronJob"), ("v1", "Pod"),
+    ("v1", "PersistentVolumeClaim"), ("v1", "ConfigMap"), ("v1", "Secret"), ("v1", "ServiceAccount"),
+    ("nv-ipam.nvidia.com/v1alpha1", "IPPool"), ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition"),
 ])
 def test_a_namespace_that_holds_something_of_others_stays(world: World, version: str, kind: str) -> None:
     world.install()
-    meta = {"name": "shop", "namespace": "op"}
-    world.cluster.put({"apiVersion": version, "kind": kind, "metadata": meta, "spec": {}})
-    assert world.info(operator_state="absent")["release"]["notes"] == [
-        "Namespace op was not removed: it holds workloads that this collection does not manage: shop."
+    put(world, version, kind, "shop")
+    found = world.info(operator_state="absent")
+    assert found["release"]["notes"] == [
+        f"Namespace op was not removed: it holds objects that this collection does not manage: {kind} shop."
     ]
     assert "delete Namespace op" not in world.teardown()
+
+
+def put(world: World, version: str, kind: str, name: str, **meta: Any) -> dict[str, Any]:
+    item = {"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": "op", **meta}, "spec": {}}
+    world.cluster.put(item)
+    return item
+
+
+def owner(version: str, kind: str, name: str, uid: str = "uid-x") -> list[dict[str, Any]]:
+    return [{"apiVersion": version, "kind": kind, "name": name, "uid": uid, "controller": True}]
+
+
+def test_a_namespace_with_what_kubernetes_helm_and_the_operator_left_is_removed(world: World) -> None:
+    """As recorded of the operator, and as the chart of the lab leaves it; the policy is gone, its children not yet."""
+    world.install()
+    release = {"meta.helm.sh/release-name": "net", "meta.helm.sh/release-namespace": "op"}
+    child = {"ownerReferences": owner("mellanox.com/v1alpha1", "NicClusterPolicy", "nic-cluster-policy")}
+    put(world, "v1", "ConfigMap", "kube-root-ca.crt")
+    put(world, "v1", "ServiceAccount", "default")
+    put(world, "v1", "ConfigMap", "network-operator-standin", annotations=release)
+    put(world, "v1", "ServiceAccount", "network-operator", annotations=release)
+    put(world, "v1", "ServiceAccount", "upgrade-crds", annotations={"helm.sh/hook": "pre-upgrade"})
+    put(world, "v1", "ConfigMap", "leader", annotations={"control-plane.alpha.kubernetes.io/leader": "{}"})
+    put(world, "v1", "ConfigMap", "rdma-devices", **child)
+    put(world, "v1", "ServiceAccount", "multus", **child)
+    put(world, "apps/v1", "DaemonSet", "kube-multus-ds", uid="uid-ds", **child)
+    put(world, "v1", "Pod", "kube-multus-ds-x", ownerReferences=owner("apps/v1", "DaemonSet", "x", "uid-ds"))
+    put(world, "nv-ipam.nvidia.com/v1alpha1", "IPPool", "rail0", labels=MANAGED)
+    put(world, "nfd.k8s-sigs.io/v1alpha1", "NodeFeature", "gpu-1",
+        annotations={"nfd.node.kubernetes.io/worker.version": "v0.18"})
+    put(world, "cert-manager.io/v1", "Certificate", "webhook", annotations=release)
+    put(world, "v1", "Secret", "webhook-tls", annotations={"cert-manager.io/certificate-name": "webhook"})
+    world.cluster.calls.clear()
+    assert world.info(operator_state="absent")["release"]["notes"] == []
+    # The search: 11 kinds, the groups (twice, as a Secret names a Certificate), 3 of them with 3 kinds, the owner.
+    assert len([path for method, path in world.cluster.calls if method == "GET"]) == 12 + 11 + 2 + 3 + 3 + 1
+    assert world.teardown()[-1] == "delete Namespace op"
+
+
+@pytest.mark.parametrize(("kind", "meta", "names"), [
+    # An ExternalSecret, a policy of others and a NIC node policy keep what they own.
+    ("Secret", {"ownerReferences": owner("external-secrets.io/v1", "ExternalSecret", "x")}, "Secret a"),
+    ("DaemonSet", {"ownerReferences": owner("mellanox.com/v1alpha1", "NicClusterPolicy", "nic-cluster-policy",
+                                            "uid-policy")}, "DaemonSet a"),
+    ("Secret", {"labels": {"owner": "helm", "name": "shop", "version": "1"}}, "Secret a"),
+    ("ConfigMap", {"annotations": {"meta.helm.sh/release-name": "net", "meta.helm.sh/release-namespace": "x"}},
+     "ConfigMap a"),
+    ("Secret", {"annotations": {"cert-manager.io/certificate-name": "gone"}}, "Secret a"),
+])
+def test_a_namespace_with_what_only_looks_like_the_operators_stays(
+    world: World, kind: str, meta: dict[str, Any], names: str
+) -> None:
+    world.install()
+    world.cluster.put({**POLICY, "metadata": {"name": "nic-cluster-policy", "uid": "uid-policy"}})
+    put(world, "apps/v1" if kind == "DaemonSet" else "v1", kind, "a", **meta)
+    assert world.info(operator_state="absent")["release"]["notes"] == [
+        f"Namespace op was not removed: it holds objects that this collection does not manage: {names}."
+    ]
+
+
+def test_a_namespace_whose_content_cannot_be_read_is_not_removed(world: World) -> None:
+    world.install()
+    world.cluster.objects["/apis"] = {"kind": "Login"}
+    found = world.info(operator_state="absent")
+    assert "GET /apis with another document instead of APIGroupList" in found["msg"]
+
+
+def test_a_namespace_of_others_is_not_searched(world: World) -> None:
+    """It is never removed, so nothing that it holds matters."""
+    world.cluster.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "op"}})
+    put(world, "v1", "Secret", "ngc-pull")
+    found = world.info(operator_state="absent")
+    assert found["release"]["notes"] == []
+    assert not [path for _method, path in world.cluster.calls if "persistentvolumeclaims" in path]
 
 
 def test_a_first_installation_that_failed_is_repaired(world: World) -> None:

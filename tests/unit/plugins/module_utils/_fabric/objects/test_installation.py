@@ -196,10 +196,10 @@ def test_after_the_installation(found: i.Seen, message: str) -> None:
 
 def workload(name: str, release: str | None = None, **meta: Any) -> dict[str, Any]:
     notes = {"meta.helm.sh/release-name": release} if release else {}
-    return {"metadata": {"name": name, "namespace": "op", "annotations": notes, **meta}}
+    return {"kind": "Deployment", "metadata": {"name": name, "namespace": "op", "annotations": notes, **meta}}
 
 
-OURS = [workload("network-operator", "net"), workload("nv-ipam", ownerReferences=[{"kind": "NicClusterPolicy"}])]
+OURS = [workload("network-operator", "net")]
 
 
 def kinds(removed: Removal) -> list[str]:
@@ -207,18 +207,19 @@ def kinds(removed: Removal) -> list[str]:
 
 
 def test_a_teardown_removes_what_has_our_mark() -> None:
-    removed = removal("op", seen(workloads=OURS))
+    removed = removal("op", seen(inhabitants=OURS))
     assert (removed.release, kinds(removed), removed.keep) == ("net", ["ConfigMap", "Namespace"], (CRD,))
     assert (removed.leftovers, removed.nfd, removed.notes, removed.problems) == (True, True, (), ())
 
 
 NOT_OURS = "Network operator op/network-operator is not managed by this collection. It was not removed."
-STAYS = "Namespace op was not removed: it holds workloads that this collection does not manage: network-operator."
+HELD = "Namespace op was not removed: it holds objects that this collection does not manage:"
+STAYS = f"{HELD} Deployment network-operator."
 
 
 @pytest.mark.parametrize(("found", "objects", "notes"), [
-    (foreign(workloads=OURS), [], [NOT_OURS]),
-    (seen(mark=dataclasses.replace(MARK, secret="gone"), workloads=OURS), ["ConfigMap"], [NOT_OURS, STAYS]),
+    (foreign(inhabitants=OURS), [], [NOT_OURS]),
+    (seen(mark=dataclasses.replace(MARK, secret="gone"), inhabitants=OURS), ["ConfigMap"], [NOT_OURS, STAYS]),
     (NONE, [], []),
 ])
 def test_a_teardown_leaves_what_others_installed(found: i.Seen, objects: list[str], notes: list[str]) -> None:
@@ -233,11 +234,9 @@ def test_a_teardown_goes_on_where_another_one_was_interrupted() -> None:
 
 
 def test_a_namespace_of_ours_with_workloads_of_others_stays() -> None:
-    removed = removal("op", seen(workloads=[*OURS, workload("shop"), workload("ci", "other")]))
+    removed = removal("op", seen(inhabitants=[*OURS, workload("shop"), workload("ci", "other")]))
     assert (removed.release, kinds(removed)) == ("net", ["ConfigMap"])
-    assert removed.notes == (
-        "Namespace op was not removed: it holds workloads that this collection does not manage: ci, shop.",
-    )
+    assert removed.notes == (f"{HELD} Deployment ci, Deployment shop.",)
 
 
 def test_labels_stay_while_another_node_feature_discovery_runs() -> None:
@@ -261,7 +260,7 @@ SEEN = st.builds(
     namespace=st.sampled_from([None, space(), space(MANAGED)]),
     operators=st.lists(st.sampled_from([OPERATOR, {**OPERATOR, "namespace": "x"}, {**OPERATOR, "release": ""}])),
     discoveries=st.sampled_from([[], NFD]),
-    workloads=st.sampled_from([[], OURS, [workload("shop")]]),
+    inhabitants=st.sampled_from([[], OURS, [workload("shop")]]),
     definitions=st.just([CRD]),
 )
 
