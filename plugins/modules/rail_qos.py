@@ -91,10 +91,9 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, disruption, qosplan
+from ..module_utils._core import arguments, disruption, qosplan, qosrecord
 from ..module_utils._core import qos as core
 from ..module_utils._core.errors import CommandError, FabricError
-from ..module_utils._core.inventory import HostInventory
 from ..module_utils._core.rail import find_links, parse_rails
 from ..module_utils._host import lock, qos, state, sysfs
 
@@ -120,7 +119,7 @@ def read_plan(
     entries = state.load(params["state_root"], NAME)
     restored = {pci: entry["owners"] for pci, entry in entries.items() if pci not in {rail.pci for rail in rails}}
     owned = disruption.left_alone(inventory, restored, "Its QoS settings are")
-    record = {pci: entry["values"] for pci, entry in entries.items() if pci not in owned}
+    record = {pci: entry for pci, entry in entries.items() if pci not in owned}
     names = {rail.pci: rail.name for rail in rails}
     found = qos.read(roots, inventory, qosplan.to_read(rails, wanted, record), names)
     found, warnings = qosplan.promised(found) if check_mode else (found, [])
@@ -128,27 +127,8 @@ def read_plan(
     before, after = plan.change.before["rails"], plan.change.after["rails"]
     changes = {pci: "a change of its QoS settings" for pci in after if before[pci] != after[pci]}
     disruption.check(inventory, changes, params["disrupt_users"])
-    return plan, found, [*warnings, *owned.values()], kept(inventory, entries, plan, owned)
-
-
-def kept(
-    inventory: HostInventory, entries: Mapping[str, Any], plan: qosplan.QosPlan, owned: Mapping[str, str]
-) -> dict[str, Any]:
-    """Return the record: of each port the values before us, and who owned it then."""
-    ports = inventory.by_pci
-    owners = {
-        pci: entries[pci]["owners"] if pci in entries else disruption.at_first(inventory, ports[pci])
-        for pci in plan.record
-    }
-    own = {pci: {"values": values, "owners": owners[pci]} for pci, values in plan.record.items()}
-    return {**own, **{pci: entries[pci] for pci in owned}}
-
-
-def merged(entries: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record with more in it; what was recorded first stays."""
-    old, new = ({pci: entry["values"] for pci, entry in one.items()} for one in (entries, more))
-    both = {**more, **entries}
-    return {pci: {**both[pci], "values": values} for pci, values in qosplan.merged(old, new).items()}
+    kept = {**qosrecord.with_owners(inventory, plan.record), **{pci: entries[pci] for pci in owned}}
+    return plan, found, [*warnings, *owned.values(), *plan.warnings], kept
 
 
 def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[qosplan.QosPlan, list[str]]:
@@ -158,7 +138,9 @@ def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[qosplan.QosPl
     if check_mode:
         return plan, warnings
     if plan.change.changed:
-        state.save(params["state_root"], NAME, merged(state.load(params["state_root"], NAME), record))
+        known = state.load(params["state_root"], NAME)
+        now, after = plan.change.before["rails"], plan.change.after["rails"]
+        state.save(params["state_root"], NAME, qosrecord.while_changing(known, record, now, after))
         qos.apply(plan)
         found = read_plan(params, roots, check_mode)[1]
         problems = qosplan.differences(plan.change.after["rails"], found)

@@ -8,11 +8,12 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from . import dcb, qosfiles, qosunit
+from . import dcb, qosfiles, qosrecord, qosunit, restore
 from .change import Change
 from .errors import ConflictError
 from .qos import SETTINGS
 from .qosfiles import Device, Step
+from .qosrecord import NOTHING
 from .rail import Rail
 
 # PCI address -> setting -> value.
@@ -57,16 +58,19 @@ class Have:
 
 @dataclasses.dataclass(frozen=True)
 class QosPlan:
-    """The change, the steps that set it now, and what is kept of the ports' values before us."""
+    """The change, the steps that set it now, what is kept (see ``qosrecord``), and warnings."""
 
     change: Change
     steps: tuple[Step, ...]
-    record: Values
+    record: qosrecord.Record
+    warnings: tuple[str, ...]
 
 
-def to_read(rails: Iterable[Rail], wanted: Mapping[str, Any], record: Values) -> dict[str, tuple[str, ...]]:
+def to_read(
+    rails: Iterable[Rail], wanted: Mapping[str, Any], record: qosrecord.Record
+) -> dict[str, tuple[str, ...]]:
     """Return PCI address -> settings that must be read: those wanted of a rail, and those recorded."""
-    names = {pci: {*values} for pci, values in record.items()}
+    names = {pci: {*entry["before"]} for pci, entry in record.items()}
     for rail in rails:
         names[rail.pci] = names.get(rail.pci, set()) | {*wanted}
     return {pci: tuple(name for name in SETTINGS if name in names[pci]) for pci in sorted(names) if names[pci]}
@@ -93,18 +97,24 @@ def _with_rdma(found: Found) -> Found:
 
 
 def plan_qos(
-    rails: Iterable[Rail], wanted: Mapping[str, Any], record: Values, found: Mapping[str, Found], have: Have, units: str
+    rails: Iterable[Rail],
+    wanted: Mapping[str, Any],
+    record: qosrecord.Record,
+    found: Mapping[str, Found],
+    have: Have,
+    units: str,
 ) -> QosPlan:
     """Work out values, steps and units; ``found`` is by PCI address, ``units`` the folder of units.
 
-    What is recorded and not wanted any more gets its recorded value back. ConflictError lists every
-    setting of every rail that cannot be set.
+    What is recorded and not wanted any more gets its recorded value back, unless it has changed since it was set.
+    ConflictError lists every setting of every rail that cannot be set.
     """
     rails = tuple(rails)
     _refuse([found[rail.pci] for rail in rails], wanted)
     targets = {rail.pci: rail for rail in rails}
     own = {pci: _applicable(wanted, found[pci]) if pci in targets else {} for pci in found}
-    goals = {pci: _goal(own[pci], record.get(pci, {}), found[pci]) for pci in found}
+    others = {pci: _others(own[pci], record.get(pci, NOTHING), one.values) for pci, one in found.items()}
+    goals = {pci: _goal(own[pci], record.get(pci, NOTHING), others[pci], found[pci]) for pci in found}
     before = {pci: _shown(found[pci].values, goal) for pci, goal in goals.items()}
     after = {pci: _completed(goal, found[pci].values) for pci, goal in goals.items()}
     files = {
@@ -119,7 +129,8 @@ def plan_qos(
             after={"files": files, "units": names, "rails": after},
         ),
         tuple(step for pci in after for step in _steps(found[pci], before[pci], after[pci], own[pci])),
-        {pci: _record(own[pci], record.get(pci, {}), found[pci]) for pci in found if own[pci]},
+        {pci: qosrecord.entry(own[pci], record.get(pci, NOTHING), found[pci].values) for pci in found if own[pci]},
+        tuple(text for pci, one in found.items() for text in _warnings(one, record.get(pci, NOTHING), others[pci])),
     )
 
 
@@ -134,11 +145,6 @@ def differences(after: Values, found: Mapping[str, Found]) -> list[str]:
             if now.get(name) != value
         ]
     return problems
-
-
-def merged(record: Values, more: Values) -> dict[str, dict[str, Any]]:
-    """Return a record with more settings in it; what was recorded first stays."""
-    return {pci: {**more.get(pci, {}), **record.get(pci, {})} for pci in sorted({*record, *more})}
 
 
 def steps_of(found: Found, name: str, value: Any, device: Device) -> list[Step]:
@@ -172,8 +178,29 @@ def _applicable(wanted: Mapping[str, Any], found: Found) -> dict[str, Any]:
     return {name: value for name, value in wanted.items() if name in found.values}
 
 
-def _goal(own: Mapping[str, Any], record: Mapping[str, Any], found: Found) -> dict[str, Any]:
-    given_back = {name: value for name, value in record.items() if name in found.values}
+def _others(own: Mapping[str, Any], entry: qosrecord.Entry, values: Mapping[str, Any]) -> list[str]:
+    """Return the recorded settings that are not wanted any more, and that have another author now."""
+    before = {name: value for name, value in entry["before"].items() if name in values and name not in own}
+    # What a record does not know of a value, and what no program tells, is no difference.
+    now = {
+        name: next((one[name] for one in (entry["set"], before) if name in one and _is(values, name, one[name])), value)
+        for name, value in values.items()
+    }
+    return restore.changed_since(before, entry["set"], now)
+
+
+def _warnings(found: Found, entry: qosrecord.Entry, others: Iterable[str]) -> list[str]:
+    before, ours, now = entry["before"], entry["set"], found.values
+    return [restore.kept(f"{found.title}: {name}", before[name], ours[name], now[name]) for name in others]
+
+
+def _is(values: Mapping[str, Any], name: str, wanted: Any) -> bool:
+    return bool(_shown(values, {name: wanted})[name] == wanted)
+
+
+def _goal(own: Mapping[str, Any], entry: qosrecord.Entry, others: Iterable[str], found: Found) -> dict[str, Any]:
+    known = entry["before"].items()
+    given_back = {name: value for name, value in known if name in found.values and name not in others}
     goal = {**given_back, **own}
     return {name: goal[name] for name in SETTINGS if name in goal}
 
@@ -217,7 +244,3 @@ def _unit(rail: Rail, found: Found, own: Mapping[str, Any]) -> str:
     # At boot the device has its final name, and sysfs is where it always is.
     device = Device(rail.netdev, found.device.rdma if needs_rdma else None)
     return qosunit.text(device, [step for name in own for step in steps_of(found, name, own[name], device)])
-
-
-def _record(own: Mapping[str, Any], record: Mapping[str, Any], found: Found) -> dict[str, Any]:
-    return {name: record.get(name, found.values[name]) for name in own}

@@ -186,7 +186,7 @@ def test_a_setting_that_is_not_asked_for_any_more_comes_back_alone(
     assert result["diff"]["after"]["rails"][FIRST]["pfc"] == []
     assert "--pfc" not in (host.root / "etc/systemd/system" / UNIT).read_text()
     record = json.loads((host.root / "var/rail_qos.json").read_text())
-    assert (record[FIRST]["values"]["trust"], "pfc" in record[FIRST]["values"]) == ("pcp", False)
+    assert (record[FIRST]["before"]["trust"], "pfc" in record[FIRST]["before"]) == ("pcp", False)
 
 
 def test_a_port_that_has_another_owner_now_keeps_its_settings(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
@@ -396,3 +396,48 @@ def test_check_mode_expects_an_rdma_device_that_comes_with_the_stack(
     )
     assert "lab-3 rail0 (igb) has no RDMA device yet; it is expected of role rdma_stack" in str(predicted["warnings"])
     assert call(made, capsys, **wish)["msg"].endswith("or leave out traffic_class, roce, dscp for this host")
+
+
+CHANGED = (
+    "Another tool changed it, so it is not restored, and its record is removed. Before the first change it was {}"
+)
+
+
+@pytest.mark.parametrize("end", [{"state": "absent", "rails": []}, {"settings": {"dscp": 26}}], ids=["absent", "less"])
+def test_a_setting_that_another_tool_changed_since_stays(
+    host: Host, capsys: pytest.CaptureFixture[str], end: dict[str, Any]
+) -> None:
+    call(host, capsys)
+    obey(host, ["mlnx_qos", "-i", "enp24s0np0", "--pfc", "0,0,0,0,0,1,0,0"])
+    put(host.root / "sys/class/net/enp24s0np0/ecn/roce_np/cnp_dscp", "40")
+    host.ran.clear()
+    checked = call(host, capsys, check=True, **end)
+    result = call(host, capsys, **end)
+    title = "gpu-11 rail0 (mlx5_core)" if "settings" in end else "gpu-11 enp24s0np0 (mlx5_core)"
+    changed = f"{title}: pfc: found [5], expected [3] as set by this collection. {CHANGED.format([])}"
+    # The other one was 48 before, so it is not restored to that either.
+    other = f"{title}: cnp_dscp: found 40, expected 48 as set by this collection. {CHANGED.format(48)}"
+    assert warned(result) == warned(checked) == [other, changed]
+    assert [argv for argv in host.ran if "--pfc" in argv] == []
+    assert ["mlnx_qos", "-i", "enp24s0np0", "--trust", "pcp"] in host.ran
+    assert (host.root / "sys/class/net/enp24s0np0/ecn/roce_np/cnp_dscp").read_text() == "40"
+    again = call(host, capsys, **end)
+    assert (again["changed"], warned(again)) == (False, [])
+
+
+@pytest.mark.parametrize("cut", ["--trust", "--pfc"])
+def test_what_a_run_that_was_cut_off_left_is_restored(
+    host: Host, capsys: pytest.CaptureFixture[str], cut: str
+) -> None:
+    before = snapshot(host)
+    call(host, capsys, settings={**QOS, "pfc": [4], "trust": "pcp"})
+    host.reacts = lambda argv: "power" if cut in argv else obey(host, argv)
+    assert "power" in call(host, capsys)["msg"]
+    # What the setting is then is neither that of before nor one of either run.
+    obey(host, ["mlnx_qos", "-i", "enp24s0np0", "--pfc", "0,0,0,1,1,0,0,0"])
+    host.reacts = lambda argv: obey(host, argv)
+    assert warned(call(host, capsys, state="absent", rails=[])) == []
+    after = snapshot(host)
+    assert {key: after[key] for key in after if not key.startswith("ethtool -a")} == {
+        key: before[key] for key in before if not key.startswith("ethtool -a")
+    }
