@@ -44,7 +44,7 @@ options:
     default: []
   when:
     description:
-      - V(changed) measures unless the last report is a pass of the same scope, plan and versions. For V(decided).
+      - V(changed) measures unless the last report is a pass of the same scope, plan, versions and state of the ports. For V(decided).
     type: str
     choices: [always, changed, never]
     default: always

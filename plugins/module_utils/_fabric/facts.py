@@ -25,6 +25,7 @@ from .typed import (
     plain,
     record,
     text,
+    truth,
 )
 
 _MOST = 1024
@@ -47,6 +48,8 @@ _PORT = record(
     driver=optional(name("the name of a driver")),
     netdev=_NETDEV,
     mac=_MAC,
+    mtu=optional(_COUNT),
+    carrier=optional(truth),
     speed=_RATE,
     max_speed=_RATE,
     link_layer=_LAYER,
@@ -64,7 +67,9 @@ _PORT = record(
     configured=optional(record(rail=_RAIL, addresses=list_of(interface, _MOST))),
     switch=optional(record(system=text, chassis=text, port=text)),
 )
-_DEVICE = record(name=name("the name of an RDMA device"), pci=optional(_PCI), rate=_RATE, firmware=optional(text))
+_DEVICE = record(
+    name=name("the name of an RDMA device"), pci=optional(_PCI), state=text, rate=_RATE, firmware=optional(text)
+)
 _FACTS = record(
     machine_id=optional(MACHINE_ID, ""),
     hostname=text,

@@ -51,6 +51,13 @@ def text(value: Any) -> str:
     raise Unfit("text", value)
 
 
+def truth(value: Any) -> bool:
+    """Read true or false."""
+    if isinstance(value, bool):
+        return value
+    raise Unfit("true or false", value)
+
+
 def matching(pattern: re.Pattern[str], expected: str) -> Type:
     """Return the type of text that a pattern describes as a whole."""
     fits = pattern.fullmatch

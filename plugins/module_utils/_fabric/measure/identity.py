@@ -15,6 +15,8 @@ Hosts = Mapping[str, Mapping[str, Any]]
 CARD, SOFT = "pci", "soft"
 # What a device of software does not have.
 _OF_CARDS = ("pci", "firmware")
+# How a port is today. A port that never showed one of them was measured without it.
+_TODAY = ("link", "speed", "mtu", "state")
 
 
 def read_hosts(plan: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -43,7 +45,17 @@ def _port(pci: str | None, facts: Mapping[str, Any]) -> dict[str, Any]:
     own = [one for one in facts.get("rdma_devices", ()) if one["name"] in port.get("rdma", ())]
     card: Mapping[str, Any] = next((one for one in own if one["pci"]), {})
     kind = CARD if card else SOFT if own else None
-    return {"pci": pci, "driver": port.get("driver"), "firmware": card.get("firmware"), "kind": kind}
+    carrier = port.get("carrier")
+    return {
+        "pci": pci,
+        "driver": port.get("driver"),
+        "firmware": card.get("firmware"),
+        "kind": kind,
+        "link": None if carrier is None else "up" if carrier else "down",
+        "speed": f"{port['speed']:g} Gb/s" if port.get("speed") else None,
+        "mtu": str(port["mtu"]) if port.get("mtu") else None,
+        "state": ", ".join(sorted({one["state"] for one in own})) or None,
+    }
 
 
 def _drivers(rails: Collection[Mapping[str, Any]], facts: Mapping[str, Any]) -> dict[str, str | None]:
@@ -125,6 +137,7 @@ def _unknown(name: str, host: Mapping[str, Any], where: Collection[str], same: C
     absent |= set() if "host" in where else {"the version of perftest"}
     # Without an RDMA device it is unknown whether firmware is to be expected, which the kind tells.
     absent |= {f"{rail} firmware" for rail, port in host["rails"].items() if not port["kind"]}
+    absent |= {f"{rail} {key}" for rail in host["rails"] for key in _TODAY}
     known = dict(_flat(host))
     for what in same:
         if not known[what] and what not in absent:

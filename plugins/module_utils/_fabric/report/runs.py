@@ -12,7 +12,7 @@ from typing import Any
 
 from ..._core.errors import InputError
 from ..fields import some
-from ..measure import identity
+from ..measure import earlier, identity
 
 # That of galaxy.yml, which a module that runs cannot read; a test compares them.
 VERSION = "0.1.0"
@@ -75,7 +75,7 @@ def check_play(plan: Mapping[str, Any], play: Sequence[str]) -> None:
 def scope_of(plan: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a run covers. ``asked``: where, only, limit, image and host_network as the role has them."""
     where = [place for place in PLACES if place in asked["where"]]
-    only = asked["only"] or plan["tests"].get("only") or {}
+    only = earlier.checked(asked["only"]) or plan["tests"].get("only") or {}
     pods = "pod" in where
     found = {
         "where": where,

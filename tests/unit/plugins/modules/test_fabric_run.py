@@ -330,6 +330,10 @@ NEWER = {**DEVICE, "firmware": "28.44.1036"}
 UPDATED = {"ib_core": "24.10", "mlx5_core": "25.01, srcversion 11AB"}
 
 
+def changed_port(**changes: Any) -> dict[str, Any]:
+    return {"facts": {**BOTH, "gpu-001": {**FACTS, "ports": [{**PORT, **changes}]}}}
+
+
 @pytest.mark.parametrize(
     ("then", "now", "why"),
     [
@@ -344,6 +348,12 @@ UPDATED = {"ib_core": "24.10", "mlx5_core": "25.01, srcversion 11AB"}
          "gpu-001: rail0 firmware is 28.44.1036, it was 28.43.2026"),
         ({}, {"facts": {**BOTH, "gpu-001": {**FACTS, "ports": [{**PORT, "driver": "mlx5"}]}}},
          "gpu-001: rail0 driver is mlx5, it was mlx5_core"),
+        ({}, changed_port(carrier=None), "gpu-001: rail0 link is unknown, it was up"),
+        ({}, changed_port(carrier=False), "gpu-001: rail0 link is down, it was up"),
+        ({}, changed_port(speed=100.0), "gpu-001: rail0 speed is 100 Gb/s, it was 400 Gb/s"),
+        ({}, changed_port(mtu=9000), "gpu-001: rail0 mtu is 9000, it was 1500"),
+        ({}, {"facts": {**BOTH, "gpu-001": {**FACTS, "rdma_devices": [{**DEVICE, "state": "DOWN"}]}}},
+         "gpu-001: rail0 state is DOWN, it was ACTIVE"),
         ({}, {"facts": {**BOTH, "gpu-001": {**FACTS, "drivers": UPDATED}}},
          "gpu-001: the version of driver mlx5_core is 25.01, srcversion 11AB, it was 24.10, srcversion 8F7D"),
         ({}, {"facts": {**BOTH, "gpu-001": {**FACTS, "perftest": None}}},
@@ -394,6 +404,12 @@ def test_hosts_of_a_play_are_those_of_its_plan(tmp_path: Path, capsys: pytest.Ca
         " Import gpufabric.rdma.plan for the hosts of this play")
 
 
+def test_what_a_port_never_showed_did_not_change(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    silent = changed_port(carrier=None, speed=None)
+    report(tmp_path, **whole(capsys, tmp_path, **silent))
+    assert not decide(capsys, tmp_path, when="changed", **silent)["measure"]
+
+
 def test_an_interrupted_run_in_between_means_measure_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report(tmp_path, **whole(capsys, tmp_path))
     begin(capsys, tmp_path)
@@ -432,6 +448,9 @@ MORE = {**PLAN, "hosts": factory.plan(3, 1)["hosts"]}
         ({"only": {"rails": ["rail0"], "hosts": []}}, ["only rails rail0"]),
         ({"plan": {**PLAN, "tests": {"only": {"pairs": [["a", "b"]]}}}}, ["only pairs a and b"]),
         ({"only": {"hosts": list("abcd")}}, ["only hosts a, b, c and more"]),
+        # Empty answers of a survey are no choice, so that of the inventory counts.
+        ({"only": {"hosts": [], "rails": []}, "plan": {**PLAN, "tests": {"only": {"rails": ["rail0"]}}}},
+         ["only rails rail0"]),
     ],
 )  # fmt: skip
 def test_a_subset_is_named(

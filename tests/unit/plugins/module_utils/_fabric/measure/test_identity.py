@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from plan_factory import host_facts, port, rdma_device
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure import identity
 
@@ -48,29 +49,34 @@ PCI = "0000:18:00.0"
 PLAN = {"endpoints": {"host": ["a"]}, "hosts": {"a": {"rails": [{"rail": "rail0", "pci": PCI}]}}}
 
 
+NOTHING = {"link": None, "speed": None, "mtu": None, "state": None}
+TODAY = {"link": "up", "speed": "400 Gb/s", "mtu": "1500", "state": "ACTIVE"}
 UNKNOWN = {"pci": PCI, "driver": None, "firmware": None, "kind": None}
 
 
 def facts(device: dict[str, Any] | None, driver: str | None = "mlx5_core", **drivers: str | None) -> dict[str, Any]:
-    port = {"pci": PCI, "driver": driver, "rdma": [device["name"]] if device else []}
-    other = {"pci": "0000:01:00.0", "driver": "ixgbe", "rdma": []}
-    return {"machine_id": "8d1f", "kernel": {"release": "6.8.0"}, "perftest": {"version": "6.24"},
-            "ports": [other, port], "rdma_devices": [device] if device else [], "drivers": drivers}
+    own = port(PCI, driver=driver, rdma=[device["name"]] if device else [])
+    devices = [{**rdma_device(device["name"], own), **device}] if device else []
+    return host_facts(
+        1, ports=[own], machine_id="8d1f", kernel={"release": "6.8.0"}, perftest={"version": "6.24"},
+        rdma_devices=devices, drivers=drivers,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("known", "rail", "drivers"),
     [
         (facts({"name": "mlx5_0", "pci": PCI, "firmware": "28.43"}, mlx5_core="24.10", ib_core="24.10", ixgbe="5"),
-         {"pci": PCI, "driver": "mlx5_core", "firmware": "28.43", "kind": "pci"},
+         {"pci": PCI, "driver": "mlx5_core", "firmware": "28.43", "kind": "pci", **TODAY},
          {"ib_core": "24.10", "mlx5_core": "24.10"}),
         (facts({"name": "rxe0", "pci": None, "firmware": None}, "igb", igb="srcversion A", rdma_rxe="srcversion B"),
-         {"pci": PCI, "driver": "igb", "firmware": None, "kind": "soft"},
+         {"pci": PCI, "driver": "igb", "firmware": None, "kind": "soft", **TODAY},
          {"igb": "srcversion A", "rdma_rxe": "srcversion B"}),
         # A driver of which nothing is known is missing, not equal.
-        (facts(None), {"pci": PCI, "driver": "mlx5_core", "firmware": None, "kind": None}, {"mlx5_core": None}),
-        (facts(None, None, ib_core="x"), UNKNOWN, {"ib_core": "x"}),
-        ({}, UNKNOWN, {}),
+        (facts(None), {"pci": PCI, "driver": "mlx5_core", "firmware": None, "kind": None, **TODAY, "state": None},
+         {"mlx5_core": None}),
+        (facts(None, None, ib_core="x"), {**UNKNOWN, **TODAY, "state": None}, {"ib_core": "x"}),
+        ({}, {**UNKNOWN, **NOTHING}, {}),
     ],
 )  # fmt: skip
 def test_what_is_recorded_of_a_host(known: dict[str, Any], rail: dict[str, Any], drivers: dict[str, Any]) -> None:
@@ -96,7 +102,7 @@ SOFT_HOST = facts({"name": "rxe0", "pci": None, "firmware": None}, "igb", igb="s
          ["a: the version of perftest is unknown, so it cannot be compared"]),
         # In pods it is that of the image.
         ({**SOFT_HOST, "perftest": None}, {**SOFT_HOST, "perftest": None}, ["pod"], []),
-        ({**SOFT_HOST, "kernel": {}}, {**SOFT_HOST, "kernel": {}}, ["pod"],
+        ({**SOFT_HOST, "kernel": {"release": ""}}, {**SOFT_HOST, "kernel": {"release": ""}}, ["pod"],
          ["a: the version of kernel is unknown, so it cannot be compared"]),
         ({}, {}, ["host"], ["a: its versions are unknown"]),
         (facts(None, None), facts(None, None), ["pod"],
