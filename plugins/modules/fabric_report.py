@@ -201,11 +201,11 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.parsing.convert_bool import BOOLEANS, boolean
 
 from ..module_utils._controller import reportfolder
-from ..module_utils._core.errors import FabricError, InputError
+from ..module_utils._core.errors import FabricError, InputError, harmless
 from ..module_utils._fabric.measure import baseline, gates
 from ..module_utils._fabric.report import runs
 from ..module_utils._fabric.report.compare import compare
-from ..module_utils._fabric.report.formats import plain, redacted, render
+from ..module_utils._fabric.report.formats import redacted, render
 from ..module_utils._fabric.report.redact import kinds
 from ..module_utils._fabric.report.summary import brief, build, with_gates
 
@@ -298,7 +298,7 @@ def main() -> None:
         changed=False,
         verdict=report["verdict"],
         text=files["report.txt"].splitlines(),
-        summary={**(short := brief(report, params["path"])), "blames": [plain(text) for text in short["blames"]]},
+        summary={**(short := brief(report, params["path"])), "blames": [harmless(text) for text in short["blames"]]},
         path=params["path"],
         files=list(files),
     )

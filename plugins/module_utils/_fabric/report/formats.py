@@ -11,29 +11,22 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from ..._core.errors import harmless
 from . import console, html, junit, prometheus
 from .redact import Redactor
 
-# Control characters of C0 and C1 but tab and line end, and halves of a surrogate pair: what a hostile or damaged log
-# could change a terminal with, or what no file can hold.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 # A name of DNS, which an address of either kind is not.
 _DOMAIN = re.compile(r"(?:[\w-]+\.)*[A-Za-z][\w-]*")
-
-
-def plain(text: str) -> str:
-    """Return text that does nothing to a terminal: each control character becomes U+FFFD."""
-    return _CONTROL.sub("\ufffd", text)
 
 
 def render(report: Mapping[str, Any], plan: Mapping[str, Any], shown: int) -> dict[str, str]:
     """Return the text of each file by its name; ``shown`` as in console.text."""
     return {
         "report.json": to_json(report),
-        "report.html": plain(html.to_html(report)),
-        "junit.xml": plain(junit.to_junit(report)),
-        "metrics.prom": plain(prometheus.to_prometheus(report)),
-        "report.txt": plain(console.text(report, shown)),
+        "report.html": harmless(html.to_html(report)),
+        "junit.xml": harmless(junit.to_junit(report)),
+        "metrics.prom": harmless(prometheus.to_prometheus(report)),
+        "report.txt": harmless(console.text(report, shown)),
         "plan.json": to_json(plan),
     }
 
