@@ -13,7 +13,7 @@ description:
   - Writes one systemd C(.link) file a rail, with a low number, that matches the port by PCI path and driver.
   - Refuses before the first write when another C(.link) file, netplan or a udev rule would give the port another name, when another
     network device has the name, or when a port carries the default route, the ssh connection or is a member of a bond.
-  - The name before is recorded once and comes back with O(state=absent). A port, VF or representor that has another owner now keeps its name.
+  - The name before is recorded once and comes back with O(state=absent), unless another tool renamed the device since. A port, VF or representor that has another owner now keeps its name.
   - Names the VFs of rails and their representors too when asked to, by udev rules that hold for VFs of any later time.
   - Makes a new initramfs when files changed and the driver of a port is in it, since the port would get its name there.
 extends_documentation_fragment:
@@ -120,7 +120,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, naming, vfnames
+from ..module_utils._core import arguments, namerecord, naming, vfnames
 from ..module_utils._core.change import Change
 from ..module_utils._core.errors import CommandError, FabricError
 from ..module_utils._core.inventory import HostInventory
@@ -160,7 +160,8 @@ def converge(plan: naming.NamePlan, params: Mapping[str, Any], roots: sysfs.Root
     """Carry out the plan and make sure that nothing is left to do; return new initramfs images."""
     # There as long as the files and the initramfs may differ: a run that was cut off is finished by the next one.
     marker, images = f"{params['state_root']}/{NAME}.initramfs", []
-    state.save(params["state_root"], NAME, {**state.load(params["state_root"], NAME), **plan.record})
+    record = state.load(params["state_root"], NAME)
+    state.save(params["state_root"], NAME, namerecord.while_changing(record, plan.record))
     if plan.changes_links:
         files.write(marker, "")
     if plan.change.changed:

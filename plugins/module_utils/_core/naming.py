@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 
-from . import linkfile, vfnames
+from . import linkfile, namerecord, vfnames
 from .change import Change
 from .devices import Netdev
 from .disruption import left_alone, owners, users
@@ -45,12 +45,12 @@ class Rename:
 
 @dataclasses.dataclass(frozen=True)
 class NamePlan:
-    """The change, its renames, what has to wait for a boot, and warnings; ``record`` is key -> first name."""
+    """The change, its renames, what has to wait for a boot, the record, and warnings."""
 
     change: Change
     renames: tuple[Rename, ...]
     reasons: tuple[str, ...]
-    record: Mapping[str, str]
+    record: namerecord.Record
     warnings: tuple[str, ...]
 
     @property
@@ -64,9 +64,9 @@ class NamePlan:
 
 
 def plan_names(
-    inventory: HostInventory, functions: tuple[Function, ...], wish: Wish, record: Mapping[str, str], files: Files
+    inventory: HostInventory, functions: tuple[Function, ...], wish: Wish, record: namerecord.Record, files: Files
 ) -> NamePlan:
-    """Work out files and names; what is recorded and not wanted any more gets its first name back.
+    """Work out files and names; what is recorded and not wanted any more gets its first name back, if it has ours.
 
     What nothing uses is renamed at once where that is wished for; all else waits for the next boot, with the reason.
     ConflictError lists everything that stands in the way.
@@ -76,7 +76,9 @@ def plan_names(
     here = _here(inventory, functions)
     rules = vfnames.given_names(functions, "net", files.own.get(files.rule_file))
     owned = find_owned(inventory, functions, wanted, record, rules)
-    first = {key: name for key, name in record.items() if key not in wanted and key in here and key not in owned.keys}
+    now = {key: link.name for key, link in here.items() if key not in wanted and key not in owned.keys}
+    others = namerecord.others(record, now, "name")
+    first = {key: name for key, name in namerecord.first(record).items() if key in now and key not in others}
     names = {**wanted, **first}
     problems = conflicts(inventory, functions, wish, names, files)
     if problems:
@@ -88,15 +90,16 @@ def plan_names(
     renames, reasons = _split(links, names, holders, wish.now)
     renamed = {rename.link.name: rename.name for rename in renames}
     after = {key: renamed.get(link.name, link.name) for key, link in links.items()}
+    now = {key: link.name for key, link in links.items()}
     change = Change(
-        before={"files": dict(files.own), "names": {key: link.name for key, link in links.items()}},
+        before={"files": dict(files.own), "names": now},
         after={
             "files": {**_kept(files, owned.ports), **_texts(inventory, functions, wish, files, owned.functions)},
             "names": after,
         },
     )
-    record = _next_record(links, wanted, owned.keys, record, after)
-    return NamePlan(change, tuple(renames), tuple(reasons), record, owned.warnings)
+    record = namerecord.following(record, now, after, wanted, owned.keys)
+    return NamePlan(change, tuple(renames), tuple(reasons), record, (*owned.warnings, *others.values()))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +123,7 @@ def find_owned(
     inventory: HostInventory,
     functions: Iterable[Function],
     wanted: Mapping[str, str],
-    record: Mapping[str, str],
+    record: Collection[str],
     rules: Mapping[str, str],
 ) -> Owned:
     """Return what is not restored; ``rules`` is title -> name of the functions that our rules name now.
@@ -204,7 +207,7 @@ def rename_commands(renames: Iterable[Rename]) -> list[list[str]]:
     down, first, second, up = [], [], [], []
     for number, rename in enumerate(renames):
         old, new = rename.link.name, rename.name
-        step = f"gpufabric{number}" if new in taken else new
+        step = namerecord.STEP.format(number) if new in taken else new
         if rename.link.up:
             down.append(["ip", "link", "set", "dev", old, "down"])
             up.append(["ip", "link", "set", "dev", new, "up"])
@@ -275,20 +278,6 @@ def _why_wait(link: Netdev, holders: tuple[str, ...], now: bool) -> str:
     if link.uppers:
         return f"{link.uppers[0]} stands on it"
     return holders[0] if holders else ""
-
-
-def _next_record(
-    links: Mapping[str, Netdev],
-    wanted: Mapping[str, str],
-    owned: Collection[str],
-    record: Mapping[str, str],
-    after: Mapping[str, str],
-) -> dict[str, str]:
-    """Keep first names until they are back; add those of what is new."""
-    kept = {key: name for key, name in record.items() if key in {*wanted, *owned} or after.get(key, name) != name}
-    # What came with its name (a VF that udev named by our rule) has no other first one.
-    first = {key: link.name for key, link in links.items() if key in wanted and link.name != wanted[key]}
-    return {**first, **kept}
 
 
 def _file(rail: Rail) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 
+from . import namerecord
 from .change import Change
 from .errors import ConflictError
 from .inventory import HostInventory
@@ -37,20 +38,20 @@ class Have:
 
 @dataclasses.dataclass(frozen=True)
 class RdmaPlan:
-    """The change, (old, new) names that change now, what waits for a boot, warnings; ``record`` is key -> first name.
+    """The change, (old, new) names that change now, what waits for a boot, the record, and warnings.
 
-    The key is the PCI address of a port, or the title of a VF.
+    The key of a name is the PCI address of a port, or the title of a VF.
     """
 
     change: Change
     renames: tuple[tuple[str, str], ...]
     reasons: tuple[str, ...]
-    record: Mapping[str, str]
+    record: namerecord.Record
     warnings: tuple[str, ...]
 
 
 def plan_rdma(
-    inventory: HostInventory, functions: Iterable[Function], wish: Wish, record: Mapping[str, str], have: Have
+    inventory: HostInventory, functions: Iterable[Function], wish: Wish, record: namerecord.Record, have: Have
 ) -> RdmaPlan:
     """Work out the file and names; recorded devices whose name is not wanted any more get theirs back.
 
@@ -66,7 +67,10 @@ def plan_rdma(
     owned = [pci for pci in found.ports if pci in devices]
     kept = {**found.functions, **{key: devices[key] for key in (*owned, *found.functions) if key in devices}}
     asked, wanted = wanted, {**wanted, **kept}
-    names = {key: name for key, name in {**record, **wanted}.items() if key in devices}
+    left = {key: name for key, name in devices.items() if key not in wanted}
+    changed = namerecord.others(record, left, "RDMA device")
+    first = {key: name for key, name in namerecord.first(record).items() if key not in changed}
+    names = {key: name for key, name in {**first, **wanted}.items() if key in devices}
     others = {device.name for device in inventory.rdma_devices} | set(devices.values())
     _refuse(asked, names, others - {devices[key] for key in names}, have)
     why = _why_wait(inventory, wish.now)
@@ -83,10 +87,9 @@ def plan_rdma(
         before={"rules": have.own, "names": {key: devices[key] for key in names}},
         after={"rules": rules, "names": after},
     )
-    kept = {key: name for key, name in record.items() if key in wanted or after.get(key, name) != name}
-    first = {key: devices[key] for key, name in wanted.items() if devices.get(key, name) != name}
+    record = namerecord.following(record, devices, after, asked, kept)
     renames = [] if why else [(devices[key], name) for key, name in moving.items()]
-    return RdmaPlan(change, tuple(renames), tuple(reasons), {**first, **kept}, found.warnings)
+    return RdmaPlan(change, tuple(renames), tuple(reasons), record, (*found.warnings, *changed.values()))
 
 
 def rename_commands(renames: Iterable[tuple[str, str]]) -> list[list[str]]:
@@ -95,7 +98,7 @@ def rename_commands(renames: Iterable[tuple[str, str]]) -> list[list[str]]:
     taken = [old for old, _new in renames]
     first, second = [], []
     for number, (old, new) in enumerate(renames):
-        step = f"gpufabric{number}" if new in taken else new
+        step = namerecord.STEP.format(number) if new in taken else new
         first.append(["rdma", "dev", "set", old, "name", step])
         if step != new:
             second.append(["rdma", "dev", "set", step, "name", new])

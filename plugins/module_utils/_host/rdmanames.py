@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from .._core import rdmanames, vfnames
+from .._core import namerecord, rdmanames, vfnames
 from .._core.errors import CommandError
 from .._core.inventory import HostInventory
 from .._core.vfnames import Wish
@@ -24,7 +24,7 @@ def read_plan(inventory: HostInventory, roots: Roots, lib: str, state_root: str,
 def apply(plan: rdmanames.RdmaPlan, roots: Roots, lib: str, state_root: str, wish: Wish) -> None:
     """Write the rule, rename, and make sure that nothing is left to do."""
     if plan.change.changed:
-        state.save(state_root, RECORD, {**state.load(state_root, RECORD), **plan.record})
+        state.save(state_root, RECORD, namerecord.while_changing(state.load(state_root, RECORD), plan.record))
         before, after = plan.change.before["rules"], plan.change.after["rules"]
         if before != after:
             files.put(_path(roots), after)

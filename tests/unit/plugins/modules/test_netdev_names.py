@@ -72,7 +72,10 @@ def test_ports_are_renamed_now_and_the_file_keeps_it(host: Host, capsys: pytest.
         ["ip", "link", "set", "dev", "rail1", "up"],
     ]
     record = host.root / "var/netdev_names.json"
-    assert json.loads(record.read_text()) == {FIRST: "enp24s0np0", SECOND: "enp64s0np0"}
+    assert json.loads(record.read_text()) == {
+        FIRST: {"before": "enp24s0np0", "set": ["rail0"]},
+        SECOND: {"before": "enp64s0np0", "set": ["rail1"]},
+    }
     assert record.stat().st_mode & 0o777 == 0o600
 
 
@@ -114,8 +117,8 @@ def test_names_can_change_places(host: Host, capsys: pytest.CaptureFixture[str])
     result = call(host, capsys, rails=rails(("rail0", SECOND), ("rail1", FIRST)))
     assert result["diff"]["after"]["names"] == {SECOND: "rail0", FIRST: "rail1"}
     assert json.loads((host.root / "var/netdev_names.json").read_text()) == {
-        FIRST: "enp24s0np0",
-        SECOND: "enp64s0np0",
+        FIRST: {"before": "enp24s0np0", "set": ["rail1"]},
+        SECOND: {"before": "enp64s0np0", "set": ["rail0"]},
     }
 
 
@@ -258,7 +261,7 @@ def test_what_the_kernel_refuses_is_said_and_the_first_names_are_kept(
         "netdev_names: 'ip link set dev enp24s0np0 name rail0' failed with status 2 and said: "
         "RTNETLINK answers: Device or resource busy"
     )
-    assert json.loads((host.root / "var/netdev_names.json").read_text()) == {FIRST: "enp24s0np0"}
+    assert json.loads((host.root / "var/netdev_names.json").read_text())[FIRST]["before"] == "enp24s0np0"
 
 
 def test_an_alternative_name_gives_way(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
@@ -352,7 +355,7 @@ def test_a_port_that_lost_its_name_after_a_firmware_update_gets_it_again(
     result = call(host, capsys)
     assert result["diff"]["before"]["names"][FIRST] == "enp24s0f0np0"
     assert result["diff"]["after"]["names"][FIRST] == "rail0"
-    assert json.loads((host.root / "var/netdev_names.json").read_text())[FIRST] == "enp24s0np0"
+    assert json.loads((host.root / "var/netdev_names.json").read_text())[FIRST]["before"] == "enp24s0np0"
 
 
 def test_a_port_with_queue_pairs_gets_its_name_at_the_next_boot(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
@@ -382,10 +385,53 @@ def test_a_port_that_has_another_owner_now_keeps_its_names(host: Host, capsys: p
         ]
         assert (host.root / "etc/systemd/network/10-gpufabric-rail1.link").exists()
         assert "NAME_FIXED rail1" in (host.root / "etc/udev/rules.d/60-rdma-persistent-naming.rules").read_text()
-        assert json.loads((host.root / "var/netdev_names.json").read_text())[SECOND] == "enp64s0np0"
+        assert json.loads((host.root / "var/netdev_names.json").read_text())[SECOND]["before"] == "enp64s0np0"
         assert host.inventory().port(SECOND).rdma == ("rail1",)
         assert call(host, capsys, **again)["changed"] is False
     host.set_links(links)
     assert call(host, capsys, state="absent", rails=[])["changed"] is True
     assert not (host.root / "var/netdev_names.json").exists()
     assert host.inventory().port(SECOND).title == "0000:40:00.0 (enp64s0np0)"
+
+
+def test_a_name_that_another_tool_gave_since_stays(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    call(host, capsys, rdma="rail")
+    rename_netdev(host, ["ip", "link", "set", "dev", "rail1", "name", "storage0"])
+    rename_rdma(host, ["rdma", "dev", "set", "rail1", "name", "storage0"])
+    checked = call(host, capsys, check=True, state="absent", rails=[])
+    result = call(host, capsys, state="absent", rails=[])
+    changed = (
+        "Another tool changed it, so it is not restored, and its record is removed. Before the first change it was"
+    )
+    assert warned(result) == warned(checked) == [
+        f"0000:40:00.0: name: found storage0, expected rail1 as set by this collection. {changed} enp64s0np0",
+        f"0000:40:00.0: RDMA device: found storage0, expected rail1 as set by this collection. {changed} mlx5_2",
+    ]
+    assert (host.inventory().port(SECOND).title, host.inventory().port(SECOND).rdma) == (
+        "0000:40:00.0 (storage0)",
+        ("storage0",),
+    )
+    assert host.inventory().port(FIRST).title == "0000:18:00.0 (enp24s0np0)"
+    assert not list((host.root / "etc").rglob("*gpufabric*")) and not list((host.root / "var").glob("*_names.json"))
+    again = call(host, capsys, state="absent", rails=[])
+    assert (again["changed"], warned(again)) == (False, [])
+
+
+@pytest.mark.parametrize("apply", ["now", "boot"])
+def test_a_name_of_a_run_that_was_cut_off_or_waits_is_restored(
+    host: Host, capsys: pytest.CaptureFixture[str], apply: str
+) -> None:
+    """The second run gives another name: the earlier one, and a step on the way to it, are names of this collection."""
+    before = everything(host.root)
+    call(host, capsys, rdma="rail")
+    if apply == "now":
+        rename, host.reacts = host.reacts, lambda argv: "power" if "name" in argv else None
+    call(host, capsys, rails=rails(("store0", FIRST), ("rail1", SECOND)), rdma="rail", apply=apply)
+    if apply == "now":
+        host.reacts = rename
+        rename_netdev(host, ["ip", "link", "set", "dev", "rail0", "name", "gpufabric0"])
+    result = call(host, capsys, state="absent", rails=[])
+    assert warned(result) == []
+    assert host.inventory().port(FIRST).title == "0000:18:00.0 (enp24s0np0)"
+    after = everything(host.root)
+    assert {path: text for path, text in after.items() if "reboot.d" not in path} == before

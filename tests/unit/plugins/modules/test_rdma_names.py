@@ -66,7 +66,10 @@ def test_devices_get_the_names_of_their_rails(host: Host, capsys: pytest.Capture
     assert devices(host) == {FIRST: "enp24s0np0", SECOND: "enp64s0np0"}
     assert (host.root / RULE).read_text() == TEXT
     assert (result["changed"], result["reasons"]) == (True, [])
-    assert json.loads((host.root / "var/rdma_names.json").read_text()) == {FIRST: "mlx5_0", SECOND: "mlx5_2"}
+    assert json.loads((host.root / "var/rdma_names.json").read_text()) == {
+        FIRST: {"before": "mlx5_0", "set": ["enp24s0np0"]},
+        SECOND: {"before": "mlx5_2", "set": ["enp64s0np0"]},
+    }
     assert call(host, capsys)["changed"] is False
 
 

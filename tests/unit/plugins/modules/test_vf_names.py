@@ -136,7 +136,8 @@ def test_what_is_there_is_renamed_now(host: Host, capsys: pytest.CaptureFixture[
         FIRST: "rail0",
     }
     assert (netdevs(host), netdevs(host, SECOND)) == (["rail0v0", "rail0v1"], ["eth9"])
-    assert json.loads((host.root / "var/netdev_names.json").read_text()) == first
+    record = json.loads((host.root / "var/netdev_names.json").read_text())
+    assert {key: entry["before"] for key, entry in record.items()} == first
     names = {path.name for path in (host.root / "sys/bus/pci/devices" / FIRST / "net").iterdir()}
     assert names == {"rail0", "rail0r1", "kept-pf0sf1", "kept-c1pf0vf0", "kept-pf0hpf"}
 
@@ -271,7 +272,7 @@ def test_a_vf_and_a_representor_with_another_owner_keep_their_names(
     assert [name for name in ("v0", "v1", "v2", "r0", "r2") if f'"rail0{name}"' in rules] == ["v0", "v1", "r0"]
     assert [name for name in ("v0", "v1", "v2") if f'NAME_FIXED rail0{name}"' in rdma_rules] == ["v0", "v1"]
     assert rdma_devices(host)[:2] == ["rail0v0", "rail0v1"]
-    assert json.loads((host.root / "var/netdev_names.json").read_text())[f"{FIRST} VF 0"] == "eth0"
+    assert json.loads((host.root / "var/netdev_names.json").read_text())[f"{FIRST} VF 0"]["before"] == "eth0"
     assert call(host, capsys, **{"representors": True, "rdma": "rail", **params})["changed"] is False
     for name in ("rail0v0", "rail0v1"):
         give_address(host, name, "")
@@ -304,7 +305,7 @@ def test_vfs_of_a_port_with_another_owner_keep_their_names(
     assert all(name in rules for name in ("rail0v0", "rail0v3", "rail0r0"))
     assert "NAME_FIXED rail0v3" in (host.root / RDMA_RULES).read_text()
     record = json.loads((host.root / "var/netdev_names.json").read_text())
-    assert (record[f"{FIRST} VF 0"], record[f"{FIRST} representor 0"]) == ("eth0", "eth4")
+    assert [record[f"{FIRST} {one}"]["before"] for one in ("VF 0", "representor 0")] == ["eth0", "eth4"]
     assert call(host, capsys, **{**params, **again})["changed"] is False
     give_address(host, "rail0", "")
     result = call(host, capsys, **{**params, **again})
