@@ -156,7 +156,7 @@ announce:
   type: str
   sample: >-
     pass 1 (schedule), mode all_pairs: 12 tests of write_bw in 6 rounds of 16 s, 1 min 36 s; with all retries at worst
-    6 min 36 s, and at most 3 short passes more to tell whom to blame
+    8 min 36 s beside the start of each pass, and at most 3 short passes more to tell whom to blame
 schedule:
   description: Mode, rounds, slot, seconds and passes, perftest's share of the slots, and how many seconds each host was late.
   returned: always

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from .blame import Blame, listed
 from .counters import link_went_down
-from .perftest import KILLED, TIMED_OUT, Run
+from .perftest import KILLED, OWN_CAUSES, TIMED_OUT, Run
 
 Result = Mapping[str, Any]
 # From this lateness on, in seconds, a tester leaves a round out, and its client's delay no longer makes up for it.
@@ -30,11 +30,15 @@ FIRM, WEAK, NONE = "firm", "weak", "none"
 LATE, TIMEOUT, LOST = "late", "timeout", "lost"
 _ORDER = (LATE, TIMEOUT, LOST)
 
-# What a side prints when the other one is not there, whatever the reason.
-_ALONE = re.compile(
-    r"Couldn't connect|[Nn]ame resolution|Couldn't read|Failed to exchange|Did not get Message|Can't produce a report|"
-    r"rdma_resolve_\w+ failed|Unexpected CM event|times ADDR_ERROR"
-)
+# What a side fails on by itself; by its exit code also when its program is not there, or cannot run.
+_OWN = re.compile("|".join(pattern for pattern, _meaning in OWN_CAUSES))
+_NO_PROGRAM = (126, 127)
+# What a side prints that never reached the other one: it ends before the other one's time does, and is no echo of it.
+_UNREACHED = re.compile(r"Couldn't connect|[Nn]ame resolution|rdma_resolve_\w+ failed|times ADDR_ERROR")
+# So many seconds may the end of an echo seem to be before that of the side which it echoes: hosts read counters first.
+_READING = 1.0
+# A tester that did not try a test at all.
+_REFUSED = 125
 # What the device reports of a transfer or a connection: it also fails when the other side was stopped meanwhile.
 _TRANSFER = re.compile(r"Failed status|Failed to modify QP|not one message was acknowledged")
 
@@ -106,8 +110,9 @@ def shown(sides: Sequence[tuple[str, Run | None]], reason: str, near: Conduct, a
     silent = tuple(dict.fromkeys(name for name, run in sides if run is None or name in near.lost))
     if any(link_went_down(run.counters) for run in runs):
         return Shown(FIRM, fault=True)
-    if any(_explains_itself(run) for run in runs):
-        return Shown(FIRM)
+    own_errors = [run for run in runs if _explains_itself(run)]
+    if own_errors:
+        return Shown(FIRM, fault=any(run.rc != _REFUSED for run in own_errors))
     if silent:
         return Shown(NONE, LOST, silent)
     late = near.late_at((name for name, _run in sides), at)
@@ -118,17 +123,21 @@ def shown(sides: Sequence[tuple[str, Run | None]], reason: str, near: Conduct, a
     own = [run for run in runs if run.rc and not _echo(run, runs)]
     if any(_TRANSFER.search(run.text) for run in own) or not any(run.rc for run in runs) and _TRANSFER.search(reason):
         return Shown(FIRM, fault=True)
-    told = any(run.rc not in TIMED_OUT or _ALONE.search(run.text) for run in own)
-    if told or not any(run.rc in TIMED_OUT for run in runs):
-        return Shown(FIRM if near.measured.issuperset(name for name, _run in sides) else WEAK)
+    in_time = not any(run.rc in TIMED_OUT for run in runs)
+    if in_time or any(run.rc not in TIMED_OUT or _UNREACHED.search(run.text) for run in own):
+        firm = near.measured.issuperset(name for name, _run in sides)
+        met = in_time and not any(_UNREACHED.search(run.text) for run in runs)
+        return Shown(FIRM if firm else WEAK, fault=firm and met and bool(own))
     late = near.late_at((name for name, _run in sides), at, anywhere=True)
     return overloaded(late) if late else Shown(WEAK)
 
 
 def _echo(run: Run, runs: Sequence[Run]) -> bool:
-    """Return whether a side failed in a transfer after, and so because, the other one had run out of time."""
+    """Return whether a side failed after, and so because, the other one had run out of time."""
     ended = [_end(one) for one in runs if one.rc in TIMED_OUT and one.seconds is not None]
-    return bool(ended and run.rc not in TIMED_OUT and _end(run) > min(ended) and _TRANSFER.search(run.text))
+    if not ended or run.rc in TIMED_OUT or _UNREACHED.search(run.text):
+        return False
+    return _end(run) > min(ended) - _READING
 
 
 def _end(run: Run) -> float:
@@ -144,7 +153,7 @@ def _explains_itself(run: Run) -> bool:
     """Return whether a side failed for a reason of its own, whatever the other side did."""
     if run.rc in (0, KILLED, *TIMED_OUT) or (run.late or 0.0) >= MISSED:
         return False
-    return not (_ALONE.search(run.text) or _TRANSFER.search(run.text))
+    return run.rc in _NO_PROGRAM or bool(_OWN.search(run.text))
 
 
 def combined(found: Iterable[Shown]) -> dict[str, Any] | None:

@@ -20,12 +20,13 @@ Results = list[dict[str, Any]]
 class Course:
     """Where the measurement is. ``kept``: results of an earlier report; ``what``: why the next pass is played.
 
-    ``not_kept``: how many more passed there, and why they are measured again.
+    ``planned``: the rounds of the schedule. ``not_kept``: how many more passed there, and why they are measured again.
     """
 
     state: State
     names: list[str]
     margin: int
+    planned: list[Round]
     kept: Results
     waiting: list[list[Round]]
     not_kept: str = ""
@@ -63,7 +64,7 @@ def _retry(course: Course) -> list[Round]:
     state = course.state
     missing = [schedule.subject(result) for result in results(course) if attempts.missing(state, result)]
     again = schedule.whole((test for test in missing if test in state.attempts), state.attempts)
-    return _possible(state, schedule.repeat(again, state.tests))
+    return _possible(state, schedule.pack(course.planned, again, state.tests))
 
 
 def _isolate(course: Course) -> list[Round]:
@@ -108,7 +109,7 @@ def results(course: Course) -> Results:
 def worst(course: Course, rounds: Sequence[Round]) -> int:
     """Return the seconds of the next pass and of what waits, every retry counted; isolation depends on what fails.
 
-    Each of these passes may make the slots of the next one longer.
+    Each of these passes may make the slots of the next one longer, and let it begin later.
     """
     if not rounds:
         return 0
@@ -116,7 +117,8 @@ def worst(course: Course, rounds: Sequence[Round]) -> int:
     passes += [sum(passes)] * (course.state.tests["retries"] - course.retried)
     duration, first = int(course.state.tests["duration"]), course.clock.stretched
     slots = (timing.stretched(duration, course.margin, first + number) for number in range(len(passes)))
-    return sum(count * slot for count, slot in zip(passes, slots))
+    lead = course.clock.lead + timing.LONGEST_LEAD * (len(passes) - 1)
+    return lead + sum(count * slot for count, slot in zip(passes, slots))
 
 
 def announce(course: Course, rounds: Sequence[Round], number: int) -> str:

@@ -172,7 +172,7 @@ def _begin(
     rounds = schedule.pack(rounds, left, tests)
     state.attempts = {test: [] for test in left}
     waiting = timing.split(rounds * tests["repeats"], len(names))
-    return Course(state, names, margin, list(kept.values()), waiting, not_kept=why)
+    return Course(state, names, margin, rounds, list(kept.values()), waiting, not_kept=why)
 
 
 def _names(plan: Mapping[str, Any], where: str, limit: Sequence[str], tests: Mapping[str, Any]) -> list[str]:

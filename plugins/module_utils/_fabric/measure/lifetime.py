@@ -10,7 +10,7 @@ from typing import Any
 from ..._core.errors import InputError
 from .options import complete
 from .schedule import planned
-from .timing import STRETCHES, stretched
+from .timing import LONGEST_LEAD, STRETCHES, stretched
 
 # For what is not known before: pods that start slowly, and a schedule that cannot be worked out yet.
 LEAST = 4 * 3600
@@ -27,6 +27,7 @@ def lifetime(plan: Mapping[str, Any], names: Sequence[str], margin: int) -> int:
     try:
         rounds = len(planned(names, [rail["name"] for rail in plan["rails"]], tests)) * int(tests["repeats"])
     except InputError:
-        rounds = 0
+        return LEAST
     slot = stretched(int(tests["duration"]), margin, STRETCHES)
-    return LEAST + _TIMES * rounds * (1 + int(tests["retries"])) * slot
+    passes = 1 + int(tests["retries"])
+    return LEAST + _TIMES * passes * (rounds * slot + LONGEST_LEAD)

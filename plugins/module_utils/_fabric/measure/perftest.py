@@ -27,8 +27,8 @@ KILLED = 137
 NO_END = "did not end in time (no answer from the peer)"
 
 # Texts of a failed run in the order of how much they explain, each with what it usually means.
-# Upstream source and recorded runs of 4.5, 25.01 and mid-2026; the last group only echoes the peer's failure.
-CAUSES = (
+# Upstream source and recorded runs of 4.5, 25.01 and mid-2026. First what a side fails on by itself.
+OWN_CAUSES = (
     (r"gpufabric: (?P<text>.*)", ""),
     (r"Port number \d+ state is \w+", "link down"),
     (r"IB device \S+ not found", "no such RDMA device"),
@@ -46,13 +46,17 @@ CAUSES = (
     (r"There are no available device\(s\) that support CUDA", "no GPU is visible here"),
     (r"No such device ID.*|cuDeviceGetByPCIBusId failed.*", "that GPU is not visible here"),
     (r"cu[A-Z]\w{2,60}(?:\(\d*\))? (?:returned |error=)\d+", "the CUDA driver refused"),
+    (r"Requested QP size might be too big.*", "queue depth too large for this device"),
+    (r"Unable to access performance counters", ""),
+)
+# The last group only echoes the peer's failure.
+CAUSES = (
+    *OWN_CAUSES,
     (r"Found Incompatibility issue with GID types\.?", "GID families or types of the two sides differ"),
     (r"Failed to modify QP \S+ to RTR", "peer's address not reachable on the rail: ARP, route, VLAN or GID"),
     (r"\w+ mismatch: local=\S+ remote=\S+", "the two sides were started differently"),
     (r"Failed status[ -].*", ""),
-    (r"Requested QP size might be too big.*", "queue depth too large for this device"),
     (r"rdma_resolve_\w+ failed|Unexpected CM event.*|Received \d+ times ADDR_ERROR", "rdma_cm found no way"),
-    (r"Unable to access performance counters", ""),
     (r"Did not get Message for \d+ Seconds", "peer stopped"),
     (r"Can't produce a report", "clock calibration failed"),
     (r".*[Nn]ame resolution.*", "name does not resolve"),

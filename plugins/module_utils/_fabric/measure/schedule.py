@@ -192,11 +192,15 @@ def only(rounds: Sequence[Round], wanted: Collection[Test]) -> list[Round]:
 
 
 def pack(rounds: Sequence[Round], wanted: Collection[Test], tests: Mapping[str, Any]) -> list[Round]:
-    """Return rounds of the wanted tests alone, in their planned rounds or closer together where that needs fewer."""
+    """Return rounds of the wanted tests alone, in their planned rounds or closer together where that needs fewer.
+
+    Tests that are not in ``rounds`` get rounds of their own there.
+    """
     kept = only(rounds, wanted)
-    if len(wanted) == sum(map(len, rounds)):
+    if len(wanted) == sum(map(len, rounds)) == sum(map(len, kept)):
         return kept
-    return min(kept, repeat(wanted, tests), key=len)
+    more = set(wanted).difference(chain.from_iterable(kept))
+    return min([*kept, *repeat(more, tests)], repeat(wanted, tests), key=len)
 
 
 def repeat(wanted: Iterable[Test], tests: Mapping[str, Any] | None = None) -> list[Round]:

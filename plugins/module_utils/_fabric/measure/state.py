@@ -13,7 +13,7 @@ from .evidence import Endpoint
 from .exchange import exchange_failed, exchange_warning, failed_by_exchange
 from .limits import Asked, Expectation, described_rate, expect
 from .links import below
-from .perftest import Run, Sample
+from .perftest import TIMED_OUT, Run, Sample
 from .schedule import Test, star_of
 
 
@@ -233,8 +233,16 @@ def exchange_of(state: State, test: Test) -> str:
     if shown_by(state, test, last).level == NONE:
         # A side was late or is gone: nothing failed but that.
         return way
-    tried = next(run.exchange for run in last.sides.values() if run.exchange)
+    tried = _exchange(last)
+    failed = [one for one in state.attempts[test] if exchange_failed(one.client, one.server)]
+    if sum(_exchange(one) == tried for one in failed) == 1 and any(run.rc in TIMED_OUT for run in last.sides.values()):
+        # That side may only have started slowly, and the next slot is longer.
+        return tried
     return "cm" if tried == "plain" else "plain"
+
+
+def _exchange(attempt: Attempt) -> str:
+    return next((run.exchange for run in attempt.sides.values() if run.exchange), "")
 
 
 def asked_exchange(state: State) -> str:

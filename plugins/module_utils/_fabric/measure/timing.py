@@ -37,7 +37,8 @@ class Timing:
     ``longest``: from the begin of a slot to the end of the clean test that ended last in its slot. ``lateness``: by
     host the largest delay of a round, by its own clock. ``seconds``: all slots of all passes; ``last``: length of the
     last ones. ``tight``: a test ran out of time or a round was missed, so slots are not made shorter. ``stretched``: by
-    how many margins they are longer. ``lead``: how much later first rounds should begin, since hosts missed one.
+    how many margins they are longer; ``owed``: the first retry will be, by what a trial told. ``lead``: how much
+    later first rounds should begin, since hosts missed one.
     """
 
     longest: float = 0.0
@@ -47,6 +48,7 @@ class Timing:
     last: int = 0
     tight: bool = False
     stretched: int = 0
+    owed: bool = False
     lead: int = 0
     lateness: dict[str, float] = field(default_factory=dict)
 
@@ -83,8 +85,11 @@ class Timing:
                     own[name, at] = max(own.get((name, at), 0.0), run.late or 0.0)
             self.lateness[name] = max(self.lateness.get(name, 0.0), late)
             strained += self._add_lengths(log, slot)
-        if strained and (not waiting or strained >= MANY * sum(len(log.runs) for log in logs.values())):
+        many = strained >= MANY * sum(len(log.runs) for log in logs.values())
+        self.owed = self.owed or strained > 0
+        if self.owed and (not waiting or many):
             self.stretched = min(self.stretched + 1, STRETCHES)
+            self.owed = False
         return own
 
     def _add_lengths(self, log: Log, slot: int) -> int:
@@ -143,6 +148,7 @@ def announce(
     return (
         f"pass {number} ({what}), mode {mode}: {count(len(tests), 'test')} of {kinds} in {count(len(rounds), 'round')}"
         f" of {slot} s, {length(slot * len(rounds))}; with all retries at worst {length(worst)}"
+        " beside the start of each pass"
         + (f", and at most {count(isolation, 'short pass')} more to tell whom to blame" if isolation else "")
     )
 

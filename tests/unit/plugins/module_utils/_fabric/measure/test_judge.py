@@ -406,8 +406,9 @@ def test_what_is_announced_before_a_pass_and_told_after_the_last() -> None:
     first, last = play_all(plan(), everybody())
     assert first.announce == first.schedule["text"] == (
         "pass 1 (schedule), mode all_pairs: 12 tests of write_bw in 6 rounds of 16 s, 1 min 36 s; "
-        "with all retries at worst 6 min 36 s, and at most 3 short passes more to tell whom to blame")
-    assert first.to_dict()["worst"] == 396
+        "with all retries at worst 8 min 36 s beside the start of each pass, "
+        "and at most 3 short passes more to tell whom to blame")
+    assert first.to_dict()["worst"] == 516
     assert (last.announce, last.to_dict()["worst"]) == ("", 0)
     assert {key: last.schedule[key] for key in ("mode", "rounds", "slot", "seconds", "passes")} == {
         "mode": "all_pairs", "rounds": 6, "slot": 16, "seconds": 96, "passes": 1}

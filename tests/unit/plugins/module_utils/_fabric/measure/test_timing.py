@@ -158,9 +158,10 @@ def test_what_is_said_before_a_pass() -> None:
     rounds = [(Trial("r", "a", "b", "write_bw"), Trial("r", "c", "d", "read_bw"))]
     assert announce("ring", rounds, 18, 2, "schedule", 36) == (
         "pass 2 (schedule), mode ring: 2 tests of write_bw, read_bw in 1 round of 18 s, 18 s; "
-        "with all retries at worst 36 s")
+        "with all retries at worst 36 s beside the start of each pass")
     assert announce("ring", rounds, 18, 2, "schedule", 36, 1).endswith(
-        "; with all retries at worst 36 s, and at most 1 short pass more to tell whom to blame")
+        "; with all retries at worst 36 s beside the start of each pass, "
+        "and at most 1 short pass more to tell whom to blame")
 
 
 def test_slots_grow_to_a_limit_after_late_or_timed_out_tests() -> None:
