@@ -70,19 +70,27 @@ def check_kept(
         for host in own.hosts:
             chosen = {*listed, *host.rails}
             given = {port["pci"]: name for name, port in zip(names, ports[host.name])}
-            for pci, rail in _recorded(host):
+            for pci, rail, what in _recorded(host, given):
                 now = given.get(pci, "")
                 if now != rail and not chosen & {rail, now}:
-                    text = f"{pci} was configured as {rail} and would be {now or _why_none(own, pci)}"
+                    text = f"{pci} {what} and would be {now or _why_none(own, pci)}"
                     problems.setdefault(text, []).append(host.name)
     if problems:
         raise InputError(f"rails that are configured would change. {folded(problems)}. Repair the host, or {CHOOSE}")
 
 
-def _recorded(host: Host) -> Iterator[tuple[str, str]]:
-    """Yield the ports that are rails already, also those that are not there any more."""
-    yield from ((port["pci"], recorded_rail(port)) for port in host.ports if recorded_rail(port))
-    yield from ((pci, rail) for rail, pci in (host.facts or {})["lost_rails"].items())
+def _recorded(host: Host, given: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Yield the ports that are rails already, also those that are not there any more, with what says so.
+
+    ``given`` maps the ports that are chosen now to their rails.
+    """
+    known = {port["pci"]: recorded_rail(port) for port in host.ports if recorded_rail(port)}
+    gone = {pci: rail for rail, pci in (host.facts or {})["lost_rails"].items()}
+    yield from ((pci, rail, f"was configured as {rail}") for pci, rail in {**known, **gone}.items())
+    # A first preparation names the ports of a host, and configures them after a reboot.
+    for port in host.ports:
+        if port["pci"] in given and port["pci"] not in known and port["netdev"] in given.values():
+            yield port["pci"], port["netdev"], f"is named {port['netdev']}"
 
 
 def _why_none(own: ServerClass, pci: str) -> str:

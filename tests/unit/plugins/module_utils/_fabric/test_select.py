@@ -212,6 +212,18 @@ def test_a_configured_host_that_lost_a_card_keeps_its_rails_or_is_refused() -> N
     assert "rail3 and would be no rail" in refusal(Host("gpu-02", last, True, False, None, None, {}))
 
 
+def test_a_port_that_has_the_name_of_a_rail_already_gets_no_other() -> None:
+    """A preparation ended after it named the ports, for a reboot; storage is not up yet when the next one begins."""
+    ports = rail_port(0, netdev="rail0"), rail_port(1), rail_port(2, netdev="rail1")
+    assert refusal(host(1, *ports), host(2, *ports)) == (
+        "rails that are configured would change. gpu-[01-02]: 0000:38:00.0 is named rail1 and would be rail2. "
+        f"Repair the host, or {CHOOSE}"
+    )
+    assert chosen(host(1, ports[0], ports[2])) == {"gpu-01": ["18", "38"]}
+    own = {"rail0": "0000:38:00.0", "rail1": "0000:18:00.0"}
+    assert chosen(host(1, ports[0], ports[2], rails=own), rail_count=2) == {"gpu-01": ["38", "18"]}
+
+
 def test_a_rail_that_serves_something_else_now_is_neither_taken_nor_dropped() -> None:
     storage = {"addresses": ["10.1.1.5/24"], "uses": [use("mount", "nfs4 mount /data from 10.1.1.200")]}
     ports = rail_port(0, configured=configured(0)), rail_port(1, configured=configured(1, "192.168.1.5/24"), **storage)
