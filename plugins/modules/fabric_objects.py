@@ -82,7 +82,7 @@ options:
         type: str
         default: ""
       node_labels:
-        description: Prefixes of labels that are removed from all nodes.
+        description: Labels that are removed from all nodes, unless C(kubectl) set them.
         type: list
         elements: str
         default: []

@@ -28,7 +28,11 @@ GROUPS = (
 )
 
 # Labels that the operator sets on nodes and does not remove when it is removed.
-NODE_LABELS = ("network.nvidia.com/operator.", "nvidia.com/ofed-driver-upgrade-state")
+NODE_LABELS = (
+    "network.nvidia.com/operator.mofed.wait",
+    "network.nvidia.com/operator.nic-configuration.wait",
+    "nvidia.com/ofed-driver-upgrade-state",
+)
 
 
 

@@ -27,7 +27,7 @@ _RELEASE = "meta.helm.sh/release-name"
 class Wanted:
     """API ``groups`` whose definitions go, but those in ``keep`` and of other Helm releases than ``release``.
 
-    ``labels``: prefixes of node labels that go; ``nfd``: those of Node Feature Discovery too.
+    ``labels``: node labels that go unless a person set them with kubectl; ``nfd``: those of Node Feature Discovery too.
     """
 
     groups: Collection[str] = ()
@@ -74,7 +74,8 @@ def _drop_labels(api: Api, wanted: Wanted, options: Options) -> Iterator[Outcome
     for meta in api.metadata(path):
         labels = meta.get("labels") or {}
         listed = _listed(meta) if wanted.nfd else set()
-        found = {k: v for k, v in labels.items() if k in listed or k.startswith(tuple(wanted.labels))}
+        ours = {*listed, *wanted.labels} - (_by_hand(meta) - listed)
+        found = {key: value for key, value in labels.items() if key in ours}
         if not found and not listed:
             continue
         if not options.check:
@@ -83,6 +84,16 @@ def _drop_labels(api: Api, wanted: Wanted, options: Options) -> Iterator[Outcome
             api.call("PATCH", f"{path}/{meta['name']}", {}, {"metadata": body}, MERGE)
         item = {"kind": "Node", "metadata": {"name": meta["name"]}}
         yield Outcome(item, {"metadata": {"labels": found}}, {}, "release")
+
+
+def _by_hand(meta: Mapping[str, Any]) -> set[str]:
+    """Return the labels of a Node that kubectl set, as its managedFields record it."""
+    found: set[str] = set()
+    for entry in meta.get("managedFields") or []:
+        if str(entry.get("manager")).startswith("kubectl"):
+            fields = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:labels") or {}
+            found.update(key[2:] for key in fields)
+    return found
 
 
 def _listed(meta: Mapping[str, Any]) -> set[str]:

@@ -41,6 +41,7 @@ def _objects(target: Target, seen: Seen) -> Iterator[dict[str, Any]]:
     if seen.namespace is None or is_ours(seen.namespace):
         yield namespace_object(target.namespace)
     mark = seen.mark if seen.managed == target.release else None
+    found = _operators(seen, target.namespace, target.release)
     history = seen.history(target.release)
     yield mark_object(
         target.namespace,
@@ -49,6 +50,7 @@ def _objects(target: Target, seen: Seen) -> Iterator[dict[str, Any]]:
             history[-1].uid if history else "",
             mark.definitions if mark else tuple(sorted(seen.definitions)),
             bool(mark and mark.nfd) or (target.nfd and not seen.discoveries),
+            str(found[0]["version"]) if found else mark.version if mark else "",
         ),
     )
 
@@ -88,14 +90,21 @@ def _operator(target: Target, seen: Seen, item: Mapping[str, Any]) -> Iterator[s
             " is) or to adopt (this collection upgrades it, and removes it at teardown)"
         )
     elif target.existing == "use":
-        problem = _unusable(target, item)
+        problem = _unusable(target, seen, item)
     else:
         problem = _not_adoptable(target, item)
     if problem:
         yield f"{name}: {problem}"
 
 
-def _unusable(target: Target, item: Mapping[str, Any]) -> str:
+def _unusable(target: Target, seen: Seen, item: Mapping[str, Any]) -> str:
+    status = state(seen.history(item["release"]))
+    if status not in ("", "deployed"):
+        return (
+            f"its Helm release {item['release']} in namespace {target.namespace} is in state {status}, so the operator"
+            " may be half removed or half upgraded. Repair it with the tool that manages it. Inspect it with: helm"
+            f" history {item['release']} --namespace {target.namespace}"
+        )
     line, installed = line_of(target.version), line_of(str(item["version"]))
     if line and line != installed:
         return (
@@ -132,6 +141,9 @@ def _release(target: Target, seen: Seen, ours: bool) -> Iterator[str]:
     history = seen.history(target.release)
     status = state(history)
     name = f"Helm release {target.release} in namespace {target.namespace}"
+    yield from _other_name(target, seen)
+    if ours and status:
+        yield from _lost(target, seen, history)
     if status and not ours and not _operators(seen, target.namespace, target.release):
         yield (
             f"{name} is not managed by this collection and has no Deployment of a network operator (state {status})."
@@ -147,6 +159,27 @@ def _release(target: Target, seen: Seen, ours: bool) -> Iterator[str]:
         yield half_removed(target.release, target.namespace)
     elif status not in ("", "deployed", "failed"):
         yield f"{name} is in state {status}. Inspect it with: helm history {target.release} -n {target.namespace}"
+
+
+def _other_name(target: Target, seen: Seen) -> Iterator[str]:
+    """Yield why a release of ours without a Deployment stops an installation under another name: the mark names one."""
+    status = state(seen.history(seen.managed))
+    if seen.managed != target.release and status and not _operators(seen, target.namespace, seen.managed):
+        yield (
+            f"Helm release {seen.managed} in namespace {target.namespace} is in state {status}, and this collection"
+            f" manages it. Set network_operator_name to {seen.managed}, or remove it with playbook"
+            " gpufabric.rdma.teardown first"
+        )
+
+
+def _lost(target: Target, seen: Seen, history: Sequence[Revision]) -> Iterator[str]:
+    """Yield why a release whose Deployment was deleted cannot go to another one, by what the mark records."""
+    installed = seen.mark.version if seen.mark else ""
+    complete = any(revision.status in ("deployed", "superseded") for revision in history)
+    if installed and complete and line_of(target.version) and not _operators(seen, target.namespace, target.release):
+        problem = upgrade_problem(installed, target.version)
+        if problem:
+            yield f"Helm release {target.release} in namespace {target.namespace}: {problem}"
 
 
 def _undo(target: Target, history: Sequence[Revision]) -> str:

@@ -3,8 +3,8 @@
 """Whose the network operator in a cluster is.
 
 An installation of ours has a mark: a ConfigMap in the operator's namespace that names the Helm release, the Secret of
-one of its revisions, and the definitions (CRDs) that were there before. Without a valid mark the operator belongs to
-someone else: it is neither upgraded nor removed.
+one of its revisions, the release of the operator that runs, and the definitions (CRDs) that were there before. Without
+a valid mark the operator belongs to someone else: it is neither upgraded nor removed.
 """
 
 from __future__ import annotations
@@ -31,12 +31,16 @@ class Revision:
 
 @dataclass(frozen=True)
 class Mark:
-    """What our ConfigMap records. ``secret``: uid of a revision's Secret; empty before the first installation."""
+    """What our ConfigMap records. ``secret``: uid of a revision's Secret; ``version``: the release that ran last.
+
+    Both are empty before the first installation.
+    """
 
     release: str
     secret: str
     definitions: tuple[str, ...]
     nfd: bool
+    version: str = ""
 
     @classmethod
     def of(cls, item: Mapping[str, Any] | None) -> Mark | None:
@@ -50,7 +54,8 @@ class Mark:
             return None
         if not data.get("release") or not isinstance(definitions, list):
             return None
-        return cls(data["release"], data.get("secret", ""), tuple(map(str, definitions)), data.get("nfd") == "true")
+        nfd, version = data.get("nfd") == "true", data.get("version", "")
+        return cls(data["release"], data.get("secret", ""), tuple(map(str, definitions)), nfd, version)
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,7 @@ def mark_object(namespace: str, mark: Mark) -> dict[str, Any]:
         "secret": mark.secret,
         "definitions": json.dumps(mark.definitions),
         "nfd": str(mark.nfd).lower(),
+        "version": mark.version,
     }
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(MARK, namespace), "data": data}
 

@@ -217,6 +217,14 @@ def test_a_first_installation_that_failed_is_repaired(world: World) -> None:
     )
 
 
+def test_a_downgrade_is_refused_after_the_deployment_was_deleted(world: World) -> None:
+    world.install()
+    for path in [path for path in world.cluster.objects if "/deployments/" in path]:
+        del world.cluster.objects[path]
+    assert world.info()["release"]["action"] == "repair"
+    assert "a downgrade is not supported" in world.info(release="26.7.0")["msg"]
+
+
 def test_an_operator_of_others_is_refused_and_survives_a_teardown(world: World) -> None:
     world.helm()
     world.cluster.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "op"}})

@@ -224,8 +224,8 @@ def test_definitions_that_came_with_the_chart_and_are_unused_go() -> None:
         definition("ippools.nv-ipam.nvidia.com", "2026-01-01T10:00:01Z"),
         definition("other.example.com", "2026-01-01T10:00:01Z"),
         others, kept, pool(),
-        plain("Node", "a", **{"network.nvidia.com/operator.mofed.wait": "false", "mine": "x"}),
     )
+    cluster.put(plain("Node", "a", **{"network.nvidia.com/operator.mofed.wait": "false", "mine": "x"}), "manager")
     wanted = remains.Wanted(release.GROUPS, ["macvlannetworks.mellanox.com"], "net", release.NODE_LABELS)
     done = remains.remove(cluster.api(), wanted, Options(), FakeClock().clock())
     assert [(o.item["metadata"]["name"], o.action) for o in done] == [
@@ -233,6 +233,20 @@ def test_definitions_that_came_with_the_chart_and_are_unused_go() -> None:
         ("a", "release"),
     ]
     assert cluster.objects["/api/v1/nodes/a"]["metadata"]["labels"] == {"mine": "x"}
+
+
+def test_labels_that_the_operator_did_not_set_stay() -> None:
+    """One with a name that only begins like its labels, and one of its names that a person set with kubectl."""
+    ours = {"network.nvidia.com/operator.nic-configuration.wait": "false"}
+    theirs = {"network.nvidia.com/operator.team": "storage", "nvidia.com/ofed-driver-upgrade-state": "upgrade-done"}
+    node = plain("Node", "a", **ours, **theirs)
+    fields = {"f:metadata": {"f:labels": {"f:nvidia.com/ofed-driver-upgrade-state": {}}}}
+    node["metadata"]["managedFields"] = [{"manager": "kubectl-label", "operation": "Update", "fieldsV1": fields}]
+    cluster = FakeCluster(node)
+    wanted = remains.Wanted(labels=release.NODE_LABELS)
+    (done,) = remains.remove(cluster.api(), wanted, Options(), FakeClock().clock())
+    assert done.before == {"metadata": {"labels": ours}}
+    assert cluster.objects["/api/v1/nodes/a"]["metadata"]["labels"] == theirs
 
 
 def test_labels_that_node_feature_discovery_did_not_set_stay() -> None:

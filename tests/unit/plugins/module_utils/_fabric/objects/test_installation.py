@@ -95,6 +95,44 @@ def test_states_that_need_a_person(statuses: tuple[str, ...], message: str) -> N
     assert i.decide(TARGET, seen(*statuses)).problems == (message,)
 
 
+USED = (
+    "network operator op/network-operator: its Helm release net in namespace op is in state {}, so the operator may be"
+    " half removed or half upgraded. Repair it with the tool that manages it. Inspect it with: helm history net"
+    " --namespace op"
+)
+
+
+@pytest.mark.parametrize("status", ["uninstalling", "pending-rollback", "pending-upgrade", "failed", "unknown"])
+def test_an_operator_of_others_is_not_used_in_such_a_state(status: str) -> None:
+    decision = i.decide(USE, foreign(revisions=[revision("superseded"), revision(status, 2)]))
+    assert (decision.action, decision.problems) == ("none", (USED.format(status),))
+
+
+def test_a_lost_deployment_hides_no_downgrade() -> None:
+    """The release of the mark counts where there is no Deployment that names one; a first failure installed none."""
+    lost = {"mark": dataclasses.replace(MARK, version="26.7.1"), "operators": []}
+    older = dataclasses.replace(TARGET, version="26.4.2")
+    assert i.decide(TARGET, seen("deployed", **lost)).problems == ()
+    for statuses in (["deployed"], ["superseded", "failed"]):
+        assert i.decide(older, seen(*statuses, **lost)).problems == (
+            "Helm release net in namespace op: the installed release 26.7.1 is newer than the requested release 26.4.2,"
+            " and a downgrade is not supported. Set rdma_fabric.operator.release to 26.7.1 or newer",
+        )
+    assert i.decide(older, seen("failed", operators=[])).problems == ()
+    # With the Deployment, its release is what counts.
+    assert len(i.decide(older, seen("deployed", **{**lost, "operators": [OPERATOR]})).problems) == 1
+
+
+def test_another_name_is_refused_while_a_release_of_ours_exists() -> None:
+    """Its first installation failed, so that there is no Deployment: the mark must not move to the other name."""
+    other = dataclasses.replace(TARGET, release="net2")
+    assert i.decide(other, seen("failed", operators=[])).problems == (
+        "Helm release net in namespace op is in state failed, and this collection manages it. Set network_operator_name"
+        " to net, or remove it with playbook gpufabric.rdma.teardown first",
+    )
+    assert i.decide(other, seen("uninstalled", operators=[])).problems == ()
+
+
 NAME = "network operator op/network-operator: "
 REFUSED = (
     f"{NAME}it is not managed by this collection (Helm release net). Set rdma_fabric.operator.existing to use (it stays"
@@ -163,12 +201,20 @@ def test_a_namespace_of_others_is_not_applied() -> None:
 
 def test_the_mark_keeps_what_was_there_first_and_follows_the_revision() -> None:
     found = seen("superseded", "deployed", definitions=[CRD, "ippools.nv-ipam.nvidia.com"], discoveries=NFD)
-    assert i.Mark.of(i.decide(TARGET, found).objects[-1]) == i.Mark("net", "uid-2", (CRD,), True)
+    assert i.Mark.of(i.decide(TARGET, found).objects[-1]) == i.Mark("net", "uid-2", (CRD,), True, "26.7.1")
+
+
+def test_the_mark_records_the_release_that_runs() -> None:
+    """Without a Deployment, the former one stays."""
+    mark = dataclasses.replace(MARK, version="26.4.2")
+    for operators, version in ((operator(version="26.7.1"), "26.7.1"), ([], "26.4.2")):
+        made = i.Mark.of(i.decide(TARGET, seen(mark=mark, operators=operators)).objects[-1])
+        assert made == dataclasses.replace(mark, version=version)
 
 
 def test_an_adopted_installation_keeps_all_definitions_and_labels() -> None:
     found = foreign(definitions=[CRD], discoveries=NFD)
-    assert i.Mark.of(i.decide(ADOPT, found).objects[-1]) == i.Mark("net", "uid-1", (CRD,), False)
+    assert i.Mark.of(i.decide(ADOPT, found).objects[-1]) == i.Mark("net", "uid-1", (CRD,), False, "26.7.1")
 
 
 @pytest.mark.parametrize("data", [
