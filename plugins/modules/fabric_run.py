@@ -185,6 +185,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._controller.reportfolder import is_unknown, read, read_run, real, set_aside, size_of
 from ..module_utils._core.errors import FabricError, InputError
+from ..module_utils._fabric import stored
 from ..module_utils._fabric.measure.identity import read_hosts
 from ..module_utils._fabric.report import kept, runs
 
@@ -209,7 +210,9 @@ def decided(params: dict[str, Any], check: bool) -> dict[str, Any]:
     """Return whether to measure, why, and what a run would cover."""
     runs.check_play(params["plan"], params["play"])
     path = os.path.join(params["path"], "report.json")
-    last = {"path": path, "report": read(path), "plan": read(os.path.join(params["path"], "plan.json"))}
+    report = read(path)
+    last = {"path": path, "report": report, "plan": read(os.path.join(params["path"], "plan.json"))}
+    last["problem"] = stored.problem(report)
     now = {"scope": runs.scope_of(params["plan"], params), "hosts": read_hosts(params["plan"], params["facts"])}
     today = {**now, "plan": params["plan"], "unread": [name for name in now["hosts"] if not params["facts"].get(name)]}
     measure, text = runs.decide("check mode" if check else params["when"], last, today)

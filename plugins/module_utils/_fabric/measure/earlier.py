@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .. import stored
 from ..fields import Reader, raise_problems
 from .evidence import Evidence
 from .judge import step
@@ -20,6 +21,8 @@ _KEYS = frozenset(("where", "rail", "client", "server", "test", "value", "unit",
 
 def of_report(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a report.json holds. Raise KeyError, TypeError or ValueError for something else."""
+    if wrong := stored.problem(report):
+        raise ValueError(wrong)
     results = [result for result in report["results"] if set(result) >= _KEYS]
     known = {key: dict(report[key]) if key in report else None for key in ("tests", "endpoints")}
     return {"results": results, **known, "run": dict(report.get("run") or {}).get("id", "")}

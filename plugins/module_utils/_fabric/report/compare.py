@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..._core.errors import InputError
+from .. import stored
 from ..measure.schedule import IDENTITY
 from .ports import ends, ports
 from .summary import SCHEMA, name_of
@@ -51,6 +52,8 @@ def check(earlier: Any) -> None:
             "compare: this is no report of this collection: schema %s expected, %s found; give the path of a"
             " report.json" % (SCHEMA, found)
         )
+    if wrong := stored.problem(earlier):
+        raise InputError("compare: this is no report of this collection: %s; give the path of a report.json" % wrong)
 
 
 def _by_identity(results: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], Mapping[str, Any]]:

@@ -112,18 +112,20 @@ def decide(when: str, last: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[
         "never": "rdma_validate_when is never",
         "changed": "nothing changed since the last report, which is a pass",
     }[when]
-    return False, [f"{reason}; {told_last(last['path'], last['report'])}"]
+    return False, [f"{reason}; {told_last(last)}"]
 
 
 def changes(last: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return why the last report does not stand for a run of today; [] when it does.
 
-    ``last``: {path, report, plan}, what the files held, {} for an unreadable one. ``now``: {scope, hosts, plan,
-    unread}, the last one those of the hosts that have no facts.
+    ``last``: {path, report, plan, problem}, what the files held, {} for an unreadable one, and what is wrong with the
+    report. ``now``: {scope, hosts, plan, unread}, the last one those of the hosts that have no facts.
     """
     if now["unread"]:
         return [f"no facts of {some(now['unread'])} could be read in this run"]
     report = last["report"]
+    if last["problem"]:
+        return [told_last(last)]
     if not report:
         return ["there is no report of an earlier run"]
     if report.get("verdict") != "pass":
@@ -176,8 +178,11 @@ def _moment(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def told_last(path: str, report: Mapping[str, Any]) -> str:
-    """Return a sentence about the report that a skipped measurement relies on."""
+def told_last(last: Mapping[str, Any]) -> str:
+    """Return a sentence about the report that a skipped measurement relies on; ``last`` as in changes."""
+    path, report = last["path"], last["report"]
+    if last["problem"]:
+        return f"{path} is not a report of this collection: {last['problem']}"
     if not report:
         return f"there is no report of an earlier run in {path}"
     run, scope = report.get("run") or {}, report.get("scope") or {}

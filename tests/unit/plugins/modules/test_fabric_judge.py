@@ -165,6 +165,9 @@ OTHER = "resume: PATH is neither a report.json nor a run folder of this collecti
         ('{"results": [], "tests": 3}', OTHER),
         ('{"results": [], "endpoints": 3}', OTHER),
         ('{"results": 3}', OTHER),
+        ('{"results": [{}]}', OTHER),
+        ('{"results": [], "run": "x"}', OTHER),
+        ('{"results": [], "endpoints": {"host": {"a": null}}}', OTHER),
     ],
 )
 def test_what_cannot_be_resumed(

@@ -430,6 +430,14 @@ def test_a_deliberate_skip_names_what_it_relies_on(
         " pods not measured"]
 
 
+@pytest.mark.parametrize("when", ["never", "changed"])
+def test_a_damaged_report_is_none(when: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report(tmp_path, **{**whole(capsys, tmp_path), "run": "x"})
+    answer = decide(capsys, tmp_path, when=when)
+    told = f'{tmp_path}/report.json is not a report of this collection: run: expected a dict, found "x" (text)'
+    assert answer["measure"] is (when == "changed") and answer["text"][0].endswith(told)
+
+
 def test_check_mode_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report(tmp_path)
     step(capsys, "begun", tmp_path, check=True)
