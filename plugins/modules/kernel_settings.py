@@ -129,7 +129,7 @@ def converge(params: Mapping[str, Any], check_mode: bool) -> kernelsettings.Sett
         return plan
     if plan.change.changed or plan.unload:
         # What is given back stays recorded until it is.
-        state.save(params["state_root"], NAME, kernelsettings.joined(record, plan.record))
+        state.save(params["state_root"], NAME, kernelsettings.joined(record, plan.record, plan.change))
         host_settings.apply(plan, roots, lib, want)
         left = read_plan(plan.record).change
         if left.changed:
@@ -147,6 +147,8 @@ def main() -> None:
             plan = converge(module.params, module.check_mode)
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
+    for text in plan.warnings:
+        module.warn(text)
     module.exit_json(
         changed=plan.change.changed,
         diff=plan.change.diff(),

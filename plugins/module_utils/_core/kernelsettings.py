@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from . import hostkernel
+from . import hostkernel, restore
 from .change import Change
 from .errors import ConflictError, InputError
 from .hostkernel import Hugepages
@@ -95,12 +95,13 @@ class Have:
 
 @dataclasses.dataclass(frozen=True)
 class SettingsPlan:
-    """The change; the record of values before us; modules to unload; why a boot is needed."""
+    """The change; the record of values before us; modules to unload; why a boot is needed; warnings."""
 
     change: Change
     record: Mapping[str, Any]
     unload: tuple[str, ...]
     reasons: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 def sysctl_path(key: str) -> str:
@@ -124,10 +125,12 @@ def plan_settings(want: Want, have: Have, record: Mapping[str, Any], etc: str) -
     are no part of the way back: the kernel may refuse to unload them.
     """
     _check(want, have)
+    # Our files say what was set.
     set_sysctl = dict(_assignments(have.files.get(f"{etc}/{SYSCTL}", "")))
-    sysctl = {**_before(record.get("sysctl", {}), have.sysctl, set_sysctl), **want.sysctl}
     set_counts = {path: int(count) for path, count in _PAGES_LINE.findall(have.files.get(f"{etc}/{PAGES}", ""))}
-    counts = {**_before(record.get("pages", {}), have.pages, set_counts), **want.counts()}
+    old_sysctl, warnings = _before("sysctl", want.sysctl, have.sysctl, record, set_sysctl)
+    old_counts, more = _before("pages", want.counts(), have.pages, record, set_counts)
+    sysctl, counts = {**old_sysctl, **want.sysctl}, {**old_counts, **want.counts()}
     loaded = sorted(set(have.loaded) & set(want.modules))
     change = Change(
         before={
@@ -147,14 +150,17 @@ def plan_settings(want: Want, have: Have, record: Mapping[str, Any], etc: str) -
         "pages": {key: record.get("pages", {}).get(key, have.pages[key]) for key in want.counts()},
         "parameters": parameters,
     }
-    return SettingsPlan(change, {key: value for key, value in kept.items() if value}, tuple(unload), tuple(reasons))
+    record = {key: value for key, value in kept.items() if value}
+    return SettingsPlan(change, record, tuple(unload), tuple(reasons), (*warnings, *more))
 
 
-def joined(record: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record while values change: those before us of what goes, and of what comes."""
+def joined(record: Mapping[str, Any], new: Mapping[str, Any], change: Change) -> dict[str, Any]:
+    """Return the record while values change: those before us of what goes, and of what comes, and which change."""
     modules = [*record.get("modules", ()), *new.get("modules", ())]
     kinds = {kind: {**new.get(kind, {}), **record.get(kind, {})} for kind in ("sysctl", "pages", "parameters")}
-    found: dict[str, Any] = {"modules": sorted(dict.fromkeys(modules)), **kinds}
+    before, after = ({**one["sysctl"], **one["hugepages"]} for one in (change.before, change.after))
+    changing = {*record.get("changing", ()), *(key for key in after if before[key] != after[key])}
+    found: dict[str, Any] = {"modules": sorted(dict.fromkeys(modules)), "changing": sorted(changing), **kinds}
     return {key: value for key, value in found.items() if value}
 
 
@@ -212,13 +218,20 @@ def _assignments(text: str) -> Iterable[tuple[str, str]]:
             yield sysctl_path(name), " ".join(value.split())
 
 
-def _before(recorded: Mapping[str, Any], now: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the recorded values to restore: what went with its module cannot, and others changed what is not ``ours``.
+def _before(
+    kind: str, want: Mapping[str, Any], now: Mapping[str, Any], record: Mapping[str, Any], ours: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the recorded values to restore, and warnings: what went with its module cannot, what others changed stays.
 
-    ``ours`` are the values that our file sets.
+    ``ours`` are the values that our file sets; those that a run that was cut off was changing can be any.
     """
-    here = {key: value for key, value in recorded.items() if value is not None and now.get(key) is not None}
-    return {key: value for key, value in here.items() if key not in ours or now[key] == ours[key]}
+    here = {key: value for key, value in record.get(kind, {}).items() if None not in (value, now.get(key))}
+    known = {key: value for key, value in ours.items() if key not in record.get("changing", ())}
+    others = [key for key in restore.changed_since(here, known, now) if key not in want]
+    return (
+        {key: value for key, value in here.items() if key not in others},
+        [restore.kept(key, here[key], known[key], now[key]) for key in others],
+    )
 
 
 def _plain(value: object) -> str:

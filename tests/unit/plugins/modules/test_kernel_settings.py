@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from module_run import run
+from module_run import run, warned
 from sysfs_tree import Host
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._core import kernelsettings
@@ -119,7 +119,13 @@ def test_what_others_changed_since_is_not_undone(host: Host, capsys: pytest.Capt
     call(host, capsys, **WISH)
     put(host, "proc/sys/kernel/numa_balancing", "2\n")
     put(host, f"sys/{SMALL}", "100\n")
-    call(host, capsys, state="absent")
+    changed = (
+        "Another tool changed it, so it is not restored, and its record is removed. Before the first change it was"
+    )
+    assert warned(call(host, capsys, state="absent")) == [
+        f"kernel/numa_balancing: found 2, expected 0 as set by this collection. {changed} 1",
+        f"{SMALL}: found 100, expected 512 as set by this collection. {changed} 0",
+    ]
     now = files_of(host)
     assert (now["proc/sys/kernel/numa_balancing"], now[f"sys/{SMALL}"]) == ("2\n", "100\n")
     assert now["proc/sys/net/ipv4/tcp_rmem"] == "4096 131072 6291456"
@@ -282,6 +288,18 @@ def test_memory_that_is_fragmented(
         "command line (at: boot). 16 are there again"
     )
     assert files_of(host)[f"sys/{SMALL}"].strip() == "16"
+
+
+def test_a_number_that_the_kernel_refused_does_not_stop_the_way_back(
+    host: Host, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(host, capsys, hugepages=[{"size": "2M", "count": 16}], sysctl={"kernel.numa_balancing": 0})
+    monkeypatch.setattr(files, "set_kernel", fragmented(130, files.set_kernel))
+    assert call(host, capsys, hugepages=[{"size": "2M", "count": 512}])["failed"]
+    assert files_of(host)[f"sys/{SMALL}"].strip() == "16"
+    assert warned(call(host, capsys, state="absent")) == []
+    assert files_of(host)[f"sys/{SMALL}"].strip() == "0"
+    assert files_of(host)["proc/sys/kernel/numa_balancing"].strip() == "1"
 
 
 def test_pages_of_a_node(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
