@@ -153,8 +153,8 @@ def plan_settings(
 
 
 def _is_ours(entry: Mapping[str, Any], name: str, before: str, found: str | None) -> bool:
-    """Whether a value is still what this collection set, or restored already."""
-    return same(entry["set"].get(name), found) or same(before, found)
+    """Whether a value is still what this collection set (also before a run that was cut off), or restored already."""
+    return any(same(one, found) for one in (entry["set"].get(name), entry.get("earlier", {}).get(name), before))
 
 
 def version_problems(cards: Iterable[Card], minimum: Iterable[str], exact: Iterable[str]) -> list[str]:
@@ -243,7 +243,10 @@ def _record(
     boot: str,
     present: bool,
 ) -> dict[str, Any]:
-    """Values before us, once; what was set; the boot of the last write. Restored cards stay until all is in force."""
+    """Values before us, once; what was set; the boot of the last write. Restored cards stay until all is in force.
+
+    ``earlier`` is what was set before the write that is to come: it stays until that is done.
+    """
     kept = dict(record)
     for pci, values in before.items():
         entry = record.get(pci, {"before": {}, "set": {}})
@@ -251,7 +254,10 @@ def _record(
         entry = {**entry, "before": {**first, **entry["before"]}}
         if sets[pci]:
             ours = {**entry["set"], **(sets[pci] if present else {})}
-            entry = {"before": entry["before"], "set": ours, "boot": boot}
+            earlier = {n: values[n] for n in sets[pci] if _is_ours(entry, n, str(entry["before"].get(n)), values[n])}
+            entry = {"before": entry["before"], "set": ours, "earlier": earlier, "boot": boot}
+        else:
+            entry = {key: value for key, value in entry.items() if key != "earlier"}
         if entry["before"] and (present or waits[pci]):
             kept[pci] = entry
         else:

@@ -379,6 +379,17 @@ def test_what_a_card_does_not_take_is_said(cards: Cards, capsys: pytest.CaptureF
     assert next_values(cards, FIRST) == {name: values[2] for name, values in make_card().items()}
 
 
+def test_a_value_that_a_card_does_not_take_does_not_stop_the_way_back(
+    cards: Cards, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(cards, capsys)
+    cards.stubborn = ("NUM_OF_VFS",)
+    assert call(cards, capsys, settings={**WANT, "NUM_OF_VFS": 8})["failed"]
+    cards.stubborn = ()
+    call(cards, capsys, state="absent")
+    assert next_values(cards, FIRST) == {name: values[2] for name, values in make_card().items()}
+
+
 def test_a_card_that_does_not_answer(cards: Cards, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
     monkeypatch.setattr(cards, "query", lambda pci, words: command.Result(3, "-E- Failed to open the device\n", ""))
     assert refused(cards, capsys) == (
