@@ -172,6 +172,22 @@ earlier:
   description: The values of O(earlier), each where it is now.
   returned: O(state=begun)
   type: dict
+leftover:
+  description:
+    - The run whose testers may have left logs on the hosts that were not fetched. It is the unfinished run that C(resume) of
+      O(earlier) names, or without it the newest unfinished run. Empty when there is none.
+    - C(pass) is its last pass on the bare hosts, 0 for none, C(folder) where the logs of that pass belong, C(hosts) the
+      hosts whose log is not there as a whole, C(ended) whether the run is known to have ended, C(largest) the number of
+      bytes that such a log can have.
+  returned: O(state=begun)
+  type: dict
+  sample:
+    run: 20261123T013000Z-3f9a2c
+    pass: 2
+    folder: /srv/report/runs/20261123T013000Z-3f9a2c/evidence/host/pass-2
+    hosts: [gpu-1, gpu-2]
+    ended: true
+    largest: 327680
 """
 
 import json
@@ -183,7 +199,15 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._controller.reportfolder import is_unknown, read, read_run, real, set_aside, size_of
+from ..module_utils._controller.reportfolder import (
+    check_ended,
+    leftover,
+    read,
+    read_runs,
+    real,
+    set_aside,
+    size_of,
+)
 from ..module_utils._core.errors import FabricError, InputError
 from ..module_utils._fabric import stored
 from ..module_utils._fabric.measure.identity import read_hosts
@@ -228,7 +252,8 @@ def begun(params: dict[str, Any], check: bool) -> dict[str, Any]:
     if params["keep"] < 0:
         raise InputError(f"run: keep (rdma_validate_keep_runs) is {params['keep']}; give 0 or more")
     if check:
-        return made
+        return {**made, "leftover": {}}
+    check_ended(params["earlier"].get("resume"))
     for parts in ((), ("evidence",), *(("evidence", where, "describe") for where in params["scope"].get("where", []))):
         os.makedirs(os.path.join(folder, *parts), mode=0o750)
     places = set_aside(params["path"], name)
@@ -239,26 +264,24 @@ def begun(params: dict[str, Any], check: bool) -> dict[str, Any]:
         with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
             json.dump(value, out)
     used = [real(path) for path in made["earlier"].values()]
-    made["text"] = remove_old(os.path.join(params["path"], "runs"), name, params["keep"], used)
+    made["text"], newest = remove_old(os.path.join(params["path"], "runs"), name, params["keep"], used)
+    made["leftover"] = leftover(real(made["earlier"].get("resume")) or newest, params["plan"])
     return made
 
 
-def remove_old(place: str, now: str, keep: int, used: list[str]) -> list[str]:
-    """Remove runs that are not to be kept nor ``used``; return sentences about the unfinished ones that stay."""
-    known = {}
-    for entry in os.scandir(place):
-        if not entry.is_dir(follow_symlinks=False) or entry.name == now:
-            continue
-        if is_unknown(entry.path):
-            known[entry.name] = kept.Known(done=True)
-        elif runs.RUN.fullmatch(entry.name):
-            known[entry.name] = read_run(entry.path)
+def remove_old(place: str, now: str, keep: int, used: list[str]) -> tuple[list[str], str]:
+    """Remove runs that are not to be kept nor ``used``.
+
+    Return sentences about the unfinished ones that stay, and the path of the newest one that measured.
+    """
+    known = {name: run for name, run in read_runs(place).items() if name != now}
     old, left = kept.sorted_out(known, keep, used)
     for name in old:
         shutil.rmtree(os.path.join(place, name))
     # What this run continues needs no hint.
     others = [name for name in left if os.path.join(real(place), name) not in used]
-    return kept.unfinished(place, {name: known[name] for name in others}, size_of(place, others))
+    measured = [os.path.join(place, name) for name in left if known[name].passes and not known[name].running]
+    return kept.unfinished(place, {name: known[name] for name in others}, size_of(place, others)), "".join(measured[-1:])
 
 
 def ended(params: dict[str, Any], _check: bool) -> dict[str, Any]:

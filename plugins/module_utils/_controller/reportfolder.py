@@ -5,15 +5,20 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .._core.errors import InputError
 from .._fabric.report import kept, runs
 from .._fabric.report.summary import is_report
 from . import process
+
+# Bytes at the end of a log, with its last lines.
+_END = 1024
 
 
 def read(path: str) -> dict[str, Any]:
@@ -72,6 +77,19 @@ def read_run(path: str) -> kept.Known:
     )
 
 
+def read_runs(place: str) -> dict[str, kept.Known]:
+    """Return the folders of runs in ``place`` by name, also those of reports that record no run."""
+    known = {}
+    for entry in os.scandir(place):
+        if not entry.is_dir(follow_symlinks=False):
+            continue
+        if is_unknown(entry.path):
+            known[entry.name] = kept.Known(done=True)
+        elif runs.RUN.fullmatch(entry.name):
+            known[entry.name] = read_run(entry.path)
+    return known
+
+
 def size_of(place: str, names: Sequence[str]) -> int:
     """Return the bytes of all files in these folders of ``place``."""
     total = 0
@@ -82,6 +100,41 @@ def size_of(place: str, names: Sequence[str]) -> int:
                 with contextlib.suppress(FileNotFoundError):
                     total += os.lstat(os.path.join(folder, file)).st_size
     return total
+
+
+def check_ended(resumed: str | None) -> None:
+    """Raise InputError when the run that is to be continued is still going on."""
+    folder = real(resumed)
+    found = read_run(folder) if folder else kept.Known(True)
+    if found.running and not found.done:
+        raise InputError(kept.going_on(folder))
+
+
+def leftover(folder: str, plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return which logs of an unfinished run may still be on the hosts; {} when the folder is not one of such a run.
+
+    Only its last pass: what was to be played after a pass follows from what came back from it.
+    """
+    name = os.path.basename(folder)
+    known = read_run(folder)
+    if not runs.RUN.fullmatch(name) or known.done or known.running:
+        return {}
+    place = os.path.join(folder, "evidence", "host")
+    last = next(number for number in itertools.count() if not os.path.isdir(os.path.join(place, f"pass-{number + 1}")))
+    played = os.path.join(place, f"pass-{last}")
+    hosts = [host for host in plan["endpoints"]["host"] if not _is_whole(os.path.join(played, f"{host}.log"), last)]
+    found = {"run": name, "pass": last, "folder": played, "hosts": hosts if last else []}
+    return {**found, "ended": known.running is False, "largest": kept.largest_log(plan)}
+
+
+def _is_whole(path: str, number: int) -> bool:
+    """Return whether a log has the mark of the end of its pass."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _END))
+            return f"\n=== gpufabric batch {number} done ".encode() in file.read()
+    except OSError:
+        return False
 
 
 def set_aside(path: str, run: str) -> dict[str, str]:

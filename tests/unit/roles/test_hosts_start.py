@@ -57,13 +57,23 @@ class Host:
         argv = ["sh", "-c", text, "sh", *map(str, args)]
         return subprocess.run(argv, input=stdin, env=self.env, text=True, capture_output=True, timeout=20)
 
-    def start(self, run: str, hold: int = 300) -> subprocess.CompletedProcess[str]:
-        return self.run(self.text(START), "unit", self.folder, "rail r0 eth0", run, hold, 500.25, stdin=TESTER)
+    def start(self, run: str, hold: int = 300, continued: str = "") -> subprocess.CompletedProcess[str]:
+        args = ("unit", self.folder, "rail r0 eth0", run, hold, 500.25, continued)
+        return self.run(self.text(START), *args, stdin=TESTER)
+
+    def look(self, run: str, number: int, ended: bool = True) -> subprocess.CompletedProcess[str]:
+        """Another run looks for the log of this run and pass."""
+        left = {"run": run, "pass": number, "ended": ended, "largest": 100}
+        return self.run(self.text(VARS["__rdma_validate_look"], __rdma_validate_leftover=left))
+
+    def play_on(self) -> None:
+        """From now on the unit is active."""
+        (self.folder.parents[1] / "bin/systemctl").write_text("#!/bin/sh\nexit 0\n")
 
     def bring(self, run: str, batch: str = "BATCH", seconds: int = 590) -> subprocess.CompletedProcess[str]:
         return self.run(self.text(BRING, run, seconds=seconds), stdin=batch)
 
-    def text(self, text: str, run: str = "", number: int = 1, seconds: int = 10) -> str:
+    def text(self, text: str, run: str = "", number: int = 1, seconds: int = 10, **more: object) -> str:
         """The text of a task in this pass of a run."""
         step = {"pass": number, "seconds": seconds, "lines": {"here": []}}
         known = {"__rdma_validate_folder": self.folder, "__rdma_validate_run": run, "__rdma_validate_left": 5,
@@ -73,7 +83,7 @@ class Host:
         jinja = jinja2.Environment(autoescape=False)
         jinja.filters["dirname"] = os.path.dirname
         while "{{" in text:
-            text = jinja.from_string(text).render({**VARS, **known})
+            text = jinja.from_string(text).render({**VARS, **known, **more})
         return text.replace("flock -w 20", "flock -w 0")
 
     def raw(self, text: str, run: str, number: int) -> subprocess.CompletedProcess[str]:
@@ -179,6 +189,60 @@ def test_only_the_log_of_this_run_and_pass_is_fetched(host: Host) -> None:
     lost = host.end("r1", 1)
     assert (lost.returncode, lost.stdout) == (75, LOST)
     assert host.end("r2", 1).returncode == 66
+
+
+# --- what a run left that did not end ---------------------------------------------------------------------------
+
+DONE = "=== gpufabric batch 1 done 2 0\n"
+
+
+@pytest.mark.parametrize(("log", "number", "rc"), [
+    (DONE, 1, 0), (f"=== gpufabric test\n{DONE}", 1, 0), (DONE, 2, 66), ("", 1, 66), (f"{DONE}more\n", 1, 66),
+    ("x" * 100 + f"\n{DONE}", 1, 66), (None, 1, 66), ("=== gpufabric batch 11 done 2 0\n", 1, 66),
+])  # fmt: skip
+def test_only_a_whole_log_of_the_last_pass_is_worth_fetching(host: Host, log: str | None, number: int, rc: int) -> None:
+    host.start("r1")
+    if log is not None:
+        (host.folder / "r1-1.log").write_text(log)
+    assert host.look("r1", number).returncode == rc
+    assert host.look("r0", number).returncode == 66
+
+
+def test_a_run_that_is_continued_gives_its_hosts_to_the_one_that_continues_it(host: Host) -> None:
+    host.start("r1")
+    (host.folder / "r1-1.log").write_text(DONE)
+    assert host.look("r1", 1).returncode == 0
+    assert host.start("r3", continued="r0").returncode == 75
+    assert host.start("r2", continued="r1").returncode == 0
+    assert host.mark()[0] == "r2" and not (host.folder / "r1-1.log").exists()
+
+
+def test_a_run_whose_testers_still_measure_is_not_continued(host: Host) -> None:
+    host.start("r1")
+    host.play_on()
+    for done in (host.look("r1", 1), host.start("r2", continued="r1")):
+        said = done.stdout + done.stderr
+        assert done.returncode == 75
+        assert said.startswith(f"this host is being measured by run r1 since {host.mark()[1]}, for at most ")
+        assert said.endswith(" s more. Wait until it ends, or end it with the playbook gpufabric.rdma.abort\n")
+    assert host.mark()[0] == "r1"
+
+
+def test_a_run_that_may_be_going_on_elsewhere_keeps_its_hosts(host: Host) -> None:
+    host.start("r1")
+    (host.folder / "r1-1.log").write_text(DONE)
+    assert host.look("r1", 1, ended=False).returncode == 75
+    Path(f"{host.folder}.run").write_text("r1 then 1\n")
+    assert host.look("r1", 1, ended=False).returncode == 0
+
+
+def test_only_a_run_that_is_known_to_have_ended_is_continued(host: Host) -> None:
+    text = VARS["__rdma_validate_continued"]
+    for left, resumed, found in (
+        ({"run": "r1", "ended": True}, "/r/r1", "r1"), ({"run": "r1", "ended": True}, "", ""),
+        ({"run": "r1", "ended": False}, "/r/r1", ""), ({}, "/r/report.json", ""),
+    ):  # fmt: skip
+        assert host.text(text, __rdma_validate_leftover=left, __rdma_validate_resumed=resumed) == found
 
 
 # --- changing modules -------------------------------------------------------------------------------------------

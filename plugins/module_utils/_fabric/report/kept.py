@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..measure.options import STARS, complete
 from .runs import UNKNOWN
 
 # Of runs that ended before their first pass, which measured nothing, so many are kept for their messages.
@@ -68,6 +69,24 @@ def covers(scope: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return scope.get("only") in ({}, None, other.get("only")) and all(
         set(other.get(key) or []) <= set(scope.get(key) or []) for key in ("where", "hosts", "rails")
     )
+
+
+def going_on(folder: str) -> str:
+    """Return why the run in ``folder`` cannot be continued."""
+    return (
+        f"run: rdma_validate_resume names {folder}, and this run is still going on. Wait until it ends; its report then"
+        " shows whether anything is left to measure"
+    )
+
+
+def largest_log(plan: Mapping[str, Any]) -> int:
+    """Return the bytes that the log of a pass on a host can have: 2 KiB for each test, and room for what is added."""
+    tests = complete(plan["tests"])
+    hosts, rails = len(plan["endpoints"]["host"]), len(plan["rails"])
+    flows = 2 * hosts * rails * (rails if tests["cross_rail"] or tests["mode"] == "loopback" else 1)
+    if tests["mode"] in STARS:
+        flows *= tests["fan"]
+    return 65536 + 4096 * flows * len(tests["kinds"]) * max(1, len(tests["sizes"])) * tests["repeats"]
 
 
 def unfinished(folder: str, known: Mapping[str, Known], size: int) -> list[str]:

@@ -199,6 +199,37 @@ def test_a_run_that_is_still_going_on_is_not_removed_before_its_first_pass(
     assert Path(first["folder"]).exists() and not (tmp_path / "runs/20990101T000000Z-000014").exists()
 
 
+def test_logs_that_hosts_may_still_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = passed(tmp_path, DAYS[0], process=DEAD)
+    last = folder / "evidence/host/pass-2"
+    last.mkdir()
+    (last / "gpu-000.log").write_text("=== gpufabric test\n=== gpufabric batch 2 done 1 0\n")
+    (last / "gpu-001.log").write_text("=== gpufabric test\n")
+    left = {"run": DAYS[0], "pass": 2, "folder": str(last), "hosts": ["gpu-001"], "ended": True, "largest": 81920}
+    assert begin(capsys, tmp_path)["leftover"] == left
+    assert begin(capsys, tmp_path, earlier={"resume": str(folder)})["leftover"] == left
+    # What is continued, and not what is newest; a report has no logs on hosts.
+    elsewhere = passed(tmp_path / "elsewhere", DAYS[1])
+    other = begin(capsys, tmp_path, earlier={"resume": str(elsewhere)})["leftover"]
+    assert (other["run"], other["pass"], other["hosts"], other["ended"]) == (DAYS[1], 1, ["gpu-000", "gpu-001"], False)
+    (elsewhere / "report.json").write_text("{}")
+    assert begin(capsys, tmp_path, earlier={"resume": str(elsewhere)})["leftover"] == {}
+    # It ended before its first pass: it has the hosts, and no logs.
+    first = begin(capsys, tmp_path, process=DEAD)["folder"]
+    found = begin(capsys, tmp_path, earlier={"resume": first})["leftover"]
+    assert (found["pass"], found["hosts"], found["ended"]) == (0, [], True)
+
+
+def test_a_run_that_is_still_going_on_is_not_continued(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = passed(tmp_path, DAYS[0], process=process.note(os.getpid()))
+    answer = begin(capsys, tmp_path, earlier={"resume": str(folder)})
+    assert answer["failed"] and answer["msg"] == (
+        f"run: rdma_validate_resume names {folder}, and this run is still going on. Wait until it ends; its report then"
+        " shows whether anything is left to measure")
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == [DAYS[0]]
+    assert begin(capsys, tmp_path)["leftover"] == {}
+
+
 def test_a_zombie_is_not_going_on() -> None:
     child = subprocess.Popen(["sleep", "0"])
     noted = process.note(child.pid)
