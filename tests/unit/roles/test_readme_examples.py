@@ -45,6 +45,16 @@ def test_an_example_is_a_whole_playbook(role: str) -> None:
     assert play["hosts"] == "rdma_hosts"
 
 
+@pytest.mark.parametrize("role", CLUSTER)
+def test_an_example_of_the_cluster_supplies_every_value_of_the_plan(role: str) -> None:
+    """What the playbooks take from the plan: with a default instead, another release or namespace would be used."""
+    given = yaml.safe_load((ROOT / "playbooks" / "vars" / "cluster.yml").read_text())
+    given = {name: given["__cluster_hosts"] if "__cluster_hosts" in value else value for name, value in given.items()}
+    expected = {name: value for name, value in given.items() if name.startswith(f"{role}_") and "rdma_plan" in value}
+    (shown,) = example(role)[-1]["roles"]
+    assert {name: value for name, value in shown["vars"].items() if "rdma_plan" in value} == expected
+
+
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Role -> what its example printed. One run for all: about 18 s on an idle machine, 40 s at a load of 5."""
