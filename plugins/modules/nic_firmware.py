@@ -198,7 +198,7 @@ def converge(params: Mapping[str, Any], cards: tuple[firmware.Card, ...], check_
         raise CommandError(f"the tool set all, but the next boot loads {plan.change.before}; still to set: {plan.sets}")
     state.save(params["state_root"], NAME, plan.record)
     state.set_reasons(roots, NAME, plan.reasons)
-    return dataclasses.replace(plan, change=Change(first.change.before, plan.change.after))
+    return dataclasses.replace(plan, change=Change(first.change.before, plan.change.after), warnings=first.warnings)
 
 
 def run(params: Mapping[str, Any], check_mode: bool) -> tuple[firmware.FirmwarePlan, list[dict[str, Any]], list[str]]:
@@ -210,7 +210,7 @@ def run(params: Mapping[str, Any], check_mode: bool) -> tuple[firmware.FirmwareP
     if any(card.want for card in cards):
         plan = converge(params, cards, check_mode)
     shown = [host_firmware.describe(roots, card, plan) for card in cards]
-    return plan, shown, [*warnings, *(f"{text}, or a reset by the vendor's tool" for text in plan.cold)]
+    return plan, shown, [*warnings, *plan.warnings, *(f"{text}, or a reset by the vendor's tool" for text in plan.cold)]
 
 
 def main() -> None:

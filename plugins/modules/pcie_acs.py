@@ -130,6 +130,8 @@ def main() -> None:
             plan, ports = converge(module.params, module.check_mode)
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
+    for text in plan.warnings:
+        module.warn(text)
     if plan.change.changed and ports:
         module.warn(TRADE % ", ".join(ports))
     module.exit_json(

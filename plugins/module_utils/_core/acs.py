@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 
+from . import restore
 from .change import Change
 from .errors import ConflictError, ParseError
 from .inventory import HostInventory
@@ -42,11 +43,12 @@ class Have:
 
 @dataclasses.dataclass(frozen=True)
 class AcsPlan:
-    """The change; what to write to which port; what to keep of before us."""
+    """The change; what to write to which port; what to keep of before us; warnings of what others changed."""
 
     change: Change
     writes: Mapping[str, int]
     record: Mapping[str, int]
+    warnings: tuple[str, ...]
 
 
 def show(value: int) -> str:
@@ -141,7 +143,10 @@ def plan_acs(wanted: Iterable[str], have: Have, record: Mapping[str, int], unit:
         },
     )
     writes = {port: value for port, value in targets.items() if controls[port] != value}
-    return AcsPlan(change, writes, {port: record.get(port, controls[port]) for port in off})
+    left = {port: value for port, value in record.items() if port in controls and port not in off}
+    others = restore.changed_since(left, dict.fromkeys(left, OFF), controls)
+    warnings = [restore.kept(f"{port}: ACS", show(left[port]), show(OFF), show(controls[port])) for port in others]
+    return AcsPlan(change, writes, {port: record.get(port, controls[port]) for port in off}, tuple(warnings))
 
 
 def argv(port: str, value: int) -> list[str]:

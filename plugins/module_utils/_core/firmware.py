@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from . import restore
 from .change import Change
 from .devices import Port
 from .disruption import left_alone
@@ -48,7 +49,7 @@ class Have:
 class FirmwarePlan:
     """The change; what to set on each card; what a reboot brings, and what only a power cycle does; the record.
 
-    ``found`` maps a card to its wanted parameters as they were read.
+    ``found`` maps a card to its wanted parameters as they were read. ``warnings`` name those that others changed.
     """
 
     change: Change
@@ -57,6 +58,7 @@ class FirmwarePlan:
     cold: tuple[str, ...]
     record: Mapping[str, Any]
     found: Mapping[str, Mapping[str, Setting]]
+    warnings: tuple[str, ...] = ()
 
     def shown(self, pci: str) -> dict[str, dict[str, str | None]]:
         """Return of each wanted parameter of a card what is its default, in force, and loaded by the next boot."""
@@ -149,7 +151,17 @@ def plan_settings(
         cold=tuple(text for pci, texts in waits.items() if pci in cold for text in texts),
         record=_record(before, sets, waits, record, boot, present),
         found={pci: {name: have[pci].settings[name] for name in names} for pci, names in known.items()},
+        warnings=tuple(text for one in cards for text in _changed(one, have[one.pci], record, known[one.pci])),
     )
+
+
+def _changed(card: Card, have: Have, record: Mapping[str, Any], known: Mapping[str, str]) -> list[str]:
+    """Return a warning for each parameter that is not restored, since it is not what this collection set."""
+    return [
+        restore.kept(f"{card.title}: {name}", value, record[card.pci]["set"].get(name), have.settings[name].next)
+        for name, value in card.want.items()
+        if name in have.settings and name not in known
+    ]
 
 
 def _is_ours(entry: Mapping[str, Any], name: str, before: str, found: str | None) -> bool:

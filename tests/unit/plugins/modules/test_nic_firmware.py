@@ -209,11 +209,18 @@ def test_absent_gives_the_values_back(cards: Cards, capsys: pytest.CaptureFixtur
     assert call(cards, capsys, state="absent")["changed"] is False and cards.ran == []
 
 
-def test_what_others_changed_since_is_not_undone(cards: Cards, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_others_changed_since_is_not_undone(
+    cards: Cards, capsys: pytest.CaptureFixture[str], warned: list[str]
+) -> None:
     call(cards, capsys)
     cards.reboot()
     cards.cards[FIRST]["NUM_OF_VFS"][2] = "32"
+    warned.clear()
     call(cards, capsys, state="absent")
+    assert warned == [
+        "nic_firmware: 0000:18:00.0 (enp24s0np0): NUM_OF_VFS: found 32, expected 16 as set by this collection. Another "
+        "tool changed it, so it is not restored, and its record is removed. Before the first change it was 6"
+    ]
     assert [next_values(cards, FIRST)[name] for name in WANT] == ["0", "32"]
     cards.reboot()
     assert (call(cards, capsys, state="absent")["reasons"], everything(cards.host)) == ([], {})
