@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from . import dcb, qosfiles, qosrecord, qosunit, restore
@@ -18,6 +18,8 @@ from .rail import Rail
 
 # PCI address -> setting -> value.
 Values = Mapping[str, Mapping[str, Any]]
+# A port has one of them: to restore one would turn off the other.
+_EXCLUDES = {"pfc": "pause", "pause": "pfc"}
 # What the user calls a setting that has another name here.
 _LABELS = {"rdma_cm": ("roce", "dscp", "traffic_class")}
 
@@ -130,7 +132,11 @@ def plan_qos(
         ),
         tuple(step for pci in after for step in _steps(found[pci], before[pci], after[pci], own[pci])),
         {pci: qosrecord.entry(own[pci], record.get(pci, NOTHING), found[pci].values) for pci in found if own[pci]},
-        tuple(text for pci, one in found.items() for text in _warnings(one, record.get(pci, NOTHING), others[pci])),
+        tuple(
+            text
+            for pci, one in found.items()
+            for text in _warnings(one, record.get(pci, NOTHING), others[pci], own[pci])
+        ),
     )
 
 
@@ -189,9 +195,18 @@ def _others(own: Mapping[str, Any], entry: qosrecord.Entry, values: Mapping[str,
     return restore.changed_since(before, entry["set"], now)
 
 
-def _warnings(found: Found, entry: qosrecord.Entry, others: Iterable[str]) -> list[str]:
+def _warnings(found: Found, entry: qosrecord.Entry, others: Collection[str], own: Collection[str]) -> list[str]:
     before, ours, now = entry["before"], entry["set"], found.values
-    return [restore.kept(f"{found.title}: {name}", before[name], ours[name], now[name]) for name in others]
+    partners = {_EXCLUDES[name]: name for name in others if _EXCLUDES.get(name) in before}
+    return [
+        *(restore.kept(f"{found.title}: {name}", before[name], ours[name], now[name]) for name in others),
+        *(
+            f"{found.title}: {name} is not restored to {before[name]}, since {other}, which another tool changed, "
+            "excludes it"
+            for name, other in partners.items()
+            if name not in (*others, *own)
+        ),
+    ]
 
 
 def _is(values: Mapping[str, Any], name: str, wanted: Any) -> bool:
@@ -199,8 +214,9 @@ def _is(values: Mapping[str, Any], name: str, wanted: Any) -> bool:
 
 
 def _goal(own: Mapping[str, Any], entry: qosrecord.Entry, others: Iterable[str], found: Found) -> dict[str, Any]:
+    stay = {*others, *(_EXCLUDES[name] for name in others if name in _EXCLUDES)}
     known = entry["before"].items()
-    given_back = {name: value for name, value in known if name in found.values and name not in others}
+    given_back = {name: value for name, value in known if name in found.values and name not in stay}
     goal = {**given_back, **own}
     return {name: goal[name] for name in SETTINGS if name in goal}
 

@@ -417,7 +417,10 @@ def test_a_setting_that_another_tool_changed_since_stays(
     changed = f"{title}: pfc: found [5], expected [3] as set by this collection. {CHANGED.format([])}"
     # The other one was 48 before, so it is not restored to that either.
     other = f"{title}: cnp_dscp: found 40, expected 48 as set by this collection. {CHANGED.format(48)}"
-    assert warned(result) == warned(checked) == [other, changed]
+    pause = f"{title}: pause is not restored to {{'rx': True, 'tx': True}}, since pfc, which another tool changed, "
+    assert warned(result) == warned(checked) == [other, changed, f"{pause}excludes it"]
+    # It would turn off the priorities that are enabled now.
+    assert [argv for argv in host.ran if argv[:2] == ["ethtool", "-A"]] == []
     assert [argv for argv in host.ran if "--pfc" in argv] == []
     assert ["mlnx_qos", "-i", "enp24s0np0", "--trust", "pcp"] in host.ran
     assert (host.root / "sys/class/net/enp24s0np0/ecn/roce_np/cnp_dscp").read_text() == "40"
