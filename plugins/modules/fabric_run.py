@@ -253,7 +253,7 @@ def begun(params: dict[str, Any], check: bool) -> dict[str, Any]:
         raise InputError(f"run: keep (rdma_validate_keep_runs) is {params['keep']}; give 0 or more")
     if check:
         return {**made, "leftover": {}}
-    check_ended(params["earlier"].get("resume"))
+    check_ended(params["earlier"].get("resume"), params["process"])
     for parts in ((), ("evidence",), *(("evidence", where, "describe") for where in params["scope"].get("where", []))):
         os.makedirs(os.path.join(folder, *parts), mode=0o750)
     places = set_aside(params["path"], name)
@@ -264,17 +264,17 @@ def begun(params: dict[str, Any], check: bool) -> dict[str, Any]:
         with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
             json.dump(value, out)
     used = [real(path) for path in made["earlier"].values()]
-    made["text"], newest = remove_old(os.path.join(params["path"], "runs"), name, params["keep"], used)
-    made["leftover"] = leftover(real(made["earlier"].get("resume")) or newest, params["plan"])
+    known = read_runs(os.path.join(params["path"], "runs"), name, params["process"])
+    made["text"], newest = remove_old(os.path.join(params["path"], "runs"), known, params["keep"], used)
+    made["leftover"] = leftover(real(made["earlier"].get("resume")) or newest, params["plan"], params["process"])
     return made
 
 
-def remove_old(place: str, now: str, keep: int, used: list[str]) -> tuple[list[str], str]:
+def remove_old(place: str, known: dict[str, kept.Known], keep: int, used: list[str]) -> tuple[list[str], str]:
     """Remove runs that are not to be kept nor ``used``.
 
     Return sentences about the unfinished ones that stay, and the path of the newest one that measured.
     """
-    known = {name: run for name, run in read_runs(place).items() if name != now}
     old, left = kept.sorted_out(known, keep, used)
     for name in old:
         shutil.rmtree(os.path.join(place, name))

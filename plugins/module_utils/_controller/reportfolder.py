@@ -63,8 +63,8 @@ def is_unknown(path: str) -> bool:
     return is_report(read(os.path.join(path, "report.json")))
 
 
-def read_run(path: str) -> kept.Known:
-    """Return what the folder of a run tells."""
+def read_run(path: str, own: Mapping[str, Any]) -> kept.Known:
+    """Return what the folder of a run tells. ``own``: this process, which measures one thing after the other."""
     about = read(os.path.join(path, "run.json"))
     earlier, scope = (about.get(key) for key in ("earlier", "scope"))
     resumed = earlier.get("resume") if isinstance(earlier, Mapping) else None
@@ -72,21 +72,21 @@ def read_run(path: str) -> kept.Known:
         done=os.path.isfile(os.path.join(path, "report.json")),
         resumed=real(resumed) if isinstance(resumed, str) else "",
         passes=any(os.path.isdir(os.path.join(path, "evidence", place, "pass-1")) for place in runs.PLACES),
-        running=process.is_running(about.get("process")),
+        running=False if own and about.get("process") == own else process.is_running(about.get("process")),
         scope=scope if isinstance(scope, Mapping) else {},
     )
 
 
-def read_runs(place: str) -> dict[str, kept.Known]:
-    """Return the folders of runs in ``place`` by name, also those of reports that record no run."""
+def read_runs(place: str, now: str, own: Mapping[str, Any]) -> dict[str, kept.Known]:
+    """Return the folders of runs in ``place`` but ``now`` by name, also those of reports that record no run."""
     known = {}
     for entry in os.scandir(place):
-        if not entry.is_dir(follow_symlinks=False):
+        if not entry.is_dir(follow_symlinks=False) or entry.name == now:
             continue
         if is_unknown(entry.path):
             known[entry.name] = kept.Known(done=True)
         elif runs.RUN.fullmatch(entry.name):
-            known[entry.name] = read_run(entry.path)
+            known[entry.name] = read_run(entry.path, own)
     return known
 
 
@@ -102,21 +102,21 @@ def size_of(place: str, names: Sequence[str]) -> int:
     return total
 
 
-def check_ended(resumed: str | None) -> None:
+def check_ended(resumed: str | None, own: Mapping[str, Any]) -> None:
     """Raise InputError when the run that is to be continued is still going on."""
     folder = real(resumed)
-    found = read_run(folder) if folder else kept.Known(True)
+    found = read_run(folder, own) if folder else kept.Known(True)
     if found.running and not found.done:
         raise InputError(kept.going_on(folder))
 
 
-def leftover(folder: str, plan: Mapping[str, Any]) -> dict[str, Any]:
+def leftover(folder: str, plan: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Return which logs of an unfinished run may still be on the hosts; {} when the folder is not one of such a run.
 
     Only its last pass: what was to be played after a pass follows from what came back from it.
     """
     name = os.path.basename(folder)
-    known = read_run(folder)
+    known = read_run(folder, own)
     if not runs.RUN.fullmatch(name) or known.done or known.running:
         return {}
     place = os.path.join(folder, "evidence", "host")

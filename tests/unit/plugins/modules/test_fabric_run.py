@@ -230,6 +230,16 @@ def test_a_run_that_is_still_going_on_is_not_continued(tmp_path: Path, capsys: p
     assert begin(capsys, tmp_path)["leftover"] == {}
 
 
+def test_an_earlier_run_of_the_same_process_is_not_going_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One ansible-playbook measures several times, one after the other."""
+    own = process.note(os.getpid())
+    folder = passed(tmp_path, DAYS[0], process=own)
+    answer = begin(capsys, tmp_path, process=own, earlier={"resume": str(folder)})
+    assert answer["leftover"]["ended"] is True
+    assert begin(capsys, tmp_path, process=own)["text"] == [
+        f"Run {DAYS[0]} did not end. To continue it, set rdma_validate_resume: {folder}"]
+
+
 def test_a_zombie_is_not_going_on() -> None:
     child = subprocess.Popen(["sleep", "0"])
     noted = process.note(child.pid)
