@@ -115,7 +115,7 @@ class Fabric:
             "where": "host", "rail": test.rail, "client": test.client, "server": test.server, "test": test.kind,
             "value": value, "unit": "us" if test.kind == SMALL else "Gb/s", "expected": EXPECTED[test.kind],
             **crossed, "memory": test.memory, "verdict": verdict,
-            "reason": "" if verdict == "pass" else "planted", "passes": [],
+            "reason": {"pass": "", "fail": "planted"}.get(verdict, "Failed status 12"), "passes": [],
         }
 
     def shown(self, fault: Fault) -> bool:

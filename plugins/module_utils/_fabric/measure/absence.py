@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from .blame import Blame, listed
 from .counters import link_went_down
+from .exchange import NEVER_MET
 from .perftest import KILLED, OWN_CAUSES, TIMED_OUT, Run
 
 Result = Mapping[str, Any]
@@ -33,8 +34,6 @@ _ORDER = (LATE, TIMEOUT, LOST)
 # What a side fails on by itself; by its exit code also when its program is not there, or cannot run.
 _OWN = re.compile("|".join(pattern for pattern, _meaning in OWN_CAUSES))
 _NO_PROGRAM = (126, 127)
-# What a side prints that never reached the other one: it ends before the other one's time does, and is no echo of it.
-_UNREACHED = re.compile(r"Couldn't connect|[Nn]ame resolution|rdma_resolve_\w+ failed|times ADDR_ERROR")
 # So many seconds may the end of an echo seem to be before that of the side which it echoes: hosts read counters first.
 _READING = 1.0
 # A tester that did not try a test at all.
@@ -124,20 +123,23 @@ def shown(sides: Sequence[tuple[str, Run | None]], reason: str, near: Conduct, a
     if any(_TRANSFER.search(run.text) for run in own) or not any(run.rc for run in runs) and _TRANSFER.search(reason):
         return Shown(FIRM, fault=True)
     in_time = not any(run.rc in TIMED_OUT for run in runs)
-    if in_time or any(run.rc not in TIMED_OUT or _UNREACHED.search(run.text) for run in own):
+    if in_time or any(run.rc not in TIMED_OUT or NEVER_MET.search(run.text) for run in own):
         firm = near.measured.issuperset(name for name, _run in sides)
-        met = in_time and not any(_UNREACHED.search(run.text) for run in runs)
+        met = in_time and not any(NEVER_MET.search(run.text) for run in runs)
         return Shown(FIRM if firm else WEAK, fault=firm and met and bool(own))
     late = near.late_at((name for name, _run in sides), at, anywhere=True)
     return overloaded(late) if late else Shown(WEAK)
 
 
 def _echo(run: Run, runs: Sequence[Run]) -> bool:
-    """Return whether a side failed after, and so because, the other one had run out of time."""
+    """Return whether a side failed because the other one had run out of time: the device's error came after that.
+
+    Only the end of the other side lets the exchange of a test that has begun fail, whatever the clocks say.
+    """
     ended = [_end(one) for one in runs if one.rc in TIMED_OUT and one.seconds is not None]
-    if not ended or run.rc in TIMED_OUT or _UNREACHED.search(run.text):
+    if not ended or run.rc in TIMED_OUT or NEVER_MET.search(run.text):
         return False
-    return _end(run) > min(ended) - _READING
+    return not _TRANSFER.search(run.text) or _end(run) > min(ended) - _READING
 
 
 def _end(run: Run) -> float:

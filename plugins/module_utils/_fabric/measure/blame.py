@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from . import faultless
 from .causes import Cause, center
 from .fleet import BASE, GPU, MTU, OPPOSITE, End, Failure, Fleet, Scope, label
 
@@ -29,8 +30,9 @@ _OF_HOST = ("host", "port", "send", "receive")
 class Blame:
     """Whom failures point at (report.json ``blames[]``).
 
-    ``kind``: host, port, rail, routing (between rails), direction, pair, mtu, gpu, address, unknown, overload or
-    tester (no results). ``sure``: "sure" (confirmed) or "likely" (suspected). ``rail`` None: all rails.
+    ``kind``: host, port, rail, routing (between rails), direction, pair, mtu, gpu, address, unknown,
+    configuration, overload or tester (no results). ``sure``: "sure" (confirmed) or "likely" (suspected). ``rail`` None:
+    all rails.
     ``direction``: "send" or "receive", of ``host``. ``failed`` of ``tests`` that needed it did not pass.
     ``again``: the commands [server, client] by which a person can repeat it, when the caller has filled them in.
     ``peer_rail``: the peer's rail, or the other rail, "" where it is ``rail``.
@@ -57,12 +59,13 @@ class Blame:
 
 
 CONFIRMED = "FAULT (confirmed)"
+_NO_FAULT = {"overload": "OVERLOAD", "tester": "NO DATA", "configuration": "CONFIGURATION"}
 
 
 def level(blame: Mapping[str, Any]) -> str:
-    """Return how a blame is headed for people: an overload and missing results are no fault."""
-    if blame["kind"] in ("overload", "tester"):
-        return {"overload": "OVERLOAD", "tester": "NO DATA"}[blame["kind"]]
+    """Return how a blame is headed: an overload, missing results and settings are no fault."""
+    if blame["kind"] in _NO_FAULT:
+        return _NO_FAULT[blame["kind"]]
     return CONFIRMED if blame["sure"] == "sure" else "FAULT (suspected)"
 
 
@@ -111,8 +114,9 @@ def doubtful(fleet: Fleet, cause: Cause) -> End | None:
 def tell(fleet: Fleet, where: str, cause: Cause) -> Blame:
     """Return the blame of a cause: its kind, its sentence and its evidence."""
     scope, layer = cause.scope, _layer(cause)
-    peer = doubtful(fleet, cause)
-    kind = "unknown" if peer else _kind(layer, scope.kind)
+    no_fault = faultless.kind_of(cause)
+    peer = None if no_fault == faultless.CONFIGURATION else doubtful(fleet, cause)
+    kind = no_fault or ("unknown" if peer else _kind(layer, scope.kind))
     direction = scope.kind if scope.kind in OPPOSITE else None
     first, other = (scope.host, scope.rail), peer or (scope.peer, scope.peer_rail)
     if scope.kind == "pair" and len({f.ways for f in cause.failures}) == 1 and len(cause.failures[0].ways) == 1:
@@ -127,11 +131,11 @@ def tell(fleet: Fleet, where: str, cause: Cause) -> Blame:
         peer=other[0],
         peer_rail=other[1] if rail and other[1] and other[1] != rail else "",
         direction=direction,
-        sure="sure" if not peer and is_sure(fleet, cause) else "likely",
+        sure="sure" if not peer and kind != faultless.TESTER and is_sure(fleet, cause) else "likely",
         failed=failed,
         tests=failed + (0 if scope.kind == "path" else fleet.passes[layer, scope]),
         evidence=tuple(_evidence(fleet, cause)),
-        text=_sentence(fleet, cause, layer, peer) + _most(cause.failures) + _nothing(fleet, cause),
+        text=_sentence(fleet, cause, layer, peer, no_fault) + _most(cause.failures) + _nothing(fleet, cause, no_fault),
     )
 
 
@@ -151,9 +155,12 @@ def _kind(layer: str, kind: str) -> str:
     return {"all": "rail", "send": "direction", "receive": "direction"}.get(kind, kind)
 
 
-def _sentence(fleet: Fleet, cause: Cause, layer: str, peer: End | None) -> str:
+def _sentence(fleet: Fleet, cause: Cause, layer: str, peer: End | None, no_fault: str) -> str:
     scope, failed = cause.scope, len(cause.failures)
     place = _place(scope, cause.failures)
+    if no_fault:
+        both = f"{place} or {' '.join(filter(None, peer))}" if peer else place
+        return faultless.sentence(cause, no_fault, both, fleet.passes[BASE, scope])
     if peer:
         return f"{place} or {' '.join(filter(None, peer))}: none of their {failed} tests passed"
     if scope.kind == "path":
@@ -263,9 +270,9 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(shown[:_SHOWN]) + more
 
 
-def _nothing(fleet: Fleet, cause: Cause) -> str:
+def _nothing(fleet: Fleet, cause: Cause, no_fault: str) -> str:
     """Return what to check where tests only ran out of time and none passed."""
-    if fleet.passes[BASE, cause.scope] or not all(failure.timed_out for failure in cause.failures):
+    if fleet.passes[BASE, cause.scope] or no_fault != faultless.TESTER:
         return ""
     return ". It carries nothing: check switch, VLAN and cable, and whether perftest or its GPU memory starts slowly"
 

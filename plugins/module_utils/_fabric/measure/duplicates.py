@@ -14,9 +14,10 @@ Result = Mapping[str, Any]
 
 
 def found_twice(plan: Mapping[str, Any], where: str, endpoints: Mapping[str, Endpoint]) -> list[dict[str, Any]]:
-    """Return the addresses that more than one endpoint has on a rail: {rail, address, hosts, text}.
+    """Return the addresses that more than one endpoint has on a rail: {rail, address, hosts, text, evidence}.
 
-    The first of ``hosts`` is one that should not have it, where the plan tells.
+    The first of ``hosts`` is one that should not have it, where the plan tells. A pod may also have the address that
+    the plan assigns to another host.
     """
     owners: dict[tuple[str, str], list[str]] = {}
     for name, endpoint in endpoints.items():
@@ -29,7 +30,25 @@ def found_twice(plan: Mapping[str, Any], where: str, endpoints: Mapping[str, End
         if len(names) > 1:
             wrong = [name for name in names if planned.get((name, rail), address) != address] or names
             hosts = [*wrong, *(name for name in names if name not in wrong)]
-            told.append({"rail": rail, "address": address, "hosts": hosts, "text": _twice(rail, address, hosts, wrong)})
+            evidence = f"the testers of {' and '.join(sorted(hosts))} report {address} on {rail}"
+            text = _twice(rail, address, hosts, wrong)
+            told.append({"rail": rail, "address": address, "hosts": hosts, "text": text, "evidence": evidence})
+    return told + (_of_hosts(plan, owners) if where == "pod" else [])
+
+
+def _of_hosts(plan: Mapping[str, Any], owners: Mapping[tuple[str, str], list[str]]) -> list[dict[str, Any]]:
+    """Return the addresses of pods that the plan assigns to other hosts."""
+    told = []
+    for (host, rail), address in _planned(plan, "host").items():
+        # A pod on the network of its host has the host's own.
+        names = [name for name in owners.get((rail, address), ()) if name != host]
+        if len(names) == 1 and host not in owners[rail, address]:
+            pod = f"the pod of {names[0]}"
+            text = f"{rail}: duplicate address {address} on {pod} and on host {host}"
+            action = "Exclude the addresses of hosts from the network of the pods"
+            evidence = f"the tester in {pod} reports {address} on {rail}, which the plan assigns to {host}"
+            one = {"rail": rail, "address": address, "hosts": [names[0], host], "evidence": evidence}
+            told.append({**one, "text": f"{text}. {action}"})
     return told
 
 
@@ -79,7 +98,7 @@ def blames(where: str, hit: Sequence[Result]) -> list[Blame]:
     for text, own in groups.items():
         one = own[0]["duplicate"]
         count = "1 test with these hosts did" if len(own) == 1 else f"{len(own)} tests with these hosts did"
-        evidence = (f"the testers of {' and '.join(sorted(one['hosts']))} report {one['address']} on {one['rail']}",)
+        evidence = (one["evidence"],)
         first, second = one["hosts"][:2]
         told.append(
             Blame(where, "address", one["rail"], first, second, None, "sure", len(own), len(own), evidence,

@@ -13,6 +13,8 @@ import re
 from .counters import link_went_down
 from .perftest import Run
 
+# What a side prints that never reached the other one.
+NEVER_MET = re.compile(r"Couldn't connect|[Nn]ame resolution|rdma_resolve_\w+ failed|times ADDR_ERROR")
 _NAMES = {"cm": "RDMA-CM", "plain": "the plain exchange of addresses"}
 # What a failed exchange prints, by the way it was done.
 _UNREACHED = r"Couldn't connect to|[Nn]ame resolution|"

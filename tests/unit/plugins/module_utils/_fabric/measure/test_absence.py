@@ -25,6 +25,7 @@ ECHOES = (
     (1, 0.0, AWAY, 14.6),
     (1, 0.0, "client write: Broken pipe\nCouldn't send local address\n Failed to close connection", 15.3),
     (1, 0.0, "Bad wc status -- 5 -- 0 \n Unable to read to socket/rdma_cm", 15.3),
+    (1, 0.0, AWAY, 3),
     (141, 0.0, "", 15.1),
     (139, 0.0, "", 15.1),
 )
@@ -82,6 +83,7 @@ def measured(
     rails: list[str] = RAILS,
     broken: dict[str, dict[str, str]] | None = None,
     silent: tuple[str, ...] = (),
+    given: dict[str, Any] | None = None,
     **lost: tuple[str, ...],
 ) -> list[Step]:
     """All steps of a measurement. ``broken``: rails that hosts report as unusable; ``silent``: never described."""
@@ -89,7 +91,7 @@ def measured(
     passes: list[Pass] = []
     steps: list[Step] = []
     while not steps or not steps[-1].done:
-        steps.append(step(plan(hosts, rails), "host", Evidence(texts, {}, tuple(passes))))
+        steps.append(step(given or plan(hosts, rails), "host", Evidence(texts, {}, tuple(passes))))
         passes.append(played(steps[-1], answer, **(lost if len(passes) == 0 else {})))
         assert len(steps) < 20
     return steps
@@ -274,7 +276,8 @@ def test_time_outs_of_hosts_that_measure_elsewhere_are_suspected_at_most(answer:
         return answer(name, words, number) if words[1] == "rail0" and "lab-2" in (name, peer) else fine(words)
 
     (found,) = measured(one_port)[-1].summary["blames"]
-    assert [found[key] for key in ("kind", "rail", "host", "sure")] == ["port", "rail0", "lab-2", "likely"]
+    assert [found[key] for key in ("kind", "rail", "host", "sure")] == ["tester", "rail0", "lab-2", "likely"]
+    assert "NIC" not in found["text"]
 
 
 @pytest.mark.parametrize(
@@ -288,8 +291,8 @@ def test_what_carries_nothing_is_suspected(rails: list[str], silent: list[str], 
         return (124, 0.0, "") if {name, peer} & set(silent) else fine(words)
 
     (found,) = measured(dumb, HOSTS, rails)[-1].summary["blames"]
-    assert (found["kind"], found["rail"], found["host"], found["sure"]) == (*told, "likely")
-    assert found["text"].endswith(
+    assert [found[key] for key in ("kind", "rail", "host", "sure")] == ["tester", *told[1:], "likely"]
+    assert "NIC" not in found["text"] and found["text"].endswith(
         ". It carries nothing: check switch, VLAN and cable, and whether perftest or its GPU memory starts slowly")
 
 
@@ -446,3 +449,70 @@ def test_no_more_time_is_played_than_was_announced(hosts: int, lates: float) -> 
     steps = measured(bad, [f"lab-{number}" for number in range(1, hosts + 1)])
     played = [one for one in steps[:-1] if "(whom to blame)" not in one.announce]
     assert sum(one.rounds * one.slot + one.lead for one in played) <= steps[0].worst
+
+
+def of_gpus(without: tuple[str, ...] = (), **tests: Any) -> dict[str, Any]:
+    made = plan(HOSTS[:3], RAILS, memory="cuda:dmabuf", **tests)
+    names = [name for name in HOSTS[:3] if name not in without]
+    made["gpus"] = {rail: {name: {"bdf": "0000:1b:00.0", "path": "PIX"} for name in names} for rail in RAILS}
+    made["thresholds"]["gpu_paths"] = {"PIX": 0.97}
+    return made
+
+
+@pytest.mark.parametrize("who", [(), ("lab-2",)])
+def test_gpu_memory_that_starts_too_slowly_is_no_fault_of_its_path(who: tuple[str, ...]) -> None:
+    """On all hosts, and on one: no slot is long enough for CUDA to get ready."""
+    def slow(name: str, words: list[str], number: int) -> Any:
+        peer = f"lab-{words[3].rsplit('.', 1)[1]}"
+        cuda = any("cuda" in word for word in words)
+        if cuda and (not who or {name, peer} & set(who)):
+            return 124, 0.0, ""
+        rc, late, text = fine(words)
+        return rc, late, text + ("\nallocated GPU buffer at 1\nusing DMA-BUF for GPU buffer" if cuda else "")
+
+    blames = measured(slow, given=of_gpus())[-1].summary["blames"]
+    assert {(one["kind"], one["sure"]) for one in blames} == {("tester", "likely")}
+    assert not any(word in one["text"] for one in blames for word in ("ACS", "peer memory", "NIC", "not from GPU"))
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_server_that_starts_slowly_is_no_matter_of_the_mtu(retries: int) -> None:
+    """Large tests find no server in the first slots; the small ones that follow are played in longer ones."""
+    def slow(name: str, words: list[str], number: int) -> Any:
+        server = name if words[2] == "server" else f"lab-{words[3].rsplit('.', 1)[1]}"
+        if words[1] == "rail0" and server == "lab-2" and words[5] != "write_lat":
+            return (1, 0.0, NOBODY) if words[2] == "client" else (124, 0.0, "")
+        return fine(words)
+
+    last = measured(slow, HOSTS, given=plan(HOSTS, RAILS, retries=retries))[-1]
+    assert [(one["kind"], one["sure"]) for one in last.summary["blames"]] == [("tester", "likely")]
+    assert "MTU" not in last.summary["blames"][0]["text"]
+
+
+MISSING = {
+    "address": ({"lab-2": {"rail0": "rail0 has no IPv4 address"}}, None),
+    "gid": ({"lab-2": {"rail0": "no RDMA device has a RoCE v2 GID for 192.168.0.2 of rail0"}}, None),
+    "gpu": ({}, of_gpus(("lab-2",))),
+    "gpus": ({}, of_gpus(tuple(HOSTS))),
+    "memlock": ({}, None),
+    "port": ({}, None),
+}
+
+
+@pytest.mark.parametrize("lacks", MISSING)
+def test_facts_and_settings_that_are_missing_are_no_hardware(lacks: str) -> None:
+    def answer(name: str, words: list[str], number: int) -> Any:
+        pair = {name, f"lab-{words[3].rsplit('.', 1)[1]}"}
+        if lacks == "memlock" and "lab-2" in pair:
+            return 1, 0.0, "Couldn't allocate MR" if name == "lab-2" else AWAY
+        if lacks == "port" and "lab-2" in pair:
+            return (125, 0.0, "gpufabric: TCP port 18500 is in use by another program") if name == "lab-2" else (
+                1, 0.0, AWAY)
+        rc, late, text = fine(words)
+        return rc, late, text + "\nallocated GPU buffer at 1\nusing DMA-BUF for GPU buffer"
+
+    broken, given = MISSING[lacks]
+    blames = measured(answer, broken=broken, given=given)[-1].summary["blames"]
+    assert {one["kind"] for one in blames} == {"configuration"}
+    assert not any(word in one["text"] for one in blames for word in ("NIC", "cable", "the host itself", "switch"))
+    assert lacks == "gpus" or {one["host"] for one in blames} == {"lab-2"}

@@ -25,7 +25,8 @@ def results(bad: Bad, **changes: Any) -> list[dict[str, Any]]:
 
 def silent(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The same, where no data came through at all."""
-    return [{**one, "verdict": "no_data"} if one["verdict"] == "fail" else one for one in found]
+    lost = {"verdict": "no_data", "reason": "Failed status 12"}
+    return [{**one, **lost} if one["verdict"] == "fail" else one for one in found]
 
 
 def never(*_: str) -> bool:
@@ -60,7 +61,8 @@ def only(found: list[dict[str, Any]]) -> Blame:
          "r0: a to b, b to a: 2 of 2 tests did not pass, both hosts pass with others: the path between them (too slow)",
          (2, 2)),
         (silent(results(lambda r, c, s: r == "r0" and "a" in (c, s))) + results(never, test="write_lat"),
-         "a r0: small messages pass, large ones do not: MTU of a port or switch on the way (too slow)", (10, 10)),
+         "a r0: small messages pass, large ones do not: MTU of a port or switch on the way (Failed status 12)",
+         (10, 10)),
         (results(lambda r, c, s: r == "r0" and "a" in (c, s), memory="cuda:dmabuf") + results(never),
          "a r0: passes from host memory, not from GPU memory: peer memory module or DMA-BUF, ACS, PCIe path (too slow)",
          (10, 10)),

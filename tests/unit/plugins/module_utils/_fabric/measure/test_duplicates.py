@@ -28,8 +28,8 @@ def plan() -> dict[str, Any]:
     }
 
 
-def described(name: str, *more: str) -> str:
-    own = f"10.0.0.{name[-1]}"
+def described(name: str, *more: str, own: str = "") -> str:
+    own = own or f"10.0.0.{name[-1]}"
     return "\n".join([
         "=== gpufabric describe v1",
         f'rail rail0 device=mlx5_0 port=1 netdev=rail0 gid=3 address={own} mtu=4096 cpus=0'
@@ -37,9 +37,13 @@ def described(name: str, *more: str) -> str:
         "host perftest=6.24 control=192.0.2.1", "=== gpufabric described 1"])
 
 
-def measured(extra: dict[str, tuple[str, ...]], bad: set[str], where: str = "host") -> Step:
-    """The last step when tests with the hosts of ``bad`` fail."""
-    texts = {name: described(name, *extra.get(name, ())) for name in HOSTS}
+def measured(
+    extra: dict[str, tuple[str, ...]], bad: set[str], where: str = "host", own: dict[str, str] | None = None
+) -> Step:
+    """The last step when tests with the hosts of ``bad`` fail. ``own``: other addresses than those of the plan."""
+    used = {f"10.0.0.{name[-1]}": name for name in HOSTS}
+    used.update({address: name for name, address in (own or {}).items()})
+    texts = {name: described(name, *extra.get(name, ()), own=(own or {}).get(name, "")) for name in HOSTS}
     passes: list[Pass] = []
     while True:
         found = step(plan(), where, Evidence(texts, {}, tuple(passes)))
@@ -50,7 +54,7 @@ def measured(extra: dict[str, tuple[str, ...]], bad: set[str], where: str = "hos
             out = [f"=== gpufabric batch {found.number} begin {len(lines) - 1}"]
             for line in lines[:-1]:
                 words = line.split()
-                hit = bad & {name, f"lab-{words[3][-1]}"}
+                hit = bad & {name, used[words[3]]}
                 rc, text = (1, "Couldn't connect to 10.0.0.3:18500") if hit else (0, ROW)
                 out += [f"=== gpufabric test {' '.join(words[:4])} rc={rc} start=1 seconds=2 late=0.00 ran=1", text,
                         "=== gpufabric end"]
@@ -82,6 +86,21 @@ def test_an_address_of_two_hosts_is_named_as_such(where: str) -> None:
         f"rail0: duplicate address 10.0.0.3 on lab-2 and lab-3. Remove it from {action}; 4 tests with these hosts did "
         "not pass")
     assert found.warnings == []
+
+
+def test_a_pod_with_the_planned_address_of_another_host_is_named_as_such() -> None:
+    made = {name: Endpoint({"rail0": {"address": f"10.0.0.{last}"}}, {})
+            for name, last in zip(HOSTS, ("101", "1", "3"))}
+    (found,) = duplicates.found_twice(plan(), "pod", made)
+    assert found["hosts"] == ["lab-2", "lab-1"]
+    assert found["text"] == (
+        "rail0: duplicate address 10.0.0.1 on the pod of lab-2 and on host lab-1. Exclude the addresses of hosts from "
+        "the network of the pods")
+    last = measured({}, {"lab-2"}, "pod", {"lab-2": "10.0.0.1", "lab-1": "10.0.0.101"})
+    assert [(one["kind"], one["host"], one["peer"], one["sure"]) for one in last.summary["blames"]] == [
+        ("address", "lab-2", "lab-1", "sure")]
+    assert last.summary["blames"][0]["evidence"] == [
+        "the tester in the pod of lab-2 reports 10.0.0.1 on rail0, which the plan assigns to lab-1"]
 
 
 def test_a_duplicate_address_whose_tests_pass_is_a_warning() -> None:

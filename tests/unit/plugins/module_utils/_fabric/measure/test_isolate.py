@@ -38,7 +38,7 @@ Bad = Callable[[str, str, str], bool]
 
 def result(rail: str, client: str, server: str, verdict: str = "pass", **changes: Any) -> dict[str, Any]:
     return {"where": "host", "rail": rail, "client": client, "server": server, "test": "write_bw", "verdict": verdict,
-            "reason": "", **changes}
+            "reason": "Failed status 12" if verdict == "no_data" else "", **changes}
 
 
 def results(
@@ -302,7 +302,7 @@ def test_nothing_is_asked_for_when_all_is_explained(found: Any) -> None:
 def test_probes_are_asked_for_a_sure_suspect_and_only_where_they_tell_something() -> None:
     slow = results(lambda r, c, s: r == "r0" and "a" in (c, s))
     assert next_tests(slow, HOSTS, RAILS) == []
-    silent = [{**r, "verdict": "no_data"} if r["verdict"] == "fail" else r for r in slow]
+    silent = [{**r, "verdict": "no_data", "reason": "Failed status 12"} if r["verdict"] == "fail" else r for r in slow]
     asked = next_tests(silent, HOSTS, RAILS)
     assert [(t.rail, t.kind, ends(t)) for t in asked] == [("r0", "write_lat", ("a", "b"))]
     answers = [result(t.rail, t.client, t.server, "no_data", test=t.kind) for t in asked]

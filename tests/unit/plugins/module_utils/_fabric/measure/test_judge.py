@@ -973,7 +973,7 @@ def test_a_blame_says_on_which_switch_port_it_is() -> None:
 def test_large_messages_that_vanish_are_told_by_small_ones_that_pass() -> None:
     def hole(name: str, number: int, rail: str, role: str, peer: str) -> Any:
         if rail == "rail1" and "lab-2" in (name, f"lab-{peer[-1]}"):
-            return (0, LATENCY) if probing(number) else (124, "")
+            return (0, LATENCY) if probing(number) else (1, " Failed status 12: wr_id 0")
         return good(name, number, rail, role, peer)
 
     steps: list[Step] = []
