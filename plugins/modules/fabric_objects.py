@@ -20,6 +20,8 @@ description:
     addresses that would be assigned again. So is a new pool whose addresses pods hold already. Nothing is applied then.
     Blocks of addresses that stay as they are, as when a pool only grows, are no reason.
   - Pools cost one request more, and the pods of the cluster are listed when there is such a change or a new pool.
+  - With O(state=absent), a C(NicClusterPolicy) that this collection created is not removed while there are pools that it did not
+    create, because the operator removes all pools with it.
 extends_documentation_fragment:
   - gpufabric.rdma.cluster
 options:
@@ -229,6 +231,9 @@ def run(api: Api, params: dict[str, Any], options: Options, clock: Clock) -> dic
             raise ConflictError("; ".join(refused))
         outcomes = [apply_object(api, item, options, clock) for item in apply_order(items)]
     else:
+        refused = pools.lost(api, items)
+        if refused:
+            raise ConflictError("; ".join(refused))
         outcomes = remove_all(api, items, params, options, clock)
     differ = [outcome for outcome in outcomes if outcome.action != "none"]
     change = Change(

@@ -11,7 +11,8 @@ from .._core.disruption import CONSENT
 from .._fabric.fields import some
 from .._fabric.objects.pools import KINDS, NOTES, Effect, creation, effect, users
 from .api import Api, ApiError
-from .kinds import POOLS, collection, label, path_of
+from .kinds import NICS, POOLS, collection, label, path_of
+from .ownership import made_by_us
 
 
 def problems(
@@ -39,6 +40,32 @@ def problems(
         ]
     held = {name: list(users(change, pods)) for name, change in changes.items()}
     return [_problem(name, changes[name], found) for name, found in held.items() if found]
+
+
+def lost(api: Api, items: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return why policies of ours among ``items`` cannot be removed: every pool goes with nv-ipam, whoever made it."""
+    policies = [item for item in items if (item.get("apiVersion"), item.get("kind")) == (NICS, "NicClusterPolicy")]
+    alive = [item for item in policies if _brings_pools(api.get(path_of(api, item)))]
+    if not alive:
+        return []
+    foreign = [
+        label({"kind": kind, **pool})
+        for kind in KINDS
+        for pool in api.items(collection(POOLS, f"{kind.lower()}s"))
+        if not made_by_us(pool)
+    ]
+    return [
+        f"{label(item)}: the operator removes all address pools with this policy, and this collection does not manage"
+        f" these: {some(foreign)}. Save and remove them, then run this again"
+        for item in alive
+        if foreign
+    ]
+
+
+def _brings_pools(live: Mapping[str, Any] | None) -> bool:
+    if live is None or live["metadata"].get("deletionTimestamp"):
+        return False
+    return made_by_us(live) and "nvIpam" in (live.get("spec") or {})
 
 
 def _problem(name: str, change: Effect, held: Sequence[str]) -> str:

@@ -197,6 +197,22 @@ def test_a_namespace_whose_content_cannot_be_read_is_not_removed(world: World) -
     assert "GET /apis with another document instead of APIGroupList" in found["msg"]
 
 
+def test_a_policy_of_ours_stays_while_pools_of_others_would_go_with_it(world: World) -> None:
+    """As recorded: with nvIpam of the policy, the operator removes the definitions of pools, and so every pool."""
+    policy = {**POLICY, "metadata": {"name": "nic-cluster-policy", "labels": MANAGED}, "spec": {"nvIpam": {}}}
+    given: dict[str, Any] = {"state": "absent", "objects": [policy]}
+    world.objects(objects=[policy])
+    put(world, "nv-ipam.nvidia.com/v1alpha1", "IPPool", "rail0", labels=MANAGED)
+    pool = world.cluster.put(put(world, "nv-ipam.nvidia.com/v1alpha1", "CIDRPool", "storage-pool"))
+    assert world.objects(**given)["msg"] == (
+        "fabric_objects: NicClusterPolicy nic-cluster-policy: the operator removes all address pools with this policy,"
+        " and this collection does not manage these: CIDRPool op/storage-pool. Save and remove them, then run this"
+        " again"
+    )
+    del world.cluster.objects[pool]
+    assert world.objects(**given)["changed"] is True
+
+
 def test_a_namespace_of_others_is_not_searched(world: World) -> None:
     """It is never removed, so nothing that it holds matters."""
     world.cluster.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "op"}})
