@@ -192,7 +192,7 @@ release:
       type: dict
       returned: always
     notes:
-      description: What a teardown leaves as it is, and why.
+      description: What a teardown leaves as it is, and why. The namespace is searched with O(operator_state=absent) only.
       type: list
       elements: str
       returned: always
