@@ -7,7 +7,7 @@ An object with an owner is judged by its owner: one that is listed too, or one o
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._core.errors import InputError
@@ -29,6 +29,7 @@ _KINDS = (
     ("batch/v1", "cronjobs", "CronJob"),
     ("batch/v1", "jobs", "Job"),
 )
+_LISTED = {(version, kind) for version, _plural, kind in _KINDS}
 # It issues the certificates of webhooks, and names a Secret's Certificate instead of an owner.
 _ISSUER, _CERTIFICATE = "cert-manager.io", "cert-manager.io/certificate-name"
 
@@ -41,16 +42,14 @@ def read(api: Api, namespace: str, groups: Sequence[str]) -> list[dict[str, Any]
     found = _listed(api, namespace, (*_KINDS, *served(api, groups)))
     if any(_CERTIFICATE in _notes(item) for item in found):
         found += _listed(api, namespace, served(api, {_ISSUER}))
-    listed = {item["metadata"].get("uid") for item in found}
+    known = {str(item["metadata"].get("uid")): True for item in found}
     certificates = {item["metadata"]["name"] for item in found if item["kind"] == "Certificate"}
-    leaving: dict[str, bool] = {}
     return [
         item
         for item in found
         if _notes(item).get(_CERTIFICATE) not in certificates
         and not any(
-            owner.get("uid") in listed or _leaves(api, namespace, owner, leaving)
-            for owner in _owners(item, groups, listed)
+            _leaves(api, namespace, owner, groups, known) for owner in item["metadata"].get("ownerReferences") or []
         )
     ]
 
@@ -72,22 +71,25 @@ def _notes(item: Mapping[str, Any]) -> Mapping[str, str]:
     return item["metadata"].get("annotations") or {}
 
 
-def _owners(item: Mapping[str, Any], groups: Sequence[str], listed: Container[Any]) -> Iterator[Mapping[str, Any]]:
-    for owner in item["metadata"].get("ownerReferences") or []:
-        if owner.get("uid") in listed or str(owner.get("apiVersion")).partition("/")[0] in groups:
-            yield owner
-
-
-def _leaves(api: Api, namespace: str, owner: Mapping[str, Any], known: dict[str, bool]) -> bool:
-    """Whether an owner is ours, or was removed so that the garbage collector removes what it owned."""
-    uid = str(owner.get("uid"))
-    if uid not in known:
-        try:
-            live = api.get(path_of(api, {**owner, "metadata": {"name": owner.get("name"), "namespace": namespace}}))
-            known[uid] = live is None or bool(
-                live["metadata"].get("uid") != uid or live["metadata"].get("deletionTimestamp") or made_by_us(live)
-            )
-        except InputError:
-            # Its kind is not served: nothing is known of it.
-            known[uid] = False
+def _leaves(
+    api: Api, namespace: str, owner: Mapping[str, Any], groups: Sequence[str], known: dict[str, bool]
+) -> bool:
+    """Whether an owner is judged itself, is ours, or is gone, so that what it owned is garbage-collected."""
+    uid, version = str(owner.get("uid")), str(owner.get("apiVersion"))
+    # An owner is in the same namespace: one of a listed kind that is not in the list is gone.
+    if uid not in known and (version, owner.get("kind")) in _LISTED:
+        known[uid] = True
+    elif uid not in known:
+        known[uid] = version.partition("/")[0] in groups and _gone_or_ours(api, namespace, owner)
     return known[uid]
+
+
+def _gone_or_ours(api: Api, namespace: str, owner: Mapping[str, Any]) -> bool:
+    try:
+        live = api.get(path_of(api, {**owner, "metadata": {"name": owner.get("name"), "namespace": namespace}}))
+    except InputError:
+        # Its kind is not served: nothing is known of it.
+        return False
+    if live is None or live["metadata"].get("uid") != owner.get("uid"):
+        return True
+    return bool(live["metadata"].get("deletionTimestamp")) or made_by_us(live)

@@ -157,6 +157,8 @@ def test_a_namespace_with_what_kubernetes_helm_and_the_operator_left_is_removed(
     put(world, "v1", "ServiceAccount", "multus", **child)
     put(world, "apps/v1", "DaemonSet", "kube-multus-ds", uid="uid-ds", **child)
     put(world, "v1", "Pod", "kube-multus-ds-x", ownerReferences=owner("apps/v1", "DaemonSet", "x", "uid-ds"))
+    # Its DaemonSet was removed by the garbage collector just now, and it will be.
+    put(world, "v1", "Pod", "nv-ipam-node-x", ownerReferences=owner("apps/v1", "DaemonSet", "nv-ipam-node", "uid-gone"))
     put(world, "nv-ipam.nvidia.com/v1alpha1", "IPPool", "rail0", labels=MANAGED)
     put(world, "nfd.k8s-sigs.io/v1alpha1", "NodeFeature", "gpu-1",
         annotations={"nfd.node.kubernetes.io/worker.version": "v0.18"})
