@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 
-from tests import fuzz
+from tests import environment, fuzz
 from tests.scenario import HOSTS, REPO, REPORT, blamed, lab, playbook, report, validate
 from tests.scenario.preparation import WISHES, cut_in, prepare, unfinished
 from tests.scenario.state import files
@@ -29,7 +29,7 @@ FAULTS = {
 }
 # Each run has a fault of one kind on one rail, and of the other kind on the other rail.
 PAIRS = (("cable", "slow"), ("black hole of a port", "black hole of a rail"))
-STEPS = ("fuzz", "repeat", "blame", "flap", "power cut", "hosts", "batches", "managers")
+STEPS = ("fuzz", "properties", "repeat", "blame", "flap", "power cut", "hosts", "batches", "managers")
 CUT_HOST = "lab-2"
 # Reports of runs that were told wrong.
 KEPT = REPO / ".cache" / "soak"
@@ -38,10 +38,10 @@ ON_HOSTS = ("-e", '{"rdma_validate_where": ["host"]}')
 
 def main() -> int:
     options = arguments()
-    if set(options.only) - {"fuzz"}:
+    if set(options.only) - {"fuzz", "properties"}:
         lab("up")
     problems: list[str] = []
-    for name, steps in zip(STEPS, (parsers, repeat, blame, flap, power_cuts, hosts, batches, managers)):
+    for name, steps in zip(STEPS, (parsers, properties, repeat, blame, flap, power_cuts, hosts, batches, managers)):
         if name in options.only:
             problems += [f"{name}: {problem}" for problem in steps(options)]
     print("\n".join(["", f"soak: {len(problems)} problems", *problems]))
@@ -62,6 +62,13 @@ def arguments() -> argparse.Namespace:
 def parsers(options: argparse.Namespace) -> list[str]:
     """Parsers take what a host, a tool or a file says, however damaged."""
     return fuzz.fuzz(options.fuzz_seconds, options.seed)
+
+
+def properties(options: argparse.Namespace) -> list[str]:
+    """What holds for every input, with examples that no run before had."""
+    env = {**environment.environ(), "HYPOTHESIS_PROFILE": "soak"}
+    done = subprocess.run(["pytest", "tests/unit", "-m", "hypothesis"], cwd=REPO, env=env)
+    return [] if done.returncode == 0 else ["a property does not hold, see above"]
 
 
 def repeat(options: argparse.Namespace) -> list[str]:

@@ -13,7 +13,8 @@ description:
   - Writes one systemd C(.link) file a rail, with a low number, that matches the port by PCI path and driver.
   - Refuses before the first write when another C(.link) file, netplan or a udev rule would give the port another name, when another
     network device has the name, or when a port carries the default route, the ssh connection or is a member of a bond.
-  - The name before is recorded once and comes back with O(state=absent), unless another tool renamed the device since. A port, VF or representor that has another owner now keeps its name.
+  - The name before is recorded once and comes back with O(state=absent), unless another tool renamed the device since.
+  - A port, VF or representor that has another owner now keeps its name.
   - Names the VFs of rails and their representors too when asked to, by udev rules that hold for VFs of any later time.
   - Makes a new initramfs when files changed and the driver of a port is in it, since the port would get its name there.
 extends_documentation_fragment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import types
 from pathlib import Path
@@ -9,8 +10,11 @@ from pathlib import Path
 from hypothesis import HealthCheck, settings
 
 # The gates run beside a lab that is being built: how long an example takes says nothing about the code.
-settings.register_profile("gates", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("gates")
+# They also try the same examples each time, so that they say something about a change; `make soak` draws new ones.
+_SLOW = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("gates", derandomize=True, **_SLOW)
+settings.register_profile("soak", **_SLOW)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gates"))
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -94,7 +94,7 @@ def size_of(place: str, names: Sequence[str]) -> int:
     """Return the bytes of all files in these folders of ``place``."""
     total = 0
     for name in names:
-        for folder, _, files in os.walk(os.path.join(place, name)):
+        for folder, _folders, files in os.walk(os.path.join(place, name)):
             for file in files:
                 # Of a run that still goes on files may go.
                 with contextlib.suppress(FileNotFoundError):

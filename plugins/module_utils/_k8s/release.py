@@ -35,7 +35,6 @@ NODE_LABELS = (
 )
 
 
-
 def seen(
     api: Api,
     namespace: str,
