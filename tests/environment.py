@@ -3,7 +3,7 @@
 Makes, inside the checkout and only when missing or outdated:
   .venv                      Python 3.11+, the pinned tests/requirements.txt (ansible-core 2.19)
   .cache/collections         a tree in which this checkout is gpufabric.rdma, beside kubernetes.core
-  .cache/core-2.21           ansible-core 2.21 for the sanity tests, where a Python 3.12+ is on the machine
+  .cache/core-2.20, -2.21    newer ansible-core for sanity and installation, where a Python 3.12+ is on the machine
 Standard library only.
 """
 
@@ -22,8 +22,8 @@ REPO = Path(__file__).resolve().parents[1]
 VENV = REPO / ".venv"
 CACHE = REPO / ".cache"
 COLLECTIONS = CACHE / "collections"
-NEW_CORE = CACHE / "core-2.21"
-NEW_CORE_REQUIREMENT = "ansible-core==2.21.5"
+# The other supported ansible-core.
+NEW_CORES = {"2.20": "2.20.10", "2.21": "2.21.5"}
 # kubernetes.core comes out of the community package, since not every network reaches Ansible Galaxy.
 BUNDLE = "ansible==12.3.0"
 BUNDLE_SHA256 = "cd156f82fa87f7a899212b0efa9f7ca3a24d609212de9f78428a572eb01e5414"
@@ -36,10 +36,16 @@ def main() -> int:
     make_collections()
     newer = newer_python()
     if newer:
-        make_venv(NEW_CORE, newer, NEW_CORE_REQUIREMENT + "\n")
+        for name, version in NEW_CORES.items():
+            make_venv(core(name), newer, f"ansible-core=={version}\n")
     else:
-        print("environment: no Python >= 3.12 here; sanity on ansible-core 2.21 will be left out")
+        print(f"environment: no Python >= 3.12 here; tests on ansible-core {' and '.join(NEW_CORES)} will be left out")
     return 0
+
+
+def core(name: str) -> Path:
+    """The virtual environment that has this ansible-core."""
+    return CACHE / f"core-{name}" if name in NEW_CORES else VENV
 
 
 def make_venv(path: Path, python: str, requirements: str) -> None:

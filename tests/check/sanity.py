@@ -70,7 +70,7 @@ class Core:
 
 
 def cores() -> list[Core]:
-    return [Core("2.19", environment.VENV, "24.2"), Core("2.21", environment.NEW_CORE, "25.2")]
+    return [Core(name, environment.core(name), pip) for name, pip in (("2.19", "24.2"), ("2.21", "25.2"))]
 
 
 def bootstrap(core: Core) -> None:

@@ -26,7 +26,7 @@ REMOTE = "https://github.com/gpufabric/gpufabric.rdma.git"
 BLOCK = re.compile(r"```sh\n# (?P<title>.*)\n(?P<lines>(?:.+\n)+?)```")
 WAYS = {m["title"]: m["lines"].splitlines() for m in BLOCK.finditer(
     (ROOT / "README.md").read_text().partition("## Installation")[2].partition("\n## ")[0])}
-CORES = {"2.19": environment.VENV, "2.21": environment.NEW_CORE}
+CORES = {name: environment.core(name) for name in ("2.19", *environment.NEW_CORES)}
 SYSTEM = Path("/usr/share/ansible/collections")
 
 
@@ -75,7 +75,7 @@ def works(place: Place) -> None:
     assert sorted(path.name for path in empty.iterdir()) == []
 
 
-@pytest.fixture(params=sorted(CORES))
+@pytest.fixture(params=CORES)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     core = CORES[request.param]
     if not (core / "bin" / "ansible-galaxy").is_file():
