@@ -14,7 +14,7 @@ description:
   - One step of the measurement. Reads the plan and the raw logs collected so far, returns a verdict for every planned
     test, and the schedule lines of the next pass until there is nothing left to measure.
   - The first pass is the whole schedule, or the first rounds of one of six or more, which tell how long a slot must be. Later
-    ones repeat what gave no data, at most C(rdma_fabric.tests.retries) times, then ask for the tests that tell whom to blame, at most
+    ones repeat what gave no data, at most C(rdma_fabric.tests.retries) times, then ask for the tests that locate the fault, at most
     C(rdma_fabric.tests.isolation) times.
   - Nothing is remembered and nothing is written. No data is never a pass.
   - Runs on the controller.
@@ -156,7 +156,7 @@ announce:
   type: str
   sample: >-
     pass 1 (schedule), mode all_pairs: 12 tests of write_bw in 6 rounds of 16 s, 1 min 36 s; with all retries at worst
-    8 min 36 s beside the start of each pass, and at most 3 short passes more to tell whom to blame
+    8 min 36 s beside the start of each pass, and up to 3 additional short passes to locate the fault
 schedule:
   description: Mode, rounds, slot, seconds and passes, perftest's share of the slots, and how many seconds each host was late.
   returned: always

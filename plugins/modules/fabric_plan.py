@@ -140,7 +140,7 @@ plan:
       returned: always
       sample: {gpu-1: {number: 1, rails: [{rail: rail0, pci: "0000:18:00.0", address: 192.168.0.1/24}]}}
     absent:
-      description: Hosts of this run that gave no facts, or facts that are not valid.
+      description: Hosts of this run that returned no facts, or invalid facts.
       type: list
       elements: str
       returned: always

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_drain
-short_description: Empty the Node of a host before it reboots, and give it back after
+short_description: Drain the Node of a host before it reboots, and uncordon it afterwards
 version_added: "0.1.0"
 description:
   - Cordons the Node and evicts its pods by the eviction API, so PodDisruptionBudgets hold. A budget that says no is asked again until

@@ -80,7 +80,7 @@ options:
     elements: path
     default: [/boot, /boot/efi, /efi]
   links_manager:
-    description: Who shall have the rails' links, as in M(gpufabric.rdma.rail_links).
+    description: Which network manager configures the rails, as in M(gpufabric.rdma.rail_links).
     type: str
     choices: [auto, networkd, networkmanager, netplan]
     default: auto

@@ -210,7 +210,7 @@ def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[sriov.VfPlan,
         vfs.apply(plan, have, vfs.folders(roots))
         left = read_plan(params, record, sysfs.read_inventory(roots), check_mode)[0].change
         if left.changed:
-            raise CommandError(f"after the change the ports have {left.before['pfs']}, expected {left.after['pfs']}")
+            raise CommandError(f"settings did not take effect: {sriov.mismatches(left)}. Check the kernel log for errors")
     state.save(params["state_root"], NAME, to_keep)
     return plan, warnings
 

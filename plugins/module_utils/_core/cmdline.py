@@ -155,7 +155,7 @@ def undo(line: Line, before: Line, after: Line) -> Line:
 def waits(live: Mapping[str, bool], next_boot: Mapping[str, bool]) -> list[str]:
     """Return the reasons to reboot: what the running kernel has otherwise than the next one."""
     return [
-        f"{text} {'waits for' if there else 'leaves at'} the next boot"
+        f"{text} {'takes effect' if there else 'is removed'} at the next boot"
         for text, there in next_boot.items()
         if live[text] != there
     ]

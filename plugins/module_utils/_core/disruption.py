@@ -98,7 +98,7 @@ def left_alone(inventory: HostInventory, known: Mapping[str, Collection[str]], w
     }
     return {
         pci: (
-            f"{ports[pci].title} has another owner now: {', '.join(others)}. {what} not "
+            f"{ports[pci].title} is now used by another owner: {', '.join(others)}. {what} not "
             "restored; the record is kept, and a run without this owner restores them"
         )
         for pci, others in found.items()

@@ -116,7 +116,9 @@ def check(wanted: Wanted, inventory: HostInventory, headers: Mapping[str, bool])
         _check_binaries(wanted)
     found = problems(wanted.fit, inventory, headers)
     if found:
-        raise ConflictError(f"DOCA-OFED {wanted.release} cannot be on {inventory.hostname}: {'; '.join(found)}")
+        raise ConflictError(
+            f"DOCA-OFED {wanted.release} cannot be installed on {inventory.hostname}: {'; '.join(found)}"
+        )
 
 
 def problems(fit: Fit, inventory: HostInventory, headers: Mapping[str, bool]) -> list[str]:
@@ -151,8 +153,8 @@ def _unsupported(fit: Fit, inventory: HostInventory, kernels: Mapping[str, str])
     table = fit.supported or SUPPORTED.get(fit.line)
     if table is None:
         return [
-            f"nothing is known of release line {fit.line}; known are {', '.join(SUPPORTED)}; say in "
-            "rdma_stack_doca_supported what it supports"
+            f"release line {fit.line} is unknown; known lines: {', '.join(SUPPORTED)}. "
+            "Set rdma_stack_doca_supported to the kernels that it supports on each distribution"
         ]
     own = distribution(inventory)
     if own.startswith(("sles", "opensuse")):

@@ -22,7 +22,7 @@ VENDOR_CARD = "mlx5_core"
 
 @dataclasses.dataclass(frozen=True)
 class Driver:
-    """A kernel module; ``outside``: it was built outside of the kernel's tree, as DOCA-OFED's are."""
+    """A kernel module; ``outside``: it is an out-of-tree module, as DOCA-OFED's are."""
 
     name: str
     version: str
@@ -30,8 +30,8 @@ class Driver:
 
     @property
     def title(self) -> str:
-        """Return how messages name it; modules of the kernel's tree have no version of their own."""
-        origin = "built outside of the kernel" if self.outside else "of the kernel"
+        """Return how messages name it; in-tree modules have no version of their own."""
+        origin = "out-of-tree" if self.outside else "in-tree"
         return " ".join(part for part in (self.name, self.version, f"({origin})") if part)
 
     @classmethod
@@ -75,7 +75,7 @@ def users(inventory: HostInventory, modules: Mapping[str, int]) -> list[str]:
     found = []
     work = inventory.workloads
     if work.queue_pairs is None and inventory.rdma_devices:
-        found.append("nothing tells who uses RDMA (install iproute2's rdma)")
+        found.append("RDMA users cannot be determined (install iproute2's rdma tool)")
     elif work.queue_pairs:
         found.append(f"{work.queue_pairs} queue pairs of {', '.join(work.holders)}")
     found += [f"module {name}" for name in (*STORAGE, *OTHERS) if name in modules and name != "rdma_rxe"]

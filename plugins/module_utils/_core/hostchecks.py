@@ -26,7 +26,7 @@ class Consent(NamedTuple):
 
     ``installs``: missing packages are installed; ``busy``: ports in use may be changed;
     ``unsigned``: kernel modules are built that nobody signs; ``vfs``: VFs that each rail shall
-    have; ``firmware``: NIC firmware is set too; ``manager``: who shall have the rails' links (``managers.CHOICES``);
+    have; ``firmware``: NIC firmware is set too; ``manager``: who configures the rails (``managers.CHOICES``);
     ``doca``: what of DOCA-OFED is to be on the host.
     """
 
@@ -89,9 +89,9 @@ def find(inventory: HostInventory, ports: Iterable[tuple[str, Port]], own: Own, 
     yield from _packages(own, consent)
     yield from _doca(inventory, own, consent)
     if consent.firmware and not own.firmware_tool:
-        yield Finding(True, f"settings of the NICs' firmware are asked for, and {NO_TOOL}")
+        yield Finding(True, f"NIC firmware settings are requested, but {NO_TOOL}")
     if own.no_loader:
-        yield Finding(True, f"kernel arguments are asked for, and {own.no_loader}")
+        yield Finding(True, f"kernel arguments are requested, but {own.no_loader}")
     yield from _iommu(inventory, own, consent)
     if own.acs:
         yield from _acs(inventory, [port.pci for _rail, port in ports], own.acs, own.no_setpci)
@@ -115,11 +115,11 @@ def space(own: Own, needed: bool) -> Iterator[Finding]:
 def _secure_boot(inventory: HostInventory, own: Own, consent: Consent) -> Iterator[Finding]:
     if not consent.unsigned or inventory.secure_boot is False or own.trusts_dkms:
         return
-    told = "Secure Boot is on" if inventory.secure_boot else "whether Secure Boot is on cannot be told"
+    state = "is enabled" if inventory.secure_boot else "may be enabled (its state is unreadable)"
     yield Finding(
         bool(inventory.secure_boot),
-        f"{told}, and the kernel would refuse the modules that this run builds, since nobody whom it trusts signs "
-        "them; enroll the key that DKMS signs with (mokutil --import), take precompiled ones, or turn Secure Boot off",
+        f"Secure Boot {state}, and the kernel modules built by this run would not be signed with a trusted key. "
+        "Enroll the DKMS key (mokutil --import), use precompiled modules, or disable Secure Boot",
     )
 
 
@@ -138,7 +138,7 @@ def _kernel(inventory: HostInventory, own: Own) -> Iterator[Finding]:
             "reboot first where it matters",
         )
     if own.reboot_required is not None:
-        yield Finding(False, f"the system asks for a reboot ({own.reboot_required or 'no package named'})")
+        yield Finding(False, f"a reboot is pending ({own.reboot_required or 'no package named'})")
 
 
 def _packages(own: Own, consent: Consent) -> Iterator[Finding]:
@@ -152,7 +152,7 @@ def _packages(own: Own, consent: Consent) -> Iterator[Finding]:
 def _doca(inventory: HostInventory, own: Own, consent: Consent) -> Iterator[Finding]:
     if consent.doca:
         for problem in doca.problems(consent.doca, inventory, own.headers):
-            yield Finding(True, f"DOCA-OFED {consent.doca.release} cannot be on this host: {problem}")
+            yield Finding(True, f"DOCA-OFED {consent.doca.release} cannot be installed on this host: {problem}")
 
 
 def _iommu(inventory: HostInventory, own: Own, consent: Consent) -> Iterator[Finding]:
@@ -169,23 +169,23 @@ def _acs(inventory: HostInventory, nics: Iterable[str], have: acs.Have, no_setpc
     """Yield what pcie_acs will refuse. An IOMMU that translates is no problem: this run may boot with iommu=pt."""
     wanted = acs.paths(inventory, nics)
     if no_setpci and any(have.controls.get(port) is not None for port in wanted):
-        yield Finding(True, f"rdma_pcie_acs is asked for, and {no_setpci}")
+        yield Finding(True, f"rdma_pcie_acs is requested, but {no_setpci}")
     untranslated = dataclasses.replace(have, domains={})
     for found, stops in ((untranslated, True), (have, False)):
         try:
             acs.check(inventory, wanted, found)
         except ConflictError as error:
-            yield Finding(stops, f"rdma_pcie_acs is asked for, and {error}")
+            yield Finding(stops, f"rdma_pcie_acs is requested, but {error}")
             return
 
 
 def _vfs(rail: str, port: Port, consent: Consent) -> Iterator[Finding]:
     if port.vfs_total >= consent.vfs:
         return
-    can = f"can have {port.vfs_total} VFs" if port.vfs_total else "can have no VFs"
-    told = "this run sets that" if consent.firmware else "set SRIOV_EN and NUM_OF_VFS with role nic_firmware"
+    action = "Enable SR-IOV in the BIOS; this run sets SRIOV_EN and NUM_OF_VFS"
+    if not consent.firmware:
+        action = "Set SRIOV_EN and NUM_OF_VFS with role nic_firmware, and enable SR-IOV in the BIOS"
     yield Finding(
         not consent.firmware,
-        f"rail {rail}: {port.title} {can}, {consent.vfs} are asked for; it is a setting of the card's firmware ({told})"
-        ", and SR-IOV must be on in the system's firmware",
+        f"rail {rail}: {port.title} supports {port.vfs_total} VFs, {consent.vfs} requested. {action}",
     )

@@ -83,11 +83,13 @@ def parse_hugepages(items: Iterable[Mapping[str, Any]]) -> tuple[Hugepages, ...]
     for item in items:
         pages = Hugepages(_kilobytes(item["size"]), item["count"], item.get("numa_node"), item.get("at") == "boot")
         if pages.count < 0:
-            raise InputError(f"hugepages of {pages.size} kB: {pages.count} pages were asked for; give 0 or more")
+            raise InputError(f"hugepages of {pages.size} kB: {pages.count} pages requested; expected 0 or more")
         if pages.boot and pages.numa_node is not None:
             raise InputError(f"hugepages of {pages.size} kB: a NUMA node can be named with at: now only")
         if any(_clash(pages, other) for other in found):
-            raise InputError(f"hugepages of {pages.size} kB are asked for twice; give a total or NUMA nodes")
+            raise InputError(
+                f"hugepages of {pages.size} kB are requested twice. Specify one total, or one count per NUMA node"
+            )
         found.append(pages)
     return tuple(found)
 

@@ -54,10 +54,10 @@ class Want:
         names = [*params["modules"], *params["module_options"]]
         wrong = [name for name in names if not _NAME.fullmatch(name)]
         if wrong:
-            raise InputError(f"'{wrong[0]}' is no name of a kernel module; expected letters, digits, '_' and '-'")
+            raise InputError(f"'{wrong[0]}' is not a valid kernel module name; expected letters, digits, '_' and '-'")
         memlock = params["memlock"]
         if not re.fullmatch(r"unlimited|\d*", memlock):
-            raise InputError(f"memlock is '{memlock}'; expected unlimited, a number of KiB, or nothing at all")
+            raise InputError(f"memlock is '{memlock}'; expected unlimited, a number of KiB, or an empty string")
         texts = {**params["module_options"], **params["sysctl"]}
         split = [name for name, value in texts.items() if "\n" in str(value)]
         if split:
@@ -107,7 +107,7 @@ class SettingsPlan:
 def sysctl_path(key: str) -> str:
     """Return the path below /proc/sys of a key; the first separator decides which of the two forms it has."""
     if not _KEY.fullmatch(key):
-        raise InputError(f"'{key}' is no sysctl key; expected one such as vm.swappiness")
+        raise InputError(f"'{key}' is not a valid sysctl key; expected one such as vm.swappiness")
     dot, slash = key.find("."), key.find("/")
     return key.translate(_SWAP) if slash < 0 or 0 <= dot < slash else key
 
@@ -187,7 +187,9 @@ def _check(want: Want, have: Have) -> None:
             raise InputError(f"no hugepages of {pages.size} kB are known{where} (no /sys/{path}); ask for another size")
     asked = sum(pages.size * pages.count for pages in want.pages)
     if 0 < have.memory < asked:
-        raise InputError(f"hugepages: asked {asked} kB in all, the host has {have.memory} kB of memory; ask for less")
+        raise InputError(
+            f"hugepages: {asked} kB requested, but the host has {have.memory} kB of memory. Reduce the number of pages"
+        )
 
 
 def _check_others(key: str, value: str, others: Mapping[str, str]) -> None:
@@ -247,7 +249,7 @@ def _waits(want: Want, have: Have, known: Mapping[str, str]) -> tuple[list[str],
     goal = {**known, **wanted}
     there = {key: have.parameters[key] for key in goal if have.parameters.get(key) is not None}
     waiting = [key for key in there if _truth(there[key]) != _truth(goal[key])]
-    reasons = [f"{key.replace('/', ' ')}={goal[key]} waits for the next boot" for key in waiting]
+    reasons = [f"{key.replace('/', ' ')}={goal[key]} takes effect at the next boot" for key in waiting]
     return reasons, {key: known.get(key, str(there[key])) for key in there if key in wanted or key in waiting}
 
 

@@ -235,8 +235,8 @@ def _refuse_routing(manager: Manager, table_of: Mapping[str, int]) -> None:
     # Only late releases of netplan do, and none of the distributions supported here has one everywhere.
     if table_of and (manager.name, manager.backend) == (managers.NETPLAN, managers.NETWORKMANAGER):
         raise InputError(
-            f"rails {', '.join(table_of)} need source routing, and netplan hands no rules to NetworkManager; "
-            "set rail_links_manager: networkmanager, or rail_links_source_routing: never"
+            f"rails {', '.join(table_of)} need source routing, and netplan cannot pass routing rules to "
+            "NetworkManager. Set rail_links_manager: networkmanager, or rail_links_source_routing: never"
         )
 
 

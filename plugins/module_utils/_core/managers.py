@@ -84,8 +84,8 @@ def choose(inventory: HostInventory, asked: str, netplan: Mapping[str, str] | No
         name = NETPLAN if netplan else running[0]
         if not netplan and len(running) > 1:
             raise InputError(
-                f"on {host} run NetworkManager and systemd-networkd; say who shall have the rails: "
-                "rail_links_manager: networkd or networkmanager"
+                f"Both NetworkManager and systemd-networkd are active on {host}. "
+                "Set rail_links_manager to networkd or networkmanager to choose which one configures the rails"
             )
     if name == NETPLAN and netplan is None:
         raise InputError(f"rail_links_manager is netplan, but {host} has no program netplan (found: {found})")

@@ -146,7 +146,8 @@ def _warnings(found: Mapping[Function, list[str]]) -> list[str]:
     for one in found:
         groups.setdefault((one.pf, one.kind), []).append(one)
     return [
-        f"{first.title} ({first.netdev.name if first.netdev else ''}) has another owner now: {', '.join(found[first])}"
+        f"{first.title} ({first.netdev.name if first.netdev else ''}) is now used by another owner: "
+        f"{', '.join(found[first])}"
         f"{f' (and {len(others)} more)' if others else ''}. Its name and the udev rule for it are kept; a run without "
         "this owner restores them"
         for first, *others in sorted(groups.values(), key=lambda group: group[0].kind)

@@ -42,7 +42,7 @@ def parse_query(text: str) -> dict[str, Setting]:
     lines = iter(text.splitlines())
     columns = next((found for found in map(_header, lines) if found), None)
     if columns is None:
-        raise ParseError(f"no configurations in what the tool printed: {_said(text)}")
+        raise ParseError(f"the tool's output contains no configuration: {_said(text)}")
     found = {}
     for line in lines:
         if line.startswith(("Device #", "-E-")):

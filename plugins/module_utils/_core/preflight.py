@@ -75,7 +75,9 @@ def _system_problems(inventory: HostInventory) -> list[str]:
             f"supported are {', '.join(sorted(SYSTEMS))}"
         )
     elif version_numbers(version) < oldest:
-        found = f"{system} {version} is too old" if version else f"{inventory.os['name'] or system} tells no version"
+        found = f"{inventory.os['name'] or system} does not report a version"
+        if version:
+            found = f"{system} {version} is too old"
         problems.append(f"{found}; expected {'.'.join(map(str, oldest))} or newer")
     if version_numbers(inventory.kernel_release)[:2] < OLDEST_KERNEL:
         problems.append(

@@ -52,12 +52,12 @@ class Due:
             return (
                 f"{self.host} must be rebooted before it can go on: {'; '.join(self.reasons)}. Ansible runs on this"
                 f" machine or in a container on it (both have the boot id {self.boot_id}), and a reboot would end the"
-                " run. Reboot it in your own time and run this again, or run the playbook from another machine"
+                " run. Reboot it manually, then rerun the playbook, or run it from another machine"
             )
         if self.reasons and not allowed:
             return (
                 f"{self.host} must be rebooted before it can go on: {'; '.join(self.reasons)}. "
-                "Set host_reboot_allowed: true, or reboot it in your own time; then run this again"
+                "Set host_reboot_allowed: true, or reboot it manually; then rerun the playbook"
             )
         return ""
 

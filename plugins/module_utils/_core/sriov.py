@@ -156,6 +156,25 @@ def plan_vfs(
     return VfPlan(change, targets, anew, {**record, **first} if present else kept)
 
 
+def mismatches(change: Change) -> str:
+    """Return every setting and file of a change that is not as expected, by port and VF."""
+    found, expected = change.before, change.after
+    texts = [f"{path} differs" for path, text in expected["files"].items() if found["files"].get(path) != text]
+    texts += [f"{path} still exists" for path in found["files"] if path not in expected["files"]]
+    for pci, wanted in expected["pfs"].items():
+        state = found["pfs"][pci]
+        places = {pci: (state, {key: wanted[key] for key in ("up", "count")})}
+        pairs = enumerate(zip(state["vfs"], wanted["vfs"]))
+        places.update({f"{pci} VF {index}": pair for index, pair in pairs})
+        texts += [
+            f"{place}: {key} is {now.get(key)}, expected {value}"
+            for place, (now, want) in places.items()
+            for key, value in want.items()
+            if now.get(key) != value
+        ]
+    return "; ".join(texts)
+
+
 def counts(now: int, wish: int) -> tuple[int, ...]:
     """Return the numbers to write one after the other: 0 first, since the kernel takes no other step from there."""
     return tuple(number for number in (0 if now else None, wish or None) if number is not None)
@@ -214,12 +233,12 @@ def _refuse(targets: Iterable[Target], have: Mapping[str, tuple[vf.Vf, ...]], an
             if users
         ]
         if used and target.port.pci in anew:
-            why = f"{len(vfs)} VFs become {len(target.vfs)}"
+            why = f"changing the number of VFs from {len(vfs)} to {len(target.vfs)}"
             if len(vfs) == len(target.vfs):
-                why = f"its {len(vfs)} VFs get new addresses"
-            problems.append(f"{target.title}: {why}, and all of them go for it, but {', '.join(used)}; stop the user")
+                why = f"assigning new addresses to its {len(vfs)} VFs"
+            problems.append(f"{target.title}: {why} requires removing all of them, but {', '.join(used)}")
     if problems:
-        raise ConflictError("; ".join(problems))
+        raise ConflictError(f"{'; '.join(problems)}. Stop these workloads and retry")
 
 
 def _state(target: Target, have: tuple[vf.Vf, ...]) -> dict[str, Any]:

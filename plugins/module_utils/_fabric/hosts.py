@@ -94,10 +94,10 @@ def _check_answers(hosts: Sequence[Host], absent_hosts: str) -> None:
     found = []
     if silent:
         listed = ", ".join(silent)
-        found.append(f"{len(silent)} of the hosts gave no facts (unreachable, or rdma_facts did not run): {listed}")
+        found.append(f"{len(silent)} of the hosts returned no facts (unreachable, or rdma_facts did not run): {listed}")
     if invalid:
         listed = "; ".join(invalid[:MOST]) + and_more(invalid)
-        found.append(f"{len(invalid)} of the hosts gave facts that are not valid ({listed})")
+        found.append(f"{len(invalid)} of the hosts returned invalid facts ({listed})")
     if found and absent_hosts == "stop":
         raise InputError(
             f"{'. '.join(found)}. "
@@ -105,7 +105,10 @@ def _check_answers(hosts: Sequence[Host], absent_hosts: str) -> None:
             "and report these as no_data"
         )
     if not any(host.facts and host.limited and not host.absent for host in hosts):
-        raise InputError(f"no host of this run gave valid facts, so there is nothing to plan: {'. '.join(found)}")
+        raise InputError(
+            f"no host in this run returned valid facts, so nothing can be planned: {'. '.join(found)}. "
+            "Check that the hosts are reachable and that rdma_facts runs on them"
+        )
 
 
 def _check_machine_ids(hosts: Iterable[Host]) -> None:

@@ -259,11 +259,11 @@ def _networks(layout: Layout, rails: Sequence[Mapping[str, Any]]) -> list[dict[s
 def _warnings(layout: Layout) -> Iterator[str]:
     intent = layout.intent
     for host in layout.hosts:
-        gave = f"gave facts that are not valid ({host.invalid})" if host.invalid else "gave no facts"
+        answer = f"returned invalid facts ({host.invalid})" if host.invalid else "returned no facts"
         if host.absent:
-            yield f"{host.name} {gave}; it is reported as no_data"
+            yield f"{host.name} {answer}; it is reported as no_data"
         elif host.invalid:
-            yield f"{host.name}, which is outside of this run, {gave}; it is planned without them"
+            yield f"{host.name}, which is outside of this run, {answer}; it is planned without them"
     absent = [host.name for host in layout.hosts if host.absent and not host.facts]
     new = sorted({name for name, _index in layout.new})
     if absent and new:

@@ -128,7 +128,7 @@ def _values(reader: Reader) -> dict[str, float]:
 def _override(reader: Reader) -> Override:
     override = Override(reader.texts("rails"), reader.texts("hosts"), reader.texts("kinds"), _values(reader))
     if not override.values:
-        reader.refuse("", "sets nothing; give tolerance, bidirectional, floor or latency_us")
+        reader.refuse("", "sets no value; set at least one of tolerance, bidirectional, floor and latency_us")
     reader.close()
     return override
 

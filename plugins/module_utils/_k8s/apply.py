@@ -194,8 +194,8 @@ def wait_gone(api: Api, items: Iterable[Mapping[str, Any]], options: Options, cl
         if not left:
             return
     raise ClusterError(
-        f"{len(left)} objects are still there {options.timeout:.0f} s after their deletion:"
-        f" {'; '.join(held[path] for path in left)}; see what their finalizers wait for"
+        f"{len(left)} objects still exist {options.timeout:.0f} s after their deletion:"
+        f" {'; '.join(held[path] for path in left)}. Check what blocks their finalizers"
     )
 
 

@@ -97,4 +97,4 @@ def test_a_plan_serves_all_playbooks_of_its_group_and_intent(output: str) -> Non
 
 
 def test_hosts_of_another_group_are_read_and_are_absent_whatever_is_known_of_them(output: str) -> None:
-    assert "3 of the hosts gave no facts (unreachable, or rdma_facts did not run): gpu-3, gpu-4, gpu-5." in output
+    assert "3 of the hosts returned no facts (unreachable, or rdma_facts did not run): gpu-3, gpu-4, gpu-5." in output

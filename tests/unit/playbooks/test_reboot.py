@@ -15,7 +15,7 @@ import pytest
 import yaml
 from real_play import ROOT, ansible_playbook
 
-REASON = "iommu=pt waits for the next boot"
+REASON = "iommu=pt takes effect at the next boot"
 REFUSED = "with local connection would reboot the control node."
 
 

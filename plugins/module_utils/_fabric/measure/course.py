@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The course of a measurement: the schedule, then what gave no data, then what tells whom to blame."""
+"""The course of a measurement: the schedule, then what gave no data, then what locates the fault."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _retry(course: Course) -> list[Round]:
 
 
 def _isolate(course: Course) -> list[Round]:
-    """Return rounds of the tests that tell whom to blame; [] when that is sure, or was tried often enough."""
+    """Return rounds of the tests that locate the fault; [] when it is confirmed, or was tried often enough."""
     state = course.state
     if not isolation_left(course):
         return []
@@ -81,12 +81,12 @@ def _isolate(course: Course) -> list[Round]:
         if state.attempts.get(test):
             state.again.setdefault(test, len(state.attempts[test]))
     course.isolated += bool(rounds)
-    course.what = "whom to blame"
+    course.what = "isolation"
     return rounds
 
 
 def isolation_left(course: Course) -> int:
-    """Return how many passes may still be played to tell whom to blame."""
+    """Return how many passes may still be played to locate the fault."""
     if course.state.mode == "loopback":
         return 0
     return max(0, int(course.state.tests["isolation"]) - course.isolated)

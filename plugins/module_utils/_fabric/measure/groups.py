@@ -16,7 +16,7 @@ from ..topology import parse_conf, parse_data
 
 # Where groups come from -> the key that goes with it.
 SOURCES: Mapping[str, str] = {"inventory_groups": "names", "node_label": "label", "lldp": "", "file": "path"}
-# Hosts of which nothing is known now, such as those that gave no facts.
+# Hosts of which nothing is known now, such as those that returned no facts.
 UNKNOWN = "unknown"
 _KEY = "rdma_fabric.tests.groups"
 
@@ -28,7 +28,7 @@ class Known:
     """What groups can be taken from.
 
     ``names``: host of the run -> the names that it goes by. ``labels``: host -> labels of its Node, for hosts that
-    have one. ``facts``: hosts that gave facts. ``inventory``: group -> hosts. ``switches`` as in the plan. ``file``:
+    have one. ``facts``: hosts with facts. ``inventory``: group -> hosts. ``switches`` as in the plan. ``file``:
     the content of the topology file, text or what YAML or JSON make of it.
     """
 
@@ -89,7 +89,7 @@ def topology_file(tests: Any) -> str:
 def resolve(tests: Mapping[str, Any], known: Known) -> tuple[Groups, list[str]]:
     """Return group -> hosts of the run for the ``tests`` of the intent, and warnings.
 
-    A host that gave no facts and is in no group joins the group UNKNOWN: its tests end as no_data. InputError names
+    A host that returned no facts and is in no group joins the group UNKNOWN: its tests end as no_data. InputError names
     other hosts in none. Of LLDP it is no error, since a port without link has no neighbour: such hosts are UNKNOWN too,
     and there are no groups at all when there is no neighbour at all, so that only measuring refuses.
     """
@@ -115,7 +115,7 @@ def of_run(hosts: Sequence[str], groups: Mapping[str, Sequence[str]], remedy: st
     homes = Counter(host for members in found.values() for host in members)
     homeless = [name for name in hosts if name not in homes]
     if homeless and not groups:
-        raise InputError(f"{_KEY}: no groups are known; the warnings of the plan say why")
+        raise InputError(f"{_KEY}: no host groups were found; see the plan's warnings")
     if homeless:
         raise InputError(f"{_KEY}: {some(homeless)} in no group; {remedy}")
     several = [host for host, count in homes.items() if count > 1]
@@ -125,7 +125,7 @@ def of_run(hosts: Sequence[str], groups: Mapping[str, Sequence[str]], remedy: st
 
 
 def _complete(groups: Mapping[str, Sequence[str]], known: Known, remedy: str) -> Groups:
-    """Return the groups of the run, with the hosts that gave no facts."""
+    """Return the groups of the run, with the hosts that returned no facts."""
     at_home = {host for members in groups.values() for host in members}
     lost = [host for host in known.names if host not in at_home and host not in known.facts]
     return of_run(list(known.names), {**groups, UNKNOWN: [*groups.get(UNKNOWN, ()), *lost]}, remedy)

@@ -236,7 +236,7 @@ def reading(client: Run | None, server: Run | None, size: int) -> tuple[Sample |
 def _flaw(sample: Sample, size: int) -> str:
     """Return what makes a row unusable, "" when nothing does. Which rates are possible only the judge can know."""
     if sample.size != size:
-        return f"result row is about {sample.size} bytes, {size} requested"
+        return f"perftest reported message size {sample.size}; {size} was requested"
     if sample.iterations <= 0:
         return "not one message was acknowledged, though both sides met (MTU too large for a hop, or loss)"
     if sample.average <= 0:

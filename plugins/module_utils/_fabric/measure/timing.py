@@ -140,8 +140,8 @@ def announce(
 ) -> str:
     """Return the line that is shown before a pass.
 
-    ``worst``: seconds of this pass, what waits and all retries. ``isolation``: how many passes may still tell whom to
-    blame; how long they are depends on what fails.
+    ``worst``: seconds of this pass, what waits and all retries. ``isolation``: how many passes may still locate the
+    fault; how long they are depends on what fails.
     """
     tests = [test for round_ in rounds for test in round_]
     kinds = ", ".join(dict.fromkeys(test.kind for test in tests))
@@ -149,7 +149,7 @@ def announce(
         f"pass {number} ({what}), mode {mode}: {count(len(tests), 'test')} of {kinds} in {count(len(rounds), 'round')}"
         f" of {slot} s, {length(slot * len(rounds))}; with all retries at worst {length(worst)}"
         " beside the start of each pass"
-        + (f", and at most {count(isolation, 'short pass')} more to tell whom to blame" if isolation else "")
+        + (f", and up to {count(isolation, 'additional short pass')} to locate the fault" if isolation else "")
     )
 
 

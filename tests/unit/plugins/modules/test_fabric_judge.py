@@ -201,5 +201,5 @@ def test_the_length_of_the_pass_is_announced(tmp_path: Path, capsys: pytest.Capt
     assert answer["announce"] == answer["schedule"]["text"] == (
         "pass 1 (schedule), mode all_pairs: 2 tests of write_bw in 2 rounds of 15 s, 30 s; "
         "with all retries at worst 30 s beside the start of each pass, "
-        "and at most 3 short passes more to tell whom to blame")
+        "and up to 3 additional short passes to locate the fault")
     assert (answer["seconds"], answer["worst"]) == (30, 30)

@@ -106,9 +106,9 @@ def test_grub_gets_a_dropin_and_a_new_menu(make: Make, capsys: pytest.CaptureFix
         "quiet": {"live": True, "found": True, "next_boot": False},
     }
     assert result["reasons"] == [
-        "iommu=pt waits for the next boot",
-        "console=ttyS1 waits for the next boot",
-        "quiet leaves at the next boot",
+        "iommu=pt takes effect at the next boot",
+        "console=ttyS1 takes effect at the next boot",
+        "quiet is removed at the next boot",
     ]
     assert (host.root / "run/gpufabric/reboot.d/kernel_cmdline").read_text().splitlines() == result["reasons"]
     normal = "console=tty0 console=ttyS0,115200 iommu=pt console=ttyS1"
@@ -160,7 +160,7 @@ def test_absent_after_the_boot_waits_for_one_more(make: Make, capsys: pytest.Cap
     host = make("debian-13")
     call(host, capsys, arguments=["iommu=pt"], arguments_absent=["quiet"])
     reboot(host)
-    expected = ["iommu=pt leaves at the next boot", "quiet waits for the next boot"]
+    expected = ["iommu=pt is removed at the next boot", "quiet takes effect at the next boot"]
     assert call(host, capsys, state="absent")["reasons"] == expected
     again = call(host, capsys, state="absent")
     assert (again["changed"], again["reasons"]) == (False, expected)
@@ -211,7 +211,7 @@ def test_fewer_arguments_leave_the_menu_too(make: Make, capsys: pytest.CaptureFi
     call(host, capsys, arguments=["iommu=pt", "pci=realloc"])
     reboot(host)
     result = call(host, capsys, arguments=["iommu=pt"])
-    assert (result["changed"], result["reasons"]) == (True, ["pci=realloc leaves at the next boot"])
+    assert (result["changed"], result["reasons"]) == (True, ["pci=realloc is removed at the next boot"])
     assert "pci=realloc" not in menu(host)[0]
 
 

@@ -91,7 +91,7 @@ def test_nothing_asked_is_memlock_alone(host: Host, capsys: pytest.CaptureFixtur
 
 def test_everything_is_set_now_and_kept(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     result = call(host, capsys, **WISH)
-    assert (result["changed"], result["reasons"]) == (True, ["mlx5_core prof_sel=3 waits for the next boot"])
+    assert (result["changed"], result["reasons"]) == (True, ["mlx5_core prof_sel=3 takes effect at the next boot"])
     now = files_of(host)
     assert now["proc/sys/kernel/numa_balancing"] == "0"
     assert now["proc/sys/net/ipv4/tcp_rmem"] == "4096 87380 6291456"
@@ -158,7 +158,7 @@ def test_module_options_leave_with_a_boot_too(host: Host, capsys: pytest.Capture
     call(host, capsys, module_options={"mlx5_core": "prof_sel=3"})
     put(host, "sys/module/mlx5_core/parameters/prof_sel", "3\n")
     assert call(host, capsys, module_options={"mlx5_core": "prof_sel=3"})["reasons"] == []
-    expected = ["mlx5_core prof_sel=2 waits for the next boot"]
+    expected = ["mlx5_core prof_sel=2 takes effect at the next boot"]
     assert call(host, capsys, state="absent")["reasons"] == expected
     again = call(host, capsys, state="absent")
     assert (again["changed"], again["reasons"]) == (False, expected)
@@ -217,10 +217,10 @@ def test_an_interrupted_run_still_knows_the_values_before(
         ({"sysctl": {"vm.absent": 1}},
          "this kernel has no sysctl vm.absent (no /proc/sys/vm/absent); correct the name, or load the module "
          "that brings it (host_kernel_modules)"),
-        ({"sysctl": {"swappiness": 1}}, "'swappiness' is no sysctl key; expected one such as vm.swappiness"),
-        ({"sysctl": {"a/../../etc": 1}}, "'a/../../etc' is no sysctl key; expected one such as vm.swappiness"),
-        ({"memlock": "all"}, "memlock is 'all'; expected unlimited, a number of KiB, or nothing at all"),
-        ({"modules": ["a b"]}, "'a b' is no name of a kernel module; expected letters, digits, '_' and '-'"),
+        ({"sysctl": {"swappiness": 1}}, "'swappiness' is not a valid sysctl key; expected one such as vm.swappiness"),
+        ({"sysctl": {"a/../../etc": 1}}, "'a/../../etc' is not a valid sysctl key; expected one such as vm.swappiness"),
+        ({"memlock": "all"}, "memlock is 'all'; expected unlimited, a number of KiB, or an empty string"),
+        ({"modules": ["a b"]}, "'a b' is not a valid kernel module name; expected letters, digits, '_' and '-'"),
         ({"module_options": {"a": "b\nc"}}, "the value of 'a' has more than one line; write it as one"),
         ({"hugepages": [{"size": "64k", "count": 1}]},
          "no hugepages of 64 kB are known (no /sys/kernel/mm/hugepages/hugepages-64kB/nr_hugepages); ask for another "
@@ -229,7 +229,7 @@ def test_an_interrupted_run_still_knows_the_values_before(
          "no hugepages of 2048 kB are known on NUMA node 7 (no /sys/devices/system/node/node7/hugepages/"
          "hugepages-2048kB/nr_hugepages); ask for another size"),
         ({"hugepages": [{"size": "1G", "count": 99}]},
-         "hugepages: asked 103809024 kB in all, the host has 16000000 kB of memory; ask for less"),
+         "hugepages: 103809024 kB requested, but the host has 16000000 kB of memory. Reduce the number of pages"),
         ({"modules": ["nosuch"]},
          "'modprobe nosuch' failed with status 2 and said: FATAL: Module nosuch not found"),
     ],

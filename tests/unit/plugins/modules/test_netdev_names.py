@@ -380,7 +380,7 @@ def test_a_port_that_has_another_owner_now_keeps_its_names(host: Host, capsys: p
         result = call(host, capsys, **again)
         assert (result["reboot_required"], result["reasons"]) == (False, [])
         assert warned(result) == [
-            "0000:40:00.0 (rail1) has another owner now: address 203.0.113.7/24. Its names are "
+            "0000:40:00.0 (rail1) is now used by another owner: address 203.0.113.7/24. Its names are "
             "not restored; the record is kept, and a run without this owner restores them"
         ]
         assert (host.root / "etc/systemd/network/10-gpufabric-rail1.link").exists()

@@ -238,7 +238,7 @@ def test_a_card_with_another_owner_is_left_alone(
     record = json.loads((cards.host.root / "var/nic_firmware.json").read_text())
     call(cards, capsys, state="absent")
     assert warned == [
-        "nic_firmware: 0000:18:00.0 (enp24s0np0) has another owner now: address 203.0.113.7/24. "
+        "nic_firmware: 0000:18:00.0 (enp24s0np0) is now used by another owner: address 203.0.113.7/24. "
         "Firmware settings of its card are not restored; the record is kept, and a run without this owner restores them"
     ]
     assert [next_values(cards, pci)["NUM_OF_VFS"] for pci in (FIRST, SECOND)] == ["16", "6"]

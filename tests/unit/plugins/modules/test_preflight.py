@@ -80,7 +80,7 @@ OLD_VERSIONS = {"debian 11": "12", "ubuntu 20.04": "22.4", "rocky 8.10": "9", "s
         *[(system, f"{system} is too old; expected {oldest} or newer") for system, oldest in OLD_VERSIONS.items()],
         ("arch 1", f"operating system 'arch of its own' is not supported; {SUPPORTED}"),
         ("opensuse-leap 15.6", f"operating system 'opensuse-leap of its own' is not supported; {SUPPORTED}"),
-        ("debian ", "debian of its own tells no version; expected 12 or newer"),
+        ("debian ", "debian of its own does not report a version; expected 12 or newer"),
     ],
 )  # fmt: skip
 def test_systems(judge: Any, system: str, problem: str | None) -> None:
@@ -167,7 +167,7 @@ BOTH = {"sys/fs/cgroup/system.slice/NetworkManager.service/": ""}
 @pytest.mark.parametrize(
     ("files", "asked", "problem"),
     [
-        (BOTH, {}, "say who shall have the rails: rail_links_manager: networkd or networkmanager"),
+        (BOTH, {}, "Set rail_links_manager to networkd or networkmanager"),
         (BOTH, {"links_manager": "networkd"}, None),
         ({}, {"links_manager": "networkmanager"}, "rail_links_manager is networkmanager, but that does not run"),
         ({}, {"links_manager": "netplan"}, "has no program netplan"),
@@ -212,8 +212,8 @@ EFI = "sys/firmware/efi/efivars"
 SECURE = {f"{EFI}/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c": "\x06\0\0\0\x01"}
 UNKNOWN = {f"{EFI}/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c": None}
 UNSIGNED = (
-    ", and the kernel would refuse the modules that this run builds, since nobody whom it trusts signs them; enroll "
-    "the key that DKMS signs with (mokutil --import), take precompiled ones, or turn Secure Boot off"
+    ", and the kernel modules built by this run would not be signed with a trusted key. Enroll the DKMS key "
+    "(mokutil --import), use precompiled modules, or disable Secure Boot"
 )
 TRUSTED = f"{EFI}/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23"
 #: Stands for a certificate in DER; in the firmware's list others stand before and after it.
@@ -221,12 +221,13 @@ CERTIFICATE, LIST = "0\x82\x03\xa1mine", "\x06\0\0\0\xa1\x59 other 0\x82\x03\xa1
 
 
 def test_secure_boot_stops_modules_that_nobody_signs(judge: Any) -> None:
-    assert judge(SECURE, unsigned_modules=True)["problems"] == [f"Secure Boot is on{UNSIGNED}"]
+    assert judge(SECURE, unsigned_modules=True)["problems"] == [f"Secure Boot is enabled{UNSIGNED}"]
 
 
 def test_secure_boot_that_cannot_be_told_is_a_warning(judge: Any) -> None:
     result = judge(UNKNOWN, unsigned_modules=True)
-    assert (result["problems"], result["findings"]) == ([], [f"whether Secure Boot is on cannot be told{UNSIGNED}"])
+    assert result["problems"] == []
+    assert result["findings"] == [f"Secure Boot may be enabled (its state is unreadable){UNSIGNED}"]
 
 
 @pytest.mark.parametrize(
@@ -277,7 +278,7 @@ def test_kernel_arguments_need_a_boot_loader_that_is_known(
 ) -> None:
     found = judge(files, program, kernel_arguments=asked, boot_roots=[str(tmp_path / "boot")])["problems"]
     assert len(found) == (1 if problem else 0)
-    assert not problem or found[0].startswith(f"kernel arguments are asked for, and {problem}")
+    assert not problem or found[0].startswith(f"kernel arguments are requested, but {problem}")
 
 
 @pytest.mark.proves("preflight", "Ubuntu 24.04", by="fixture")
@@ -294,7 +295,7 @@ def test_a_kernel_that_waits_for_a_boot_is_reported(judge: Any) -> None:
     assert result["findings"][-2:] == [
         f"kernel {running} runs and 9.9.9-generic boots next; what is built or checked now is for {running}, so reboot"
         " first where it matters",
-        "the system asks for a reboot (linux-base, libc6)",
+        "a reboot is pending (linux-base, libc6)",
     ]
     assert result["problems"] == [
         f"the modules of the running kernel {running} are gone, so no driver can be loaded; reboot into an installed"
@@ -322,7 +323,7 @@ def test_a_full_boot_stops_only_where_an_initramfs_is_made(
 
 
 def test_suse_asks_for_a_boot_by_a_file_of_its_own(judge: Any) -> None:
-    assert judge({"run/reboot-needed": ""})["findings"] == ["the system asks for a reboot (no package named)"]
+    assert judge({"run/reboot-needed": ""})["findings"] == ["a reboot is pending (no package named)"]
 
 
 LISTS = {"etc/apt/x": "", "var/lib/apt/lists/deb.example_Packages.lz4": ""}
@@ -434,7 +435,7 @@ DOCA = {"release": "3.2.1", "version": "3.2.1-1", "key": "files/key", "fingerpri
 def test_what_keeps_doca_from_the_host_is_said_before_anything_changes(judge: Any) -> None:
     boots = {"boot/vmlinuz-6.17.0-8-generic": "", "lib/modules/6.17.0-8-generic/": "", "lib/modules/x/": ""}
     result = judge({**boots, "lib/modules/6.8.0-51-generic/build/Makefile": ""}, doca=DOCA)
-    prefix = "DOCA-OFED 3.2.1 cannot be on this host: kernel 6.17.0-8-generic, which boots next,"
+    prefix = "DOCA-OFED 3.2.1 cannot be installed on this host: kernel 6.17.0-8-generic, which boots next,"
     assert result["problems"] == [
         f"{prefix} is not supported on ubuntu24.04; supported are 6.8.*",
         f"{prefix} has no headers for DKMS: install linux-headers-6.17.0-8-generic",
@@ -456,11 +457,12 @@ def test_doca_without_its_inputs(judge: Any) -> None:
 @pytest.mark.parametrize("sets_firmware", [False, True])
 def test_vfs_that_the_card_cannot_have(judge: Any, sets_firmware: bool) -> None:
     result = judge({}, vfs=4096, sets_firmware=sets_firmware)
-    told = "this run sets that" if sets_firmware else "set SRIOV_EN and NUM_OF_VFS with role nic_firmware"
-    (text,) = [text for text in result["problems"] + result["findings"] if "VFs, 4096 are asked for" in text]
-    assert text.startswith("rail rail0: 0000:18:00.0 (enp24s0np0) can have ")
+    (text,) = [text for text in result["problems"] + result["findings"] if "VFs, 4096 requested. " in text]
+    assert text.startswith("rail rail0: 0000:18:00.0 (enp24s0np0) supports ")
     assert text.endswith(
-        f"it is a setting of the card's firmware ({told}), and SR-IOV must be on in the system's firmware"
+        "Enable SR-IOV in the BIOS; this run sets SRIOV_EN and NUM_OF_VFS"
+        if sets_firmware
+        else "Set SRIOV_EN and NUM_OF_VFS with role nic_firmware, and enable SR-IOV in the BIOS"
     )
     assert (text in result["problems"]) is not sets_firmware
 
@@ -468,7 +470,7 @@ def test_vfs_that_the_card_cannot_have(judge: Any, sets_firmware: bool) -> None:
 def test_firmware_needs_its_tool_before_anything_changes(judge: Any) -> None:
     problems = judge({}, sets_firmware=True)["problems"]
     assert problems == [
-        "settings of the NICs' firmware are asked for, and neither mlxconfig nor mstconfig is installed; install "
+        "NIC firmware settings are requested, but neither mlxconfig nor mstconfig is installed; install "
         "mstflint of the distribution, or MFT of DOCA"
     ]
 

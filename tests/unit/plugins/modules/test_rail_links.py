@@ -192,7 +192,7 @@ def connect(host: Host, address: str) -> None:
 
 
 OWNED = (
-    "0000:40:00.0 (enp64s0np0) has another owner now: address 203.0.113.7/24, the default "
+    "0000:40:00.0 (enp64s0np0) is now used by another owner: address 203.0.113.7/24, the default "
     "route. MTU, state and addresses of its link are not restored; the record is kept, and a run without "
     "this owner restores them"
 )
@@ -415,8 +415,8 @@ def put(path: Path, text: str) -> Path:
         (
             ("NetworkManager", "systemd-networkd"),
             "auto",
-            "on gpu-11 run NetworkManager and systemd-networkd; say who shall have the rails: rail_links_manager: "
-            "networkd or networkmanager",
+            "Both NetworkManager and systemd-networkd are active on gpu-11. Set rail_links_manager to networkd or "
+            "networkmanager to choose which one configures the rails",
         ),
         (
             ("systemd-networkd",),
@@ -635,8 +635,8 @@ def test_netplan_over_networkmanager_brings_its_connection_up(host: Host, capsys
     ]
     pair = [*RAILS, rail("rail1", SECOND, "192.168.0.12/24")]
     assert call(host, capsys, rails=pair)["msg"] == (
-        "rail_links: rails rail0, rail1 need source routing, and netplan hands no rules to NetworkManager; set "
-        "rail_links_manager: networkmanager, or rail_links_source_routing: never"
+        "rail_links: rails rail0, rail1 need source routing, and netplan cannot pass routing rules to NetworkManager. "
+        "Set rail_links_manager: networkmanager, or rail_links_source_routing: never"
     )
 
 
@@ -761,7 +761,7 @@ def test_an_address_that_another_tool_added_to_a_rail_stays(
         assert addresses(host) == [address, "203.0.113.7/24"]
     assert result["changed"] is False
     result = call(host, capsys, state="absent", rails=[])
-    assert "has another owner now: address 203.0.113.7/24" in warned(result)[0]
+    assert "is now used by another owner: address 203.0.113.7/24" in warned(result)[0]
     assert addresses(host) == ["203.0.113.7/24"]
 
 

@@ -198,7 +198,7 @@ def test_a_port_that_has_another_owner_now_keeps_its_settings(host: Host, capsys
     before = host.prints["mlnx_qos -i enp64s0np0"]
     result = call(host, capsys)
     assert warned(result) == [
-        "0000:40:00.0 (enp64s0np0) has another owner now: address 203.0.113.7/24. Its QoS "
+        "0000:40:00.0 (enp64s0np0) is now used by another owner: address 203.0.113.7/24. Its QoS "
         "settings are not restored; the record is kept, and a run without this owner restores them"
     ]
     assert host.prints["mlnx_qos -i enp64s0np0"] == before

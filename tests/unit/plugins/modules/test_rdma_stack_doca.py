@@ -33,9 +33,9 @@ INBOX = {"ibverbs-providers": "50.0-2", "perftest": "24.01", "rdma-core": "50.0-
 BRINGS = {"mlnx-ofed-kernel-dkms": "25.10", "perftest": "25.10-0.1", "rdma-core": "2510mlnx", "mlnx-tools": "25.10"}
 INSTALLED = "filename: /lib/modules/x/updates/dkms/mlx5_core.ko\nversion: 25.10-1.2.8\n"
 IN_TREE = "filename: /lib/modules/x/kernel/mlx5_core.ko\nintree: Y\n"
-OLD, NEW = "mlx5_core (of the kernel)", "mlx5_core 25.10-1.2.8 (built outside of the kernel)"
+OLD, NEW = "mlx5_core (in-tree)", "mlx5_core 25.10-1.2.8 (out-of-tree)"
 KEPT = "the kernel kept them when they were loaded again"
-PREFIX = "rdma_stack: DOCA-OFED 3.2.1 cannot be on gpu-11: "
+PREFIX = "rdma_stack: DOCA-OFED 3.2.1 cannot be installed on gpu-11: "
 
 
 @pytest.fixture()
@@ -335,8 +335,8 @@ def test_without_openibd_modules_are_loaded_again(
          "rdma_stack: The package key is not exactly one ASCII-armored OpenPGP public key. Remove all text outside of "
          "the key block, or export the key with 'gpg --armor --export FINGERPRINT'."),
         ({"release": "4.9.0"},
-         "rdma_stack: DOCA-OFED 4.9.0 cannot be on gpu-11: nothing is known of release line 4.9; known are 3.1, 3.2, "
-         "3.3, 3.4; say in rdma_stack_doca_supported what it supports"),
+         "rdma_stack: DOCA-OFED 4.9.0 cannot be installed on gpu-11: release line 4.9 is unknown; known lines: 3.1, "
+         "3.2, 3.3, 3.4. Set rdma_stack_doca_supported to the kernels that it supports on each distribution"),
         ({"supported": {"debian13": ["6.12."]}},
          f"{PREFIX}it does not support ubuntu24.04; supported are debian13"),
         ({"supported": {"ubuntu24.04": ["6.11.", "6.14."]}},

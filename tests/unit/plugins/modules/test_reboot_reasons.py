@@ -135,8 +135,8 @@ def test_the_machine_that_runs_ansible_is_not_rebooted(machine: Machine) -> None
     result = machine.call(allowed=True, controller_boot_id="boot-1")
     assert result["msg"] == (
         f"reboot_reasons: gpu-1 must be rebooted before it can go on: {FIRST}. Ansible runs on this machine or in a"
-        " container on it (both have the boot id boot-1), and a reboot would end the run. Reboot it in your own time"
-        " and run this again, or run the playbook from another machine"
+        " container on it (both have the boot id boot-1), and a reboot would end the run. Reboot it manually,"
+        " then rerun the playbook, or run it from another machine"
     )
     reported = machine.call(allowed=True, controller_boot_id="boot-1", required=False)
     assert (reported["due"], reported["go"]) == (True, False)
@@ -149,7 +149,7 @@ def test_without_consent_the_variable_and_every_reason_are_named(machine: Machin
     result = machine.call()
     assert result["msg"] == (
         f"reboot_reasons: gpu-1 must be rebooted before it can go on: {FIRST}; {SECOND}. Set host_reboot_allowed: true,"
-        " or reboot it in your own time; then run this again"
+        " or reboot it manually; then rerun the playbook"
     )
     assert result["failed"] and result["reasons"] == [FIRST, SECOND]
 

@@ -254,9 +254,12 @@ def test_vfs_in_use_are_not_taken_away(
     call(kernel, capsys, vfs=2)
     use(kernel)
     before = everything(kernel.host)
-    head = "sriov_vfs: 0000:01:00.0 (rail0): 2 VFs become 4, and all of them go for it, but VF 1 "
+    head = (
+        "sriov_vfs: 0000:01:00.0 (rail0): changing the number of VFs from 2 to 4 requires removing all of them, but "
+        "VF 1 "
+    )
     result = call(kernel, capsys, rails=rails("rail0", "rail1"), vfs=4)
-    assert result["failed"] and result["msg"] == f"{head}{message}; stop the user"
+    assert result["failed"] and result["msg"] == f"{head}{message}. Stop these workloads and retry"
     assert everything(kernel.host) == before
     # What does not take them away is fine.
     assert call(kernel, capsys, vfs=2, trust=True)["changed"] is True
@@ -266,7 +269,7 @@ def test_new_addresses_take_vfs_away_too(kernel: VfKernel, capsys: pytest.Captur
     kernel.tell(str(kernel.device(FIRST) / "sriov_numvfs"), "2")
     with_address(kernel)
     assert call(kernel, capsys, vfs=2)["msg"].startswith(
-        "sriov_vfs: 0000:01:00.0 (rail0): its 2 VFs get new addresses, and all of them go for it, but VF 1 "
+        "sriov_vfs: 0000:01:00.0 (rail0): assigning new addresses to its 2 VFs requires removing all of them, but VF 1 "
     )
 
 
@@ -481,7 +484,7 @@ def test_a_port_that_has_another_owner_now_keeps_its_vfs(kernel: VfKernel, capsy
     kernel.host.set_links([{**one, "addr_info": address} if one["ifname"] == "enp1s0" else one for one in links])
     result = call(kernel, capsys, state="absent")
     assert warned(result) == [
-        "0000:01:00.0 (enp1s0) has another owner now: address 203.0.113.7/24. Its VFs are not "
+        "0000:01:00.0 (enp1s0) is now used by another owner: address 203.0.113.7/24. Its VFs are not "
         "restored; the record is kept, and a run without this owner restores them"
     ]
     assert len(kernel.vfs[FIRST]) == 2

@@ -265,8 +265,8 @@ def test_a_vf_and_a_representor_with_another_owner_keep_their_names(
     assert (result["reasons"], netdevs(host)) == ([], ["rail0v0", "rail0v1", "rail0v2"])
     tail = "Its name and the udev rule for it are kept; a run without this owner restores them"
     assert warned(result) == [
-        f"{FIRST} VF 0 (rail0v0) has another owner now: address 203.0.113.7/24 (and 1 more). {tail}",
-        f"{FIRST} representor 0 (rail0r0) has another owner now: bridge br7. {tail}",
+        f"{FIRST} VF 0 (rail0v0) is now used by another owner: address 203.0.113.7/24 (and 1 more). {tail}",
+        f"{FIRST} representor 0 (rail0r0) is now used by another owner: bridge br7. {tail}",
     ]
     rules, rdma_rules = (host.root / RULES).read_text(), (host.root / RDMA_RULES).read_text()
     assert [name for name in ("v0", "v1", "v2", "r0", "r2") if f'"rail0{name}"' in rules] == ["v0", "v1", "r0"]
@@ -298,7 +298,7 @@ def test_vfs_of_a_port_with_another_owner_keep_their_names(
     result = call(host, capsys, **{**params, **again})
     assert (result["reasons"], netdevs(host), rdma_devices(host)) == ([], ["rail0v0"], ["rail0v0"])
     assert warned(result) == [
-        f"{FIRST} (rail0) has another owner now: address 203.0.113.7/24. Its names are not "
+        f"{FIRST} (rail0) is now used by another owner: address 203.0.113.7/24. Its names are not "
         "restored; the record is kept, and a run without this owner restores them"
     ]
     rules = (host.root / RULES).read_text()

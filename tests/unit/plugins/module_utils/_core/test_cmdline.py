@@ -83,8 +83,8 @@ def test_reasons_to_reboot() -> None:
     live = wanted.state(parse(LIVE))
     assert live == {"iommu=pt": False, "console=tty0": True, "quiet": True, "splash": False}
     assert cmdline.waits(live, wanted.goal()) == [
-        "iommu=pt waits for the next boot",
-        "quiet leaves at the next boot",
+        "iommu=pt takes effect at the next boot",
+        "quiet is removed at the next boot",
     ]
 
 

@@ -85,7 +85,7 @@ def test_what_releases_support(
         return
     with pytest.raises(ConflictError) as caught:
         doca.check(wanted, host, {kernel: True})
-    assert str(caught.value) == f"DOCA-OFED {release} cannot be on gpu-11: {problem}"
+    assert str(caught.value) == f"DOCA-OFED {release} cannot be installed on gpu-11: {problem}"
 
 
 def test_who_keeps_a_stack_from_being_loaded_again(server: HostInventory) -> None:
@@ -96,7 +96,7 @@ def test_who_keeps_a_stack_from_being_loaded_again(server: HostInventory) -> Non
     blind = dataclasses.replace(server.workloads, queue_pairs=None)
     busy = dataclasses.replace(server, workloads=blind, default_route=("enp24s0np0",))
     assert driver.users(busy, {"irdma": 0}) == [
-        "nothing tells who uses RDMA (install iproute2's rdma)",
+        "RDMA users cannot be determined (install iproute2's rdma tool)",
         "module irdma",
         "enp24s0np0 carries the default route",
         *STORAGE,

@@ -61,9 +61,9 @@ def test_text_and_json_say_the_same(name: str) -> None:
     [
         (
             fixture("mstconfig-4.21-cannot-open"),
-            "no configurations in what the tool printed: -E- Failed to open the device",
+            "the tool's output contains no configuration: -E- Failed to open the device",
         ),
-        ("", "no configurations in what the tool printed: nothing"),
+        ("", "the tool's output contains no configuration: nothing"),
         (
             "Configurations:    Default    Next Boot\n      NUM_OF_VFS     1\n",
             "NUM_OF_VFS has 1 values in 2 columns: NUM_OF_VFS     1",

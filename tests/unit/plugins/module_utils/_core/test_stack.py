@@ -67,9 +67,9 @@ def test_any_text_of_drivers_is_read(text: str, version: str, taint: str) -> Non
         ((None, None), "filename: a.ko\nintree: Y\nversion: 5.0-0\n", []),
         (("25.10-1.2.8", "OE"), "filename: a.ko\nversion: 25.10-1.2.8\n", []),
         (("", ""), "filename: a.ko\nversion: 25.10-1.2.8\n",
-         ["mlx5_core (of the kernel)", "mlx5_core 25.10-1.2.8 (built outside of the kernel)"]),
+         ["mlx5_core (in-tree)", "mlx5_core 25.10-1.2.8 (out-of-tree)"]),
         (("24.10-2", "OE"), "filename: a.ko\nversion: 25.10-1\n",
-         ["mlx5_core 24.10-2 (built outside of the kernel)", "mlx5_core 25.10-1 (built outside of the kernel)"]),
+         ["mlx5_core 24.10-2 (out-of-tree)", "mlx5_core 25.10-1 (out-of-tree)"]),
         (("", ""), "modinfo: ERROR: Module mlx5_core not found.\n", []),
     ],
 )  # fmt: skip

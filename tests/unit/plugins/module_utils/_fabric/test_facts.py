@@ -91,20 +91,20 @@ def test_a_host_with_invalid_facts_is_named_and_the_others_are_planned(
     made = plan(NET, fleet(change))
     assert made["absent"] == ["gpu-2"]
     assert made["warnings"] == [
-        f"gpu-2 gave facts that are not valid ({problem}); it is reported as no_data",
+        f"gpu-2 returned invalid facts ({problem}); it is reported as no_data",
         "gpu-[1,3] get new addresses, and those of gpu-2 are not known: check that none is used twice",
     ]
     with pytest.raises(InputError) as caught:
         plan({**NET, "absent_hosts": "stop"}, fleet(change))
     assert str(caught.value) == (
-        f"1 of the hosts gave facts that are not valid (gpu-2: {problem}). Repair them, take them out of the group, "
+        f"1 of the hosts returned invalid facts (gpu-2: {problem}). Repair them, take them out of the group, "
         "or set rdma_fabric.absent_hosts: report to measure the others and report these as no_data"
     )
     # Of facts of an earlier run nothing is known either.
     made = plan({**NET, "rail_count": 2}, fleet(change), limit=["gpu-1", "gpu-3"])
     assert made["absent"] == [] and made["hosts"]["gpu-2"]["rails"][0]["pci"] is None
     assert made["warnings"] == [
-        f"gpu-2, which is outside of this run, gave facts that are not valid ({problem}); it is planned without them"
+        f"gpu-2, which is outside of this run, returned invalid facts ({problem}); it is planned without them"
     ]
 
 

@@ -52,8 +52,9 @@ BAD: list[tuple[Any, str]] = [
     ({**NET, "thresholds": {"floor": "x"}}, 'rdma_fabric.thresholds.floor: expected a number, found "x" (text)'),
     (
         {**NET, "thresholds": {"overrides": [{"rails": ["rail1"], "florr": 1}]}},
-        "2 problems: rdma_fabric.thresholds.overrides[0]: sets nothing; give tolerance, bidirectional, floor or "
-        'latency_us; rdma_fabric.thresholds.overrides[0].florr: unknown key; did you mean "floor"?',
+        "2 problems: rdma_fabric.thresholds.overrides[0]: sets no value; set at least one of tolerance, "
+        'bidirectional, floor and latency_us; rdma_fabric.thresholds.overrides[0].florr: unknown key; '
+        'did you mean "floor"?',
     ),
     (
         {**NET, "thresholds": {"rails": {"rail1": {"floor": 1}}}},

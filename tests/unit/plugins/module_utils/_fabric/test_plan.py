@@ -196,7 +196,7 @@ def test_hosts_that_do_not_answer() -> None:
     with pytest.raises(InputError) as caught:
         plan(NET, hosts, absent=["gpu-0004"])
     assert str(caught.value) == (
-        "2 of the hosts gave no facts (unreachable, or rdma_facts did not run): gpu-0002, gpu-0004. Repair them, "
+        "2 of the hosts returned no facts (unreachable, or rdma_facts did not run): gpu-0002, gpu-0004. Repair them, "
         "take them "
         "out of the group, or set rdma_fabric.absent_hosts: report to measure the others and report these as no_data"
     )
@@ -206,7 +206,7 @@ def test_hosts_that_do_not_answer() -> None:
     assert made["expectations"]["rail0"]["gpu-0002"]["rate"] is None
     assert addresses(made)["gpu-0002"] == ["192.168.0.2/24", "192.168.1.2/24"]
     assert made["warnings"] == [
-        *(f"{name} gave no facts; it is reported as no_data" for name in made["absent"]),
+        *(f"{name} returned no facts; it is reported as no_data" for name in made["absent"]),
         "gpu-[0001,0003-0004] get new addresses, and those of gpu-0002 are not known: check that none is used twice",
     ]
 
@@ -215,8 +215,9 @@ def test_nobody_answers() -> None:
     with pytest.raises(InputError) as caught:
         plan({**NET, "absent_hosts": "report"}, {"a": {"facts": {}}})
     assert str(caught.value) == (
-        "no host of this run gave valid facts, so there is nothing to plan: 1 of the hosts gave no facts "
-        "(unreachable, or rdma_facts did not run): a"
+        "no host in this run returned valid facts, so nothing can be planned: 1 of the hosts returned no facts "
+        "(unreachable, or rdma_facts did not run): a. Check that the hosts are reachable and that rdma_facts runs on "
+        "them"
     )
 
 

@@ -118,7 +118,7 @@ def test_what_is_being_deleted_is_waited_for_and_made_anew(kind: str, labels: di
 def test_what_never_ends_is_named_with_what_holds_it() -> None:
     item = plain("Namespace", "x", **OURS)
     item["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["a/b"])
-    with pytest.raises(ClusterError, match="still there 120 s after their deletion: Namespace x .finalizers a/b"):
+    with pytest.raises(ClusterError, match="still exist 120 s after their deletion: Namespace x .finalizers a/b"):
         put(FakeCluster(item), plain("Namespace", "x", **OURS))
 
 
@@ -183,8 +183,8 @@ def test_an_object_that_does_not_go_is_named_with_what_holds_it() -> None:
     with pytest.raises(ClusterError) as caught:
         apply.wait_gone(cluster.api(), [pool()], Options(timeout=5), FakeClock().clock())
     assert str(caught.value) == (
-        "1 objects are still there 5 s after their deletion: IPPool op/rail0 (finalizers example.com/hold);"
-        " see what their finalizers wait for"
+        "1 objects still exist 5 s after their deletion: IPPool op/rail0 (finalizers example.com/hold)."
+        " Check what blocks their finalizers"
     )
 
 

@@ -160,7 +160,7 @@ def test_no_neighbour_at_all_stops_only_who_measures() -> None:
         "the switch ports"])
     with pytest.raises(InputError) as error:
         of_run(HOSTS, groups)
-    assert str(error.value) == "rdma_fabric.tests.groups: no groups are known; the warnings of the plan say why"
+    assert str(error.value) == "rdma_fabric.tests.groups: no host groups were found; see the plan's warnings"
 
 
 def test_the_file_that_is_to_be_read() -> None:

@@ -407,7 +407,7 @@ def test_what_is_announced_before_a_pass_and_told_after_the_last() -> None:
     assert first.announce == first.schedule["text"] == (
         "pass 1 (schedule), mode all_pairs: 12 tests of write_bw in 6 rounds of 16 s, 1 min 36 s; "
         "with all retries at worst 8 min 36 s beside the start of each pass, "
-        "and at most 3 short passes more to tell whom to blame")
+        "and up to 3 additional short passes to locate the fault")
     assert first.to_dict()["worst"] == 516
     assert (last.announce, last.to_dict()["worst"]) == ("", 0)
     assert {key: last.schedule[key] for key in ("mode", "rounds", "slot", "seconds", "passes")} == {
@@ -860,8 +860,8 @@ def test_isolation_is_asked_once_there_is_nothing_to_retry(monkeypatch: pytest.M
     monkeypatch.setattr(course, "next_tests", blame)
     steps = play_all(plan(), everybody(), slow_lab_2)
     assert [s.rounds for s in steps] == [6, 2, 0]
-    assert steps[1].announce.startswith("pass 2 (whom to blame), mode all_pairs: 2 tests of send_bw in 2 rounds")
-    assert steps[1].announce.endswith(", and at most 2 short passes more to tell whom to blame")
+    assert steps[1].announce.startswith("pass 2 (isolation), mode all_pairs: 2 tests of send_bw in 2 rounds")
+    assert steps[1].announce.endswith(", and up to 2 additional short passes to locate the fault")
     assert {r["test"] for r in steps[-1].results} == {"write_bw", "send_bw"} and len(steps[-1].results) == 14
 
 
@@ -903,7 +903,7 @@ def only_once(bad: str, then: str) -> Answer:
 def test_a_single_failure_that_passes_when_measured_again_is_a_warning_and_no_blame() -> None:
     steps = play_all(plan(), everybody(), only_once("40.0", "97.5"))
     assert [s.rounds for s in steps] == [6, 1, 0]
-    assert "pass 2 (whom to blame), mode all_pairs: 1 test of write_bw in 1 round" in steps[1].announce
+    assert "pass 2 (isolation), mode all_pairs: 1 test of write_bw in 1 round" in steps[1].announce
     last = steps[-1]
     (one,) = [r for r in last.results if len(r["passes"]) > 1]
     assert (one["verdict"], one["value"], last.summary["verdict"], last.summary["blames"]) == ("pass", 97.5, "pass", [])

@@ -124,7 +124,7 @@ GOOD = row("65536 100 0.00 97.9 0.1")
         (Run(0, row("65536 0 0.00 0.00 0.000000")), Run(0, GOOD),
          "client: not one message was acknowledged, though both sides met (MTU too large for a hop, or loss)"),
         (Run(0, row("1024 100 0.00 97.9 0.1")), Run(0, GOOD),
-         "client: result row is about 1024 bytes, 65536 requested"),
+         "client: perftest reported message size 1024; 65536 was requested"),
         (Run(0, row("65536 100 0.00 nan 0.1")), Run(0, GOOD), "client: exit code 0 but no result row"),
         (Run(0, ""), Run(0, GOOD), "client: exit code 0 but no result row"),
         (Run(0, GOOD), None, "server: no output came back"),
@@ -177,7 +177,7 @@ def test_all_sizes_are_read_and_the_requested_one_is_taken(version: str) -> None
     assert [row.size for row in rows] == [2**power for power in range(1, 24)]
     sample, reason = reading(client, server, 8388608)
     assert reason == "" and sample == rows[-1]
-    assert reading(client, server, 3)[1] == "client: result row is about 2 bytes, 3 requested"
+    assert reading(client, server, 3)[1] == "client: perftest reported message size 2; 3 was requested"
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -161,7 +161,7 @@ def test_what_is_said_before_a_pass() -> None:
         "with all retries at worst 36 s beside the start of each pass")
     assert announce("ring", rounds, 18, 2, "schedule", 36, 1).endswith(
         "; with all retries at worst 36 s beside the start of each pass, "
-        "and at most 1 short pass more to tell whom to blame")
+        "and up to 1 additional short pass to locate the fault")
 
 
 def test_slots_grow_to_a_limit_after_late_or_timed_out_tests() -> None:
