@@ -18,6 +18,7 @@ import pytest
 from tests import scenario
 from tests.scenario import (
     ACCESS,
+    FABRIC,
     REPO,
     REPORT,
     SHOW_STATS,
@@ -39,6 +40,7 @@ HOST_ROLES = ("preflight", "host_kernel", "rail_names", "rail_links", "rdma_stac
 # Of a host with everything, and of one that runs with what it has.
 MODULES_PER_HOST = {FULL: 14, OTHER: 10}
 REQUESTS_PER_NODE = 40
+API_SERVER = "https://127.0.0.1:26443"
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +107,8 @@ def test_report_files(converged: Any) -> None:
     jsonschema.validate(report(), schema)
     for name in ("report.html", "junit.xml", "metrics.prom", "plan.json"):
         assert (REPORT / name).stat().st_size > 0, name
-    page = (REPORT / "report.html").read_text()
+    # Nothing is loaded from elsewhere; the API server's address is text.
+    page = (REPORT / "report.html").read_text().replace(API_SERVER, "")
     assert "http://" not in page.replace("http://www.w3.org/", "") and "https://" not in page
 
 
@@ -114,6 +117,8 @@ def test_the_summary_is_handed_to_the_next_step_of_a_workflow(converged: Any) ->
     tests = len(report()["results"])
     assert Path(found.pop("path")).resolve() == REPORT.resolve()
     assert found.pop("run") == report()["run"]["id"]
+    assert found.pop("cluster").startswith(f"lab ({API_SERVER}, Kubernetes v1.")
+    assert found.pop("release") == FABRIC["operator"]["release"]
     assert found == {"verdict": "pass", "hosts": len(HOSTS), "tests": tests, "pass": tests, "fail": 0, "no_data": 0,
                      "blames": [], "gates": [], "subset": []}
 
