@@ -87,7 +87,7 @@ options:
   keep:
     description:
       - Number of finished runs to keep, for V(begun), 0 or more. A report that records no run counts as one of them.
-      - Unfinished runs that began a pass are never removed, nor is a run that is still going on, nor the runs that O(earlier) names.
+      - Unfinished runs that began a pass are never removed, nor is a run that is still in progress, nor the runs that O(earlier) names.
         Of unfinished runs without a pass the last 10 are kept. Only folders whose name is that of a run, or that hold
         nothing but a report that records no run, are ever removed.
     type: int
@@ -95,7 +95,7 @@ options:
   process:
     description:
       - The process that measures, as returned by M(gpufabric.rdma.report_folder), for V(begun). It is how a later run knows
-        whether this one is still going on.
+        whether this one is still in progress.
     type: dict
     default: {}
   run:

@@ -97,11 +97,11 @@ loader:
   returned: always
   type: str
 reboot_required:
-  description: Whether something waits for the next boot.
+  description: Whether a change is pending until the next boot.
   returned: always
   type: bool
 reasons:
-  description: What waits for the next boot, and why.
+  description: The changes that are pending until the next boot, and why.
   returned: always
   type: list
   elements: str

@@ -24,7 +24,7 @@ options:
   state:
     description:
       - V(present) makes the host as the rails say. Ports that were rails before and are none now get their recorded state back.
-      - V(absent) gives all ports their recorded state back and removes the files; O(rails) is not looked at.
+      - V(absent) restores the recorded state of all ports and removes the files; O(rails) is ignored.
     type: str
     choices: [present, absent]
     default: present
@@ -101,11 +101,11 @@ diff:
       returned: always
       type: dict
 reboot_required:
-  description: Whether something waits for the next boot.
+  description: Whether a change is pending until the next boot.
   returned: always
   type: bool
 reasons:
-  description: What waits for the next boot, and why.
+  description: The changes that are pending until the next boot, and why.
   returned: always
   type: list
   elements: str

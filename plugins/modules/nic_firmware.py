@@ -24,7 +24,7 @@ options:
     description:
       - V(present) sets the parameters of O(settings) on the cards of the rails. Other parameters stay as they are, also those that an
         earlier run set.
-      - V(absent) gives all cards their recorded values back; O(rails) is not looked at.
+      - V(absent) restores the recorded values of all cards; O(rails) is ignored.
     type: str
     choices: [present, absent]
     default: present

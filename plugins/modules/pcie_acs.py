@@ -24,7 +24,7 @@ extends_documentation_fragment:
   - gpufabric.rdma.host.rails
 options:
   state:
-    description: V(absent) gives all ports their recorded registers back and removes the unit; O(rails) is not looked at.
+    description: V(absent) restores the recorded registers of all ports and removes the unit; O(rails) is ignored.
     type: str
     choices: [present, absent]
     default: present
@@ -58,11 +58,11 @@ diff:
       returned: always
       type: dict
 reboot_required:
-  description: Whether something waits for the next boot.
+  description: Whether a change is pending until the next boot.
   returned: always
   type: bool
 reasons:
-  description: What waits for the next boot, and why.
+  description: The changes that are pending until the next boot, and why.
   returned: always
   type: list
   elements: str

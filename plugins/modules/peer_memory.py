@@ -84,11 +84,11 @@ diff:
       returned: always
       type: dict
 reboot_required:
-  description: Whether something waits for the next boot; nothing here does.
+  description: Whether a change is pending until the next boot; never true for this module.
   returned: always
   type: bool
 reasons:
-  description: What waits for the next boot, and why.
+  description: The changes that are pending until the next boot, and why.
   returned: always
   type: list
   elements: str

@@ -24,7 +24,7 @@ options:
   state:
     description:
       - V(present) makes the rails as O(settings) say.
-      - V(absent) gives all ports their recorded values back and removes the units; O(rails) and O(settings) are not looked at.
+      - V(absent) restores the recorded values of all ports and removes the units; O(rails) and O(settings) are ignored.
     type: str
     choices: [present, absent]
     default: present
@@ -76,11 +76,11 @@ diff:
       returned: always
       type: dict
 reboot_required:
-  description: Whether something waits for the next boot.
+  description: Whether a change is pending until the next boot.
   returned: always
   type: bool
 reasons:
-  description: What waits for the next boot, and why.
+  description: The changes that are pending until the next boot, and why.
   returned: always
   type: list
   elements: str

@@ -25,7 +25,7 @@ options:
   state:
     description:
       - V(present) makes the VFs of the rails that have a number in O(vfs) or O(vfs_by_rail), and leaves all other ports alone.
-      - V(absent) gives all ports their recorded VFs back and removes the files; O(rails) is not looked at. VFs of the SR-IOV operator, and those
+      - V(absent) restores the recorded VFs of all ports and removes the files; O(rails) is ignored. VFs of the SR-IOV operator, and those
         whose number or addresses have changed since they were set, stay as they are. The run warns of them and removes their record.
     type: str
     choices: [present, absent]
@@ -109,11 +109,11 @@ diff:
       returned: always
       type: dict
 reboot_required:
-  description: Whether something waits for the next boot; nothing of this module ever does.
+  description: Whether a change is pending until the next boot; never true for this module.
   returned: always
   type: bool
 reasons:
-  description: What waits for the next boot, and why.
+  description: The changes that are pending until the next boot, and why.
   returned: always
   type: list
   elements: str

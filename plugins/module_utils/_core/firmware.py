@@ -244,7 +244,7 @@ def _waits(card: Card, have: Have, known: Mapping[str, str], fresh: bool, how: s
         elif now is not None and not same(value, now):
             found.append(f"{card.title}: {name} is {now} until {how} loads {value}")
     gated = [name for name in have.unknown if name in GATED and same(card.want.get(GATE), "1")]
-    return found + [f"{card.title}: {name} can be set when {GATE} is in force; run again then" for name in gated]
+    return found + [f"{card.title}: {name} can be set once {GATE} is in force; rerun the playbook" for name in gated]
 
 
 def _record(

@@ -85,7 +85,7 @@ def parse_hugepages(items: Iterable[Mapping[str, Any]]) -> tuple[Hugepages, ...]
         if pages.count < 0:
             raise InputError(f"hugepages of {pages.size} kB: {pages.count} pages requested; expected 0 or more")
         if pages.boot and pages.numa_node is not None:
-            raise InputError(f"hugepages of {pages.size} kB: a NUMA node can be named with at: now only")
+            raise InputError(f"hugepages of {pages.size} kB: numa_node requires at: now")
         if any(_clash(pages, other) for other in found):
             raise InputError(
                 f"hugepages of {pages.size} kB are requested twice. Specify one total, or one count per NUMA node"

@@ -72,8 +72,8 @@ def warnings(rails: Iterable[Rail], record: Mapping[Port, Entry | None], now: St
 
 def _foreign(what: str, address: str) -> str:
     return (
-        f"{what} has the address {address}, which this collection did not set and the plan does not have. It is kept. "
-        "Remove it, or leave this port out of the rails"
+        f"{what} has the address {address}, which this collection did not set and which is not in the plan. "
+        "It is kept. Remove it, or exclude this port from the rails"
     )
 
 

@@ -92,8 +92,10 @@ def choose(wanted: str, inventory: HostInventory, have: Have) -> Choice:
     if inventory.nvidia_driver is None:
         reason = "no NVIDIA driver is loaded"
         if wanted != "auto":
-            raise ConflictError(f"{wanted} is not possible on {inventory.hostname}: {reason}; load it and run again")
-        return Choice("none", reason, (f"{reason}: GPU memory is not prepared; run again when it is loaded",))
+            raise ConflictError(
+                f"{wanted} is not possible on {inventory.hostname}: {reason}; load it and rerun the playbook"
+            )
+        return Choice("none", reason, (f"{reason}: GPU memory is not prepared; rerun the playbook when it is loaded",))
     lacks = {"dmabuf": _dmabuf_lacks(inventory, have), "peermem": _peermem_lacks(inventory, have)}
     return _best(wanted, inventory, have, lacks)
 
@@ -169,7 +171,7 @@ def plan_peer_memory(
     if removes and inventory.modules.get(LEGACY):
         raise ConflictError(
             f"{LEGACY} is in use on {inventory.hostname} (count {inventory.modules[LEGACY]}); stop the programs that "
-            "use GPU memory over RDMA, then run again"
+            "use GPU memory over RDMA, then rerun the playbook"
         )
     # What we loaded goes again, unless somebody uses it by now.
     stays = loaded and (record.get("loaded", True) or bool(inventory.modules.get(MODULE)))

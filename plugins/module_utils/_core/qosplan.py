@@ -31,7 +31,7 @@ class Reason(NamedTuple):
     cure: str
 
 
-NO_RDMA = Reason("has no RDMA device", "bring it up first (role rdma_stack) and run this again")
+NO_RDMA = Reason("has no RDMA device", "bring it up first (role rdma_stack) and rerun the playbook")
 
 
 @dataclasses.dataclass(frozen=True)

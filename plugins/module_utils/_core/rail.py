@@ -62,7 +62,7 @@ class Rail:
         if not self.doubt or (link and self.address in link.addresses):
             return []
         return [
-            f"rail {self.name}: {self.address} may be in use: nothing is known of the addresses of {self.doubt}. Run "
+            f"rail {self.name}: {self.address} may be in use: the addresses of {self.doubt} are unknown. Run "
             "without --limit, or set rdma_host.number of this host"
         ]
 

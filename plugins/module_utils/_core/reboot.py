@@ -45,8 +45,8 @@ class Due:
         """Say why the host must not be rebooted, empty when it may be or need not be."""
         if self.stayed and not repeat:
             return (
-                f"{self.host} was rebooted already and this is still there: {'; '.join(self.stayed)}. A further reboot "
-                "would not help; find out what undoes it, or set host_reboot_repeat: true"
+                f"{self.host} was already rebooted, but these reasons remain: {'; '.join(self.stayed)}. Another reboot "
+                "would not help. Find what undoes the change, or set host_reboot_repeat: true"
             )
         if self.reasons and self.boot_id and self.boot_id == self.controller:
             return (
@@ -72,14 +72,14 @@ def verify(due: Due) -> None:
     new = [reason for reason in due.reasons if reason not in due.stayed]
     parts = [*_listed("still there after the reboot", due.stayed), *_listed("new after the reboot", new)]
     if parts:
-        raise ConflictError(f"{due.host} is up again, but not as wanted; {'; '.join(parts)}")
+        raise ConflictError(f"{due.host} rebooted, but its state is not as expected: {'; '.join(parts)}")
 
 
 def check_users(host: str, users: Sequence[str], consent: bool) -> None:
     """ConflictError when a reboot would end the work of ``users``, right before it."""
     if users and not consent:
         raise ConflictError(
-            f"{host} is not rebooted: a reboot would end {'; '.join(users)}. Stop these users and run this again, "
+            f"{host} is not rebooted: a reboot would end {'; '.join(users)}. Stop these users and rerun the playbook, "
             f"or set {CONSENT}: true"
         )
 

@@ -33,8 +33,8 @@ def check_classes(intent: Intent, classes: Sequence[ServerClass], unknown: Seque
     if doubtful:
         others = fold([host.name for host in unknown])
         raise InputError(
-            f"rails cannot be chosen automatically: {some(doubtful)}, and nothing is known of {others}, which may use "
-            f"the same ports otherwise. Run without --limit, set rdma_fabric.rail_count, or {CHOOSE}"
+            f"rails cannot be chosen automatically: {some(doubtful)}, and facts of {others} are missing: they may use "
+            f"the same ports for other traffic. Run without --limit, set rdma_fabric.rail_count, or {CHOOSE}"
         )
 
 
@@ -95,7 +95,7 @@ def _recorded(host: Host, given: Mapping[str, str]) -> Iterator[tuple[str, str, 
 
 def _why_none(own: ServerClass, pci: str) -> str:
     known = {port["pci"] for port in own.hosts[0].ports}
-    return f"no rail: {own.left_out.get(pci, 'it is not chosen')}" if pci in known else "no rail: no port is there now"
+    return f"no rail: {own.left_out.get(pci, 'it is not selected')}" if pci in known else "no rail: the port is missing"
 
 
 def folded(problems: Mapping[str, Sequence[str]]) -> str:

@@ -267,7 +267,7 @@ def _warnings(layout: Layout) -> Iterator[str]:
     absent = [host.name for host in layout.hosts if host.absent and not host.facts]
     new = sorted({name for name, _index in layout.new})
     if absent and new:
-        yield f"{fold(new)} get new addresses, and those of {fold(absent)} are not known: check that none is used twice"
+        yield f"{fold(new)} get new addresses, and those of {fold(absent)} are unknown: check for duplicate addresses"
     yield from differences(layout.rails)
     for host in layout.hosts:
         kept = layout.seats[host.name].rails

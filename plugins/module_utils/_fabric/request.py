@@ -35,8 +35,8 @@ def name_problem(group: Any, default: str) -> str:
     if isinstance(group, str) and group.strip():
         return ""
     return (
-        f"rdma_group: expected the name of a group of the inventory, found {describe(group)}. Pass one name, or leave"
-        f" rdma_group out: the group is {default} then"
+        f"rdma_group: expected the name of a group of the inventory, found {describe(group)}. Pass one name, or omit"
+        f" rdma_group to use the group {default}"
     )
 
 

@@ -130,7 +130,7 @@ def _not_asked_for(intent: Intent, ports: Collection[str], kept: Sequence[str]) 
     known = [pci for pci in ports if pci in kept]
     if not known or asked > len(known):
         return {}
-    return dict.fromkeys(others, "is no rail so far, and rdma_fabric.rail_count asks for no more")
+    return dict.fromkeys(others, "is not a rail yet, and rdma_fabric.rail_count allows no more")
 
 
 def _never(select: Select, ports: Mapping[str, Port]) -> str:

@@ -128,7 +128,7 @@ def _take(handle: int, folder: str, end: float) -> None:
             if time.monotonic() > end:
                 raise ConflictError(
                     f"another run changes this host: {_read_holder(folder)}. Waited {PATIENCE:g} seconds for it. Wait "
-                    "until that run has ended, then run this again"
+                    "until that run has ended, then rerun the playbook"
                 ) from error
         time.sleep(PAUSE)
 

@@ -148,7 +148,7 @@ def _conflict(body: Mapping[str, Any], error: ApiError) -> ConflictError:
         )
     return ConflictError(
         f"{label(body)}: another client created, replaced or deleted the object at the same time:"
-        f" {error.answer.get('message') or error}. Run this again"
+        f" {error.answer.get('message') or error}. Rerun the playbook"
     )
 
 

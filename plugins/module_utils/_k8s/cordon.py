@@ -98,7 +98,7 @@ def change(api: Api, name: str, wanted: Callable[[Node], dict[str, Any]]) -> tup
 def _read(api: Api, name: str) -> Node:
     node = api.get(f"{collection('v1', 'nodes')}/{quote(name)}")
     if node is None:
-        raise ClusterError(f"Node {name} does not exist any more. Check who removed it, and run this again")
+        raise ClusterError(f"Node {name} no longer exists. Check what removed it, then rerun the playbook")
     return node
 
 

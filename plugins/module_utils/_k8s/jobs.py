@@ -145,7 +145,7 @@ def _wait_no_pods(api: Api, testers: Testers, options: Options, clock: Clock) ->
             look = elapsed + WINDOW
     names = ", ".join(left)
     raise ClusterError(
-        f"pods of the testers are still there {options.timeout:.0f} s after their deletion: {names};"
+        f"tester pods still exist {options.timeout:.0f} s after their deletion: {names};"
         f" look at them in namespace {testers.namespace}"
     )
 

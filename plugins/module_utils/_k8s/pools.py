@@ -56,7 +56,7 @@ def lost(api: Api, items: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
     return [
         f"{label(item)}: the operator removes all address pools with this policy, and this collection does not manage"
-        f" these: {some(foreign)}. Save and remove them, then run this again"
+        f" these: {some(foreign)}. Save and remove them, then rerun the playbook"
         for item in alive
         if foreign
     ]
@@ -76,7 +76,7 @@ def _problem(name: str, change: Effect, held: Sequence[str]) -> str:
         why = f"it does not exist, and creating it assigns addresses of {change.network}"
     return (
         f"{name}: {why}, {what}: {some(held)}. The same addresses would be assigned to other pods. Remove these"
-        f" workloads and run this again,{restore} or consent with {CONSENT}: true"
+        f" workloads and rerun the playbook,{restore} or consent with {CONSENT}: true"
     )
 
 

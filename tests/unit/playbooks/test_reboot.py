@@ -82,7 +82,7 @@ def test_a_reboot_that_fails_is_said_and_ends_the_batches(tmp_path: Path) -> Non
     assert done.returncode == 2
     assert f'"{REASON}"' in done.stdout
     assert "one: reboot | Reboot and wait until the host is back: Running" in done.stdout
-    assert f"{REFUSED} Repair it, then run this again: it goes on from there." in done.stdout
+    assert f"{REFUSED} Repair it, then rerun the playbook to continue from there." in done.stdout
     # The next batch was not begun, and what the reboot was for is not forgotten.
     assert (record(tmp_path, "one"), record(tmp_path, "two")) == ([REASON], None)
 
@@ -93,7 +93,7 @@ def test_a_reason_that_a_reboot_did_not_cure_is_not_tried_again(tmp_path: Path) 
     (state / "host_reboot.json").write_text(json.dumps({"boot_id": "before", "reasons": [REASON]}))
     done = play(tmp_path, {"one": REASON}, host_reboot_allowed=True)
     assert done.returncode == 2
-    assert f"one was rebooted already and this is still there: {REASON}" in done.stdout
+    assert f"one was already rebooted, but these reasons remain: {REASON}" in done.stdout
     assert REFUSED not in done.stdout
 
 

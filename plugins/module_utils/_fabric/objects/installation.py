@@ -111,7 +111,7 @@ def _unusable(target: Target, seen: Seen, item: Mapping[str, Any]) -> str:
             f"it is of release {item['version']}, and the plan is for release {target.version}. Set"
             " rdma_fabric.operator.release to the installed release, if its line is supported"
         )
-    return "" if item["available"] else "its Deployment is not available. Repair it, then run this again"
+    return "" if item["available"] else "its Deployment is not available. Repair it, then rerun the playbook"
 
 
 def _not_adoptable(target: Target, item: Mapping[str, Any]) -> str:
@@ -128,7 +128,7 @@ def _namespace(target: Target, seen: Seen) -> Iterator[str]:
     meta = seen.namespace["metadata"]
     level = (meta.get("labels") or {}).get(ENFORCE)
     if meta.get("deletionTimestamp"):
-        yield f"namespace {target.namespace} is being deleted. Wait until it is gone, then run this again"
+        yield f"namespace {target.namespace} is being deleted. Wait until it is gone, then rerun the playbook"
     elif not is_ours(seen.namespace) and level not in ADMITTING:
         yield (
             f"namespace {target.namespace} was not created by this collection, and its label {ENFORCE} is {level}. The"

@@ -49,11 +49,11 @@ def check(earlier: Any) -> None:
     found = earlier.get("schema") if isinstance(earlier, Mapping) else type(earlier).__name__
     if found != SCHEMA or not isinstance(earlier.get("results"), list):
         raise InputError(
-            "compare: this is no report of this collection: schema %s expected, %s found; give the path of a"
+            "compare: this is not a report of this collection: schema %s expected, %s found; give the path of a"
             " report.json" % (SCHEMA, found)
         )
     if wrong := stored.problem(earlier):
-        raise InputError("compare: this is no report of this collection: %s; give the path of a report.json" % wrong)
+        raise InputError("compare: this is not a report of this collection: %s; give the path of a report.json" % wrong)
 
 
 def _by_identity(results: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], Mapping[str, Any]]:

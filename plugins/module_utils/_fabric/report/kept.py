@@ -74,8 +74,8 @@ def covers(scope: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 def going_on(folder: str) -> str:
     """Return why the run in ``folder`` cannot be continued."""
     return (
-        f"run: rdma_validate_resume names {folder}, and this run is still going on. Wait until it ends; its report then"
-        " shows whether anything is left to measure"
+        f"run: rdma_validate_resume names {folder}, and this run is still in progress. Wait until it ends; its report"
+        " then shows whether anything is left to measure"
     )
 
 
@@ -96,9 +96,9 @@ def unfinished(folder: str, known: Mapping[str, Known], size: int) -> list[str]:
     """
     going = [name for name in known if known[name].running]
     ended = [name for name in known if known[name].passes and name not in going]
-    lines = [f"Run {name} in the same folder is still going on" for name in going]
+    lines = [f"Run {name} in the same folder is still in progress" for name in going]
     for name in ended[-PILE:]:
-        state = "did not end" if known[name].running is False else "has no report; it may still be going on elsewhere"
+        state = "did not end" if known[name].running is False else "has no report; it may still run elsewhere"
         lines.append(f"Run {name} {state}. To continue it, set rdma_validate_resume: {folder}/{name}")
     if len(ended) > PILE:
         lines.append(

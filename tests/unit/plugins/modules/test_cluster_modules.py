@@ -304,7 +304,7 @@ USED = {**POOL, "spec": {"subnet": "10.0.0.0/24", "perNodeBlockSize": 2}, "statu
 IN_USE = (
     "IPPool op/rail0: changing spec.perNodeBlockSize from 2 to 8 assigns other addresses to a, but these pods keep"
     " addresses of the pool: shop/p (10.0.0.2). The same addresses would be assigned to other pods. Remove these"
-    " workloads and run this again, restore the former values, or consent with rdma_disrupt_users: true"
+    " workloads and rerun the playbook, restore the former values, or consent with rdma_disrupt_users: true"
 )
 
 
@@ -360,7 +360,7 @@ def test_a_new_pool_does_not_assign_what_pods_hold(
     assert refused["msg"] == (
         "fabric_objects: IPPool op/rail0: it does not exist, and creating it assigns addresses of 10.0.0.0/24, but"
         " these pods hold some of them: shop/p (10.0.0.2). The same addresses would be assigned to other pods. Remove"
-        " these workloads and run this again, or consent with rdma_disrupt_users: true"
+        " these workloads and rerun the playbook, or consent with rdma_disrupt_users: true"
     )
     assert run("cluster_info", capsys, disrupt_users=True, **given)["problems"] == []
     send = cluster.send

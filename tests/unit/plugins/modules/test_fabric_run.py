@@ -171,11 +171,11 @@ def test_unfinished_runs_that_pile_up_are_reported_with_their_size(
         + f"{tmp_path}/runs/{DAYS[0]}'".replace("it's", "it'\"'\"'s"))
 
 
-UNKNOWN = "Run {} has no report; it may still be going on elsewhere. To continue it, set rdma_validate_resume: {}"
+UNKNOWN = "Run {} has no report; it may still run elsewhere. To continue it, set rdma_validate_resume: {}"
 
 
 @pytest.mark.parametrize(("noted", "text"), [
-    (process.note(os.getpid()), "Run {} in the same folder is still going on"),
+    (process.note(os.getpid()), "Run {} in the same folder is still in progress"),
     (DEAD, "Run {} did not end. To continue it, set rdma_validate_resume: {}"),
     ({**DEAD, "pid": 0}, "Run {} did not end. To continue it, set rdma_validate_resume: {}"),
     *(({**DEAD, **other}, UNKNOWN)
@@ -224,8 +224,8 @@ def test_a_run_that_is_still_going_on_is_not_continued(tmp_path: Path, capsys: p
     folder = passed(tmp_path, DAYS[0], process=process.note(os.getpid()))
     answer = begin(capsys, tmp_path, earlier={"resume": str(folder)})
     assert answer["failed"] and answer["msg"] == (
-        f"run: rdma_validate_resume names {folder}, and this run is still going on. Wait until it ends; its report then"
-        " shows whether anything is left to measure")
+        f"run: rdma_validate_resume names {folder}, and this run is still in progress. Wait until it ends; its report"
+        " then shows whether anything is left to measure")
     assert [path.name for path in (tmp_path / "runs").iterdir()] == [DAYS[0]]
     assert begin(capsys, tmp_path)["leftover"] == {}
 

@@ -308,7 +308,7 @@ def test_what_the_gate_hides_is_set_when_it_is_open(cards: Cards, capsys: pytest
     result = call(cards, capsys, rails=RAILS[:1], settings=want)
     assert result["reasons"] == [
         "0000:18:00.0 (rail0): ADVANCED_PCI_SETTINGS is False(0) until a reboot loads 1",
-        "0000:18:00.0 (rail0): MAX_ACC_OUT_READ can be set when ADVANCED_PCI_SETTINGS is in force; run again then",
+        "0000:18:00.0 (rail0): MAX_ACC_OUT_READ can be set once ADVANCED_PCI_SETTINGS is in force; rerun the playbook",
     ]
     assert next_values(cards, FIRST)["MAX_ACC_OUT_READ"] == "0"
     assert call(cards, capsys, rails=RAILS[:1], settings=want)["changed"] is False

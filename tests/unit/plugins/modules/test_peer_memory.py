@@ -196,7 +196,7 @@ def test_the_legacy_module_in_use_stops(host: Host, capsys: pytest.CaptureFixtur
     load(host, "nv_peer_mem", users=2)
     assert call(host, capsys)["msg"] == (
         "peer_memory: nv_peer_mem is in use on gpu-11 (count 2); stop the programs that use GPU memory over RDMA, "
-        "then run again"
+        "then rerun the playbook"
     )
     assert changing(host) == []
 
@@ -233,10 +233,10 @@ def test_no_driver_yet(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     result = call(host, capsys)
     assert (result["changed"], result["mode"]) == (False, "none")
     assert result["findings"] == [
-        "no NVIDIA driver is loaded: GPU memory is not prepared; run again when it is loaded"
+        "no NVIDIA driver is loaded: GPU memory is not prepared; rerun the playbook when it is loaded"
     ]
     assert call(host, capsys, mode="dmabuf")["msg"] == (
-        "peer_memory: dmabuf is not possible on gpu-11: no NVIDIA driver is loaded; load it and run again"
+        "peer_memory: dmabuf is not possible on gpu-11: no NVIDIA driver is loaded; load it and rerun the playbook"
     )
 
 

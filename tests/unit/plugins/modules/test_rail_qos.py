@@ -381,7 +381,7 @@ def test_a_host_without_tools_is_a_clear_refusal(
         "rail_qos: lab-3 rail0 (igb) cannot be asked: ethtool is not installed; install it, or leave out pause for "
         "this host; lab-3 rail0 (igb) cannot be asked: neither mlnx_qos nor dcb (iproute2) is installed; install one "
         "of them, or leave out pfc for this host; lab-3 rail0 (igb) has no RDMA device; bring it up first (role "
-        "rdma_stack) and run this again, or leave out roce, dscp, traffic_class for this host"
+        "rdma_stack) and rerun the playbook, or leave out roce, dscp, traffic_class for this host"
     )
 
 

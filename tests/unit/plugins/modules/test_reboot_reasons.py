@@ -195,12 +195,12 @@ def test_reasons_that_stay_are_named_and_no_second_reboot_happens(machine: Machi
     machine.boot("boot-2")
     machine.wants(kernel_cmdline=FIRST, nic_firmware="LINK_TYPE_P1")
     assert machine.call("verified")["msg"] == (
-        "reboot_reasons: gpu-1 is up again, but not as wanted; still there after the reboot: "
+        "reboot_reasons: gpu-1 rebooted, but its state is not as expected: still there after the reboot: "
         f"{FIRST}; new after the reboot: LINK_TYPE_P1"
     )
     assert machine.call(allowed=True)["msg"] == (
-        f"reboot_reasons: gpu-1 was rebooted already and this is still there: {FIRST}. A further reboot would not help;"
-        " find out what undoes it, or set host_reboot_repeat: true"
+        f"reboot_reasons: gpu-1 was already rebooted, but these reasons remain: {FIRST}. Another reboot would not"
+        " help. Find what undoes the change, or set host_reboot_repeat: true"
     )
     assert machine.call(allowed=True, repeat=True)["go"] is True
 
@@ -248,7 +248,7 @@ def refusals(server: Machine, **params: Any) -> list[str]:
     """What stops a reboot: without a drain, before one, and after one."""
     texts = [str(server.call("begun", drain=drain, **params).get("msg", "")) for drain in ("none", "next", "done")]
     head = "reboot_reasons: gpu-1 is not rebooted: a reboot would end "
-    tail = ". Stop these users and run this again, or"
+    tail = ". Stop these users and rerun the playbook, or"
     assert all(text.startswith(head) and text.endswith(f"{tail} set {CONSENT}: true") for text in texts if text)
     return [text[len(head) :].partition(tail)[0] for text in texts]
 

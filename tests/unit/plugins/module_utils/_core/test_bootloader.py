@@ -195,7 +195,7 @@ def test_hugepages(item: dict[str, object], argument: str) -> None:
          "'0M' is no size of hugepages; expected a number with kB, M or G, such as 2M or 1G"),
         ([{"size": "2M", "count": -1}], "hugepages of 2048 kB: -1 pages requested; expected 0 or more"),
         ([{"size": "2M", "count": 1, "numa_node": 0, "at": "boot"}],
-         "hugepages of 2048 kB: a NUMA node can be named with at: now only"),
+         "hugepages of 2048 kB: numa_node requires at: now"),
         ([{"size": "2M", "count": 1}, {"size": "2048k", "count": 1, "numa_node": 0}],
          "hugepages of 2048 kB are requested twice. Specify one total, or one count per NUMA node"),
     ],

@@ -92,7 +92,7 @@ def test_a_host_with_invalid_facts_is_named_and_the_others_are_planned(
     assert made["absent"] == ["gpu-2"]
     assert made["warnings"] == [
         f"gpu-2 returned invalid facts ({problem}); it is reported as no_data",
-        "gpu-[1,3] get new addresses, and those of gpu-2 are not known: check that none is used twice",
+        "gpu-[1,3] get new addresses, and those of gpu-2 are unknown: check for duplicate addresses",
     ]
     with pytest.raises(InputError) as caught:
         plan({**NET, "absent_hosts": "stop"}, fleet(change))

@@ -207,7 +207,7 @@ def test_hosts_that_do_not_answer() -> None:
     assert addresses(made)["gpu-0002"] == ["192.168.0.2/24", "192.168.1.2/24"]
     assert made["warnings"] == [
         *(f"{name} returned no facts; it is reported as no_data" for name in made["absent"]),
-        "gpu-[0001,0003-0004] get new addresses, and those of gpu-0002 are not known: check that none is used twice",
+        "gpu-[0001,0003-0004] get new addresses, and those of gpu-0002 are unknown: check for duplicate addresses",
     ]
 
 

@@ -47,8 +47,8 @@ def test_an_inventory_that_sets_another_group_is_refused() -> None:
 def test_a_group_is_one_name(group: object, found: str) -> None:
     assert name_problem("rdma_hosts", "rdma_hosts") == ""
     assert name_problem(group, "rdma_hosts") == (
-        f"rdma_group: expected the name of a group of the inventory, found {found}. Pass one name, or leave"
-        " rdma_group out: the group is rdma_hosts then")
+        f"rdma_group: expected the name of a group of the inventory, found {found}. Pass one name, or omit"
+        " rdma_group to use the group rdma_hosts")
 
 
 def test_a_name_that_is_a_pattern_is_refused() -> None:

@@ -160,7 +160,7 @@ def railed(number: int, between: dict[str, Any], *more: dict[str, Any]) -> Host:
     return host(number, ends[0], between, ends[1], *more)
 
 
-NEW = "is no rail so far, and rdma_fabric.rail_count asks for no more"
+NEW = "is not a rail yet, and rdma_fabric.rail_count allows no more"
 
 
 USED = {"addresses": ["10.1.1.9/24"]}
@@ -205,7 +205,7 @@ def test_a_configured_host_that_lost_a_card_keeps_its_rails_or_is_refused() -> N
         assert refusal(*run) == (
             "rails that are configured would change. gpu-02: 0000:38:00.0 was configured as rail2 and would be rail1; "
             "gpu-02: 0000:48:00.0 was configured as rail3 and would be rail2; gpu-02: 0000:28:00.0 was configured as "
-            f"rail1 and would be no rail: no port is there now. Repair the host, or {CHOOSE}"
+            f"rail1 and would be no rail: the port is missing. Repair the host, or {CHOOSE}"
         )
     # The last rail: no other is renumbered, and still it is not forgotten.
     last = host_facts(2, ports=ports[:3], lost_rails={"rail3": ports[3]["pci"]})
@@ -363,13 +363,13 @@ def test_a_limited_run_does_not_guess_what_other_servers_carry() -> None:
     """One server alone cannot tell whether a use is of its whole class: the numbers of the rails would follow it."""
     ports = rail_port(0), rail_port(1, addresses=["10.1.1.11/24"]), rail_port(2)
     assert refusal(host(1, *ports), unknown(2), unknown(3)) == (
-        "rails cannot be chosen automatically: 0000:28:00.0 has address 10.1.1.11/24 on gpu-01, and nothing is known "
-        "of gpu-[02-03], which may use the same ports otherwise. Run without --limit, set rdma_fabric.rail_count, "
-        f"or {CHOOSE}"
+        "rails cannot be chosen automatically: 0000:28:00.0 has address 10.1.1.11/24 on gpu-01, and facts "
+        "of gpu-[02-03] are missing: they may use the same ports for other traffic. Run without --limit, set "
+        f"rdma_fabric.rail_count, or {CHOOSE}"
     )
     # A port that is idle here may be storage that is not set up yet.
     assert refusal(host(1, ports[0], ports[2]), unknown(2)).startswith(
-        "rails cannot be chosen automatically: gpu-01 has no rails yet, and nothing is known of gpu-02, which may use "
+        "rails cannot be chosen automatically: gpu-01 has no rails yet, and facts of gpu-02 are missing: they may use "
     )
     absent = Host("gpu-02", None, True, True, None, None, {})
     assert chosen(host(1, ports[0], ports[2]), absent) == {"gpu-01": ["18", "38"]}

@@ -85,5 +85,5 @@ def test_a_report_is_used_or_named_whatever_is_in_it() -> None:
 def test_what_is_wrong_is_named(path: tuple[Any, ...], value: Any, told: str) -> None:
     report = damaged(path, value)
     assert stored.problem(json.loads(json.dumps(report))) == told
-    with pytest.raises(InputError, match=r"^compare: this is no report of this collection: "):
+    with pytest.raises(InputError, match=r"^compare: this is not a report of this collection: "):
         compare.check(report)

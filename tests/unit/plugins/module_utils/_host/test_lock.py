@@ -35,7 +35,7 @@ def test_a_second_run_waits_a_bounded_time_and_names_the_holder(
         pass
     assert str(caught.value) == (
         "another run changes this host: module rail_links, process 4711, since 2026-11-23T01:30:00Z, started by ops "
-        "from 192.0.2.9. Waited 0 seconds for it. Wait until that run has ended, then run this again"
+        "from 192.0.2.9. Waited 0 seconds for it. Wait until that run has ended, then rerun the playbook"
     )
     # Check mode only reads.
     with lock.held({"run_root": str(tmp_path)}, "sriov_vfs", True):

@@ -92,7 +92,7 @@ def test_a_409_that_is_not_about_fields_is_not_called_so(reason: str, message: s
         put(cluster, pool())
     assert str(caught.value) == (
         "IPPool op/rail0: another client created, replaced or deleted the object at the same time:"
-        f" {message}. Run this again"
+        f" {message}. Rerun the playbook"
     )
 
 

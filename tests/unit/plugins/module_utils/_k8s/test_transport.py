@@ -477,7 +477,7 @@ def test_a_pod_on_a_dead_node_is_forced_and_one_on_a_living_node_is_not(tmp_path
     with pytest.raises(ClusterError) as caught:
         world.remove()
     assert str(caught.value) == (
-        "pods of the testers are still there 60 s after their deletion: pod-h2; look at them in namespace"
+        "tester pods still exist 60 s after their deletion: pod-h2; look at them in namespace"
         " gpufabric-validate"
     )
     assert f"{PODS}/pod-h1" not in world.cluster.objects

@@ -159,7 +159,7 @@ FOREIGN = [
         f"{NAME}it is of release 26.4.2, and the plan is for release 26.7.1. Set rdma_fabric.operator.release to the"
         " installed release, if its line is supported"]),
     (USE, foreign(operators=operator(available=False)), "none", [
-        f"{NAME}its Deployment is not available. Repair it, then run this again"]),
+        f"{NAME}its Deployment is not available. Repair it, then rerun the playbook"]),
     (USE, foreign(operators=operator(release=""), revisions=[]), "none", []),
     (ADOPT, foreign(operators=operator(release=""), revisions=[]), "install", [
         f"{NAME}it was not installed by Helm and cannot be adopted. Set rdma_fabric.operator.existing to use"]),
@@ -184,7 +184,7 @@ FOREIGN = [
         f"namespace op was not created by this collection, and its label {ENFORCE} is baseline. The operator's pods"
         f" need privileged. Run: kubectl label namespace op {ENFORCE}=privileged --overwrite"]),
     (TARGET, dataclasses.replace(NONE, namespace=space(deletionTimestamp="2026-01-01T00:00:00Z")), "install", [
-        "namespace op is being deleted. Wait until it is gone, then run this again"]),
+        "namespace op is being deleted. Wait until it is gone, then rerun the playbook"]),
 ]
 
 
