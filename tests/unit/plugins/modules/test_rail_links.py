@@ -744,8 +744,8 @@ def addresses(host: Host) -> list[str]:
 
 
 FOREIGN = (
-    "rail rail0: 0000:18:00.0 (enp24s0np0) has the address 203.0.113.7/24, which this collection did not set and the "
-    "plan does not have. It is kept. Remove it, or leave this port out of the rails"
+    "rail rail0: 0000:18:00.0 (enp24s0np0) has the address 203.0.113.7/24, which this collection did not set and which "
+    "is not in the plan. It is kept. Remove it, or exclude this port from the rails"
 )
 
 
