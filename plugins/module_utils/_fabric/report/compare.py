@@ -47,7 +47,7 @@ def compare(report: Mapping[str, Any], earlier: Any, change: float = CHANGE) -> 
 def check(earlier: Any) -> None:
     """Raise InputError unless ``earlier`` has what a comparison reads."""
     found = earlier.get("schema") if isinstance(earlier, Mapping) else type(earlier).__name__
-    if found != SCHEMA or not isinstance(earlier.get("results"), list):
+    if found != SCHEMA:
         raise InputError(
             "compare: this is not a report of this collection: schema %s expected, %s found; give the path of a"
             " report.json" % (SCHEMA, found)

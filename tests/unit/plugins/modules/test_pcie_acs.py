@@ -234,7 +234,7 @@ def test_preflight_says_what_this_module_will_refuse(host: Host, capsys: pytest.
     del host.prints["/usr/bin/setpci"]
     (host.root / "proc/cpuinfo").write_text("flags : fpu hypervisor\n")
     problems, findings = judged(host, capsys)
-    assert [text.split(" and ")[1].split(",")[0] for text in problems] == [
+    assert [text.partition(", but ")[2].split(",")[0] for text in problems] == [
         "setpci is not installed", "gpu-11 is a virtual machine"]
     assert findings == []
     assert judged(host, capsys, acs=False) == ([], [])

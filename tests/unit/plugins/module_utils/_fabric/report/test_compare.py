@@ -72,7 +72,7 @@ def test_text_stays_short_when_everything_changed() -> None:
 @pytest.mark.parametrize("earlier", [None, [], "text", {}, {"schema": "other", "results": []},
                                      {"schema": summary.SCHEMA, "results": None}])
 def test_what_is_no_report(earlier: Any) -> None:
-    with pytest.raises(InputError, match=r"^compare: this is no report .*give the path of a report\.json$"):
+    with pytest.raises(InputError, match=r"^compare: this is not a report of .*; give the path of a report\.json$"):
         compare.compare(one(), earlier)
 
 
