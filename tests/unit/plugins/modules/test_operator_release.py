@@ -208,8 +208,8 @@ def test_a_policy_of_ours_stays_while_pools_of_others_would_go_with_it(world: Wo
     pool = world.cluster.put(put(world, "nv-ipam.nvidia.com/v1alpha1", "CIDRPool", "storage-pool"))
     assert world.objects(**given)["msg"] == (
         "fabric_objects: NicClusterPolicy nic-cluster-policy: the operator removes all address pools with this policy,"
-        " and this collection does not manage these: CIDRPool op/storage-pool. Save and remove them, then run this"
-        " again"
+        " and this collection does not manage these: CIDRPool op/storage-pool. Save and remove them, then rerun the"
+        " playbook"
     )
     del world.cluster.objects[pool]
     assert world.objects(**given)["changed"] is True
