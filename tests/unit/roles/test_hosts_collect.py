@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 from ansible.template import Templar, trust_as_template
-
 from real_play import ROOT, ansible_playbook
 
 ROLE = ROOT / "roles/rdma_validate"
