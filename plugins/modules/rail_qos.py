@@ -127,7 +127,7 @@ def read_plan(
     before, after = plan.change.before["rails"], plan.change.after["rails"]
     changes = {pci: "a change of its QoS settings" for pci in after if before[pci] != after[pci]}
     disruption.check(inventory, changes, params["disrupt_users"])
-    kept = {**qosrecord.with_owners(inventory, plan.record), **{pci: entries[pci] for pci in owned}}
+    kept = {**disruption.with_owners(inventory, plan.record), **{pci: entries[pci] for pci in owned}}
     return plan, found, [*warnings, *owned.values(), *plan.warnings], kept
 
 

@@ -124,7 +124,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, sriov, vfrestore
+from ..module_utils._core import arguments, disruption, sriov, vfrestore
 from ..module_utils._core.errors import CommandError, FabricError, InputError
 from ..module_utils._core.inventory import HostInventory
 from ..module_utils._core.pci import PciAddress
@@ -203,7 +203,7 @@ def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[sriov.VfPlan,
     sriov.check_users(inventory, plan, have, params["disrupt_users"])
     if check_mode:
         return plan, warnings
-    to_keep = vfrestore.to_keep(inventory, plan)
+    to_keep = disruption.with_owners(inventory, plan.record)
     if plan.change.changed:
         # What was there before us is kept before the first write, so that a run that fails half way can be taken back.
         state.save(params["state_root"], NAME, vfrestore.while_changing(plan, to_keep, record))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import portuse
 from .devices import Port
@@ -55,6 +55,15 @@ def owners(inventory: HostInventory, port: Port) -> list[str]:
 def at_first(inventory: HostInventory, port: Port) -> list[str]:
     """Return the owners of a port to record: those now, and those that ``rail_links`` found and restores."""
     return list(dict.fromkeys([*owners(inventory, port), *inventory.first.get(port.pci, ())]))
+
+
+def with_owners(inventory: HostInventory, record: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Return a record by PCI address in which each port that is there has the owners of when it was recorded."""
+    ports = inventory.by_pci
+    return {
+        pci: one if "owners" in one or pci not in ports else {**one, "owners": at_first(inventory, ports[pci])}
+        for pci, one in record.items()
+    }
 
 
 def check(inventory: HostInventory, changes: Mapping[str, str], consent: bool) -> None:
@@ -123,7 +132,7 @@ def work_addresses(inventory: HostInventory) -> list[str]:
     uses them all the time, also when nothing else runs.
     """
     managed = (*inventory.default_route, inventory.ssh_netdev)
-    names = {name for port in _rdma_ports(inventory) for name in _names(inventory, port)}
+    names = _rdma_netdevs(inventory)
     interfaces = [one for one in inventory.interfaces if one.name in names and one.name not in managed]
     return [address.split("/")[0] for one in interfaces for address in one.addresses]
 
@@ -142,7 +151,7 @@ def work(
         found += _parted(f"TCP connections on {address} of", held, places)
     if connections is None:
         found.append(Work(portuse.HIDDEN_CONNECTIONS.text, HOST))
-    names = {name for port in _rdma_ports(inventory) for name in _names(inventory, port)}
+    names = _rdma_netdevs(inventory)
     mounts = portuse.mount_uses(names, inventory.activity) if names else []
     return [*found, *(Work(text, _place_of_mount(text)) for text in dict.fromkeys(use.text for use in mounts))]
 
@@ -157,13 +166,11 @@ def left_in_pods(found: Iterable[Work], drain: str) -> list[str]:
     return [one.text for one in found if one.place == POD] if drain == "done" else []
 
 
-def _rdma_ports(inventory: HostInventory) -> list[Port]:
-    return [port for port in inventory.ports if port.netdev and (port.rdma or port.driver == VENDOR_CARD)]
-
-
-def _names(inventory: HostInventory, port: Port) -> list[str]:
-    name = port.netdev.name if port.netdev else ""
-    return [name, *(upper.name for upper in stacked_on(inventory.interfaces, name))]
+def _rdma_netdevs(inventory: HostInventory) -> set[str]:
+    """Return the network devices of RDMA ports, and those on top of them."""
+    ports = [port for port in inventory.ports if port.rdma or port.driver == VENDOR_CARD]
+    names = {port.netdev.name for port in ports if port.netdev}
+    return names | {upper.name for name in names for upper in stacked_on(inventory.interfaces, name)}
 
 
 def _parted(title: str, holders: Collection[str], places: Mapping[str, str]) -> list[Work]:

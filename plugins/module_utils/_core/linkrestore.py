@@ -42,12 +42,15 @@ def restored(entry: Entry, now: State) -> dict[str, Any]:
     """
     before, ours = entry["before"], entry["set"]
     removed = {*before["addresses"]} - {*ours["addresses"]}
-    values = restore.values(*({key: one[key] for key in _VALUES if key in one} for one in (before, ours, now)))
     return {
-        **values,
+        **restore.values(_values(before), _values(ours), _values(now)),
         "addresses": sorted(({*now["addresses"]} - _added(entry)) | removed),
         "sysctl": restore.values(before["sysctl"], ours.get("sysctl", {}), now["sysctl"]),
     }
+
+
+def _values(state: State) -> dict[str, Any]:
+    return {key: state[key] for key in _VALUES if key in state}
 
 
 def foreign(entry: Entry | None, now: State) -> set[str]:
@@ -79,8 +82,7 @@ def _foreign(what: str, address: str) -> str:
 
 def _changed(title: str, entry: Entry, now: State) -> list[str]:
     before, ours, found = (
-        {**{key: one[key] for key in _VALUES if key in one}, **one.get("sysctl", {})}
-        for one in (entry["before"], entry["set"], now)
+        {**_values(one), **one.get("sysctl", {})} for one in (entry["before"], entry["set"], now)
     )
     others = restore.changed_since(before, ours, found)
     return [restore.kept(f"{title}: {key}", before[key], ours[key], found[key]) for key in others]

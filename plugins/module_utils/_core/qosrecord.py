@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import disruption, restore
-from .inventory import HostInventory
+from . import restore
 
 # Settings ``before`` us and those that were ``set``, by name (see ``restore``), and the ``owners`` of the port then.
 Entry = Mapping[str, Any]
@@ -20,15 +19,6 @@ NOTHING: Entry = {"before": {}, "set": {}}
 def entry(own: Mapping[str, Any], known: Entry, now: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record of a port whose settings become ``own``; ``known`` is the one that there is."""
     return {**known, "before": {name: known["before"].get(name, now[name]) for name in own}, "set": dict(own)}
-
-
-def with_owners(inventory: HostInventory, record: Record) -> dict[str, Entry]:
-    """Return a record in which each port has the owners that it had when it was recorded."""
-    ports = inventory.by_pci
-    return {
-        pci: one if "owners" in one else {**one, "owners": disruption.at_first(inventory, ports[pci])}
-        for pci, one in record.items()
-    }
 
 
 def while_changing(

@@ -85,15 +85,6 @@ def left_alone(inventory: HostInventory, record: Mapping[str, Any], managed: Col
     return disruption.left_alone(inventory, known, "Its VFs are")
 
 
-def to_keep(inventory: HostInventory, plan: sriov.VfPlan) -> dict[str, Any]:
-    """Return the record of a plan, with who owned each PF when it was recorded."""
-    ports = inventory.by_pci
-    return {
-        pci: {"owners": disruption.at_first(inventory, ports[pci]), **entry} if pci in ports else entry
-        for pci, entry in plan.record.items()
-    }
-
-
 def while_changing(plan: sriov.VfPlan, keep: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record while the plan is carried out; of PFs that change nothing counts as set."""
     before, after = plan.change.before["pfs"], plan.change.after["pfs"]

@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._core.errors import ClusterError, ConflictError, InputError
+from .._fabric.objects.common import made_by_us
 from . import answers
 from .api import Api, ApiError
 from .kinds import label, path_of
-from .ownership import made_by_us, owned_fields, shown, union, without_mark
+from .ownership import owned_fields, shown, union, without_mark
 from .poll import Clock, ticks
 
 

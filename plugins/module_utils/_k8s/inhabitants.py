@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._core.errors import InputError
+from .._fabric.objects.common import made_by_us
 from . import answers
 from .api import Api, ApiError
 from .kinds import collection, path_of, served
-from .ownership import made_by_us
 
 _KINDS = (
     ("v1", "configmaps", "ConfigMap"),

@@ -13,11 +13,6 @@ from .api import MANAGER
 MARK = "app.kubernetes.io/managed-by"
 
 
-def made_by_us(item: Mapping[str, Any]) -> bool:
-    """Whether we created the object: what was there before us never gets this label."""
-    return ((item.get("metadata") or {}).get("labels") or {}).get(MARK) == MANAGER
-
-
 def without_mark(item: Mapping[str, Any]) -> dict[str, Any]:
     """Return the object without the label that says that we made it."""
     meta = dict(item.get("metadata") or {})

@@ -9,10 +9,10 @@ from typing import Any
 
 from .._core.disruption import CONSENT
 from .._fabric.fields import some
+from .._fabric.objects.common import made_by_us
 from .._fabric.objects.pools import KINDS, NOTES, Effect, creation, effect, users
 from .api import Api, ApiError
 from .kinds import NICS, POOLS, collection, label, path_of
-from .ownership import made_by_us
 
 
 def problems(

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from .._fabric.objects.common import made_by_us
 from .._fabric.objects.installation import Decision, decide, installed_problem
-from .._fabric.objects.mark import MARK, Mark, Revision, Seen, Target, is_ours, state
+from .._fabric.objects.mark import MARK, Mark, Revision, Seen, Target, state
 from .._fabric.objects.removal import removal
 from . import inhabitants
 from .api import Api
@@ -47,7 +48,7 @@ def seen(
     ``removing``: whether the namespace is to be removed, if it is ours; only then is it searched.
     """
     space = api.get(f"{collection('v1', 'namespaces')}/{namespace}")
-    searched = removing and space is not None and is_ours(space)
+    searched = removing and space is not None and made_by_us(space)
     return Seen(
         revisions=revisions(api, namespace),
         mark=Mark.of(api.get(f"{collection('v1', 'configmaps', namespace)}/{MARK}")),

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._core.errors import InputError
+from .._fabric.objects.common import made_by_us
 from .._fabric.objects.installation import ADMITTING, ENFORCE
 from . import pull_secrets
 from .api import Api
 from .apply import Options, apply_object, remove_object, wait_gone
 from .kinds import path_of
-from .ownership import made_by_us
 from .poll import Clock
 from .testers import COMPONENT, Testers, namespace_object
 

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from .._fabric.objects.common import made_by_us
 from .._fabric.objects.operators import images, is_available, is_operator
 from .api import Api, ApiError
 from .kinds import CNI, NICS, POOLS, collection
 from .nodes import machine_id
-from .ownership import made_by_us
 from .pods import ready_nodes
 
 _LABELS = ("feature.node.kubernetes.io/pci-", "network.nvidia.com/", "nvidia.com/", "kubernetes.io/hostname")

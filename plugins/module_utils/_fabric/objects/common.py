@@ -21,6 +21,11 @@ def metadata(name: str, namespace: str | None = None) -> dict[str, Any]:
     return own
 
 
+def made_by_us(item: Mapping[str, Any]) -> bool:
+    """Return whether this collection created an object: what was there before us never gets this label."""
+    return MANAGED_BY.items() <= ((item.get("metadata") or {}).get("labels") or {}).items()
+
+
 def to_json(value: Mapping[str, Any]) -> str:
     """Return compact JSON that the operator can put between single quotes (names cannot hold one)."""
     return json.dumps(value, separators=(",", ":"))

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .mark import Mark, Revision, Seen, Target, is_ours, mark_object, namespace_object, state
+from .common import made_by_us
+from .mark import Mark, Revision, Seen, Target, mark_object, namespace_object, state
 from .releases import line_of, upgrade_problem
 
 EXISTING = ("refuse", "use", "adopt")
@@ -38,7 +39,7 @@ def decide(target: Target, seen: Seen) -> Decision:
 
 
 def _objects(target: Target, seen: Seen) -> Iterator[dict[str, Any]]:
-    if seen.namespace is None or is_ours(seen.namespace):
+    if seen.namespace is None or made_by_us(seen.namespace):
         yield namespace_object(target.namespace)
     mark = seen.mark if seen.managed == target.release else None
     found = _operators(seen, target.namespace, target.release)
@@ -129,7 +130,7 @@ def _namespace(target: Target, seen: Seen) -> Iterator[str]:
     level = (meta.get("labels") or {}).get(ENFORCE)
     if meta.get("deletionTimestamp"):
         yield f"namespace {target.namespace} is being deleted. Wait until it is gone, then rerun the playbook"
-    elif not is_ours(seen.namespace) and level not in ADMITTING:
+    elif not made_by_us(seen.namespace) and level not in ADMITTING:
         yield (
             f"namespace {target.namespace} was not created by this collection, and its label {ENFORCE} is {level}. The"
             f" operator's pods need privileged. Run: kubectl label namespace {target.namespace} {ENFORCE}=privileged"

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .common import MANAGED_BY, metadata
+from .common import made_by_us, metadata
 
 MARK = "gpufabric-operator"
 
@@ -45,7 +45,7 @@ class Mark:
     @classmethod
     def of(cls, item: Mapping[str, Any] | None) -> Mark | None:
         """Return the mark that a ConfigMap holds; None when it is not one of ours."""
-        if not item or not MANAGED_BY.items() <= (item["metadata"].get("labels") or {}).items():
+        if not item or not made_by_us(item):
             return None
         data = item.get("data") or {}
         try:
@@ -122,8 +122,3 @@ def mark_object(namespace: str, mark: Mark) -> dict[str, Any]:
         "version": mark.version,
     }
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(MARK, namespace), "data": data}
-
-
-def is_ours(item: Mapping[str, Any]) -> bool:
-    """Return whether this collection created an object."""
-    return MANAGED_BY.items() <= (item["metadata"].get("labels") or {}).items()

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..fields import some
+from .common import made_by_us
 from .installation import half_removed
-from .mark import Seen, is_ours, mark_object, namespace_object, state
+from .mark import Seen, mark_object, namespace_object, state
 
 # What Kubernetes puts into every namespace.
 _BUILT_IN = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
@@ -44,7 +45,7 @@ def removal(namespace: str, seen: Seen) -> Removal:
         f"Network operator {item['namespace']}/{item['name']} is not managed by this collection. It was not removed."
         for item in foreign
     ]
-    if seen.namespace is not None and is_ours(seen.namespace):
+    if seen.namespace is not None and made_by_us(seen.namespace):
         if strangers:
             notes.append(
                 f"Namespace {namespace} was not removed: it holds objects that this collection does not manage:"
@@ -72,7 +73,7 @@ def _strangers(namespace: str, seen: Seen, ours: str) -> Iterator[str]:
         notes = meta.get("annotations") or {}
         passing = bool(meta.get("deletionTimestamp")) or not _RECORDS.isdisjoint(notes)
         built_in = (item["kind"], meta["name"]) in _BUILT_IN
-        if not (passing or built_in or is_ours(item) or (ours and _of_release(item, namespace, ours))):
+        if not (passing or built_in or made_by_us(item) or (ours and _of_release(item, namespace, ours))):
             yield f"{item['kind']} {meta['name']}"
 
 

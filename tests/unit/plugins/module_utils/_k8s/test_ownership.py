@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.objects import common
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import ownership
 
 OBJECT = {
@@ -66,6 +67,6 @@ def test_values_of_a_secret_are_hidden() -> None:
 
 def test_mark() -> None:
     ours = {"kind": "X", "metadata": {"name": "x", "labels": {ownership.MARK: "gpufabric", "a": "b"}}}
-    assert ownership.made_by_us(ours)
+    assert common.made_by_us(ours)
     assert ownership.without_mark(ours) == {"kind": "X", "metadata": {"name": "x", "labels": {"a": "b"}}}
-    assert not ownership.made_by_us(ownership.without_mark(ours))
+    assert not common.made_by_us(ownership.without_mark(ours))
