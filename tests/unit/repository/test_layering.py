@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 PLUGINS = Path(__file__).resolve().parents[3] / "plugins"
+UNIT = Path(__file__).resolve().parents[1]
 HOST_MODULES = {
     "kernel_cmdline",
     "kernel_settings",
@@ -148,3 +149,16 @@ def test_the_gate_sees_a_wrong_import(
     path.parent.mkdir(parents=True)
     path.write_text(source)
     assert faults(path) == expected
+
+
+@pytest.mark.parametrize("path", [pytest.param(p, id=p.stem) for p in sorted(UNIT.rglob("*.py"))])
+def test_unit_tests_do_not_import_the_controller(path: Path) -> None:
+    """Once it is in the process, Ansible's module_utils behave as on a controller, for all tests that follow."""
+    names = [name for node in ast.walk(ast.parse(path.read_text())) for name in imported(node)]
+    assert not [name for name in names if name.split(".")[0] == "ansible" and "module_utils" not in name]
+
+
+def imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.ImportFrom):
+        return [f"{node.module}.{alias.name}" for alias in node.names]
+    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
