@@ -65,6 +65,10 @@ class Run:
         return self
 
 
+# The runs of this process; when a test fails, the last one is shown (molecule/conftest.py).
+PLAYED: list[Run] = []
+
+
 def playbook(name: str, *args: str, inventory: str = "inventories/lab", timeout: int = 1500, **env: str) -> Run:
     """Run playbooks/NAME.yml on the lab; never raises for its exit code (see Run.must)."""
     path = f"playbooks/{name}.yml" if "/" not in name and "." not in name else name
@@ -80,7 +84,8 @@ def playbook(name: str, *args: str, inventory: str = "inventories/lab", timeout:
         recorded = json.loads(record.read_text()) if record.is_file() else {"tasks": [], "hosts": {}, "executed": []}
     print(f"{path} {' '.join(args)}: exit code {done.returncode}, {seconds:.0f} s; {slowest(recorded['tasks'])}")
     executed = tuple((host, module) for host, module in recorded["executed"])
-    return Run(done.returncode, done.stdout, seconds, recorded["hosts"], tuple(recorded["tasks"]), executed)
+    PLAYED.append(Run(done.returncode, done.stdout, seconds, recorded["hosts"], tuple(recorded["tasks"]), executed))
+    return PLAYED[-1]
 
 
 def slowest(tasks: Iterable[Mapping[str, Any]], count: int = 4) -> str:
