@@ -12,9 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.isolate import blame, next_tests
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.modes import circle
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import (
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.follow_up import (
+    blame,
+    next_tests,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.modes import circle
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import (
     Round,
     Test,
     planned,

@@ -24,24 +24,30 @@ from tests.environment import COLLECTIONS
 if str(COLLECTIONS) not in sys.path:
     sys.path.insert(0, str(COLLECTIONS))
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import (
-    bootloader,
-    cmdline,
-    dcb,
-    linkfile,
-    lldp,
-    network,
-    networkmanager,
-    nextkernel,
-    nvconfig,
-    openpgp,
-    routing,
-    units,
-    vf,
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common import units
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings import (
+    perftest,
 )
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import FabricError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric import topology
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure import evidence, perftest
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings import (
+    tester_log as evidence,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import topology_file as topology
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import lldp, network
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import next_kernel as nextkernel
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware import mlxconfig as nvconfig
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel import boot_loader as bootloader
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel import cmdline
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import (
+    network_manager as networkmanager,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import (
+    routing,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.naming import systemd_files as linkfile
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import programs as dcb
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import openpgp
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.sriov import vf
 
 FIXTURES = Path(__file__).parent / "fixtures"
 #: No parser may take longer for one text, of 20 KB at most before it is repeated.

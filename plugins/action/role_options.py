@@ -13,7 +13,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.errors import UnsupportedError
 from ansible.plugins.action import ActionBase
 
-from ..module_utils._fabric import options
+from ..module_utils._fabric.intent import role_variables as options
 
 ROLES = Path(__file__).resolve().parents[2] / "roles"
 

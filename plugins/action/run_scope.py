@@ -16,7 +16,7 @@ from ansible.playbook.block import Block
 from ansible.plugins.action import ActionBase
 from ansible.utils.collection_loader._collection_finder import _get_collection_playbook_path
 
-from ..module_utils._fabric import request
+from ..module_utils._fabric.intent import request
 
 COLLECTION = Path(__file__).resolve().parents[2]
 DEFAULT_GROUP = "rdma_hosts"

@@ -230,10 +230,10 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core.errors import FabricError
-from ..module_utils._fabric.objects.installation import EXISTING
-from ..module_utils._k8s import access, chart, info
-from ..module_utils._k8s.client import AUTH_SPEC, connect
+from ..module_utils._common.errors import FabricError
+from ..module_utils._fabric.operator.installation import EXISTING
+from ..module_utils._k8s.checks import access, chart, info
+from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
 
 SPEC: dict[str, Any] = {
     "hosts": {"type": "dict", "default": {}},

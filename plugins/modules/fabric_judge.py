@@ -226,10 +226,10 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core.errors import FabricError, InputError
-from ..module_utils._fabric.measure import earlier
-from ..module_utils._fabric.measure.evidence import LARGEST_FILE, Evidence, Pass
-from ..module_utils._fabric.measure.judge import step
+from ..module_utils._common.errors import FabricError, InputError
+from ..module_utils._fabric.measure.judge import earlier
+from ..module_utils._fabric.measure.judge.step import step
+from ..module_utils._fabric.measure.readings.tester_log import LARGEST_FILE, Evidence, Pass
 
 ARGUMENT_SPEC = {
     "plan": {"type": "dict", "required": True},

@@ -159,16 +159,17 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core.change import Change
-from ..module_utils._core.errors import ConflictError, FabricError
-from ..module_utils._fabric.objects.nodes import node_objects
-from ..module_utils._fabric.objects.order import apply_order, delete_order
-from ..module_utils._k8s import pools, remains
-from ..module_utils._k8s.api import Api
-from ..module_utils._k8s.apply import Options, Outcome, apply_object, remove_object, wait_gone
-from ..module_utils._k8s.client import AUTH_SPEC, connect
-from ..module_utils._k8s.kinds import label, path_of
-from ..module_utils._k8s.poll import Clock
+from ..module_utils._common.change import Change
+from ..module_utils._common.errors import ConflictError, FabricError
+from ..module_utils._fabric.operator.nodes import node_objects
+from ..module_utils._fabric.operator.order import apply_order, delete_order
+from ..module_utils._k8s.client.api import Api
+from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
+from ..module_utils._k8s.client.kinds import label, path_of
+from ..module_utils._k8s.client.poll import Clock
+from ..module_utils._k8s.objects import leftovers as remains
+from ..module_utils._k8s.objects import pools
+from ..module_utils._k8s.objects.apply import Options, Outcome, apply_object, remove_object, wait_gone
 
 SPEC: dict[str, Any] = {
     "objects": {"type": "list", "elements": "dict", "default": []},

@@ -222,9 +222,9 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.yaml import yaml_load
 
-from ..module_utils._core.errors import FabricError, InputError
-from ..module_utils._fabric.measure.groups import topology_file
-from ..module_utils._fabric.plan import plan
+from ..module_utils._common.errors import FabricError, InputError
+from ..module_utils._fabric.plan.groups import topology_file
+from ..module_utils._fabric.plan.plan import plan
 
 ARGUMENT_SPEC = {
     "fabric": {"type": "dict", "required": True},

@@ -200,9 +200,10 @@ import time
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.parsing.convert_bool import BOOLEANS, boolean
 
-from ..module_utils._controller import reportfolder
-from ..module_utils._core.errors import FabricError, InputError, harmless
-from ..module_utils._fabric.measure import baseline, gates
+from ..module_utils._common.errors import FabricError, InputError, harmless
+from ..module_utils._controller import report_folder as reportfolder
+from ..module_utils._fabric.intent import gates
+from ..module_utils._fabric.measure.judge import baseline
 from ..module_utils._fabric.report import runs
 from ..module_utils._fabric.report.compare import compare
 from ..module_utils._fabric.report.formats import redacted, render

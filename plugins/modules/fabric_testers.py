@@ -216,10 +216,11 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core.errors import FabricError
-from ..module_utils._k8s import access, survey, transport
-from ..module_utils._k8s.client import AUTH_SPEC, cluster_name, connect
-from ..module_utils._k8s.poll import Clock
+from ..module_utils._common.errors import FabricError
+from ..module_utils._k8s.checks import access, survey
+from ..module_utils._k8s.client.connection import AUTH_SPEC, cluster_name, connect
+from ..module_utils._k8s.client.poll import Clock
+from ..module_utils._k8s.testers import steps as transport
 
 SPEC: dict[str, Any] = {
     "state": {"type": "str", "choices": ["started", "played", "absent"], "required": True},

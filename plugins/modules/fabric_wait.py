@@ -95,11 +95,11 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core.errors import FabricError
-from ..module_utils._k8s import wait
-from ..module_utils._k8s.client import AUTH_SPEC, connect
-from ..module_utils._k8s.kinds import label
-from ..module_utils._k8s.poll import Clock
+from ..module_utils._common.errors import FabricError
+from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
+from ..module_utils._k8s.client.kinds import label
+from ..module_utils._k8s.client.poll import Clock
+from ..module_utils._k8s.ready import wait
 
 SPEC: dict[str, Any] = {
     "objects": {"type": "list", "elements": "dict", "required": True},

@@ -113,11 +113,24 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, bootloader, bootplan, cmdline, hostkernel
-from ..module_utils._core.cmdline import Wanted
-from ..module_utils._core.errors import CommandError, FabricError
-from ..module_utils._host import bootloader as host_bootloader
-from ..module_utils._host import lock, state, sysfs
+from ..module_utils._common.errors import CommandError, FabricError
+from ..module_utils._host.facts import io as sysfs
+from ..module_utils._host.kernel import (
+    boot_loader as bootloader,
+)
+from ..module_utils._host.kernel import boot_loader_io as host_bootloader
+from ..module_utils._host.kernel import (
+    boot_plan as bootplan,
+)
+from ..module_utils._host.kernel import (
+    cmdline,
+)
+from ..module_utils._host.kernel import (
+    requirements as hostkernel,
+)
+from ..module_utils._host.kernel.cmdline import Wanted
+from ..module_utils._host.system import arguments, lock
+from ..module_utils._host.system import record as state
 
 NAME = "kernel_cmdline"
 ARGUMENTS = {

@@ -97,10 +97,12 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, kernelsettings
-from ..module_utils._core.errors import CommandError, FabricError
-from ..module_utils._host import kernelsettings as host_settings
-from ..module_utils._host import lock, state, sysfs
+from ..module_utils._common.errors import CommandError, FabricError
+from ..module_utils._host.facts import io as sysfs
+from ..module_utils._host.kernel import settings as kernelsettings
+from ..module_utils._host.kernel import settings_io as host_settings
+from ..module_utils._host.system import arguments, lock
+from ..module_utils._host.system import record as state
 
 NAME = "kernel_settings"
 ARGUMENTS = {

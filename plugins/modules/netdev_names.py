@@ -121,13 +121,19 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, namerecord, naming, vfnames
-from ..module_utils._core.change import Change
-from ..module_utils._core.errors import CommandError, FabricError
-from ..module_utils._core.inventory import HostInventory
-from ..module_utils._core.rail import parse_rails
-from ..module_utils._core.vfnames import Wish
-from ..module_utils._host import files, lock, names, rdmanames, state, sysfs
+from ..module_utils._common.change import Change
+from ..module_utils._common.errors import CommandError, FabricError
+from ..module_utils._host.facts import io as sysfs
+from ..module_utils._host.facts.inventory import HostInventory
+from ..module_utils._host.facts.rail_ports import parse_rails
+from ..module_utils._host.naming import io as names
+from ..module_utils._host.naming import model as vfnames
+from ..module_utils._host.naming import plan as naming
+from ..module_utils._host.naming import rdma_io as rdmanames
+from ..module_utils._host.naming import record as namerecord
+from ..module_utils._host.naming.model import Wish
+from ..module_utils._host.system import arguments, files, lock
+from ..module_utils._host.system import record as state
 
 NAME = "netdev_names"
 ARGUMENTS = {

@@ -120,13 +120,15 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, firmware
-from ..module_utils._core.change import Change
-from ..module_utils._core.errors import CommandError, ConflictError, FabricError
-from ..module_utils._core.nvconfig import wanted_values
-from ..module_utils._core.rail import parse_rails
-from ..module_utils._host import firmware as host_firmware
-from ..module_utils._host import lock, state, sysfs
+from ..module_utils._common.change import Change
+from ..module_utils._common.errors import CommandError, ConflictError, FabricError
+from ..module_utils._host.facts import io as sysfs
+from ..module_utils._host.facts.rail_ports import parse_rails
+from ..module_utils._host.firmware import io as host_firmware
+from ..module_utils._host.firmware import plan as firmware
+from ..module_utils._host.firmware.mlxconfig import wanted_values
+from ..module_utils._host.system import arguments, lock
+from ..module_utils._host.system import record as state
 
 NAME = "nic_firmware"
 ARGUMENTS = {

@@ -143,13 +143,13 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core.change import Change
-from ..module_utils._core.errors import FabricError
-from ..module_utils._k8s import cordon, drain
-from ..module_utils._k8s.api import Api
-from ..module_utils._k8s.client import AUTH_SPEC, connect
-from ..module_utils._k8s.nodes import Host, refuse_unconfigured
-from ..module_utils._k8s.poll import Clock
+from ..module_utils._common.change import Change
+from ..module_utils._common.errors import FabricError
+from ..module_utils._k8s.client.api import Api
+from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
+from ..module_utils._k8s.client.nodes import Host, refuse_unconfigured
+from ..module_utils._k8s.client.poll import Clock
+from ..module_utils._k8s.drain import cordon, drain
 
 SPEC: dict[str, Any] = {
     "inventory_host": {"type": "str", "required": True},

@@ -78,11 +78,13 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import acs, arguments
-from ..module_utils._core.errors import CommandError, FabricError
-from ..module_utils._core.rail import parse_rails
-from ..module_utils._host import acs as host_acs
-from ..module_utils._host import lock, state, sysfs
+from ..module_utils._common.errors import CommandError, FabricError
+from ..module_utils._host.facts import io as sysfs
+from ..module_utils._host.facts.rail_ports import parse_rails
+from ..module_utils._host.gpu_direct import acs
+from ..module_utils._host.gpu_direct import acs_io as host_acs
+from ..module_utils._host.system import arguments, lock
+from ..module_utils._host.system import record as state
 
 NAME = "pcie_acs"
 ARGUMENTS = {**arguments.ROOTS, **arguments.RAILS, **arguments.STATE}

@@ -99,11 +99,13 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, peermem
-from ..module_utils._core.change import Change
-from ..module_utils._core.errors import CommandError, FabricError
-from ..module_utils._host import lock, state, sysfs
-from ..module_utils._host import peermem as host_peermem
+from ..module_utils._common.change import Change
+from ..module_utils._common.errors import CommandError, FabricError
+from ..module_utils._host.facts import io as sysfs
+from ..module_utils._host.gpu_direct import peer_memory as peermem
+from ..module_utils._host.gpu_direct import peer_memory_io as host_peermem
+from ..module_utils._host.system import arguments, lock
+from ..module_utils._host.system import record as state
 
 NAME = "peer_memory"
 LEGACY_PACKAGES = ["nv_peer_mem", "nvidia-peer-memory", "nvidia-peer-memory-dkms", "nvidia_peer_memory"]

@@ -140,13 +140,16 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, doca, managers
-from ..module_utils._core.errors import FabricError
-from ..module_utils._core.hostchecks import Consent
-from ..module_utils._core.inventory import HostInventory
-from ..module_utils._core.preflight import check
-from ..module_utils._core.rail import parse_rails
-from ..module_utils._host import hostchecks, sysfs
+from ..module_utils._common.errors import FabricError
+from ..module_utils._host.facts import io as sysfs
+from ..module_utils._host.facts.inventory import HostInventory
+from ..module_utils._host.facts.rail_ports import parse_rails
+from ..module_utils._host.links import network_managers as managers
+from ..module_utils._host.preflight import io as hostchecks
+from ..module_utils._host.preflight.checks import Consent
+from ..module_utils._host.preflight.plan import check
+from ..module_utils._host.rdma_stack import doca
+from ..module_utils._host.system import arguments
 
 DOCA = {
     "release": {"type": "str"},

@@ -101,11 +101,16 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, linkrestore, managers, routing
-from ..module_utils._core import links as core
-from ..module_utils._core.errors import FabricError
-from ..module_utils._core.rail import parse_rails
-from ..module_utils._host import links, lock, state, sysfs
+from ..module_utils._common.errors import FabricError
+from ..module_utils._host.facts import io as sysfs
+from ..module_utils._host.facts.rail_ports import parse_rails
+from ..module_utils._host.links import io as links
+from ..module_utils._host.links import network_managers as managers
+from ..module_utils._host.links import plan as core
+from ..module_utils._host.links import restore as linkrestore
+from ..module_utils._host.links import routing
+from ..module_utils._host.system import arguments, lock
+from ..module_utils._host.system import record as state
 
 NAME = "rail_links"
 ARGUMENTS = {

@@ -91,11 +91,16 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, disruption, qosplan, qosrecord
-from ..module_utils._core import qos as core
-from ..module_utils._core.errors import CommandError, FabricError
-from ..module_utils._core.rail import find_links, parse_rails
-from ..module_utils._host import lock, qos, state, sysfs
+from ..module_utils._common.errors import CommandError, FabricError
+from ..module_utils._host.facts import disruption
+from ..module_utils._host.facts import io as sysfs
+from ..module_utils._host.facts.rail_ports import find_links, parse_rails
+from ..module_utils._host.qos import io as qos
+from ..module_utils._host.qos import plan as qosplan
+from ..module_utils._host.qos import record as qosrecord
+from ..module_utils._host.qos import settings as core
+from ..module_utils._host.system import arguments, lock
+from ..module_utils._host.system import record as state
 
 NAME = "rail_qos"
 ARGUMENTS = {

@@ -166,9 +166,9 @@ ansible_facts:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments
-from ..module_utils._core.errors import FabricError
-from ..module_utils._host import sysfs
+from ..module_utils._common.errors import FabricError
+from ..module_utils._host.facts import io as sysfs
+from ..module_utils._host.system import arguments
 
 
 def main() -> None:

@@ -169,12 +169,19 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, disruption, doca, driver, stack
-from ..module_utils._core.errors import CommandError, FabricError
-from ..module_utils._core.inventory import HostInventory
-from ..module_utils._core.rail import Rail, parse_rails
-from ..module_utils._host import lock, packages, provider, state, sysfs
-from ..module_utils._host import stack as host_stack
+from ..module_utils._common.errors import CommandError, FabricError
+from ..module_utils._host.facts import disruption
+from ..module_utils._host.facts import io as sysfs
+from ..module_utils._host.facts import loaded_drivers as driver
+from ..module_utils._host.facts.inventory import HostInventory
+from ..module_utils._host.facts.rail_ports import Rail, parse_rails
+from ..module_utils._host.rdma_stack import doca
+from ..module_utils._host.rdma_stack import io as host_stack
+from ..module_utils._host.rdma_stack import packages_io as packages
+from ..module_utils._host.rdma_stack import plan as stack
+from ..module_utils._host.rdma_stack import provider_io as provider
+from ..module_utils._host.system import arguments, lock
+from ..module_utils._host.system import record as state
 
 NAME = "rdma_stack"
 VENDOR = ["doca-ofed", "doca-all", "mlnx-ofed-kernel-dkms", "mlnx-ofed-kernel-modules"]

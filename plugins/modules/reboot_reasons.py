@@ -119,9 +119,14 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, disruption, reboot
-from ..module_utils._core.errors import FabricError
-from ..module_utils._host import kubelet, lock, portuse, state, sysfs
+from ..module_utils._common.errors import FabricError
+from ..module_utils._host.facts import disruption
+from ..module_utils._host.facts import io as sysfs
+from ..module_utils._host.facts import kubelet_io as kubelet
+from ..module_utils._host.facts import port_use_io as portuse
+from ..module_utils._host.reboot import reasons as reboot
+from ..module_utils._host.system import arguments, lock
+from ..module_utils._host.system import record as state
 
 RECORD = "host_reboot"
 ARGUMENTS = {

@@ -124,13 +124,18 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core import arguments, disruption, sriov, vfrestore
-from ..module_utils._core.errors import CommandError, FabricError, InputError
-from ..module_utils._core.inventory import HostInventory
-from ..module_utils._core.pci import PciAddress
-from ..module_utils._core.rail import parse_rails
-from ..module_utils._core.vf_unit import Target
-from ..module_utils._host import lock, state, sysfs, vfs
+from ..module_utils._common.errors import CommandError, FabricError, InputError
+from ..module_utils._common.pci import PciAddress
+from ..module_utils._host.facts import disruption
+from ..module_utils._host.facts import io as sysfs
+from ..module_utils._host.facts.inventory import HostInventory
+from ..module_utils._host.facts.rail_ports import parse_rails
+from ..module_utils._host.sriov import io as vfs
+from ..module_utils._host.sriov import plan as sriov
+from ..module_utils._host.sriov import restore as vfrestore
+from ..module_utils._host.sriov.boot_unit import Target
+from ..module_utils._host.system import arguments, lock
+from ..module_utils._host.system import record as state
 
 NAME = "sriov_vfs"
 ARGUMENTS = {

@@ -17,9 +17,7 @@ REPO = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPO), str(REPO / "tests" / "unit")]
 import conftest  # noqa: E402, F401 - makes the collection importable
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure import (  # noqa: E402
-    unsteady as unsteady_tests,
-)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis import unsteady as unsteady_tests
 from tests.fabric_model import (  # noqa: E402
     BANDWIDTH,
     KINDS,

@@ -63,7 +63,7 @@ def make_plan(hosts: int) -> dict[str, Any]:
     import conftest  # noqa: F401  (makes the collection importable)
     import plan_factory
 
-    from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import plan
+    from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
     return plan(FABRIC, plan_factory.fleet(hosts, RAILS))
 

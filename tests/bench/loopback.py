@@ -37,9 +37,11 @@ sys.path[:0] = [str(REPO / "tests" / "unit")]
 import conftest  # noqa: F401  (makes the collection importable)
 import sysfs_tree
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import links, stack
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import plan
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host import command, packages
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import plan as links
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import packages_io as packages
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import plan as stack
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import command
 
 ENTRIES = 200
 # By address: the kernel of this machine does not know the ports of a tree, so nothing tells which rates they support.

@@ -21,10 +21,10 @@ sys.path[:0] = [str(Path(__file__).parents[1] / "unit")]
 import conftest  # noqa: F401  (makes the collection importable)
 import plan_factory
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evidence import Evidence, Pass
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import Step, step
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import planned
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import plan
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.step import Step, step
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import Evidence, Pass
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import planned
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report.formats import render
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report.summary import build
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Callable
 from urllib.parse import parse_qsl, urlsplit
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.api import Api, ConnectionFailed, Response
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.poll import Clock
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client.api import Api, ConnectionFailed, Response
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client.poll import Clock
 
 UNOWNED = ("name", "namespace", "uid")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from sysfs_tree import Host
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import CommandError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host import command
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import CommandError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import command
 
 DONE = "Applying... Done!\n-I- Please {} machine to load new configurations.\n"
 

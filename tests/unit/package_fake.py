@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sysfs_tree import Host
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host import command
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import command
 
 PROGRAMS = {"apt": ("dpkg-query", "apt-get", "apt-cache", "apt-mark"), "dnf": ("rpm", "dnf")}
 

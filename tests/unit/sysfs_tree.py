@@ -16,9 +16,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import CommandError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.inventory import HostInventory
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host import command, ethtool, sysfs
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import CommandError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import ethtool_io as ethtool
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import io as sysfs
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.inventory import HostInventory
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import command
 
 # The roots of a module -> folders of a machine here.
 ROOTS = {

@@ -8,17 +8,19 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import (
-    dcb,
-    jsontext,
-    network,
-    networkmanager,
-    nextkernel,
-    routing,
-    units,
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common import units
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import topology_file as topology
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import network
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import next_kernel as nextkernel
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import (
+    network_manager as networkmanager,
 )
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import FabricError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric import topology
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import (
+    routing,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import programs as dcb
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import json_text as jsontext
 from tests import fuzz
 
 LONG, DEEP = "9" * 5000, "[" * 100_000

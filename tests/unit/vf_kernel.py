@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from sysfs_tree import Host
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import FabricError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host import files
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import files
 
 LINK = "ip -d -j link show"
 

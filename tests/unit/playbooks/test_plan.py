@@ -11,8 +11,8 @@ import plan_factory as factory
 import pytest
 from real_play import ROOT, ansible_playbook
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.identity import read_hosts
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import plan
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.identity import read_hosts
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import runs
 
 FABRIC = {"supernet": "192.168.0.0/16"}

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric import fields
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import Intent
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common import reader as fields
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.intent import Intent
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "roles").glob("*/README.md")])

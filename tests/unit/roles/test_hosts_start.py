@@ -11,8 +11,8 @@ import jinja2
 import pytest
 import yaml
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ConflictError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host import lock
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ConflictError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import lock
 
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "rdma_validate"
 TESTER = 'echo "=== gpufabric $1"\n'

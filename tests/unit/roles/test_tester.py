@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evidence import (
-    parse_batch,
-    parse_describe,
-)
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.lines import perftest_args
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.options import KINDS
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.perftest import (
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.tests import KINDS
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.perftest import (
     Run,
     memory_missing,
     parse_rows,
     reading,
 )
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import (
+    parse_batch,
+    parse_describe,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.tester_input import perftest_args
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "roles" / "rdma_validate" / "files" / "tester.sh"

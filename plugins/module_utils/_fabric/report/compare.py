@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..._core.errors import InputError
-from .. import stored
-from ..measure.schedule import IDENTITY
+from ..._common.errors import InputError
+from ..measure.schedule.schedule import IDENTITY
+from . import stored
 from .ports import ends, ports
 from .summary import SCHEMA, name_of
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..measure.blame import level
-from ..measure.schedule import label
-from ..measure.verdict import overall
+from ..measure.diagnosis.wording import level
+from ..measure.judge.verdict import overall
+from ..measure.schedule.schedule import label
 from .runs import about
 from .summary import confirmed, stops, subset
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..._core.errors import harmless
+from ..._common.errors import harmless
 from . import console, html, junit, prometheus
 from .redact import Redactor
 

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
-from ..measure.schedule import label
-from ..measure.verdict import amount
+from ..measure.judge.verdict import amount
+from ..measure.schedule.schedule import label
 from . import html_sections
 from .console import number
 from .html_maps import maps, strip

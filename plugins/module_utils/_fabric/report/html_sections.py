@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from ..measure.blame import level
-from ..measure.schedule import label
+from ..measure.diagnosis.wording import level
+from ..measure.schedule.schedule import label
 from .console import number
 from .html_parts import PLACES, Raw, badge, more, place, section, table
 from .ports import Key, Port, counters

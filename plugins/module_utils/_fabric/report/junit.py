@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
-from ..measure.schedule import label
+from ..measure.schedule.schedule import label
 from .ports import Port, ports
 from .summary import name_of, stops
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..measure.options import STARS, complete
+from ..intent.tests import STARS, complete
 from .runs import UNKNOWN
 
 # Of runs that ended before their first pass, which measured nothing, so many are kept for their messages.

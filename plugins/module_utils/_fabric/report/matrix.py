@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..measure.schedule import label
-from ..measure.verdict import VERDICTS
+from ..measure.judge.verdict import VERDICTS
+from ..measure.schedule.schedule import label
 
 # 64 signs that need no escape in HTML, JSON or a regular expression; two of them count to 4096.
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_"

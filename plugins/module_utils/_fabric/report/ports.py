@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..measure.verdict import FAIL, NO_DATA, PASS
+from ..measure.judge.verdict import FAIL, NO_DATA, PASS
 
 Result = Mapping[str, Any]
 Key = tuple[str, str, str]

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..measure.schedule import IDENTITY
-from ..measure.verdict import VERDICTS
+from ..measure.judge.verdict import VERDICTS
+from ..measure.schedule.schedule import IDENTITY
 from .ports import counters, ports
 
 PAIRS = 5000

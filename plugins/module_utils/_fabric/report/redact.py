@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ..._core.errors import InputError
+from ..._common.errors import InputError
 
 KINDS = ("addresses", "serials", "hosts")
 DEFAULT = ("addresses", "serials")

@@ -10,9 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from ..._core.errors import InputError
-from ..fields import some
-from ..measure import earlier, identity
+from ..._common.errors import InputError
+from ..._common.reader import some
+from ..measure.judge import earlier
+from ..measure.readings import identity
 
 # That of galaxy.yml, which a module that runs cannot read; a test compares them.
 VERSION = "0.1.0"

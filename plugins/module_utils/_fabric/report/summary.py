@@ -9,12 +9,12 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..measure.blame import CONFIRMED, level
-from ..measure.options import complete
-from ..measure.schedule import subject
-from ..measure.verdict import FAIL, PASS, VERDICTS, findings, overall, rail_rows
-from ..switches import Switches
-from ..switches import text as switch_text
+from ..intent.tests import complete
+from ..measure.diagnosis.wording import CONFIRMED, level
+from ..measure.judge.verdict import FAIL, PASS, VERDICTS, findings, overall, rail_rows
+from ..measure.schedule.schedule import subject
+from ..plan.switch_ports import Switches
+from ..plan.switch_ports import text as switch_text
 from . import runs
 
 SCHEMA = "gpufabric.rdma/report/1"

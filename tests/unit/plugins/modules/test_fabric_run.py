@@ -15,7 +15,8 @@ import yaml
 from module_run import run as run_module
 from plan_factory import host_facts, port, rdma_device
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._controller import process, reportfolder
+from ansible_collections.gpufabric.rdma.plugins.module_utils._controller import process
+from ansible_collections.gpufabric.rdma.plugins.module_utils._controller import report_folder as reportfolder
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import kept, runs
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report.summary import SCHEMA
 

@@ -15,7 +15,7 @@ import pytest
 from module_run import run
 from sysfs_tree import Host
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host import command
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import command
 
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "boot"
 #: What the real program does with the settings, and no more.

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from module_run import run, warned
 from sysfs_tree import Host
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import kernelsettings
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import FabricError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.hostkernel import Hugepages
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host import command, files
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel import settings as kernelsettings
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel.requirements import Hugepages
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import command, files
 
 BIG = "kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages"
 SMALL = "kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"

@@ -16,7 +16,7 @@ from firmware_cards import Cards
 from module_run import run
 from sysfs_tree import Host
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host import command
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import command
 
 FIRST, SECOND, STORAGE = "0000:18:00.0", "0000:40:00.0", "0000:29:00.0"
 WANT = {"SRIOV_EN": True, "NUM_OF_VFS": 16}

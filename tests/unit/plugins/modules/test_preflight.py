@@ -11,9 +11,11 @@ import pytest
 import sysfs_tree
 from module_run import run
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import doca
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.hostchecks import Consent, find
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host import firmware, hostchecks, packages
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware import io as firmware
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.preflight import io as hostchecks
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.preflight.checks import Consent, find
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import doca
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import packages_io as packages
 
 
 def rail(name: str, pci: str, **more: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import yaml
 from module_run import run, warned
 from sysfs_tree import Host
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host import links
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import io as links
 
 FIRST, SECOND, STORE = "0000:18:00.0", "0000:40:00.0", "0000:29:00.0"
 RULES = {"arp_announce": "0", "arp_ignore": "0", "rp_filter": "1"}

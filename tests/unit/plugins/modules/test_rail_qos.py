@@ -12,7 +12,7 @@ import sysfs_tree
 from module_run import run, warned
 from sysfs_tree import Host
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host import files
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import files
 
 FIRST, SECOND = "0000:18:00.0", "0000:40:00.0"
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures/qos"

@@ -13,8 +13,8 @@ from module_run import run
 from package_fake import Database
 from sysfs_tree import Host
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.provider import NO_CONTAINER
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host import packages
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import packages_io as packages
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack.provider import NO_CONTAINER
 
 KEYS = Path(__file__).resolve().parents[3] / "fixtures" / "openpgp"
 KEY, FINGERPRINT = (KEYS / "ed25519.asc").read_text(), "04B5269410BCCA8EEB615B2E510A5488D02777A1"

@@ -10,7 +10,7 @@ import pytest
 import sysfs_tree
 from module_run import run, warned
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host import command
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import command
 
 FIRST = "iommu=pt is not in /proc/cmdline"
 SECOND = "0000:18:00.0 gets its name rail0 (now eth0) at the next boot: it has the address 10.0.0.1/24"

@@ -17,7 +17,8 @@ from module_run import run, warned
 from sysfs_tree import Host
 from vf_kernel import VfKernel
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import sriov, vf
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.sriov import plan as sriov
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.sriov import vf
 
 FIRST, SECOND = "0000:01:00.0", "0000:02:00.0"
 MACS = ["9a:7e:1a:03:01:00", "9a:7e:1a:03:01:01"]

@@ -12,8 +12,8 @@ import sysfs_tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import acs
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ConflictError, InputError, ParseError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ConflictError, InputError, ParseError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.gpu_direct import acs
 
 # Lines of lspci -vvv. The first two: switches and root ports of Broadcom and AMD as in NVIDIA/nccl issues 304 and 606.
 LSPCI = [

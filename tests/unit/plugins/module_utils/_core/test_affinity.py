@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sysfs_tree
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.affinity import (
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.gpu_affinity import (
     gpus_of_rails,
     nearest_gpu,
     path_class,

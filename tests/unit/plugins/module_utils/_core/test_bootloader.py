@@ -10,11 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import bootloader, hostkernel
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.bootloader import Evidence
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.cmdline import Wanted, merge, parse
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import FabricError, InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.hostkernel import Cpu, Hugepages
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError, InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel import (
+    boot_loader as bootloader,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel import (
+    requirements as hostkernel,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel.boot_loader import Evidence
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel.cmdline import Wanted, merge, parse
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel.requirements import Cpu, Hugepages
 
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "boot"
 NAMES = ["iommu", "quiet", "console", "hugepagesz", "pci", "foo_bar", "a.b"]

@@ -8,9 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import cmdline
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.cmdline import Wanted, format_line, merge, parse
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError, ParseError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError, ParseError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel import cmdline
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel.cmdline import (
+    Wanted,
+    format_line,
+    merge,
+    parse,
+)
 
 LIVE = "BOOT_IMAGE=/boot/vmlinuz-6.12 root=UUID=39d3 ro console=tty0 console=ttyS0,115200 quiet iommu=soft"
 NAMES = ["iommu", "quiet", "console", "hugepagesz", "hugepages", "systemd.mask", "pci", "foo-bar", "foo_bar"]

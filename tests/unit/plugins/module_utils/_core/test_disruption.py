@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import sysfs_tree
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import disruption, network
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.inventory import HostInventory
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.portuse import Activity, Mount
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import disruption, network
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.inventory import HostInventory
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.port_use import Activity, Mount
 
 POD_VOLUME = "/var/lib/kubelet/pods/0f1e2d3c-0000-4000-8000-000000000001/volumes/kubernetes.io~csi/v/mount"
 PLACES = {"job[1]": "host", "pod[2]": "pod", "kubelet[3]": "node", "the kernel": "kernel", "kernel module x": "kernel"}

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import sysfs_tree
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import doca, driver
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ConflictError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.inventory import HostInventory
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ConflictError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import loaded_drivers as driver
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.inventory import HostInventory
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import doca
 
 KEY = (Path(__file__).resolve().parents[4] / "fixtures/openpgp/ed25519.asc").read_text()
 WANTED = doca.Wanted(

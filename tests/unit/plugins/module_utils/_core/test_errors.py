@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import FabricError, ParseError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import cordon
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.api import ApiError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError, ParseError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client.api import ApiError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.drain import cordon
 
 
 @pytest.mark.parametrize("kind", [FabricError, ParseError, ApiError])

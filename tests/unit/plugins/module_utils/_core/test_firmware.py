@@ -7,10 +7,15 @@ import contextlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import firmware, nvconfig
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import FabricError, InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.firmware import Card, Have, plan_settings
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.nvconfig import Setting
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError, InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware import (
+    mlxconfig as nvconfig,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware import (
+    plan as firmware,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware.mlxconfig import Setting
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware.plan import Card, Have, plan_settings
 
 NAMES = ["SRIOV_EN", "NUM_OF_VFS", "LINK_TYPE_P1"]
 PCI = "0000:18:00.0"

@@ -14,10 +14,10 @@ import sysfs_tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import drivers, inventory, network
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError, ParseError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.inventory import HostInventory, Workloads
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host import sysfs
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError, ParseError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import drivers, inventory, network
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import io as sysfs
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.inventory import HostInventory, Workloads
 
 GPU_SERVER = "gpu-server-8-rails"
 ODD_HOST = "odd-host"

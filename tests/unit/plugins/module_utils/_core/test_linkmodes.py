@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import sysfs_tree
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import linkmodes
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host import ethtool
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import ethtool_io as ethtool
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import link_modes as linkmodes
 
 NAMES = Path(__file__).resolve().parents[4] / "fixtures" / "ethtool" / "link_modes.txt"
 WORDS = 4

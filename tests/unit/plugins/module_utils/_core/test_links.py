@@ -10,10 +10,11 @@ import sysfs_tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import linkcommands, links
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.inventory import HostInventory
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.links import Have, LinkPlan, Wish
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.rail import Rail
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.inventory import HostInventory
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.rail_ports import Rail
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import plan as links
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import reload as linkcommands
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links.plan import Have, LinkPlan, Wish
 
 PORTS = ("0000:18:00.0", "0000:40:00.0", "0000:4f:00.0", "0000:5e:00.0")
 RULES = {"arp_announce": "0", "arp_ignore": "0", "rp_filter": "1"}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.lldp import Neighbour, parse
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.lldp import Neighbour, parse
 
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "lldp"
 LLDPD = (FIXTURES / "lldpd-1.0.16.json").read_text()

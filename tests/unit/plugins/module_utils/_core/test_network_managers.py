@@ -17,19 +17,25 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import (
-    linkcommands,
-    linkfile,
-    managers,
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.devices import Port
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.rail_ports import Rail
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import (
     netplan,
     networkd,
-    networkmanager,
     routing,
 )
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.devices import Port
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import FabricError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.managers import Claim, LinkFile
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.rail import Rail
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import (
+    network_manager as networkmanager,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import (
+    network_managers as managers,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import (
+    reload as linkcommands,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links.network_managers import Claim, LinkFile
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.naming import systemd_files as linkfile
 
 CONNECTION = """\
 # Written by gpufabric.rdma.rail_links, which removes it with state: absent.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.nextkernel import next_kernel, version_key
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.next_kernel import next_kernel, version_key
 
 OLD, NEW = "6.12.9+deb13-amd64", "6.12.10+deb13-amd64"
 # Made by hand in the form of Debian's grub-mkconfig 2.12.

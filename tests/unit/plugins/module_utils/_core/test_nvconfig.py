@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import nvconfig
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import FabricError, InputError, ParseError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.nvconfig import Setting
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError, InputError, ParseError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware import mlxconfig as nvconfig
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware.mlxconfig import Setting
 
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "firmware"
 

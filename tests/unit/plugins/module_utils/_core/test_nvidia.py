@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.nvidia import NvidiaDriver
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.nvidia_driver import NvidiaDriver
 
 OPEN = """\
 NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  555.58.02  Release Build  (dvs-builder@U16-I3-B03-4-3)

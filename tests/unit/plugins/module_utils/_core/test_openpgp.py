@@ -10,8 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.openpgp import armored, check_key, fingerprints
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack.openpgp import (
+    armored,
+    check_key,
+    fingerprints,
+)
 
 FOLDER = Path(__file__).resolve().parents[4] / "fixtures" / "openpgp"
 SMALL, LARGE = "04B5269410BCCA8EEB615B2E510A5488D02777A1", "9CB54819BFE96CFE4B15FCCD8F2E02FCFE248FF2"

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 import sysfs_tree
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import network, portuse, tcp
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.inventory import HostInventory
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.portuse import Activity, Mount, Use
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.tcp import Connections
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import network, tcp
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import port_use as portuse
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.inventory import HostInventory
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.port_use import Activity, Mount, Use
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.tcp import Connections
 
 # A storage port of the server, mlx5, with 10.1.1.11/24, and one of its rails without an address.
 STORAGE, RAIL = "0000:9a:00.0", "0000:18:00.0"

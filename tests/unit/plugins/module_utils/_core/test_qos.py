@@ -11,9 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import dcb, qos, qosfiles, qosunit
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import FabricError, InputError, ParseError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.qosfiles import Device, Step
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError, InputError, ParseError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import (
+    boot_unit as qosunit,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import (
+    kernel_files as qosfiles,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import (
+    programs as dcb,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import (
+    settings as qos,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos.kernel_files import Device, Step
 
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures/qos"
 STRICT = ["strict"] * 8

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import sriov, vf, vf_unit
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.change import Change
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.devices import Port
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ConflictError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.network import parse_interfaces
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.change import Change
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ConflictError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.devices import Port
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.network import parse_interfaces
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.sriov import boot_unit as vf_unit
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.sriov import plan as sriov
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.sriov import vf
 
 PF = "0000:18:00.0"
 FOLDERS = vf_unit.Folders("/units", "/rules", "/scripts", "/sys")

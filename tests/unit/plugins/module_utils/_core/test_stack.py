@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import doca
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.driver import Driver, stale
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.stack import Have, Want, plan_stack, settle
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.loaded_drivers import Driver, stale
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import doca
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack.plan import Have, Want, plan_stack, settle
 
 FOLDERS = ("/etc/modules-load.d", "/etc/systemd/system")
 NAMES = ["perftest", "rdma-core", "mlnx-tools", "openssl", "libibverbs1"]

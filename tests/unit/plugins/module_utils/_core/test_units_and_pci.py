@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import pci, units
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common import pci, units
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
 
 
 @pytest.mark.parametrize(

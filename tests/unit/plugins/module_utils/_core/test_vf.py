@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import vf
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import FabricError, InputError, ParseError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError, InputError, ParseError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.sriov import vf
 
 INDEX = st.integers(0, vf.MAX_VFS - 1)
 TAIL = st.binary(min_size=3, max_size=3)

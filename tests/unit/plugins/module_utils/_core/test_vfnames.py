@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import vfnames
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.pci import PciAddress
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.rail import Rail
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.vfnames import REPRESENTOR, VF, Function, Wish
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.pci import PciAddress
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.rail_ports import Rail
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.naming import model as vfnames
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.naming.model import REPRESENTOR, VF, Function, Wish
 
 PF = "0000:18:00.0"
 

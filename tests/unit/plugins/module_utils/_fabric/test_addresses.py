@@ -8,8 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ConflictError, FabricError, InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.addresses import Claim, Seat, assign
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import (
+    ConflictError,
+    FabricError,
+    InputError,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.addresses import Claim, Seat, assign
 
 RAILS = ("rail0", "rail1")
 

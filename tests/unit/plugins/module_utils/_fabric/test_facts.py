@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plan_factory import host_facts
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import FabricError, InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.facts import read_facts
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.identity import read_hosts
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import plan
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError, InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.identity import read_hosts
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.facts import read_facts
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
 NET = {"supernet": "192.168.0.0/16", "absent_hosts": "report"}
 OWN = "ports[1]."

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import Intent
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.intent import Intent
 
 NET = {"supernet": "192.168.0.0/16"}
 

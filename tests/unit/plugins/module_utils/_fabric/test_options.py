@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from real_play import ROOT
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric import options
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import role_variables as options
 
 ROLES = ["rdma_validate", "rail_links", "sriov"]
 KNOWN = ["rdma_validate_where", "rail_links_manager", "sriov_vfs", "sriov_vfs_by_rail"]

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plan_factory import configured, fleet, host_facts, rail_port
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ConflictError, InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.expect import port_rate, rdma_mtu
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import plan
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ConflictError, InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.capabilities import port_rate, rdma_mtu
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
 NET = {"supernet": "192.168.0.0/16"}
 

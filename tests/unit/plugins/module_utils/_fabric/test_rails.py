@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from plan_factory import host_facts, port, rail_port
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.hosts import Host
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import Intent
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.rails import (
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.intent import Intent
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.hosts import Host
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.rails import (
     check_names_free,
     find_rails,
     netdev_names,

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plan_factory import host_facts, rail_port
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ConflictError, InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import Intent
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.ranges import (
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ConflictError, InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.intent import Intent
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.ranges import (
     block_size,
     check_capacity,
     check_overlap,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.request import (
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.request import (
     Work,
     group_problem,
     inventory_problem,

@@ -6,7 +6,7 @@ from typing import Any
 
 from plan_factory import configured, host_facts, rail_port
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import plan
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
 NET = {"supernet": "192.168.0.0/16", "capacity": {"hosts": 62}}
 

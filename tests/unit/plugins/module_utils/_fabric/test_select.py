@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plan_factory import configured, host_facts, port, rail_port
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.portuse import HIDDEN_QUEUE_PAIRS
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.fold import fold, fold_addresses
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.hosts import Host
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import Intent
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import plan
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.rails import RailMap, find_rails
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.select import foreign_uses, server_classes
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.fold import fold, fold_addresses
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.intent import Intent
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.hosts import Host
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.rails import RailMap, find_rails
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.select import foreign_uses, server_classes
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.port_use import HIDDEN_QUEUE_PAIRS
 
 NET = {"supernet": "192.168.0.0/16"}
 README = {**NET, "capacity": {"hosts": 32, "pods_per_host": 2}, "operator": {"release": "26.7.1"}}

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import report_factory as factory
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import FabricError, InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric import stored
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure import earlier, identity
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import compare, runs, summary
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError, InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import earlier
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings import identity
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import compare, runs, stored, summary
 
 PORT = {"machine_id": "8d1f", "device": "mlx5_0", "rate": "400 Gb/sec", "kind": "pci", "pci": "0000:10:00.0",
         "firmware": "28.43.2026", "drivers": "mlx5_core 24.10"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.switches import evidence, switch_ports
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.switch_ports import evidence, switch_ports
 
 
 def port(system: str, chassis: str, name: str = "swp1") -> dict[str, Any]:

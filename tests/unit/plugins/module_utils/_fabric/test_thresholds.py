@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from plan_factory import fleet, host_facts, port, rail_port
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import Intent
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import plan
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.thresholds import (
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.intent import Intent
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.thresholds import (
     Thresholds,
     check_matches,
     groups_of,
 )
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
 NET = {"supernet": "192.168.0.0/16"}
 GROUPS = {"all": ["a", "b", "c"], "old": ["c"], "others": ["x"]}

@@ -13,8 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ParseError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.topology import expand, parse_conf, parse_data
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ParseError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.topology_file import (
+    expand,
+    parse_conf,
+    parse_data,
+)
 
 TREE = """\
 # switch.3.1=core

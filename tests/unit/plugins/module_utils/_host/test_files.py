@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import FabricError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host import files
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import files
 
 
 def test_the_text_is_on_the_disk_before_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ConflictError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host import lock
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ConflictError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import lock
 
 
 def take(root: Path) -> int:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core import doca
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import CommandError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host import packages, sysfs
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import CommandError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import io as sysfs
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import doca
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import packages_io as packages
 from tests.scenario import aptrepo
 
 NEEDED = ("apt-get", "dpkg-deb", "gpg")

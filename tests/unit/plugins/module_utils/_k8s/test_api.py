@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from cluster_fake import FakeCluster, down, ok, status
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import api
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.api import Api, ApiError, Response
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client import api
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client.api import Api, ApiError, Response
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}
 

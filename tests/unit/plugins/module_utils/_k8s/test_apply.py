@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 from cluster_fake import FakeClock, FakeCluster, path_for, status
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import (
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import (
     ClusterError,
     ConflictError,
     InputError,
 )
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import apply, kinds, release, remains
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.apply import Options
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client import kinds
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.objects import apply, release
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.objects import leftovers as remains
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.objects.apply import Options
 
 OURS = {"app.kubernetes.io/managed-by": "gpufabric"}
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ClusterError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import client, converse
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.api import Api, ApiError, ConnectionFailed
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ClusterError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client import connection as client
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client import converse
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client.api import Api, ApiError, ConnectionFailed
 
 SECRET = "planted-secret-token"
 

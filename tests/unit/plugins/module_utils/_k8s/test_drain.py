@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from cluster_fake import FakeClock, FakeCluster, down, ok, status
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ClusterError, ConflictError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import cordon, drain, nodes
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ClusterError, ConflictError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client import nodes
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.drain import cordon, drain
 
 RULES = drain.Rules(timeout=20)
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from cluster_fake import FakeCluster, status
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ClusterError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import lease as leases
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.lease import Lease, LeaseLost, renewed
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ClusterError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers import lease as leases
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers.lease import Lease, LeaseLost, renewed
 
 SPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}}
 PATH = "/apis/coordination.k8s.io/v1/namespaces/ns/leases/testers"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ClusterError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.nodes import Host, node_of_host, nodes_of_hosts
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ClusterError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client.nodes import Host, node_of_host, nodes_of_hosts
 
 NODES = [
     {"metadata": {"name": name}, "status": {"nodeInfo": {"machineID": machine}}}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.objects import common
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import ownership
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator import common
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.objects import ownership
 
 OBJECT = {
     "kind": "Thing",

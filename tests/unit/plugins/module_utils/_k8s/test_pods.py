@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.pods import State, ready_nodes, state_of
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client.pods import State, ready_nodes, state_of
 
 
 def pod(phase: str, node: str | None = "a", container: Any = None, **more: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cluster_fake import FakeClock
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.poll import Pace, ticks
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client.poll import Pace, ticks
 
 
 def test_ticks_look_at_once_and_a_last_time_at_the_end() -> None:

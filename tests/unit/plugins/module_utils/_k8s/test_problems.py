@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from cluster_fake import FakeCluster
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import access, chart, survey
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.problems import Aim, Found, policy, problems
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.checks import access, chart, survey
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.checks.problems import Aim, Found, policy, problems
 
 LABEL = {"feature.node.kubernetes.io/pci-15b3.present": "true"}
 AIM = Aim("26.7.1", "op", True, {})

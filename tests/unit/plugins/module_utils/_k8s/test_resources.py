@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.resources import Needs, needs, refusals
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers.resources import Needs, needs, refusals
 
 GPU = "nvidia.com/gpu"
 HUGE: dict[str, Any] = {"hugepages": True}

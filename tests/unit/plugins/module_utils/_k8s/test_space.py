@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from cluster_fake import FakeClock, FakeCluster
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import space, transport
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.apply import Options
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers import Testers as Pods
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.objects.apply import Options
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers import namespace as space
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers import steps as transport
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers.manifests import Testers as Pods
 
 MANAGED = {"app.kubernetes.io/managed-by": "gpufabric"}
 ENFORCE = "pod-security.kubernetes.io/enforce"

@@ -6,8 +6,8 @@ import dataclasses
 import json
 from typing import Any
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import testers as t
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.resources import Needs
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers import manifests as t
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers.resources import Needs
 
 RAILS = [
     {"name": "rail0", "netdev": "eth4", "network": "default/rail0", "resource": "rdma_rail0"},

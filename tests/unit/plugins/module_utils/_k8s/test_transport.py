@@ -9,10 +9,18 @@ from typing import Any
 import pytest
 from cluster_fake import FakeCluster
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ClusterError, InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import logs, play, transport
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.api import ConnectionFailed
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.lease import Lease
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ClusterError, InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client.api import ConnectionFailed
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers import (
+    logs,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers import (
+    passes as play,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers import (
+    steps as transport,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers.lease import Lease
 
 JOBS = "/apis/batch/v1/namespaces/gpufabric-validate/jobs/gpufabric-testers"
 PODS = "/api/v1/namespaces/gpufabric-validate/pods"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from cluster_fake import FakeClock, FakeCluster
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s import wait
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.ready import wait
 
 IPAM = {"type": "nv-ipam", "poolName": "rail0"}
 

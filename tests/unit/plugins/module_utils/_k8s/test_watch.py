@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from cluster_fake import FakeCluster, down, status
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.api import ApiError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.watch import watched
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client.api import ApiError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client.watch import watched
 
 PODS = "/api/v1/namespaces/n/pods"
 

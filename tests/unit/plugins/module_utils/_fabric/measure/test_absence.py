@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evidence import Evidence, Pass
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import Step, step
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.step import Step, step
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import Evidence, Pass
 
 HOSTS = ["lab-1", "lab-2", "lab-3", "lab-4"]
 RAILS = ["rail0", "rail1"]

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.again import commands, covers
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evidence import Endpoint
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.options import complete
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.state import State
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.tests import complete
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.reproduce import commands, covers
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.session import State
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import Endpoint
 
 
 def blame(kind: str, rail: str | None, host: str | None = None, peer: str | None = None, **more: Any) -> dict[str, Any]:

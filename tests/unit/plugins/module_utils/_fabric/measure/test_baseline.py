@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_factory import result, results
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.baseline import compare
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.baseline import compare
 
 LATENCY = {"test": "write_lat", "unit": "us", "value": 2.0, "expected": None}
 

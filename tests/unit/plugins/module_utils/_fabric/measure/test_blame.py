@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.blame import Blame
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.isolate import blame
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.follow_up import blame
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.wording import Blame
 
 HOSTS, RAILS = ("a", "b", "c", "d", "e", "f"), ("r0", "r1")
 Bad = Callable[[str, str, str], bool]

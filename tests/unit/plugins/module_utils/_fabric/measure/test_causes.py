@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.causes import causes, center
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.fleet import Fleet
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.causes import causes, center
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.pass_index import Fleet
 
 RAILS = ("r0", "r1")
 HOSTS = tuple(f"h{number:02d}" for number in range(16))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.counters import (
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.counters import (
     KINDS,
     link_went_down,
     meaning,

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.described import (
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.typed import plain
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.described import (
     checked_host,
     checked_rail,
 )
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evidence import parse_describe
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.typed import plain
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import parse_describe
 
 RAIL = {
     "device": "mlx5_0", "port": "1", "netdev": "rail0", "gid": "3", "gid_type": "RoCE v2", "address": "10.0.0.1",

@@ -6,9 +6,18 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure import duplicates, isolate
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evidence import Endpoint, Evidence, Pass
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import Step, step
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis import (
+    duplicates,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis import (
+    follow_up as isolate,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.step import Step, step
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import (
+    Endpoint,
+    Evidence,
+    Pass,
+)
 
 HOSTS = ["lab-1", "lab-2", "lab-3"]
 ROW = " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65536 100 0.00 97.9 0.1"

@@ -9,14 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import ParseError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evidence import (
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ParseError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.exchange import exchange_failed
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.perftest import (
+    Run,
+    failure,
+    reading,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import (
     Log,
     parse_batch,
     parse_describe,
 )
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.exchange import exchange_failed
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.perftest import Run, failure, reading
 
 PEER = "p"
 OLD = "=== gpufabric test 0 rail0 client p rc=0 start=1005 seconds=9\nfine\n=== gpufabric end\n"

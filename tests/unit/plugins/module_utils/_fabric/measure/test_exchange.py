@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.exchange import (
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.exchange import (
     exchange_failed,
     exchange_warning,
     swap_exchange,
 )
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.perftest import Run
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.perftest import Run
 
 WAITED = Run(143, "")
 

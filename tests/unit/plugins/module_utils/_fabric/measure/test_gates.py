@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_factory import plan, results
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure import gates
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.gates import check, judge
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import gates
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.gates import check, judge
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report.summary import build
 
 ROOT = Path(__file__).resolve().parents[6]

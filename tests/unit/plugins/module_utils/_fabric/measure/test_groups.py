@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from plan_factory import fleet, host_facts, rail_port
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.fields import Reader
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.groups import (
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.reader import Reader
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.groups import (
     Known,
     of_run,
     read_groups,
     resolve,
     topology_file,
 )
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import plan
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
 HOSTS = ["a", "b", "c"]
 KNOWN = Known(names={host: [host] for host in HOSTS}, labels={}, facts=HOSTS, inventory={}, switches={})

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.hugepages import pages_at_once
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.hugepages import pages_at_once
 
 MIB = 1 << 20
 

@@ -12,10 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure import unsteady
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.isolate import blame, next_tests
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import Test as Trial
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import planned, repeat, subject
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis import unsteady
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.follow_up import (
+    blame,
+    next_tests,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import Test as Trial
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import (
+    planned,
+    repeat,
+    subject,
+)
 from tests.fabric_model import (
     BANDWIDTH,
     KINDS,

@@ -8,11 +8,16 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure import course, judge
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evidence import Evidence, Pass
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import Step
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import Test as Trial
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import (
+    passes as course,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import (
+    step as judge,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.step import Step
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import Evidence, Pass
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import Test as Trial
 
 RAILS = ["rail0", "rail1"]
 HOSTS = ["lab-1", "lab-2", "lab-3"]

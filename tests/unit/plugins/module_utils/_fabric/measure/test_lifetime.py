@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.evidence import Evidence
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.hugepages import memory_at_once
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import step
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.lifetime import LEAST, lifetime
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.step import step
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import Evidence
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.hugepages import memory_at_once
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.lifetime import LEAST, lifetime
 
 
 def plan(hosts: int, **tests: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.limits import (
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.expectation import (
     Asked,
     Expectation,
     efficiency,
@@ -16,8 +16,8 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.lim
     pcie_rate,
     rdma_mtu,
 )
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.perftest import Sample
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.verdict import judge
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.verdict import judge
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.perftest import Sample
 
 RAIL = {"name": "rail0", "link_layer": "ethernet", "mtu": 9000}
 

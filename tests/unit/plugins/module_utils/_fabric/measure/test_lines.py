@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.lines import (
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import planned
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.tester_input import (
     lines,
     message_size,
     perftest_args,
     port,
 )
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import planned
 
 TESTS = {"duration": 10, "size": 65536, "queue_pairs": 4, "tx_depth": 128, "mtu": None, "port_base": 18500}
 BASIC = "-F --report_gbits -c RC -q 4 -s 65536 -t 128 -D 10 -f 2"

@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 from plan_factory import fleet, host_facts, rail_port
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.links import below, find, usual
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import plan
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.link_findings import (
+    below,
+    find,
+    usual,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
 RAIL = {"name": "rail0", "link_layer": "ethernet", "mtu": 9000}
 FULL = {"speed": 32.0, "width": 16, "max_speed": 32.0, "max_width": 16, "max_payload": 256, "ports": 1}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure import modes
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule import modes
 
 
 def names(count: int) -> list[str]:

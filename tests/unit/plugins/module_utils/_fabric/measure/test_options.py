@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.fields import Reader
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.options import (
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.reader import Reader
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.tests import (
     DEFAULTS,
     KINDS,
     complete,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.outliers import FEWEST, find
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.outliers import FEWEST, find
 
 OPTIONS = {"severity": "warning", "deviations": 5.0, "margin": 0.05, "latency_margin": 0.25}
 MARGIN = {"Gb/s": 0.05, "us": 0.25}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.perftest import (
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.perftest import (
     Run,
     Sample,
     parse_rows,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.unsteady import chance, find
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.unsteady import chance, find
 
 POLICY = {"severity": "failure", "background": 0.001}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.verdict import (
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.verdict import (
     amount,
     findings,
     overall,

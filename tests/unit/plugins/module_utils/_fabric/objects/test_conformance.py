@@ -11,7 +11,7 @@ import pytest
 import yaml
 from plan_factory import fleet
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import plan
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
 CRDS = Path(__file__).parents[5] / "fixtures" / "crds"
 FILES = {

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.objects import installation as i
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.objects.removal import Removal, removal
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator import installation as i
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.removal import Removal, removal
 
 MANAGED = {"app.kubernetes.io/managed-by": "gpufabric"}
 ENFORCE = "pod-security.kubernetes.io/enforce"

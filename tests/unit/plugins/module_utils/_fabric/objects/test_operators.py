@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.objects.operators import is_available, is_operator
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.deployments import (
+    is_available,
+    is_operator,
+)
 
 
 def deployment(image: str, labels: dict[str, str] | None) -> dict[str, Any]:

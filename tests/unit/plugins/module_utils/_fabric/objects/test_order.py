@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.objects.nodes import node_objects
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.objects.order import apply_order, delete_order
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.nodes import node_objects
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.order import apply_order, delete_order
 
 KINDS = ["MacvlanNetwork", "Other", "IPPool", "Namespace", "NicClusterPolicy", "Node"]
 

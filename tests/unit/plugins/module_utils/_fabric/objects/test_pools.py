@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.objects.pools import build_pool, effect, users
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.pools import build_pool, effect, users
 
 LABELS = {"nic": "true"}
 NODES = {"a": LABELS, "b": {**LABELS, "new": "1"}}

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 from operator_recording import NIC_LABEL, World, moments
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.objects.netstate import network_ready, pool_ready
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.objects.readiness import (
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.network_ready import (
+    network_ready,
+    pool_ready,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.readiness import (
     Readiness,
     Stable,
     policy_ready,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.objects import releases
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import releases
 
 NEWER = "the installed release {} is newer than the requested release {}, and a downgrade is not supported."
 SKIP = "an upgrade from {} to {} would skip a release line. Upgrade one line at a time: {}"

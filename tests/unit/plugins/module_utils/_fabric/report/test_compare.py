@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import report_factory as factory
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import compare, html, summary
 
 

@@ -10,7 +10,7 @@ import report_factory as factory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._core.errors import InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import formats, summary
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report.redact import KINDS, Redactor, kinds
 

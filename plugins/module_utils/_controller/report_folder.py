@@ -1,0 +1,152 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The folder of the current report, and of the runs before it."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .._common.errors import InputError
+from .._fabric.report import kept, runs
+from .._fabric.report.summary import is_report
+from . import process
+
+# Bytes at the end of a log, with its last lines.
+_END = 1024
+
+
+def read(path: str) -> dict[str, Any]:
+    """Return what a JSON file holds, {} when there is none or it holds something else."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def write(path: str, text: str, mode: int) -> None:
+    """Write a file whole, or leave nothing of it; OSError as the system says. Runs with one folder do not mix."""
+    folder, name = os.path.split(path)
+    handle, draft = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(draft, mode)
+        os.replace(draft, path)
+    except BaseException:
+        os.unlink(draft)
+        raise
+
+
+def real(path: str | None) -> str:
+    """Return a path by which two names of one file are the same."""
+    return os.path.realpath(os.path.expanduser(path)) if path else ""
+
+
+def standing(resumed: str | None) -> str:
+    """Return the path of the report of a run that was resumed, "" when it has none."""
+    path = os.path.join(resumed, "report.json") if resumed and os.path.isdir(resumed) else resumed or ""
+    return path if os.path.isfile(path) else ""
+
+
+def is_unknown(path: str) -> bool:
+    """Whether a folder holds a report that records no run, and nothing that this collection did not write."""
+    if not runs.UNKNOWN.fullmatch(os.path.basename(path)) or set(os.listdir(path)) - set(runs.FILES):
+        return False
+    return is_report(read(os.path.join(path, "report.json")))
+
+
+def read_run(path: str, own: Mapping[str, Any]) -> kept.Known:
+    """Return what the folder of a run tells. ``own``: this process, which measures one thing after the other."""
+    about = read(os.path.join(path, "run.json"))
+    earlier, scope = (about.get(key) for key in ("earlier", "scope"))
+    resumed = earlier.get("resume") if isinstance(earlier, Mapping) else None
+    return kept.Known(
+        done=os.path.isfile(os.path.join(path, "report.json")),
+        resumed=real(resumed) if isinstance(resumed, str) else "",
+        passes=any(os.path.isdir(os.path.join(path, "evidence", place, "pass-1")) for place in runs.PLACES),
+        running=False if own and about.get("process") == own else process.is_running(about.get("process")),
+        scope=scope if isinstance(scope, Mapping) else {},
+    )
+
+
+def read_runs(place: str, now: str, own: Mapping[str, Any]) -> dict[str, kept.Known]:
+    """Return the folders of runs in ``place`` but ``now`` by name, also those of reports that record no run."""
+    known = {}
+    for entry in os.scandir(place):
+        if not entry.is_dir(follow_symlinks=False) or entry.name == now:
+            continue
+        if is_unknown(entry.path):
+            known[entry.name] = kept.Known(done=True)
+        elif runs.RUN.fullmatch(entry.name):
+            known[entry.name] = read_run(entry.path, own)
+    return known
+
+
+def size_of(place: str, names: Sequence[str]) -> int:
+    """Return the bytes of all files in these folders of ``place``."""
+    total = 0
+    for name in names:
+        for folder, _folders, files in os.walk(os.path.join(place, name)):
+            for file in files:
+                # Of a run that still goes on files may go.
+                with contextlib.suppress(FileNotFoundError):
+                    total += os.lstat(os.path.join(folder, file)).st_size
+    return total
+
+
+def check_ended(resumed: str | None, own: Mapping[str, Any]) -> None:
+    """Raise InputError when the run that is to be continued is still going on."""
+    folder = real(resumed)
+    found = read_run(folder, own) if folder else kept.Known(True)
+    if found.running and not found.done:
+        raise InputError(kept.going_on(folder))
+
+
+def leftover(folder: str, plan: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return which logs of an unfinished run may still be on the hosts; {} when the folder is not one of such a run.
+
+    Only its last pass: what was to be played after a pass follows from what came back from it.
+    """
+    name = os.path.basename(folder)
+    known = read_run(folder, own)
+    if not runs.RUN.fullmatch(name) or known.done or known.running:
+        return {}
+    place = os.path.join(folder, "evidence", "host")
+    last = next(number for number in itertools.count() if not os.path.isdir(os.path.join(place, f"pass-{number + 1}")))
+    played = os.path.join(place, f"pass-{last}")
+    hosts = [host for host in plan["endpoints"]["host"] if not _is_whole(os.path.join(played, f"{host}.log"), last)]
+    found = {"run": name, "pass": last, "folder": played, "hosts": hosts if last else []}
+    return {**found, "ended": known.running is False, "largest": kept.largest_log(plan)}
+
+
+def _is_whole(path: str, number: int) -> bool:
+    """Return whether a log has the mark of the end of its pass."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _END))
+            return f"\n=== gpufabric batch {number} done ".encode() in file.read()
+    except OSError:
+        return False
+
+
+def set_aside(path: str, run: str) -> dict[str, str]:
+    """Move the files of a report, unless it is that of ``run``, into the folder of its run; return old path -> new."""
+    report, place = read(os.path.join(path, "report.json")), os.path.join(path, "runs")
+    if runs.name_of(report) == run:
+        return {}
+    moved: dict[str, str] = {}
+    taken = os.listdir(place) if os.path.isdir(place) else []
+    for name, target in runs.moves(report, run, os.listdir(path), taken):
+        old, new = os.path.join(path, name), os.path.join(path, target)
+        os.makedirs(os.path.dirname(new), mode=0o750, exist_ok=True)
+        moved.update({real(path): os.path.dirname(new), real(old): new})
+        os.replace(old, new)
+    return moved

@@ -1,0 +1,211 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the user wants: the dict ``rdma_fabric`` of the inventory as a checked, immutable value."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..._common.reader import Form, Reader, raise_problems
+from ..measure.schedule.tester_input import PORT_CYCLE
+from ..operator.installation import EXISTING
+from .images import REPOSITORY, TAG
+from .namespaces import NAMESPACE
+from .releases import LINES, line_of
+from .tests import STARS, read_tests
+from .thresholds import Thresholds, read_thresholds
+
+# A rail's name becomes a network interface (15 characters), a Kubernetes object and a device plugin resource.
+_RAIL_NAME = Form(
+    r"[a-z]([a-z0-9-]{0,13}[a-z0-9])?",
+    'a name such as rail0 (lowercase letters, digits and "-" inside, first a letter, at most 15 characters)',
+)
+_PCI = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
+_RELEASE = Form(r"\d+\.\d+\.\d+(-[a-z0-9.]+)?", 'a release such as 26.7.1 (three numbers, without "v")')
+_FIRST_NODE_PORT = 30000
+
+
+@dataclass(frozen=True)
+class RailIntent:
+    """A rail that the user names; ``pci`` may be empty, then a port is found for it."""
+
+    name: str
+    pci: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Select:
+    """Which ports can be rails; empty tuples and 0 mean any. ``min_speed`` in Gb/s."""
+
+    vendors: tuple[str, ...]
+    drivers: tuple[str, ...]
+    min_speed: float
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """For how many hosts the address blocks are laid out, and how many pods each may run on a rail."""
+
+    hosts: int
+    pods_per_host: int
+
+
+@dataclass(frozen=True)
+class Operator:
+    """The Network Operator: chart version, where it runs, where its component images come from, what of others'."""
+
+    release: str
+    namespace: str
+    image_repository: str
+    component_version: str
+    nfd: bool
+    existing: str
+
+
+@dataclass(frozen=True)
+class Intent:
+    """The whole intent. Fields are named and documented as the keys of ``rdma_fabric``."""
+
+    profile: str
+    rails: tuple[RailIntent, ...]
+    select: Select
+    rail_count: int | None
+    rename: bool
+    supernet: ipaddress.IPv4Network | None
+    rail_prefix: int
+    capacity: Capacity
+    addresses: str
+    mtu: int
+    link_speed: float | None
+    routing: str
+    operator: Operator
+    network_namespace: str
+    shared_devices_max: int
+    node_labels: Mapping[str, str]
+    node_selector: Mapping[str, str]
+    thresholds: Thresholds
+    tests: Mapping[str, Any]
+    absent_hosts: str
+
+    @classmethod
+    def from_params(cls, params: Any) -> Intent:
+        """Read ``rdma_fabric``; raise one InputError that names every wrong key by its path."""
+        problems: list[str] = []
+        reader = Reader(params, "rdma_fabric", problems)
+        raise_problems(problems)
+        rails = _rails(reader)
+        intent = cls(
+            profile=reader.text("profile", "macvlan", choices=("macvlan",)),
+            rails=rails,
+            select=_select(reader.section("select")),
+            rail_count=reader.integer("rail_count", len(rails) or None, 1, 64),
+            rename=reader.flag("rename", True),
+            supernet=_supernet(reader),
+            rail_prefix=reader.integer("rail_prefix", 24, 8, 28),
+            capacity=_capacity(reader.section("capacity")),
+            addresses=reader.text("addresses", "plan", choices=("plan", "keep")),
+            mtu=reader.integer("mtu", 9000, 1280, 16384),
+            link_speed=reader.number("link_speed", None, 0.1, 10000),
+            routing=reader.text("routing", "none", choices=("none", "between_rails")),
+            operator=_operator(reader.section("operator")),
+            network_namespace=reader.text("network_namespace", "default", form=NAMESPACE),
+            shared_devices_max=reader.integer("shared_devices_max", 63, 1, 10000),
+            node_labels=reader.labels("node_labels"),
+            node_selector=reader.labels("node_selector"),
+            thresholds=read_thresholds(reader.section("thresholds")),
+            tests=read_tests(reader.section("tests")),
+            absent_hosts=reader.text("absent_hosts", "stop", choices=("stop", "report")),
+        )
+        reader.close()
+        _check_together(reader, intent)
+        raise_problems(problems)
+        return intent
+
+
+def _rails(reader: Reader) -> tuple[RailIntent, ...]:
+    rails = []
+    for item in reader.sections("rails"):
+        name = item.text("name", None, form=_RAIL_NAME)
+        pci = tuple(address.lower() for address in item.texts("pci"))
+        if "name" not in item:
+            item.refuse("name", "missing; every rail needs a name")
+        for address in pci:
+            if not re.fullmatch(_PCI, address):
+                item.refuse("pci", f'expected PCI addresses such as 0000:18:00.0, found "{address}"')
+        item.close()
+        rails.append(RailIntent(name or "", pci))
+    names = [rail.name for rail in rails]
+    for name in sorted({name for name in names if name and names.count(name) > 1}):
+        reader.refuse("rails", f'the name "{name}" is given to more than one rail')
+    return tuple(rails)
+
+
+def _select(reader: Reader) -> Select:
+    select = Select(
+        vendors=tuple(vendor.lower() for vendor in reader.texts("vendors", ("15b3",))),
+        drivers=reader.texts("drivers"),
+        min_speed=reader.number("min_speed", 0.0, 0, 10000),
+    )
+    reader.close()
+    return select
+
+
+def _supernet(reader: Reader) -> ipaddress.IPv4Network | None:
+    text = reader.text("supernet", None)
+    if text is None:
+        return None
+    try:
+        return ipaddress.IPv4Network(text)
+    except ValueError as exc:
+        reader.refuse("supernet", f'expected an IPv4 network such as 192.168.0.0/16, found "{text}" ({exc})')
+        return None
+
+
+def _capacity(reader: Reader) -> Capacity:
+    capacity = Capacity(
+        hosts=reader.integer("hosts", 32, 1, 100000),
+        pods_per_host=reader.integer("pods_per_host", 2, 1, 10000),
+    )
+    reader.close()
+    return capacity
+
+
+def _operator(reader: Reader) -> Operator:
+    release = reader.text("release", "26.7.1", form=_RELEASE)
+    line = line_of(release)
+    if line is None:
+        reader.refuse("release", f"{release} is of no supported line; supported: {', '.join(LINES)}")
+    operator = Operator(
+        release=release,
+        namespace=reader.text("namespace", "nvidia-network-operator", form=NAMESPACE),
+        image_repository=reader.text("image_repository", line.repository if line else None, form=REPOSITORY),
+        component_version=reader.text("component_version", "network-operator-v" + release, form=TAG),
+        nfd=reader.flag("nfd", True),
+        existing=reader.text("existing", "refuse", choices=EXISTING),
+    )
+    reader.close()
+    return operator
+
+
+def _check_together(reader: Reader, intent: Intent) -> None:
+    """Note what only several keys together show."""
+    if intent.supernet is None and intent.addresses == "plan" and "supernet" not in reader:
+        reader.refuse("supernet", "missing; give the network that rails take addresses from, or set addresses: keep")
+    if intent.rails and intent.rail_count != len(intent.rails):
+        reader.refuse("rail_count", f"{intent.rail_count}, but rails lists {len(intent.rails)}")
+    if intent.tests["cross_rail"] and intent.routing == "none":
+        reader.refuse(
+            "tests.cross_rail",
+            "rails do not reach each other (rdma_fabric.routing: none); take cross_rail: false, or routing: "
+            "between_rails where the fabric carries packets from each rail to every other one",
+        )
+    # Kubernetes forwards node ports, the kernel lends ephemeral ones.
+    lanes = intent.tests["fan"] if intent.tests["mode"] in STARS else 1
+    last = intent.tests["port_base"] + PORT_CYCLE * lanes * (intent.rail_count or 16)
+    if last > _FIRST_NODE_PORT:
+        message = f"ports up to {last} needed, but they must stay below {_FIRST_NODE_PORT}"
+        reader.refuse("tests.port_base", message)

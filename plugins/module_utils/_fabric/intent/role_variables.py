@@ -1,0 +1,135 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What users can get wrong in the variables of playbooks and roles, reported for all hosts at once."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..._common.errors import FabricError
+from ..._common.reader import Form, describe, some
+from ..._host.rdma_stack.provider import NO_CONTAINER
+from ..plan.hosts import check_settings
+from . import gates
+from .images import IMAGE, PULL_SECRET
+from .intent import Intent
+from .namespaces import NAMESPACE, refusal
+
+# The variables of the playbooks, as an argument specification. Those without a type have a reader of their own.
+PLAYBOOKS: Mapping[str, Mapping[str, Any]] = {
+    "rdma_disrupt_users": {"type": "bool"},
+    "rdma_fabric": {"type": "raw"},
+    "rdma_gates": {"type": "raw"},
+    "rdma_group": {"type": "str"},
+    "rdma_host": {"type": "raw"},
+    "rdma_kubeconfig": {"type": "path"},
+    "rdma_pcie_acs": {"type": "bool"},
+    "rdma_report_dir": {"type": "raw"},
+}
+# Options of roles whose text has a form; empty stands for the default.
+FORMS: Mapping[str, Form] = {
+    "rdma_validate_image": IMAGE,
+    "rdma_validate_image_pull_secret": PULL_SECRET,
+    "rdma_validate_namespace": NAMESPACE,
+}
+# What the playbooks themselves hand on: to later plays, and to later jobs of a workflow.
+_HANDED_ON = ("rdma_plan", "rdma_fabric_report")
+# A misspelled name is nearer to a real one than this; another variable that happens to begin alike is hardly.
+_NEAR = 0.65
+# Nearer than this it is one or two letters: gates or a kubeconfig that do not count are no matter for a warning.
+_MISSPELLED = 0.87
+
+
+def user_given(options: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return a role's options as what a user gives can be judged by: nothing must be given, nothing is filled in."""
+    return {
+        name: {key: value for key, value in option.items() if key not in ("default", "required")}
+        for name, option in options.items()
+    }
+
+
+def unsupported(given: Mapping[str, Any]) -> list[str]:
+    """Return why values that the options allow are refused now, from the options that a user gives."""
+    return [NO_CONTAINER] if given.get("rdma_stack_provider") == "container" else []
+
+
+def misspelled(
+    variables: Iterable[str], roles: Iterable[str], known: Iterable[str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return name -> the known one that it is likely meant to be: those to refuse, and those to warn of.
+
+    Names count that begin like options of roles or with ``rdma_``. Variables of the playbooks hold for the whole run,
+    so a name that is all but one of them is refused.
+    """
+    words = sorted({*known, *PLAYBOOKS, *_HANDED_ON})
+    prefixes = tuple(f"{role}_" for role in roles)
+    refused: dict[str, str] = {}
+    warned: dict[str, str] = {}
+    for name in variables:
+        if name in words or not name.startswith((*prefixes, "rdma_")):
+            continue
+        for near in difflib.get_close_matches(name, words, n=1, cutoff=_NEAR):
+            alike = difflib.SequenceMatcher(None, near, name).ratio() >= _MISSPELLED
+            serious = alike and near in PLAYBOOKS and not name.startswith(prefixes)
+            text = f'{name} is not a variable of this collection; did you mean "{near}"?'
+            (refused if serious else warned)[name] = text
+    return refused, warned
+
+
+def fabric_problem(fabric: Any) -> str:
+    """Return what is wrong with ``rdma_fabric``, whatever the hosts have; empty when nothing is."""
+    return _refused(Intent.from_params, fabric)
+
+
+def text_problem(name: str, value: Any) -> str:
+    """Return what is wrong with a text that has a form, such as an image; empty when nothing is, or without text."""
+    form = FORMS[name]
+    if not isinstance(value, str) or not value or re.fullmatch(form.pattern, value):
+        return ""
+    return f'{name}: expected {form.words}, found "{value}"'
+
+
+def namespace_problem(namespace: Any, fabric: Any) -> str:
+    """Return why the testers cannot have a namespace, empty when they can or ``rdma_fabric`` is wrong itself."""
+    try:
+        intent = Intent.from_params(fabric)
+    except FabricError:
+        return ""
+    return refusal(str(namespace), intent.operator.namespace, intent.network_namespace)
+
+
+def gates_problem(rules: Any) -> str:
+    """Return what is wrong with ``rdma_gates``; empty when nothing is."""
+    return _refused(gates.check, rules)
+
+
+def host_problem(host: str, settings: Any) -> str:
+    """Return what is wrong with ``rdma_host`` of a host; empty when nothing is."""
+    return _refused(lambda found: check_settings(host, found), settings)
+
+
+def folder_problem(name: str, path: Any) -> str:
+    """Return what is wrong with a folder; empty when nothing is. ``rdma_report_dir`` may be relative."""
+    if isinstance(path, str) and path.strip(" /") and (name == "rdma_report_dir" or path.startswith(("/", "~"))):
+        return ""
+    return f"{name}: expected a folder such as /srv/rdma-report, found {describe(path)}; leave it out for the default"
+
+
+def _refused(check: Any, value: Any) -> str:
+    try:
+        check(value)
+    except FabricError as error:
+        return str(error)
+    return ""
+
+
+def on_hosts(said: Mapping[str, Sequence[str]], count: int) -> list[str]:
+    """Return a sentence for each text of ``said``, text -> the hosts that it is about, of ``count`` hosts."""
+    return [f"{text} ({_who(hosts, count)})" for text, hosts in said.items()]
+
+
+def _who(hosts: Sequence[str], count: int) -> str:
+    return f"on all {count} hosts" if len(hosts) == count > 1 else f"on {some(hosts)}"

@@ -1,0 +1,158 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How to measure: ``rdma_fabric.tests`` with its defaults, and what does not go together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..._common.reader import Reader, describe
+from ..._common.units import IB_MTUS
+from ..plan.groups import read_groups
+
+BANDWIDTH = ("write_bw", "read_bw", "send_bw")
+LATENCY = ("write_lat", "read_lat", "send_lat")
+KINDS = BANDWIDTH + LATENCY
+# Several at once on one port: the sum is judged.
+STARS = ("incast", "one_to_many")
+MODES = ("auto", "all_pairs", "ring", "sampled", "topology", *STARS, "loopback")
+DIRECTIONS = ("swap", "together", "one")
+MEMORY = ("host", "cuda:dmabuf", "cuda:peermem")
+
+DEFAULTS: Mapping[str, Any] = {
+    "mode": "auto",
+    "rounds": 3,
+    "seed": 1,
+    "groups": {},
+    "fan": 8,
+    "directions": "swap",
+    "rails_at_once": True,
+    "cross_rail": False,
+    "only": {"hosts": [], "rails": [], "pairs": []},
+    "kinds": ["write_bw"],
+    "duration": 10,
+    "size": 65536,
+    "sizes": [],
+    "queue_pairs": 4,
+    "tx_depth": 128,
+    "mtu": None,
+    "latency_size": None,
+    "latency_iterations": 10000,
+    "rdma_cm": False,
+    "memory": "host",
+    "hugepages": False,
+    "inline": None,
+    "traffic_class": None,
+    "control": "rail",
+    "port_base": 18500,
+    "repeats": 1,
+    "retries": 2,
+    "isolation": 3,
+}
+
+
+def complete(tests: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``tests`` with the defaults for what is not there."""
+    return {**DEFAULTS, **tests}
+
+
+def read_tests(reader: Reader) -> dict[str, Any]:
+    """Return ``rdma_fabric.tests`` complete and checked; problems go to the reader."""
+    tests = {**_who(reader), **_what(reader), **_how(reader)}
+    for key, message in _conflicts(tests):
+        reader.refuse(key, message)
+    reader.close()
+    return tests
+
+
+def read_only(reader: Reader) -> dict[str, Any]:
+    """Return ``only``: hosts, rails, and pairs as lists of two names."""
+    only: dict[str, list[Any]] = {key: list(reader.texts(key)) for key in ("hosts", "rails")}
+    only["pairs"] = []
+    for pair in reader.items("pairs"):
+        names = isinstance(pair, (list, tuple)) and len(pair) == 2 and all(isinstance(name, str) for name in pair)
+        if not names or pair[0] == pair[1]:
+            reader.refuse("pairs", f"expected lists of two hosts such as [gpu-1, gpu-2], found {describe(pair)} in it")
+        else:
+            only["pairs"].append(list(pair))
+    reader.close()
+    return only
+
+
+def _who(reader: Reader) -> dict[str, Any]:
+    return {
+        "mode": reader.text("mode", DEFAULTS["mode"], choices=MODES),
+        "rounds": reader.integer("rounds", DEFAULTS["rounds"], 1, 1000),
+        "seed": reader.integer("seed", DEFAULTS["seed"], 0, 1 << 31),
+        "groups": read_groups(reader),
+        "fan": reader.integer("fan", DEFAULTS["fan"], 2, 32),
+        "directions": reader.text("directions", DEFAULTS["directions"], choices=DIRECTIONS),
+        "rails_at_once": reader.flag("rails_at_once", DEFAULTS["rails_at_once"]),
+        "cross_rail": reader.flag("cross_rail", DEFAULTS["cross_rail"]),
+        "only": read_only(reader.section("only")),
+    }
+
+
+def _what(reader: Reader) -> dict[str, Any]:
+    tests = {
+        "kinds": list(reader.texts("kinds", DEFAULTS["kinds"], choices=KINDS)),
+        "duration": reader.integer("duration", DEFAULTS["duration"], 1, 3600),
+        "size": reader.integer("size", DEFAULTS["size"], 2, 1 << 30),
+        "sizes": reader.integers("sizes", 2, 1 << 30),
+        "queue_pairs": reader.integer("queue_pairs", DEFAULTS["queue_pairs"], 1, 1024),
+        "tx_depth": reader.integer("tx_depth", DEFAULTS["tx_depth"], 1, 8192),
+        "mtu": reader.integer("mtu", DEFAULTS["mtu"], 256, 4096),
+        "latency_size": reader.integer("latency_size", DEFAULTS["latency_size"], 1, 1 << 23),
+        "latency_iterations": reader.integer("latency_iterations", DEFAULTS["latency_iterations"], 100, 1000000),
+    }
+    if tests["mtu"] is not None and tests["mtu"] not in IB_MTUS:
+        reader.refuse("mtu", f"expected one of 256, 512, 1024, 2048, 4096, found {tests['mtu']}")
+    for key in ("kinds", "sizes"):
+        if len(set(tests[key])) < len(tests[key]):
+            reader.refuse(key, "the same one stands there twice; use repeats to measure again")
+    if "kinds" in reader and not tests["kinds"]:
+        reader.refuse("kinds", "empty: nothing would be measured")
+    return tests
+
+
+def _how(reader: Reader) -> dict[str, Any]:
+    return {
+        "rdma_cm": reader.flag("rdma_cm", DEFAULTS["rdma_cm"]),
+        "memory": reader.text("memory", DEFAULTS["memory"], choices=MEMORY),
+        "hugepages": reader.flag("hugepages", DEFAULTS["hugepages"]),
+        "inline": reader.integer("inline", DEFAULTS["inline"], 0, 1024),
+        "traffic_class": reader.integer("traffic_class", DEFAULTS["traffic_class"], 0, 255),
+        "control": reader.text("control", DEFAULTS["control"], choices=("rail", "management")),
+        "port_base": reader.integer("port_base", DEFAULTS["port_base"], 1024, 65535),
+        "repeats": reader.integer("repeats", DEFAULTS["repeats"], 1, 20),
+        "retries": reader.integer("retries", DEFAULTS["retries"], 0, 10),
+        "isolation": reader.integer("isolation", DEFAULTS["isolation"], 0, 10),
+    }
+
+
+def _conflicts(tests: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield (key, message) for options that perftest or the mode cannot do together."""
+    latency = [kind for kind in tests["kinds"] if kind in LATENCY]
+    reads = [kind for kind in tests["kinds"] if kind.startswith("read")]
+    cuda, mode = tests["memory"] != "host", tests["mode"]
+    if cuda and "write_lat" in latency:
+        yield "kinds", f"write_lat cannot use memory {tests['memory']}; take read_lat or send_lat, or memory: host"
+    if cuda and tests["inline"]:
+        yield "inline", f"messages in {tests['memory']} are never inline; leave it out, or memory: host"
+    if cuda and tests["hugepages"]:
+        yield "hugepages", f"the buffers are in {tests['memory']}; leave it out, or memory: host"
+    if tests["inline"] and reads:
+        yield "inline", f"{reads[0]} has no inline messages; leave it out, or measure {reads[0]} in a run of its own"
+    if tests["rdma_cm"] and tests["control"] == "management":
+        yield "control", "rdma_cm connects over the rail itself; take control: rail, or rdma_cm: false"
+    if tests["directions"] == "together" and latency:
+        yield "directions", f"together is for bandwidth, {latency[0]} is one way and back; take swap or one"
+    if mode in STARS and tests["directions"] == "together":
+        yield "directions", f"mode {mode} sends one way; take swap or one"
+    if mode in STARS and latency:
+        yield "kinds", f"mode {mode} shares one port's bandwidth, which says nothing of {latency[0]}; take *_bw"
+    if mode in (*STARS, "loopback") and tests["cross_rail"]:
+        yield "cross_rail", f"mode {mode} has rails of its own choice; take another mode, or cross_rail: false"
+    if mode == "topology" and not tests["groups"]:
+        yield "groups", "missing; mode topology measures inside and across groups of hosts: {rack1: [gpu-1, gpu-2]}"

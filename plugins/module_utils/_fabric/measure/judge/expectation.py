@@ -1,0 +1,242 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How fast a pair can be: what its links carry after headers, or what the user gave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from ...._common.units import IB_MTUS, leading_number, roce_mtu
+from ...intent.tests import LATENCY
+
+# Bytes of a packet besides its payload, as the link's rate counts them. RoCE v2 over IPv4: preamble 8, gap 12,
+# Ethernet 14, FCS 4, IPv4 20, UDP 8, BTH 12, ICRC 4. InfiniBand within a subnet: LRH 8, BTH 12, ICRC 4, VCRC 2.
+OVERHEAD = {"ethernet": 82, "infiniband": 26}
+# Bytes of a PCIe packet besides its payload, and the share that flow control leaves: 0.83 of the raw rate at
+# MPS 128, 0.90 at 256, 0.94 at 512.
+PCIE_HEADER, PCIE_FLOW = 24, 0.985
+# Where the payload of a PCIe packet is not known, the usual one of servers is assumed.
+USUAL_PAYLOAD = 256
+# A measurement may exceed what the link carries by this much before it is taken for a wrong reading.
+ABOVE = 1.02
+# Share of the host's own rate that reaches GPU memory by each path from NIC to GPU. Behind PCIe switches line rate
+# is what fleets ask for and get. Through the CPU (PHB, NODE, SYS) published results go from 0.5 to 1 and depend on
+# processor and direction: no number holds, so it must be given (rdma_fabric.thresholds.gpu_paths).
+GPU_PATHS: Mapping[str, float | None] = {"PIX": 0.97, "PXB": 0.97, "PHB": None, "NODE": None, "SYS": None}
+FLOOR_HINT = "give rdma_fabric.thresholds.floor"
+
+
+class Expectation(NamedTuple):
+    """What a test must reach, in ``unit``.
+
+    ``least`` Gb/s (None: not known). ``most`` us, for latency (None: no limit was given, the fleet alone judges).
+    ``bound_by`` floor, link, pcie, vf, gpu, unknown, or for latency limit or fleet. ``ceiling`` Gb/s: more than this
+    cannot be true; None when the link is not known or not to be trusted. ``why``: a part of a sentence. ``doubt``: a
+    sentence that says why no ceiling holds although the link's rate is known.
+    """
+
+    least: float | None
+    bound_by: str
+    ceiling: float | None
+    why: str
+    most: float | None = None
+    unit: str = "Gb/s"
+    doubt: str = ""
+
+
+class Asked(NamedTuple):
+    """How a pair is measured, besides rail and hosts.
+
+    ``kind`` as in schedule.Test. ``together``: all rails of a host at once, so that ports of one card share its PCIe
+    link. ``gpu_paths``: path class to share where it differs from ``GPU_PATHS``.
+    """
+
+    kind: str = "write_bw"
+    bidirectional: bool = False
+    together: bool = True
+    gpu_paths: Mapping[str, float | None] = {}
+
+
+class _Bound(NamedTuple):
+    """``rate`` Gb/s one way, set by ``by``; ``what`` names it. The lowest comes first."""
+
+    rate: float
+    by: str
+    what: str
+
+
+def efficiency(mtu: int, link_layer: str) -> float:
+    """Return the share of a link's rate that is payload at an RDMA MTU in bytes."""
+    return mtu / (mtu + OVERHEAD[link_layer])
+
+
+def pcie_rate(speed: float, width: int, max_payload: int | None = None) -> float:
+    """Return Gb/s of payload over a PCIe link of ``speed`` GT/s a lane, ``width`` lanes and MPS ``max_payload``."""
+    # 8b/10b up to 5 GT/s; from 64 GT/s frames of fixed size (FLIT) leave about 1000 Gb/s of 16 lanes.
+    coding = 8 / 10 if speed <= 5 else 128 / 130 if speed <= 32 else 1000 / 1024
+    payload = max_payload or USUAL_PAYLOAD
+    return speed * width * coding * payload / (payload + PCIE_HEADER) * PCIE_FLOW
+
+
+def rdma_mtu(mtu: int | None, link_layer: str) -> int | None:
+    """Return the RDMA MTU for an MTU that may be a netdev's (9000) or already RDMA's (4096)."""
+    if mtu is None or mtu in IB_MTUS or link_layer != "ethernet":
+        return mtu if mtu in IB_MTUS else None
+    return roce_mtu(mtu)
+
+
+def expect(
+    rail: Mapping[str, Any],
+    sides: Mapping[str, Mapping[str, Any]],
+    planned_mtu: int | None,
+    asked: Asked | None = None,
+) -> Expectation:
+    """Return what a pair must reach on a rail.
+
+    ``rail``: the plan's rail. ``sides``: host name to its expectation of the plan, the client first: {rate, mtu,
+    floor, tolerance}, optionally bidirectional, latency_us, pcie {speed, width, max_payload, ports}, vf_rate, kinds
+    {kind: what differs for it}, gpu (path class) when its side works in GPU memory, and described_rate, what the RDMA
+    device says of itself, which stands in for a rate that the plan does not know. Rates in Gb/s.
+    ``planned_mtu``: the RDMA MTU that tests ask for.
+    """
+    asked = asked or Asked()
+    own = {name: _of_kind(side, asked.kind) for name, side in sides.items()}
+    if asked.kind in LATENCY:
+        return _latency(own.values())
+    floors = [side["floor"] for side in own.values() if side.get("floor") is not None]
+    if not floors:
+        return _computed(rail, own, planned_mtu, asked)
+    # A pair is as fast as its slower end: the end without a floor may be the slower one.
+    others = {name: side for name, side in own.items() if side.get("floor") is None}
+    computed = _computed(rail, others, planned_mtu, asked) if others else None
+    if computed and computed.least is not None and computed.least < min(floors):
+        return computed
+    return _of_floor(rail, own, planned_mtu, asked, min(floors))
+
+
+def _of_floor(
+    rail: Mapping[str, Any], sides: Mapping[str, Mapping[str, Any]], planned_mtu: int | None, asked: Asked, floor: float
+) -> Expectation:
+    """Return the expectation where a floor decides: what the known links carry stays its ceiling.
+
+    What an RDMA device says of itself is none (soft-RoCE says 2.5 or 10 whatever is underneath), and a rate below the
+    floor is not believed by whoever gave the floor.
+    """
+    layer = rail.get("link_layer") or "ethernet"
+    ways = 2 if asked.bidirectional else 1
+    links = []
+    for name, side in sides.items():
+        if side.get("rate") is not None:
+            mtu = _mtu(rail, side, planned_mtu, layer)
+            links.append((side["rate"] * ways * (efficiency(mtu, layer) if mtu else 1), name, side["rate"]))
+    ceiling, name, rate = min(links, default=(None, "", 0.0))
+    why = "floor of the inventory"
+    if ceiling is None or floor <= ceiling:
+        return Expectation(floor, "floor", ceiling, why)
+    doubt = f"the floor of {floor:.3g} Gb/s is above the {ceiling:.3g} Gb/s of the {rate:g} Gb/s link of {name}"
+    return Expectation(floor, "floor", None, why, doubt=doubt)
+
+
+def _mtu(rail: Mapping[str, Any], side: Mapping[str, Any], planned_mtu: int | None, layer: str) -> int | None:
+    return planned_mtu or rdma_mtu(side.get("mtu"), layer) or rdma_mtu(rail.get("mtu"), layer)
+
+
+def _of_kind(side: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    differs = side.get("kinds", {}).get(kind)
+    return {**side, **differs} if differs else side
+
+
+def _latency(sides: Iterable[Mapping[str, Any]]) -> Expectation:
+    # No physics gives a bound that holds for every fabric: a limit is the user's, or there is none.
+    limits = [side["latency_us"] for side in sides if side.get("latency_us") is not None]
+    if limits:
+        return Expectation(None, "limit", None, "latency_us of the inventory", max(limits), "us")
+    return Expectation(None, "fleet", None, "no latency_us was given; outliers are told", None, "us")
+
+
+def _computed(
+    rail: Mapping[str, Any], sides: Mapping[str, Mapping[str, Any]], planned_mtu: int | None, asked: Asked
+) -> Expectation:
+    layer = rail.get("link_layer") or "ethernet"
+    sender = list(sides)[-1 if asked.kind.startswith("read") else 0]
+    links, bounds = [], []
+    for name, side in sides.items():
+        mtu = _mtu(rail, side, planned_mtu, layer)
+        rate = side.get("rate") or side.get("described_rate")
+        if rate is None or mtu is None:
+            return _unknown(f"the link rate or MTU of {name} is not known; {FLOOR_HINT}")
+        share = efficiency(mtu, layer)
+        at = f"at RDMA MTU {mtu}"
+        links.append(rate * share)
+        bounds.append(_Bound(links[-1], "link", f"{rate:g} Gb/s link of {name} {at}"))
+        bounds += _pcie_bound(name, side, asked.together, rate)
+        # A limit of a VF holds for what it sends.
+        if side.get("vf_rate") and (asked.bidirectional or name == sender):
+            what = f"{side['vf_rate']:g} Gb/s limit of a VF of {name} {at}"
+            bounds.append(_Bound(side["vf_rate"] * share, "vf", what))
+    bound = _to_gpu_memory(min(bounds), sides, asked.gpu_paths)
+    return bound if isinstance(bound, Expectation) else _shared(bound, min(links), sides, asked.bidirectional)
+
+
+def _shared(
+    bound: _Bound, link: float, sides: Mapping[str, Mapping[str, Any]], bidirectional: bool
+) -> Expectation:
+    """Return the share of a bound that must be reached; both ways together twice a link can be reached."""
+    key, ways, of = ("bidirectional", 2, "twice the") if bidirectional else ("tolerance", 1, "the")
+    share = min(side.get(key, 1.0) for side in sides.values())
+    why = f"{share * 100:g} % of {of} {bound.what}"
+    return Expectation(bound.rate * ways * share, bound.by, link * ways, why)
+
+
+def _pcie_bound(name: str, side: Mapping[str, Any], together: bool, port_rate: float) -> list[_Bound]:
+    pcie = side.get("pcie")
+    if not pcie or not pcie.get("speed") or not pcie.get("width"):
+        return []
+    ports = pcie.get("ports", 1) if together else 1
+    rate, link, at = _slot(pcie["speed"], pcie["width"], pcie.get("max_payload"), ports, port_rate)
+    return [_Bound(rate, "pcie", f"{link} of {name} {at}")]
+
+
+# A fleet has few kinds of slots.
+@lru_cache(maxsize=1024)
+def _slot(speed: float, width: int, payload: int | None, ports: int, port_rate: float) -> tuple[float, str, str]:
+    """Return Gb/s of a slot for one of its ports, and the words for it before and after the host's name."""
+    rate = pcie_rate(speed, width, payload) / ports
+    at = f"MPS {payload}" if payload else f"MPS {USUAL_PAYLOAD}, which is assumed"
+    at += f", shared by {ports} rails" if ports > 1 else ""
+    return rate, f"{pcie_link(speed, width)} link", f"at {at} ({rate:.3g} Gb/s on a {port_rate:g} Gb/s port)"
+
+
+def pcie_link(speed: float, width: int) -> str:
+    """Return a PCIe link as messages call it: ``PCIe x8 16 GT/s``."""
+    return f"PCIe x{width} {speed:g} GT/s"
+
+
+def _to_gpu_memory(
+    bound: _Bound, sides: Mapping[str, Mapping[str, Any]], given: Mapping[str, float | None]
+) -> _Bound | Expectation:
+    """Return the bound for GPU memory; the bound itself when no side works in it."""
+    paths = [(name, side["gpu"]) for name, side in sides.items() if side.get("gpu")]
+    shares = []
+    for name, path in paths:
+        share = given[path] if given.get(path) is not None else GPU_PATHS.get(path)
+        if share is None:
+            hint = f"give rdma_fabric.thresholds.gpu_paths.{path}"
+            return _unknown(f"NIC and GPU of {name} meet at {path}, for which no usual rate is known; {hint}")
+        shares.append((share, name, path))
+    if not shares or min(shares)[0] == 1.0:
+        return bound
+    share, name, path = min(shares)
+    what = f"{share * 100:g} % that GPU memory by {path} of {name} gets of the {bound.what}"
+    return _Bound(bound.rate * share, "gpu", what)
+
+
+def _unknown(why: str) -> Expectation:
+    return Expectation(None, "unknown", None, why)
+
+
+def described_rate(text: str | None) -> float | None:
+    """Return Gb/s of an RDMA port's ``rate`` file (``100 Gb/sec (4X EDR)``); None when it has no number."""
+    return leading_number(text)

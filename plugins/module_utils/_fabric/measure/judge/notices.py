@@ -1,0 +1,72 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is noticed of hosts and rails and changes no verdict, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..diagnosis import duplicates
+from ..diagnosis.absence import MISSED, overload
+from .session import State
+
+# Reading one of these takes so long that perftest's calibration against the processor's counter often fails.
+SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies")
+
+
+def notices(state: State, lateness: Mapping[str, float], blames: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the sentences, an overload first. ``lateness``: by host in seconds; ``blames`` say some of it already."""
+    return [
+        *_late(lateness, blames),
+        *_addresses(state, blames),
+        *_slow_clocks(state),
+        *_far_cpus(state),
+        *_doubts(state),
+    ]
+
+
+def _late(lateness: Mapping[str, float], blames: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the sentence about hosts that were late, where no test lacks its reading because of it."""
+    seconds = {name: late for name, late in lateness.items() if late >= MISSED}
+    told = any(one["kind"] == "overload" for one in blames)
+    return [overload(seconds)] if seconds and not told else []
+
+
+def _addresses(state: State, blames: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the sentences about addresses that are not planned, or that two hosts have while their tests pass."""
+    told = {one["text"] for one in state.duplicates.values()}
+    known = " ".join(one["text"] for one in blames if one["kind"] == "address")
+    twice = [text for text in sorted(told) if text not in known]
+    return [*twice, *duplicates.unplanned(state.plan, state.where, state.endpoints)]
+
+
+def _slow_clocks(state: State) -> list[str]:
+    return [
+        f"{name}: clock source {endpoint.host['clock']}, not tsc: perftest may print rates of 0 (clock sampling)"
+        for name, endpoint in state.endpoints.items()
+        if endpoint.host.get("clock") in SLOW_CLOCKS
+    ]
+
+
+def _far_cpus(state: State) -> list[str]:
+    """Return who measures with CPUs of another NUMA node than the NIC's, since it may use no others."""
+    return [
+        f"{name} {rail}: the tester may use no CPU near the NIC ({found['local_cpus']}): it measures from further away"
+        for name, endpoint in state.endpoints.items()
+        for rail, found in endpoint.rails.items()
+        if found.get("cpus") == "-" and found.get("local_cpus", "-") != "-"
+    ]
+
+
+def _doubts(state: State) -> list[str]:
+    """Return a sentence for each rail on which a floor is above what a link carries by its own rate."""
+    told: dict[str, set[str]] = {}
+    for (rail, *_test), expectation in state.expected.items():
+        if expectation.doubt:
+            told.setdefault(rail, set()).add(expectation.doubt)
+    return [
+        f"{rail}: {min(doubts)}{f' (and so for {len(doubts) - 1} more)' if len(doubts) > 1 else ''}: no reading "
+        "is taken for impossible there; repair the link, or lower rdma_fabric.thresholds.floor"
+        for rail, doubts in sorted(told.items())
+    ]

@@ -1,0 +1,145 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The course of a measurement: the schedule, then what gave no data, then what locates the fault."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..diagnosis.follow_up import next_tests
+from ..schedule import schedule, timing
+from ..schedule.schedule import Round
+from . import results as attempts
+from .session import State, blocked
+
+Results = list[dict[str, Any]]
+
+
+@dataclass
+class Course:
+    """Where the measurement is. ``kept``: results of an earlier report; ``what``: why the next pass is played.
+
+    ``planned``: the rounds of the schedule. ``not_kept``: how many more passed there, and why they are measured again.
+    """
+
+    state: State
+    names: list[str]
+    margin: int
+    planned: list[Round]
+    kept: Results
+    waiting: list[list[Round]]
+    not_kept: str = ""
+    retried: int = 0
+    isolated: int = 0
+    what: str = ""
+    played: int = 0
+    clock: timing.Timing = field(default_factory=timing.Timing)
+    # The results until the next pass is absorbed: a fleet's take seconds.
+    found: Results | None = None
+
+    @property
+    def slot(self) -> int:
+        """The length of the next slots in seconds."""
+        return self.clock.slot(int(self.state.tests["duration"]), self.margin)
+
+
+def next_rounds(course: Course) -> list[Round]:
+    """Return the rounds to play now: of the schedule, then of what gave no data, then of what isolation asks for."""
+    while course.waiting:
+        rounds = _possible(course.state, course.waiting.pop(0))
+        if rounds:
+            course.what = "a trial that tells the length of slots" if course.waiting else "schedule"
+            return rounds
+    rounds = _retry(course) if course.retried < course.state.tests["retries"] else []
+    if rounds:
+        course.retried += 1
+        course.what = "again what gave no data"
+        return rounds
+    return _isolate(course)
+
+
+def _retry(course: Course) -> list[Round]:
+    """Return rounds of what was played and lacks readings."""
+    state = course.state
+    missing = [schedule.subject(result) for result in results(course) if attempts.missing(state, result)]
+    again = schedule.whole((test for test in missing if test in state.attempts), state.attempts)
+    return _possible(state, schedule.pack(course.planned, again, state.tests))
+
+
+def _isolate(course: Course) -> list[Round]:
+    """Return rounds of the tests that locate the fault; [] when it is confirmed, or was tried often enough."""
+    state = course.state
+    if not isolation_left(course):
+        return []
+    # What nothing can judge is no suspect.
+    judged = [result for result in results(course) if result["bound_by"] != "unknown"]
+    asked = next_tests(judged, course.names, state.rails)
+    # As often as any test: fewer runs than asked for would be no data.
+    rounds = _possible(state, schedule.repeat(set(asked), state.tests)) * state.tests["repeats"]
+    for test in asked:
+        if state.attempts.get(test):
+            state.again.setdefault(test, len(state.attempts[test]))
+    course.isolated += bool(rounds)
+    course.what = "isolation"
+    return rounds
+
+
+def isolation_left(course: Course) -> int:
+    """Return how many passes may still be played to locate the fault."""
+    if course.state.mode == "loopback":
+        return 0
+    return max(0, int(course.state.tests["isolation"]) - course.isolated)
+
+
+def _possible(state: State, rounds: Sequence[Round]) -> list[Round]:
+    kept = (tuple(test for test in round_ if not blocked(state, test)) for round_ in rounds)
+    return [round_ for round_ in kept if round_]
+
+
+def results(course: Course) -> Results:
+    """Return the results of this run and of the earlier one, in the order of what they measured."""
+    if course.found is None:
+        course.found = attempts.results(course.state)
+        if course.kept:
+            course.found = sorted([*course.found, *course.kept], key=schedule.subject)
+    return course.found
+
+
+def worst(course: Course, rounds: Sequence[Round]) -> int:
+    """Return the seconds of the next pass and of what waits, every retry counted; isolation depends on what fails.
+
+    Each of these passes may make the slots of the next one longer, and let it begin later.
+    """
+    if not rounds:
+        return 0
+    passes = [len(rounds), *(len(part) for part in course.waiting)]
+    passes += [sum(passes)] * (course.state.tests["retries"] - course.retried)
+    duration, first = int(course.state.tests["duration"]), course.clock.stretched
+    slots = (timing.stretched(duration, course.margin, first + number) for number in range(len(passes)))
+    lead = course.clock.lead + timing.LONGEST_LEAD * (len(passes) - 1)
+    return lead + sum(count * slot for count, slot in zip(passes, slots))
+
+
+def announce(course: Course, rounds: Sequence[Round], number: int) -> str:
+    """Return what to say before pass ``number``."""
+    seconds, more = worst(course, rounds), isolation_left(course)
+    return timing.announce(course.state.mode, rounds, course.slot, number, course.what, seconds, more)
+
+
+def summary(course: Course, rounds: Sequence[Round], passes: int) -> dict[str, Any]:
+    """Return the report's ``schedule``; before the end it counts what is to come as well."""
+    coming = len(rounds) + sum(len(part) for part in course.waiting)
+    text = announce(course, rounds, passes + 1) if rounds else timing.told(course.clock, passes, course.played)
+    return {
+        "where": course.state.where,
+        "mode": course.state.mode,
+        "rounds": course.played + coming,
+        "slot": course.slot if rounds else course.clock.last or course.slot,
+        "seconds": course.clock.seconds + coming * course.slot,
+        "passes": passes + bool(rounds),
+        "share": course.clock.share,
+        "lateness": dict(sorted(course.clock.lateness.items())),
+        "text": text,
+    }

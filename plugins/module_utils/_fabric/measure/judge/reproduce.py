@@ -1,0 +1,71 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The two commands by which a person can repeat what a blame rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from shlex import quote
+from typing import Any
+
+from ..schedule.schedule import Test, subject
+from ..schedule.tester_input import perftest_args
+from .session import State, gpu_of
+
+Result = Mapping[str, Any]
+
+
+def commands(state: State, blame: Mapping[str, Any], results: Sequence[Result]) -> list[str]:
+    """Return the server's and the client's command for one failed test of a blame; [] when a side is not known.
+
+    ``blame``: an item of report.json ``blames[]``. The commands are those of the testers, with their GID index, CPUs
+    and options.
+    """
+    if blame["kind"] in ("overload", "tester"):
+        # Nothing failed that could be repeated.
+        return []
+    failed = next((result for result in results if result["verdict"] != "pass" and covers(blame, result)), None)
+    if failed is None:
+        return []
+    test = subject(failed)
+    server = _side(state, test.server, test.server_rail)
+    client = _side(state, test.client, test.rail)
+    if not server or not client:
+        return []
+    return [
+        _command(state, test, test.server, test.server_rail, server),
+        f"{_command(state, test, test.client, test.rail, client)} {quote(server['address'])}",
+    ]
+
+
+def covers(blame: Mapping[str, Any], result: Result) -> bool:
+    """Return whether a result is one of those that a blame is about."""
+    test = subject(result)
+    client, server = (test.client, test.rail), (test.server, test.server_rail)
+    sent = (server, client) if test.kind.startswith("read") else (client, server)
+    if result["where"] != blame["where"] or (blame["kind"] == "routing" and not test.peer_rail):
+        return False
+    ways = {"send": [sent], "receive": [sent[::-1]]}.get(blame["direction"] or "", [sent, sent[::-1]])
+    peer_rail = blame.get("peer_rail") or (blame["rail"] if blame["kind"] == "pair" else None)
+    return any(_is_at(blame["host"], blame["rail"], a) and _is_at(blame["peer"], peer_rail, b) for a, b in ways)
+
+
+def _is_at(host: str | None, rail: str | None, end: tuple[str, str]) -> bool:
+    return host in (None, end[0]) and rail in (None, end[1])
+
+
+def _side(state: State, name: str, rail: str) -> Mapping[str, str]:
+    endpoint = state.endpoints.get(name)
+    found = endpoint.rails.get(rail, {}) if endpoint else {}
+    return found if {"device", "port", "gid", "address"} <= set(found) else {}
+
+
+def _command(state: State, test: Test, name: str, rail: str, side: Mapping[str, str]) -> str:
+    gpu = (gpu_of(state, test, name, rail) or {}).get("bdf", "")
+    cpus = side.get("cpus", "-")
+    words = [f"ssh {quote(name)}" if state.where == "host" else f"in a pod on {name}:"]
+    words += [f"taskset -c {quote(cpus)}"] if cpus != "-" else []
+    words += [f"ib_{test.kind} -d {quote(side['device'])} -i {quote(side['port'])} -x {quote(side['gid'])}"]
+    # A port that no run uses.
+    words += [f"-p {int(state.tests['port_base']) - 1}", perftest_args(state.tests, test.kind, test.size, gpu)]
+    return " ".join(words)

@@ -1,0 +1,299 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The attempts at each test, and the result that they give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ...intent.tests import LATENCY
+from ..diagnosis.absence import FIRM, LOST, WEAK, Shown, absence, combined, overload, overloaded
+from ..diagnosis.fan import VOID
+from ..readings.counters import link_went_down, sentences
+from ..readings.perftest import Run, Sample, reading
+from ..readings.tester_log import Log
+from ..schedule.schedule import Round, Test, star_of, subject
+from ..schedule.tester_input import message_size, sides
+from . import verdict
+from .expectation import Expectation
+from .session import (
+    Attempt,
+    State,
+    addresses,
+    addresses_used,
+    asked_exchange,
+    blocked,
+    expectation_of,
+    faults,
+    flawed,
+    gpu_of,
+    late_hosts,
+    low_link,
+    shown_by,
+)
+
+
+def absorb(state: State, rounds: Sequence[Round], number: int, logs: Mapping[str, Log]) -> None:
+    """Add the attempts of pass ``number``, which played ``rounds``."""
+    known = addresses(state)
+    measured = state.conduct[number].measured
+    for at, round_ in enumerate(rounds):
+        for test in round_:
+            ends = sides(test, known)
+            runs = [logs[own].runs.get((at, rail, peer)) if own in logs else None for _role, own, rail, peer in ends]
+            sample, reason = reading(runs[0], runs[1], message_size(state.tests, test.kind, test.size))
+            gone = [state.lost[end[1]] for end, run in zip(ends, runs) if not run and end[1] in state.lost]
+            reason = "; ".join([*dict.fromkeys(gone), _named(test, reason)]) if reason else ""
+            attempt = Attempt(number, at, sample, reason, *(runs if _telling(state, sample, ends, runs) else ()))
+            state.attempts.setdefault(test, []).append(attempt)
+            if sample:
+                measured.add(test.client)
+                measured.add(test.server)
+            if test.star:
+                state.stars.setdefault((number, at, star_of(test)), []).append((test, attempt))
+
+
+def _telling(
+    state: State, sample: Sample | None, ends: Sequence[tuple[str, str, str, str]], runs: Sequence[Run | None]
+) -> bool:
+    """Return whether more than the number is worth to be kept: the texts of a whole fleet take hundreds of MB."""
+    usual = ("", asked_exchange(state))
+    return sample is None or any(
+        run.counters or run.link_before or run.exchange not in usual or low_link(state, name, rail, run.link)
+        for (_role, name, rail, _peer), run in zip(ends, runs)
+        if run is not None
+    )
+
+
+def _named(test: Test, reason: str) -> str:
+    """Put the hosts' names to the sides of a reason."""
+    return reason.replace("client:", f"{test.client} (client):").replace("server:", f"{test.server} (server):")
+
+
+def judge(state: State, test: Test, attempt: Attempt) -> tuple[str, str]:
+    """Return the verdict of one attempt and its reason."""
+    outcome, reason = _by_value(state, test, attempt)
+    sides = attempt.sides
+    if outcome == verdict.PASS:
+        if not any(link_went_down(run.counters) for run in sides.values()):
+            return outcome, reason
+        outcome, reason = verdict.FAIL, "fast enough, but not steady"
+    elif outcome == verdict.FAIL and not any(link_went_down(run.counters) for run in sides.values()):
+        late = late_hosts(state, test, attempt)
+        if late:
+            return verdict.NO_DATA, f"{overload(late)}; {reason}"
+    told = [text for side, run in sides.items() for text in _of_port(state, *_port(test, side), run)]
+    return outcome, "; ".join([reason, *told])
+
+
+def _port(test: Test, side: str) -> tuple[str, str]:
+    """Return host and rail of a side."""
+    return (test.client, test.rail) if side == "client" else (test.server, test.server_rail)
+
+
+def _of_port(state: State, name: str, rail: str, run: Run) -> list[str]:
+    """Return what grew and what its link is, as read after the test.
+
+    Blame takes a part that begins with a port for its cause. Only a link that went down is one for sure: what else grew
+    is seen on the healthy end too.
+    """
+    port = f"{name} {rail}" if link_went_down(run.counters) else f"at {name}"
+    return [f"{port}: {text}" for text in sentences(run.counters)] + [
+        f"at {name}: {text}" for text in low_link(state, name, rail, run.link)
+    ]
+
+
+def _by_value(state: State, test: Test, attempt: Attempt) -> tuple[str, str]:
+    expectation = expectation_of(state, test)
+    if not test.star:
+        return verdict.judge(attempt.sample, attempt.reason, expectation)
+    star = state.stars[attempt.number, attempt.at, star_of(test)]
+    missing = next(((one, other) for one, other in star if other.sample is None), None)
+    if attempt.sample is None or missing is None:
+        total = sum(other.sample.value for _one, other in star if other.sample)
+        sample = attempt.sample._replace(average=total) if attempt.sample else None
+        return verdict.judge(sample, attempt.reason, expectation)
+    return verdict.NO_DATA, f"{VOID}: {missing[0].client} to {missing[0].server} gave no data"
+
+
+def missing(state: State, found: Mapping[str, Any]) -> bool:
+    """Return whether a test was played and lacks readings that can be had: no data, and something to judge by."""
+    passes = found["passes"]
+    usable = sum(one["verdict"] != verdict.NO_DATA for one in passes)
+    return bool(passes) and usable < state.tests["repeats"] and found["bound_by"] != "unknown"
+
+
+def result(state: State, test: Test) -> dict[str, Any]:
+    """Return the result of a test, as report.json holds it."""
+    expectation = expectation_of(state, test)
+    judged = [(attempt, *judge(state, test, attempt)) for attempt in state.attempts[test]]
+    attempt, outcome, reason = _outcome(state, test, judged)
+    around = _around(state, test, judged)
+    worth = [] if outcome == verdict.PASS else [_worth(state, test, *one) for one in judged]
+    found = faults(state, test, attempt) if outcome == verdict.PASS and attempt and len(judged) > 1 else []
+    return {
+        "where": state.where,
+        "rail": test.rail,
+        "client": test.client,
+        "server": test.server,
+        "test": test.kind,
+        "value": attempt.sample.value if attempt and attempt.sample else None,
+        "unit": expectation.unit,
+        "expected": expected(expectation, around),
+        "bound_by": expectation.bound_by,
+        "why": expectation.why,
+        "verdict": outcome,
+        "reason": reason,
+        **_options(state, test, judged),
+        **(_noticed(state, test, attempt) if attempt else {}),
+        **_known(state, test, outcome, worth),
+        "passes": _passes(judged, state.again.get(test), worth, found),
+    }
+
+
+def _worth(state: State, test: Test, attempt: Attempt, outcome: str, reason: str) -> Shown:
+    """Return what an attempt shows. An impossible reading, or a rate of 0, is none of the fabric's."""
+    if attempt.sample is None:
+        return shown_by(state, test, attempt)
+    late = late_hosts(state, test, attempt) if outcome == verdict.NO_DATA else {}
+    if late and reason.startswith(overload(late)):
+        return overloaded(late)
+    return Shown(WEAK if outcome == verdict.NO_DATA else FIRM)
+
+
+def _known(state: State, test: Test, outcome: str, worth: Sequence[Shown]) -> dict[str, Any]:
+    """Return the optional key ``duplicate``, an address that explains it, or ``absence``, why nothing is known."""
+    if outcome == verdict.PASS:
+        return {}
+    ends = ((test.client, test.rail), (test.server, test.server_rail))
+    twice = [state.duplicates[end] for end in addresses_used(state, ends) if end in state.duplicates]
+    if twice:
+        return {"duplicate": dict(twice[0])}
+    if outcome == verdict.FAIL:
+        return {}
+    if worth:
+        found = combined(worth)
+        return {"absence": found} if found else {}
+    flaws = flawed(state, test)
+    if any(UNTOLD not in flaw for flaw in flaws):
+        return {}
+    untold = [name for name in (test.client, test.server) if any(flaw.startswith(f"{name} ") for flaw in flaws)]
+    lost = [name for name in (test.client, test.server) if name in state.lost]
+    return {"absence": absence(LOST, list(dict.fromkeys([*lost, *untold])))}
+
+
+def _passes(judged: Judged, again: int | None, worth: Sequence[Shown], faulty: Sequence[bool]) -> list[dict[str, Any]]:
+    """Return every attempt; ``again``: from which on they are those of the second measurement.
+
+    ``worth``: what each shows; only what is less than firm evidence is told. ``faulty``: which showed a fault.
+    """
+    told: list[dict[str, Any]] = [
+        {"pass": a.number, "value": a.sample.value if a.sample else None, "verdict": v, "reason": r}
+        for a, v, r in judged
+    ]
+    for one in told[again:] if again else ():
+        one["again"] = True
+    for one, shows in zip(told, worth):
+        if shows.level != FIRM:
+            one["evidence"] = shows.level
+    for one, fault in zip(told, faulty):
+        if fault:
+            one["fault"] = True
+    return told
+
+
+def expected(expectation: Expectation, around: int) -> float | None:
+    """Return the least rate that each of ``around`` tests must reach, or the most latency."""
+    if expectation.unit == "us":
+        return expectation.most
+    return None if expectation.least is None else expectation.least / around
+
+
+def results(state: State) -> list[dict[str, Any]]:
+    """Return the results of all tests, in the order of the tests."""
+    return [result(state, test) for test in sorted(state.attempts)]
+
+
+# What a flaw is called that shows no fault: a tester without a valid description.
+UNTOLD = ": not described"
+Judged = Sequence[tuple[Attempt, str, str]]
+
+
+def _outcome(state: State, test: Test, judged: Judged) -> tuple[Attempt | None, str, str]:
+    """Return the attempt that decides, and its verdict and reason.
+
+    A failure stays one; the worst of the runs asked for counts. Only where isolation asked once more for the single
+    failure of a pair, a second reading that passes counts: the first was chance, or came from what others did.
+    """
+    if not judged:
+        return None, verdict.NO_DATA, blocked(state, test) or state.failure or "not played"
+    first = state.again.get(test, len(judged))
+    second = _of_runs(state, test, judged[first:]) if judged[first:] else None
+    return second if second and second[1] == verdict.PASS else _of_runs(state, test, judged)
+
+
+def _of_runs(state: State, test: Test, judged: Judged) -> tuple[Attempt | None, str, str]:
+    usable = [one for one in judged if one[1] != verdict.NO_DATA]
+    failed = [one for one in usable if one[1] == verdict.FAIL]
+    if not failed and len(usable) < state.tests["repeats"]:
+        attempt, outcome, reason = [one for one in judged if one[1] == verdict.NO_DATA][-1]
+        some = f"{len(usable)} of {state.tests['repeats']} runs gave data; " if usable else ""
+        return attempt, outcome, some + reason
+    return _worst(test, failed or usable)
+
+
+def _worst(test: Test, judged: Judged) -> tuple[Attempt, str, str]:
+    def value(one: tuple[Attempt, str, str]) -> float:
+        reached = one[0].sample.value if one[0].sample else 0.0
+        return -reached if test.kind in LATENCY else reached
+
+    return min(judged, key=value)
+
+
+def _around(state: State, test: Test, judged: Judged) -> int:
+    """Return how many share what is expected: the tests of a star, 1 otherwise."""
+    if not test.star or not judged:
+        return 1
+    last = judged[-1][0]
+    return len(state.stars[last.number, last.at, star_of(test)])
+
+
+def _options(state: State, test: Test, judged: Judged) -> dict[str, Any]:
+    """Return the optional keys of a result: what was asked for beyond the usual."""
+    found: dict[str, Any] = {}
+    if test.size:
+        found["size"] = test.size
+    if test.peer_rail:
+        found["peer_rail"] = test.peer_rail
+    if test.star:
+        found["star"] = test.star
+    values = _values(judged)
+    if state.tests["repeats"] > 1 and values:
+        found["spread"] = {"min": min(values), "max": max(values), "n": len(values)}
+    if state.tests["memory"] != "host":
+        found["memory"] = test.memory
+    if test.memory != "host":
+        client = gpu_of(state, test, test.client, test.rail)
+        found["gpu"] = {"client": client, "server": gpu_of(state, test, test.server, test.server_rail)}
+    return found
+
+
+def _noticed(state: State, test: Test, attempt: Attempt) -> dict[str, Any]:
+    """Return the optional keys of a result: what grew, and links that changed meanwhile or are below the plan."""
+    counters = {side: dict(run.counters) for side, run in attempt.sides.items() if run.counters}
+    links = {
+        side: dict(run.link)
+        for side, run in attempt.sides.items()
+        if run.link_before or low_link(state, *_port(test, side), run.link)
+    }
+    return {**({"counters": counters} if counters else {}), **({"link": links} if links else {})}
+
+
+def _values(judged: Judged) -> list[float]:
+    return [one.sample.value for one, outcome, _reason in judged if one.sample and outcome != verdict.NO_DATA]
+
+
+def earlier(results_before: Iterable[Mapping[str, Any]], where: str) -> dict[Test, Mapping[str, Any]]:
+    """Return the results of an earlier report for one place, by test."""
+    return {subject(result): result for result in results_before if result["where"] == where}

@@ -1,0 +1,134 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run takes over from an earlier report.
+
+That is what passed there, between the same ports, measured in the same way, and passes by today's rules; and what could
+be measured today. Everything else is measured.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ...intent.tests import LATENCY, STARS, complete
+from ..readings import identity
+from ..readings.perftest import Sample
+from ..schedule.schedule import Test, star_of
+from ..schedule.tester_input import message_size
+from . import results as attempts
+from . import verdict
+from .expectation import Expectation
+from .session import State, blocked, expectation_of
+
+Result = Mapping[str, Any]
+# Host -> rail -> what identity.described returns of a port.
+Ports = Mapping[str, Mapping[str, Mapping[str, Any]]]
+# Options of rdma_fabric.tests that decide what a test reads; who is measured and where is in the test itself.
+_ALWAYS = ("mtu", "rdma_cm", "hugepages", "inline", "traffic_class", "rails_at_once", "repeats")
+_OF_BANDWIDTH = ("duration", "queue_pairs", "tx_depth")
+_UNTOLD = "the earlier report does not record how they were measured"
+
+
+def manner(tests: Mapping[str, Any], kind: str, size: int) -> dict[str, Any]:
+    """Return what decides a reading of a test of ``kind`` and ``size`` (0: the only one): option to value."""
+    tests = complete(tests)
+    keys = (*_ALWAYS, "latency_iterations") if kind in LATENCY else (*_ALWAYS, *_OF_BANDWIDTH)
+    found = {key: tests[key] for key in keys}
+    found["size"] = message_size(tests, kind, size)
+    found["directions"] = "together" if tests["directions"] == "together" else "one way"
+    found["mode"] = f"{tests['mode']} of {tests['fan']}" if tests["mode"] in STARS else "pairs"
+    return found
+
+
+def take_over(
+    state: State, wanted: Collection[Test], report: Mapping[str, Any], ports: Ports
+) -> tuple[dict[Test, dict[str, Any]], str]:
+    """Return results of an earlier report by test, with today's expectations, and why others that passed are not kept.
+
+    ``report``: {results, tests, endpoints, run} of its report.json; without ``tests`` nobody knows how it was measured,
+    without ``endpoints`` between which ports. ``ports``: those of today. The tests of a star are taken over together or
+    not at all, since the share of one says nothing without the others.
+    """
+    before = attempts.earlier(report.get("results", ()), state.where)
+    passed = {test: before[test] for test in sorted(wanted) if before.get(test, {}).get("verdict") == verdict.PASS}
+    then: Ports = (report.get("endpoints") or {}).get(state.where) or {}
+    refused = _absent(state, passed, then, ports)
+    rest = {test: result for test, result in passed.items() if test not in refused}
+    refused.update(_refused(state, rest, report.get("tests")))
+    broken = {_group(test) for test in wanted if test not in passed or test in refused}
+    members = Counter(_group(test) for test in wanted)
+    kept = {
+        test: {**_today(expectation_of(state, test), result, members[_group(test)]), "resumed": report.get("run") or ""}
+        for test, result in passed.items()
+        if _group(test) not in broken
+    }
+    return kept, _why(refused, len(passed) - len(kept))
+
+
+def _absent(state: State, passed: Mapping[Test, Result], then: Ports, today: Ports) -> dict[Test, str]:
+    """Return why the ports of tests cannot be measured today, or are not those that were measured."""
+    found: dict[Test, str] = {}
+    for test in passed:
+        if flaw := blocked(state, test):
+            found[test] = f"cannot be measured today: {flaw}"
+            continue
+        for name, rail in ((test.client, test.rail), (test.server, test.server_rail)):
+            why = identity.another(then.get(name, {}).get(rail), today.get(name, {}).get(rail))
+            if why:
+                found[test] = f"another port: {name} {rail}: {why}"
+                break
+    return found
+
+
+def _refused(
+    state: State, passed: Mapping[Test, Result], options: Mapping[str, Any] | None
+) -> dict[Test, str]:
+    """Return why tests that passed in a run with these options say nothing today."""
+    totals: Counter[tuple[object, ...]] = Counter()
+    for test, result in passed.items():
+        totals[_group(test)] += result["value"] or 0
+    kinds = {(test.kind, test.size) for test in passed}
+    otherwise = {how: _difference(state.tests, options, *how) for how in kinds}
+    found = {
+        test: otherwise[test.kind, test.size] or _below(state, test, totals[_group(test)]) for test in passed
+    }
+    return {test: why for test, why in found.items() if why}
+
+
+def _group(test: Test) -> tuple[object, ...]:
+    """Return what is judged together: a star, or a test alone."""
+    return star_of(test) if test.star else tuple(test)
+
+
+def _difference(today: Mapping[str, Any], before: Mapping[str, Any] | None, kind: str, size: int) -> str:
+    if before is None:
+        return _UNTOLD
+    now, then = manner(today, kind, size), manner(before, kind, size)
+    told = [f"{key} {then[key]}, today {now[key]}" for key in now if now[key] != then[key]]
+    return f"measured otherwise: {'; '.join(told)}" if told else ""
+
+
+def _below(state: State, test: Test, value: float) -> str:
+    """Return why a value is no pass by today's rules, "" when it is one."""
+    expectation = expectation_of(state, test)
+    outcome, reason = verdict.judge(Sample(test.size, 1, value, expectation.unit), "", expectation)
+    return "" if outcome == verdict.PASS else f"no pass by today's rules: {test.client} to {test.server} {reason}"
+
+
+def _today(expectation: Expectation, result: Result, around: int) -> dict[str, Any]:
+    expected = attempts.expected(expectation, around)
+    return {**result, "expected": expected, "bound_by": expectation.bound_by, "why": expectation.why}
+
+
+def _why(refused: Mapping[Test, str], count: int) -> str:
+    """Return how many results that passed are not kept and why, with one example of each kind of reason."""
+    if not count:
+        return ""
+    kinds: dict[str, list[str]] = {}
+    for why in refused.values():
+        kinds.setdefault(why.split(":")[0], []).append(why)
+    told = [f"{len(same)} {same[0]}" for same in kinds.values()]
+    told += [f"{count - len(refused)} of the same stars"] if count > len(refused) else []
+    return f"{count} more passed there and are measured again ({'; '.join(told)})"

@@ -1,0 +1,265 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What one step works with: endpoints, attempts so far, and what each test has to reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..diagnosis.absence import FIRM, NONE, Conduct, Shown, recent, shown
+from ..readings.exchange import exchange_failed, exchange_warning, failed_by_exchange
+from ..readings.perftest import TIMED_OUT, Run, Sample
+from ..readings.tester_log import Endpoint
+from ..schedule.schedule import Test, star_of
+from .expectation import Asked, Expectation, described_rate, expect
+from .link_findings import below
+
+
+class Attempt(NamedTuple):
+    """One try in round ``at`` of pass ``number``: a sample, or None and the reason, and what both sides told."""
+
+    number: int
+    at: int
+    sample: Sample | None
+    reason: str
+    client: Run | None = None
+    server: Run | None = None
+
+    @property
+    def sides(self) -> dict[str, Run]:
+        """What came back, by ``client`` and ``server``."""
+        if self.client is None and self.server is None:
+            return {}
+        runs = {"client": self.client, "server": self.server}
+        return {name: run for name, run in runs.items() if run is not None}
+
+
+@dataclass
+class State:
+    """Working copy of one step: endpoints, why some are lost, and the attempts of each test so far.
+
+    ``tests``: those of the plan, complete. ``mode``: the one that is played.
+    """
+
+    plan: Mapping[str, Any]
+    where: str
+    tests: Mapping[str, Any]
+    mode: str
+    rails: list[str]
+    endpoints: dict[str, Endpoint] = field(default_factory=dict)
+    lost: dict[str, str] = field(default_factory=dict)
+    failure: str = ""
+    attempts: dict[Test, list[Attempt]] = field(default_factory=dict)
+    # How the testers did in each pass, and in the same minutes.
+    conduct: dict[int, Conduct] = field(default_factory=dict)
+    # By host, rail and address the duplicate address there (duplicates.py).
+    duplicates: dict[tuple[str, str, str], Mapping[str, Any]] = field(default_factory=dict)
+    known_recent: dict[int, Conduct] = field(default_factory=dict)
+    # How many attempts a test had when isolation asked for it once more.
+    again: dict[Test, int] = field(default_factory=dict)
+    # By pass, round and what its shares have in common: what the tests of a star reached together.
+    stars: dict[tuple[int, int, tuple[object, ...]], list[tuple[Test, Attempt]]] = field(default_factory=dict)
+    # What was worked out once: by what a test is but for its size; by host, rail and memory of its sides.
+    expected: dict[tuple[str, ...], Expectation] = field(default_factory=dict)
+    known_sides: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
+    # By host and rail the link that a frame told last, and what it is below the plan in: most frames tell the same.
+    known_links: dict[tuple[str, str], tuple[Mapping[str, str], list[str]]] = field(default_factory=dict)
+    # By host, rail and memory of a side why its tester cannot measure there, "" when it can.
+    known_flaws: dict[tuple[str, str, str], str] = field(default_factory=dict)
+
+
+def blocked(state: State, test: Test) -> str:
+    """Return why a test cannot be run (again), "" when it can."""
+    ends = ((test.client, test.rail), (test.server, test.server_rail))
+    reasons = [state.lost[name] for name, _rail in ends if name in state.lost]
+    return "; ".join(dict.fromkeys([*reasons, *flawed(state, test)]))
+
+
+def flawed(state: State, test: Test) -> list[str]:
+    """Return what testers themselves reported that keeps a test from being run: a link state, a missing program."""
+    ends = ((test.client, test.rail), (test.server, test.server_rail))
+    return [flaw for name, rail in ends if (flaw := _flaw(state, test, name, rail))]
+
+
+def _flaw(state: State, test: Test, name: str, rail: str) -> str:
+    key = (name, rail, test.memory)
+    if name not in state.endpoints:
+        return ""
+    if key not in state.known_flaws:
+        state.known_flaws[key] = _new_flaw(state, test, name, rail)
+    return state.known_flaws[key]
+
+
+def _new_flaw(state: State, test: Test, name: str, rail: str) -> str:
+    endpoint = state.endpoints[name]
+    if endpoint.host.get("perftest") == "-":
+        return f"{name}: perftest is not installed"
+    if endpoint.error(rail):
+        return f"{name} {rail}: {endpoint.error(rail)}"
+    if state.tests["control"] == "management" and endpoint.host.get("control", "-") == "-":
+        return f"{name}: its tester found no IPv4 address of the default route, which control: management needs"
+    if test.memory != "host" and not gpu_of(state, test, name, rail):
+        return f"{name} {rail}: the facts name no GPU for it, and {test.memory} is asked for"
+    return ""
+
+
+def gpu_of(state: State, test: Test, name: str, rail: str) -> Mapping[str, str] | None:
+    """Return {bdf, path} of the GPU whose memory a test uses at an endpoint's rail, None for host memory or no GPU."""
+    if test.memory == "host":
+        return None
+    found: Mapping[str, str] | None = state.plan.get("gpus", {}).get(rail, {}).get(name)
+    return found
+
+
+def addresses(state: State) -> dict[tuple[str, str], str]:
+    """Return (endpoint, rail) to the address for perftest's own exchange."""
+    management = state.tests["control"] == "management"
+    return {
+        (name, rail): endpoint.host.get("control", "-") if management else found.get("address", "-")
+        for name, endpoint in state.endpoints.items()
+        for rail, found in endpoint.rails.items()
+    }
+
+
+def addresses_used(state: State, ends: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    """Return (endpoint, rail, address) of the ends of a test: each is tested by one address of its rail."""
+    described = {end: state.endpoints[end[0]].rails.get(end[1], {}) for end in ends if end[0] in state.endpoints}
+    return [(*end, rail.get("address", "-")) for end, rail in described.items()]
+
+
+def expectation_of(state: State, test: Test) -> Expectation:
+    """Return what a test must reach; in a star, what all of it must reach together."""
+    key = (test.rail, test.client, test.server, test.kind, test.peer_rail, test.memory, test.star)
+    if key not in state.expected:
+        found = _expectation(state, test)
+        state.expected[key] = found
+        if state.where == "host" and not test.peer_rail and not test.star and found.bound_by != "unknown":
+            # Without limits of VFs it is the same in both directions.
+            state.expected[(test.rail, test.server, test.client, *key[3:])] = found
+    return state.expected[key]
+
+
+def _expectation(state: State, test: Test) -> Expectation:
+    rail: Mapping[str, Any] = next(rail for rail in state.plan["rails"] if rail["name"] == test.rail)
+    ends = [(test.client, test.rail), (test.server, test.server_rail)]
+    if test.star:
+        ends = [end for end in ends if end[0] == test.centre]
+    asked = Asked(
+        test.kind,
+        state.tests["directions"] == "together",
+        state.tests["rails_at_once"],
+        state.plan["thresholds"]["gpu_paths"],
+    )
+    return expect(rail, {_end_name(test, end): _side(state, test, *end) for end in ends}, state.tests["mtu"], asked)
+
+
+def _end_name(test: Test, end: tuple[str, str]) -> str:
+    return f"{end[0]} {end[1]}" if test.client == test.server else end[0]
+
+
+def _side(state: State, test: Test, name: str, rail: str) -> dict[str, Any]:
+    key = (name, rail, test.memory)
+    if key not in state.known_sides:
+        state.known_sides[key] = _new_side(state, test, name, rail)
+    return state.known_sides[key]
+
+
+def _new_side(state: State, test: Test, name: str, rail: str) -> dict[str, Any]:
+    side = dict(state.plan.get("expectations", {}).get(rail, {}).get(name, {}))
+    if side.get("rate") is None and name in state.endpoints:
+        side["described_rate"] = described_rate(state.endpoints[name].rails.get(rail, {}).get("rate"))
+    if state.where == "host":
+        # A bare host measures with the PF: limits of VFs do not hold there.
+        side.pop("vf_rate", None)
+    gpu = gpu_of(state, test, name, rail)
+    return {**side, "gpu": gpu["path"]} if gpu else side
+
+
+def low_link(state: State, name: str, rail: str, link: Mapping[str, str]) -> list[str]:
+    """Return in what a link, as its tester read it after a test (perftest.Run), is below what the plan expects."""
+    if not link:
+        return []
+    known = state.known_links.get((name, rail))
+    if known is None or known[0] is not link:
+        side = state.plan.get("expectations", {}).get(rail, {}).get(name, {})
+        planned = next(one for one in state.plan["rails"] if one["name"] == rail)
+        known = state.known_links[name, rail] = (link, below(planned, side, link))
+    return known[1]
+
+
+def shown_by(state: State, test: Test, attempt: Attempt) -> Shown:
+    """Return what an attempt shows: firm evidence for a reading, what absence.py says where there is none."""
+    if attempt.sample is not None:
+        return Shown(FIRM)
+    sides = ((test.client, attempt.client), (test.server, attempt.server))
+    return shown(sides, attempt.reason, conduct_at(state, attempt), attempt.at)
+
+
+def conduct_at(state: State, attempt: Attempt) -> Conduct:
+    """Return how the testers did in the pass of an attempt, and in the same minutes before it."""
+    if attempt.number not in state.known_recent:
+        state.known_recent[attempt.number] = recent(state.conduct, attempt.number)
+    return state.known_recent[attempt.number]
+
+
+def late_hosts(state: State, test: Test, attempt: Attempt) -> dict[str, float]:
+    """Return who was late in the pass of a reading, by host in seconds: of a star whoever is in it."""
+    star = state.stars[attempt.number, attempt.at, star_of(test)] if test.star else [(test, attempt)]
+    names = dict.fromkeys(name for one, _attempt in star for name in (one.client, one.server))
+    return conduct_at(state, attempt).late_at(names, attempt.at, anywhere=True)
+
+
+def faults(state: State, test: Test, used: Attempt) -> list[bool]:
+    """Return which attempts showed a fault, of a test that ``used`` another one to pass.
+
+    One that failed only by the way to exchange addresses is told by a warning.
+    """
+    way = used.client.exchange if used.client else asked_exchange(state)
+    return [
+        one.sample is None and shown_by(state, test, one).fault and not failed_by_exchange(one.client, one.server, way)
+        for one in state.attempts[test]
+    ]
+
+
+def exchange_of(state: State, test: Test) -> str:
+    """Return how the sides of the next attempt find each other: as asked, or the other way after that one failed."""
+    way = asked_exchange(state)
+    last = state.attempts[test][-1] if state.attempts.get(test) else None
+    # The other way needs the rail's addresses, which stand in the lines only when perftest's exchange goes there.
+    if last is None or state.tests["control"] != "rail" or not exchange_failed(last.client, last.server):
+        return way
+    if shown_by(state, test, last).level == NONE:
+        # A side was late or is gone: nothing failed but that.
+        return way
+    tried = _exchange(last)
+    failed = [one for one in state.attempts[test] if exchange_failed(one.client, one.server)]
+    if sum(_exchange(one) == tried for one in failed) == 1 and any(run.rc in TIMED_OUT for run in last.sides.values()):
+        # That side may only have started slowly, and the next slot is longer.
+        return tried
+    return "cm" if tried == "plain" else "plain"
+
+
+def _exchange(attempt: Attempt) -> str:
+    return next((run.exchange for run in attempt.sides.values() if run.exchange), "")
+
+
+def asked_exchange(state: State) -> str:
+    """Return ``cm`` or ``plain``: how tests are asked to find each other."""
+    return "cm" if state.tests["rdma_cm"] else "plain"
+
+
+def exchange_warnings(state: State) -> list[str]:
+    """Return a sentence for each test that measured only the other way than it was asked to."""
+    told = []
+    for test, tried in state.attempts.items():
+        if not any(one.client for one in tried):
+            # Nothing but numbers was worth keeping.
+            continue
+        done = next((one for one in reversed(tried) if one.sample), None)
+        why = next((one.reason for one in tried if exchange_failed(one.client, one.server)), "")
+        text = exchange_warning(asked_exchange(state), done.client.exchange, why) if done and done.client else ""
+        if text:
+            told.append(f"{test.client} to {test.server} {test.rail} {test.kind}: {text}")
+    return told

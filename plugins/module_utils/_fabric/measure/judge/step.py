@@ -1,0 +1,259 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One step of the measurement: evidence so far -> verdicts, and the lines to play next, or done.
+
+Nothing is remembered between steps: the schedule of every pass follows from the plan and the evidence alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...._common.errors import InputError, ParseError
+from ...intent.tests import complete
+from ...plan.switch_ports import evidence as switch_evidence
+from ..diagnosis import duplicates, unsteady
+from ..diagnosis.absence import Conduct
+from ..readings import identity
+from ..readings.tester_log import Evidence, Log, Pass, parse_batch, parse_describe
+from ..schedule import schedule, timing
+from ..schedule.schedule import Round
+from ..schedule.tester_input import lines
+from . import link_findings as links
+from . import outliers, verdict
+from . import results as attempts
+from .notices import notices
+from .passes import Course, Results, announce, next_rounds, results, worst
+from .passes import summary as course_summary
+from .reproduce import commands
+from .resume import take_over
+from .session import State, addresses, asked_exchange, exchange_of, exchange_warnings
+
+# Start cost of perftest, client delay, retries and the guard between two slots, in seconds: what a slot is longer than
+# its measurement at most.
+SLOT_MARGIN = 6
+# Characters of a reason that people read.
+_LONGEST_REASON = 2000
+# What Ansible puts before the message of a task.
+_PREFIX = re.compile(r"^(?:(?:Task|Action|Module) failed(?:: |\.$))+")
+
+
+@dataclass(frozen=True)
+class Step:
+    """``lines``: endpoint to schedule lines for pass ``number``; empty when ``done``. Times in seconds.
+
+    ``results``, ``summary``, ``outliers`` and ``unsteady`` are empty until ``done``: they are no verdict yet.
+    ``announce``: what to say before the pass, "" when ``done``. ``worst``: this pass, what waits and all
+    retries, without isolation. ``lead``: how much later than usual the pass should begin, since hosts missed a begin.
+    ``schedule``: as the report has it: {mode, rounds, slot, seconds, passes, share, lateness, text}.
+    """
+
+    done: bool
+    number: int
+    slot: int
+    rounds: int
+    lines: Mapping[str, list[str]]
+    results: Results
+    summary: Mapping[str, Any]
+    warnings: list[str]
+    announce: str
+    worst: int
+    lead: int
+    schedule: Mapping[str, Any]
+    links: list[dict[str, Any]]
+    outliers: list[dict[str, Any]]
+    endpoints: Mapping[str, Any]
+    unsteady: list[dict[str, Any]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the step as fabric_judge returns it."""
+        own = {"done": self.done, "pass": self.number, "slot": self.slot, "rounds": self.rounds}
+        own["seconds"] = self.slot * self.rounds
+        return {
+            **own,
+            "worst": self.worst,
+            "lead": self.lead,
+            "announce": self.announce,
+            "lines": dict(self.lines),
+            "results": self.results,
+            "summary": dict(self.summary),
+            "warnings": self.warnings,
+            "schedule": dict(self.schedule),
+            "links": self.links,
+            "outliers": self.outliers,
+            "endpoints": dict(self.endpoints),
+            "unsteady": self.unsteady,
+        }
+
+
+def step(
+    plan: Mapping[str, Any],
+    where: str,
+    evidence: Evidence,
+    limit: Sequence[str] = (),
+    slot_margin: int = SLOT_MARGIN,
+    only: Mapping[str, Any] | None = None,
+    earlier: Mapping[str, Any] | None = None,
+    hosts: Mapping[str, Any] | None = None,
+) -> Step:
+    """Return the next step for the endpoints ``plan.endpoints[where]``, or only those in ``limit``.
+
+    ``only`` ({hosts, rails, pairs}) takes the place of ``tests.only``. ``earlier``: {results, tests} of an earlier
+    report; what passed there is taken over and not measured, as far as resume.py says. Raises InputError when nothing
+    could be measured at all.
+    """
+    course = _begin(plan, where, evidence, limit, slot_margin, only, earlier, hosts or {})
+    state = course.state
+    rounds = next_rounds(course)
+    for number, played in enumerate(evidence.passes, 1):
+        _absorb(course, rounds, number, played)
+        rounds = next_rounds(course)
+    rounds = [] if evidence.failure else rounds
+    found = [] if rounds else results(course)
+    summary = {} if rounds else _summary(state, found)
+    return Step(
+        done=not rounds,
+        number=len(evidence.passes) + bool(rounds),
+        slot=course.slot,
+        rounds=len(rounds),
+        lines=_lines(state, rounds),
+        results=found,
+        summary=summary,
+        warnings=[
+            *notices(state, course.clock.lateness if summary else {}, summary.get("blames", ())),
+            *exchange_warnings(state),
+            *_resumed(course),
+        ],
+        announce=announce(course, rounds, len(evidence.passes) + 1) if rounds else "",
+        worst=worst(course, rounds),
+        lead=course.clock.lead,
+        schedule=course_summary(course, rounds, len(evidence.passes)),
+        links=links.find(plan, {name: endpoint.rails for name, endpoint in state.endpoints.items()}),
+        outliers=outliers.find(found, plan["thresholds"]["outliers"]),
+        endpoints={"where": where, "hosts": identity.described(where, state.endpoints, hosts or {})},
+        unsteady=unsteady.find(found, plan["thresholds"]["unsteady"]),
+    )
+
+
+def _summary(state: State, found: Results) -> dict[str, Any]:
+    summary = verdict.summary(found)
+    switches = state.plan.get("switches", {})
+    blames = [
+        {**one, "evidence": [*one["evidence"], *switch_evidence(switches, one)], "again": commands(state, one, found)}
+        for one in summary["blames"]
+    ]
+    return {**summary, "blames": blames}
+
+
+def _begin(
+    plan: Mapping[str, Any],
+    where: str,
+    evidence: Evidence,
+    limit: Sequence[str],
+    margin: int,
+    only: Mapping[str, Any] | None,
+    earlier: Mapping[str, Any] | None,
+    hosts: Mapping[str, Any],
+) -> Course:
+    """Return the course with its whole schedule."""
+    tests = complete(plan["tests"])
+    tests["only"] = only or tests["only"]
+    names = _names(plan, where, limit, tests)
+    rails = [rail["name"] for rail in plan["rails"]]
+    if not rails:
+        raise InputError("nothing was measured: the plan has no rail")
+    state = State(plan, where, tests, schedule.mode_of(tests, len(names)), rails)
+    rounds = schedule.planned(names, rails, tests)
+    tests["mode"] = state.mode
+    _describe(state, names, evidence)
+    for one in duplicates.found_twice(plan, where, state.endpoints):
+        state.duplicates.update({(name, one["rail"], one["address"]): one for name in one["hosts"]})
+    wanted = {test for round_ in rounds for test in round_}
+    kept, why = take_over(state, wanted, earlier or {}, identity.described(where, state.endpoints, hosts))
+    left = wanted - kept.keys()
+    rounds = schedule.pack(rounds, left, tests)
+    state.attempts = {test: [] for test in left}
+    waiting = timing.split(rounds * tests["repeats"], len(names))
+    return Course(state, names, margin, rounds, list(kept.values()), waiting, not_kept=why)
+
+
+def _names(plan: Mapping[str, Any], where: str, limit: Sequence[str], tests: Mapping[str, Any]) -> list[str]:
+    known = plan["endpoints"][where]
+    names = [name for name in known if not limit or name in limit]
+    if len(names) < (1 if tests["mode"] == "loopback" else 2):
+        raise InputError(
+            f"nothing was measured: a measurement needs two hosts, {'one' if names else 'none'} given"
+            f" ({', '.join(names) or 'no name of the plan'}); the plan knows {len(known)}:"
+            " widen --limit or the group of the fabric"
+        )
+    return names
+
+
+def _describe(state: State, names: Sequence[str], evidence: Evidence) -> None:
+    state.failure = _line(evidence.failure)
+    for name in names:
+        text = evidence.describe.get(name)
+        if text is None:
+            why = _line(evidence.errors.get(name, "")) or state.failure
+            state.lost[name] = f"{name}: {why or 'unreachable, or its tester could not start'}"
+            continue
+        try:
+            state.endpoints[name] = parse_describe(text)
+        except ParseError as exc:
+            state.lost[name] = f"{name}: its tester did not describe itself: {exc}"
+
+
+def _line(text: str) -> str:
+    """Return a message of several lines as one, as much as people read, without what Ansible puts before it."""
+    return _PREFIX.sub("", " ".join(text[:_LONGEST_REASON].split()))
+
+
+def _absorb(course: Course, rounds: Sequence[Round], number: int, played: Pass) -> None:
+    """Add what pass ``number`` told; endpoints that gave no complete log are not used again."""
+    logs, invalid = _parsed(played, number)
+    lost = set()
+    used = {name for round_ in rounds for test in round_ for name in (test.client, test.server)}
+    for name in sorted(used):
+        if not logs.get(name, Log()).done:
+            lost.add(name)
+            why = "its tester ended before the end of the pass" if name in logs else "no log came back"
+            why = _line(invalid.get(name, "")) or _line(played.errors.get(name, "")) or why
+            course.state.lost.setdefault(name, f"{name}: {why}")
+    begin = course.clock.seconds
+    late = course.clock.add(logs, len(rounds), course.slot, bool(course.waiting))
+    course.state.conduct[number] = Conduct(late, begin, course.clock.seconds, frozenset(lost))
+    attempts.absorb(course.state, rounds, number, logs)
+    course.found = None
+    course.played += len(rounds)
+
+
+def _parsed(played: Pass, number: int) -> tuple[dict[str, Log], dict[str, str]]:
+    """Return the logs of a pass by endpoint, and why the others are not valid: one of them costs no other."""
+    logs: dict[str, Log] = {}
+    invalid: dict[str, str] = {}
+    for name, text in played.logs.items():
+        try:
+            logs[name] = parse_batch(text, number)
+        except ParseError as exc:
+            invalid[name] = f"its log is not valid: {exc}"
+    return logs, invalid
+
+
+def _lines(state: State, rounds: Sequence[Round]) -> dict[str, list[str]]:
+    if not rounds:
+        return {}
+    gpus = {(name, rail): gpu for rail, own in state.plan.get("gpus", {}).items() for name, gpu in own.items()}
+    asked = asked_exchange(state)
+    swapped = {test for round_ in rounds for test in round_ if exchange_of(state, test) != asked}
+    return lines(rounds, state.rails, state.tests, addresses(state), gpus, swapped)
+
+
+def _resumed(course: Course) -> list[str]:
+    if not course.kept and not course.not_kept:
+        return []
+    count = len(course.kept) + len(course.state.attempts)
+    told = f"{len(course.kept)} of {count} results are those of the earlier report: they passed there"
+    return [f"{told}; {course.not_kept}" if course.not_kept else told]

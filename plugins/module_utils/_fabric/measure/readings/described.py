@@ -1,0 +1,79 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a tester reports about itself, checked by type before anything uses it.
+
+A tester runs on a machine that may be broken or hostile. Its addresses, device names and numbers become arguments of
+commands that run as root on other hosts, and words of commands that people copy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Mapping
+
+from ...intent.typed import (
+    MACHINE_ID,
+    Type,
+    Unfit,
+    digits,
+    ipv4_address,
+    ipv4_addresses,
+    matching,
+    name,
+    optional,
+    plain,
+)
+
+#: perftest refuses larger GID indexes.
+LARGEST_GID = 64
+_LARGEST_PORT = 255
+_CPUS = re.compile(r"[0-9]{1,5}(?:-[0-9]{1,5})?(?:,[0-9]{1,5}(?:-[0-9]{1,5})?){0,511}")
+_CPU_LIST = optional(matching(_CPUS, "a list of CPUs"), "-")
+_RAIL: Mapping[str, Type] = {
+    "device": name("the name of an RDMA device"),
+    "port": digits(1, _LARGEST_PORT),
+    "netdev": name("the name of a network device"),
+    "gid": digits(0, LARGEST_GID, ", since perftest refuses larger GID indexes"),
+    "gid_type": matching(re.compile("RoCE v2|IB"), "RoCE v2 or IB"),
+    "address": ipv4_address,
+    "addresses": ipv4_addresses,
+    "mtu": optional(digits(1, 65536), "-"),
+    "rate": matching(re.compile(r"[A-Za-z0-9 ./()+-]{0,64}"), "a rate"),
+    "numa": matching(re.compile(r"-|-?[0-9]{1,4}"), "a NUMA node"),
+    "cpus": _CPU_LIST,
+    "local_cpus": _CPU_LIST,
+}
+_NEEDED = ("device", "port", "gid", "address")
+_HOST: Mapping[str, Type] = {
+    "memlock": optional(matching(re.compile(r"unlimited|[0-9]{1,20}"), "a limit"), "-"),
+    "perftest": matching(re.compile(r"[A-Za-z0-9_.+~?-]{1,64}"), "a version"),
+    "control": optional(ipv4_address, "-"),
+    "clock": name("a clock source"),
+    "machine_id": MACHINE_ID,
+}
+
+
+def checked_rail(pairs: Mapping[str, str]) -> dict[str, str]:
+    """Return the known pairs of a rail; {"error": reason} when the tester reports an error, or no valid rail."""
+    if "error" in pairs:
+        return {"error": plain(pairs["error"]) or "its tester reports an error without a reason"}
+    missing = [key for key in _NEEDED if key not in pairs]
+    if missing:
+        return {"error": f"not described: its tester did not report {', '.join(missing)}"}
+    found = {}
+    for key in (key for key in _RAIL if key in pairs):
+        try:
+            found[key] = _RAIL[key](pairs[key])
+        except Unfit as error:
+            return {"error": f"not described: {key}={plain(pairs[key], 60)!r} is invalid; expected {error.expected}"}
+    return found
+
+
+def checked_host(pairs: Mapping[str, str]) -> dict[str, str]:
+    """Return the known pairs of a host whose values are valid; the others count as not reported."""
+    found = {}
+    for key in (key for key in _HOST if key in pairs):
+        with contextlib.suppress(Unfit):
+            found[key] = _HOST[key](pairs[key])
+    return found

@@ -1,0 +1,33 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How long testers may live: longer than any measurement of the plan can last, known before it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...._common.errors import InputError
+from ...intent.tests import complete
+from .schedule import planned
+from .timing import LONGEST_LEAD, STRETCHES, stretched
+
+# For what is not known before: pods that start slowly, and a schedule that cannot be worked out yet.
+LEAST = 4 * 3600
+# Isolation adds passes.
+_TIMES = 2
+
+
+def lifetime(plan: Mapping[str, Any], names: Sequence[str], margin: int) -> int:
+    """Return seconds: LEAST, and twice the announced worst case of measuring ``names`` with all retries.
+
+    ``margin``: seconds that a slot is longer than the measurement in it at most.
+    """
+    tests = complete(plan.get("tests") or {})
+    try:
+        rounds = len(planned(names, [rail["name"] for rail in plan["rails"]], tests)) * int(tests["repeats"])
+    except InputError:
+        return LEAST
+    slot = stretched(int(tests["duration"]), margin, STRETCHES)
+    passes = 1 + int(tests["retries"])
+    return LEAST + _TIMES * passes * (rounds * slot + LONGEST_LEAD)

@@ -1,0 +1,247 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is measured in which round: the pairs of a mode (modes.py), their rails, kinds and sizes, and repetitions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+from ...._common.errors import InputError
+from ...._common.reader import some
+from ...intent.tests import BANDWIDTH, STARS, complete
+from ...plan.groups import of_run
+from . import modes
+
+# Keys of a result (report.json) that say what was measured; the last four are there only beyond the usual.
+IDENTITY = ("where", "rail", "client", "server", "test", "size", "peer_rail", "memory", "star")
+# Above this many hosts every pair would take too long, so mode auto takes samples.
+ALL_PAIRS_UP_TO = 32
+
+
+class Test(NamedTuple):
+    """One measurement: ``client`` sends to ``server`` on ``rail`` with perftest's ``ib_<kind>``.
+
+    A tuple, since a fleet has a hundred thousand of them as keys of dicts.
+
+    ``size`` in bytes where several are asked for, 0 for the only one. ``peer_rail``: the server's rail where it is
+    not the client's, "" where it is. ``memory``: as in rdma_fabric.tests, both sides alike. ``star``: the mode of the
+    star that it is a share of, "" for a test of two ports alone.
+    """
+
+    rail: str
+    client: str
+    server: str
+    kind: str
+    size: int = 0
+    peer_rail: str = ""
+    memory: str = "host"
+    star: str = ""
+
+    @property
+    def server_rail(self) -> str:
+        """The rail of the server."""
+        return self.peer_rail or self.rail
+
+    @property
+    def centre(self) -> str:
+        """The host in the middle of the star, "" without a star."""
+        return {"incast": self.server, "one_to_many": self.client}.get(self.star, "")
+
+
+def subject(result: Mapping[str, Any]) -> Test:
+    """Return the test that a result (report.json) is about."""
+    named = (result["rail"], result["client"], result["server"], result["test"])
+    memory, star = result.get("memory", "host"), result.get("star", "")
+    return Test(*named, result.get("size", 0), result.get("peer_rail", ""), memory, star)
+
+
+def label(result: Mapping[str, Any]) -> str:
+    """Return what was measured between two ports, as people read it: ``write_bw``, ``write_bw 4096 B incast``."""
+    size = f" {result['size']} B" if result.get("size") else ""
+    memory = f" {result['memory']}" if result.get("memory") not in (None, "host") else ""
+    star = f" {result['star']}" if result.get("star") else ""
+    return f"{result['test']}{size}{memory}{star}"
+
+
+Round = tuple[Test, ...]
+# client, server, client's rail, server's rail or ""
+_Flow = tuple[str, str, str, str]
+
+
+def mode_of(tests: Mapping[str, Any], hosts: int) -> str:
+    """Return the mode for so many hosts: the one asked for, or all pairs of a small fleet, samples of a large one."""
+    mode = str(complete(tests)["mode"])
+    if mode != "auto":
+        return mode
+    return "all_pairs" if hosts <= ALL_PAIRS_UP_TO else "sampled"
+
+
+def planned(names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any]) -> list[Round]:
+    """Return the whole schedule for ``names`` on ``rails``, as ``tests`` of the plan ask for it.
+
+    In a round a host has one partner (the modes of stars: one centre), all rails of a pair at once unless told
+    otherwise. Raises InputError when the mode needs more hosts or rails, or nothing is left to measure.
+    """
+    tests = complete(tests)
+    _check(names, rails, tests)
+    mode = mode_of(tests, len(names))
+    star = mode if mode in STARS else ""
+    rounds = []
+    for kind in tests["kinds"]:
+        several = kind in BANDWIDTH and len(tests["sizes"]) > 1
+        for size in tests["sizes"] if several else [0]:
+            for flows in _flows(names, rails, tests):
+                ways = ((rail, c, s, kind, size, peer, tests["memory"], star) for c, s, rail, peer in flows)
+                rounds.append(tuple(Test(*way) for way in ways))
+    return _restricted(rounds, tests)
+
+
+def _check(names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any]) -> None:
+    mode = mode_of(tests, len(names))
+    needs = 3 if mode in STARS else 1 if mode == "loopback" else 2
+    if len(names) < needs:
+        raise InputError(
+            f"nothing was measured: rdma_fabric.tests.mode {mode} needs {needs} hosts, {len(names)} given"
+            f" ({', '.join(names)}); widen --limit or the group of the fabric, or take another mode"
+        )
+    if len(rails) < 2 and (mode == "loopback" or tests["cross_rail"]):
+        what = "mode loopback" if mode == "loopback" else "cross_rail"
+        raise InputError(f"nothing was measured: rdma_fabric.tests.{what} needs two rails, the plan has {len(rails)}")
+    only = tests["only"]
+    hosts = [*only.get("hosts", ()), *(name for pair in only.get("pairs", ()) for name in pair)]
+    for key, given, known in (("hosts or pairs", hosts, names), ("rails", only.get("rails", ()), rails)):
+        unknown = [name for name in dict.fromkeys(given) if name not in known]
+        if unknown:
+            raise InputError(
+                f"nothing was measured: only.{key}: {some(unknown)} not in this run, which has {some(known)}"
+            )
+
+
+def _flows(names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any]) -> list[list[_Flow]]:
+    """Return rounds of who sends to whom from which rail to which."""
+    mode = mode_of(tests, len(names))
+    swaps = (False, True) if tests["directions"] == "swap" else (False,)
+    if mode == "loopback":
+        return [
+            [(name, name, *((b, a) if swap else (a, b))) for name in names for a, b in pairs]
+            for pairs in modes.circle(rails)
+            for swap in swaps
+        ]
+    ways = _ways(rails, tests)
+    if mode in STARS:
+        return [
+            [(*_ray(mode, centre, other), *way) for centre, others in stars for other in others for way in together]
+            for stars in modes.stars(names, tests["fan"])
+            for together in ways
+        ]
+    return [
+        [((b, a) if swap else (a, b)) + way for a, b in pairs for way in together]
+        for pairs in _pairs(mode, names, tests)
+        for swap in swaps
+        for together in ways
+    ]
+
+
+def _ray(mode: str, centre: str, other: str) -> tuple[str, str]:
+    return (other, centre) if mode == "incast" else (centre, other)
+
+
+def _ways(rails: Sequence[str], tests: Mapping[str, Any]) -> list[list[tuple[str, str]]]:
+    """Return for each round of a pair the (client's rail, server's rail or "") that are played at once."""
+    ways = [[(rail, "") for rail in rails]]
+    if tests["cross_rail"]:
+        ways += [
+            [(rail, rails[(index + shift) % len(rails)]) for index, rail in enumerate(rails)]
+            for shift in range(1, len(rails))
+        ]
+    return ways if tests["rails_at_once"] else [[way] for together in ways for way in together]
+
+
+def _pairs(mode: str, names: Sequence[str], tests: Mapping[str, Any]) -> list[modes.Pairs]:
+    if tests["only"].get("pairs"):
+        wanted = {tuple(sorted(pair)): (pair[0], pair[1]) for pair in tests["only"]["pairs"]}
+        return modes.first_fit((pair, pair) for pair in wanted.values())
+    if mode == "ring":
+        return modes.neighbours(names)
+    if mode == "sampled":
+        return modes.sampled(names, tests["rounds"], tests["seed"])
+    if mode == "topology":
+        return modes.grouped(of_run(names, tests["groups"]), tests["rounds"], tests["seed"])
+    return modes.circle(names)
+
+
+def _restricted(rounds: Sequence[Round], tests: Mapping[str, Any]) -> list[Round]:
+    hosts, rails = set(tests["only"].get("hosts", ())), set(tests["only"].get("rails", ()))
+    wanted = {
+        test
+        for round_ in rounds
+        for test in round_
+        if (not hosts or hosts & {test.client, test.server}) and (not rails or {test.rail, test.server_rail} <= rails)
+    }
+    if not wanted:
+        raise InputError("nothing was measured: no test is planned" + (", only matches none" if hosts or rails else ""))
+    return pack(rounds, wanted, tests)
+
+
+def only(rounds: Sequence[Round], wanted: Collection[Test]) -> list[Round]:
+    """Return the rounds without the tests that are not wanted, and without rounds left empty."""
+    kept = (tuple(test for test in round_ if test in wanted) for round_ in rounds)
+    return [round_ for round_ in kept if round_]
+
+
+def pack(rounds: Sequence[Round], wanted: Collection[Test], tests: Mapping[str, Any]) -> list[Round]:
+    """Return rounds of the wanted tests alone, in their planned rounds or closer together where that needs fewer.
+
+    Tests that are not in ``rounds`` get rounds of their own there.
+    """
+    kept = only(rounds, wanted)
+    if len(wanted) == sum(map(len, rounds)) == sum(map(len, kept)):
+        return kept
+    more = set(wanted).difference(chain.from_iterable(kept))
+    return min([*kept, *repeat(more, tests)], repeat(wanted, tests), key=len)
+
+
+def repeat(wanted: Iterable[Test], tests: Mapping[str, Any] | None = None) -> list[Round]:
+    """Return rounds for tests in any order; the rails of a pair stay together, and so does a star.
+
+    ``tests``: those of the plan, for whether rails are played at once.
+    """
+    tests = complete(tests or {})
+    units: dict[tuple[object, ...], list[Test]] = {}
+    for test in sorted(wanted):
+        units.setdefault(_unit(test), []).append(test)
+    sheets = [sheet for unit in units.values() for sheet in _sheets(unit, tests)]
+    hosts = ({name for test in sheet for name in (test.client, test.server)} for sheet in sheets)
+    rounds = modes.first_fit(zip(sheets, hosts))
+    return [tuple(chain.from_iterable(round_)) for round_ in rounds]
+
+
+def whole(tests: Iterable[Test], among: Iterable[Test]) -> list[Test]:
+    """Return tests with the rest of their stars, since the share of one says nothing without the others."""
+    wanted = set(tests)
+    stars = {star_of(test) for test in wanted if test.star}
+    return [test for test in among if test in wanted or (test.star and star_of(test) in stars)]
+
+
+def star_of(test: Test) -> tuple[object, ...]:
+    """Return what the shares of one star have in common."""
+    return (*_unit(test), test.rail)
+
+
+def _unit(test: Test) -> tuple[object, ...]:
+    """Return what tests have in common that belong into one round."""
+    names = (test.centre,) if test.star else (test.client, test.server)
+    return (test.kind, test.size, test.memory, test.star, *names)
+
+
+def _sheets(unit: Sequence[Test], tests: Mapping[str, Any]) -> list[list[Test]]:
+    """Cut a unit so that no rail of a host is used twice at once, or no two rails where they are to be alone."""
+    alone = not tests["rails_at_once"] and tests["mode"] != "loopback"
+    ways: dict[tuple[str, str], list[tuple[Test, Collection[Hashable]]]] = {}
+    for test in unit:
+        ends = ((test.client, test.rail), (test.server, test.server_rail))
+        busy = {end for end in ends if end[0] != test.centre}
+        ways.setdefault((test.rail, test.peer_rail) if alone else ("", ""), []).append((test, busy))
+    return [sheet for together in ways.values() for sheet in modes.first_fit(together)]

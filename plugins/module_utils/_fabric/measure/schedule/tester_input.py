@@ -1,0 +1,120 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What testers are told: perftest's arguments, ports, and the lines of a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...intent.tests import LATENCY, complete
+from ..readings.exchange import swap_exchange
+
+if TYPE_CHECKING:
+    from .schedule import Round, Test
+
+# Ports repeat after this many rounds: long enough for sockets of an earlier round to be gone.
+PORT_CYCLE = 8
+# (endpoint, rail) to an address, and to {bdf, path} of the GPU next to the port.
+Addresses = Mapping[tuple[str, str], str]
+Gpus = Mapping[tuple[str, str], Mapping[str, str]]
+
+
+def port(base: int, rails: Sequence[str], number: int, rail: str, lane: int = 0, lanes: int = 1) -> int:
+    """Return the TCP port of perftest's own exchange in round ``number`` on the client's ``rail``.
+
+    ``lane`` of ``lanes`` tells apart what one server is asked on one rail by several clients.
+    """
+    return base + ((number % PORT_CYCLE) * lanes + lane) * len(rails) + rails.index(rail)
+
+
+def message_size(tests: Mapping[str, Any], kind: str, size: int = 0) -> int:
+    """Return the bytes of a message: the test's own ``size``, or the one size that ``tests`` give for the kind."""
+    tests = complete(tests)
+    if size:
+        return size
+    if kind in LATENCY:
+        # Perftest's own default, and 64 for GPU memory as validators of GPU clusters take it.
+        return int(tests["latency_size"] or (2 if tests["memory"] == "host" else 64))
+    return int((tests["sizes"] or [tests["size"]])[0])
+
+
+def perftest_args(tests: Mapping[str, Any], kind: str = "write_bw", size: int = 0, gpu: str = "") -> str:
+    """Return perftest's options for one side, from the plan's ``tests``; ``gpu``: PCI address of this side's GPU.
+
+    Both sides get the same but for the GPU, which rules out what perftest does when they differ.
+    """
+    tests = complete(tests)
+    args: list[Any] = ["-F"]
+    if kind in LATENCY:
+        args += ["-c", "RC", "-s", message_size(tests, kind, size), "-n", tests["latency_iterations"]]
+    else:
+        args += ["--report_gbits", "-c", "RC", "-q", tests["queue_pairs"], "-s", message_size(tests, kind, size)]
+        args += ["-t", tests["tx_depth"], *_duration(int(tests["duration"]))]
+        args += ["-b"] if tests["directions"] == "together" else []
+    args += ["-m", tests["mtu"]] if tests["mtu"] else []
+    args += ["-R"] if tests["rdma_cm"] else []
+    args += ["-I", tests["inline"]] if tests["inline"] is not None else []
+    args += [f"--tclass={tests['traffic_class']}"] if tests["traffic_class"] is not None else []
+    args += ["--use_hugepages"] if tests["hugepages"] else []
+    # perftest refuses DMA-BUF when it stands before the GPU.
+    args += [f"--use_cuda_bus_id={gpu}"] if gpu else []
+    args += ["--use_cuda_dmabuf"] if gpu and tests["memory"] == "cuda:dmabuf" else []
+    return " ".join(str(arg) for arg in args)
+
+
+def _duration(seconds: int) -> list[Any]:
+    """Return the options for a run of ``seconds``; perftest's own margin would halve the measured window."""
+    return ["-D", seconds, *(["-f", seconds // 5] if seconds >= 5 else [])]
+
+
+def sides(test: Test, addresses: Addresses) -> list[tuple[str, str, str, str]]:
+    """Return (role, endpoint, its rail, the peer's address) of both sides of a test, the client first."""
+    return [
+        ("client", test.client, test.rail, addresses[test.server, test.server_rail]),
+        ("server", test.server, test.server_rail, addresses[test.client, test.rail]),
+    ]
+
+
+def lines(
+    rounds: Sequence[Round],
+    rails: Sequence[str],
+    tests: Mapping[str, Any],
+    addresses: Addresses,
+    gpus: Gpus | None = None,
+    swapped: Collection[Test] = (),
+) -> dict[str, list[str]]:
+    """Return each endpoint's schedule lines, closed by ``END count``.
+
+    ``swapped``: tests whose sides find each other the other way than ``tests.rdma_cm`` says.
+
+    ``addresses``: (endpoint, rail) to the address where the peer reaches it for perftest's own exchange. ``gpus``: the
+    same to the GPU whose memory is used by tests in other than host memory.
+    """
+    numbered = [(number, test, lane) for number, round_ in enumerate(rounds) for test, lane in _lanes(round_)]
+    lanes = max((lane for _number, _test, lane in numbered), default=0) + 1
+    known: dict[tuple[str, int, str], str] = {}
+    result: dict[str, list[str]] = {}
+    for number, test, lane in numbered:
+        at = port(int(tests["port_base"]), rails, number, test.rail, lane, lanes)
+        for role, own, rail, peer in sides(test, addresses):
+            gpu = "" if test.memory == "host" else (gpus or {}).get((own, rail), {}).get("bdf", "")
+            key = (test.kind, test.size, gpu)
+            if key not in known:
+                known[key] = perftest_args(tests, *key)
+            args = swap_exchange(known[key]) if test in swapped else known[key]
+            result.setdefault(own, []).append(f"{number} {rail} {role} {peer} {at} {test.kind} {args}")
+    for own in result:
+        result[own].append(f"END {len(result[own])}")
+    return result
+
+
+def _lanes(round_: Round) -> list[tuple[Test, int]]:
+    """Return the tests of a round with a number that tells those with the same server and client's rail apart."""
+    seen: dict[tuple[str, str], int] = {}
+    numbered = []
+    for test in round_:
+        lane = seen.get((test.server, test.rail), 0)
+        seen[test.server, test.rail] = lane + 1
+        numbered.append((test, lane))
+    return numbered

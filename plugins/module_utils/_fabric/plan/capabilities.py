@@ -1,0 +1,102 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What each rail of each host should reach, from the facts at planning time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from ..._common.errors import InputError
+from ..._common.units import IB_MTUS, roce_mtu
+from ..intent.intent import Intent
+from .hosts import Host
+from .rails import Port, RailMap
+
+# Profiles whose pods share the port itself; others give each pod a VF.
+SHARED = ("macvlan",)
+
+
+def rdma_mtu(netdev_mtu: int) -> int:
+    """Return the RDMA MTU that fits an Ethernet netdev: 1500 -> 1024, 2144 -> 2048, 4192 -> 4096."""
+    return roce_mtu(netdev_mtu) or min(IB_MTUS)
+
+
+def port_rate(port: Port | None, devices: Mapping[str, Mapping[str, Any]]) -> float | None:
+    """Return a port's rate in Gb/s, None when unknown.
+
+    The netdev's speed counts first. The rate of an RDMA device stands in only for real hardware: soft-RoCE
+    says 10 whatever is underneath.
+    """
+    if port is None:
+        return None
+    if port["speed"] is not None:
+        return float(port["speed"])
+    for name in port["rdma"]:
+        device = devices.get(name)
+        if device and device["pci"] and device["rate"]:
+            return float(device["rate"])
+    return None
+
+
+def expectations(
+    intent: Intent, rails: RailMap, hosts: Sequence[Host], names: Mapping[str, Collection[str]]
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return rail -> host -> its side of an expectation, for the hosts of this run.
+
+    A side is {rate, max_rate, mtu, pcie, vf_rate} and the threshold (thresholds.py). ``max_rate`` is what the NIC can
+    do where its driver tells, both rates in Gb/s, ``mtu`` the RDMA MTU of the tests,
+    ``vf_rate`` the lowest limit of a VF in Gb/s where pods get VFs, ``pcie`` {speed, width, max_speed, max_width,
+    max_payload, ports} with the number of rails on the same card. What is not known is None. ``names``: host -> its
+    own name and those of its groups.
+    """
+    mtu = _test_mtu(intent)
+    found = {host.name: _sides(host, rails, intent.profile) for host in hosts}
+    return {
+        rail: {
+            name: {"mtu": mtu, **sides[index], **intent.thresholds.side(rail, names[name])}
+            for name, sides in found.items()
+        }
+        for index, rail in enumerate(rails.names)
+    }
+
+
+def _sides(host: Host, rails: RailMap, profile: str) -> list[dict[str, Any]]:
+    """Return what the facts tell of each rail's port."""
+    if not host.facts:
+        return [{"rate": None, "max_rate": None, "pcie": None, "vf_rate": None} for _rail in rails.names]
+    devices = {device["name"]: device for device in host.facts["rdma_devices"]}
+    own = rails.ports[host.name]
+    cards = Counter(_card(port) for port in own)
+    return [
+        {
+            "rate": port_rate(port, devices),
+            "max_rate": port.get("max_speed"),
+            "pcie": _pcie_link(port, cards[_card(port)]),
+            "vf_rate": None if profile in SHARED else port["vfs"].get("rate"),
+        }
+        for port in own
+    ]
+
+
+def _card(port: Port) -> str:
+    """Return the PCI device; its functions (the ports of a card) share one PCIe link."""
+    return str(port["pci"]).rpartition(".")[0]
+
+
+def _pcie_link(port: Port, ports: int) -> dict[str, Any] | None:
+    """Return the negotiated PCIe link of a port, None when it is not known."""
+    link = port["pcie"]
+    return {**link, "ports": ports} if link.get("speed") and link.get("width") else None
+
+
+def _test_mtu(intent: Intent) -> int:
+    largest = rdma_mtu(intent.mtu)
+    wanted = intent.tests["mtu"]
+    if wanted and wanted > largest:
+        raise InputError(
+            f"rdma_fabric.tests.mtu: {wanted} does not fit rdma_fabric.mtu {intent.mtu}, which carries at most "
+            f"{largest}; raise mtu or lower tests.mtu"
+        )
+    return int(wanted or largest)

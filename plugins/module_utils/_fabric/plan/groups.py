@@ -1,0 +1,199 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Groups of hosts for mode topology: named in the inventory, or taken from where the fabric is known already."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..._common.errors import InputError, ParseError
+from ..._common.reader import Reader, describe, nearest, some
+from .switch_ports import Switches
+from .topology_file import parse_conf, parse_data
+
+# Where groups come from -> the key that goes with it.
+SOURCES: Mapping[str, str] = {"inventory_groups": "names", "node_label": "label", "lldp": "", "file": "path"}
+# Hosts of which nothing is known now, such as those that returned no facts.
+UNKNOWN = "unknown"
+_KEY = "rdma_fabric.tests.groups"
+
+Groups = dict[str, list[str]]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What groups can be taken from.
+
+    ``names``: host of the run -> the names that it goes by. ``labels``: host -> labels of its Node, for hosts that
+    have one. ``facts``: hosts with facts. ``inventory``: group -> hosts. ``switches`` as in the plan. ``file``:
+    the content of the topology file, text or what YAML or JSON make of it.
+    """
+
+    names: Mapping[str, Sequence[str]]
+    labels: Mapping[str, Mapping[str, str]]
+    facts: Collection[str]
+    inventory: Mapping[str, Sequence[str]]
+    switches: Switches
+    file: Any = None
+
+
+def read_groups(reader: Reader) -> dict[str, Any]:
+    """Return ``tests.groups``: group -> hosts (the leaves of a tree), or {from, and the key that goes with it}."""
+    found = reader.mapping("groups")
+    return _source(reader.section("groups")) if isinstance(found.get("from"), str) else _leaves(reader, "groups", found)
+
+
+def _source(reader: Reader) -> dict[str, Any]:
+    where = reader.text("from", None, choices=tuple(SOURCES))
+    if where is None:
+        return {}
+    key = SOURCES[where]
+    source: dict[str, Any] = {"from": where}
+    if key:
+        source[key] = list(reader.texts(key)) if key == "names" else reader.text(key, None)
+        if not source[key]:
+            reader.refuse(key, f"missing; from: {where} needs it")
+    if where == "file" and source["path"] and not source["path"].startswith("/"):
+        example = "{{ inventory_dir }}/topology.conf"
+        reader.refuse(key, f'expected a whole path such as {example}, found "{source["path"]}"')
+    reader.close()
+    return source
+
+
+def _leaves(reader: Reader, path: str, found: Mapping[Any, Any]) -> Groups:
+    """Return the leaves of a tree of groups: name to hosts."""
+    groups: Groups = {}
+    for name, value in found.items():
+        own = f"{path}.{name}"
+        if isinstance(value, Mapping):
+            inner = _leaves(reader, own, value)
+            # Switches of two branches may have one name.
+            groups.update({key if key not in groups else f"{name}.{key}": hosts for key, hosts in inner.items()})
+        elif isinstance(value, (list, tuple)) and all(isinstance(host, str) for host in value):
+            groups[str(name)] = list(value)
+        else:
+            reader.refuse(own, f"expected a list of hosts, or a dict of smaller groups, found {describe(value)}")
+    return groups
+
+
+def topology_file(tests: Any) -> str:
+    """Return the path of the file that ``tests`` take groups from, "" when they take none."""
+    groups = tests.get("groups") if isinstance(tests, Mapping) and tests.get("mode") == "topology" else None
+    path = groups.get("path") if isinstance(groups, Mapping) and groups.get("from") == "file" else ""
+    return path if isinstance(path, str) else ""
+
+
+def resolve(tests: Mapping[str, Any], known: Known) -> tuple[Groups, list[str]]:
+    """Return group -> hosts of the run for the ``tests`` of the intent, and warnings.
+
+    A host that returned no facts and is in no group joins the group UNKNOWN: its tests end as no_data. InputError names
+    other hosts in none. Of LLDP it is no error, since a port without link has no neighbour: such hosts are UNKNOWN too,
+    and there are no groups at all when there is no neighbour at all, so that only measuring refuses.
+    """
+    source = tests["groups"]
+    where = source.get("from") if isinstance(source.get("from"), str) else ""
+    if tests["mode"] != "topology":
+        return ({} if where else dict(source)), []
+    if not where:
+        return _complete(source, known, "name every host once"), []
+    if where == "inventory_groups":
+        return _by_inventory(source["names"], known), []
+    if where == "node_label":
+        return _by_label(source["label"], known), []
+    if where == "file":
+        return _by_file(source["path"], known), []
+    return _by_lldp(known)
+
+
+def of_run(hosts: Sequence[str], groups: Mapping[str, Sequence[str]], remedy: str = "name every host once") -> Groups:
+    """Return the groups with the hosts of this run; InputError when a host is in none or in several."""
+    run = set(hosts)
+    found = {name: [host for host in members if host in run] for name, members in groups.items()}
+    homes = Counter(host for members in found.values() for host in members)
+    homeless = [name for name in hosts if name not in homes]
+    if homeless and not groups:
+        raise InputError(f"{_KEY}: no host groups were found; see the plan's warnings")
+    if homeless:
+        raise InputError(f"{_KEY}: {some(homeless)} in no group; {remedy}")
+    several = [host for host, count in homes.items() if count > 1]
+    if several:
+        raise InputError(f"{_KEY}: {some(several)} in several groups; name every host once")
+    return {name: members for name, members in found.items() if members}
+
+
+def _complete(groups: Mapping[str, Sequence[str]], known: Known, remedy: str) -> Groups:
+    """Return the groups of the run, with the hosts that returned no facts."""
+    at_home = {host for members in groups.values() for host in members}
+    lost = [host for host in known.names if host not in at_home and host not in known.facts]
+    return of_run(list(known.names), {**groups, UNKNOWN: [*groups.get(UNKNOWN, ()), *lost]}, remedy)
+
+
+def _by_inventory(names: Sequence[str], known: Known) -> Groups:
+    for name in names:
+        if name not in known.inventory:
+            raise InputError(f"{_KEY}.names: the inventory has no group {name}; {nearest(name, known.inventory)}")
+    groups = {name: known.inventory[name] for name in names}
+    return _complete(groups, known, f"put every host into exactly one of the inventory groups {some(names)}")
+
+
+def _by_label(label: str, known: Known) -> Groups:
+    if not known.labels:
+        raise InputError(f"{_KEY}: no host is known as a Node; join the hosts first, and let the account list nodes")
+    groups: Groups = {}
+    for host in known.names:
+        value = known.labels.get(host, {}).get(label)
+        if value:
+            groups.setdefault(value, []).append(host)
+    return _complete(groups, known, f"give each host's Node the label {label}")
+
+
+def _by_file(path: str, known: Known) -> Groups:
+    try:
+        named = parse_conf(known.file) if isinstance(known.file, str) else parse_data(known.file)
+    except ParseError as exc:
+        raise InputError(f"{_KEY}.path: {path}: {exc}") from exc
+    homes = {name: group for group, names in named.items() for name in names}
+    counts = Counter(name for names in named.values() for name in dict.fromkeys(names))
+    shorts = Counter(_short(name) for name in homes)
+    homes = {**{_short(name): group for name, group in homes.items() if shorts[_short(name)] == 1}, **homes}
+    groups: Groups = {}
+    for host, names in known.names.items():
+        found = next((name for name in (*names, *map(_short, names)) if name in homes), None)
+        if found and counts[found] > 1:
+            raise InputError(f"{_KEY}.path: {path}: {found} stands in several groups; a host has one leaf switch here")
+        if found:
+            groups.setdefault(homes[found], []).append(host)
+    return _complete(groups, known, f"{path} has no switch or block with them")
+
+
+def _short(name: str) -> str:
+    """Return a name without its domain; an IP address stays whole."""
+    first = name.split(".")[0]
+    return name if first.isdigit() else first
+
+
+def _by_lldp(known: Known) -> tuple[Groups, list[str]]:
+    """Group by the switch of the first rail; a host without one there goes with those whom it meets on another rail."""
+    rails = list(known.switches.values())
+    homes = {host: rails[0][host]["switch"] for host in known.names if rails and host in rails[0]}
+    groups_of: dict[tuple[int, str], str] = {}
+    for at, rail in enumerate(rails):
+        for host, home in homes.items():
+            if host in rail:
+                groups_of.setdefault((at, rail[host]["switch"]), home)
+    lost = []
+    groups: Groups = {}
+    for host in known.names:
+        on = ((at, rail[host]["switch"]) for at, rail in enumerate(rails) if host in rail)
+        home = homes.get(host) or next((groups_of[key] for key in on if key in groups_of), UNKNOWN)
+        groups.setdefault(home, []).append(host)
+        if home == UNKNOWN and host in known.facts:
+            lost.append(host)
+    if list(groups) == [UNKNOWN]:
+        remedy = "let lldpd run on the hosts, and LLDP on the switch ports"
+        return {}, [f"{_KEY}: no host shows an LLDP neighbour on a rail; {remedy}"]
+    told = f"{_KEY}: {some(lost)} without an LLDP neighbour, or on switches of their own: the group {UNKNOWN}"
+    return of_run(list(known.names), groups), [told] if lost else []

@@ -1,0 +1,279 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Intent x facts -> plan. A pure function: the same input gives the same plan, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..._common.fold import fold
+from ..intent.gates import check
+from ..intent.intent import Intent
+from ..intent.releases import line_of
+from ..intent.thresholds import check_matches, groups_of
+from ..measure.judge import link_findings as links
+from ..operator.networks import build_macvlan
+from ..operator.nodes import NIC_LABEL, NIC_LABEL_NAME, fabric_selector
+from ..operator.policy import build_policy, resource_name
+from ..operator.pools import build_pool
+from .addresses import Seat
+from .capabilities import expectations
+from .gpu_affinity import gpus_of_rails
+from .groups import Known, resolve
+from .hosts import Host, match_nodes, read_hosts
+from .numbering import find_seats, new_addresses
+from .rails import Port, RailMap, check_names_free, check_subnets, find_rails, netdev_names
+from .ranges import RailRange, block_size, check_capacity, check_overlap, other_networks, rail_ranges
+from .review import differences, table
+from .switch_ports import switch_ports
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What is decided before the plan is written down. ``ranges`` is empty without a supernet.
+
+    ``names``: host -> its own name and those of its groups. ``new``: (host, index of the rail) of new addresses;
+    ``strangers``: the hosts outside of this run whose addresses are not known, folded.
+    """
+
+    intent: Intent
+    hosts: tuple[Host, ...]
+    rails: RailMap
+    netdevs: tuple[str, ...]
+    ranges: tuple[RailRange, ...]
+    seats: Mapping[str, Seat]
+    names: Mapping[str, Collection[str]]
+    new: Collection[tuple[str, int]]
+    strangers: str
+
+
+def plan(
+    fabric: Mapping[str, Any],
+    hosts: Mapping[str, Mapping[str, Any]],
+    group: Sequence[str] | None = None,
+    limit: Collection[str] | None = None,
+    absent: Collection[str] = (),
+    nodes: Sequence[Mapping[str, Any]] = (),
+    groups: Mapping[str, Sequence[str]] | None = None,
+    gates: Any = None,
+    topology: Any = None,
+) -> dict[str, Any]:
+    """Return the plan as a dict.
+
+    ``fabric`` is ``rdma_fabric``; ``hosts`` is name -> {facts, rdma_host}; ``group`` all hosts in order (default:
+    those of ``hosts``); ``limit`` the hosts of this run (default: all); ``absent`` those that did not answer;
+    ``nodes`` the Nodes of ``cluster_info`` when known; ``groups`` the inventory's groups, name -> hosts, by which
+    thresholds and tests may name hosts; ``gates`` is ``rdma_gates``, checked before anything is changed or measured;
+    ``topology`` the content of the file that ``tests.groups`` are taken from.
+    Raise a FabricError that lists all problems of one kind.
+    """
+    intent = Intent.from_params(fabric)
+    rules = check(gates)
+    order = list(hosts) if group is None else list(group)
+    chosen = set(order if limit is None else limit)
+    members = read_hosts(hosts, order, chosen, set(absent), intent.absent_hosts)
+    rails = find_rails(intent, members)
+    names = groups_of(order, groups or {})
+    check_matches(intent.thresholds, rails.names, names, intent.tests["kinds"])
+    netdevs = netdev_names(intent, rails)
+    check_names_free(members, rails, netdevs)
+    ranges = _ranges(intent, members, rails)
+    seats = find_seats(intent, members, rails, ranges)
+    new = new_addresses(intent, members, rails, ranges)
+    strangers = fold([host.name for host in members if not (host.facts or host.limited)])
+    layout = Layout(intent, members, rails, netdevs, ranges, seats, names, new, strangers)
+    matched = match_nodes(members, nodes)
+    switches = switch_ports(rails.names, rails.ports)
+    sources = Known(*_known_of(members, matched, nodes), inventory=groups or {}, switches=switches, file=topology)
+    homes, doubts = resolve(intent.tests, sources)
+    written = _write(layout, matched)
+    # Links that came up low are known before anything is measured.
+    warnings = [*written["warnings"], *doubts, *(found["text"] for found in links.find(written))]
+    return {
+        **written,
+        "tests": {**intent.tests, "groups": homes},
+        **({"switches": switches} if switches else {}),
+        "warnings": warnings,
+        "gates": [asdict(rule) for rule in rules],
+        "table": table(intent, rails, written["hosts"]),
+    }
+
+
+def _known_of(
+    hosts: Sequence[Host], nodes_of: Mapping[str, str | None], nodes: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, list[str]], dict[str, Mapping[str, str]], list[str]]:
+    """Return of the hosts of this run the names that they go by, the labels of their Nodes, and which gave facts."""
+    run = [host for host in hosts if host.limited]
+    labels = {node["name"]: node.get("labels", {}) for node in nodes}
+    names = {}
+    for host in run:
+        goes_by = (host.name, (host.facts or {}).get("hostname"), nodes_of[host.name])
+        names[host.name] = [name for name in dict.fromkeys(goes_by) if name]
+    labelled = {host: labels[node] for host, node in nodes_of.items() if node in labels}
+    return names, labelled, [host.name for host in run if host.facts]
+
+
+def _ranges(intent: Intent, hosts: Sequence[Host], rails: RailMap) -> tuple[RailRange, ...]:
+    if intent.supernet is None:
+        return ()
+    ranges = rail_ranges(intent.supernet, intent.rail_prefix, len(rails.names))
+    check_capacity(intent, ranges[0], len(hosts))
+    networks = {host.name: other_networks(host.facts, rails.ports[host.name]) for host in hosts if host.facts}
+    check_overlap(rails.names, ranges, networks)
+    if intent.addresses == "plan":
+        check_subnets(intent, hosts, rails, [own.subnet for own in ranges])
+    return ranges
+
+
+def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return the plan of a layout (``nodes``: host -> Node name)."""
+    intent, members = layout.intent, layout.hosts
+    rails = [_rail(layout, index) for index in range(len(layout.rails.names))]
+    run = [host.name for host in members if host.limited]
+    return {
+        "schema": SCHEMA,
+        "rails": rails,
+        "hosts": {host.name: _host(layout, host, nodes[host.name]) for host in members},
+        "absent": [host.name for host in members if host.absent],
+        "objects": {"policy": _policy(intent, rails), "networks": _networks(layout, rails)},
+        "nodes": {"labels": dict(intent.node_labels), "selector": fabric_selector(intent.node_selector)},
+        "operator": {
+            "release": intent.operator.release,
+            "namespace": intent.operator.namespace,
+            "nfd": intent.operator.nfd,
+            "existing": intent.operator.existing,
+            "network_namespace": intent.network_namespace,
+        },
+        "expectations": expectations(intent, layout.rails, [host for host in members if host.limited], layout.names),
+        "thresholds": {
+            "gpu_paths": dict(intent.thresholds.gpu_paths),
+            "outliers": asdict(intent.thresholds.outliers),
+            "unsteady": asdict(intent.thresholds.unsteady),
+        },
+        **_gpus(layout),
+        "warnings": list(_warnings(layout)),
+        "endpoints": {"host": run, "pod": list(run)},
+    }
+
+
+def _rail(layout: Layout, index: int) -> dict[str, Any]:
+    name = layout.rails.names[index]
+    ports = [own[index] for own in layout.rails.ports.values()]
+    own = layout.ranges[index] if layout.ranges else None
+    return {
+        "name": name,
+        "index": index,
+        "netdev": layout.netdevs[index],
+        "link_layer": ports[0]["link_layer"],
+        "subnet": str(own.subnet) if own else None,
+        "host_range": own.host_range if own else None,
+        "pool_range": own.pool_range if own else None,
+        "pool_subnet": str(own.pool) if own else None,
+        "mtu": layout.intent.mtu,
+        "speed": layout.intent.link_speed,
+        "resource": resource_name(name),
+        "share": layout.intent.shared_devices_max,
+        "network": name,
+        "pool": name,
+        "vendors": sorted({port["vendor"] for port in ports}),
+        "drivers": sorted({port["driver"] for port in ports if port["driver"]}),
+    }
+
+
+def _host(layout: Layout, host: Host, node: str | None) -> dict[str, Any]:
+    ports = layout.rails.ports.get(host.name, ())
+    return {
+        "number": layout.seats[host.name].number,
+        "machine_id": host.facts.get("machine_id") if host.facts else None,
+        "node": node,
+        "rails": [
+            _host_rail(layout, host, index, ports[index] if ports else None) for index in range(len(layout.rails.names))
+        ],
+    }
+
+
+def _host_rail(layout: Layout, host: Host, index: int, port: Port | None) -> dict[str, Any]:
+    """Return one rail of one host; what only facts tell is None for a host without facts."""
+    known: Port = port or {}
+    return {
+        "rail": layout.rails.names[index],
+        "pci": known.get("pci"),
+        "driver": known.get("driver"),
+        "mac": known.get("mac"),
+        "current": known.get("netdev"),
+        "netdev": layout.netdevs[index],
+        "address": _address(layout, host, index, known),
+        "mtu": layout.intent.mtu,
+        **_doubt(layout, host, index),
+    }
+
+
+def _doubt(layout: Layout, host: Host, index: int) -> dict[str, str]:
+    """Return who may have the address of a rail already: no order tells, as other hosts keep what they have."""
+    doubtful = host.limited and layout.strangers and (host.name, index) in layout.new
+    return {"doubt": layout.strangers} if doubtful else {}
+
+
+def _address(layout: Layout, host: Host, index: int, port: Port) -> str | None:
+    if layout.intent.addresses == "keep":
+        return next((text for text in port.get("addresses", ()) if ":" not in text), None)
+    own = layout.ranges[index]
+    return f"{own.host_address(layout.seats[host.name].rails[index])}/{own.subnet.prefixlen}"
+
+
+def _gpus(layout: Layout) -> dict[str, Any]:
+    """Return {"gpus": rail -> host -> {bdf, path}} when tests use the memory of GPUs, nothing otherwise."""
+    if layout.intent.tests["memory"] == "host":
+        return {}
+    gpus: dict[str, dict[str, Any]] = {name: {} for name in layout.rails.names}
+    for host in layout.hosts:
+        if host.facts and host.limited:
+            for name, gpu in zip(layout.rails.names, gpus_of_rails(host.facts, layout.rails.ports[host.name])):
+                gpus[name].update({host.name: gpu.to_dict()} if gpu else {})
+    return {"gpus": gpus}
+
+
+def _policy(intent: Intent, rails: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    line = line_of(intent.operator.release)
+    return [build_policy(intent, line, rails)] if line else []
+
+
+def _networks(layout: Layout, rails: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    intent = layout.intent
+    if not layout.ranges:
+        return []
+    size = block_size(layout.ranges[0].pool, intent.capacity.hosts)
+    selector = fabric_selector(intent.node_selector)
+    pools = [build_pool(rail["pool"], intent.operator.namespace, rail["pool_subnet"], size, selector) for rail in rails]
+    networks = [
+        build_macvlan(rail["network"], rail["netdev"], rail["mtu"], rail["pool"], intent.network_namespace)
+        for rail in rails
+    ]
+    return pools + networks
+
+
+def _warnings(layout: Layout) -> Iterator[str]:
+    intent = layout.intent
+    for host in layout.hosts:
+        answer = f"returned invalid facts ({host.invalid})" if host.invalid else "returned no facts"
+        if host.absent:
+            yield f"{host.name} {answer}; it is reported as no_data"
+        elif host.invalid:
+            yield f"{host.name}, which is outside of this run, {answer}; it is planned without them"
+    absent = [host.name for host in layout.hosts if host.absent and not host.facts]
+    new = sorted({name for name, _index in layout.new})
+    if absent and new:
+        yield f"{fold(new)} get new addresses, and those of {fold(absent)} are unknown: check for duplicate addresses"
+    yield from differences(layout.rails)
+    for host in layout.hosts:
+        kept = layout.seats[host.name].rails
+        if host.number and any(number != host.number for number in kept):
+            yield f"{host.name} keeps an address that it has, although rdma_host.number is {host.number}"
+    if not intent.operator.nfd and not NIC_LABEL.items() <= {**intent.node_labels, **intent.node_selector}.items():
+        yield f"no NFD, and rdma_fabric.node_labels does not set {NIC_LABEL_NAME}: others must, or nothing runs"
+    if not layout.ranges:
+        yield "rdma_fabric.supernet is not given, so no networks for pods are planned"

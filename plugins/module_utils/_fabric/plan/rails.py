@@ -1,0 +1,216 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Finding the rails: the same port on every host, by the user's PCI addresses or in PCI order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..._common.errors import InputError
+from ..._common.fold import fold, fold_addresses
+from ..._common.reader import MOST, and_more, some
+from ..intent.intent import Intent
+from .doubt import CHOOSE, check_classes, check_kept, check_lost_cards, folded
+from .hosts import Host
+from .select import Network, Port, ServerClass, inside, management, ports_at, server_classes, supported_rate
+
+
+@dataclass(frozen=True)
+class RailMap:
+    """``names`` in order; ``ports``: host name -> its ports in that order (hosts with facts only)."""
+
+    names: tuple[str, ...]
+    ports: Mapping[str, tuple[Port, ...]]
+    classes: tuple[ServerClass, ...] = ()
+
+
+def find_rails(intent: Intent, hosts: Sequence[Host]) -> RailMap:
+    """Return the rails of all hosts that have facts.
+
+    A rail that matches no port on some host is one InputError that lists those hosts and what they have.
+    """
+    classes = server_classes(intent, hosts)
+    automatic = [own for own in classes if _chooses(intent, own)]
+    check_classes(intent, automatic, [host for host in hosts if not host.facts])
+    names = _names(intent, classes, automatic)
+    check_lost_cards(automatic)
+    ports: dict[str, tuple[Port, ...]] = {}
+    problems: dict[str, list[str]] = {}
+    for own in classes:
+        for host in own.hosts:
+            found, why = _host_rails(intent, host, names, own.candidates)
+            ports[host.name] = found
+            if why:
+                problems.setdefault(f"{', '.join(why)} (it has {_inventory(own)})", []).append(host.name)
+    if problems:
+        told = folded(problems)
+        raise InputError(
+            f"not every rail has a port on every host. {told}. List the ports in "
+            "rdma_fabric.rails[].pci or rdma_host.rails, or change rdma_fabric.select"
+        )
+    check_kept(intent, automatic, names, ports)
+    order = [host.name for host in hosts if host.facts]
+    return RailMap(names, {name: ports[name] for name in order}, tuple(classes))
+
+
+def _chooses(intent: Intent, own: ServerClass) -> bool:
+    """Return whether the user left the choice of some port of a class to the plan."""
+    if intent.rails:
+        named = {rail.name for rail in intent.rails if rail.pci}
+        return any(rail.name not in named | set(host.rails) for host in own.hosts for rail in intent.rails)
+    return intent.rail_count is None or any(len(host.rails) < intent.rail_count for host in own.hosts)
+
+
+def _names(intent: Intent, classes: Sequence[ServerClass], automatic: Sequence[ServerClass]) -> tuple[str, ...]:
+    if intent.rails:
+        return tuple(rail.name for rail in intent.rails)
+    counts = [len(own.candidates) for own in classes]
+    count = intent.rail_count
+    if count is None:
+        if len(set(counts)) > 1:
+            raise InputError(_disagreement(classes))
+        count = counts[0]
+    more = [own for own in automatic if len(own.candidates) > count]
+    if more:
+        raise InputError(
+            f"rdma_fabric.rail_count is {count}, but more ports than that match rdma_fabric.select: "
+            f"{_inventories(more)}. Narrow the selection, or list PCI addresses in rdma_fabric.rails"
+        )
+    if count == 0:
+        vendors = ", ".join(intent.select.vendors) or "any"
+        raise InputError(
+            f"no port can be a rail (rdma_fabric.select: vendors {vendors}): {_inventories(classes)}. Change "
+            "rdma_fabric.select, or list PCI addresses in rdma_fabric.rails"
+        )
+    return tuple(f"rail{index}" for index in range(count))
+
+
+def _disagreement(classes: Sequence[ServerClass]) -> str:
+    sizes: Counter[int] = Counter()
+    for own in classes:
+        sizes[len(own.candidates)] += len(own.hosts)
+    usual = sizes.most_common(1)[0][0]
+    others = [own for own in classes if len(own.candidates) != usual]
+    differ = "; ".join(f"{len(own.candidates)} on {own.title} ({_inventory(own)})" for own in others[:MOST])
+    return (
+        f"hosts do not agree on the number of rails: {usual} on {sizes[usual]} of {sum(sizes.values())} hosts, but "
+        f"{differ}{and_more(others)}. Set rdma_fabric.rail_count, list PCI addresses in rdma_fabric.rails, or change "
+        "rdma_fabric.select"
+    )
+
+
+def _host_rails(
+    intent: Intent, host: Host, names: Sequence[str], candidates: Sequence[str]
+) -> tuple[tuple[Port, ...], list[str]]:
+    """Return the host's ports in rail order and, when some are missing, why."""
+    by_pci = {port["pci"]: port for port in host.ports}
+    listed = {rail.name: rail.pci for rail in intent.rails}
+    chosen: dict[str, Port] = {}
+    why = [f'rdma_host.rails names "{name}", which is not a rail' for name in host.rails if name not in names]
+    for name in names:
+        wanted = (host.rails[name],) if name in host.rails else listed.get(name, ())
+        port = next((by_pci[pci] for pci in wanted if pci in by_pci), None)
+        if port is None and wanted:
+            why.append(f"{name}: no port {' or '.join(wanted)}")
+        elif port is not None:
+            chosen[name] = port
+    free = [name for name in names if name not in host.rails and not listed.get(name)]
+    used = {port["pci"] for port in chosen.values()}
+    rest = [by_pci[pci] for pci in candidates if pci not in used]
+    if free and len(rest) != len(free):
+        why.append(f"{len(rest)} ports match for {', '.join(free)}")
+    chosen.update(zip(free, rest))
+    unfit = [text for name, port in chosen.items() for text in _unfit(name, port)]
+    return tuple(chosen[name] for name in names if name in chosen), [*why, *unfit, *_twice(chosen)]
+
+
+def _unfit(name: str, port: Port) -> list[str]:
+    reason = management(port)
+    if port["link_layer"] == "infiniband":
+        reason = "is an InfiniBand port, which cannot carry macvlan"
+    return [f"{name}: {port['pci']} {reason}"] if reason else []
+
+
+def _twice(chosen: Mapping[str, Port]) -> list[str]:
+    counts = Counter(port["pci"] for port in chosen.values())
+    return [f"{pci} is given to more than one rail" for pci, count in counts.items() if count > 1]
+
+
+def _inventory(own: ServerClass) -> str:
+    """Return what the hosts of a class have, short: address, netdev, vendor, rate and why a port is not a rail."""
+    texts = []
+    for port in own.hosts[0].ports:
+        rate = supported_rate(ports_at(own.hosts, port["pci"]).values())
+        parts = [port["pci"], port.get("netdev") or "no netdev", "vendor " + port["vendor"]]
+        parts += [f"{rate:g} Gb/s"] if rate is not None else []
+        reason = own.left_out.get(port["pci"])
+        texts.append(" ".join(parts) + (f": {reason}" if reason else ""))
+    return "; ".join(texts) or "no network port"
+
+
+def netdev_names(intent: Intent, rails: RailMap) -> tuple[str, ...]:
+    """Return the name that each rail's interface has on every host once the hosts are prepared.
+
+    Raise one InputError when the names cannot be equal on all hosts.
+    """
+    if intent.rename:
+        return rails.names
+    problems = []
+    names: list[str] = []
+    for index, rail in enumerate(rails.names):
+        current: dict[str | None, list[str]] = {}
+        for host, ports in rails.ports.items():
+            current.setdefault(ports[index]["netdev"], []).append(host)
+        if len(current) > 1 or None in current:
+            problems.append(f"{rail} is {'; '.join(_on(name, hosts) for name, hosts in current.items())}")
+        names.append(next(iter(current)) or "")
+    if problems:
+        raise InputError(
+            f"names must be equal on all hosts when rdma_fabric.rename is false: {'; '.join(problems)}. Set "
+            "rename: true"
+        )
+    return tuple(names)
+
+
+def check_names_free(hosts: Iterable[Host], rails: RailMap, names: Sequence[str]) -> None:
+    """Refuse names that another interface of a host (not one of its rails) already has."""
+    problems = []
+    for host in hosts:
+        own = {port["pci"] for port in rails.ports.get(host.name, ())}
+        for port in host.ports:
+            if port["netdev"] in names and port["pci"] not in own:
+                problems.append(f"{host.name} has {port['netdev']} at {port['pci']}")
+    if problems:
+        raise InputError(
+            f"names of rails are taken by other interfaces, so they cannot be equal on all hosts: {some(problems)}. "
+            "Name the rails otherwise in rdma_fabric.rails"
+        )
+
+
+def check_subnets(intent: Intent, hosts: Iterable[Host], rails: RailMap, subnets: Sequence[Network]) -> None:
+    """Refuse a port chosen automatically that has an address inside the supernet, but of no use to its rail."""
+    listed = {rail.name for rail in intent.rails if rail.pci}
+    problems: dict[str, list[str]] = {}
+    for host in hosts:
+        for name, port, subnet in zip(rails.names, rails.ports.get(host.name, ()), subnets):
+            if port["configured"] or name in listed or name in host.rails:
+                continue
+            for address in port["addresses"]:
+                if inside(address, intent.supernet) and not inside(address, subnet):
+                    problems.setdefault(f"{name} ({port['pci']}, subnet {subnet})", []).append(address)
+    if problems:
+        told = [f"{rail} has address {fold_addresses(addresses)}" for rail, addresses in problems.items()]
+        raise InputError(
+            f"ports with addresses inside rdma_fabric.supernet, but outside the subnets of their rails: {some(told)}. "
+            f"If these ports are rails, {CHOOSE}; otherwise use another rdma_fabric.supernet"
+        )
+
+
+def _on(name: str | None, hosts: Sequence[str]) -> str:
+    return f"{name or 'without a netdev (no driver)'} on {fold(hosts)}"
+
+
+def _inventories(classes: Sequence[ServerClass]) -> str:
+    return "; ".join(f"{own.title} has {_inventory(own)}" for own in classes[:MOST]) + and_more(classes)

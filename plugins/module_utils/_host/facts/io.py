@@ -1,0 +1,297 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Read the raw state of a host: files below given roots, and a few tools. Judges nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from ..._common.errors import CommandError
+from ..system import command, files
+from . import ethtool_io as ethtool
+from . import port_use_io as portuse
+from .devices import NETWORK_CLASS
+from .drivers import RDMA
+from .inventory import HostInventory
+
+PCI_FILES = [
+    "class",
+    "vendor",
+    "device",
+    "numa_node",
+    "local_cpulist",
+    "current_link_speed",
+    "current_link_width",
+    "max_link_speed",
+    "max_link_width",
+    "sriov_totalvfs",
+    "sriov_numvfs",
+]
+NET_FILES = [
+    "address",
+    "mtu",
+    "speed",
+    "carrier",
+    "operstate",
+    "flags",
+    "type",
+    "dev_id",
+    "phys_port_name",
+]
+RDMA_FILES = ["node_guid", "fw_ver", "parent"]
+RDMA_PORT_FILES = ["state", "rate", "link_layer"]
+MODULE_FILES = ["version", "srcversion", "taint"]
+# Network controllers, display controllers, processing accelerators: what an inventory lists.
+PCI_CLASSES = ("0x02", "0x03", "0x12")
+SECURE_BOOT = "firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+# The unit of each network manager: a running service has a control group.
+MANAGERS = {
+    "NetworkManager": "NetworkManager.service",
+    "systemd-networkd": "systemd-networkd.service",
+    "wicked": "wickedd.service",
+}
+CGROUPS = ("fs/cgroup", "fs/cgroup/systemd", "fs/cgroup/unified")
+# /proc/cpuinfo of a large server is slow to make; the flags stand in its first block.
+CPUINFO_BYTES = 8192
+# LLDP daemons answer at once or are not well; facts do not wait for them.
+LLDP_SECONDS = 2
+# The part of a PCI function's config space with its capabilities; others than root get 64 bytes.
+CONFIG_BYTES = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Roots:
+    """Where to read; another root is a chroot or a test's tree."""
+
+    sysfs: str = "/sys"
+    proc: str = "/proc"
+    etc: str = "/etc"
+    run: str = "/run"
+    boot: str = "/boot"
+    modules: str = "/lib/modules"
+    state: str = "/var/lib/gpufabric"
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> Roots:
+        """Take the roots from the options of a module."""
+        return cls(*(params[f"{field.name}_root"] for field in dataclasses.fields(cls)))
+
+
+def read_text(path: str, limit: int = 1 << 20) -> str | None:
+    """Return the stripped text of a file; None when it cannot be read.
+
+    Files of sysfs that have no value now (the speed of a link that is down) fail with EINVAL.
+    """
+    content = read_bytes(path, limit)
+    return None if content is None else content.decode("utf-8", "replace").strip()
+
+
+def read_bytes(path: str, limit: int) -> bytes | None:
+    """Return the first ``limit`` bytes of a file; None when it cannot be read."""
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(limit)
+    except OSError:
+        return None
+
+
+def names(folder: str) -> list[str]:
+    """Return the sorted names in a folder, none when there is no such folder."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def read_inventory(roots: Roots) -> HostInventory:
+    """Read the host now; CommandError and ParseError as ``read_raw`` and ``from_raw`` say."""
+    return HostInventory.from_raw(read_raw(roots))
+
+
+def read_raw(roots: Roots) -> dict[str, Any]:
+    """Read everything that ``HostInventory.from_raw`` takes.
+
+    CommandError when ``ip`` is missing or fails; other tools are optional.
+    """
+    sysfs, proc, etc = roots.sysfs, roots.proc, roots.etc
+    rdma, pci = _infiniband(sysfs), _pci(sysfs)
+    running = managers(roots)
+    return {
+        "machine_id": read_text(f"{etc}/machine-id") or "",
+        "hostname": read_text(f"{proc}/sys/kernel/hostname") or "",
+        "arch": read_text(f"{proc}/sys/kernel/arch") or os.uname().machine,
+        "os_release": read_text(f"{etc}/os-release") or "",
+        "kernel_release": read_text(f"{proc}/sys/kernel/osrelease") or "",
+        "cmdline": read_text(f"{proc}/cmdline") or "",
+        "cpuinfo": read_text(f"{proc}/cpuinfo", CPUINFO_BYTES) or "",
+        "secure_boot": _secure_boot(sysfs),
+        "iommu_groups": len(names(f"{sysfs}/kernel/iommu_groups")),
+        "managers": running,
+        "pci": pci,
+        "drivers": _drivers(sysfs, pci),
+        "infiniband": rdma,
+        "ip_addr": command.run(["ip", "-d", "-j", "addr", "show"]).stdout,
+        "route": read_text(f"{proc}/net/route") or "",
+        "ipv6_route": read_text(f"{proc}/net/ipv6_route") or "",
+        "modules": read_text(f"{proc}/modules") or "",
+        "ssh_connection": _ssh_connection(proc),
+        "perftest": _perftest(),
+        "nvidia": read_text(f"{proc}/driver/nvidia/version") or "",
+        "memory_peers": names(f"{sysfs}/kernel/mm/memory_peers"),
+        "reboot": reboot_reasons(roots.run),
+        "lldpd": _lldp(["lldpctl", "-f", "json0"]),
+        "networkd": _lldp(["networkctl", "lldp", "--json=short"]) if "systemd-networkd" in running else None,
+        "boot": _boot(roots),
+        **portuse.read(sysfs, proc, bool(rdma)),
+        "rail_links": files.read_record(f"{roots.state}/rail_links.json"),
+    }
+
+
+def managers(roots: Roots) -> list[str]:
+    """Return the network managers that run, ordered by name."""
+    found = [
+        name
+        for name, unit in MANAGERS.items()
+        if any(os.path.isdir(f"{roots.sysfs}/{top}/system.slice/{unit}") for top in CGROUPS)
+    ]
+    interfaces = read_text(f"{roots.etc}/network/interfaces") or ""
+    stanzas = [line.split() for line in interfaces.splitlines() if line.startswith("iface ")]
+    # ifupdown runs no service; it is in use when it configures more than the loopback.
+    if any(words[1] != "lo" for words in stanzas if len(words) > 1):
+        found.append("ifupdown")
+    return sorted(found)
+
+
+def _pci(sysfs: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for address in names(f"{sysfs}/bus/pci/devices"):
+        folder = f"{sysfs}/bus/pci/devices/{address}"
+        kind = read_text(f"{folder}/class") or ""
+        if not kind.startswith(PCI_CLASSES) or os.path.exists(f"{folder}/physfn"):
+            continue
+        raw: dict[str, Any] = {name: read_text(f"{folder}/{name}") for name in PCI_FILES}
+        raw["config"] = read_bytes(f"{folder}/config", CONFIG_BYTES)
+        raw["driver"] = link_name(f"{folder}/driver")
+        raw["module"] = link_name(f"{folder}/driver/module") or (raw["driver"] or "").replace("-", "_")
+        raw["realpath"] = os.path.realpath(folder)
+        raw["net"] = {
+            name: {**net, "link_settings": ethtool.link_settings(name)} for name, net in netdevs(folder).items()
+        }
+        found[address] = raw
+    return found
+
+
+def _drivers(sysfs: str, pci: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the loaded drivers of network ports and of RDMA devices: name -> raw of the module."""
+    ports = {raw["driver"]: raw["module"] for raw in pci.values() if raw["class"].startswith(NETWORK_CLASS)}
+    modules = {**{name: name for name in RDMA}, **ports}
+    return {
+        name: {file: read_text(f"{sysfs}/module/{module}/{file}") for file in MODULE_FILES}
+        for name, module in modules.items()
+        if name and os.path.isdir(f"{sysfs}/module/{module}")
+    }
+
+
+def netdevs(folder: str) -> dict[str, Any]:
+    """Return name -> raw of all network devices on the PCI function that ``folder`` is."""
+    # virtio has one device between the PCI function and the netdev.
+    below = [name for name in names(folder) if name.startswith("virtio")]
+    homes = [f"{folder}/net", *(f"{folder}/{name}/net" for name in below)]
+    return {name: _net(f"{home}/{name}") for home in homes for name in names(home)}
+
+
+def _net(folder: str) -> dict[str, Any]:
+    raw: dict[str, Any] = {name: read_text(f"{folder}/{name}") for name in NET_FILES}
+    raw["master"] = link_name(f"{folder}/master")
+    raw["uppers"] = [name[6:] for name in names(folder) if name.startswith("upper_")]
+    return raw
+
+
+def _infiniband(sysfs: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in names(f"{sysfs}/class/infiniband"):
+        folder = f"{sysfs}/class/infiniband/{name}"
+        raw: dict[str, Any] = {file: read_text(f"{folder}/{file}") for file in RDMA_FILES}
+        raw.update({file: read_text(f"{folder}/ports/1/{file}") for file in RDMA_PORT_FILES})
+        raw["ndev"] = read_text(f"{folder}/ports/1/gid_attrs/ndevs/0")
+        raw["realpath"] = os.path.realpath(folder)
+        found[name] = raw
+    return found
+
+
+def link_name(link: str) -> str | None:
+    """Return the last part of where a link leads, None when there is no such link."""
+    try:
+        return os.path.basename(os.readlink(link))
+    except OSError:
+        return None
+
+
+def _secure_boot(sysfs: str) -> bool | None:
+    if not os.path.isdir(f"{sysfs}/firmware/efi"):
+        return False
+    content = read_bytes(f"{sysfs}/{SECURE_BOOT}", 5)
+    # Four bytes of attributes, then the value.
+    return None if content is None else content[4:] == b"\x01"
+
+
+def _ssh_connection(proc: str) -> str:
+    """Find SSH_CONNECTION in the processes above us: sudo clears it in our own environment."""
+    process = "self"
+    while process not in ("0", ""):
+        environment = read_text(f"{proc}/{process}/environ") or ""
+        for item in environment.split("\0"):
+            if item.startswith("SSH_CONNECTION="):
+                return item.partition("=")[2]
+        status = read_text(f"{proc}/{process}/status") or ""
+        parents = [line.split()[1] for line in status.splitlines() if line.startswith("PPid:")]
+        process = parents[0] if parents else ""
+    return ""
+
+
+def _perftest() -> dict[str, str] | None:
+    path = command.find("ib_write_bw")
+    if not path:
+        return None
+    # It prints its version and exits with status 1.
+    result = command.run([path, "--version"], check=False)
+    return {"path": path, "output": result.stdout + result.stderr}
+
+
+def _lldp(argv: list[str]) -> str | None:
+    """Return what an LLDP daemon's tool prints; None when it is missing, fails or is slow."""
+    if not command.find(argv[0]):
+        return None
+    try:
+        return command.run(argv, timeout=LLDP_SECONDS).stdout
+    except CommandError:
+        return None
+
+
+def boot_id(roots: Roots) -> str:
+    """Return what is another one after each boot."""
+    return read_text(f"{roots.proc}/sys/kernel/random/boot_id") or ""
+
+
+def reboot_reasons(run: str) -> list[str]:
+    """Return the reasons to reboot that modules left since the boot, module by module."""
+    folder = f"{run}/gpufabric/reboot.d"
+    lines = [(read_text(f"{folder}/{name}") or "").splitlines() for name in names(folder)]
+    return [line for part in lines for line in part]
+
+
+def _boot(roots: Roots) -> dict[str, Any]:
+    """Read what ``_core.nextkernel`` takes; a kernel is installed when its image and its modules are there."""
+    entries = f"{roots.boot}/loader/entries"
+    # Red Hat and SUSE call the folder grub2.
+    grub = f"{roots.boot}/grub2" if os.path.isdir(f"{roots.boot}/grub2") else f"{roots.boot}/grub"
+    images = [name[len("vmlinuz-") :] for name in names(roots.boot) if name.startswith("vmlinuz-")]
+    return {
+        "grub_cfg": read_text(f"{grub}/grub.cfg") or "",
+        "grubenv": read_text(f"{grub}/grubenv") or "",
+        "entries": {name: read_text(f"{entries}/{name}") or "" for name in names(entries) if name.endswith(".conf")},
+        "kernels": [release for release in images if os.path.isdir(f"{roots.modules}/{release}")],
+    }

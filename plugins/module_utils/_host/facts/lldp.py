@@ -1,0 +1,97 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which switch port a network device hangs on, from what LLDP daemons of the host heard. It may be missing."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..system import json_text as jsontext
+
+# Long enough for every name in use, short enough for the facts of a host.
+_LONGEST = 64
+# IEEE 802.1AB, system capabilities: MAC bridge and router, as lldpd names them and as bits.
+_FORWARD = ("Bridge", "Router")
+_FORWARD_BITS = 0x04 | 0x10
+
+
+@dataclasses.dataclass(frozen=True)
+class Neighbour:
+    """The far end of a cable: the switch's name ("" when it tells none), its chassis id, and the port there."""
+
+    system: str
+    chassis: str
+    port: str
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the value of ``ansible_facts.rdma.ports[].switch``."""
+        return dataclasses.asdict(self)
+
+
+def parse(lldpd: str | None, networkd: str | None) -> dict[str, Neighbour]:
+    """Return netdev -> neighbour from the output of ``lldpctl -f json0`` and of ``networkctl lldp --json=short``.
+
+    What one of them says of a port counts before the next; text in another form says nothing. A neighbour that neither
+    bridges nor routes is no switch: a host, heard through a switch that forwards LLDP. Of several the first counts.
+    """
+    found: dict[str, Neighbour] = {}
+    for netdev, neighbour in (*_lldpd(_load(lldpd)), *_networkd(_load(networkd))):
+        if neighbour.chassis:
+            found.setdefault(netdev, neighbour)
+    return found
+
+
+def _load(text: str | None) -> Any:
+    try:
+        return jsontext.loads(text) if text else None
+    except ValueError:
+        return None
+
+
+def _lldpd(data: Any) -> Iterator[tuple[str, Neighbour]]:
+    """json0 writes each element as a list, also where there can be but one."""
+    for one in _list(_get(data, "lldp").get("interface")):
+        chassis, port = _get(one, "chassis"), _get(one, "port")
+        can = [_map(item) for item in _list(chassis.get("capability"))]
+        if can and not any(item.get("enabled") is True and item.get("type") in _FORWARD for item in can):
+            continue
+        own, told = _get(port, "id"), _text(_get(port, "descr").get("value"))
+        known = _text(own.get("value"))
+        system = _text(_get(chassis, "name").get("value"))
+        name = told if own.get("type") == "mac" and told else known
+        yield _text(_map(one).get("name")), Neighbour(system, _text(_get(chassis, "id").get("value")), name)
+
+
+def _networkd(data: Any) -> Iterator[tuple[str, Neighbour]]:
+    for interface in _list(_map(data).get("Neighbors")):
+        for one in map(_map, _list(_map(interface).get("Neighbors"))):
+            capabilities = one.get("EnabledCapabilities")
+            if isinstance(capabilities, int) and not capabilities & _FORWARD_BITS:
+                continue
+            port, told = _text(one.get("PortID")), _text(one.get("PortDescription"))
+            # It does not say of which kind an id is, but an address shows.
+            name = told if port.count(":") == 5 and told else port
+            yield (
+                _text(_map(interface).get("InterfaceName")),
+                Neighbour(_text(one.get("SystemName")), _text(one.get("ChassisID")), name),
+            )
+
+
+def _map(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _get(value: Any, key: str) -> Mapping[str, Any]:
+    """Return the dict under ``key``, or the first of a list of dicts there."""
+    found = _map(value).get(key)
+    return _map(found[0] if isinstance(found, list) and found else found)
+
+
+def _text(value: Any) -> str:
+    return value[:_LONGEST] if isinstance(value, str) else ""

@@ -1,0 +1,115 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host's slice of the plan: which port is which rail. Ports are found by PCI address."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..._common.errors import ConflictError, InputError
+from ..._common.pci import PciAddress
+from .devices import Netdev, Port
+from .inventory import HostInventory
+
+# The kernel's IFNAMSIZ less the final zero; no character that .link files or sysctl keys treat specially.
+_NETDEV = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,14}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Rail:
+    """One rail on one host: ``netdev`` is the name it shall have, ``address`` has a prefix.
+
+    ``doubt``: the hosts that are not known to the plan, one of which may have the address.
+    """
+
+    name: str
+    pci: str
+    driver: str | None
+    netdev: str
+    address: str | None
+    mtu: int
+    doubt: str = ""
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> Rail:
+        """Build it from an entry of ``plan.hosts[name].rails``; InputError names the rail."""
+        name, netdev, address = params["rail"], params["netdev"], params.get("address")
+        if not _NETDEV.fullmatch(netdev):
+            raise InputError(
+                f"rail {name}: '{netdev}' cannot be the name of a network device; expected a letter, "
+                "then at most 14 letters, digits, '_' or '-'"
+            )
+        try:
+            canonical = str(ipaddress.ip_interface(address)) if address else None
+        except ValueError as error:
+            raise InputError(f"rail {name}: '{address}' is not an address with prefix: {error}") from error
+        return cls(
+            name=name,
+            pci=str(PciAddress.parse(params["pci"])),
+            driver=params.get("driver"),
+            netdev=netdev,
+            address=canonical,
+            mtu=params["mtu"],
+            doubt=params.get("doubt") or "",
+        )
+
+    def doubts(self, link: Netdev | None) -> list[str]:
+        """Say why the address must not be set: it is new to its port, and another host may have it."""
+        if not self.doubt or (link and self.address in link.addresses):
+            return []
+        return [
+            f"rail {self.name}: {self.address} may be in use: the addresses of {self.doubt} are unknown. Run "
+            "without --limit, or set rdma_host.number of this host"
+        ]
+
+
+def parse_rails(entries: Iterable[Mapping[str, Any]]) -> tuple[Rail, ...]:
+    """Parse the slice; InputError when two rails share a name, a port, a netdev or an address."""
+    rails = tuple(Rail.from_params(entry) for entry in entries)
+    for field in ("name", "pci", "netdev", "address"):
+        seen: dict[str, str] = {}
+        for rail in rails:
+            value = getattr(rail, field)
+            if value in seen:
+                raise InputError(f"rails {seen[value]} and {rail.name} have the same {field}: {value}")
+            if value is not None:
+                seen[value] = rail.name
+    return rails
+
+
+def find_links(inventory: HostInventory, rails: Iterable[Rail]) -> dict[str, Netdev]:
+    """Return PCI address -> network device of all rails.
+
+    All rails are checked before the answer: ConflictError lists every port that is missing, has
+    no network device, or must be left alone (default route, ssh connection, member of a bond).
+    """
+    found: dict[str, Netdev] = {}
+    problems: list[str] = []
+    for rail in rails:
+        try:
+            port = inventory.port(rail.pci)
+            found[rail.pci] = usable_link(inventory, port)
+        except (InputError, ConflictError) as error:
+            problems.append(f"rail {rail.name}: {error}")
+    if problems:
+        raise ConflictError("; ".join(problems))
+    return found
+
+
+def usable_link(inventory: HostInventory, port: Port) -> Netdev:
+    """Return the network device of a port; ConflictError says why it cannot serve as a rail."""
+    link = port.netdev
+    if link is None:
+        raise ConflictError(
+            f"{port.pci} has no network device (driver: {port.driver or 'none'}); bind its network driver"
+        )
+    owner = inventory.owner(link.name)
+    if owner:
+        raise ConflictError(f"{port.pci}: {owner}; it can never be a rail")
+    if link.master:
+        raise ConflictError(f"{port.title} is a member of {link.master}; a rail must stand alone")
+    return link

@@ -1,0 +1,194 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Links of rails on a host: files of all network managers, sysctl values, routing; read and change."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from ..._common.errors import CommandError
+from ..facts.inventory import HostInventory
+from ..facts.io import Roots, read_inventory, read_text
+from ..naming import systemd_files as linkfile
+from ..system import command, files
+from ..system import record as state
+from . import (
+    netplan,
+    routing,
+)
+from . import (
+    network_manager as networkmanager,
+)
+from . import (
+    network_managers as managers,
+)
+from . import (
+    plan as links,
+)
+from . import (
+    reload as linkcommands,
+)
+
+# Between two looks at the links; network managers work beside us.
+PAUSE = 0.5
+
+
+def read_have(roots: Roots, lib: str, inventory: HostInventory, routes: bool) -> links.Have:
+    """Read the host's side; ``routes`` says whether rails shall have routing tables."""
+    return links.Have(
+        own=_own_files(roots.etc),
+        networks=state.read_systemd(roots, lib, ".network"),
+        connections=_connections(roots, lib),
+        interfaces={
+            **state.read_folder(f"{roots.etc}/network", "interfaces", "interfaces"),
+            **state.read_folder(f"{roots.etc}/network/interfaces.d", ""),
+        },
+        netplan=read_netplan(roots, lib),
+        sysctl=read_sysctls(roots, inventory),
+        routing=tuple(read_routing(routes)),
+        active=_active() if managers.NETWORKMANAGER in managers.services(inventory) else (),
+    )
+
+
+def read_sysctls(roots: Roots, inventory: HostInventory) -> dict[str, dict[str, str]]:
+    """Return netdev -> ARP rules of all ports."""
+    netdevs = [port.netdev.name for port in inventory.ports if port.netdev]
+    return {
+        netdev: {key: read_text(f"{roots.proc}/sys/net/ipv4/conf/{netdev}/{key}") or "" for key in links.SYSCTLS}
+        for netdev in netdevs
+    }
+
+
+def read_routing(routes: bool) -> list[str]:
+    """Return the lines of our routing tables; routes are read when there is a rule of ours, or on demand."""
+    rules = command.run(["ip", "-N", "-j", "rule", "show"]).stdout
+    if not routes and not routing.parse(rules, ""):
+        return []
+    return routing.parse(rules, command.run(["ip", "-N", "-j", "-4", "route", "show", "table", "all"]).stdout)
+
+
+def apply(plan: links.LinkPlan, roots: Roots, timeout: int) -> list[str]:
+    """Write the files and bring the links there; CommandError says what is not as wanted.
+
+    Returns warnings.
+    """
+    before, after = plan.change.before, plan.change.after
+    state.write_files(before["files"], after["files"], linkcommands.mode)
+    warnings = _run_managers(plan, roots)
+    end = time.monotonic() + timeout
+    problems, refused = _bring(after, roots)
+    while problems:
+        if time.monotonic() > end:
+            raise CommandError("; ".join([*problems, *refused]))
+        time.sleep(PAUSE)
+        earlier = refused
+        problems, refused = _bring(after, roots)
+        if again := [text for text in refused if text in earlier]:
+            raise CommandError("; ".join(again))
+    return warnings
+
+
+def _bring(wanted: Mapping[str, Any], roots: Roots) -> tuple[list[str], list[str]]:
+    """Set what differs; return what differed and what was refused.
+
+    A manager may be faster, and what it has done is refused to us: only what is refused twice is refused.
+    """
+    inventory = read_inventory(roots)
+    sysctl = read_sysctls(roots, inventory)
+    ports = {port.pci: port for port in inventory.ports if port.netdev}
+    names = {pci: port.netdev.name for pci, port in ports.items() if port.netdev}
+    found = {pci: links.current_state(port, sysctl) for pci, port in ports.items()}
+    lines = read_routing(bool(wanted["routing"]))
+    problems = links.differences(wanted["links"], found, names)
+    if lines != wanted["routing"]:
+        problems.append(f"routing is {lines}, expected {wanted['routing']}")
+    refused: list[str] = []
+    if problems:
+        for pci, target in wanted["links"].items():
+            refused += _set_link(roots, names[pci], found[pci], target)
+        for argv in routing.commands(lines, wanted["routing"]):
+            command.run(argv, check=False)
+    return problems, refused
+
+
+def _set_link(roots: Roots, netdev: str, found: Mapping[str, Any], target: Mapping[str, Any]) -> list[str]:
+    refused = []
+    for argv in links.link_commands(netdev, found, target):
+        try:
+            command.run(argv)
+        except CommandError as error:
+            refused.append(str(error))
+    for key, value in target["sysctl"].items():
+        if found["sysctl"].get(key) != value:
+            files.set_kernel(f"{roots.proc}/sys/net/ipv4/conf/{netdev}/{key}", value)
+    return refused
+
+
+def _run_managers(plan: links.LinkPlan, roots: Roots) -> list[str]:
+    folder = f"{roots.run}/systemd/network"
+    before = _others(folder) if linkcommands.GENERATE in plan.commands else {}
+    waiting: list[str] = []
+    for argv in plan.commands:
+        # What others left in /etc/netplan without applying it is not ours to apply.
+        if waiting and argv == linkcommands.RELOAD:
+            continue
+        command.run(argv)
+        if argv == linkcommands.GENERATE:
+            after = _others(folder)
+            waiting = sorted(path for path in {**before, **after} if before.get(path) != after.get(path))
+    if not waiting:
+        return []
+    return [
+        f"netplan generate also changed {', '.join(waiting)}: a change in /etc/netplan waits for 'netplan apply'; "
+        "systemd-networkd was not reloaded, and the rails were set by ip"
+    ]
+
+
+def _others(folder: str) -> dict[str, str]:
+    found = state.read_folder(folder, "")
+    return {path: text for path, text in found.items() if not _base(path).startswith(linkfile.NETPLAN_PREFIX)}
+
+
+def _active() -> tuple[str, ...]:
+    argv = ["nmcli", "-t", "-f", "NAME", "connection", "show", "--active"]
+    return networkmanager.parse_active(command.run(argv).stdout)
+
+
+def _own_files(etc: str) -> dict[str, str]:
+    return {
+        **state.read_folder(f"{etc}/systemd/network", ".network", linkfile.PREFIX),
+        **state.read_folder(f"{etc}/sysctl.d", links.SYSCTL_FILE),
+        **state.read_folder(networkmanager.folder(etc), networkmanager.SUFFIX, managers.PREFIX),
+        **state.read_folder(f"{etc}/NetworkManager/conf.d", networkmanager.CONF_FILE),
+        **state.read_folder(f"{etc}/netplan", netplan.FILE),
+    }
+
+
+def _connections(roots: Roots, lib: str) -> dict[str, str]:
+    found = {
+        **state.read_folder(networkmanager.folder(roots.etc), ""),
+        **state.read_folder(networkmanager.folder(roots.run), ""),
+        **state.read_folder(networkmanager.folder(lib), ""),
+        **state.read_folder(f"{roots.etc}/sysconfig/network-scripts", "", "ifcfg-"),
+    }
+    ours = (managers.PREFIX, f"netplan-{managers.PREFIX}")
+    return {path: text for path, text in found.items() if not _base(path).startswith(ours)}
+
+
+def read_netplan(roots: Roots, lib: str) -> dict[str, str] | None:
+    """Return path -> text of the netplan files that count and are not ours; None where the program is missing."""
+    if not command.find("netplan"):
+        return None
+    found: dict[str, str] = {}
+    # Of two files of one name the one in a later folder counts.
+    for folder in (f"{lib}/netplan", f"{roots.etc}/netplan", f"{roots.run}/netplan"):
+        found.update({_base(path): path for path in state.read_folder(folder, ".yaml")})
+    paths = [path for base, path in sorted(found.items()) if base != netplan.FILE]
+    return {path: files.read(path) or "" for path in paths}
+
+
+def _base(path: str) -> str:
+    return os.path.basename(path)

@@ -1,0 +1,75 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""netplan: one file of our own with a definition a rail."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections.abc import Mapping
+
+from ..naming.systemd_files import own_driver
+from .network_managers import NETWORKD, TITLE, Claim, LinkFile
+from .routing import network_of, source_of
+
+# Late: netplan merges definitions by name, and ours have names of their own.
+FILE = "90-gpufabric-rails.yaml"
+
+
+def files(links: tuple[LinkFile, ...], etc: str, backend: str) -> dict[str, str]:
+    """Return path -> text of the file; ``backend`` is who brings the links up."""
+    lines = [line for link in links for line in _definition(link, backend)]
+    head = [f"# {TITLE}", "network:", "  version: 2", "  ethernets:"]
+    return {f"{etc}/netplan/{FILE}": "\n".join([*head, *lines]) + "\n"} if links else {}
+
+
+def connection(link: LinkFile) -> str:
+    """Return the name of the NetworkManager connection that netplan makes of a rail."""
+    return f"netplan-{link.name}"
+
+
+def named(found: Claim | None, sources: Mapping[str, str]) -> Claim | None:
+    """Return the claim with the file of netplan in it where netplan made the claiming file.
+
+    ``sources`` is path -> text of netplan's own files.
+    """
+    match = re.search(r"/run/.*?netplan-(.+)\.(network|nmconnection)$", found.path) if found else None
+    if not found or not match:
+        return found
+    key = re.compile(rf"^\s+['\"]?{re.escape(match.group(1))}['\"]?:", re.MULTILINE)
+    places = [path for path, text in sources.items() if key.search(text)]
+    place = places[-1] if places else posixpath.basename(found.path)
+    return found._replace(path=f"'{match.group(1)}' in {place} (netplan)", setting="mtu: ")
+
+
+def _definition(link: LinkFile, backend: str) -> list[str]:
+    netdev, driver = link.port.netdev, own_driver(link.port)
+    mac = netdev.mac if netdev else ""
+    networkd = backend == NETWORKD
+    # Every value is JSON, which is YAML as well. NetworkManager's definitions match no driver, and know no carrier.
+    lines = [
+        f"match: {{macaddress: {json.dumps(mac)}{f', driver: {json.dumps(driver)}' if driver and networkd else ''}}}",
+        f"renderer: {'networkd' if networkd else 'NetworkManager'}",
+        f"mtu: {link.mtu}",
+        "dhcp4: false",
+        "dhcp6: false",
+        "accept-ra: false",
+        "link-local: [ipv6]",
+        "optional: true",
+        *(["ignore-carrier: true"] if networkd else []),
+        *([f"addresses: {json.dumps(list(link.addresses))}"] if link.addresses else []),
+        *_routing(link),
+    ]
+    return [f"    {link.name}:", *(f"      {line}" for line in lines)]
+
+
+def _routing(link: LinkFile) -> list[str]:
+    if link.table is None or not link.addresses:
+        return []
+    source, table = source_of(link.addresses[0]), link.table
+    network = network_of(link.addresses[0])
+    return [
+        f"routes: [{{to: {json.dumps(network)}, scope: link, from: {json.dumps(source)}, table: {table}}}]",
+        f"routing-policy: [{{from: {json.dumps(source)}, table: {table}, priority: {table}}}]",
+    ]

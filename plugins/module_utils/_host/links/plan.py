@@ -1,0 +1,306 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""MTU, address, ARP rules and source routing of rails, now and after a boot. Pure: the module only carries it out."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..._common.change import Change
+from ..._common.errors import ConflictError, InputError
+from ..facts import disruption
+from ..facts.devices import Netdev, Port
+from ..facts.inventory import HostInventory
+from ..facts.rail_ports import Rail, find_links
+from . import (
+    netplan,
+    networkd,
+    routing,
+)
+from . import (
+    network_manager as networkmanager,
+)
+from . import (
+    network_managers as managers,
+)
+from . import (
+    reload as linkcommands,
+)
+from . import (
+    restore as linkrestore,
+)
+from .network_managers import TITLE, Claim, LinkFile, Manager
+
+SYSCTL_FILE = "90-gpufabric-rails.conf"
+# Several rails on one host: each answers ARP for its own addresses only, and answers may come
+# back on another way than the kernel would choose.
+SYSCTLS = {"arp_announce": "2", "arp_ignore": "1", "rp_filter": "2"}
+
+# PCI address -> {mtu, up, addresses, sysctl}: of a port now, wanted, or recorded.
+States = Mapping[str, Mapping[str, Any]]
+# PCI address -> the ``rail`` ("" when the port is none any more), the state ``before`` us and the ``owners`` then, and
+# what was ``set``.
+Record = Mapping[str, Mapping[str, Any]]
+# Path -> text.
+Texts = Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Have:
+    """The host's side: own files, files of all others by kind, sysctl values by netdev, own routing lines.
+
+    ``active`` are our connections that NetworkManager has up;
+    ``networks`` are those of systemd-networkd in its order, ``connections`` those of
+    NetworkManager, ``interfaces`` those of ifupdown, ``netplan`` is None without that program.
+    """
+
+    own: Texts
+    networks: Texts
+    connections: Texts
+    interfaces: Texts
+    netplan: Texts | None
+    sysctl: Mapping[str, Mapping[str, str]]
+    routing: tuple[str, ...]
+    active: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Wish:
+    """What is asked beside the rails: who manages them, source routing, the folder of configuration, consent."""
+
+    manager: str
+    source_routing: str
+    etc: str
+    disrupt_users: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class LinkPlan:
+    """The change, the commands of the network managers for it, the record, and warnings.
+
+    The record maps each port to its state and owners before the first change, and to the state that was ``set``.
+    """
+
+    change: Change
+    commands: tuple[tuple[str, ...], ...]
+    record: Record
+    warnings: tuple[str, ...]
+
+
+def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, have: Have, wish: Wish) -> LinkPlan:
+    """Work out files and link states; recorded ports that are not rails any more are restored.
+
+    InputError and ConflictError list everything that stands in the way, users of the ports among it.
+    """
+    rails = tuple(rails)
+    links = find_links(inventory, rails)
+    ports = {port.pci: port for port in inventory.ports if port.netdev}
+    restored = {pci: entry for pci, entry in record.items() if pci in ports and pci not in links}
+    before = {pci: current_state(ports[pci], have.sysctl) for pci in (*links, *restored)}
+    manager = managers.choose(inventory, wish.manager, have.netplan) if rails else None
+    table_of = routing.tables(rails, wish.source_routing)
+    link_files: tuple[LinkFile, ...] = ()
+    if manager:
+        claims = _claims(rails, ports, have, manager)
+        _refuse(rails, ports, claims, manager)
+        _refuse_routing(manager, table_of)
+        link_files = tuple(
+            _link_file(rail, ports[rail.pci], manager, table_of)
+            for rail in rails
+            # A port that keeps its addresses keeps the file that gives them.
+            if rail.address or not claims[rail.name]
+        )
+    after = {rail.pci: _wanted_state(rail, before[rail.pci], record.get(rail.pci)) for rail in rails}
+    known = {pci: inventory.first.get(pci, ()) for pci in restored}
+    owned = disruption.left_alone(inventory, known, "MTU, state and addresses of its link are")
+    # Where connections cannot be read, restored ports have users and are refused unless there is consent.
+    after.update(linkrestore.states(restored, before, owned, inventory.activity.connections or {}))
+    files = _files(rails, link_files, manager, wish.etc, inventory.machine_id)
+    change = Change(
+        before={
+            "files": dict(have.own),
+            "links": before,
+            "routing": list(have.routing),
+            "connections": sorted(have.active),
+        },
+        after={
+            "files": files,
+            "links": after,
+            "routing": routing.wanted(rails, table_of, {pci: link.name for pci, link in links.items()}),
+            "connections": sorted(linkcommands.connections(link_files, manager)),
+        },
+    )
+    running = managers.services(inventory)
+    names = {port.netdev.mac: port.netdev.name for port in ports.values() if port.netdev}
+    commands = linkcommands.of_managers(have.own, files, link_files, running, manager, have.active, names)
+    touched = linkcommands.touched(have.own, files, rails)
+    changes = {
+        pci: "a change of its link"
+        for pci in before
+        if pci not in owned and (pci in touched or linkrestore.disturbs(before[pci], after[pci]))
+    }
+    disruption.check(inventory, changes, wish.disrupt_users)
+    kept: dict[str, Mapping[str, Any]] = {pci: {**restored[pci], "rail": ""} for pci in owned}
+    for rail in rails:
+        owners = disruption.owners(inventory, ports[rail.pci])
+        kept[rail.pci] = linkrestore.entry(rail, owners, record.get(rail.pci), before[rail.pci], after[rail.pci])
+    here = {ports[pci]: record.get(pci) for pci in before if pci not in owned}
+    warnings = linkrestore.warnings(rails, here, before)
+    return LinkPlan(change, commands, kept, (*owned.values(), *warnings))
+
+
+def current_state(port: Port, sysctl: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """Return what of a port is managed: MTU, up, IPv4 addresses, ARP rules."""
+    link = port.netdev
+    if link is None:
+        return {}
+    return {
+        "mtu": link.mtu,
+        "up": link.up,
+        "addresses": sorted(address for address in link.addresses if _is_ipv4(address)),
+        "sysctl": dict(sysctl.get(link.name, {})),
+    }
+
+
+def link_commands(netdev: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[list[str]]:
+    """Return the ``ip`` commands that lead from one state of a link to another."""
+    commands = []
+    if before["mtu"] != after["mtu"]:
+        commands.append(["ip", "link", "set", "dev", netdev, "mtu", str(after["mtu"])])
+    for address in before["addresses"]:
+        if address not in after["addresses"]:
+            commands.append(["ip", "address", "del", address, "dev", netdev])
+    for address in after["addresses"]:
+        if address not in before["addresses"]:
+            commands.append(["ip", "address", "replace", address, "broadcast", "+", "dev", netdev])
+    if before["up"] != after["up"]:
+        commands.append(["ip", "link", "set", "dev", netdev, "up" if after["up"] else "down"])
+    return commands
+
+
+def differences(wanted: States, found: States, names: Mapping[str, str]) -> list[str]:
+    """Say, port by port, what is not as wanted; ``names`` is PCI address -> netdev."""
+    return [
+        f"{pci} ({names.get(pci, '?')}): {key} is {found[pci].get(key)!r}, expected {state[key]!r}"
+        for pci, state in wanted.items()
+        for key in state
+        if found[pci].get(key) != state[key]
+    ]
+
+
+def _claims(
+    rails: tuple[Rail, ...], ports: Mapping[str, Port], have: Have, manager: Manager
+) -> dict[str, Claim | None]:
+    """Return rail -> the file of somebody else that configures its port; one that comes first wins."""
+    found = {}
+    for rail in rails:
+        port = ports[rail.pci]
+        claims = [managers.ifupdown_claim(have.interfaces, port)]
+        if managers.NETWORKMANAGER in manager.running:
+            # A connection that netplan makes has no priority.
+            priority = networkmanager.PRIORITY if manager.name != managers.NETPLAN else 0
+            claims.append(networkmanager.claim(have.connections, port, priority))
+        if managers.NETWORKD in manager.running:
+            claims.append(_networkd_claim(rail, port, have, manager))
+        known = sorted((claim for claim in claims if claim), key=lambda claim: not claim.first)
+        found[rail.name] = netplan.named(known[0], have.netplan or {}) if known else None
+    return found
+
+
+def _networkd_claim(rail: Rail, port: Port, have: Have, manager: Manager) -> Claim | None:
+    own = networkd.base_name(rail.name, manager.name == managers.NETPLAN)
+    claim = networkd.claim(have.networks, port, own)
+    # Beside another manager every file of networkd is one too many.
+    return claim._replace(first=True) if claim and manager.backend != managers.NETWORKD else claim
+
+
+def _refuse(
+    rails: Iterable[Rail], ports: Mapping[str, Port], claims: Mapping[str, Claim | None], manager: Manager
+) -> None:
+    problems = []
+    for rail in rails:
+        port, claim = ports[rail.pci], claims[rail.name]
+        problems += [*rail.doubts(port.netdev), *_mtu_problems(rail, port.netdev)]
+        if claim and rail.address and claim.first:
+            problems.append(f"rail {rail.name}: {claim.path} configures {port.title} first; remove or narrow it")
+        elif claim and not rail.address and port.netdev and port.netdev.mtu != rail.mtu:
+            problems.append(
+                f"rail {rail.name}: {port.title} keeps its addresses and so its file {claim.path}, "
+                f"but has MTU {port.netdev.mtu}; set {claim.setting}{rail.mtu} there"
+            )
+        elif not claim and not rail.address and manager.name != managers.NETWORKD:
+            problems += _unwritten_addresses(rail, port)
+    if problems:
+        raise ConflictError("; ".join(problems))
+
+
+def _unwritten_addresses(rail: Rail, port: Port) -> list[str]:
+    """Addresses of a rail that no file names: only systemd-networkd can be told to keep them as they are."""
+    found = [address for address in port.netdev.addresses if _is_ipv4(address)] if port.netdev else []
+    if not found:
+        return []
+    return [
+        f"rail {rail.name}: {port.title} has {', '.join(found)}, and no file names the port; write one that gives the "
+        f"address and MTU {rail.mtu}, or let the plan give the address"
+    ]
+
+
+def _refuse_routing(manager: Manager, table_of: Mapping[str, int]) -> None:
+    # Only late releases of netplan do, and none of the distributions supported here has one everywhere.
+    if table_of and (manager.name, manager.backend) == (managers.NETPLAN, managers.NETWORKMANAGER):
+        raise InputError(
+            f"rails {', '.join(table_of)} need source routing, and netplan cannot pass routing rules to "
+            "NetworkManager. Set rail_links_manager: networkmanager, or rail_links_source_routing: never"
+        )
+
+
+def _mtu_problems(rail: Rail, link: Netdev | None) -> list[str]:
+    if link is None or not link.max_mtu or link.min_mtu <= rail.mtu <= link.max_mtu:
+        return []
+    return [
+        f"rail {rail.name}: {rail.pci} ({link.name}) takes an MTU from {link.min_mtu} to {link.max_mtu}, "
+        f"{rail.mtu} requested; change the MTU of the fabric"
+    ]
+
+
+def _wanted_state(rail: Rail, before: Mapping[str, Any], entry: Mapping[str, Any] | None) -> dict[str, Any]:
+    others = linkrestore.foreign(entry, before)
+    return {
+        "mtu": rail.mtu,
+        "up": True,
+        "addresses": sorted({rail.address, *others}) if rail.address else before["addresses"],
+        "sysctl": dict(SYSCTLS),
+    }
+
+
+def _link_file(rail: Rail, port: Port, manager: Manager, table_of: Mapping[str, int]) -> LinkFile:
+    addresses: tuple[str, ...] | None = (rail.address,) if rail.address else ()
+    if not addresses and manager.name == managers.NETWORKD:
+        addresses = None
+    return LinkFile(rail.name, port, rail.mtu, addresses, table_of.get(rail.name))
+
+
+def _files(
+    rails: tuple[Rail, ...], link_files: tuple[LinkFile, ...], manager: Manager | None, etc: str, machine: str
+) -> dict[str, str]:
+    if manager is None:
+        return {}
+    files = {}
+    if manager.name == managers.NETPLAN:
+        files = netplan.files(link_files, etc, manager.backend)
+    elif manager.name == managers.NETWORKMANAGER:
+        files = networkmanager.files(link_files, etc, machine)
+    else:
+        files = networkd.files(link_files, etc)
+        if managers.NETWORKMANAGER in manager.running:
+            files.update(networkmanager.unmanaged(link_files, etc))
+    lines = [f"net.ipv4.conf.{rail.netdev}.{key} = {value}" for rail in rails for key, value in SYSCTLS.items()]
+    files[f"{etc}/sysctl.d/{SYSCTL_FILE}"] = "\n".join([f"# {TITLE}", *lines]) + "\n"
+    return files
+
+
+def _is_ipv4(address: str) -> bool:
+    return ipaddress.ip_interface(address).version == 4

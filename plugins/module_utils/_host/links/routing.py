@@ -1,0 +1,116 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Source routing: what a rail sends from its address leaves through that rail.
+
+Where several rails share a subnet, the kernel would send everything through the first of them.
+A line is an argument list of ``ip rule`` or ``ip route``, and is compared and run as it is.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..._common.errors import ParseError
+from ..facts.rail_ports import Rail
+from ..system import json_text as jsontext
+
+CHOICES = ("auto", "always", "never")
+# Tables of the rails, in the order of the plan. The number is the priority of the rule, too: behind local (0),
+# before main (32766), and far from what others use.
+FIRST_TABLE = 27600
+TABLES = range(FIRST_TABLE, FIRST_TABLE + 64)
+
+
+def tables(rails: Iterable[Rail], asked: str) -> dict[str, int]:
+    """Return rail -> table of the rails that get one.
+
+    ``auto``: those with an IPv4 address whose subnet another rail of the host has as well.
+    """
+    networks = {rail.name: _network(rail) for rail in rails}
+    shared = list(networks.values())
+    return {
+        name: TABLES[index]
+        for index, (name, network) in enumerate(networks.items())
+        if network and asked != "never" and (asked == "always" or shared.count(network) > 1)
+    }
+
+
+def wanted(rails: Iterable[Rail], table_of: Mapping[str, int], netdevs: Mapping[str, str]) -> list[str]:
+    """Return the lines of all rails, ordered; ``netdevs`` is PCI address -> name now."""
+    found = []
+    for rail in rails:
+        table = table_of.get(rail.name)
+        if table and rail.address:
+            source = source_of(rail.address)
+            found.append(_rule(source, table))
+            found.append(_route(network_of(rail.address), netdevs[rail.pci], source, table))
+    return sorted(found)
+
+
+def parse(rules: str, routes: str) -> list[str]:
+    """Return the lines of our tables from ``ip -N -j rule show`` and ``ip -N -j route show table all``.
+
+    ParseError when the output has another form.
+    """
+    try:
+        found = [
+            _rule(str(one["src"]), int(one["table"])) for one in _entries(rules) if "src" in one and _ours(one)
+        ]
+        found += [
+            _route(str(ipaddress.ip_network(one["dst"])), one["dev"], one.get("prefsrc", ""), int(one["table"]))
+            for one in _entries(routes)
+            if _ours(one)
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ParseError(f"the output of 'ip -N -j rule show' or 'ip route' cannot be read: {error!r}") from error
+    return sorted(found)
+
+
+def commands(before: Iterable[str], after: Iterable[str]) -> list[list[str]]:
+    """Return the commands that lead from some lines to others; what goes, goes first."""
+    before, after = list(before), list(after)
+    gone = [_command(line, "del") for line in before if line not in after]
+    # A rule that is there twice would be there twice: it is only added where it is not.
+    return gone + [_command(line, "add" if _is_rule(line) else "replace") for line in after if line not in before]
+
+
+def source_of(address: str) -> str:
+    """Return the address without its prefix."""
+    return str(ipaddress.ip_interface(address).ip)
+
+
+def network_of(address: str) -> str:
+    """Return the subnet of an address with prefix."""
+    return str(ipaddress.ip_interface(address).network)
+
+
+def _command(line: str, verb: str) -> list[str]:
+    return ["ip", "rule" if _is_rule(line) else "route", verb, *line.split()]
+
+
+def _is_rule(line: str) -> bool:
+    return line.startswith("from ")
+
+
+def _rule(source: str, table: int) -> str:
+    return f"from {source} lookup {table} priority {table}"
+
+
+def _route(network: str, netdev: str, source: str, table: int) -> str:
+    return f"{network} dev {netdev} src {source} scope link table {table}"
+
+
+def _network(rail: Rail) -> ipaddress.IPv4Network | None:
+    network = ipaddress.ip_interface(rail.address).network if rail.address else None
+    return network if isinstance(network, ipaddress.IPv4Network) else None
+
+
+def _entries(text: str) -> list[dict[str, Any]]:
+    return list(jsontext.loads(text or "[]"))
+
+
+def _ours(entry: Mapping[str, Any]) -> bool:
+    table = str(entry.get("table", ""))
+    return table.isdecimal() and int(table) in TABLES

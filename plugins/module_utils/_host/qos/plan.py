@@ -1,0 +1,266 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""QoS of the rails of a host: what to set, what to give back, and the units for it. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ..._common.change import Change
+from ..._common.errors import ConflictError
+from ..facts.rail_ports import Rail
+from ..system import restore
+from . import boot_unit as qosunit
+from . import kernel_files as qosfiles
+from . import programs as dcb
+from . import record as qosrecord
+from .kernel_files import Device, Step
+from .record import NOTHING
+from .settings import SETTINGS
+
+# PCI address -> setting -> value.
+Values = Mapping[str, Mapping[str, Any]]
+# A port has one of them: to restore one would turn off the other.
+_EXCLUDES = {"pfc": "pause", "pause": "pfc"}
+# What the user calls a setting that has another name here.
+_LABELS = {"rdma_cm": ("roce", "dscp", "traffic_class")}
+
+
+class Reason(NamedTuple):
+    """Why a setting cannot be set on a port, and what would help."""
+
+    what: str
+    cure: str
+
+
+NO_RDMA = Reason("has no RDMA device", "bring it up first (role rdma_stack) and rerun the playbook")
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """What was read of a port: values by setting, or the reason why there is none.
+
+    A setting in neither does not exist there, and nobody misses it. ``tools`` names the program
+    of a setting, ``limits`` the largest rings, ``title`` what messages call the port.
+    """
+
+    title: str
+    device: Device
+    values: Mapping[str, Any]
+    reasons: Mapping[str, Reason]
+    tools: Mapping[str, str]
+    limits: Mapping[str, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Have:
+    """Own unit files (path -> text) and those of them that are enabled."""
+
+    files: Mapping[str, str]
+    units: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class QosPlan:
+    """The change, the steps that set it now, what is kept (see ``qosrecord``), and warnings."""
+
+    change: Change
+    steps: tuple[Step, ...]
+    record: qosrecord.Record
+    warnings: tuple[str, ...]
+
+
+def to_read(
+    rails: Iterable[Rail], wanted: Mapping[str, Any], record: qosrecord.Record
+) -> dict[str, tuple[str, ...]]:
+    """Return PCI address -> settings that must be read: those wanted of a rail, and those recorded."""
+    names = {pci: {*entry["before"]} for pci, entry in record.items()}
+    for rail in rails:
+        names[rail.pci] = names.get(rail.pci, set()) | {*wanted}
+    return {pci: tuple(name for name in SETTINGS if name in names[pci]) for pci in sorted(names) if names[pci]}
+
+
+def promised(found: Mapping[str, Found]) -> tuple[dict[str, Found], list[str]]:
+    """Return ports as check mode sees them, where the RDMA stack may not be there yet, and a warning for each.
+
+    A port without an RDMA device counts as if it had one, of which nothing is known: its values are None.
+    """
+    later = [one for one in found.values() if NO_RDMA in one.reasons.values()]
+    warnings = [f"{one.title} has no RDMA device yet; it is expected of role rdma_stack" for one in later]
+    return {pci: _with_rdma(one) if one in later else one for pci, one in found.items()}, warnings
+
+
+def _with_rdma(found: Found) -> Found:
+    unknown = [name for name, reason in found.reasons.items() if reason == NO_RDMA]
+    return dataclasses.replace(
+        found,
+        device=found.device._replace(rdma="?"),
+        values={**found.values, **dict.fromkeys(unknown)},
+        reasons={name: reason for name, reason in found.reasons.items() if name not in unknown},
+    )
+
+
+def plan_qos(
+    rails: Iterable[Rail],
+    wanted: Mapping[str, Any],
+    record: qosrecord.Record,
+    found: Mapping[str, Found],
+    have: Have,
+    units: str,
+) -> QosPlan:
+    """Work out values, steps and units; ``found`` is by PCI address, ``units`` the folder of units.
+
+    What is recorded and not wanted any more gets its recorded value back, unless it has changed since it was set.
+    ConflictError lists every setting of every rail that cannot be set.
+    """
+    rails = tuple(rails)
+    _refuse([found[rail.pci] for rail in rails], wanted)
+    targets = {rail.pci: rail for rail in rails}
+    own = {pci: _applicable(wanted, found[pci]) if pci in targets else {} for pci in found}
+    others = {pci: _others(own[pci], record.get(pci, NOTHING), one.values) for pci, one in found.items()}
+    goals = {pci: _goal(own[pci], record.get(pci, NOTHING), others[pci], found[pci]) for pci in found}
+    before = {pci: _shown(found[pci].values, goal) for pci, goal in goals.items()}
+    after = {pci: _completed(goal, found[pci].values) for pci, goal in goals.items()}
+    files = {
+        f"{units}/{qosunit.name(rail.netdev)}": _unit(rail, found[rail.pci], own[rail.pci])
+        for rail in rails
+        if own[rail.pci]
+    }
+    names = sorted(qosunit.name(rail.netdev) for rail in rails if own[rail.pci])
+    return QosPlan(
+        Change(
+            before={"files": dict(have.files), "units": sorted(have.units), "rails": before},
+            after={"files": files, "units": names, "rails": after},
+        ),
+        tuple(step for pci in after for step in _steps(found[pci], before[pci], after[pci], own[pci])),
+        {pci: qosrecord.entry(own[pci], record.get(pci, NOTHING), found[pci].values) for pci in found if own[pci]},
+        tuple(
+            text
+            for pci, one in found.items()
+            for text in _warnings(one, record.get(pci, NOTHING), others[pci], own[pci])
+        ),
+    )
+
+
+def differences(after: Values, found: Mapping[str, Found]) -> list[str]:
+    """Say what is not as wanted after it was set."""
+    problems = []
+    for pci, goal in after.items():
+        now = _shown(found[pci].values, goal)
+        problems += [
+            f"{found[pci].title}: {name} is {now.get(name)!r}, expected {value!r}; the hardware did not take it"
+            for name, value in goal.items()
+            if now.get(name) != value
+        ]
+    return problems
+
+
+def steps_of(found: Found, name: str, value: Any, device: Device) -> list[Step]:
+    """Return the steps that give a setting a value on a device."""
+    if name in qosfiles.FILE_SETTINGS:
+        return qosfiles.steps(name, device, value)
+    return [Step(tuple(dcb.set_argv(found.tools[name], device.netdev, name, value)))]
+
+
+def _refuse(found: Iterable[Found], wanted: Mapping[str, Any]) -> None:
+    problems = []
+    for one in found:
+        by_reason: dict[Reason, list[str]] = {}
+        for name in wanted:
+            if name in one.reasons:
+                by_reason.setdefault(one.reasons[name], []).extend(_LABELS.get(name, (name,)))
+        problems += [
+            f"{one.title} {reason.what}; {reason.cure}, or leave out {', '.join(dict.fromkeys(names))} for this host"
+            for reason, names in by_reason.items()
+        ]
+        problems += [
+            f"{one.title} has at most {one.limits[key]} {key} descriptors, {count} requested in rings.{key}"
+            for key, count in wanted.get("rings", {}).items()
+            if count > one.limits.get(key, count)
+        ]
+    if problems:
+        raise ConflictError("; ".join(problems))
+
+
+def _applicable(wanted: Mapping[str, Any], found: Found) -> dict[str, Any]:
+    return {name: value for name, value in wanted.items() if name in found.values}
+
+
+def _others(own: Mapping[str, Any], entry: qosrecord.Entry, values: Mapping[str, Any]) -> list[str]:
+    """Return the recorded settings that are not wanted any more, and that have another author now."""
+    before = {name: value for name, value in entry["before"].items() if name in values and name not in own}
+    # What a record does not know of a value, and what no program tells, is no difference.
+    now = {
+        name: next((one[name] for one in (entry["set"], before) if name in one and _is(values, name, one[name])), value)
+        for name, value in values.items()
+    }
+    return restore.changed_since(before, entry["set"], now)
+
+
+def _warnings(found: Found, entry: qosrecord.Entry, others: Collection[str], own: Collection[str]) -> list[str]:
+    before, ours, now = entry["before"], entry["set"], found.values
+    partners = {_EXCLUDES[name]: name for name in others if _EXCLUDES.get(name) in before}
+    return [
+        *(restore.kept(f"{found.title}: {name}", before[name], ours[name], now[name]) for name in others),
+        *(
+            f"{found.title}: {name} is not restored to {before[name]}, since {other}, which another tool changed, "
+            "excludes it"
+            for name, other in partners.items()
+            if name not in (*others, *own)
+        ),
+    ]
+
+
+def _is(values: Mapping[str, Any], name: str, wanted: Any) -> bool:
+    return bool(_shown(values, {name: wanted})[name] == wanted)
+
+
+def _goal(own: Mapping[str, Any], entry: qosrecord.Entry, others: Iterable[str], found: Found) -> dict[str, Any]:
+    stay = {*others, *(_EXCLUDES[name] for name in others if name in _EXCLUDES)}
+    known = entry["before"].items()
+    given_back = {name: value for name, value in known if name in found.values and name not in stay}
+    goal = {**given_back, **own}
+    return {name: goal[name] for name in SETTINGS if name in goal}
+
+
+def _shown(values: Mapping[str, Any], goal: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that a goal speaks of; what no program tells counts as what is wanted."""
+    found = {}
+    for name, wanted in goal.items():
+        value = values.get(name)
+        if isinstance(wanted, dict) and wanted and isinstance(value, dict):
+            value = {key: _told(value.get(key), wanted[key]) for key in wanted}
+        found[name] = value
+    return found
+
+
+def _told(value: Any, wanted: Any) -> Any:
+    if isinstance(value, list) and isinstance(wanted, list) and len(value) == len(wanted):
+        return [theirs if ours is None else ours for ours, theirs in zip(value, wanted)]
+    return value
+
+
+def _completed(goal: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a goal with what a record does not know (None in a list) as it is now."""
+    return {
+        name: {key: _told(value, (values.get(name) or {}).get(key)) for key, value in wanted.items()}
+        if isinstance(wanted, dict)
+        else wanted
+        for name, wanted in goal.items()
+    }
+
+
+def _steps(found: Found, before: Mapping[str, Any], after: Mapping[str, Any], own: Mapping[str, Any]) -> list[Step]:
+    changed = [name for name in after if before[name] != after[name]]
+    # What goes, goes in reverse order: PFC before pause comes back.
+    ordered = [name for name in reversed(changed) if name not in own] + [name for name in changed if name in own]
+    return [step for name in ordered for step in steps_of(found, name, after[name], found.device)]
+
+
+def _unit(rail: Rail, found: Found, own: Mapping[str, Any]) -> str:
+    needs_rdma = {"traffic_class", "rdma_cm"} & {*own}
+    # At boot the device has its final name, and sysfs is where it always is.
+    device = Device(rail.netdev, found.device.rdma if needs_rdma else None)
+    return qosunit.text(device, [step for name in own for step in steps_of(found, name, own[name], device)])

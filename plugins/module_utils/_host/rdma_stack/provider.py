@@ -1,0 +1,39 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether one provider of the RDMA stack may take the place of another, and what waits for a boot. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..._common.errors import ConflictError
+from .plan import DOCA, Have, Want, leaves_doca
+
+NO_CONTAINER = (
+    "rdma_stack_provider: container is not supported: nothing would deploy the driver container of the network"
+    " operator, because the policy has no section ofedDriver yet, and the hosts would be left without drivers. Set"
+    " rdma_stack_provider to inbox or doca_ofed"
+)
+
+
+def check_replacing(
+    want: Want, have: Have, record: Mapping[str, Any], vendor: Iterable[str], replace: bool, hostname: str
+) -> None:
+    """ConflictError when a stack would be replaced without consent.
+
+    ``vendor`` are packages that do not go together with another vendor stack. DOCA-OFED puts its own in their place,
+    and the other providers leave them alone.
+    """
+    if want.provider is not None and leaves_doca(want, record) and record.get("came") and not replace:
+        raise ConflictError(
+            f"{hostname} has DOCA-OFED by this role, and provider {want.provider} is asked for; set "
+            "rdma_stack_replace: true to replace it"
+        )
+    there = [name for name in vendor if name in have.installed]
+    settled = all(have.installed.get(name) == version for name, version in want.pins.items())
+    if want.provider == DOCA and record.get("provider") != DOCA and there and not settled and not replace:
+        raise ConflictError(
+            f"{hostname} has {', '.join(there)}, which this role did not install; set rdma_stack_replace: true to let "
+            f"provider {want.provider} replace them"
+        )

@@ -1,0 +1,147 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All that cluster_info returns: what the cluster has, and every problem with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..._common.errors import InputError
+from ..._fabric.intent.namespaces import refusal
+from ..._fabric.operator.installation import Decision
+from ..._fabric.operator.mark import Target
+from ..client.api import Api
+from ..client.nodes import nodes_of_hosts
+from ..objects import pools, release
+from . import access, chart, problems, pull_secrets, survey
+
+
+def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
+    """Return the module's result: what is there, and every problem with it."""
+    params = _selected(params)
+    spaces = (params["namespace"], params["network_namespace"], params["test_namespace"])
+    version, numbers = survey.version(api)
+    denied = access.denied(api, access.needed(*spaces, params["existing"] != "use", params["steps"]))
+    nodes = survey.listed(api, "v1", "nodes")
+    deployments = survey.listed(api, "apps/v1", "deployments")
+    daemonsets = survey.listed(api, "apps/v1", "daemonsets")
+    operators, discoveries = survey.operators(deployments), survey.discoveries(deployments)
+    # Without the permission to list nodes, every host would seem to have none.
+    by_host, wrong = nodes_of_hosts(params["hosts"], nodes) if "list nodes" not in denied else ({}, {})
+    running = survey.listed(api, "v1", "pods", fieldSelector="status.phase=Running") if params["workloads"] else []
+    decision, told = Decision("none", (), ()), None
+    if params["operator_name"] and not _hidden(params, denied):
+        removing = params["operator_state"] == "absent"
+        seen = release.seen(api, params["namespace"], operators, discoveries, removing)
+        decision, told = release.judged(_target(params), seen, params["operator_state"])
+    found = problems.Found(
+        version=version,
+        numbers=numbers,
+        nodes=survey.summaries(nodes, params["labels"]),
+        hosts=by_host,
+        discoveries=discoveries,
+        multuses=survey.multuses(daemonsets),
+    )
+    objects = survey.objects(api)
+    said = list(decision.problems)
+    if params["operator_state"] == "present":
+        policies = problems.policy(params["existing"] or "", objects["NicClusterPolicy"])
+        said = [*_denied(denied), *wrong.values(), *_aimed(params, found, decision), *policies, *said]
+        said += [*_installing(params, decision, run), *_impersonating(params)]
+        said += [*_pools(api, params, by_host.values()), *_pull_secrets(api, params, decision)]
+    return {
+        "version": version,
+        "nodes": found.nodes,
+        "nodes_by_host": by_host,
+        "nfd": discoveries,
+        "multus": found.multuses,
+        "operator": operators,
+        "release": told,
+        "chart": chart.kind_of(params["chart_ref"]) if params["chart_ref"] else None,
+        "objects": objects,
+        "workloads": survey.workloads(running),
+        "denied": denied,
+        "problems": said,
+        "requests": api.requests,
+    }
+
+
+def _selected(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options without those of steps that are not part of the run: nothing is asked or judged for them."""
+    left: dict[str, Any] = {}
+    if "operator" not in params["steps"]:
+        left = {"operator_name": None, "release": None, "chart_ref": None}
+    if not {"operator", "policy"} & set(params["steps"]):
+        left["existing"] = None
+    return {**params, **left}
+
+
+def _pull_secrets(api: Api, params: Mapping[str, Any], decision: Decision) -> list[str]:
+    """Return the absent pull secrets of the selected steps; those of the chart only where it is installed."""
+    of_chart = [] if params["operator_name"] and decision.action == "none" else params["pull_secrets"]
+    named = {
+        "operator": (params["namespace"], of_chart, "network_operator_values"),
+        "validate": (params["test_namespace"], [params["test_pull_secret"]], "rdma_validate_image_pull_secret"),
+    }
+    return [
+        problem
+        for step, (space, names, option) in named.items()
+        if step in params["steps"]
+        for problem in pull_secrets.problems(api, space, filter(None, names), option)
+    ]
+
+
+def _pools(api: Api, params: Mapping[str, Any], nodes: Iterable[str]) -> list[str]:
+    if "networks" not in params["steps"] or params["disrupt_users"]:
+        return []
+    return pools.problems(api, params["objects"], dict.fromkeys(nodes, params["node_labels"]))
+
+
+def _impersonating(params: Mapping[str, Any]) -> list[str]:
+    if "validate" not in params["steps"]:
+        return []
+    try:
+        access.refuse_impersonation(params)
+    except InputError as error:
+        return [str(error)]
+    return []
+
+
+def _target(params: Mapping[str, Any]) -> Target:
+    version, existing = params["release"] or "", params["existing"] or "refuse"
+    return Target(params["namespace"], params["operator_name"], version, params["nfd"], existing)
+
+
+def _hidden(params: Mapping[str, Any], denied: list[str]) -> bool:
+    """Whether what decides on the release cannot be read: then the missing permissions are the problem."""
+    needed = [f"{verb} in {params['namespace']}" for verb in ("list secrets", "get configmaps")]
+    return params["operator_state"] == "present" and not {
+        "get namespaces", "list customresourcedefinitions.apiextensions.k8s.io", "list deployments.apps", *needed
+    }.isdisjoint(denied)
+
+
+def _denied(denied: list[str]) -> list[str]:
+    if not denied:
+        return []
+    return [f"permissions are missing: {access.grouped(denied)}; use an account that has them"]
+
+
+def _aimed(params: Mapping[str, Any], found: problems.Found, decision: Decision) -> list[str]:
+    if not params["release"]:
+        return []
+    installs = decision.action != "none" or not params["operator_name"]
+    aim = problems.Aim(params["release"], params["namespace"], params["nfd"], params["node_labels"], installs)
+    refused = refusal(params["test_namespace"], params["namespace"], params["network_namespace"])
+    return [*problems.problems(aim, found), *([refused] if refused else [])]
+
+
+def _installing(params: Mapping[str, Any], decision: Decision, run: chart.Run) -> list[str]:
+    if params["operator_name"] and decision.action == "none":
+        return []
+    ref = params["chart_ref"] or ""
+    found = list(chart.problems(ref, params["chart_checksum"] or ""))
+    if found or not params["operator_name"]:
+        return found
+    binary, version = params["helm_binary"] or "", params["release"] or ""
+    return list(chart.helm_problems(run, binary, ref, params["chart_repo"], version))

@@ -1,0 +1,126 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Poll the cluster until the objects are really ready, in a few list requests a poll whatever the number of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..._common.errors import InputError
+from ..._fabric.operator.network_ready import network_ready, pool_ready
+from ..._fabric.operator.readiness import Finding, Readiness, Stable, policy_ready
+from ..client.api import Api
+from ..client.kinds import CNI, NICS, POOLS, collection
+from ..client.poll import Clock, ticks
+
+# A reason that waiting will not cure may still be a flap of its source.
+TERMINAL_SECONDS = 10.0
+POLL = 2.0
+KINDS = ("IPPool", "MacvlanNetwork", "NicClusterPolicy")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to wait for: objects as they were applied, and what the plan expects of them."""
+
+    objects: Sequence[Mapping[str, Any]]
+    nodes: Sequence[str]
+    release: str
+    namespace: str
+    resources: Mapping[str, int] = field(default_factory=dict)
+
+    def of(self, kind: str) -> list[Mapping[str, Any]]:
+        """Return the objects of a kind."""
+        return [item for item in self.objects if item.get("kind") == kind]
+
+
+@dataclass(frozen=True)
+class Waited:
+    """How it ended: ready, seconds, and why not."""
+
+    ready: bool
+    seconds: float
+    reasons: tuple[str, ...]
+    gave_up: bool = False
+
+
+def check(wanted: Wanted) -> None:
+    """InputError when there is an object that we cannot tell the readiness of."""
+    unknown = sorted({str(item.get("kind")) for item in wanted.objects} - set(KINDS))
+    if unknown:
+        raise InputError(f"kinds that cannot be waited for: {', '.join(unknown)}; known: {', '.join(KINDS)}")
+
+
+def wait(api: Api, wanted: Wanted, timeout: float, stable: float, clock: Clock) -> Waited:
+    """Wait until everything was ready for ``stable`` seconds; end early when waiting cannot help."""
+    holds = Stable(stable)
+    failed_since: float | None = None
+    found, elapsed = Readiness.of([Finding("nothing was looked at yet")]), 0.0
+    for elapsed in ticks(timeout, POLL, clock):
+        found = Readiness.joined(look(api, wanted))
+        if holds.update(elapsed, found):
+            return Waited(True, elapsed, ())
+        if not found.failed:
+            failed_since = None
+        elif failed_since is None:
+            failed_since = elapsed
+        elif elapsed - failed_since >= TERMINAL_SECONDS:
+            return Waited(False, elapsed, found.reasons, gave_up=True)
+    return Waited(False, elapsed, found.reasons or (f"ready, but not for {stable:.0f} s on end",))
+
+
+def look(api: Api, wanted: Wanted) -> Iterator[Readiness]:
+    """Yield the readiness of everything wanted as it is now."""
+    for policy in wanted.of("NicClusterPolicy"):
+        yield _policy(api, wanted, policy)
+    if wanted.of("IPPool"):
+        yield from _pools(api, wanted)
+    if wanted.of("MacvlanNetwork"):
+        yield from _networks(api, wanted)
+
+
+def _policy(api: Api, wanted: Wanted, policy: Mapping[str, Any]) -> Readiness:
+    path = f"{collection(NICS, 'nicclusterpolicies')}/{policy['metadata']['name']}"
+    live = api.get(path)
+    parts = [
+        list(api.items(collection(version, plural, wanted.namespace)))
+        for version, plural in (("apps/v1", "daemonsets"), ("apps/v1", "deployments"), ("v1", "pods"))
+    ]
+    for items, kind in zip(parts, ("DaemonSet", "Deployment", "Pod")):
+        for item in items:
+            item.setdefault("kind", kind)
+    nodes = list(api.items(collection("v1", "nodes")))
+    return policy_ready(
+        live, parts[0], parts[1], nodes, parts[2], wanted.nodes, wanted.release, wanted.resources
+    )
+
+
+def _pools(api: Api, wanted: Wanted) -> Iterator[Readiness]:
+    live = _by_name(api, POOLS, "ippools", sorted({item["metadata"]["namespace"] for item in wanted.of("IPPool")}))
+    for item in wanted.of("IPPool"):
+        meta = item["metadata"]
+        yield pool_ready(live.get((meta["namespace"], meta["name"])), wanted.nodes, meta["name"])
+
+
+def _networks(api: Api, wanted: Wanted) -> Iterator[Readiness]:
+    networks = wanted.of("MacvlanNetwork")
+    spaces = {item["metadata"]["name"]: item["spec"].get("networkNamespace") or "default" for item in networks}
+    live = {item["metadata"]["name"]: item for item in api.items(collection(NICS, "macvlannetworks"))}
+    nads = _by_name(api, CNI, "network-attachment-definitions", sorted(set(spaces.values())))
+    for name, namespace in spaces.items():
+        if name in live:
+            yield network_ready(live[name], nads.get((namespace, name)))
+        else:
+            yield Readiness.of([Finding(f"MacvlanNetwork {name} is absent")])
+
+
+def _by_name(
+    api: Api, version: str, plural: str, namespaces: Sequence[str]
+) -> dict[tuple[str, str], Mapping[str, Any]]:
+    return {
+        (namespace, item["metadata"]["name"]): item
+        for namespace in namespaces
+        for item in api.items(collection(version, plural, namespace))
+    }

@@ -1,0 +1,197 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The objects of the testers in pods: namespace, ConfigMap and one Indexed Job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..client.api import MANAGER
+from ..objects.ownership import MARK
+from .resources import Needs
+
+ENDPOINTS = "endpoints.json"
+CONTAINER = "tester"
+FOLDER = "/gpufabric"
+MAILBOX = "/mailbox"
+COMPONENT = {"app.kubernetes.io/component": "tester"}
+SELECTOR = f"{MARK}={MANAGER},app.kubernetes.io/component=tester"
+RUN = "gpufabric.rdma/run"
+_HOSTNAME = "kubernetes.io/hostname"
+_NETWORKS = "k8s.v1.cni.cncf.io/networks"
+_POD_SECURITY = ("enforce", "audit", "warn")
+# After the run a Job that nobody could delete goes by itself.
+_TTL = 600
+_GRACE = 5
+# What a tester asks for. It may take more: CPU without a limit, since throttling would be measured, memory up to that
+# of its tests, and disk up to these limits for the output of perftest and of long passes.
+_MEMORY = "64Mi"
+_DISK = "1Gi"
+_MAILBOX = "512Mi"
+
+
+@dataclass(frozen=True)
+class Testers:
+    """What to start. ``rails``: name, netdev, network (namespace/name) and resource of each, in order."""
+
+    namespace: str
+    name: str
+    image: str
+    script: str
+    rails: Sequence[Mapping[str, Any]]
+    host_network: bool
+    lifetime: int
+    idle: int
+    pull_policy: str = "IfNotPresent"
+    pull_secrets: Sequence[str] = ()
+    tolerations: Sequence[Mapping[str, Any]] = ()
+    runtime_class: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    needs: Needs = field(default_factory=Needs)
+    cpu: str = "100m"
+    memory: int = 1 << 30
+    run: str = ""
+
+    @property
+    def selector(self) -> str:
+        """Selects what the run made; what any run made when it has no ID."""
+        return f"{SELECTOR},{RUN}={self.run}" if self.run else SELECTOR
+
+
+def pod_rail_names(rails: Sequence[Mapping[str, Any]], host_network: bool) -> dict[str, str]:
+    """Return rail -> interface in the pod: Multus names additional networks net1, net2, ... in their order."""
+    if host_network:
+        return {rail["name"]: rail["netdev"] for rail in rails}
+    return {rail["name"]: f"net{index}" for index, rail in enumerate(rails, 1)}
+
+
+def namespace_object(testers: Testers) -> dict[str, Any]:
+    """Return the namespace; host network, IPC_LOCK and RDMA devices are beyond all but `privileged`."""
+    security = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in _POD_SECURITY}
+    labels = {MARK: MANAGER, **COMPONENT, **security}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": testers.namespace, "labels": labels}}
+
+
+def config_map(testers: Testers, endpoints: Mapping[str, str]) -> dict[str, Any]:
+    """Return the ConfigMap with the tester script, its table of rails, and which endpoint is which node."""
+    names = pod_rail_names(testers.rails, testers.host_network)
+    table = "".join(f"rail {rail} {netdev} -\n" for rail, netdev in names.items())
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": _metadata(testers),
+        "data": {"tester.sh": testers.script, "rails": table, ENDPOINTS: json.dumps(dict(endpoints))},
+    }
+
+
+def job(testers: Testers, hostnames: Sequence[str]) -> dict[str, Any]:
+    """Return the Job: one pod on each node of ``hostnames`` (values of the nodes' hostname label).
+
+    A tester that ends is never started again: what it measured would be lost with no one noticing.
+    The time limit stands at the pods, since the Job's own would delete pods and logs.
+    """
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": _metadata(testers),
+        "spec": {
+            "completionMode": "Indexed",
+            "completions": len(hostnames),
+            "parallelism": len(hostnames),
+            "backoffLimitPerIndex": 0,
+            "ttlSecondsAfterFinished": _TTL,
+            "template": {"metadata": _pod_metadata(testers), "spec": _pod_spec(testers, hostnames)},
+        },
+    }
+
+
+def _metadata(testers: Testers) -> dict[str, Any]:
+    return {"name": testers.name, "namespace": testers.namespace, "labels": _labels(testers)}
+
+
+def _labels(testers: Testers) -> dict[str, str]:
+    return {
+        MARK: MANAGER,
+        **COMPONENT,
+        "app.kubernetes.io/name": testers.name,
+        **({RUN: testers.run} if testers.run else {}),
+        **testers.labels,
+    }
+
+
+def _pod_metadata(testers: Testers) -> dict[str, Any]:
+    networks = ", ".join(rail["network"] for rail in testers.rails)
+    return {
+        "labels": _labels(testers),
+        **({} if testers.host_network else {"annotations": {_NETWORKS: networks}}),
+    }
+
+
+def _pod_spec(testers: Testers, hostnames: Sequence[str]) -> dict[str, Any]:
+    return {
+        "restartPolicy": "Never",
+        "activeDeadlineSeconds": testers.lifetime,
+        "terminationGracePeriodSeconds": _GRACE,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "affinity": _one_per_node(testers, hostnames),
+        "tolerations": [dict(item) for item in testers.tolerations],
+        "imagePullSecrets": [{"name": name} for name in testers.pull_secrets],
+        "containers": [_container(testers)],
+        "volumes": [
+            {"name": "tester", "configMap": {"name": testers.name}},
+            {"name": "mailbox", "emptyDir": {"sizeLimit": _MAILBOX}},
+        ],
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        **({"hostNetwork": True} if testers.host_network else {}),
+        **({"runtimeClassName": testers.runtime_class} if testers.runtime_class else {}),
+    }
+
+
+def _one_per_node(testers: Testers, hostnames: Sequence[str]) -> dict[str, Any]:
+    node = {"key": _HOSTNAME, "operator": "In", "values": list(hostnames)}
+    pod = {
+        "labelSelector": {"matchLabels": {"app.kubernetes.io/name": testers.name}},
+        "topologyKey": _HOSTNAME,
+    }
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    return {
+        "nodeAffinity": {required: {"nodeSelectorTerms": [{"matchExpressions": [node]}]}},
+        "podAntiAffinity": {required: [pod]},
+    }
+
+
+def _container(testers: Testers) -> dict[str, Any]:
+    # RDMA locks memory; on the hosts' network it needs their devices too, which only privileged pods see.
+    locked = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"], "add": ["IPC_LOCK"]}}
+    security = {"privileged": True} if testers.host_network else locked
+    gpus = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}] if testers.needs.show_gpus else []
+    return {
+        "name": CONTAINER,
+        "image": testers.image,
+        "imagePullPolicy": testers.pull_policy,
+        "command": ["sh", f"{FOLDER}/tester.sh", "serve", f"{FOLDER}/rails", MAILBOX, str(testers.idle)],
+        "securityContext": security,
+        "env": [{"name": "TMPDIR", "value": MAILBOX}, *gpus],
+        "resources": _resources(testers),
+        "volumeMounts": [
+            {"name": "tester", "mountPath": FOLDER, "readOnly": True},
+            {"name": "mailbox", "mountPath": MAILBOX},
+        ],
+    }
+
+
+def _resources(testers: Testers) -> dict[str, Any]:
+    """Return what the pod is given: rails, huge pages, GPUs; and its limits.
+
+    Huge pages need no volume: perftest takes them as System V shared memory, for which IPC_LOCK is enough.
+    """
+    rails = () if testers.host_network else testers.rails
+    limits = {f"rdma/{rail['resource']}": "1" for rail in rails}
+    limits.update({resource: str(amount) for resource, amount in testers.needs.amounts.items()})
+    limits.update({"memory": str(testers.memory), "ephemeral-storage": _DISK})
+    # Without a request for disk its limit would be one.
+    return {"limits": limits, "requests": {"cpu": testers.cpu, "memory": _MEMORY, "ephemeral-storage": "0"}}

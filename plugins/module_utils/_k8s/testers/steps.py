@@ -1,0 +1,183 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The three steps of the transport in pods, from a module's parameters to its result."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..._common.errors import InputError
+from ..._fabric.intent.namespaces import refusal
+from ..._fabric.measure.schedule.hugepages import memory_at_once
+from ..._fabric.measure.schedule.lifetime import lifetime
+from ..client.api import Api
+from ..client.kinds import collection
+from ..client.nodes import machine_id, nodes_of_hosts
+from ..client.poll import Clock
+from ..objects.apply import Options
+from . import job as jobs
+from . import namespace as space
+from . import passes as play
+from .lease import Lease, renewed
+from .logs import Evidence
+from .manifests import Testers
+from .resources import Needs, needs, refusals
+
+_NODES = collection("v1", "nodes")
+
+
+def started(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> dict[str, Any]:
+    """Start the testers and keep their descriptions; problems by endpoint."""
+    script = _read_script(params["script"])
+    operator = params["plan"].get("operator") or {}
+    refused = refusal(params["namespace"], operator.get("namespace"), operator.get("network_namespace"))
+    if refused:
+        raise InputError(refused)
+    endpoints, problems, nodes = _endpoints(api, params)
+    wanted = needs(params["plan"], params["gpu_resource"] or "", [nodes[node] for node in endpoints.values()])
+    problems.update(refusals(wanted, {name: nodes[node] for name, node in endpoints.items()}))
+    endpoints = {name: node for name, node in endpoints.items() if name not in problems}
+    testers = _testers(params, script, wanted)
+    if not check:
+        evidence = Evidence(params["evidence"], "describe")
+        evidence.prepare()
+        if endpoints:
+            problems.update(_start(api, testers, endpoints, nodes, params, evidence, clock))
+        evidence.errors(problems)
+    return {"endpoints": endpoints, "problems": problems}
+
+
+def _start(
+    api: Api,
+    testers: Testers,
+    endpoints: Mapping[str, str],
+    nodes: Mapping[str, Mapping[str, Any]],
+    params: Mapping[str, Any],
+    evidence: Evidence,
+    clock: Clock,
+) -> dict[str, str]:
+    hostnames = [_hostname(nodes[node]) for node in endpoints.values()]
+    lease = _lease(api, testers, len(endpoints), clock)
+    if lease is None:
+        space.prepare(api, testers, clock)
+    else:
+        lease.take(lambda: space.prepare(api, testers, clock), params["wait"])
+    with renewed(lease):
+        jobs.start(api, testers, endpoints, hostnames, clock)
+        running, problems = jobs.wait_running(api, testers, endpoints, params["timeout"], clock)
+        problems = {name: testers.needs.explained(problem) for name, problem in problems.items()}
+        return {**problems, **play.describe(api, testers.namespace, running, evidence)}
+
+
+def _lease(api: Api, testers: Testers, endpoints: int, clock: Clock) -> Lease | None:
+    """Return the Lease of a run; None for a run without an ID, which nobody can wait for."""
+    return Lease(api, testers.namespace, testers.name, testers.run, endpoints, clock) if testers.run else None
+
+
+def played(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> dict[str, Any]:
+    """Play one pass and keep the logs; problems by endpoint."""
+    lines = params["lines"]
+    start_in = params["start_in"]
+    batch = play.Batch(params["pass"], lines, params["slot"], params["seconds"], start_in)
+    testers = _testers(params, "")
+    endpoints, problems = jobs.started_on(api, testers, list(batch.lines))
+    if not check:
+        evidence = Evidence(params["evidence"], f"pass-{batch.number}")
+        evidence.prepare()
+        with renewed(_lease(api, testers, len(endpoints), clock)):
+            failed, start_in = play.play(api, testers, endpoints, batch, evidence, clock)
+        problems.update(failed)
+        evidence.errors(problems)
+    return {"endpoints": endpoints, "problems": problems, "start_in": start_in}
+
+
+def absent(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> dict[str, Any]:
+    """Remove the testers of a run, or of all runs, and their namespace unless another run has it."""
+    testers = _testers(params, "")
+    options = Options(check=check, timeout=params["timeout"])
+    lease = Lease(api, testers.namespace, testers.name, testers.run, 0, clock)
+    found = jobs.remove(api, testers, options, clock)
+    if testers.run and (lease.holder() not in ("", testers.run) or _others(api, testers)):
+        return {"removed": found}
+    if space.remove(api, testers, options, clock):
+        # The Lease goes with it: a run that waits begins with a namespace of its own.
+        found.append(f"namespaces/{testers.namespace}")
+    elif not check:
+        lease.release()
+    return {"removed": found}
+
+
+def _others(api: Api, testers: Testers) -> list[str]:
+    return [] if testers.run == "" else jobs.present(api, replace(testers, run=""))
+
+
+def _testers(params: Mapping[str, Any], script: str, wanted: Needs | None = None) -> Testers:
+    plan = params.get("plan") or {}
+    namespace = (plan.get("operator") or {}).get("network_namespace") or "default"
+    rails = [
+        {**rail, "network": f"{namespace}/{rail['network']}"} for rail in plan.get("rails") or []
+    ]
+    return Testers(
+        namespace=params["namespace"],
+        name=params["name"],
+        image=params["image"] or "",
+        script=script,
+        rails=rails,
+        host_network=params["host_network"],
+        lifetime=params["lifetime"] or (lifetime(plan, _names(params), params["slot_margin"]) if plan else 0),
+        idle=params["idle"],
+        pull_policy=params["image_pull_policy"],
+        pull_secrets=[params["image_pull_secret"]] if params["image_pull_secret"] else [],
+        tolerations=params["tolerations"],
+        runtime_class=params["runtime_class"],
+        needs=wanted or Needs(),
+        cpu=params["cpu"],
+        run=_run(params["run"]),
+        memory=memory_at_once(plan) if plan else 0,
+    )
+
+
+def _endpoints(
+    api: Api, params: Mapping[str, Any]
+) -> tuple[dict[str, str], dict[str, str], dict[str, Mapping[str, Any]]]:
+    """Return endpoint -> node name, endpoint -> why it has none, and the nodes by name."""
+    plan = params["plan"]
+    wanted = _names(params)
+    if not wanted:
+        raise InputError("no endpoint is left to measure in pods: the plan has none, or limit names others")
+    nodes: dict[str, Mapping[str, Any]] = {node["metadata"]["name"]: _slim(node) for node in api.items(_NODES)}
+    found, wrong = nodes_of_hosts({name: plan["hosts"].get(name) or {} for name in wanted}, nodes.values())
+    return found, wrong, nodes
+
+
+def _run(text: str) -> str:
+    if text and not re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", text):
+        raise InputError(f"run: {text[:80]!r} is not a label value; expected at most 63 letters, digits, -, _ and .")
+    return text
+
+
+def _names(params: Mapping[str, Any]) -> list[str]:
+    return [name for name in params["plan"]["endpoints"]["pod"] if not params["limit"] or name in params["limit"]]
+
+
+def _slim(node: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what matters of a node; with its images it is a hundred times as big."""
+    meta = {"name": node["metadata"]["name"], "labels": node["metadata"].get("labels") or {}}
+    allocatable = (node.get("status") or {}).get("allocatable") or {}
+    return {"metadata": meta, "status": {"nodeInfo": {"machineID": machine_id(node)}, "allocatable": allocatable}}
+
+
+def _hostname(node: Mapping[str, Any]) -> str:
+    labels = node["metadata"].get("labels") or {}
+    return str(labels.get("kubernetes.io/hostname") or node["metadata"]["name"])
+
+
+def _read_script(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"script {path}: it cannot be read: {error.strerror}; name the tester script") from None
