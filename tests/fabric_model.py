@@ -115,10 +115,19 @@ class Fabric:
             verdict, value = ("no_data", None) if lost else (verdict, value)
         crossed = {key: getattr(test, key) for key in ("peer_rail", "star") if getattr(test, key)}
         return {
-            "where": "host", "rail": test.rail, "client": test.client, "server": test.server, "test": test.kind,
-            "value": value, "unit": "us" if test.kind == SMALL else "Gb/s", "expected": EXPECTED[test.kind],
-            **crossed, "memory": test.memory, "verdict": verdict,
-            "reason": {"pass": "", "fail": "planted"}.get(verdict, "Failed status 12"), "passes": [],
+            "where": "host",
+            "rail": test.rail,
+            "client": test.client,
+            "server": test.server,
+            "test": test.kind,
+            "value": value,
+            "unit": "us" if test.kind == SMALL else "Gb/s",
+            "expected": EXPECTED[test.kind],
+            **crossed,
+            "memory": test.memory,
+            "verdict": verdict,
+            "reason": {"pass": "", "fail": "planted"}.get(verdict, "Failed status 12"),
+            "passes": [],
         }
 
     def shown(self, fault: Fault) -> bool:
@@ -161,7 +170,8 @@ def sampled(names: Sequence[str], rails: Sequence[str], kind: str, count: int, s
     chosen = random.Random(seed).sample(rounds, min(count, len(rounds)))
     return [
         tuple(Test(rail, *(pair[::-1] if swap else pair), kind) for pair in pairs for rail in rails)
-        for pairs in chosen for swap in (False, True)
+        for pairs in chosen
+        for swap in (False, True)
     ]
 
 

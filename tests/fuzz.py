@@ -26,34 +26,46 @@ if str(COLLECTIONS) not in sys.path:
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common import units
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings import (
-    perftest,
-)
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings import (
-    tester_log as evidence,
-)
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import topology_file as topology
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import lldp, network
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import next_kernel as nextkernel
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware import mlxconfig as nvconfig
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel import boot_loader as bootloader
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel import cmdline
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import (
-    network_manager as networkmanager,
-)
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import (
-    routing,
-)
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.naming import systemd_files as linkfile
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import programs as dcb
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings import perftest, tester_log
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import topology_file
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import lldp, network, next_kernel
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware import mlxconfig
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel import boot_loader, cmdline
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import network_manager, routing
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.naming import systemd_files
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import programs
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import openpgp
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.sriov import vf
 
 FIXTURES = Path(__file__).parent / "fixtures"
 #: No parser may take longer for one text, of 20 KB at most before it is repeated.
 SLOWEST = 2.0
-TOKENS = ("Infinity", "-1", "9" * 5000, "1e999", "NaN", "\x00", "\udcff", '"', "'", "{", "[", "=", ":", "\\", "%s",
-          "\x1b[31m", "null", "true", " ", "\n", "\t", "::", "-----BEGIN PGP PUBLIC KEY BLOCK-----\n", "/" * 300)
+TOKENS = (
+    "Infinity",
+    "-1",
+    "9" * 5000,
+    "1e999",
+    "NaN",
+    "\x00",
+    "\udcff",
+    '"',
+    "'",
+    "{",
+    "[",
+    "=",
+    ":",
+    "\\",
+    "%s",
+    "\x1b[31m",
+    "null",
+    "true",
+    " ",
+    "\n",
+    "\t",
+    "::",
+    "-----BEGIN PGP PUBLIC KEY BLOCK-----\n",
+    "/" * 300,
+)
 IP_ADDR = (
     '[{"ifindex":2,"ifname":"rail0","flags":["UP","LOWER_UP"],"mtu":9000,"operstate":"UP","link_type":"ether","address":'
     '"52:54:00:00:00:01","addr_info":[{"family":"inet","local":"172.30.0.1","prefixlen":24,"scope":"global"}],'
@@ -73,12 +85,12 @@ VFS = "vf 0     link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff, spoof checki
 CONF = "SwitchName=leaf1 Nodes=gpu-[001-032],x1\nSwitchName=spine Switches=leaf[1-4]\n"
 DESCRIBE = (
     '=== gpufabric describe v1\nhost machine_id=abc kernel=6.12 perftest="6.25"\n'
-    'rail rail0 netdev=rail0 device=mlx5_0 port=1 gid=3 address=172.30.0.1 mtu=9000 cpus=0-7,16\n'
+    "rail rail0 netdev=rail0 device=mlx5_0 port=1 gid=3 address=172.30.0.1 mtu=9000 cpus=0-7,16\n"
     'rail rail1 error="rail1 has no link"\n=== gpufabric described 2\n'
 )
 LOG = (
     "=== gpufabric batch 1 begin 1\n=== gpufabric test 0 rail0 client p rc=1 start=1005 seconds=9 late=0.07 ran=7.31 "
-    'exchange=cm memory=cuda:dmabuf\nMtu : 4096[B]\ncounters out_of_sequence=+3\n'
+    "exchange=cm memory=cuda:dmabuf\nMtu : 4096[B]\ncounters out_of_sequence=+3\n"
     'link rate="25 Gb/sec (1X EDR)" mtu=9000\n'
     "=== gpufabric end\n=== gpufabric batch 1 done 1 0\n"
 )
@@ -99,32 +111,43 @@ def fixture(*names: str) -> list[str]:
 
 def parsers() -> list[Parser]:
     firmware = sorted(f"firmware/{path.name}" for path in (FIXTURES / "firmware").glob("*.txt"))
-    qos = {tool: fixture(*names) for tool, names in {
-        dcb.MLNX_QOS: ("qos/mlnx_qos-4.2.txt", "qos/mlnx_qos-roce.txt"), dcb.ETHTOOL: ("qos/ethtool-g.txt",)}.items()}
+    qos = {
+        tool: fixture(*names)
+        for tool, names in {
+            programs.MLNX_QOS: ("qos/mlnx_qos-4.2.txt", "qos/mlnx_qos-roce.txt"),
+            programs.ETHTOOL: ("qos/ethtool-g.txt",),
+        }.items()
+    }
     samples = fixture("perftest/25.01.json", "perftest/4.5.json")
     return [
         Parser("cmdline.parse", cmdline.parse, [LINE]),
-        Parser("bootloader.menu_lines", bootloader.menu_lines, fixture("boot/debian-12-grub.cfg")),
-        Parser("nextkernel.next_kernel", lambda text: nextkernel.next_kernel(
-            {"grub_cfg": text, "grubenv": text, "entries": {"a.conf": text}, "kernels": [text]}),
-            fixture("boot/debian-12-grub.cfg")),
+        Parser("bootloader.menu_lines", boot_loader.menu_lines, fixture("boot/debian-12-grub.cfg")),
+        Parser(
+            "nextkernel.next_kernel",
+            lambda text: next_kernel.next_kernel(
+                {"grub_cfg": text, "grubenv": text, "entries": {"a.conf": text}, "kernels": [text]}
+            ),
+            fixture("boot/debian-12-grub.cfg"),
+        ),
         Parser("units.version_numbers", units.version_numbers, ["6.8.0-51-generic", "24.10"]),
         Parser("openpgp.fingerprints", openpgp.fingerprints, fixture("openpgp/both.asc", "openpgp/ed25519.asc")),
         Parser("network.parse_interfaces", network.parse_interfaces, [IP_ADDR]),
         Parser("network.parse_routes", lambda text: network.parse_routes(text, text), [IP_ROUTE]),
         Parser("routing.parse", lambda text: routing.parse(text, text), [IP_ROUTE]),
-        Parser("networkmanager._keyfile", networkmanager._keyfile, [KEYFILE]),
-        Parser("networkmanager._ifcfg", networkmanager._ifcfg, ['DEVICE="rail0"\nTYPE=Ethernet\nONBOOT=yes\n']),
-        Parser("linkfile.parse", linkfile.parse, [LINK]),
+        Parser("networkmanager._keyfile", network_manager._keyfile, [KEYFILE]),
+        Parser("networkmanager._ifcfg", network_manager._ifcfg, ['DEVICE="rail0"\nTYPE=Ethernet\nONBOOT=yes\n']),
+        Parser("linkfile.parse", systemd_files.parse, [LINK]),
         Parser("lldp._load", lldp._load, fixture("lldp/lldpd-1.0.16.json", "lldp/networkd.json")),
-        Parser("nvconfig.parse_query", nvconfig.parse_query, fixture(*firmware)),
+        Parser("nvconfig.parse_query", mlxconfig.parse_query, fixture(*firmware)),
         Parser("vf.parse_vfs", vf.parse_vfs, [VFS, f"5: rail0: <UP> mtu 9000\n    {VFS}"]),
-        Parser("dcb.ring_limits", dcb.ring_limits, qos[dcb.ETHTOOL]),
-        *(Parser(f"dcb.parse {tool} {setting}", lambda text, t=tool, s=setting: dcb.parse(t, s, text), qos[tool])  # type: ignore[misc]
-          for tool, setting in ((dcb.MLNX_QOS, "trust"), (dcb.MLNX_QOS, "pfc"), (dcb.ETHTOOL, "rings"))),
-        Parser("topology.parse_conf", topology.parse_conf, [CONF]),
-        Parser("evidence.parse_describe", evidence.parse_describe, [DESCRIBE]),
-        Parser("evidence.parse_batch", lambda text: evidence.parse_batch(text, 1), [LOG]),
+        Parser("dcb.ring_limits", programs.ring_limits, qos[programs.ETHTOOL]),
+        *(
+            Parser(f"dcb.parse {tool} {setting}", lambda text, t=tool, s=setting: programs.parse(t, s, text), qos[tool])  # type: ignore[misc]
+            for tool, setting in ((programs.MLNX_QOS, "trust"), (programs.MLNX_QOS, "pfc"), (programs.ETHTOOL, "rings"))
+        ),
+        Parser("topology.parse_conf", topology_file.parse_conf, [CONF]),
+        Parser("evidence.parse_describe", tester_log.parse_describe, [DESCRIBE]),
+        Parser("evidence.parse_batch", lambda text: tester_log.parse_batch(text, 1), [LOG]),
         Parser("perftest.parse_rows", perftest.parse_rows, samples),
     ]
 
@@ -134,15 +157,17 @@ def damaged(text: str, other: str, chance: random.Random) -> str:
     for _number in range(chance.randint(1, 8)):
         place = chance.randrange(len(text) + 1)
         end = min(len(text), place + chance.choice((1, 3, 20, 200)))
-        text = chance.choice((
-            lambda t=text, p=place, e=end: t[:p] + t[e:],
-            lambda t=text, p=place: t[:p],
-            lambda t=text, p=place: t[:p] + chance.choice(TOKENS) + t[p:],
-            lambda t=text, p=place, e=end: t[:p] + chance.choice(TOKENS) + t[e:],
-            lambda t=text, p=place, e=end: t[:e] + t[p:e] * chance.choice((1, 10, 200)) + t[e:],
-            lambda t=text, p=place: t[:p] + other[chance.randrange(len(other) + 1):],
-            lambda t=text, p=place: t[:p] + chr(chance.randrange(1, 0x2FF)) + t[p + 1:],
-        ))()
+        text = chance.choice(
+            (
+                lambda t=text, p=place, e=end: t[:p] + t[e:],
+                lambda t=text, p=place: t[:p],
+                lambda t=text, p=place: t[:p] + chance.choice(TOKENS) + t[p:],
+                lambda t=text, p=place, e=end: t[:p] + chance.choice(TOKENS) + t[e:],
+                lambda t=text, p=place, e=end: t[:e] + t[p:e] * chance.choice((1, 10, 200)) + t[e:],
+                lambda t=text, p=place: t[:p] + other[chance.randrange(len(other) + 1) :],
+                lambda t=text, p=place: t[:p] + chr(chance.randrange(1, 0x2FF)) + t[p + 1 :],
+            )
+        )()
         text = text[:200_000]
     return text
 

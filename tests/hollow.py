@@ -68,11 +68,21 @@ class Cluster:
         pair = certificates.pair(self.folder, name)
         authority = certificates.pair(self.folder, "ca").certificate
         config = {
-            "apiVersion": "v1", "kind": "Config", "current-context": "hollow",
-            "clusters": [{"name": "hollow", "cluster": {
-                "server": self.server, "certificate-authority-data": encoded(authority)}}],
-            "users": [{"name": name, "user": {
-                "client-certificate-data": encoded(pair.certificate), "client-key-data": encoded(pair.key)}}],
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "hollow",
+            "clusters": [
+                {"name": "hollow", "cluster": {"server": self.server, "certificate-authority-data": encoded(authority)}}
+            ],
+            "users": [
+                {
+                    "name": name,
+                    "user": {
+                        "client-certificate-data": encoded(pair.certificate),
+                        "client-key-data": encoded(pair.key),
+                    },
+                }
+            ],
             "contexts": [{"name": "hollow", "context": {"cluster": "hollow", "user": name}}],
         }
         path = self.folder / f"{name}.kubeconfig"
@@ -83,8 +93,13 @@ class Cluster:
     def start(self, name: str, argv: Sequence[str]) -> subprocess.Popen[bytes]:
         """Start a child; it dies with us whatever happens, and what it writes goes to NAME.log."""
         with (self.folder / f"{name}.log").open("wb") as log:
-            child = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *argv], cwd=self.folder,
-                                     stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+            child = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", *argv],
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
         self.children.append(child)
         return child
 
@@ -106,8 +121,9 @@ class Cluster:
         context.load_cert_chain(pair.certificate, pair.key)
         connection = http.client.HTTPSConnection("127.0.0.1", self.ports["api"], context=context, timeout=30)
         with contextlib.closing(connection):
-            connection.request(method, path, None if body is None else json.dumps(body),
-                               {"Content-Type": "application/json"})
+            connection.request(
+                method, path, None if body is None else json.dumps(body), {"Content-Type": "application/json"}
+            )
             answer = connection.getresponse()
             text = answer.read().decode()
         if answer.status >= 400:
@@ -139,17 +155,40 @@ def control_plane(found: Cluster) -> None:
     found.start("etcd", etcd(folder / "etcd", url, peer_url))
     found.start("kube-apiserver", [labkube, "kube-apiserver", *api_server(found, url)])
     until(found, "the API server", lambda: found.call("GET", "/readyz") == "ok")
-    found.call("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
-        "metadata": {"name": USER}, "subjects": [{"kind": "User", "name": USER}],
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}})
+    found.call(
+        "POST",
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        {
+            "metadata": {"name": USER},
+            "subjects": [{"kind": "User", "name": USER}],
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        },
+    )
     for name, port in ((CONTROLLERS, "controllers"), (SCHEDULER, "scheduler")):
-        own = [] if name == SCHEDULER else [
-            f"--service-account-private-key-file={folder / 'tokens.key'}", f"--controllers={RUN_CONTROLLERS}",
-            "--use-service-account-credentials",
-            # The default of 20 requests a second makes 1000 pods in 50 s; big clusters have more.
-            "--kube-api-qps=100", "--kube-api-burst=200"]
-        found.start(name, [labkube, name, f"--kubeconfig={found.kubeconfig(name)}", "--bind-address=127.0.0.1",
-                           f"--secure-port={ports[port]}", "--leader-elect=false", *own])
+        own = (
+            []
+            if name == SCHEDULER
+            else [
+                f"--service-account-private-key-file={folder / 'tokens.key'}",
+                f"--controllers={RUN_CONTROLLERS}",
+                "--use-service-account-credentials",
+                # The default of 20 requests a second makes 1000 pods in 50 s; big clusters have more.
+                "--kube-api-qps=100",
+                "--kube-api-burst=200",
+            ]
+        )
+        found.start(
+            name,
+            [
+                labkube,
+                name,
+                f"--kubeconfig={found.kubeconfig(name)}",
+                "--bind-address=127.0.0.1",
+                f"--secure-port={ports[port]}",
+                "--leader-elect=false",
+                *own,
+            ],
+        )
 
 
 def api_server(found: Cluster, etcd: str) -> list[str]:
@@ -157,35 +196,53 @@ def api_server(found: Cluster, etcd: str) -> list[str]:
     serving, client = certificates.pair(folder, "apiserver"), certificates.pair(folder, ADMIN)
     authority = certificates.pair(folder, "ca").certificate
     return [
-        f"--etcd-servers={etcd}", "--bind-address=127.0.0.1", f"--secure-port={found.ports['api']}",
-        f"--tls-cert-file={serving.certificate}", f"--tls-private-key-file={serving.key}",
-        f"--client-ca-file={authority}", f"--service-account-key-file={folder / 'tokens.key'}",
+        f"--etcd-servers={etcd}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={found.ports['api']}",
+        f"--tls-cert-file={serving.certificate}",
+        f"--tls-private-key-file={serving.key}",
+        f"--client-ca-file={authority}",
+        f"--service-account-key-file={folder / 'tokens.key'}",
         f"--service-account-signing-key-file={folder / 'tokens.key'}",
-        "--service-account-issuer=https://kubernetes.default.svc", "--service-cluster-ip-range=10.96.0.0/16",
-        "--authorization-mode=Node,RBAC", "--kubelet-preferred-address-types=InternalIP",
-        f"--kubelet-certificate-authority={authority}", f"--kubelet-client-certificate={client.certificate}",
-        f"--kubelet-client-key={client.key}", "--allow-privileged=true", "--endpoint-reconciler-type=none",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        "--service-cluster-ip-range=10.96.0.0/16",
+        "--authorization-mode=Node,RBAC",
+        "--kubelet-preferred-address-types=InternalIP",
+        f"--kubelet-certificate-authority={authority}",
+        f"--kubelet-client-certificate={client.certificate}",
+        f"--kubelet-client-key={client.key}",
+        "--allow-privileged=true",
+        "--endpoint-reconciler-type=none",
         # It would taint new nodes until the controller for node life cycle has seen them.
         "--disable-admission-plugins=TaintNodesByCondition",
-        f"--audit-policy-file={folder / 'audit-policy.json'}", f"--audit-log-path={found.audit}",
+        f"--audit-policy-file={folder / 'audit-policy.json'}",
+        f"--audit-log-path={found.audit}",
     ]
 
 
 def hollow_kubelets(found: Cluster, nodes: int, rails: Sequence[str], resources: Sequence[str]) -> None:
     pair = certificates.pair(found.folder, KUBELET)
-    found.start("hollow", [
-        str(golang.hollow()), f"--kubeconfig={found.kubeconfig(ADMIN)}", f"--nodes={nodes}",
-        f"--rails={','.join(rails)}", f"--resources={','.join(resources)}", f"--port={found.ports['kubelet']}",
-        f"--tls-cert-file={pair.certificate}", f"--tls-private-key-file={pair.key}",
-        f"--client-ca-file={certificates.pair(found.folder, 'ca').certificate}"])
+    found.start(
+        "hollow",
+        [
+            str(golang.hollow()),
+            f"--kubeconfig={found.kubeconfig(ADMIN)}",
+            f"--nodes={nodes}",
+            f"--rails={','.join(rails)}",
+            f"--resources={','.join(resources)}",
+            f"--port={found.ports['kubelet']}",
+            f"--tls-cert-file={pair.certificate}",
+            f"--tls-private-key-file={pair.key}",
+            f"--client-ca-file={certificates.pair(found.folder, 'ca').certificate}",
+        ],
+    )
     until(found, f"{nodes} nodes", lambda: "registered" in (found.folder / "hollow.log").read_text())
     until(found, "the scheduler", lambda: healthy(found.ports["scheduler"]))
 
 
 def healthy(port: int) -> bool:
     # Who asks is not told more than that; nobody's certificate is needed on the loopback.
-    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=5,
-                                             context=ssl._create_unverified_context())
+    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=5, context=ssl._create_unverified_context())
     with contextlib.closing(connection):
         connection.request("GET", "/healthz")
         return connection.getresponse().status == 200

@@ -101,9 +101,7 @@ def blame(options: argparse.Namespace) -> list[str]:
 
 def faulty_run(pair: tuple[str, str], chance: random.Random) -> dict[str, str]:
     """Plant two faults, measure, heal; by kind "" when it was blamed and no other port was, else what was wrong."""
-    places = [
-        {"host": name, "rail": rail} for name, rail in zip(chance.sample(HOSTS, 2), chance.sample("01", 2))
-    ]
+    places = [{"host": name, "rail": rail} for name, rail in zip(chance.sample(HOSTS, 2), chance.sample("01", 2))]
     expected = {}
     try:
         for kind, place in zip(pair, places):

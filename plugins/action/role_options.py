@@ -13,7 +13,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.errors import UnsupportedError
 from ansible.plugins.action import ActionBase
 
-from ..module_utils._fabric.intent import role_variables as options
+from ..module_utils._fabric.intent import role_variables
 
 ROLES = Path(__file__).resolve().parents[2] / "roles"
 
@@ -28,7 +28,7 @@ class ActionModule(ActionBase):
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         _checked, params = self.validate_argument_spec({"fabric": {"type": "bool", "default": True}})
-        known = {**self._options(), **options.PLAYBOOKS}
+        known = {**self._options(), **role_variables.PLAYBOOKS}
         roles = [path.name for path in ROLES.iterdir()]
         fabrics = Fabrics(params["fabric"])
         wrong: dict[str, list[str]] = {}
@@ -36,15 +36,15 @@ class ActionModule(ActionBase):
         hosts = task_vars["ansible_play_hosts_all"]
         for host in hosts:
             variables = task_vars["hostvars"][host]
-            refused, warned = options.misspelled(variables, roles, known)
+            refused, warned = role_variables.misspelled(variables, roles, known)
             found = [*problems(known, variables), *fabrics.problems(variables), *playbook_problems(host, variables)]
             found += text_problems(variables)
             for text in [*refused.values(), *found]:
                 wrong.setdefault(text, []).append(host)
             for text in warned.values():
                 doubtful.setdefault(text, []).append(host)
-        warnings = options.on_hosts(doubtful, len(hosts))
-        result.update(changed=False, problems=options.on_hosts(wrong, len(hosts)), warnings=warnings)
+        warnings = role_variables.on_hosts(doubtful, len(hosts))
+        result.update(changed=False, problems=role_variables.on_hosts(wrong, len(hosts)), warnings=warnings)
         if wrong:
             said = "; ".join([*result["problems"], *warnings])
             result.update(failed=True, msg=f"variables, {len(wrong)} problem(s): {said}")
@@ -54,7 +54,7 @@ class ActionModule(ActionBase):
         found: dict[str, dict[str, Any]] = {}
         for path in sorted(ROLES.glob("*/meta/argument_specs.yml")):
             specs = self._loader.load_from_file(str(path))["argument_specs"]
-            found.update(options.user_given(specs["main"]["options"]))
+            found.update(role_variables.user_given(specs["main"]["options"]))
         return found
 
 
@@ -75,7 +75,7 @@ class Fabrics:
         if problem:
             return [problem]
         if not self._first:
-            self._first, self._problem = [fabric], options.fabric_problem(fabric)
+            self._first, self._problem = [fabric], role_variables.fabric_problem(fabric)
         elif fabric != self._first[0]:
             return ["rdma_fabric differs from that of the first host. All hosts of the group need the same"]
         return [self._problem] if self._problem else []
@@ -84,10 +84,10 @@ class Fabrics:
 def playbook_problems(host: str, variables: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with those variables of a host that have a reader of their own."""
     readers: dict[str, Callable[[Any], str]] = {
-        "rdma_gates": options.gates_problem,
-        "rdma_host": lambda value: options.host_problem(host, value),
-        "rdma_report_dir": lambda value: options.folder_problem("rdma_report_dir", value),
-        "rdma_validate_report_dir": lambda value: options.folder_problem("rdma_validate_report_dir", value),
+        "rdma_gates": role_variables.gates_problem,
+        "rdma_host": lambda value: role_variables.host_problem(host, value),
+        "rdma_report_dir": lambda value: role_variables.folder_problem("rdma_report_dir", value),
+        "rdma_validate_report_dir": lambda value: role_variables.folder_problem("rdma_validate_report_dir", value),
     }
     for name in readers.keys() & variables.keys():
         value, problem = evaluated(variables, name)
@@ -96,13 +96,13 @@ def playbook_problems(host: str, variables: Mapping[str, Any]) -> Iterator[str]:
 
 def text_problems(variables: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with texts that have a form, and with a namespace of the testers that has another use."""
-    for name in options.FORMS.keys() & variables.keys():
+    for name in role_variables.FORMS.keys() & variables.keys():
         value, problem = evaluated(variables, name)
         if problem:
             continue  # It stands on something that the run is still to find out.
-        found = options.text_problem(name, value)
+        found = role_variables.text_problem(name, value)
         if name == "rdma_validate_namespace" and value and not found and "rdma_fabric" in variables:
-            found = options.namespace_problem(value, evaluated(variables, "rdma_fabric")[0])
+            found = role_variables.namespace_problem(value, evaluated(variables, "rdma_fabric")[0])
         yield from filter(None, [found])
 
 
@@ -132,4 +132,4 @@ def problems(known: Mapping[str, Mapping[str, Any]], variables: Mapping[str, Any
                 continue  # It stands on something that the run is still to find out, such as the plan.
     errors = ArgumentSpecValidator(known).validate(given, validate_role_argument_spec=True).errors
     told = [f"not known: {error.msg}" if isinstance(error, UnsupportedError) else error.msg for error in errors]
-    return [*told, *options.unsupported(given)]
+    return [*told, *role_variables.unsupported(given)]

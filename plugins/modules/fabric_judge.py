@@ -288,8 +288,9 @@ def read_json(path: str) -> dict:
         with open(path, encoding="utf-8") as file:
             return dict(json.load(file))
     except OSError as exc:
-        raise InputError("resume: cannot read %s: %s; give the report.json or folder of an earlier run" % (
-            path, exc.strerror)) from exc
+        raise InputError(
+            "resume: cannot read %s: %s; give the report.json or folder of an earlier run" % (path, exc.strerror)
+        ) from exc
 
 
 def read_earlier(path: str | None, where: str) -> dict | None:
@@ -304,8 +305,9 @@ def read_earlier(path: str | None, where: str) -> dict | None:
         evidence = read_evidence(os.path.join(path, "evidence", where), "the run did not end")
         return earlier.of_run(run, plan, where, evidence, read_earlier(run["earlier"].get("resume"), where))
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
-        raise InputError("resume: %s is neither a report.json nor a run folder of this collection; give one of an earlier"
-                         " run" % path) from exc
+        raise InputError(
+            "resume: %s is neither a report.json nor a run folder of this collection; give one of an earlier run" % path
+        ) from exc
 
 
 def judge(params: dict) -> dict:

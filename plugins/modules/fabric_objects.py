@@ -167,8 +167,7 @@ from ..module_utils._k8s.client.api import Api
 from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
 from ..module_utils._k8s.client.kinds import label, path_of
 from ..module_utils._k8s.client.poll import Clock
-from ..module_utils._k8s.objects import leftovers as remains
-from ..module_utils._k8s.objects import pools
+from ..module_utils._k8s.objects import leftovers, pools
 from ..module_utils._k8s.objects.apply import Options, Outcome, apply_object, remove_object, wait_gone
 
 SPEC: dict[str, Any] = {
@@ -205,16 +204,14 @@ def wanted_objects(params: dict[str, Any]) -> list[Any]:
     return [*nodes, *params["objects"]]
 
 
-def remove_all(
-    api: Api, items: list[Any], params: dict[str, Any], options: Options, clock: Clock
-) -> list[Outcome]:
+def remove_all(api: Api, items: list[Any], params: dict[str, Any], options: Options, clock: Clock) -> list[Outcome]:
     """Remove what an operator left, then the objects in reverse order; wait until all are gone."""
     done: list[Outcome] = []
     given = params["remains"]
     if given:
         groups, labels = given["definitions"], given["node_labels"]
-        wanted = remains.Wanted(groups, given["keep"], given["release"], labels, given["nfd"])
-        done += remains.remove(api, wanted, options, clock)
+        wanted = leftovers.Wanted(groups, given["keep"], given["release"], labels, given["nfd"])
+        done += leftovers.remove(api, wanted, options, clock)
     removed = [remove_object(api, item, options) for item in delete_order(items)]
     if not options.check:
         wait_gone(api, [outcome.item for outcome in removed if outcome.action == "delete"], options, clock)

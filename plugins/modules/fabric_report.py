@@ -201,7 +201,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.parsing.convert_bool import BOOLEANS, boolean
 
 from ..module_utils._common.errors import FabricError, InputError, harmless
-from ..module_utils._controller import report_folder as reportfolder
+from ..module_utils._controller import report_folder
 from ..module_utils._fabric.intent import gates
 from ..module_utils._fabric.measure.judge import baseline
 from ..module_utils._fabric.report import runs
@@ -248,7 +248,7 @@ def earlier_report(option: str, path: str) -> object:
 def made(params: dict) -> tuple[dict, dict]:
     """Return the report and the plan as they are to be written."""
     wanted = kinds(redact_option(params["redact"]))
-    runs.check_measured(params["results"], reportfolder.standing((params["run"] or {}).get("resumed")))
+    runs.check_measured(params["results"], report_folder.standing((params["run"] or {}).get("resumed")))
     parts = {name: params[name] for name in (*JUDGED, "scope", "versions")}
     parts["run"] = runs.run_of(params["run"], params["plan"], int(time.time()))
     if params["baseline"]:
@@ -275,9 +275,9 @@ def write(folder: str, files: dict[str, str], run: str) -> None:
     try:
         os.makedirs(folder, exist_ok=True)
         if run:
-            reportfolder.set_aside(folder, run)
+            report_folder.set_aside(folder, run)
         for name, text in files.items():
-            reportfolder.write(os.path.join(folder, name), text, MODES.get(name, MODE))
+            report_folder.write(os.path.join(folder, name), text, MODES.get(name, MODE))
     except OSError as exc:
         raise InputError("report: cannot write to %s: %s; choose another path" % (folder, exc.strerror)) from exc
 

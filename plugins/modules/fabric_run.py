@@ -272,7 +272,9 @@ def remove_old(place: str, known: dict[str, kept.Known], keep: int, used: list[s
     # What this run continues needs no hint.
     others = [name for name in left if os.path.join(real(place), name) not in used]
     measured = [os.path.join(place, name) for name in left if known[name].passes and not known[name].running]
-    return kept.unfinished(place, {name: known[name] for name in others}, size_of(place, others)), "".join(measured[-1:])
+    return kept.unfinished(place, {name: known[name] for name in others}, size_of(place, others)), "".join(
+        measured[-1:]
+    )
 
 
 def ended(params: dict[str, Any], _check: bool) -> dict[str, Any]:

@@ -220,7 +220,7 @@ from ..module_utils._common.errors import FabricError
 from ..module_utils._k8s.checks import access, survey
 from ..module_utils._k8s.client.connection import AUTH_SPEC, cluster_name, connect
 from ..module_utils._k8s.client.poll import Clock
-from ..module_utils._k8s.testers import steps as transport
+from ..module_utils._k8s.testers import steps as testers_steps
 
 SPEC: dict[str, Any] = {
     "state": {"type": "str", "choices": ["started", "played", "absent"], "required": True},
@@ -254,7 +254,7 @@ NEEDS = [
     ("state", "started", ["plan", "evidence", "image", "script"]),
     ("state", "played", ["evidence", "pass", "lines", "slot", "seconds"]),
 ]
-STEPS = {"started": transport.started, "played": transport.played, "absent": transport.absent}
+STEPS = {"started": testers_steps.started, "played": testers_steps.played, "absent": testers_steps.absent}
 
 
 def note_requests(folder: str, requests: int) -> None:

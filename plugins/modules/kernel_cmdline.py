@@ -114,23 +114,10 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import CommandError, FabricError
-from ..module_utils._host.facts import io as sysfs
-from ..module_utils._host.kernel import (
-    boot_loader as bootloader,
-)
-from ..module_utils._host.kernel import boot_loader_io as host_bootloader
-from ..module_utils._host.kernel import (
-    boot_plan as bootplan,
-)
-from ..module_utils._host.kernel import (
-    cmdline,
-)
-from ..module_utils._host.kernel import (
-    requirements as hostkernel,
-)
+from ..module_utils._host.facts import io as facts_io
+from ..module_utils._host.kernel import boot_loader, boot_loader_io, boot_plan, cmdline, requirements
 from ..module_utils._host.kernel.cmdline import Wanted
-from ..module_utils._host.system import arguments, lock
-from ..module_utils._host.system import record as state
+from ..module_utils._host.system import arguments, lock, records
 
 NAME = "kernel_cmdline"
 ARGUMENTS = {
@@ -138,58 +125,56 @@ ARGUMENTS = {
     **arguments.STATE,
     **arguments.BOOTS,
     **arguments.HUGEPAGES,
-    "iommu": {"type": "str", "choices": list(hostkernel.IOMMU), "default": "auto"},
+    "iommu": {"type": "str", "choices": list(requirements.IOMMU), "default": "auto"},
     "arguments": {"type": "list", "elements": "str", "default": []},
     "arguments_absent": {"type": "list", "elements": "str", "default": []},
     "lib_root": {"type": "path", "default": "/usr/lib"},
 }
 
 
-def dropin_path(roots: sysfs.Roots) -> str:
+def dropin_path(roots: facts_io.Roots) -> str:
     """Return where GRUB's drop-in is."""
-    return f"{roots.etc}/default/grub.d/{bootloader.DROPIN}"
+    return f"{roots.etc}/default/grub.d/{boot_loader.DROPIN}"
 
 
-def wanted_arguments(params: Mapping[str, Any], roots: sysfs.Roots, record: Mapping[str, Any]) -> Wanted:
+def wanted_arguments(params: Mapping[str, Any], roots: facts_io.Roots, record: Mapping[str, Any]) -> Wanted:
     """Return what the command line must have and must not have; nothing on the way back."""
     if params["state"] == "absent":
         return Wanted()
     absent = params["arguments_absent"]
-    pages = [pages.argument for pages in hostkernel.parse_hugepages(params["hugepages"]) if pages.boot]
+    pages = [pages.argument for pages in requirements.parse_hugepages(params["hugepages"]) if pages.boot]
     own = Wanted.from_texts([*params["arguments"], *pages], absent)
     named = {word.name for group in (*own.groups, own.unwanted) for word in group}
-    live = [word.text for word in host_bootloader.read_live(roots)]
+    live = [word.text for word in boot_loader_io.read_live(roots)]
     # A drop-in without its record: what it asked for is in the running kernel.
     ours = record.get("groups", live if os.path.exists(dropin_path(roots)) else [])
-    iommu = hostkernel.iommu_arguments(params["iommu"], host_bootloader.read_cpu(roots), live, ours)
+    iommu = requirements.iommu_arguments(params["iommu"], boot_loader_io.read_cpu(roots), live, ours)
     texts = [text for text in iommu if cmdline.parse(text)[0].name not in named]
     return Wanted.from_texts([*texts, *params["arguments"], *pages], absent)
 
 
-def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[bootplan.BootPlan, str]:
+def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[boot_plan.BootPlan, str]:
     """Plan, apply unless in check mode, read again; return the plan and the name of the boot loader."""
-    roots = sysfs.Roots.from_params(params)
-    boots, record = params["boot_roots"], state.load(params["state_root"], NAME)
+    roots = facts_io.Roots.from_params(params)
+    boots, record = params["boot_roots"], records.load(params["state_root"], NAME)
     wanted = wanted_arguments(params, roots, record)
     dropin = dropin_path(roots)
     idle = wanted == Wanted() and not record and not os.path.exists(dropin)
-    loader = None if idle else host_bootloader.detect(roots, boots)
+    loader = None if idle else boot_loader_io.detect(roots, boots)
 
-    def read_plan(known: Mapping[str, Any]) -> bootplan.BootPlan:
-        return bootplan.plan_boot(
-            wanted, loader, host_bootloader.read(roots, boots, params["lib_root"], loader), known
-        )
+    def read_plan(known: Mapping[str, Any]) -> boot_plan.BootPlan:
+        return boot_plan.plan_boot(wanted, loader, boot_loader_io.read(roots, boots, params["lib_root"], loader), known)
 
     plan = read_plan(record)
     if not check_mode:
         if loader and plan.change.changed:
-            state.save(params["state_root"], NAME, plan.first)
-            host_bootloader.apply(plan, loader, os.path.dirname(dropin), wanted)
+            records.save(params["state_root"], NAME, plan.first)
+            boot_loader_io.apply(plan, loader, os.path.dirname(dropin), wanted)
             left = read_plan(plan.record).change
             if left.changed:
                 raise CommandError(f"the boot loader has {left.before} after the change, expected {left.after}")
-        state.save(params["state_root"], NAME, plan.record)
-        state.set_reasons(roots, NAME, plan.reasons)
+        records.save(params["state_root"], NAME, plan.record)
+        records.set_reasons(roots, NAME, plan.reasons)
     return plan, loader.name if loader else ""
 
 

@@ -98,11 +98,10 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import CommandError, FabricError
-from ..module_utils._host.facts import io as sysfs
-from ..module_utils._host.kernel import settings as kernelsettings
-from ..module_utils._host.kernel import settings_io as host_settings
-from ..module_utils._host.system import arguments, lock
-from ..module_utils._host.system import record as state
+from ..module_utils._host.facts import io as facts_io
+from ..module_utils._host.kernel import settings as kernel_settings
+from ..module_utils._host.kernel import settings_io
+from ..module_utils._host.system import arguments, lock, records
 
 NAME = "kernel_settings"
 ARGUMENTS = {
@@ -117,27 +116,27 @@ ARGUMENTS = {
 }
 
 
-def converge(params: Mapping[str, Any], check_mode: bool) -> kernelsettings.SettingsPlan:
+def converge(params: Mapping[str, Any], check_mode: bool) -> kernel_settings.SettingsPlan:
     """Plan, apply unless in check mode, and make sure that nothing is left to do."""
-    roots, lib = sysfs.Roots.from_params(params), params["lib_root"]
-    want = kernelsettings.Want.from_params(params)
-    record = state.load(params["state_root"], NAME)
+    roots, lib = facts_io.Roots.from_params(params), params["lib_root"]
+    want = kernel_settings.Want.from_params(params)
+    record = records.load(params["state_root"], NAME)
 
-    def read_plan(known: Mapping[str, Any]) -> kernelsettings.SettingsPlan:
-        return kernelsettings.plan_settings(want, host_settings.read(roots, lib, want, known), known, roots.etc)
+    def read_plan(known: Mapping[str, Any]) -> kernel_settings.SettingsPlan:
+        return kernel_settings.plan_settings(want, settings_io.read(roots, lib, want, known), known, roots.etc)
 
     plan = read_plan(record)
     if check_mode:
         return plan
     if plan.change.changed or plan.unload:
         # What is given back stays recorded until it is.
-        state.save(params["state_root"], NAME, kernelsettings.joined(record, plan.record, plan.change))
-        host_settings.apply(plan, roots, lib, want)
+        records.save(params["state_root"], NAME, kernel_settings.joined(record, plan.record, plan.change))
+        settings_io.apply(plan, roots, lib, want)
         left = read_plan(plan.record).change
         if left.changed:
             raise CommandError(f"the kernel has {left.before} after the change, expected {left.after}")
-    state.save(params["state_root"], NAME, plan.record)
-    state.set_reasons(roots, NAME, plan.reasons)
+    records.save(params["state_root"], NAME, plan.record)
+    records.set_reasons(roots, NAME, plan.reasons)
     return plan
 
 

@@ -123,17 +123,15 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.change import Change
 from ..module_utils._common.errors import CommandError, FabricError
-from ..module_utils._host.facts import io as sysfs
+from ..module_utils._host.facts import io as facts_io
 from ..module_utils._host.facts.inventory import HostInventory
 from ..module_utils._host.facts.rail_ports import parse_rails
-from ..module_utils._host.naming import io as names
-from ..module_utils._host.naming import model as vfnames
-from ..module_utils._host.naming import plan as naming
-from ..module_utils._host.naming import rdma_io as rdmanames
-from ..module_utils._host.naming import record as namerecord
+from ..module_utils._host.naming import io as naming_io
+from ..module_utils._host.naming import model as naming_model
+from ..module_utils._host.naming import plan as naming_plan
+from ..module_utils._host.naming import rdma_io, recorded
 from ..module_utils._host.naming.model import Wish
-from ..module_utils._host.system import arguments, files, lock
-from ..module_utils._host.system import record as state
+from ..module_utils._host.system import arguments, files, lock, records
 
 NAME = "netdev_names"
 ARGUMENTS = {
@@ -151,53 +149,53 @@ ARGUMENTS = {
 def read_wish(params: Mapping[str, Any], wanted: bool) -> Wish:
     """Return whose names are asked for; nobody's when not ``wanted`` or when all is taken back."""
     given = wanted and params["state"] == "present"
-    kinds = vfnames.kinds(params["vfs"], params["representors"])
+    kinds = naming_model.kinds(params["vfs"], params["representors"])
     return Wish(parse_rails(params["rails"] if given else []), kinds, params["apply"] == "now")
 
 
-def read_plan(inventory: HostInventory, params: Mapping[str, Any], roots: sysfs.Roots) -> naming.NamePlan:
+def read_plan(inventory: HostInventory, params: Mapping[str, Any], roots: facts_io.Roots) -> naming_plan.NamePlan:
     """Read the host's files and work out what to do."""
-    functions = names.read_functions(roots, inventory)
-    record = state.load(params["state_root"], NAME)
-    found = names.read_files(roots, params["lib_root"])
-    return naming.plan_names(inventory, functions, read_wish(params, True), record, found)
+    functions = naming_io.read_functions(roots, inventory)
+    record = records.load(params["state_root"], NAME)
+    found = naming_io.read_files(roots, params["lib_root"])
+    return naming_plan.plan_names(inventory, functions, read_wish(params, True), record, found)
 
 
-def converge(plan: naming.NamePlan, params: Mapping[str, Any], roots: sysfs.Roots) -> list[str]:
+def converge(plan: naming_plan.NamePlan, params: Mapping[str, Any], roots: facts_io.Roots) -> list[str]:
     """Carry out the plan and make sure that nothing is left to do; return new initramfs images."""
     # There as long as the files and the initramfs may differ: a run that was cut off is finished by the next one.
     marker, images = f"{params['state_root']}/{NAME}.initramfs", []
-    record = state.load(params["state_root"], NAME)
-    state.save(params["state_root"], NAME, namerecord.while_changing(record, plan.record))
+    record = records.load(params["state_root"], NAME)
+    records.save(params["state_root"], NAME, recorded.while_changing(record, plan.record))
     if plan.changes_links:
         files.write(marker, "")
     if plan.change.changed:
-        names.apply(plan)
-        left = read_plan(sysfs.read_inventory(roots), params, roots).change
+        naming_io.apply(plan)
+        left = read_plan(facts_io.read_inventory(roots), params, roots).change
         if left.changed:
             raise CommandError(f"after renaming the host has {left.before['names']}, expected {left.after['names']}")
     if files.read(marker) is not None:
-        images = names.renew_initramfs(roots, list(plan.change.after["names"]))
+        images = naming_io.renew_initramfs(roots, list(plan.change.after["names"]))
         files.remove(marker)
     # Only now: a rename that failed half way still knows the first names.
-    state.save(params["state_root"], NAME, plan.record)
+    records.save(params["state_root"], NAME, plan.record)
     return images
 
 
 def carry_out(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
     """Plan both kinds of names, carry them out unless in check mode; return the module's result."""
-    roots = sysfs.Roots.from_params(params)
+    roots = facts_io.Roots.from_params(params)
     places = (roots, params["lib_root"], params["state_root"], read_wish(params, params["rdma"] == "rail"))
-    inventory = sysfs.read_inventory(roots)
+    inventory = facts_io.read_inventory(roots)
     plan = read_plan(inventory, params, roots)
-    rdma = rdmanames.read_plan(inventory, *places)
+    rdma = rdma_io.read_plan(inventory, *places)
     reasons = [*plan.reasons, *rdma.reasons]
     warnings = list(dict.fromkeys([*plan.warnings, *rdma.warnings]))
     images: list[str] = []
     if not check_mode:
         images = converge(plan, params, roots)
-        rdmanames.apply(rdma, *places)
-        state.set_reasons(roots, NAME, reasons)
+        rdma_io.apply(rdma, *places)
+        records.set_reasons(roots, NAME, reasons)
     # Shown only where it matters: most hosts keep the names of their RDMA devices.
     used = rdma.change.changed or rdma.record
     change = Change(

@@ -122,13 +122,12 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.change import Change
 from ..module_utils._common.errors import CommandError, ConflictError, FabricError
-from ..module_utils._host.facts import io as sysfs
+from ..module_utils._host.facts import io as facts_io
 from ..module_utils._host.facts.rail_ports import parse_rails
-from ..module_utils._host.firmware import io as host_firmware
-from ..module_utils._host.firmware import plan as firmware
+from ..module_utils._host.firmware import io as firmware_io
+from ..module_utils._host.firmware import plan as firmware_plan
 from ..module_utils._host.firmware.mlxconfig import wanted_values
-from ..module_utils._host.system import arguments, lock
-from ..module_utils._host.system import record as state
+from ..module_utils._host.system import arguments, lock, records
 
 NAME = "nic_firmware"
 ARGUMENTS = {
@@ -145,49 +144,51 @@ ARGUMENTS = {
 ROUNDS = 2
 
 
-def find_cards(params: Mapping[str, Any], roots: sysfs.Roots) -> tuple[tuple[firmware.Card, ...], list[str]]:
+def find_cards(params: Mapping[str, Any], roots: facts_io.Roots) -> tuple[tuple[firmware_plan.Card, ...], list[str]]:
     """Return the cards that this run is about, and warnings; nothing is read where nothing is wanted."""
     present = params["state"] == "present"
-    record = state.load(params["state_root"], NAME)
+    record = records.load(params["state_root"], NAME)
     if not (any(params[key] for key in ("settings", "minimum", "exact")) if present else record):
         return (), []
-    inventory = sysfs.read_inventory(roots)
+    inventory = facts_io.read_inventory(roots)
     if not present:
-        return firmware.recorded_cards(inventory, record, params["management_allowed"])
+        return firmware_plan.recorded_cards(inventory, record, params["management_allowed"])
     want = wanted_values(params["settings"])
     rails, owned = parse_rails(params["rails"]), params["management_allowed"] or not want
-    return firmware.find_cards(inventory, rails, want, owned), []
+    return firmware_plan.find_cards(inventory, rails, want, owned), []
 
 
-def judge_versions(params: Mapping[str, Any], cards: tuple[firmware.Card, ...]) -> list[str]:
+def judge_versions(params: Mapping[str, Any], cards: tuple[firmware_plan.Card, ...]) -> list[str]:
     """Return what to warn of; ConflictError when the policy is to fail."""
     if params["state"] == "absent":
         return []
-    problems = firmware.version_problems(cards, params["minimum"], params["exact"])
+    problems = firmware_plan.version_problems(cards, params["minimum"], params["exact"])
     if problems and params["version_policy"] == "fail":
         raise ConflictError(f"{'; '.join(problems)}; burn it by the vendor's tools, this role burns nothing")
     return problems
 
 
-def write(params: Mapping[str, Any], tool: host_firmware.Tool, plan: firmware.FirmwarePlan) -> None:
+def write(params: Mapping[str, Any], tool: firmware_io.Tool, plan: firmware_plan.FirmwarePlan) -> None:
     """Set what the plan says, with the record of before us kept first, so that half a run can be taken back."""
-    record = {**state.load(params["state_root"], NAME), **plan.record}
-    state.save(params["state_root"], NAME, record)
-    cold = [pci for pci, values in plan.sets.items() if host_firmware.apply(tool, pci, values)]
+    record = {**records.load(params["state_root"], NAME), **plan.record}
+    records.save(params["state_root"], NAME, record)
+    cold = [pci for pci, values in plan.sets.items() if firmware_io.apply(tool, pci, values)]
     record.update({pci: {**record[pci], "cold": True} for pci in cold if pci in record})
-    state.save(params["state_root"], NAME, record)
+    records.save(params["state_root"], NAME, record)
 
 
-def converge(params: Mapping[str, Any], cards: tuple[firmware.Card, ...], check_mode: bool) -> firmware.FirmwarePlan:
+def converge(
+    params: Mapping[str, Any], cards: tuple[firmware_plan.Card, ...], check_mode: bool
+) -> firmware_plan.FirmwarePlan:
     """Plan, set unless in check mode, and make sure that nothing is left to do."""
-    roots = sysfs.Roots.from_params(params)
-    boot = sysfs.boot_id(roots)
-    tool = host_firmware.find_tool()
+    roots = facts_io.Roots.from_params(params)
+    boot = facts_io.boot_id(roots)
+    tool = firmware_io.find_tool()
 
-    def read_plan() -> firmware.FirmwarePlan:
-        record = state.load(params["state_root"], NAME)
-        have = host_firmware.read(tool, cards)
-        return firmware.plan_settings(cards, have, record, boot, params["state"] == "present")
+    def read_plan() -> firmware_plan.FirmwarePlan:
+        record = records.load(params["state_root"], NAME)
+        have = firmware_io.read(tool, cards)
+        return firmware_plan.plan_settings(cards, have, record, boot, params["state"] == "present")
 
     first = plan = read_plan()
     if check_mode:
@@ -198,20 +199,22 @@ def converge(params: Mapping[str, Any], cards: tuple[firmware.Card, ...], check_
             plan = read_plan()
     if plan.sets:
         raise CommandError(f"the tool set all, but the next boot loads {plan.change.before}; still to set: {plan.sets}")
-    state.save(params["state_root"], NAME, plan.record)
-    state.set_reasons(roots, NAME, plan.reasons)
+    records.save(params["state_root"], NAME, plan.record)
+    records.set_reasons(roots, NAME, plan.reasons)
     return dataclasses.replace(plan, change=Change(first.change.before, plan.change.after), warnings=first.warnings)
 
 
-def run(params: Mapping[str, Any], check_mode: bool) -> tuple[firmware.FirmwarePlan, list[dict[str, Any]], list[str]]:
+def run(
+    params: Mapping[str, Any], check_mode: bool
+) -> tuple[firmware_plan.FirmwarePlan, list[dict[str, Any]], list[str]]:
     """Return the plan, the cards for the result, and what to warn of."""
-    roots = sysfs.Roots.from_params(params)
+    roots = facts_io.Roots.from_params(params)
     cards, warnings = find_cards(params, roots)
     warnings += judge_versions(params, cards)
-    plan = firmware.FirmwarePlan(Change({}, {}), {}, (), (), {}, {})
+    plan = firmware_plan.FirmwarePlan(Change({}, {}), {}, (), (), {}, {})
     if any(card.want for card in cards):
         plan = converge(params, cards, check_mode)
-    shown = [host_firmware.describe(roots, card, plan) for card in cards]
+    shown = [firmware_io.describe(roots, card, plan) for card in cards]
     return plan, shown, [*warnings, *plan.warnings, *(f"{text}, or a reset by the vendor's tool" for text in plan.cold)]
 
 
@@ -226,8 +229,10 @@ def main() -> None:
     for warning in warnings:
         module.warn(f"{NAME}: {warning}")
     module.exit_json(
-        changed=plan.change.changed, diff=plan.change.diff(),
-        reboot_required=bool(plan.reasons), reasons=list(plan.reasons),
+        changed=plan.change.changed,
+        diff=plan.change.diff(),
+        reboot_required=bool(plan.reasons),
+        reasons=list(plan.reasons),
         power_cycle=list(plan.cold),
         cards=cards,
     )

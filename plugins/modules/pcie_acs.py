@@ -79,12 +79,10 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import CommandError, FabricError
-from ..module_utils._host.facts import io as sysfs
+from ..module_utils._host.facts import io as facts_io
 from ..module_utils._host.facts.rail_ports import parse_rails
-from ..module_utils._host.gpu_direct import acs
-from ..module_utils._host.gpu_direct import acs_io as host_acs
-from ..module_utils._host.system import arguments, lock
-from ..module_utils._host.system import record as state
+from ..module_utils._host.gpu_direct import acs, acs_io
+from ..module_utils._host.system import arguments, lock, records
 
 NAME = "pcie_acs"
 ARGUMENTS = {**arguments.ROOTS, **arguments.RAILS, **arguments.STATE}
@@ -96,31 +94,31 @@ TRADE = (
 
 def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[acs.AcsPlan, dict[str, tuple[str, str]]]:
     """Plan, apply unless in check mode, read again; return the plan and the ports with their NIC and GPU."""
-    roots = sysfs.Roots.from_params(params)
-    record = state.load(params["state_root"], NAME)
+    roots = facts_io.Roots.from_params(params)
+    record = records.load(params["state_root"], NAME)
     rails = parse_rails(params["rails"]) if params["state"] == "present" else ()
-    inventory = sysfs.read_inventory(roots) if rails else None
+    inventory = facts_io.read_inventory(roots) if rails else None
     wanted = acs.paths(inventory, [rail.pci for rail in rails]) if inventory else {}
     devices = [device for pair in wanted.values() for device in pair]
 
     def read_plan() -> acs.AcsPlan:
-        have = host_acs.read(roots, [*wanted, *(port for port in record if port not in wanted)], devices)
+        have = acs_io.read(roots, [*wanted, *(port for port in record if port not in wanted)], devices)
         if inventory:
             acs.check(inventory, wanted, have)
-        return acs.plan_acs(wanted, have, record, f"{host_acs.units(roots)}/{acs.UNIT}")
+        return acs.plan_acs(wanted, have, record, f"{acs_io.units(roots)}/{acs.UNIT}")
 
     plan = read_plan()
-    missing = host_acs.no_setpci()
+    missing = acs_io.no_setpci()
     if missing and (plan.writes or plan.record):
         raise CommandError(missing)
     if not check_mode:
         if plan.change.changed:
-            state.save(params["state_root"], NAME, {**record, **plan.record})
-            host_acs.apply(plan)
+            records.save(params["state_root"], NAME, {**record, **plan.record})
+            acs_io.apply(plan)
             left = read_plan().change
             if left.changed:
                 raise CommandError(f"the ports or systemd did not take it: {left.before}, expected {left.after}")
-        state.save(params["state_root"], NAME, plan.record)
+        records.save(params["state_root"], NAME, plan.record)
     return plan, {port: pair for port, pair in wanted.items() if port in plan.record}
 
 

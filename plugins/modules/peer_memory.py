@@ -101,54 +101,52 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.change import Change
 from ..module_utils._common.errors import CommandError, FabricError
-from ..module_utils._host.facts import io as sysfs
-from ..module_utils._host.gpu_direct import peer_memory as peermem
-from ..module_utils._host.gpu_direct import peer_memory_io as host_peermem
-from ..module_utils._host.system import arguments, lock
-from ..module_utils._host.system import record as state
+from ..module_utils._host.facts import io as facts_io
+from ..module_utils._host.gpu_direct import peer_memory, peer_memory_io
+from ..module_utils._host.system import arguments, lock, records
 
 NAME = "peer_memory"
 LEGACY_PACKAGES = ["nv_peer_mem", "nvidia-peer-memory", "nvidia-peer-memory-dkms", "nvidia_peer_memory"]
 ARGUMENTS = {
     **arguments.ROOTS,
     **arguments.STATE,
-    "mode": {"type": "str", "choices": list(peermem.MODES), "default": "auto"},
+    "mode": {"type": "str", "choices": list(peer_memory.MODES), "default": "auto"},
     "legacy_packages": {"type": "list", "elements": "str", "default": LEGACY_PACKAGES},
 }
 
 
 def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[Change, dict[str, Any]]:
     """Decide, apply unless in check mode, read again and prove; return the change and the result's values."""
-    roots = sysfs.Roots.from_params(params)
+    roots = facts_io.Roots.from_params(params)
     present = params["state"] == "present"
 
     def read_plan() -> tuple[Any, ...]:
-        inventory = sysfs.read_inventory(roots)
-        have = host_peermem.read(roots, inventory, params["legacy_packages"])
-        choice = peermem.choose(params["mode"] if present else "none", inventory, have)
-        record = state.load(params["state_root"], NAME)
-        mode, folder = choice.mode if present else None, host_peermem.folder(roots)
-        return inventory, have, choice, peermem.plan_peer_memory(mode, inventory, have, record, folder)
+        inventory = facts_io.read_inventory(roots)
+        have = peer_memory_io.read(roots, inventory, params["legacy_packages"])
+        choice = peer_memory.choose(params["mode"] if present else "none", inventory, have)
+        record = records.load(params["state_root"], NAME)
+        mode, folder = choice.mode if present else None, peer_memory_io.folder(roots)
+        return inventory, have, choice, peer_memory.plan_peer_memory(mode, inventory, have, record, folder)
 
     inventory, have, choice, plan = read_plan()
     first = plan.change
     if first.changed and not check_mode:
         if plan.record:
-            state.save(params["state_root"], NAME, plan.record)
-        host_peermem.apply(first.before, first.after)
+            records.save(params["state_root"], NAME, plan.record)
+        peer_memory_io.apply(first.before, first.after)
         inventory, have, choice, plan = read_plan()
         if plan.change.changed:
             raise CommandError(
                 f"peer memory is {plan.change.before} after the change, expected {plan.change.after}; see the kernel's log"
             )
     if not check_mode:
-        state.save(params["state_root"], NAME, plan.record)
+        records.save(params["state_root"], NAME, plan.record)
     proven = choice.mode == "peermem" and not (check_mode and first.changed)
     return first, {
         "mode": choice.mode,
         "reason": choice.reason if present else "state is absent",
         "findings": list(choice.warnings),
-        "proof": peermem.prove(inventory, have) if proven else None,
+        "proof": peer_memory.prove(inventory, have) if proven else None,
         "packages": {"remove": list(have.packages) if choice.mode != "none" else []},
     }
 

@@ -141,11 +141,11 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import FabricError
-from ..module_utils._host.facts import io as sysfs
+from ..module_utils._host.facts import io as facts_io
 from ..module_utils._host.facts.inventory import HostInventory
 from ..module_utils._host.facts.rail_ports import parse_rails
-from ..module_utils._host.links import network_managers as managers
-from ..module_utils._host.preflight import io as hostchecks
+from ..module_utils._host.links import network_managers
+from ..module_utils._host.preflight import io as preflight_io
 from ..module_utils._host.preflight.checks import Consent
 from ..module_utils._host.preflight.plan import check
 from ..module_utils._host.rdma_stack import doca
@@ -172,7 +172,7 @@ ARGUMENTS = {
     "sets_firmware": {"type": "bool", "default": False},
     "kernel_arguments": {"type": "bool", "default": False},
     "acs": {"type": "bool", "default": False},
-    "links_manager": {"type": "str", "choices": list(managers.CHOICES), "default": "auto"},
+    "links_manager": {"type": "str", "choices": list(network_managers.CHOICES), "default": "auto"},
     "names_vfs": {"type": "bool", "default": False},
     "names_representors": {"type": "bool", "default": False},
     "lib_root": {"type": "path", "default": "/usr/lib"},
@@ -212,16 +212,16 @@ def main() -> None:
     """Read, judge, fail with everything that was found."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
-    roots = sysfs.Roots.from_params(params)
+    roots = facts_io.Roots.from_params(params)
     try:
         rails = parse_rails(params["rails"])
-        inventory = sysfs.read_inventory(roots)
+        inventory = facts_io.read_inventory(roots)
         consent = consent_of(params)
         # The vendor's packages have a source of their own, which rdma_stack asks.
         wanted = params["packages"] if consent.installs and not consent.doca else None
         boots = params["boot_roots"] if params["kernel_arguments"] else ()
         peers = [rail.pci for rail in rails] if params["acs"] else ()
-        own = hostchecks.read(roots, params["lib_root"], params["var_root"], inventory, wanted, boots, peers)
+        own = preflight_io.read(roots, params["lib_root"], params["var_root"], inventory, wanted, boots, peers)
         findings = check(inventory, rails, own, consent)
     except FabricError as error:
         module.fail_json(msg=f"preflight: {error}")

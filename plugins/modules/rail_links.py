@@ -102,15 +102,12 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import FabricError
-from ..module_utils._host.facts import io as sysfs
+from ..module_utils._host.facts import io as facts_io
 from ..module_utils._host.facts.rail_ports import parse_rails
-from ..module_utils._host.links import io as links
-from ..module_utils._host.links import network_managers as managers
-from ..module_utils._host.links import plan as core
-from ..module_utils._host.links import restore as linkrestore
-from ..module_utils._host.links import routing
-from ..module_utils._host.system import arguments, lock
-from ..module_utils._host.system import record as state
+from ..module_utils._host.links import io as links_io
+from ..module_utils._host.links import link_restore, network_managers, routing
+from ..module_utils._host.links import plan as links_plan
+from ..module_utils._host.system import arguments, lock, records
 
 NAME = "rail_links"
 ARGUMENTS = {
@@ -118,40 +115,40 @@ ARGUMENTS = {
     **arguments.RAILS,
     **arguments.STATE,
     **arguments.CONSENT,
-    "manager": {"type": "str", "choices": list(managers.CHOICES), "default": "auto"},
+    "manager": {"type": "str", "choices": list(network_managers.CHOICES), "default": "auto"},
     "source_routing": {"type": "str", "choices": list(routing.CHOICES), "default": "auto"},
     "lib_root": {"type": "path", "default": "/usr/lib"},
     "timeout": {"type": "int", "default": 20},
 }
 
 
-def read_plan(params: Mapping[str, Any], roots: sysfs.Roots) -> core.LinkPlan:
+def read_plan(params: Mapping[str, Any], roots: facts_io.Roots) -> links_plan.LinkPlan:
     """Read the host and work out what to do."""
-    inventory = sysfs.read_inventory(roots)
+    inventory = facts_io.read_inventory(roots)
     rails = parse_rails(params["rails"] if params["state"] == "present" else [])
     asked = params["source_routing"]
-    return core.plan_links(
+    return links_plan.plan_links(
         inventory,
         rails,
-        state.load(params["state_root"], NAME),
-        links.read_have(roots, params["lib_root"], inventory, bool(routing.tables(rails, asked))),
-        core.Wish(params["manager"], asked, roots.etc, params["disrupt_users"]),
+        records.load(params["state_root"], NAME),
+        links_io.read_have(roots, params["lib_root"], inventory, bool(routing.tables(rails, asked))),
+        links_plan.Wish(params["manager"], asked, roots.etc, params["disrupt_users"]),
     )
 
 
-def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[core.LinkPlan, list[str]]:
+def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[links_plan.LinkPlan, list[str]]:
     """Plan, and apply unless in check mode; also returns warnings."""
-    roots = sysfs.Roots.from_params(params)
+    roots = facts_io.Roots.from_params(params)
     plan = read_plan(params, roots)
     warnings = list(plan.warnings)
     if check_mode:
         return plan, warnings
     if plan.change.changed:
-        known = state.load(params["state_root"], NAME)
+        known = records.load(params["state_root"], NAME)
         now, after = plan.change.before["links"], plan.change.after["links"]
-        state.save(params["state_root"], NAME, linkrestore.while_changing(known, plan.record, now, after))
-        warnings += links.apply(plan, roots, params["timeout"])
-    state.save(params["state_root"], NAME, plan.record)
+        records.save(params["state_root"], NAME, link_restore.while_changing(known, plan.record, now, after))
+        warnings += links_io.apply(plan, roots, params["timeout"])
+    records.save(params["state_root"], NAME, plan.record)
     return plan, warnings
 
 
@@ -161,7 +158,7 @@ def main() -> None:
     try:
         with lock.held(module.params, NAME, module.check_mode):
             plan, warnings = converge(module.params, module.check_mode)
-        has_qos = bool(state.load(module.params["state_root"], "rail_qos"))
+        has_qos = bool(records.load(module.params["state_root"], "rail_qos"))
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
     for warning in warnings:

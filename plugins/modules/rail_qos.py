@@ -93,14 +93,13 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import CommandError, FabricError
 from ..module_utils._host.facts import disruption
-from ..module_utils._host.facts import io as sysfs
+from ..module_utils._host.facts import io as facts_io
 from ..module_utils._host.facts.rail_ports import find_links, parse_rails
-from ..module_utils._host.qos import io as qos
-from ..module_utils._host.qos import plan as qosplan
-from ..module_utils._host.qos import record as qosrecord
-from ..module_utils._host.qos import settings as core
-from ..module_utils._host.system import arguments, lock
-from ..module_utils._host.system import record as state
+from ..module_utils._host.qos import io as qos_io
+from ..module_utils._host.qos import plan as qos_plan
+from ..module_utils._host.qos import recorded
+from ..module_utils._host.qos import settings as qos_settings
+from ..module_utils._host.system import arguments, lock, records
 
 NAME = "rail_qos"
 ARGUMENTS = {
@@ -113,22 +112,22 @@ ARGUMENTS = {
 
 
 def read_plan(
-    params: Mapping[str, Any], roots: sysfs.Roots, check_mode: bool
-) -> tuple[qosplan.QosPlan, dict[str, qosplan.Found], list[str], dict[str, Any]]:
+    params: Mapping[str, Any], roots: facts_io.Roots, check_mode: bool
+) -> tuple[qos_plan.QosPlan, dict[str, qos_plan.Found], list[str], dict[str, Any]]:
     """Read the host and work out what to do; also returns what was read, warnings, and what to record."""
     present = params["state"] == "present"
-    wanted = core.parse(params["settings"] if present else {})
+    wanted = qos_settings.parse(params["settings"] if present else {})
     rails = parse_rails(params["rails"] if present and wanted else [])
-    inventory = sysfs.read_inventory(roots)
+    inventory = facts_io.read_inventory(roots)
     find_links(inventory, rails)
-    entries = state.load(params["state_root"], NAME)
+    entries = records.load(params["state_root"], NAME)
     restored = {pci: entry["owners"] for pci, entry in entries.items() if pci not in {rail.pci for rail in rails}}
     owned = disruption.left_alone(inventory, restored, "Its QoS settings are")
     record = {pci: entry for pci, entry in entries.items() if pci not in owned}
     names = {rail.pci: rail.name for rail in rails}
-    found = qos.read(roots, inventory, qosplan.to_read(rails, wanted, record), names)
-    found, warnings = qosplan.promised(found) if check_mode else (found, [])
-    plan = qosplan.plan_qos(rails, wanted, record, found, qos.units(roots), qos.unit_folder(roots))
+    found = qos_io.read(roots, inventory, qos_plan.to_read(rails, wanted, record), names)
+    found, warnings = qos_plan.promised(found) if check_mode else (found, [])
+    plan = qos_plan.plan_qos(rails, wanted, record, found, qos_io.units(roots), qos_io.unit_folder(roots))
     before, after = plan.change.before["rails"], plan.change.after["rails"]
     changes = {pci: "a change of its QoS settings" for pci in after if before[pci] != after[pci]}
     disruption.check(inventory, changes, params["disrupt_users"])
@@ -136,22 +135,22 @@ def read_plan(
     return plan, found, [*warnings, *owned.values(), *plan.warnings], kept
 
 
-def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[qosplan.QosPlan, list[str]]:
+def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[qos_plan.QosPlan, list[str]]:
     """Plan, apply unless in check mode, and make sure that the hardware has it; also returns warnings."""
-    roots = sysfs.Roots.from_params(params)
+    roots = facts_io.Roots.from_params(params)
     plan, _found, warnings, record = read_plan(params, roots, check_mode)
     if check_mode:
         return plan, warnings
     if plan.change.changed:
-        known = state.load(params["state_root"], NAME)
+        known = records.load(params["state_root"], NAME)
         now, after = plan.change.before["rails"], plan.change.after["rails"]
-        state.save(params["state_root"], NAME, qosrecord.while_changing(known, record, now, after))
-        qos.apply(plan)
+        records.save(params["state_root"], NAME, recorded.while_changing(known, record, now, after))
+        qos_io.apply(plan)
         found = read_plan(params, roots, check_mode)[1]
-        problems = qosplan.differences(plan.change.after["rails"], found)
+        problems = qos_plan.differences(plan.change.after["rails"], found)
         if problems:
             raise CommandError("; ".join(problems))
-    state.save(params["state_root"], NAME, record)
+    records.save(params["state_root"], NAME, record)
     return plan, warnings
 
 

@@ -170,18 +170,14 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import CommandError, FabricError
-from ..module_utils._host.facts import disruption
-from ..module_utils._host.facts import io as sysfs
-from ..module_utils._host.facts import loaded_drivers as driver
+from ..module_utils._host.facts import disruption, loaded_drivers
+from ..module_utils._host.facts import io as facts_io
 from ..module_utils._host.facts.inventory import HostInventory
 from ..module_utils._host.facts.rail_ports import Rail, parse_rails
-from ..module_utils._host.rdma_stack import doca
-from ..module_utils._host.rdma_stack import io as host_stack
-from ..module_utils._host.rdma_stack import packages_io as packages
-from ..module_utils._host.rdma_stack import plan as stack
-from ..module_utils._host.rdma_stack import provider_io as provider
-from ..module_utils._host.system import arguments, lock
-from ..module_utils._host.system import record as state
+from ..module_utils._host.rdma_stack import doca, packages_io, provider_io
+from ..module_utils._host.rdma_stack import io as rdma_stack_io
+from ..module_utils._host.rdma_stack import plan as rdma_stack_plan
+from ..module_utils._host.system import arguments, lock, records
 
 NAME = "rdma_stack"
 VENDOR = ["doca-ofed", "doca-all", "mlnx-ofed-kernel-dkms", "mlnx-ofed-kernel-modules"]
@@ -204,7 +200,7 @@ ARGUMENTS = {
     **arguments.RAILS,
     **arguments.STATE,
     **arguments.CONSENT,
-    "provider": {"type": "str", "choices": list(stack.PROVIDERS), "default": "inbox"},
+    "provider": {"type": "str", "choices": list(rdma_stack_plan.PROVIDERS), "default": "inbox"},
     "install_packages": {"type": "bool", "default": True},
     "packages": {"type": "list", "elements": "str", "default": []},
     "replace": {"type": "bool", "default": False},
@@ -220,56 +216,60 @@ def named(inventory: HostInventory, rail: Rail) -> bool:
     return link is not None and link.name == rail.netdev
 
 
-def recorded(want: stack.Want, plan: stack.StackPlan, record: Mapping[str, Any]) -> Mapping[str, Any]:
+def recorded(
+    want: rdma_stack_plan.Want, plan: rdma_stack_plan.StackPlan, record: Mapping[str, Any]
+) -> Mapping[str, Any]:
     """Return what to keep, with all packages as they were before an installation, and what it brought after it."""
-    if want.provider != stack.DOCA:
+    if want.provider != rdma_stack_plan.DOCA:
         return plan.record
     if plan.install:
-        return {**plan.record, "snapshot": record.get("snapshot") or packages.everything()}
-    return stack.settle(plan.record, packages.everything()) if "snapshot" in plan.record else plan.record
+        return {**plan.record, "snapshot": record.get("snapshot") or packages_io.everything()}
+    return rdma_stack_plan.settle(plan.record, packages_io.everything()) if "snapshot" in plan.record else plan.record
 
 
 def converge(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
     """Plan, apply unless in check mode, read again; return the values of the result."""
-    roots = sysfs.Roots.from_params(params)
-    inventory = sysfs.read_inventory(roots)
+    roots = facts_io.Roots.from_params(params)
+    inventory = facts_io.read_inventory(roots)
     soft = params["state"] == "present" and params["provider"] == "soft_roce"
     rails = parse_rails(params["rails"]) if soft else ()
     # In check mode the rename before us was not done either.
     ready = [rail.netdev for rail in rails if check_mode or named(inventory, rail)]
     waits = [f"soft-RoCE on {r.netdev} waits for {r.pci} to get its name" for r in rails if r.netdev not in ready]
 
-    def read_plan() -> tuple[provider.Reading, stack.StackPlan]:
-        record = state.load(params["state_root"], NAME)
-        reading = provider.read(params, roots, inventory, record, ready)
-        plan = stack.plan_stack(reading.want, reading.have, record, host_stack.folders(roots), whole=check_mode)
+    def read_plan() -> tuple[provider_io.Reading, rdma_stack_plan.StackPlan]:
+        record = records.load(params["state_root"], NAME)
+        reading = provider_io.read(params, roots, inventory, record, ready)
+        plan = rdma_stack_plan.plan_stack(
+            reading.want, reading.have, record, rdma_stack_io.folders(roots), whole=check_mode
+        )
         return reading, plan
 
     reading, plan = read_plan()
-    if reading.want.provider == stack.DOCA and plan.install:
-        provider.check_offer(params, roots, inventory, reading)
+    if reading.want.provider == rdma_stack_plan.DOCA and plan.install:
+        provider_io.check_offer(params, roots, inventory, reading)
     change, why = plan.change, list(reading.users)
-    disruption.check(inventory, stack.removals(inventory, change), params["disrupt_users"])
+    disruption.check(inventory, rdma_stack_plan.removals(inventory, change), params["disrupt_users"])
     if not check_mode:
-        state.save(params["state_root"], NAME, recorded(reading.want, plan, state.load(params["state_root"], NAME)))
+        records.save(params["state_root"], NAME, recorded(reading.want, plan, records.load(params["state_root"], NAME)))
         if change.changed or plan.unload:
-            host_stack.apply(roots, plan)
+            rdma_stack_io.apply(roots, plan)
             reading, left = read_plan()
-            left_over = stack.differences(left.change)
+            left_over = rdma_stack_plan.differences(left.change)
             if left_over:
                 raise CommandError(f"the stack is not as expected after the change: {left_over}")
         why = why or ["the kernel kept them when they were loaded again"]
     kept = reading.have.stale if not check_mode or reading.users else ()
-    waits += [driver.reason(old, new, why) for old, new in kept]
+    waits += [loaded_drivers.reason(old, new, why) for old, new in kept]
     if not check_mode:
-        state.set_reasons(roots, NAME, waits)
+        records.set_reasons(roots, NAME, waits)
     return {
         "changed": change.changed,
         "diff": change.diff(),
         "reboot_required": bool(waits),
         "reasons": waits,
         "findings": list(reading.findings),
-        "packages": stack.packages_result(plan, reading.have),
+        "packages": rdma_stack_plan.packages_result(plan, reading.have),
     }
 
 

@@ -120,13 +120,10 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import FabricError
-from ..module_utils._host.facts import disruption
-from ..module_utils._host.facts import io as sysfs
-from ..module_utils._host.facts import kubelet_io as kubelet
-from ..module_utils._host.facts import port_use_io as portuse
-from ..module_utils._host.reboot import reasons as reboot
-from ..module_utils._host.system import arguments, lock
-from ..module_utils._host.system import record as state
+from ..module_utils._host.facts import disruption, kubelet_io, port_use_io
+from ..module_utils._host.facts import io as facts_io
+from ..module_utils._host.reboot import reasons as reboot_reasons
+from ..module_utils._host.system import arguments, lock, records
 
 RECORD = "host_reboot"
 ARGUMENTS = {
@@ -144,38 +141,40 @@ ARGUMENTS = {
 }
 
 
-def read(params: Mapping[str, Any]) -> reboot.Due:
+def read(params: Mapping[str, Any]) -> reboot_reasons.Due:
     """Read reasons, boot id and record."""
-    roots = sysfs.Roots.from_params(params)
-    return reboot.Due(
-        host=params["inventory_host"] or sysfs.read_text(f"{roots.proc}/sys/kernel/hostname") or "this host",
-        boot_id=sysfs.boot_id(roots),
-        reasons=tuple(dict.fromkeys([*sysfs.reboot_reasons(roots.run), *params["expected"]])),
-        record=state.load(params["state_root"], RECORD),
+    roots = facts_io.Roots.from_params(params)
+    return reboot_reasons.Due(
+        host=params["inventory_host"] or facts_io.read_text(f"{roots.proc}/sys/kernel/hostname") or "this host",
+        boot_id=facts_io.boot_id(roots),
+        reasons=tuple(dict.fromkeys([*facts_io.reboot_reasons(roots.run), *params["expected"]])),
+        record=records.load(params["state_root"], RECORD),
         controller=params["controller_boot_id"],
     )
 
 
 def check_users(params: Mapping[str, Any], host: str) -> list[str]:
     """ConflictError when a reboot would end the work of users; return warnings of what it ends in pods."""
-    roots, drain = sysfs.Roots.from_params(params), params["drain"]
-    inventory = sysfs.read_inventory(roots)
-    connections = portuse.connection_holders(roots.proc, disruption.work_addresses(inventory))
+    roots, drain = facts_io.Roots.from_params(params), params["drain"]
+    inventory = facts_io.read_inventory(roots)
+    connections = port_use_io.connection_holders(roots.proc, disruption.work_addresses(inventory))
     held = [*(inventory.activity.queue_pairs or {}).values(), *(connections or {}).values()]
-    found = disruption.work(inventory, connections, portuse.places(roots.proc, {one for part in held for one in part}))
-    reboot.check_users(host, disruption.in_the_way(found, drain), params["disrupt_users"])
+    found = disruption.work(
+        inventory, connections, port_use_io.places(roots.proc, {one for part in held for one in part})
+    )
+    reboot_reasons.check_users(host, disruption.in_the_way(found, drain), params["disrupt_users"])
     left = "; ".join(disruption.left_in_pods(found, drain))
     text = f"{host}: the reboot ends work of pods that the drain left (DaemonSets, static pods): {left}"
     return [text] if left else []
 
 
-def keep(params: Mapping[str, Any], due: reboot.Due) -> list[str]:
+def keep(params: Mapping[str, Any], due: reboot_reasons.Due) -> list[str]:
     """Verify, and bring the record to where ``state`` says; return warnings."""
     if params["state"] == "verified":
-        reboot.verify(due)
+        reboot_reasons.verify(due)
     warnings = check_users(params, due.host) if params["state"] == "begun" else []
     if params["state"] in ("begun", "finished"):
-        state.save(params["state_root"], RECORD, reboot.begin(due) if params["state"] == "begun" else {})
+        records.save(params["state_root"], RECORD, reboot_reasons.begin(due) if params["state"] == "begun" else {})
     return warnings
 
 
@@ -199,7 +198,7 @@ def main() -> None:
         module.fail_json(msg=f"reboot_reasons: {refusal}", reasons=reasons)
     if refusal:
         module.warn(refusal)
-    identity = kubelet.identity(sysfs.Roots.from_params(params), params["var_root"])
+    identity = kubelet_io.identity(facts_io.Roots.from_params(params), params["var_root"])
     result = {"reasons": reasons, "boot_id": due.boot_id, "identity": identity}
     module.exit_json(changed=False, due=due.due, go=due.due and not refusal, **result)
 

@@ -127,15 +127,14 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils._common.errors import CommandError, FabricError, InputError
 from ..module_utils._common.pci import PciAddress
 from ..module_utils._host.facts import disruption
-from ..module_utils._host.facts import io as sysfs
+from ..module_utils._host.facts import io as facts_io
 from ..module_utils._host.facts.inventory import HostInventory
 from ..module_utils._host.facts.rail_ports import parse_rails
-from ..module_utils._host.sriov import io as vfs
-from ..module_utils._host.sriov import plan as sriov
-from ..module_utils._host.sriov import restore as vfrestore
+from ..module_utils._host.sriov import io as sriov_io
+from ..module_utils._host.sriov import plan as sriov_plan
+from ..module_utils._host.sriov import vf_restore
 from ..module_utils._host.sriov.boot_unit import Target
-from ..module_utils._host.system import arguments, lock
-from ..module_utils._host.system import record as state
+from ..module_utils._host.system import arguments, lock, records
 
 NAME = "sriov_vfs"
 ARGUMENTS = {
@@ -169,54 +168,56 @@ def wanted(
     params: Mapping[str, Any], inventory: HostInventory, managed: Mapping[str, str], check_mode: bool
 ) -> tuple[Target, ...]:
     """Return the ports that this run is about, with the VFs that they shall have."""
-    wish = sriov.Wish(
+    wish = sriov_plan.Wish(
         count=params["vfs"],
         rails=numbers(params["vfs_by_rail"]),
         promised=params["firmware_vfs"] if check_mode else 0,
         derive=params["identity"] == "derived",
         **{key: params[key] for key in ("trust", "spoof_check", "max_tx_rate", "link_state", "mtu")},
     )
-    return sriov.wanted(inventory, parse_rails(params["rails"]), wish, managed)
+    return sriov_plan.wanted(inventory, parse_rails(params["rails"]), wish, managed)
 
 
 def read_plan(
     params: Mapping[str, Any], record: Mapping[str, Any], inventory: HostInventory, check_mode: bool
-) -> tuple[sriov.VfPlan, sriov.Have, list[str]]:
+) -> tuple[sriov_plan.VfPlan, sriov_plan.Have, list[str]]:
     """Read the host and work out what to do; also returns the VFs and warnings."""
-    roots = sysfs.Roots.from_params(params)
-    where = vfs.folders(roots)
+    roots = facts_io.Roots.from_params(params)
+    where = sriov_io.folders(roots)
     managed = {str(PciAddress.parse(address)): "operator_managed" for address in params["operator_managed"]}
-    managed.update(vfs.of_operator(roots.etc))
+    managed.update(sriov_io.of_operator(roots.etc))
     if params["state"] == "absent":
-        have = vfs.read(roots, inventory, [port for port in inventory.ports if port.pci in record])
-        owned = vfrestore.left_alone(inventory, record, managed)
-        targets, warnings = vfrestore.recorded(inventory, record, have, managed, owned)
+        have = sriov_io.read(roots, inventory, [port for port in inventory.ports if port.pci in record])
+        owned = vf_restore.left_alone(inventory, record, managed)
+        targets, warnings = vf_restore.recorded(inventory, record, have, managed, owned)
     else:
         owned, warnings, targets = {}, [], wanted(params, inventory, managed, check_mode)
-        have = vfs.read(roots, inventory, [target.port for target in targets])
-    own = vfs.read_files(where)
-    plan = sriov.plan_vfs(targets, have, own, record, where, params["state"] == "present", owned)
+        have = sriov_io.read(roots, inventory, [target.port for target in targets])
+    own = sriov_io.read_files(where)
+    plan = sriov_plan.plan_vfs(targets, have, own, record, where, params["state"] == "present", owned)
     return plan, have, [*owned.values(), *warnings]
 
 
-def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[sriov.VfPlan, list[str]]:
+def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[sriov_plan.VfPlan, list[str]]:
     """Plan, apply unless in check mode, and make sure that nothing is left to do; also returns warnings."""
-    roots = sysfs.Roots.from_params(params)
-    record = state.load(params["state_root"], NAME)
-    inventory = sysfs.read_inventory(roots)
+    roots = facts_io.Roots.from_params(params)
+    record = records.load(params["state_root"], NAME)
+    inventory = facts_io.read_inventory(roots)
     plan, have, warnings = read_plan(params, record, inventory, check_mode)
-    sriov.check_users(inventory, plan, have, params["disrupt_users"])
+    sriov_plan.check_users(inventory, plan, have, params["disrupt_users"])
     if check_mode:
         return plan, warnings
     to_keep = disruption.with_owners(inventory, plan.record)
     if plan.change.changed:
         # What was there before us is kept before the first write, so that a run that fails half way can be taken back.
-        state.save(params["state_root"], NAME, vfrestore.while_changing(plan, to_keep, record))
-        vfs.apply(plan, have, vfs.folders(roots))
-        left = read_plan(params, record, sysfs.read_inventory(roots), check_mode)[0].change
+        records.save(params["state_root"], NAME, vf_restore.while_changing(plan, to_keep, record))
+        sriov_io.apply(plan, have, sriov_io.folders(roots))
+        left = read_plan(params, record, facts_io.read_inventory(roots), check_mode)[0].change
         if left.changed:
-            raise CommandError(f"settings did not take effect: {sriov.mismatches(left)}. Check the kernel log for errors")
-    state.save(params["state_root"], NAME, to_keep)
+            raise CommandError(
+                f"settings did not take effect: {sriov_plan.mismatches(left)}. Check the kernel log for errors"
+            )
+    records.save(params["state_root"], NAME, to_keep)
     return plan, warnings
 
 

@@ -167,8 +167,11 @@ def fleets() -> list[Row]:
 
 
 def slot_rows(slots: dict[str, dict[str, int]]) -> list[Row]:
-    return [(f"{hosts} hosts, slots of one kind: {way}", count, "", None)
-            for hosts, ways in slots.items() for way, count in ways.items()]
+    return [
+        (f"{hosts} hosts, slots of one kind: {way}", count, "", None)
+        for hosts, ways in slots.items()
+        for way, count in ways.items()
+    ]
 
 
 def blame() -> list[Row]:

@@ -17,7 +17,9 @@ REPO = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPO), str(REPO / "tests" / "unit")]
 import conftest  # noqa: E402, F401 - makes the collection importable
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis import unsteady as unsteady_tests
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis import (
+    unsteady as diagnosis_unsteady,
+)
 from tests.fabric_model import (  # noqa: E402
     BANDWIDTH,
     KINDS,
@@ -155,8 +157,7 @@ def unsteady(number: int) -> tuple[list[str], list[str]]:
     lines = header(("128 hosts, fault", "tests that show it"))
     for kind in ("host", "port", "rail", "direction"):
         for share in (0.95, 0.8):
-            cells = [[one(128, kind, count, run, "8 meetings", share) for run in range(number)]
-                     for count in COUNTS]
+            cells = [[one(128, kind, count, run, "8 meetings", share) for run in range(number)] for count in COUNTS]
             lines.append(row((kind, f"{share:.0%}"), cells))
             print(lines[-1], flush=True)
     return lines, []
@@ -164,14 +165,16 @@ def unsteady(number: int) -> tuple[list[str], list[str]]:
 
 def intermittent(seeds: int) -> tuple[list[str], list[str]]:
     """What comes and goes between leaves is found as unsteady tests of the rail, and no port is blamed for it."""
-    lines = ["| slow tests | seed | unsteady tests | severity | still failed | diagnoses | of them name a host |",
-             "| --- | --- | --- | --- | --- | --- | --- |"]
+    lines = [
+        "| slow tests | seed | unsteady tests | severity | still failed | diagnoses | of them name a host |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
     faults = []
     for share in SHARES:
         for seed in range(1, seeds + 1):
             fabric = Fabric(128, 2, (Fault("across", "rail0", share=share),), seed=seed)
             outcome = isolate(fabric, sampled(fabric.names, fabric.rail_names, BANDWIDTH, 3, seed), goes=3)
-            found = unsteady_tests.find(outcome.results, UNSTEADY)
+            found = diagnosis_unsteady.find(outcome.results, UNSTEADY)
             failed = sum(result["verdict"] != "pass" for result in outcome.results)
             named = sum(blame.host is not None for blame in outcome.blames)
             count, severity = sum(one["count"] for one in found), ", ".join(one["severity"] for one in found) or "-"
@@ -184,8 +187,10 @@ def intermittent(seeds: int) -> tuple[list[str], list[str]]:
 
 
 def healthy(sizes: dict[int, int]) -> tuple[list[str], list[str]]:
-    lines = ["| hosts | meetings of a host | slots | fabrics | blames | extra tests |",
-             "| --- | --- | --- | --- | --- | --- |"]
+    lines = [
+        "| hosts | meetings of a host | slots | fabrics | blames | extra tests |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
     faults = []
     for hosts, number in sizes.items():
         outcomes = [one(hosts, "host", 0, run, "3 meetings") for run in range(number)]
@@ -221,13 +226,23 @@ def measured(quick: bool) -> tuple[str, list[str]]:
     parts = [
         ("Accuracy", "Each cell: precision / recall.", accuracy({8: 5, 32: 2} if quick else RUNS)),
         ("Other schedules", "Each cell: precision / recall.", schedules(2 if quick else 10)),
-        ("Unsteady faults", "Each cell: precision / recall; 8 meetings a host. Beyond the targets.",
-         unsteady(1 if quick else 4)),
-        ("Slow now and then", "128 hosts on leaves of 32, 2 rails, 3 meetings a host (768 tests): tests of one rail "
-         "across leaves are slow by chance, drawn anew at each try; three passes of isolation.", intermittent(3)),
+        (
+            "Unsteady faults",
+            "Each cell: precision / recall; 8 meetings a host. Beyond the targets.",
+            unsteady(1 if quick else 4),
+        ),
+        (
+            "Slow now and then",
+            "128 hosts on leaves of 32, 2 rails, 3 meetings a host (768 tests): tests of one rail "
+            "across leaves are slow by chance, drawn anew at each try; three passes of isolation.",
+            intermittent(3),
+        ),
         ("Healthy fleets", "Nobody is accused, nothing is tried again.", healthy({232: 2 if quick else 20})),
-        ("Speed", f"{128 if quick else 1024} hosts x {RAILS} rails x 8 meetings a host on one slow core.",
-         speed(128 if quick else 1024)),
+        (
+            "Speed",
+            f"{128 if quick else 1024} hosts x {RAILS} rails x 8 meetings a host on one slow core.",
+            speed(128 if quick else 1024),
+        ),
     ]
     text = INTRO.format(rails=RAILS)
     for title, note, (lines, _faults) in parts:

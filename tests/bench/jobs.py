@@ -23,8 +23,12 @@ sys.path[:0] = [str(REPO / "tests" / "unit")]
 
 SIZES, RAILS = (100, 300, 1000), 8
 STEP_SECONDS = 300
-FABRIC = {"supernet": "10.64.0.0/10", "rail_prefix": 19, "capacity": {"hosts": 1024, "pods_per_host": 1},
-          "tests": {"mode": "sampled", "rounds": 1, "duration": 2}}
+FABRIC = {
+    "supernet": "10.64.0.0/10",
+    "rail_prefix": 19,
+    "capacity": {"hosts": 1024, "pods_per_host": 1},
+    "tests": {"mode": "sampled", "rounds": 1, "duration": 2},
+}
 SCRIPT = REPO / "roles" / "rdma_validate" / "files" / "tester.sh"
 
 
@@ -74,20 +78,30 @@ def measure(plan: Mapping[str, Any], auth: Mapping[str, Any], audit: Path, evide
     pods = {**auth, "evidence": str(evidence), "timeout": STEP_SECONDS, "run": "bench"}
     judge = {"plan": plan, "where": "pod", "evidence": str(evidence)}
     seen = audit.stat().st_size
-    steps = {"start": run("fabric_testers", {**pods, "state": "started", "plan": plan, "image": "registry/tester:1",
-                                             "script": str(SCRIPT)})}
+    steps = {
+        "start": run(
+            "fabric_testers",
+            {**pods, "state": "started", "plan": plan, "image": "registry/tester:1", "script": str(SCRIPT)},
+        )
+    }
     lines = run("fabric_judge", judge).result
     played = {key: lines[key] for key in ("pass", "lines", "slot", "seconds")}
-    steps["play"] = run("fabric_testers", {**pods, **played, "state": "played",
-                                            "start_in": 15 + len(plan["hosts"]) // 20})
+    steps["play"] = run(
+        "fabric_testers", {**pods, **played, "state": "played", "start_in": 15 + len(plan["hosts"]) // 20}
+    )
     verdict = run("fabric_judge", judge).result
     steps["remove"] = run("fabric_testers", {**pods, "state": "absent"})
     asked = written(audit, seen, sum(step.result["requests"] for step in steps.values()))
     check(plan, steps, verdict)
     print(f"bench: {len(plan['hosts'])} nodes done", file=sys.stderr, flush=True)
-    return {"nodes": len(plan["hosts"]), **asked._asdict(), "lead": steps["play"].result["start_in"],
-            "pass": lines["seconds"], "seconds": {name: round(step.seconds, 1) for name, step in steps.items()},
-            "peak": {name: round(step.peak) for name, step in steps.items()}}
+    return {
+        "nodes": len(plan["hosts"]),
+        **asked._asdict(),
+        "lead": steps["play"].result["start_in"],
+        "pass": lines["seconds"],
+        "seconds": {name: round(step.seconds, 1) for name, step in steps.items()},
+        "peak": {name: round(step.peak) for name, step in steps.items()},
+    }
 
 
 def check(plan: Mapping[str, Any], steps: Mapping[str, Step], verdict: Mapping[str, Any]) -> None:
@@ -96,6 +110,7 @@ def check(plan: Mapping[str, Any], steps: Mapping[str, Step], verdict: Mapping[s
     results = Counter(result["verdict"] for result in verdict["results"])
     if any(problems) or not verdict["done"] or set(results) != {"pass"}:
         raise SystemExit(f"bench: {len(plan['hosts'])} nodes: {problems}, done {verdict['done']}, results {results}")
+
 
 def written(audit: Path, seen: int, said: int) -> Asked:
     """Return what the API server wrote down after the first ``seen`` bytes; it must be as many as the modules counted.
@@ -167,8 +182,21 @@ def busiest(times: Sequence[float]) -> int:
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the rows as a Markdown table."""
-    head = ["nodes", "requests", "a node", "exec", "logs", "lists", "watches", "others", "most in a second",
-            "sent back (429)", "start, play, remove: s", "of it lead, pass: s", "peak of each: MiB"]
+    head = [
+        "nodes",
+        "requests",
+        "a node",
+        "exec",
+        "logs",
+        "lists",
+        "watches",
+        "others",
+        "most in a second",
+        "sent back (429)",
+        "start, play, remove: s",
+        "of it lead, pass: s",
+        "peak of each: MiB",
+    ]
     lines = [head, ["---"] * len(head), *map(cells, rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -180,8 +208,12 @@ def cells(row: Mapping[str, Any]) -> list[str]:
     execs, logs = kinds["get pods/exec"], kinds["get pods/log"]
     numbers = [execs, logs, lists, watches, total - execs - logs - lists - watches, row["rate"], row["refused"]]
     return [
-        str(row["nodes"]), str(total), f"{total / row['nodes']:.2f}", *map(str, numbers),
-        ", ".join(f"{value:.0f}" for value in row["seconds"].values()), f"{row['lead']}, {row['pass']}",
+        str(row["nodes"]),
+        str(total),
+        f"{total / row['nodes']:.2f}",
+        *map(str, numbers),
+        ", ".join(f"{value:.0f}" for value in row["seconds"].values()),
+        f"{row['lead']}, {row['pass']}",
         ", ".join(f"{value:.0f}" for value in row["peak"].values()),
     ]
 

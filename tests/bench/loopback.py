@@ -38,9 +38,9 @@ import conftest  # noqa: F401  (makes the collection importable)
 import sysfs_tree
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import plan as links
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import packages_io as packages
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import plan as stack
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import plan as links_plan
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import packages_io
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import plan as rdma_stack_plan
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import command
 
 ENTRIES = 200
@@ -234,8 +234,12 @@ def make_tree(root: Path, name: str, manifest: str, own: Mapping[str, Any]) -> N
         "etc/machine-id": own["machine_id"],
         "proc/sys/kernel/hostname": name,
         "proc/kallsyms": "0 T ib_umem_dmabuf_get\t[ib_uverbs]\n",
-        **{f"proc/sys/net/ipv4/conf/{rail}/{key}": value for rail in addresses for key, value in links.SYSCTLS.items()},
-        **{f"sys/module/{module}/refcnt": "0\n" for module in stack.MODULES},
+        **{
+            f"proc/sys/net/ipv4/conf/{rail}/{key}": value
+            for rail in addresses
+            for key, value in links_plan.SYSCTLS.items()
+        },
+        **{f"sys/module/{module}/refcnt": "0\n" for module in rdma_stack_plan.MODULES},
         **{f"prints/{command_line}": text for command_line, text in prints(host).items()},
     }
     for path, text in files.items():
@@ -247,9 +251,9 @@ def make_tree(root: Path, name: str, manifest: str, own: Mapping[str, Any]) -> N
 def prints(host: sysfs_tree.Host) -> dict[str, str]:
     """Return command line -> what it prints; programs without their folder."""
     own = {line.rpartition("/")[2] if line.startswith("/") else line: text for line, text in host.prints.items()}
-    wanted = sorted(stack.PACKAGES["debian"])
+    wanted = sorted(rdma_stack_plan.PACKAGES["debian"])
     dpkg = "".join(f"{package} 1.0 install installed\n" for package in wanted)
-    return {**own, **PRINTS, " ".join([*packages.DPKG, *wanted]): dpkg}
+    return {**own, **PRINTS, " ".join([*packages_io.DPKG, *wanted]): dpkg}
 
 
 def script(path: Path, text: str) -> None:

@@ -51,8 +51,12 @@ def main(hosts: int, rails: int, mode: str, rounds: int) -> None:
         return value
 
     fleet = plan_factory.fleet(hosts, rails)
-    fabric = {"supernet": "10.64.0.0/10", "rail_prefix": 19, "capacity": {"hosts": 1024, "pods_per_host": 1},
-              "tests": {"mode": mode, "rounds": rounds}}
+    fabric = {
+        "supernet": "10.64.0.0/10",
+        "rail_prefix": 19,
+        "capacity": {"hosts": 1024, "pods_per_host": 1},
+        "tests": {"mode": mode, "rounds": rounds},
+    }
     made = timed("plan", lambda: plan(fabric, fleet))
     described = {name: describe(host) for name, host in made["hosts"].items()}
     passes: list[Pass] = []
@@ -61,16 +65,29 @@ def main(hosts: int, rails: int, mode: str, rounds: int) -> None:
         if found.done:
             break
         passes.append(played(found, owners(made)))
-    parts = {"blames": found.summary["blames"], "unsteady": found.unsteady, "outliers": found.outliers,
-             "links": found.links, "schedule": [found.schedule]}
+    parts = {
+        "blames": found.summary["blames"],
+        "unsteady": found.unsteady,
+        "outliers": found.outliers,
+        "links": found.links,
+        "schedule": [found.schedule],
+    }
     report = timed("report", lambda: build(made, found.results, found.warnings, {}, parts))
     files = timed("report", lambda: render(report, made, 10))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     blames = [(blame["kind"], blame["host"], blame["rail"]) for blame in report["blames"]]
     assert blames == [("port", *BAD)], blames
-    print(json.dumps({"seconds": {name: round(value, 2) for name, value in seconds.items()}, "peak": round(peak),
-                      "html": round(len(files["report.html"].encode()) / 1e6, 2), "results": len(report["results"]),
-                      "passes": len(passes)}))
+    print(
+        json.dumps(
+            {
+                "seconds": {name: round(value, 2) for name, value in seconds.items()},
+                "peak": round(peak),
+                "html": round(len(files["report.html"].encode()) / 1e6, 2),
+                "results": len(report["results"]),
+                "passes": len(passes),
+            }
+        )
+    )
 
 
 def describe(host: Mapping[str, Any]) -> str:
@@ -94,8 +111,11 @@ def played(found: Step, owner: Mapping[str, str]) -> Pass:
         for line in lines[:-1]:
             number, rail, role, peer, *_rest = line.split()
             bad = BAD[1] == rail and BAD[0] in (name, owner[peer])
-            out.append(FRAME.format(number=number, rail=rail, role=role, peer=peer, told=TOLD,
-                                    value="39.20" if bad else "391.52"))
+            out.append(
+                FRAME.format(
+                    number=number, rail=rail, role=role, peer=peer, told=TOLD, value="39.20" if bad else "391.52"
+                )
+            )
         logs[name] = "\n".join([*out, f"=== gpufabric batch {found.number} done {len(lines) - 1} 0"])
     return Pass(logs, {})
 
@@ -106,8 +126,11 @@ def slots() -> dict[int, dict[str, int]]:
     for hosts in SIZES:
         names = [f"gpu-{number:03d}" for number in range(hosts)]
         rounds, sampled = (planned(names, ["rail0"], {"mode": mode, "rounds": 3}) for mode in ("all_pairs", "sampled"))
-        found[hosts] = {"one pair after another": sum(map(len, rounds)), "all pairs in rounds": len(rounds),
-                        "3 meetings a host": len(sampled)}
+        found[hosts] = {
+            "one pair after another": sum(map(len, rounds)),
+            "all pairs in rounds": len(rounds),
+            "3 meetings a host": len(sampled),
+        }
     return found
 
 

@@ -15,6 +15,7 @@ from tests import environment
 from tests.check import sanity
 
 REPO = environment.REPO
+FORMATTED = ("plugins", "tests", "molecule")
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,11 @@ def skipped(log: str) -> str:
     lines = log.rstrip().splitlines() or [""]
     found = re.search(r"\b\d+ skipped\b", lines[-1])
     return found[0] if found else ""
+
+
+def ruff(log: IO[str]) -> str | None:
+    """Lint and formatting; code blocks of Markdown pages are not formatted."""
+    return command("ruff", "check", ".")(log) or command("ruff", "format", "--check", *FORMATTED)(log)
 
 
 def ansible_lint(log: IO[str]) -> str | None:
@@ -104,7 +110,7 @@ def scenarios() -> list[Gate]:
 def all_gates() -> list[Gate]:
     """All of them; those that need no lab run first."""
     return [
-        Gate("ruff", command("ruff", "check", ".")),
+        Gate("ruff", ruff),
         Gate("mypy", mypy),
         Gate("yamllint", command("yamllint", "--strict", ".")),
         Gate("shellcheck", shellcheck),
@@ -130,7 +136,5 @@ def sanity_gates() -> list[Gate]:
 def mypy(log: IO[str]) -> str | None:
     """The plugins under their Ansible name, then the lab and the gates."""
     tree = environment.COLLECTIONS
-    plugins = command(
-        "mypy", "-p", "ansible_collections.gpufabric.rdma.plugins", env={"MYPYPATH": str(tree)}
-    )(log)
+    plugins = command("mypy", "-p", "ansible_collections.gpufabric.rdma.plugins", env={"MYPYPATH": str(tree)})(log)
     return plugins or command("mypy", "tests/lab", "tests/check", "tests/environment.py")(log)

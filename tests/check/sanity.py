@@ -22,8 +22,18 @@ from tests import environment
 REPO = environment.REPO
 HOME = environment.CACHE / "ansible-test"
 # What is shipped or checked by sanity; tests and the lab have ruff and mypy.
-SHIPPED = ("LICENSE", "README.md", "galaxy.yml", "meta", "plugins", "roles", "playbooks", "changelogs",
-           "tests/config.yml", "tests/sanity")
+SHIPPED = (
+    "LICENSE",
+    "README.md",
+    "galaxy.yml",
+    "meta",
+    "plugins",
+    "roles",
+    "playbooks",
+    "changelogs",
+    "tests/config.yml",
+    "tests/sanity",
+)
 TARGET_PYTHONS = ("3.9", "3.10", "3.11", "3.12", "3.13")
 SHIM = """\
 # Stands in for the get-pip script: installs pip from a wheel that was fetched beforehand.
@@ -87,7 +97,10 @@ def bootstrap(core: Core) -> None:
 def copy_shipped(root: Path) -> None:
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard", "--", *SHIPPED],
-        cwd=REPO, check=True, capture_output=True, text=True,
+        cwd=REPO,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     for name in listed.stdout.splitlines():
         source, target = REPO / name, root / name

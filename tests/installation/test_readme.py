@@ -24,8 +24,10 @@ from tests import environment
 
 REMOTE = "https://github.com/gpufabric/gpufabric.rdma.git"
 BLOCK = re.compile(r"```sh\n# (?P<title>.*)\n(?P<lines>(?:.+\n)+?)```")
-WAYS = {m["title"]: m["lines"].splitlines() for m in BLOCK.finditer(
-    (ROOT / "README.md").read_text().partition("## Installation")[2].partition("\n## ")[0])}
+WAYS = {
+    m["title"]: m["lines"].splitlines()
+    for m in BLOCK.finditer((ROOT / "README.md").read_text().partition("## Installation")[2].partition("\n## ")[0])
+}
 CORES = {name: environment.core(name) for name in ("2.19", *environment.NEW_CORES)}
 SYSTEM = Path("/usr/share/ansible/collections")
 
@@ -50,10 +52,22 @@ class Place:
     def run(self, line: str, cwd: Path | None = None) -> str:
         keep = {k: v for k, v in os.environ.items() if not k.startswith(("ANSIBLE_", "PYTHON", "VIRTUAL_ENV"))}
         path = f"{self.folder}/bin:{self.core}/bin:/usr/bin:/bin"
-        env = {**keep, "HOME": str(self.home), "PATH": path, "PYTHONPATH": str(self.folder / "packages"),
-               "LC_ALL": "C.UTF-8"}
-        done = subprocess.run(["bash", "-ec", line], cwd=cwd or self.folder, env=env, text=True, timeout=300,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        env = {
+            **keep,
+            "HOME": str(self.home),
+            "PATH": path,
+            "PYTHONPATH": str(self.folder / "packages"),
+            "LC_ALL": "C.UTF-8",
+        }
+        done = subprocess.run(
+            ["bash", "-ec", line],
+            cwd=cwd or self.folder,
+            env=env,
+            text=True,
+            timeout=300,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         assert done.returncode == 0, f"$ {line}\n{done.stdout}"
         return done.stdout
 

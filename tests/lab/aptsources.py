@@ -24,8 +24,7 @@ def debian_mirror(environ: Mapping[str, str] = os.environ) -> str:
     chosen = environ.get(MIRROR_VARIABLE) or main_mirror(source_texts(), codename())
     if not chosen:
         raise LabError(
-            f"no Debian mirror in {_ETC}: set {MIRROR_VARIABLE} to the address of one "
-            "(the lab's hosts are Debian)"
+            f"no Debian mirror in {_ETC}: set {MIRROR_VARIABLE} to the address of one (the lab's hosts are Debian)"
         )
     return chosen
 
@@ -39,9 +38,7 @@ def source_texts(etc: Path = _ETC) -> list[str]:
 
 def codename(os_release: Path = Path("/etc/os-release")) -> str:
     """The machine's release name, such as bookworm; empty when it is not Debian."""
-    fields = dict(
-        line.split("=", 1) for line in os_release.read_text().splitlines() if "=" in line
-    )
+    fields = dict(line.split("=", 1) for line in os_release.read_text().splitlines() if "=" in line)
     is_debian = fields.get("ID", "").strip('"') == "debian"
     return fields.get("VERSION_CODENAME", "").strip('"') if is_debian else ""
 

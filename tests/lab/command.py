@@ -37,9 +37,7 @@ def run(
         if log is not None:
             done = _run_logged(command, log, stdin, timeout, cwd, env)
         else:
-            done = subprocess.run(
-                command, input=stdin, capture_output=True, timeout=timeout, cwd=cwd, env=env
-            )
+            done = subprocess.run(command, input=stdin, capture_output=True, timeout=timeout, cwd=cwd, env=env)
     except subprocess.TimeoutExpired:
         raise LabError(f"no end within {timeout} s: {shlex.join(argv)}") from None
     if done.returncode != 0:
@@ -69,9 +67,7 @@ def _run_logged(
     env: Mapping[str, str] | None,
 ) -> subprocess.CompletedProcess[bytes]:
     with log.open("ab") as out:
-        return subprocess.run(
-            command, input=stdin, stdout=out, stderr=out, timeout=timeout, cwd=cwd, env=env
-        )
+        return subprocess.run(command, input=stdin, stdout=out, stderr=out, timeout=timeout, cwd=cwd, env=env)
 
 
 def _failure(argv: Sequence[str], status: int, said: bytes, log: Path | None) -> str:

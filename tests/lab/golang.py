@@ -30,13 +30,21 @@ _KUBERNETES_FLAGS = (
 #: one, and all hosts share the few real ones: source file below the module, line as it is, line as built.
 _SLOWER = (
     ("pkg/kubelet/kubelet.go", "housekeepingPeriod = time.Second * 2", "housekeepingPeriod = time.Second * 8"),
-    ("pkg/kubelet/kubelet.go", "genericPlegRelistPeriod    = time.Second * 1",
-     "genericPlegRelistPeriod    = time.Second * 2"),
-    ("pkg/kubelet/volumemanager/volume_manager.go", "reconcilerLoopSleepPeriod = 100 * time.Millisecond",
-     "reconcilerLoopSleepPeriod = 500 * time.Millisecond"),
-    ("pkg/kubelet/volumemanager/volume_manager.go",
-     "desiredStateOfWorldPopulatorLoopSleepPeriod = 100 * time.Millisecond",
-     "desiredStateOfWorldPopulatorLoopSleepPeriod = 500 * time.Millisecond"),
+    (
+        "pkg/kubelet/kubelet.go",
+        "genericPlegRelistPeriod    = time.Second * 1",
+        "genericPlegRelistPeriod    = time.Second * 2",
+    ),
+    (
+        "pkg/kubelet/volumemanager/volume_manager.go",
+        "reconcilerLoopSleepPeriod = 100 * time.Millisecond",
+        "reconcilerLoopSleepPeriod = 500 * time.Millisecond",
+    ),
+    (
+        "pkg/kubelet/volumemanager/volume_manager.go",
+        "desiredStateOfWorldPopulatorLoopSleepPeriod = 100 * time.Millisecond",
+        "desiredStateOfWorldPopulatorLoopSleepPeriod = 500 * time.Millisecond",
+    ),
 )
 
 

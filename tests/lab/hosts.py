@@ -21,7 +21,16 @@ _BOOT_SECONDS = 1200
 _STOP_SECONDS = 120
 #: The modules that make the hosts, beside the Go sources of the cluster.
 _RECIPE = (
-    "control_plane", "debian", "golang", "hosts", "image", "machine", "node", "oci", "pki", "settings",
+    "control_plane",
+    "debian",
+    "golang",
+    "hosts",
+    "image",
+    "machine",
+    "node",
+    "oci",
+    "pki",
+    "settings",
     "watchdog",
 )
 #: What each host has for itself and must not come from the template.

@@ -98,9 +98,7 @@ def base(files: Mapping[str, ImageFile], setup: Sequence[Sequence[str]]) -> Path
     return cache.artefact("base-image", inputs, lambda to: _build_base(to, tree, contents, steps))
 
 
-def _build_base(
-    target: Path, tree: Path, files: Mapping[str, ImageFile], setup: Sequence[Sequence[str]]
-) -> None:
+def _build_base(target: Path, tree: Path, files: Mapping[str, ImageFile], setup: Sequence[Sequence[str]]) -> None:
     work = target.with_name(f"{target.name}-root")
     cache.remove(work)
     command.run(["cp", "-a", "--reflink=auto", str(tree), str(work)])

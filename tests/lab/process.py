@@ -24,9 +24,7 @@ _STOP_SECONDS = 10.0
 _LOG_TAIL = 10
 
 
-def start(
-    name: str, argv: Sequence[str], *, cwd: Path = RUN, env: Mapping[str, str] | None = None
-) -> int:
+def start(name: str, argv: Sequence[str], *, cwd: Path = RUN, env: Mapping[str, str] | None = None) -> int:
     """Start a program in a session of its own and return its process id.
 
     What it writes goes to NAME.log in the run folder; `env` is added to the environment.

@@ -73,9 +73,7 @@ def install() -> None:
         raise LabError(f"still missing after apt-get: {', '.join(left)}")
 
 
-def missing(
-    there: Callable[[str], bool] | None = None, qemu: Callable[[], int] | None = None
-) -> list[str]:
+def missing(there: Callable[[str], bool] | None = None, qemu: Callable[[], int] | None = None) -> list[str]:
     """The packages that the lab misses, sorted; the parameters are for tests."""
     there, qemu = there or _is_there, qemu or qemu_major
     packages = {package for name, package in _NEEDED.items() if not there(name)}

@@ -118,9 +118,7 @@ class _Server:
         server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         server.bind(name)
         server.listen()
-        self._selector.register(
-            server, selectors.EVENT_READ, lambda _events: accept(server.accept()[0])
-        )
+        self._selector.register(server, selectors.EVENT_READ, lambda _events: accept(server.accept()[0]))
 
     def _join(self, port: Port, link: socket.socket) -> None:
         if port in self._links:

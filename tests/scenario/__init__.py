@@ -77,8 +77,12 @@ def playbook(name: str, *args: str, inventory: str = "inventories/lab", timeout:
         begin = time.monotonic()
         done = subprocess.run(
             ["ansible-playbook", "-i", inventory, path, *args],
-            cwd=REPO, env={**_environ(record), **env}, timeout=timeout, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            cwd=REPO,
+            env={**_environ(record), **env},
+            timeout=timeout,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
         seconds = time.monotonic() - begin
         recorded = json.loads(record.read_text()) if record.is_file() else {"tasks": [], "hosts": {}, "executed": []}
@@ -118,7 +122,11 @@ def lab(*args: str, timeout: int = 900) -> str:
     """Run a command of the lab; its output."""
     done = subprocess.run(
         [os.environ.get("LAB_PYTHON", sys.executable), "-m", "tests.lab", *args],
-        cwd=REPO, timeout=timeout, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        cwd=REPO,
+        timeout=timeout,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
     if done.returncode:
         raise AssertionError(f"lab {' '.join(args)}: exit code {done.returncode}\n{done.stdout}")
@@ -143,8 +151,11 @@ def inventory_with(folder: Path, variables: Mapping[str, Mapping[str, Any]], hos
     """The lab's inventory in a folder of its own: some or all of its hosts, with variables on some of them."""
     text = (REPO / "inventories/lab/group_vars/rdma_hosts.yml").read_text()
     (folder / "group_vars").mkdir()
-    (folder / "group_vars" / "rdma_hosts.yml").write_text(text.replace("{{ inventory_dir }}/../..", str(REPO)).replace(
-        "inventory_dir ~ '/../../.lab/kubeconfig'", f"'{REPO}/.lab/kubeconfig'"))
+    (folder / "group_vars" / "rdma_hosts.yml").write_text(
+        text.replace("{{ inventory_dir }}/../..", str(REPO)).replace(
+            "inventory_dir ~ '/../../.lab/kubeconfig'", f"'{REPO}/.lab/kubeconfig'"
+        )
+    )
     entries = {name: dict(variables.get(name, {})) for name in hosts}
     (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": {"rdma_hosts": {"hosts": entries}}}}))
     return str(folder)

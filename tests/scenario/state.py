@@ -10,9 +10,22 @@ from tests.scenario import ACCESS, host
 
 # Every place that a role may write to.
 FOLDERS = (
-    "/etc/systemd", "/etc/modules-load.d", "/etc/modprobe.d", "/etc/sysctl.d", "/etc/udev", "/etc/default",
-    "/etc/security", "/etc/tmpfiles.d", "/etc/kernel", "/etc/gpufabric", "/etc/apt", "/etc/netplan",
-    "/etc/NetworkManager", "/boot/grub/grub.cfg", "/var/lib/gpufabric", "/usr/local",
+    "/etc/systemd",
+    "/etc/modules-load.d",
+    "/etc/modprobe.d",
+    "/etc/sysctl.d",
+    "/etc/udev",
+    "/etc/default",
+    "/etc/security",
+    "/etc/tmpfiles.d",
+    "/etc/kernel",
+    "/etc/gpufabric",
+    "/etc/apt",
+    "/etc/netplan",
+    "/etc/NetworkManager",
+    "/boot/grub/grub.cfg",
+    "/var/lib/gpufabric",
+    "/usr/local",
 )
 CLUSTER_ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 FABRIC_KINDS = (

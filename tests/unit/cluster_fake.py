@@ -74,9 +74,7 @@ class FakeCluster:
         self._store(path, copy.deepcopy(item), manager)
         return path
 
-    def send(
-        self, method: str, path: str, headers: Mapping[str, str], body: str | None, timeout: float
-    ) -> Response:
+    def send(self, method: str, path: str, headers: Mapping[str, str], body: str | None, timeout: float) -> Response:
         parts = urlsplit(path)
         query = dict(parse_qsl(parts.query))
         self.calls.append((method, path))
@@ -116,9 +114,7 @@ class FakeCluster:
     def _texts(self, path: str, query: dict[str, str]) -> dict[str, str]:
         return {item["metadata"]["name"]: json.dumps(item) for item in self._matching(path, query)}
 
-    def execute(
-        self, path: str, command: list[str], stdin: Callable[[], str], timeout: float
-    ) -> tuple[int, str]:
+    def execute(self, path: str, command: list[str], stdin: Callable[[], str], timeout: float) -> tuple[int, str]:
         self.commands.append((path, command, stdin()))
         result = self.exec_results.pop(0) if self.exec_results else (0, "")
         if isinstance(result, Exception):
@@ -195,8 +191,12 @@ class FakeCluster:
         if f"{path}/{data['metadata']['name']}" in self.objects:
             return status(409, "AlreadyExists", "it already exists")
         self.uid += 1
-        return ok(self.objects.setdefault(f"{path}/{data['metadata']['name']}", {
-            **data, "metadata": {**data["metadata"], "uid": f"uid-{self.uid}", "resourceVersion": f"v{self.uid}"}}))
+        return ok(
+            self.objects.setdefault(
+                f"{path}/{data['metadata']['name']}",
+                {**data, "metadata": {**data["metadata"], "uid": f"uid-{self.uid}", "resourceVersion": f"v{self.uid}"}},
+            )
+        )
 
     def _post(self, path: str, _query: Any, data: Any, _headers: Any) -> Response:
         if path.endswith("/leases"):
@@ -253,9 +253,7 @@ class FakeCluster:
 
     def _store(self, path: str, item: dict[str, Any], manager: str) -> None:
         fields = _tree({k: v for k, v in item.items() if k not in ("apiVersion", "kind", "status")}, top=True)
-        item["metadata"].setdefault(
-            "managedFields", [{"manager": manager, "operation": "Update", "fieldsV1": fields}]
-        )
+        item["metadata"].setdefault("managedFields", [{"manager": manager, "operation": "Update", "fieldsV1": fields}])
         self._identify(item)
         self.objects[path] = item
 
@@ -295,15 +293,30 @@ def down(text: str = "Connection refused") -> ConnectionFailed:
     return ConnectionFailed(text)
 
 
-PLURALS = {"Node": "nodes", "Namespace": "namespaces", "ConfigMap": "configmaps", "Secret": "secrets",
-           "Pod": "pods", "Job": "jobs",
-           "DaemonSet": "daemonsets", "Deployment": "deployments", "IPPool": "ippools", "CIDRPool": "cidrpools",
-           "MacvlanNetwork": "macvlannetworks", "NicClusterPolicy": "nicclusterpolicies",
-           "NetworkAttachmentDefinition": "network-attachment-definitions", "Event": "events",
-           "CustomResourceDefinition": "customresourcedefinitions", "StatefulSet": "statefulsets",
-           "CronJob": "cronjobs", "PersistentVolumeClaim": "persistentvolumeclaims",
-           "ServiceAccount": "serviceaccounts", "ReplicaSet": "replicasets", "NodeFeature": "nodefeatures",
-           "Certificate": "certificates"}
+PLURALS = {
+    "Node": "nodes",
+    "Namespace": "namespaces",
+    "ConfigMap": "configmaps",
+    "Secret": "secrets",
+    "Pod": "pods",
+    "Job": "jobs",
+    "DaemonSet": "daemonsets",
+    "Deployment": "deployments",
+    "IPPool": "ippools",
+    "CIDRPool": "cidrpools",
+    "MacvlanNetwork": "macvlannetworks",
+    "NicClusterPolicy": "nicclusterpolicies",
+    "NetworkAttachmentDefinition": "network-attachment-definitions",
+    "Event": "events",
+    "CustomResourceDefinition": "customresourcedefinitions",
+    "StatefulSet": "statefulsets",
+    "CronJob": "cronjobs",
+    "PersistentVolumeClaim": "persistentvolumeclaims",
+    "ServiceAccount": "serviceaccounts",
+    "ReplicaSet": "replicasets",
+    "NodeFeature": "nodefeatures",
+    "Certificate": "certificates",
+}
 
 KINDS = {plural: kind for kind, plural in PLURALS.items()}
 

@@ -71,8 +71,16 @@ def rail_port(rail: int, **other: Any) -> dict[str, Any]:
 
 def host_facts(number: int, rails: int = 2, ports: list[dict[str, Any]] | None = None, **other: Any) -> dict[str, Any]:
     """Return the facts of host ``number`` (1..) with a management port and ``rails`` ports of the vendor."""
-    management = port("0000:01:00.0", "eno1", vendor="8086", device="1563", driver="ixgbe", speed=10.0, max_speed=10.0,
-                      duty="carries the default route")
+    management = port(
+        "0000:01:00.0",
+        "eno1",
+        vendor="8086",
+        device="1563",
+        driver="ixgbe",
+        speed=10.0,
+        max_speed=10.0,
+        duty="carries the default route",
+    )
     own = [rail_port(rail) for rail in range(rails)] if ports is None else ports
     name = f"gpu-{number:04d}"
     values = {

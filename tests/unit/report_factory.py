@@ -23,8 +23,13 @@ def plan(hosts: int, rails: int) -> dict[str, Any]:
             f"gpu-{h:03d}": {
                 "node": f"gpu-{h:03d}",
                 "rails": [
-                    {"rail": f"rail{r}", "pci": f"0000:{16 + r:02x}:00.0", "netdev": f"rail{r}",
-                     "address": f"192.168.{r + 8 * (h // 250)}.{h % 250 + 1}/24", "mtu": 9000}
+                    {
+                        "rail": f"rail{r}",
+                        "pci": f"0000:{16 + r:02x}:00.0",
+                        "netdev": f"rail{r}",
+                        "address": f"192.168.{r + 8 * (h // 250)}.{h % 250 + 1}/24",
+                        "mtu": 9000,
+                    }
                     for r in range(rails)
                 ],
             }
@@ -36,8 +41,17 @@ def plan(hosts: int, rails: int) -> dict[str, Any]:
 def result(client: str, server: str, **changes: Any) -> dict[str, Any]:
     """A result that passed, with some fields changed."""
     base = {
-        "where": "host", "rail": "rail0", "client": client, "server": server, "test": "write_bw", "value": 98.01,
-        "unit": "Gb/s", "expected": 93.1, "bound_by": "link", "verdict": "pass", "reason": "",
+        "where": "host",
+        "rail": "rail0",
+        "client": client,
+        "server": server,
+        "test": "write_bw",
+        "value": 98.01,
+        "unit": "Gb/s",
+        "expected": 93.1,
+        "bound_by": "link",
+        "verdict": "pass",
+        "reason": "",
         "passes": [{"pass": 1, "value": 98.01, "verdict": "pass", "reason": ""}],
     }
     return {**base, **changes}
@@ -48,7 +62,10 @@ def results(hosts: int, rails: int, bad: dict[tuple[str, str], tuple[str, str]] 
     names = list(plan(hosts, rails)["hosts"])
     return [
         one(client, server, f"rail{r}", bad or {})
-        for r in range(rails) for client in names for server in names if client != server
+        for r in range(rails)
+        for client in names
+        for server in names
+        if client != server
     ]
 
 
@@ -57,8 +74,15 @@ def one(client: str, server: str, rail: str, bad: dict[tuple[str, str], tuple[st
         if (name, rail) in bad:
             verdict, reason = bad[name, rail]
             value = None if verdict == "no_data" else 12.5
-            return result(client, server, rail=rail, value=value, verdict=verdict, reason=reason,
-                          passes=[{"pass": 1, "value": value, "verdict": verdict, "reason": reason}])
+            return result(
+                client,
+                server,
+                rail=rail,
+                value=value,
+                verdict=verdict,
+                reason=reason,
+                passes=[{"pass": 1, "value": value, "verdict": verdict, "reason": reason}],
+            )
     return result(client, server, rail=rail)
 
 
@@ -67,7 +91,8 @@ def sampled(names: list[str], rounds: int) -> list[tuple[str, str]]:
     count = len(names)
     pairs = {
         frozenset((names[a], names[(offset - a) % (count - 1)] if (offset - a) % (count - 1) != a else names[-1]))
-        for offset in (7 * turn + 1 for turn in range(rounds)) for a in range(count - 1)
+        for offset in (7 * turn + 1 for turn in range(rounds))
+        for a in range(count - 1)
     }
     ordered = sorted(tuple(sorted(pair)) for pair in pairs if len(pair) == 2)
     return [pair for a, b in ordered for pair in ((a, b), (b, a))]
@@ -83,16 +108,42 @@ def fleet(hosts: int, rails: int, rounds: int = 0, faults: Faults | None = None)
     pairs = sampled(names, rounds) if rounds else [(a, b) for a in names for b in names if a != b]
     made = [
         measured(client, server, f"rail{rail}", faults or {}, names)
-        for rail in range(rails) for client, server in pairs
+        for rail in range(rails)
+        for client, server in pairs
     ]
     blames = [blame(host, rail, kind, made, names) for (host, rail), kind in (faults or {}).items()]
-    schedule = [{"where": "host", "mode": "sampled" if rounds else "all pairs", "rounds": 2 * (rounds or hosts - 1),
-                 "slot": 14, "seconds": 28 * (rounds or hosts - 1), "passes": 2, "share": 0.83,
-                 "lateness": {names[0]: 0.2, names[-1]: 1.4}, "text": "every host met others on all rails at once"}]
-    links = [{"host": names[1], "rail": "rail0", "kind": "pcie", "found": "x8 16 GT/s", "expected": "x16 16 GT/s",
-              "text": f"{names[1]} rail0: PCIe x8 of x16 lanes came up"}] if faults else []
+    schedule = [
+        {
+            "where": "host",
+            "mode": "sampled" if rounds else "all pairs",
+            "rounds": 2 * (rounds or hosts - 1),
+            "slot": 14,
+            "seconds": 28 * (rounds or hosts - 1),
+            "passes": 2,
+            "share": 0.83,
+            "lateness": {names[0]: 0.2, names[-1]: 1.4},
+            "text": "every host met others on all rails at once",
+        }
+    ]
+    links = (
+        [
+            {
+                "host": names[1],
+                "rail": "rail0",
+                "kind": "pcie",
+                "found": "x8 16 GT/s",
+                "expected": "x16 16 GT/s",
+                "text": f"{names[1]} rail0: PCIe x8 of x16 lanes came up",
+            }
+        ]
+        if faults
+        else []
+    )
     return {
-        "plan": planned, "results": made, "warnings": [], "context": {"written": "2026-11-21 03:12 UTC"},
+        "plan": planned,
+        "results": made,
+        "warnings": [],
+        "context": {"written": "2026-11-21 03:12 UTC"},
         "parts": {"blames": blames, "links": links, "schedule": schedule},
     }
 
@@ -106,18 +157,34 @@ def measured(client: str, server: str, rail: str, faults: Faults, names: list[st
         kind = faults.get((host, rail))
         if kind == "cable":
             reason = f"{host} {rail}: port is down"
-            return result(client, server, **base, value=None, verdict="no_data", reason=reason, passes=[
-                {"pass": n, "value": None, "verdict": "no_data", "reason": reason} for n in (1, 2)])
+            return result(
+                client,
+                server,
+                **base,
+                value=None,
+                verdict="no_data",
+                reason=reason,
+                passes=[{"pass": n, "value": None, "verdict": "no_data", "reason": reason} for n in (1, 2)],
+            )
         next_one = names[(names.index(host) + 1) % len(names)] if kind == "pair" else ""
         if kind == "slow" or (kind == "receive" and side == "server") or (next_one and peer == next_one):
             value = round(22 + noise, 2)
             reason = f"{value} Gb/s measured, {EXPECTED} Gb/s expected ({why})"
             grown = {side: {"rx_discards_phy": 1000 + int(900 * noise), "out_of_sequence": 17}}
-            return result(client, server, **base, value=value, verdict="fail", reason=reason, counters=grown,
-                          passes=[{"pass": 1, "value": value, "verdict": "fail", "reason": reason}])
+            return result(
+                client,
+                server,
+                **base,
+                value=value,
+                verdict="fail",
+                reason=reason,
+                counters=grown,
+                passes=[{"pass": 1, "value": value, "verdict": "fail", "reason": reason}],
+            )
     value = round(LINE - 6 * noise, 2)
-    return result(client, server, **base, value=value,
-                  passes=[{"pass": 1, "value": value, "verdict": "pass", "reason": ""}])
+    return result(
+        client, server, **base, value=value, passes=[{"pass": 1, "value": value, "verdict": "pass", "reason": ""}]
+    )
 
 
 def blame(host: str, rail: str, kind: str, made: list[dict[str, Any]], names: list[str]) -> dict[str, Any]:
@@ -133,10 +200,20 @@ def blame(host: str, rail: str, kind: str, made: list[dict[str, Any]], names: li
         "pair": ("pair", f"is slow with {peer} only: the path between these two"),
     }[kind]
     return {
-        "where": "host", "kind": what[0], "rail": rail, "host": host, "peer": peer if kind == "pair" else None,
-        "direction": direction, "sure": "likely" if kind == "pair" else "sure", "failed": len(failed),
-        "tests": len(own), "text": f"{host} {rail}: {what[1]}",
-        "evidence": [f"{len(failed)} of {len(own)} tests of {host} on {rail} did not pass",
-                     f"its partners pass with others on {rail}", f"{host} passes on its other rails"],
+        "where": "host",
+        "kind": what[0],
+        "rail": rail,
+        "host": host,
+        "peer": peer if kind == "pair" else None,
+        "direction": direction,
+        "sure": "likely" if kind == "pair" else "sure",
+        "failed": len(failed),
+        "tests": len(own),
+        "text": f"{host} {rail}: {what[1]}",
+        "evidence": [
+            f"{len(failed)} of {len(own)} tests of {host} on {rail} did not pass",
+            f"its partners pass with others on {rail}",
+            f"{host} passes on its other rails",
+        ],
         "again": [f"ssh {host} -- {SERVER}", f"ssh {peer} -- {SERVER} 192.168.3.8"],
     }

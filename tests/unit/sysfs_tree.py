@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import CommandError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import ethtool_io as ethtool
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import io as sysfs
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import ethtool_io
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import io as facts_io
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.inventory import HostInventory
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import command
 
@@ -51,15 +51,15 @@ class Host:
     settings: dict[str, bytes] = field(default_factory=dict)
 
     @property
-    def roots(self) -> sysfs.Roots:
-        return sysfs.Roots(*(str(self.root / name) for name in (*ROOTS.values(), STATE)))
+    def roots(self) -> facts_io.Roots:
+        return facts_io.Roots(*(str(self.root / name) for name in (*ROOTS.values(), STATE)))
 
     def options(self) -> dict[str, str]:
         """The options of a module that redirect it to this machine."""
         return {option: str(self.root / folder) for option, folder in ROOTS.items()}
 
     def inventory(self) -> HostInventory:
-        return sysfs.read_inventory(self.roots)
+        return facts_io.read_inventory(self.roots)
 
     def idle(self) -> None:
         """Let no program have queue pairs."""
@@ -96,7 +96,7 @@ def materialise(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     host = build((FIXTURES / f"{name}.txt").read_text(), root)
     monkeypatch.setattr(command, "run", host.run)
     monkeypatch.setattr(command, "find", host.find)
-    monkeypatch.setattr(ethtool, "link_settings", host.settings.get)
+    monkeypatch.setattr(ethtool_io, "link_settings", host.settings.get)
     return host
 
 

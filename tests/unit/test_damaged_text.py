@@ -10,30 +10,24 @@ import pytest
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common import units
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import topology_file as topology
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import network
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import next_kernel as nextkernel
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import (
-    network_manager as networkmanager,
-)
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import (
-    routing,
-)
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import programs as dcb
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import json_text as jsontext
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import topology_file
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import network, next_kernel
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import network_manager, routing
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import programs
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import json_text
 from tests import fuzz
 
 LONG, DEEP = "9" * 5000, "[" * 100_000
 FOUND: list[tuple[Callable[[str], Any], str]] = [
     (units.version_numbers, LONG),
-    (nextkernel.version_key, LONG),
-    (dcb.ring_limits, f"Pre-set maximums:\nRX:\t\t{LONG}\nCurrent hardware settings:\n"),
+    (next_kernel.version_key, LONG),
+    (programs.ring_limits, f"Pre-set maximums:\nRX:\t\t{LONG}\nCurrent hardware settings:\n"),
     (network.parse_interfaces, '[{"ifname":"rail0","mtu":Infinity,"flags":[],"addr_info":[]}]'),
     (network.parse_interfaces, '[{"ifname":"rail0","mtu":1e999,"flags":[],"addr_info":[]}]'),
     (network.parse_interfaces, DEEP),
     (lambda text: routing.parse(text, text), DEEP),
-    (networkmanager._keyfile, "[connection]\nid\n more\n"),
-    (topology.parse_conf, f"SwitchName=leaf1 Nodes=gpu-[{LONG}]\n"),
+    (network_manager._keyfile, "[connection]\nid\n more\n"),
+    (topology_file.parse_conf, f"SwitchName=leaf1 Nodes=gpu-[{LONG}]\n"),
 ]
 
 
@@ -46,7 +40,7 @@ def test_no_text_ends_in_a_traceback(parse: Callable[[str], Any], text: str) -> 
 @pytest.mark.parametrize("text", ["Infinity", "-Infinity", "NaN", "1e999", "{", DEEP])
 def test_json_has_one_kind_of_error(text: str) -> None:
     with pytest.raises(ValueError):
-        jsontext.loads(text)
+        json_text.loads(text)
 
 
 def test_the_fuzzer_finds_a_parser_that_crashes_and_one_that_hangs() -> None:

@@ -27,12 +27,16 @@ def refused(run: Run, *texts: str) -> None:
 
 
 INTENT = [
-    pytest.param({"suppernet": "172.30.0.0/16", "tests": {"duratoin": 5}, "mtu": "big"},
-                 ["rdma_fabric.suppernet", "supernet", "rdma_fabric.tests.duratoin", "duration",
-                  "rdma_fabric.mtu", "big"],
-                 id="unknown keys and a wrong type, all at once"),
-    pytest.param({"rails": [{"name": "rail0", "pci": ["0000:99:00.0"]}], "rail_count": 1},
-                 ["rail0", "lab-[1-3]", "0000:01:00.0"], id="rail that matches no port"),
+    pytest.param(
+        {"suppernet": "172.30.0.0/16", "tests": {"duratoin": 5}, "mtu": "big"},
+        ["rdma_fabric.suppernet", "supernet", "rdma_fabric.tests.duratoin", "duration", "rdma_fabric.mtu", "big"],
+        id="unknown keys and a wrong type, all at once",
+    ),
+    pytest.param(
+        {"rails": [{"name": "rail0", "pci": ["0000:99:00.0"]}], "rail_count": 1},
+        ["rail0", "lab-[1-3]", "0000:01:00.0"],
+        id="rail that matches no port",
+    ),
     pytest.param({"rail_count": 3}, ["3", "2", "lab-[1-3]"], id="more rails than ports"),
     pytest.param({"supernet": "172.30.0.0/24"}, ["172.30.0.0/24", "2", "1"], id="supernet too small"),
     pytest.param({"supernet": "10.0.2.0/23"}, ["10.0.2.0/24", "lab-1", "rail0"], id="overlap with the host"),
@@ -47,8 +51,14 @@ def test_intent(before: dict[str, Any], fabric: dict[str, Any], texts: list[str]
 def test_variables_of_roles_are_judged_before_the_first_one(before: dict[str, Any], tmp_path: Path) -> None:
     inventory = inventory_with(tmp_path, {"lab-2": {"sriov_vfs": "many"}, "lab-3": {"sriov_vf_count": 4}})
     run = playbook("site", *extra(rail_links_source_routing="alwas"), inventory=inventory)
-    refused(run, "variables, 2 problem(s)", "(on all 3 hosts)", "'sriov_vfs' is of type str", "(on lab-2)",
-            'sriov_vf_count is not a variable of this collection; did you mean "sriov_vfs"? (on lab-3)')
+    refused(
+        run,
+        "variables, 2 problem(s)",
+        "(on all 3 hosts)",
+        "'sriov_vfs' is of type str",
+        "(on lab-2)",
+        'sriov_vf_count is not a variable of this collection; did you mean "sriov_vfs"? (on lab-3)',
+    )
 
 
 def test_two_hosts_claim_one_node(before: dict[str, Any], tmp_path: Path) -> None:

@@ -38,9 +38,7 @@ def on_hosts(faulty: tuple[Run, dict[str, Any]]) -> dict[str, Any]:
     return {**result, **{key: [one for one in result[key] if one["where"] == "host"] for key in ("results", "blames")}}
 
 
-def test_run_fails_and_everything_has_a_result(
-    faulty: tuple[Run, dict[str, Any]], on_hosts: dict[str, Any]
-) -> None:
+def test_run_fails_and_everything_has_a_result(faulty: tuple[Run, dict[str, Any]], on_hosts: dict[str, Any]) -> None:
     run, result = faulty[0], on_hosts
     assert run.rc != 0
     assert result["verdict"] == "no_data"

@@ -65,13 +65,17 @@ def log_of(pod: dict[str, Any]) -> str:
         return ""
 
 
-def test_leftovers_of_a_crash_are_removed_by_the_next_run_and_a_cordoned_node_is_named(
-    cordoned: str
-) -> None:
+def test_leftovers_of_a_crash_are_removed_by_the_next_run_and_a_cordoned_node_is_named(cordoned: str) -> None:
     """A run that is killed leaves its testers; the next one removes them first, and measures what can be scheduled."""
     argv = ["ansible-playbook", "-i", "inventories/lab", "playbooks/validate.yml", *extra(rdma_validate_where=["pod"])]
-    crash = subprocess.Popen(argv, cwd=environment.REPO, env=environment.environ(), start_new_session=True,
-                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    crash = subprocess.Popen(
+        argv,
+        cwd=environment.REPO,
+        env=environment.environ(),
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     wait_for(lambda: any(name.startswith("pods") for name in jobs_left()), 300)
     os.killpg(crash.pid, signal.SIGKILL)
     crash.wait()

@@ -96,8 +96,12 @@ def test_every_rail_passed_on_hosts_and_in_pods(converged: Any) -> None:
     assert result["verdict"] == "pass"
     measured = {(r["where"], r["rail"], r["client"], r["server"]) for r in result["results"]}
     assert measured == {
-        (where, rail, a, b) for where in ("host", "pod") for rail in ("rail0", "rail1")
-        for a in HOSTS for b in HOSTS if a != b
+        (where, rail, a, b)
+        for where in ("host", "pod")
+        for rail in ("rail0", "rail1")
+        for a in HOSTS
+        for b in HOSTS
+        if a != b
     }
     assert {r["verdict"] for r in result["results"]} == {"pass"}
     assert all(r["value"] > 0 and r["unit"] == "Gb/s" for r in result["results"])
@@ -120,8 +124,17 @@ def test_the_summary_is_handed_to_the_next_step_of_a_workflow(converged: Any) ->
     assert found.pop("run") == report()["run"]["id"]
     assert found.pop("cluster").startswith(f"lab ({API_SERVER}, Kubernetes v1.")
     assert found.pop("release") == FABRIC["operator"]["release"]
-    assert found == {"verdict": "pass", "hosts": len(HOSTS), "tests": tests, "pass": tests, "fail": 0, "no_data": 0,
-                     "blames": [], "gates": [], "subset": []}
+    assert found == {
+        "verdict": "pass",
+        "hosts": len(HOSTS),
+        "tests": tests,
+        "pass": tests,
+        "fail": 0,
+        "no_data": 0,
+        "blames": [],
+        "gates": [],
+        "subset": [],
+    }
 
 
 @pytest.mark.proves("rail_names", "Debian 13", by="lab")
@@ -181,8 +194,10 @@ def test_everything_is_there_again_after_a_power_cut_and_a_second_run_is_cheap(c
     assert again.changed == []
     modules = {name: [row["task"] for row in again.tasks if row["on"] == name and row["module"]] for name in HOSTS}
     assert {name for name, limit in MODULES_PER_HOST.items() if len(modules[name]) > limit} == set(), modules
-    print(f"first run {converged.seconds:.0f} s; module executions to prepare: "
-          f"{', '.join(f'{name} {len(modules[name])}' for name in modules)}")
+    print(
+        f"first run {converged.seconds:.0f} s; module executions to prepare: "
+        f"{', '.join(f'{name} {len(modules[name])}' for name in modules)}"
+    )
 
 
 def test_each_playbook_runs_alone_and_by_full_name(converged: Any, inventory: str) -> None:

@@ -22,8 +22,23 @@ description: Writes one row a task and host, and each execution of a module, to 
 
 # Actions that run on the controller alone and cost no module execution on a host.
 CONTROLLER_ACTIONS = {
-    "add_host", "assert", "debug", "fail", "group_by", "include_role", "include_tasks", "import_role", "include_vars",
-    "meta", "pause", "report_folder", "role_options", "run_scope", "set_fact", "set_stats", "validate_argument_spec",
+    "add_host",
+    "assert",
+    "debug",
+    "fail",
+    "group_by",
+    "include_role",
+    "include_tasks",
+    "import_role",
+    "include_vars",
+    "meta",
+    "pause",
+    "report_folder",
+    "role_options",
+    "run_scope",
+    "set_fact",
+    "set_stats",
+    "validate_argument_spec",
 }
 
 
@@ -68,16 +83,18 @@ class CallbackModule(CallbackBase):
         action = task.action.split(".")[-1]
         begin = self._begin.get(f"{host}/{task._uuid}", time.monotonic())
         delegated = (result._result.get("_ansible_delegated_vars") or {}).get("ansible_delegated_host")
-        self._rows.append({
-            "host": host,
-            "on": delegated or task.delegate_to or host,
-            "task": task.get_name(),
-            "action": action,
-            "module": action not in CONTROLLER_ACTIONS and not flags.get("skipped"),
-            "changed": bool(result._result.get("changed")),
-            "seconds": round(time.monotonic() - begin, 3),
-            **flags,
-        })
+        self._rows.append(
+            {
+                "host": host,
+                "on": delegated or task.delegate_to or host,
+                "task": task.get_name(),
+                "action": action,
+                "module": action not in CONTROLLER_ACTIONS and not flags.get("skipped"),
+                "changed": bool(result._result.get("changed")),
+                "seconds": round(time.monotonic() - begin, 3),
+                **flags,
+            }
+        )
 
     def v2_runner_on_ok(self, result):  # type: ignore[no-untyped-def]
         self._add(result)

@@ -65,7 +65,7 @@ def test_with_suite_keeps_everything_else() -> None:
 
 def test_codename_is_that_of_debian_only(tmp_path: Path) -> None:
     release = tmp_path / "os-release"
-    release.write_text('ID=debian\nVERSION_CODENAME=bookworm\n')
+    release.write_text("ID=debian\nVERSION_CODENAME=bookworm\n")
     assert aptsources.codename(release) == "bookworm"
-    release.write_text('ID=ubuntu\nVERSION_CODENAME=noble\n')
+    release.write_text("ID=ubuntu\nVERSION_CODENAME=noble\n")
     assert aptsources.codename(release) == ""

@@ -50,9 +50,7 @@ def test_who_asks_while_it_is_built_waits_for_it() -> None:
 
 def test_other_inputs_are_another_artefact() -> None:
     built: list[str] = []
-    assert cache.artefact("thing", "a", write("one", built)) != cache.artefact(
-        "thing", "b", write("two", built)
-    )
+    assert cache.artefact("thing", "a", write("one", built)) != cache.artefact("thing", "b", write("two", built))
     assert built == ["one", "two"]
 
 

@@ -26,8 +26,12 @@ def test_missing(absent: set[str], qemu: int, packages: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("release", "absent", "packages"),
-    [("bookworm", {"chromium", "busybox"}, ["busybox", "chromium"]), ("trixie", {"chromium"}, ["chromium"]),
-     ("trixie", set(), []), ("", {"chromium", "busybox"}, ["busybox"])],
+    [
+        ("bookworm", {"chromium", "busybox"}, ["busybox", "chromium"]),
+        ("trixie", {"chromium"}, ["chromium"]),
+        ("trixie", set(), []),
+        ("", {"chromium", "busybox"}, ["busybox"]),
+    ],
 )
 def test_missing_for_tests(
     release: str, absent: set[str], packages: list[str], monkeypatch: pytest.MonkeyPatch

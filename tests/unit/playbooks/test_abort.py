@@ -21,7 +21,12 @@ def abort(tmp_path: Path, hosts: dict[str, Any], **variables: Any) -> subprocess
     (tmp_path / "hosts.json").write_text(json.dumps({"rdma_hosts": {"hosts": hosts}}))
     given = {"__rdma_validate_folder": str(folder), "ansible_become": False, **variables}
     return ansible_playbook(
-        tmp_path, "-i", tmp_path / "hosts.json", "-e", json.dumps(given), ROOT / "playbooks" / "abort.yml",
+        tmp_path,
+        "-i",
+        tmp_path / "hosts.json",
+        "-e",
+        json.dumps(given),
+        ROOT / "playbooks" / "abort.yml",
         PATH=f"{tmp_path}/bin:{os.environ['PATH']}",
     )
 

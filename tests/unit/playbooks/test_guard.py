@@ -98,7 +98,8 @@ def test_a_group_is_read_as_ansible_selects_the_hosts_of_a_play(tmp_path: Path) 
     done = ansible_playbook(tmp_path, "-i", tmp_path / "groups.json", tmp_path / "play.yml", *extra, COLUMNS="2000")
     said = re.findall(r"(?:FINE|REFUSED) [^\n]*", done.stdout)
     assert [text.split(",")[0] for text in said] == [
-        "REFUSED The group dc1:gpu has the hosts host-0", "REFUSED The group fab",
+        "REFUSED The group dc1:gpu has the hosts host-0",
+        "REFUSED The group fab",
         *(f"REFUSED The group {name} has the hosts host-{number}" for number, name in enumerate(odd) if number > 1),
         'FINE fine"',
         "REFUSED rdma_group is other in the inventory (on z-3)",

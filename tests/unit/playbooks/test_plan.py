@@ -93,7 +93,10 @@ def test_a_host_that_does_not_answer_is_measured_whatever_is_known_of_it(output:
 def test_a_plan_serves_all_playbooks_of_its_group_and_intent(output: str) -> None:
     assert re.findall(r"UNREACHABLE.*", output.split("PLAY [one]")[1].split("PLAY [two]")[0]) == []
     assert re.findall(r"SAME (.*): (\w+)", output) == [
-        ("[]", "True"), ("['rdma_fabric']", "False"), ("['rdma_gates']", "False")]
+        ("[]", "True"),
+        ("['rdma_fabric']", "False"),
+        ("['rdma_gates']", "False"),
+    ]
 
 
 def test_hosts_of_another_group_are_read_and_are_absent_whatever_is_known_of_them(output: str) -> None:

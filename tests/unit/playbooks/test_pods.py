@@ -19,10 +19,19 @@ CASES = {
 def test_cases(tmp_path: Path) -> None:
     hosts = {name: {**given, "case": name} for name, (given, _message) in CASES.items()}
     plays = [
-        {"hosts": name, "gather_facts": False, "tasks": [
-            {"block": [{"ansible.builtin.import_tasks": str(TASKS)}],
-             "rescue": [{"ansible.builtin.debug": {"msg": "refused {{ case }}: {{ ansible_failed_result.msg }}"}}]},
-        ]} for name in CASES
+        {
+            "hosts": name,
+            "gather_facts": False,
+            "tasks": [
+                {
+                    "block": [{"ansible.builtin.import_tasks": str(TASKS)}],
+                    "rescue": [
+                        {"ansible.builtin.debug": {"msg": "refused {{ case }}: {{ ansible_failed_result.msg }}"}}
+                    ],
+                },
+            ],
+        }
+        for name in CASES
     ]
     (tmp_path / "play.yml").write_text(json.dumps(plays))
     (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts}}))

@@ -125,13 +125,20 @@ def test_the_controller_and_two_of_the_control_plane_are_not_rebooted(tmp_path: 
 @pytest.mark.parametrize(
     ("percentage", "batch", "lost", "stops"),
     [
-        (0, 1, 0, False), (0, 64, 1, True), (10, 3, 2, True), (10, 1, 1, True), (10, 10, 1, False), (10, 10, 2, True),
-        ("10", 10, 2, True), (50, 2, 1, False), (100, 2, 2, False), (33, 3, 1, True), (34, 3, 1, False),
+        (0, 1, 0, False),
+        (0, 64, 1, True),
+        (10, 3, 2, True),
+        (10, 1, 1, True),
+        (10, 10, 1, False),
+        (10, 10, 2, True),
+        ("10", 10, 2, True),
+        (50, 2, 1, False),
+        (100, 2, 2, False),
+        (33, 3, 1, True),
+        (34, 3, 1, False),
     ],
 )
-def test_hosts_that_were_lost_count_in_batches_of_any_size(
-    percentage: Any, batch: int, lost: int, stops: bool
-) -> None:
+def test_hosts_that_were_lost_count_in_batches_of_any_size(percentage: Any, batch: int, lost: int, stops: bool) -> None:
     """In jinja alone: what Ansible loads to render a template changes how modules in this process warn."""
     book = yaml.safe_load((ROOT / "playbooks/reboot.yml").read_text())
     task = book[-1]["tasks"][-1]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._common import reader as fields
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common import reader as _common_reader
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.intent import Intent
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -111,14 +111,14 @@ def test_readme_shows_the_example_inventory(name: str) -> None:
 
 def intent_keys(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Every key that the reader of `rdma_fabric` asks for, as it stands in the reference."""
-    readers: list[fields.Reader] = []
-    init = fields.Reader.__init__
+    readers: list[_common_reader.Reader] = []
+    init = _common_reader.Reader.__init__
 
-    def remember(self: fields.Reader, *args: Any) -> None:
+    def remember(self: _common_reader.Reader, *args: Any) -> None:
         init(self, *args)
         readers.append(self)
 
-    monkeypatch.setattr(fields.Reader, "__init__", remember)
+    monkeypatch.setattr(_common_reader.Reader, "__init__", remember)
     Intent.from_params({**SMALLEST, "rails": [{"name": "name"}]})
     paths = {f"{reader.path}.{key}" for reader in readers for key in reader._seen}
     return {path.replace("rdma_fabric.", "", 1).replace("[0]", "[]") for path in paths}

@@ -122,23 +122,41 @@ def test_imports_stay_in_their_layer(path: Path) -> None:
 @pytest.mark.parametrize(
     ("where", "source", "expected"),
     [
-        ("module_utils/_core/x.py", "import netaddr",
-         ["x.py (_core) imports netaddr", "x.py (_core) imports netaddr unguarded"]),
+        (
+            "module_utils/_core/x.py",
+            "import netaddr",
+            ["x.py (_core) imports netaddr", "x.py (_core) imports netaddr unguarded"],
+        ),
         ("module_utils/_core/x.py", "from .._fabric.plan import plan", ["x.py (_core) imports _fabric"]),
-        ("module_utils/_core/x.py", "try:\n    import jmespath\nexcept ImportError:\n    pass",
-         ["x.py (_core) imports jmespath"]),
+        (
+            "module_utils/_core/x.py",
+            "try:\n    import jmespath\nexcept ImportError:\n    pass",
+            ["x.py (_core) imports jmespath"],
+        ),
         ("module_utils/_fabric/x.py", "import jmespath", ["x.py (_fabric) imports jmespath unguarded"]),
-        ("module_utils/_fabric/x.py", "try:\n    import jmespath\nexcept ImportError:\n    import netaddr",
-         ["x.py (_fabric) imports netaddr unguarded"]),
-        ("module_utils/_fabric/x.py", "try:\n    from jmespath import ast\nexcept ValueError:\n    pass",
-         ["x.py (_fabric) imports jmespath unguarded"]),
+        (
+            "module_utils/_fabric/x.py",
+            "try:\n    import jmespath\nexcept ImportError:\n    import netaddr",
+            ["x.py (_fabric) imports netaddr unguarded"],
+        ),
+        (
+            "module_utils/_fabric/x.py",
+            "try:\n    from jmespath import ast\nexcept ValueError:\n    pass",
+            ["x.py (_fabric) imports jmespath unguarded"],
+        ),
         ("module_utils/_fabric/x.py", "import time", ["x.py (_fabric) imports time"]),
         ("module_utils/_fabric/x.py", "open('a')", ["x.py (_fabric) calls open() in line 1"]),
-        ("module_utils/_k8s/x.py", "import kubernetes",
-         ["x.py (_k8s) imports kubernetes", "x.py (_k8s) imports kubernetes unguarded"]),
+        (
+            "module_utils/_k8s/x.py",
+            "import kubernetes",
+            ["x.py (_k8s) imports kubernetes", "x.py (_k8s) imports kubernetes unguarded"],
+        ),
         ("action/x.py", "from ..module_utils._host import state", ["x.py (action) imports _host"]),
-        ("modules/rdma_facts.py", "from ..module_utils._fabric import plan",
-         ["rdma_facts.py (host module) imports _fabric"]),
+        (
+            "modules/rdma_facts.py",
+            "from ..module_utils._fabric import plan",
+            ["rdma_facts.py (host module) imports _fabric"],
+        ),
     ],
 )
 def test_the_gate_sees_a_wrong_import(

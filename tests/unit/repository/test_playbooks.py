@@ -10,8 +10,16 @@ from playbook_files import ROOT, plays
 
 # Reboots come after whatever can ask for one, and before whatever needs what the boot brings.
 ORDER = (
-    "preflight", "host_kernel", "nic_firmware", "rail_names", "rdma_stack", "host_reboot", "sriov", "rail_links",
-    "pcie_acs", "peer_memory",
+    "preflight",
+    "host_kernel",
+    "nic_firmware",
+    "rail_names",
+    "rdma_stack",
+    "host_reboot",
+    "sriov",
+    "rail_links",
+    "pcie_acs",
+    "peer_memory",
 )
 
 
@@ -40,9 +48,13 @@ def test_teardown_takes_them_back_in_reverse() -> None:
     assert found == [name for name in reversed(ORDER) if name in found]
 
 
-@pytest.mark.parametrize(("name", "path"), [
-    ("prepare.yml", "tasks/before_reboot.yml"), ("teardown.yml", "tasks/taken_back.yml"),
-])
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("prepare.yml", "tasks/before_reboot.yml"),
+        ("teardown.yml", "tasks/taken_back.yml"),
+    ],
+)
 def test_what_can_ask_for_a_reboot_judges_again_after_it(name: str, path: str) -> None:
     tasks = [{"ansible.builtin.import_tasks": path}]
     assert set(roles({"tasks": tasks})) == {"host_kernel", "nic_firmware", "rail_names", "rdma_stack"}

@@ -68,9 +68,7 @@ def test_inputs_are_prefixed_described_and_few(role: Path) -> None:
         ({"a": {"required": True}}, {"a": 1}, ["a: required, yet in defaults"]),
     ],
 )
-def test_the_gate_sees_a_difference(
-    options: dict[str, Any], defaults: dict[str, Any], expected: list[str]
-) -> None:
+def test_the_gate_sees_a_difference(options: dict[str, Any], defaults: dict[str, Any], expected: list[str]) -> None:
     assert differences(options, defaults) == expected
 
 
@@ -82,8 +80,10 @@ def words(role: Path) -> set[str]:
 
 def of_others(role: str, found: set[str], others: set[str]) -> list[str]:
     """Names that belong to another role; the longest name of a role that fits is whose it is."""
-    owners = {word: max((name for name in others if word.lstrip("_").startswith(f"{name}_")), key=len, default="")
-              for word in found}
+    owners = {
+        word: max((name for name in others if word.lstrip("_").startswith(f"{name}_")), key=len, default="")
+        for word in found
+    }
     return sorted(word for word, owner in owners.items() if owner not in ("", role))
 
 

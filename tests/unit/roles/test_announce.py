@@ -66,16 +66,25 @@ ENDS: list[tuple[str, list[str], list[str], dict[str, Any], str]] = [
 ]  # fmt: skip
 REMOVE = "Remove them with ansible-playbook gpufabric.rdma.abort."
 # What a task that did not end on a host returned, and what is shown.
-SILENT = [({}, "no answer"), ({"msg": ""}, "no answer"), ({"msg": "Task failed."}, "no answer"),
-          ({"msg": "Task failed: Timed out after 3 second(s)."}, "Timed out after 3 second(s).")]
+SILENT = [
+    ({}, "no answer"),
+    ({"msg": ""}, "no answer"),
+    ({"msg": "Task failed."}, "no answer"),
+    ({"msg": "Task failed: Timed out after 3 second(s)."}, "Timed out after 3 second(s)."),
+]
 
 
 def last_words(verdict: str, causes: list[str], rules: list[str], removed: dict[str, Any]) -> dict[str, Any]:
     """The message with which a run fails, as a task that shows it."""
     task: dict[str, Any] = yaml.safe_load((TASKS / "report.yml").read_text())[-1]
     report = {"verdict": verdict, "summary": {"blames": causes, "gates": rules}}
-    more = {"__rdma_validate_report": report, "__rdma_validate_removed": removed, "rdma_validate_report_dir": "/r",
-            "rdma_validate_where": ["pod"], "__rdma_validate_unremoved": ROLE["__rdma_validate_unremoved"]}
+    more = {
+        "__rdma_validate_report": report,
+        "__rdma_validate_removed": removed,
+        "rdma_validate_report_dir": "/r",
+        "rdma_validate_where": ["pod"],
+        "__rdma_validate_unremoved": ROLE["__rdma_validate_unremoved"],
+    }
     return {"ansible.builtin.debug": task["ansible.builtin.fail"], "vars": {**task["vars"], **more}}
 
 

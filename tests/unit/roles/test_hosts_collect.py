@@ -16,12 +16,23 @@ LOG = "=== gpufabric batch 2 begin 1\n=== gpufabric batch 2 done 1 0\n"
 
 def play(folder: Path, resumed: str, ended: bool) -> dict[str, Any]:
     """A run that continues the run r1, or begins anew, looks for logs of r1."""
-    left = {"run": "r1", "pass": 2, "folder": str(folder), "ended": ended, "largest": 1000,
-            "hosts": ["gpu-1", "gpu-2", "gpu-3"]}
+    left = {
+        "run": "r1",
+        "pass": 2,
+        "folder": str(folder),
+        "ended": ended,
+        "largest": 1000,
+        "hosts": ["gpu-1", "gpu-2", "gpu-3"],
+    }
     begun = {"leftover": left, "earlier": {"resume": resumed}}
     tasks = [{"include_tasks": str(ROLE / "tasks/hosts_collect.yml")}]
-    return {"hosts": "all", "gather_facts": False, "vars_files": [str(ROLE / "vars/main.yml")],
-            "vars": {"__rdma_validate_begun": begun}, "tasks": tasks}
+    return {
+        "hosts": "all",
+        "gather_facts": False,
+        "vars_files": [str(ROLE / "vars/main.yml")],
+        "vars": {"__rdma_validate_begun": begun},
+        "tasks": tasks,
+    }
 
 
 def test_logs_of_a_run_that_did_not_end_are_fetched(tmp_path: Path) -> None:
@@ -36,8 +47,12 @@ def test_logs_of_a_run_that_did_not_end_are_fetched(tmp_path: Path) -> None:
     # Another run leaves a host alone that r1 may still have; so does one that continues it, and fails.
     plays = [play(folders[0], "/r/r1", True), play(folders[1], "", False), play(folders[2], "/r/r1", False)]
     (tmp_path / "play.yml").write_text(json.dumps(plays))
-    where = {"__rdma_validate_folder": f"{host}/{{{{ inventory_hostname }}}}/tester", "rdma_validate_task_timeout": 20,
-             "__rdma_validate_unit": "gpufabric-no-unit", "ansible_python_interpreter": sys.executable}
+    where = {
+        "__rdma_validate_folder": f"{host}/{{{{ inventory_hostname }}}}/tester",
+        "rdma_validate_task_timeout": 20,
+        "__rdma_validate_unit": "gpufabric-no-unit",
+        "ansible_python_interpreter": sys.executable,
+    }
     args = ("-i", "gpu-1,gpu-2,gpu-3,gpu-4", "-c", "local", "-e", json.dumps(where), tmp_path / "play.yml")
     done = ansible_playbook(tmp_path, *args)
     said = done.stdout + done.stderr
@@ -51,8 +66,10 @@ def test_logs_are_looked_for_only_when_a_run_left_some(tmp_path: Path) -> None:
     """A condition must be a boolean: a dict, also an empty one, ends the play. One play, 2 s."""
     block = yaml.safe_load((ROLE / "tasks/hosts.yml").read_text())[0]["block"]
     (when,) = (task["when"] for task in block if task.get("ansible.builtin.include_tasks") == "hosts_collect.yml")
-    tasks = [{"debug": {"msg": f"looks: {name}"}, "when": when, "vars": {"__rdma_validate_leftover": leftover}}
-             for name, leftover in (("nothing", {}), ("a run", {"run": "R", "pass": 1}))]
+    tasks = [
+        {"debug": {"msg": f"looks: {name}"}, "when": when, "vars": {"__rdma_validate_leftover": leftover}}
+        for name, leftover in (("nothing", {}), ("a run", {"run": "R", "pass": 1}))
+    ]
     (tmp_path / "play.yml").write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": tasks}]))
     answered = json.dumps({"__rdma_validate_answered": True})
     done = ansible_playbook(tmp_path, "-i", "gpu-1,", "-c", "local", "-e", answered, tmp_path / "play.yml")

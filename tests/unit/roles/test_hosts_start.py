@@ -76,10 +76,17 @@ class Host:
     def text(self, text: str, run: str = "", number: int = 1, seconds: int = 10, **more: object) -> str:
         """The text of a task in this pass of a run."""
         step = {"pass": number, "seconds": seconds, "lines": {"here": []}}
-        known = {"__rdma_validate_folder": self.folder, "__rdma_validate_run": run, "__rdma_validate_left": 5,
-                 "__rdma_validate_hold": 300, "__rdma_validate_lead": 10,
-                 "__rdma_validate_now": 500.25, "__rdma_validate_start": 515.5,
-                 "__rdma_validate_step": step, "inventory_hostname": "here"}
+        known = {
+            "__rdma_validate_folder": self.folder,
+            "__rdma_validate_run": run,
+            "__rdma_validate_left": 5,
+            "__rdma_validate_hold": 300,
+            "__rdma_validate_lead": 10,
+            "__rdma_validate_now": 500.25,
+            "__rdma_validate_start": 515.5,
+            "__rdma_validate_step": step,
+            "inventory_hostname": "here",
+        }
         jinja = jinja2.Environment(autoescape=False)
         jinja.filters["dirname"] = os.path.dirname
         while "{{" in text:

@@ -34,8 +34,14 @@ SAMPLES = VERSIONS["25.01"]
 ARGS = "-F --report_gbits -c RC -q 1 -s 65536 -t 16 -D 6 -f 1"
 # The address of the peer, which tells the frames of a rail apart.
 PEER = "192.168.0.9"
-SHELLS = [pytest.param(name.split(), id=name.split()[0], marks=pytest.mark.skipif(
-    shutil.which(name.split()[0]) is None, reason=f"no {name}")) for name in ("dash", "bash --posix", "busybox sh")]
+SHELLS = [
+    pytest.param(
+        name.split(),
+        id=name.split()[0],
+        marks=pytest.mark.skipif(shutil.which(name.split()[0]) is None, reason=f"no {name}"),
+    )
+    for name in ("dash", "bash --posix", "busybox sh")
+]
 
 FIB_TRIE = """Main:
   +-- 0.0.0.0/0 3 0 5
@@ -106,8 +112,13 @@ def add_device(sys: Path, device: str, netdev: str, address: str, state: str = "
     write(sys / "class/infiniband" / device / "device/local_cpulist", "0\n")
     write(sys / "class/infiniband" / device / "device/current_link_speed", "16.0 GT/s PCIe\n")
     write(sys / "class/infiniband" / device / "device/current_link_width", "16\n")
-    for name in ("counters/link_downed", "counters/port_xmit_data", "hw_counters/out_of_sequence",
-                 "hw_counters/lifespan", "hw_counters/np_cnp_sent"):
+    for name in (
+        "counters/link_downed",
+        "counters/port_xmit_data",
+        "hw_counters/out_of_sequence",
+        "hw_counters/lifespan",
+        "hw_counters/np_cnp_sent",
+    ):
         write(port / name, "100\n")
     for name in ("rx_dropped", "rx_bytes", "tx_packets"):
         write(sys / "class/net" / netdev / "statistics" / name, "18446744073709551615\n" if "b" in name else "7\n")
@@ -159,21 +170,40 @@ class Bench:
     def env(self) -> dict[str, str]:
         folder = str(self.folder)
         return {
-            "PATH": f"{folder}/bin:{os.environ['PATH']}", "TMPDIR": folder, "GPUFABRIC_SYS": str(self.sys),
-            "GPUFABRIC_PROC": str(self.proc), "GPUFABRIC_ETC": f"{folder}/etc",
-            "GPUFABRIC_SLEEP": f"{folder}/bin/slumber", "STUB_OUT": f"{folder}/out", "STUB_CALLS": str(self.calls),
+            "PATH": f"{folder}/bin:{os.environ['PATH']}",
+            "TMPDIR": folder,
+            "GPUFABRIC_SYS": str(self.sys),
+            "GPUFABRIC_PROC": str(self.proc),
+            "GPUFABRIC_ETC": f"{folder}/etc",
+            "GPUFABRIC_SLEEP": f"{folder}/bin/slumber",
+            "STUB_OUT": f"{folder}/out",
+            "STUB_CALLS": str(self.calls),
         }
 
     def run(self, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*self.shell, str(SCRIPT), *args], input=stdin, env=self.env(), text=True,
-                              capture_output=True, timeout=60, start_new_session=True)
+        return subprocess.run(
+            [*self.shell, str(SCRIPT), *args],
+            input=stdin,
+            env=self.env(),
+            text=True,
+            capture_output=True,
+            timeout=60,
+            start_new_session=True,
+        )
 
     def start(self, *lines: str, **options: object) -> subprocess.Popen[str]:
         """Start to play a batch, with its output in the file log."""
         write(self.folder / "batch", self.batch(*lines, **options))  # type: ignore[arg-type]
         with (self.folder / "batch").open() as batch, (self.folder / "log").open("w") as log:
-            return subprocess.Popen([*self.shell, str(SCRIPT), "run", str(self.folder / "rails")], stdin=batch,
-                                    stdout=log, stderr=log, env=self.env(), text=True, start_new_session=True)
+            return subprocess.Popen(
+                [*self.shell, str(SCRIPT), "run", str(self.folder / "rails")],
+                stdin=batch,
+                stdout=log,
+                stderr=log,
+                env=self.env(),
+                text=True,
+                start_new_session=True,
+            )
 
     def batch(self, *lines: str, start_in: str = "5", slot: int = 14) -> str:
         return "\n".join([f"BATCH 1 {start_in} {slot}", *lines, f"END {len(lines)}"]) + "\n"
@@ -196,12 +226,25 @@ def line(number: int, rail: str = "rail0", role: str = "client", port: int = 185
 def test_describe(bench: Bench) -> None:
     found = parse_describe(bench.run("describe", str(bench.folder / "rails")).stdout)
     assert dict(found.rails["rail1"]) == {
-        "device": "mlx5_1", "port": "1", "netdev": "rail1", "gid": "2", "gid_type": "RoCE v2", "mtu": "4096",
-        "address": "192.168.1.3", "rate": "100 Gb/sec (4X EDR)", "numa": "1", "cpus": "0", "local_cpus": "0",
+        "device": "mlx5_1",
+        "port": "1",
+        "netdev": "rail1",
+        "gid": "2",
+        "gid_type": "RoCE v2",
+        "mtu": "4096",
+        "address": "192.168.1.3",
+        "rate": "100 Gb/sec (4X EDR)",
+        "numa": "1",
+        "cpus": "0",
+        "local_cpus": "0",
         "addresses": "192.168.1.3",
     }
     assert {key: found.host[key] for key in ("perftest", "control", "clock", "machine_id")} == {
-        "perftest": "6.24", "control": "10.0.2.15", "clock": "tsc", "machine_id": "0123"}
+        "perftest": "6.24",
+        "control": "10.0.2.15",
+        "clock": "tsc",
+        "machine_id": "0123",
+    }
 
 
 def test_a_perftest_that_hangs_delays_describing_by_seconds(bench: Bench) -> None:
@@ -226,8 +269,11 @@ def test_an_address_that_is_given_is_taken(bench: Bench) -> None:
     [
         ("sys/class/net/rail0/carrier", "0\n", "rail0 has no link: cable, transceiver or switch port"),
         ("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n", "port 1 of mlx5_0 (rail0) is DOWN"),
-        ("sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types/2", "IB/RoCE v1\n",
-         "no RDMA device has a RoCE v2 GID for 192.168.0.3 of rail0"),
+        (
+            "sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types/2",
+            "IB/RoCE v1\n",
+            "no RDMA device has a RoCE v2 GID for 192.168.0.3 of rail0",
+        ),
         ("proc/net/fib_trie", "Main:\n", "rail0 has no IPv4 address"),
         ("rails", "rail rail0 nic7\n", "there is no network device nic7"),
     ],
@@ -243,8 +289,9 @@ def test_a_gid_that_perftest_refuses_is_named(bench: Bench) -> None:
     for part in ("gids", "gid_attrs/types", "gid_attrs/ndevs"):
         (port / part / "2").rename(port / part / "65")
     found = parse_describe(bench.run("describe", str(bench.folder / "rails")).stdout)
-    assert found.error("rail0") == ("the GID index of 192.168.0.3 of rail0 is 65, and perftest accepts 0 to 64: "
-                                    "remove unused addresses of the port")
+    assert found.error("rail0") == (
+        "the GID index of 192.168.0.3 of rail0 is 65, and perftest accepts 0 to 64: remove unused addresses of the port"
+    )
 
 
 HOSTILE = [
@@ -295,9 +342,11 @@ def test_only_known_tools_options_and_addresses_are_played(bench: Bench) -> None
 def test_the_controllers_options_are_known(bench: Bench) -> None:
     tests = {"mtu": 4096, "rdma_cm": True, "inline": 0, "traffic_class": 106, "directions": "together"}
     more = ({}, {"hugepages": True}, {"memory": "cuda:dmabuf"}, {"memory": "cuda:peermem"})
-    lines = [f"{number} rail0 client {PEER} 18500 {kind} {perftest_args({**tests, **one}, kind, 0, gpu)}"
-             for number, (kind, one) in enumerate((kind, one) for kind in KINDS for one in more)
-             for gpu in (["0000:1B:00.0"] if "memory" in one else [""])]
+    lines = [
+        f"{number} rail0 client {PEER} 18500 {kind} {perftest_args({**tests, **one}, kind, 0, gpu)}"
+        for number, (kind, one) in enumerate((kind, one) for kind in KINDS for one in more)
+        for gpu in (["0000:1B:00.0"] if "memory" in one else [""])
+    ]
     # All of it lies so far back that nothing is played.
     assert f"batch 1 done 0 {len(lines)}" in bench.play(*lines, start_in="-9999")
 
@@ -329,8 +378,13 @@ def test_both_rails_of_a_round_are_played_and_framed(bench: Bench) -> None:
     assert f"ib_write_bw -d mlx5_0 -i 1 -x 2 -p 18500 {ARGS} {PEER}\n" in calls
     assert f"ib_write_bw -d mlx5_1 -i 1 -x 2 -p 18503 {ARGS}\n" in calls
     assert (client.exchange, client.memory, client.counters, client.link_before) == ("plain", "host", {}, {})
-    assert client.link == {"rate": "100 Gb/sec (4X EDR)", "state": "up", "carrier": "1", "mtu": "9000",
-                           "pcie": "16.0 GT/s PCIe x16"}
+    assert client.link == {
+        "rate": "100 Gb/sec (4X EDR)",
+        "state": "up",
+        "carrier": "1",
+        "mtu": "9000",
+        "pcie": "16.0 GT/s PCIe x16",
+    }
     assert client.started == 1005 and client.late is not None and 0 <= client.late < 1
 
 
@@ -345,8 +399,13 @@ def test_one_port_serves_several_at_once(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("near", "allowed", "cpus"),
-    [("0-15,32-47", "8-40", "8-15,32-40"), ("0,2,4", "1-2,4", "2,4"), ("16-31", "0-3", "-"), ("", "0-3", "-"),
-     ("0-3", "", "-")],
+    [
+        ("0-15,32-47", "8-40", "8-15,32-40"),
+        ("0,2,4", "1-2,4", "2,4"),
+        ("16-31", "0-3", "-"),
+        ("", "0-3", "-"),
+        ("0-3", "", "-"),
+    ],
 )
 def test_cpus_are_those_near_the_nic_that_the_tester_may_use(bench: Bench, near: str, allowed: str, cpus: str) -> None:
     write(bench.sys / "class/infiniband/mlx5_0/device/local_cpulist", near + "\n")
@@ -356,8 +415,10 @@ def test_cpus_are_those_near_the_nic_that_the_tester_may_use(bench: Bench, near:
 
 
 def test_perftest_is_bound_to_cpus_near_the_nic(bench: Bench) -> None:
-    bench.hook('while read -r word list; do [ "$word" != Cpus_allowed_list: ] || echo "cpus $list" >>"$STUB_CALLS"\n'
-               "done </proc/self/status\n")
+    bench.hook(
+        'while read -r word list; do [ "$word" != Cpus_allowed_list: ] || echo "cpus $list" >>"$STUB_CALLS"\n'
+        "done </proc/self/status\n"
+    )
     bench.play(line(0))
     assert "cpus 0\n" in bench.calls.read_text()
 
@@ -365,10 +426,12 @@ def test_perftest_is_bound_to_cpus_near_the_nic(bench: Bench) -> None:
 def test_what_grew_and_changed_during_a_test_is_told(bench: Bench) -> None:
     port, net = "$GPUFABRIC_SYS/class/infiniband/mlx5_0/ports/1", "$GPUFABRIC_SYS/class/net/rail0"
     write(bench.sys / "class/net/rail0/carrier_down_count", "4\n")
-    bench.hook(f"echo 103 >{port}/hw_counters/out_of_sequence; echo 999 >{port}/counters/port_xmit_data\n"
-               f"echo 99 >{port}/hw_counters/np_cnp_sent; echo 8 >{net}/statistics/rx_dropped\n"
-               f"echo 5 >{net}/carrier_down_count\n"
-               f"rm {port}/counters/link_downed; echo 1500 >{net}/mtu; echo '25 Gb/sec (1X EDR)' >{port}/rate\n")
+    bench.hook(
+        f"echo 103 >{port}/hw_counters/out_of_sequence; echo 999 >{port}/counters/port_xmit_data\n"
+        f"echo 99 >{port}/hw_counters/np_cnp_sent; echo 8 >{net}/statistics/rx_dropped\n"
+        f"echo 5 >{net}/carrier_down_count\n"
+        f"rm {port}/counters/link_downed; echo 1500 >{net}/mtu; echo '25 Gb/sec (1X EDR)' >{port}/rate\n"
+    )
     out = bench.play(line(0))
     run = parse_batch(out, 1).runs[0, "rail0", PEER]
     assert "\ncounters out_of_sequence=+3 netdev_rx_dropped=+1 netdev_carrier_down_count=+1\n" in out
@@ -396,8 +459,11 @@ def test_pause_frames_of_mlx5_come_from_ethtool(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("args", "exchange", "memory"),
-    [("-R", "cm", "host"), ("--use_cuda_bus_id=0000:1b:00.0", "plain", "cuda:peermem"),
-     ("--use_cuda=0 --use_cuda_dmabuf -R", "cm", "cuda:dmabuf")],
+    [
+        ("-R", "cm", "host"),
+        ("--use_cuda_bus_id=0000:1b:00.0", "plain", "cuda:peermem"),
+        ("--use_cuda=0 --use_cuda_dmabuf -R", "cm", "cuda:dmabuf"),
+    ],
 )
 def test_the_frame_says_what_was_asked(bench: Bench, args: str, exchange: str, memory: str) -> None:
     run = parse_batch(bench.play(f"{line(0)} {args}"), 1).runs[0, "rail0", PEER]
@@ -480,8 +546,14 @@ def test_a_schedule_that_comes_late_does_not_shift_the_start(
 ) -> None:
     (bench.folder / "clocks").write_text(clocks)
     log = bench.folder / "log"
-    done = bench.run("run", str(bench.folder / "rails"), str(log), str(bench.folder / "clocks"), start,
-                     stdin=bench.batch(line(0), line(1), slot=7))
+    done = bench.run(
+        "run",
+        str(bench.folder / "rails"),
+        str(log),
+        str(bench.folder / "clocks"),
+        start,
+        stdin=bench.batch(line(0), line(1), slot=7),
+    )
     assert (done.returncode, done.stderr) == (0, "")
     runs = parse_batch(log.read_text(), 1).runs
     assert sum(run.rc == 0 for run in runs.values()) == count
@@ -492,8 +564,14 @@ def test_a_schedule_that_comes_late_does_not_shift_the_start(
 
 def test_a_start_by_a_clock_that_is_not_known_is_refused(bench: Bench) -> None:
     (bench.folder / "clocks").write_text("100.05 500.00\n")
-    done = bench.run("run", str(bench.folder / "rails"), str(bench.folder / "log"), str(bench.folder / "clocks"), "515",
-                     stdin=bench.batch(line(0)))
+    done = bench.run(
+        "run",
+        str(bench.folder / "rails"),
+        str(bench.folder / "log"),
+        str(bench.folder / "clocks"),
+        "515",
+        stdin=bench.batch(line(0)),
+    )
     assert done.returncode == 2 and "no line of the last ten minutes in " in done.stderr
 
 
@@ -515,7 +593,9 @@ def test_a_late_tester_says_which_rounds_it_missed(bench: Bench) -> None:
     log = parse_batch(out, 1)
     assert "=== gpufabric batch 1 done 1 2" in out
     assert [log.runs[n, "rail0", PEER].text for n in (0, 1)] == [
-        "gpufabric: missed the round, 20 s late", "gpufabric: missed the round, 6 s late"]
+        "gpufabric: missed the round, 20 s late",
+        "gpufabric: missed the round, 6 s late",
+    ]
     assert log.runs[2, "rail0", PEER].rc == 0
 
 
@@ -529,8 +609,9 @@ def grown(bench: Bench) -> None:
 
 def frames(out: str) -> list[str]:
     """The frames as they stand, with all that the tester adds."""
-    return ["=== gpufabric test " + part.split("=== gpufabric batch")[0]
-            for part in out.split("=== gpufabric test ")[1:]]
+    return [
+        "=== gpufabric test " + part.split("=== gpufabric batch")[0] for part in out.split("=== gpufabric test ")[1:]
+    ]
 
 
 @pytest.mark.parametrize(("version", "case"), [(v, case) for v, cases in VERSIONS.items() for case in sorted(cases)])
@@ -552,7 +633,7 @@ def test_every_recorded_ending_comes_through(version: str, case: str, tmp_path: 
         assert run.rc == expected["rc"]
         # All rows, or the last of so many that they do not fit; -a prints 23.
         rows = parse_rows(whole.text)
-        assert parse_rows(run.text) == (rows if len(rows) < 9 else rows[-len(parse_rows(run.text)):])
+        assert parse_rows(run.text) == (rows if len(rows) < 9 else rows[-len(parse_rows(run.text)) :])
         # A judge that knows nothing of what the tester adds sees the same.
         body = raw[at].split("\n", 1)[1].replace("=== gpufabric end\n", "")
         for seen in (run, Run(run.rc, body.strip())):
@@ -608,7 +689,7 @@ def of_session(number: int) -> list[str]:
     return found
 
 
-HANGS = "trap '' TERM INT HUP; echo $$ >\"$STUB_OUT.self\"; sleep 300 & echo $! >\"$STUB_OUT.child\"; wait; sleep 300\n"
+HANGS = 'trap \'\' TERM INT HUP; echo $$ >"$STUB_OUT.self"; sleep 300 & echo $! >"$STUB_OUT.child"; wait; sleep 300\n'
 
 
 def test_nothing_outlives_its_slot(bench: Bench) -> None:
@@ -653,7 +734,7 @@ def test_a_killed_time_limit_leaves_nothing_and_costs_one_result(bench: Bench) -
 
 def test_a_frame_without_an_end_takes_no_other_with_it() -> None:
     whole = "=== gpufabric test 0 rail1 client h rc=0 start=1 seconds=2\nfine\n=== gpufabric end\n"
-    cut = "=== gpufabric test 0 rail0 client h rc=0 start=1 seconds=2\nlink rate=\"100\n"
+    cut = '=== gpufabric test 0 rail0 client h rc=0 start=1 seconds=2\nlink rate="100\n'
     log = parse_batch(f"=== gpufabric batch 1 begin 2\n{cut}{whole}=== gpufabric batch 1 done 2 0\n", 1)
     assert {rail: run.text for (_round, rail, _peer), run in log.runs.items()} == {"rail1": "fine"}
 
@@ -673,8 +754,9 @@ def test_few_programs_are_started_for_a_test(bench: Bench) -> None:
     for tests in ((line(0),), (line(0), line(0, "rail1"))):
         write(bench.calls, "")
         assert parse_batch(bench.play(*tests), 1).runs[0, "rail0", PEER].rc == 0
-        counts.append(sorted(call.split()[1] for call in bench.calls.read_text().splitlines()
-                             if call.startswith("program ")))
+        counts.append(
+            sorted(call.split()[1] for call in bench.calls.read_text().splitlines() if call.startswith("program "))
+        )
     for program in counts[0]:
         counts[1].remove(program)
     # The time limit, the binding and the line buffer; perftest itself is not counted.
@@ -746,13 +828,19 @@ def test_a_long_pass_is_kept_in_a_file_since_logs_are_rotated(bench: Bench) -> N
         batch = batch.replace("BATCH 1", f"BATCH {number}")
         assert bench.run("deliver", str(box), str(number), "1000.05", stdin=batch).returncode == 0
     bench.run("finish", str(box))
-    done = subprocess.run([*bench.shell, str(script), "serve", str(bench.folder / "rails"), str(box), "60"],
-                          env=bench.env(), text=True, capture_output=True, timeout=60)
+    done = subprocess.run(
+        [*bench.shell, str(script), "serve", str(bench.folder / "rails"), str(box), "60"],
+        env=bench.env(),
+        text=True,
+        capture_output=True,
+        timeout=60,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     kept = (box / "kept-2").read_text()
     assert len(parse_batch(done.stdout, 1).runs) == 2 and not (box / "kept-1").exists()
-    assert done.stdout.endswith(f"=== gpufabric batch 2 begin 2\n=== gpufabric batch 2 kept {len(kept)}\n"
-                                "=== gpufabric batch 2 done 2 0\n")
+    assert done.stdout.endswith(
+        f"=== gpufabric batch 2 begin 2\n=== gpufabric batch 2 kept {len(kept)}\n=== gpufabric batch 2 done 2 0\n"
+    )
     log = parse_batch(kept, 2)
     assert log.done and {key[0]: run.rc for key, run in log.runs.items()} == {0: 0, 1: 0}
 

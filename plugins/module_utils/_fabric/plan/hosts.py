@@ -70,9 +70,7 @@ def check_settings(name: str, settings: Any) -> None:
     raise_problems(problems)
 
 
-def _host(
-    name: str, facts: tuple[Any, str], limited: bool, absent: bool, settings: Any, problems: list[str]
-) -> Host:
+def _host(name: str, facts: tuple[Any, str], limited: bool, absent: bool, settings: Any, problems: list[str]) -> Host:
     reader = Reader({} if settings is None else settings, f"rdma_host of {name}", problems)
     host = Host(
         name=name,

@@ -13,7 +13,7 @@ from ..intent.gates import check
 from ..intent.intent import Intent
 from ..intent.releases import line_of
 from ..intent.thresholds import check_matches, groups_of
-from ..measure.judge import link_findings as links
+from ..measure.judge import link_findings
 from ..operator.networks import build_macvlan
 from ..operator.nodes import NIC_LABEL, NIC_LABEL_NAME, fabric_selector
 from ..operator.policy import build_policy, resource_name
@@ -92,7 +92,7 @@ def plan(
     homes, doubts = resolve(intent.tests, sources)
     written = _write(layout, matched)
     # Links that came up low are known before anything is measured.
-    warnings = [*written["warnings"], *doubts, *(found["text"] for found in links.find(written))]
+    warnings = [*written["warnings"], *doubts, *(found["text"] for found in link_findings.find(written))]
     return {
         **written,
         "tests": {**intent.tests, "groups": homes},

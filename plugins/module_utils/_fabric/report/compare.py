@@ -112,8 +112,12 @@ def _text(report: Mapping[str, Any], made: Mapping[str, Any]) -> list[str]:
     """Return the comparison in sentences: the sums, then port by port, the largest groups first."""
     before = made["before"]
     first = "before: %s%s, now: %s; of %d tests in both %d became worse, %d better" % (
-        before["verdict"], " (%s)" % before["written"] if before["written"] else "", report["verdict"],
-        made["compared"], len(made["worse"]), len(made["better"]),
+        before["verdict"],
+        " (%s)" % before["written"] if before["written"] else "",
+        report["verdict"],
+        made["compared"],
+        len(made["worse"]),
+        len(made["better"]),
     )
     told = ["%s: %s" % (word, text) for word in ("new", "gone", "still") for text in made["blames"][word]]
     told += [*_groups("worse", made["worse"]), *_groups("better", made["better"])]

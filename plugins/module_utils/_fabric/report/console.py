@@ -82,8 +82,11 @@ def _noticed(report: Mapping[str, Any]) -> list[str]:
     """Gates first, since they decide; then links, unsteady tests, outliers and the baseline."""
     failing = stops(report)
     gates = ["gate %s: %s" % (row["name"], row["text"]) for row in failing if "name" in row]
-    told = [("fail: " if row in failing else "warning: ") + row["text"]
-            for name in ("unsteady", "outliers", "baseline") for row in report.get(name, [])[:5]]
+    told = [
+        ("fail: " if row in failing else "warning: ") + row["text"]
+        for name in ("unsteady", "outliers", "baseline")
+        for row in report.get(name, [])[:5]
+    ]
     links = ["link: " + row["text"] for row in report.get("links", [])[:5]]
     rows = sum(len(report.get(name, [])) for name in ("unsteady", "outliers", "baseline"))
     return [*_first(gates, 3), *_first(links, 2, len(report.get("links", []))), *_first(told, 3, rows)]

@@ -46,10 +46,20 @@ def to_html(report: Mapping[str, Any]) -> str:
     """Return the page. It is readable without style and script, by keyboard, in dark mode and printed."""
     known = ports(report["results"])
     body = [
-        _head(report), html_sections.causes(report), html_sections.comparison(report), html_sections.noticed(report),
-        _rails(report), strip(report, known), maps(report), _failures(report), html_sections.limits(report),
-        html_sections.grown(report), html_sections.hosts(report, known), _all_results(report),
-        html_sections.schedule(report), _foot(report),
+        _head(report),
+        html_sections.causes(report),
+        html_sections.comparison(report),
+        html_sections.noticed(report),
+        _rails(report),
+        strip(report, known),
+        maps(report),
+        _failures(report),
+        html_sections.limits(report),
+        html_sections.grown(report),
+        html_sections.hosts(report, known),
+        _all_results(report),
+        html_sections.schedule(report),
+        _foot(report),
     ]
     title = "RDMA fabric: %s" % headline(report)
     return (
@@ -71,11 +81,12 @@ def _head(report: Mapping[str, Any]) -> str:
     context = report["context"]
     when = " · ".join(str(context[key]) for key in ("name", "started", "written", "collection") if context.get(key))
     known = [*(" \u00b7 ".join(parts) for parts in about(report)), when]
-    return (
-        '<header class="%s"><p class="verdict">%s</p><h1>RDMA fabric</h1><p>%s</p>%s%s</header>'
-        % (verdict, escape(("%s %s" % (SIGNS[verdict], headline(report))).strip()), escape(", ".join([line, *rest])),
-           "".join("<p><b>%s</b></p>" % escape(text) for text in _why(report)),
-           "".join('<p class="quiet">%s</p>' % escape(text) for text in known if text))
+    return '<header class="%s"><p class="verdict">%s</p><h1>RDMA fabric</h1><p>%s</p>%s%s</header>' % (
+        verdict,
+        escape(("%s %s" % (SIGNS[verdict], headline(report))).strip()),
+        escape(", ".join([line, *rest])),
+        "".join("<p><b>%s</b></p>" % escape(text) for text in _why(report)),
+        "".join('<p class="quiet">%s</p>' % escape(text) for text in known if text),
     )
 
 
@@ -109,8 +120,17 @@ def _rails(report: Mapping[str, Any]) -> str:
     head += ["worst us", "median us"] if latency else []
     rows = []
     for rail in report["rails"]:
-        row = [badge(rail["verdict"]), place(rail), rail["rail"], rail["pairs"], rail["pass"], rail["fail"],
-               rail["no_data"], number(rail["worst"]), number(rail["median"])]
+        row = [
+            badge(rail["verdict"]),
+            place(rail),
+            rail["rail"],
+            rail["pairs"],
+            rail["pass"],
+            rail["fail"],
+            rail["no_data"],
+            number(rail["worst"]),
+            number(rail["median"]),
+        ]
         rows.append(row + ([number(rail.get("latency_worst")), number(rail.get("latency_median"))] if latency else []))
     return section("Rails", table(head, rows))
 
@@ -129,15 +149,25 @@ def _all_results(report: Mapping[str, Any]) -> str:
     if len(results) > _ALL:
         return '<p class="quiet">%d results; all of them are in report.json.</p>' % len(results)
     return "<section><details><summary>All %d results</summary>%s</details></section>" % (
-        len(results), _result_table(results))
+        len(results),
+        _result_table(results),
+    )
 
 
 def _result_table(results: Iterable[Mapping[str, Any]]) -> str:
     head = ("verdict", "measured", "rail", "from", "to", "test", "value", "expected", "bound by", "passes", "reason")
     rows = [
         [
-            badge(r["verdict"]), place(r), _rail(r), r["client"], r["server"], label(r),
-            _value(r["value"], r["unit"]), _value(r["expected"], r["unit"]), r["bound_by"] or "", len(r["passes"]),
+            badge(r["verdict"]),
+            place(r),
+            _rail(r),
+            r["client"],
+            r["server"],
+            label(r),
+            _value(r["value"], r["unit"]),
+            _value(r["expected"], r["unit"]),
+            r["bound_by"] or "",
+            len(r["passes"]),
             _reason(r),
         ]
         for r in results

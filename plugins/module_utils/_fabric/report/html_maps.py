@@ -54,7 +54,13 @@ def strip(report: Mapping[str, Any], known: Mapping[Key, Port]) -> str:
         own = [known.get((row["where"], name, row["rail"])) for name in names]
         marks = "".join(_marks(own, names))
         drawing = '<svg viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" aria-label="%s, %s: %s">%s</svg>' % (
-            _WIDTH, _HEIGHT, escape(row["rail"]), place(row), WORDS[row["verdict"]], marks)
+            _WIDTH,
+            _HEIGHT,
+            escape(row["rail"]),
+            place(row),
+            WORDS[row["verdict"]],
+            marks,
+        )
         rows.append([badge(row["verdict"]), place(row), row["rail"], _broken(own), Raw(drawing)])
     note = "Each line is a rail, from %s on the left to %s." % (names[0], names[-1])
     note += " A full bar: no test of that port passed."
@@ -89,7 +95,14 @@ def _marks(own: Sequence[Port | None], names: Sequence[str]) -> Iterable[str]:
     for left, wide, verdict, eighths, name in later:
         high = _HEIGHT * eighths // _EIGHTHS
         yield '<path class="%s" d="M%.5g %dh%.4gv%dh-%.4gz"><title>%s</title></path>' % (
-            verdict, left, _HEIGHT - high, wide, high, wide, escape(name))
+            verdict,
+            left,
+            _HEIGHT - high,
+            wide,
+            high,
+            wide,
+            escape(name),
+        )
 
 
 def _look(port: Port | None) -> tuple[str, int]:
@@ -130,7 +143,11 @@ def _cell(result: Mapping[str, Any] | None) -> str:
     verdict = result["verdict"]
     value = "none" if result["value"] is None else number(result["value"])
     tip = "%s to %s: %s %s, %s%s" % (
-        result["client"], result["server"], value, result["unit"], WORDS[verdict],
+        result["client"],
+        result["server"],
+        value,
+        result["unit"],
+        WORDS[verdict],
         ": " + result["reason"] if result["reason"] else "",
     )
     return '<td class="%s" title="%s">%s' % (verdict, escape(tip), ("%s %s" % (SIGNS[verdict], value)).strip())
@@ -145,8 +162,17 @@ def _drawn_map(at: int, grid: Grid, found: Sequence[Grid]) -> str:
         '<details class="drawn"%s><summary>%s %s <span class="quiet">%d of %d tests passed</span></summary>'
         '<canvas data-map="%d" tabindex="0" role="img" aria-label="Heat map of %s"></canvas>'
         '<output class="told" aria-live="polite"></output>%s%s</details>'
-        % (" open" if any(grid is other for other in first) else "", badge(verdict), escape(_title(grid, found)),
-           len(grid.results) - len(bad), len(grid.results), at, escape(grid.name), _legend(), _worst(grid))
+        % (
+            " open" if any(grid is other for other in first) else "",
+            badge(verdict),
+            escape(_title(grid, found)),
+            len(grid.results) - len(bad),
+            len(grid.results),
+            at,
+            escape(grid.name),
+            _legend(),
+            _worst(grid),
+        )
     )
 
 

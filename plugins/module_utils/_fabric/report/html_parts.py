@@ -30,7 +30,7 @@ def section(title: str, body: str, note: str = "", kind: str = "") -> str:
     if not body:
         return ""
     quiet = '<p class="quiet">%s</p>' % escape(note) if note else ""
-    return '<section%s><h2>%s</h2>%s%s</section>' % (' class="%s"' % kind if kind else "", escape(title), quiet, body)
+    return "<section%s><h2>%s</h2>%s%s</section>" % (' class="%s"' % kind if kind else "", escape(title), quiet, body)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]], kind: str = "") -> Raw:
@@ -43,9 +43,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], kind: str = "") ->
     )
     body = "\n".join("<tr>%s" % "".join(cell(value) for value in row) for row in rows)
     # A region that scrolls must be reachable by keyboard.
-    return Raw('<div class="scroll" tabindex="0" role="region" aria-label="%s"><table%s><thead><tr>%s</thead>\n'
-               "<tbody>%s</tbody></table></div>"
-               % (escape(head[0] or "table"), ' class="%s"' % kind if kind else "", titles, body))
+    return Raw(
+        '<div class="scroll" tabindex="0" role="region" aria-label="%s"><table%s><thead><tr>%s</thead>\n'
+        "<tbody>%s</tbody></table></div>"
+        % (escape(head[0] or "table"), ' class="%s"' % kind if kind else "", titles, body)
+    )
 
 
 def cell(value: Any) -> str:

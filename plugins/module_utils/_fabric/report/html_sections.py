@@ -52,12 +52,25 @@ def comparison(report: Mapping[str, Any]) -> str:
     head = ("trend", "measured", "rail", "from", "to", "test", "before", "now", "change")
     changed = [*made["worse"], *made["better"]]
     rows = [
-        [row["trend"], place(row), row["rail"], row["client"], row["server"], label(row), _was(row["before"]),
-         _was(row["now"]), "" if row["change"] is None else "%+.0f %%" % (100 * row["change"])]
+        [
+            row["trend"],
+            place(row),
+            row["rail"],
+            row["client"],
+            row["server"],
+            label(row),
+            _was(row["before"]),
+            _was(row["now"]),
+            "" if row["change"] is None else "%+.0f %%" % (100 * row["change"]),
+        ]
         for row in changed[:_ROWS]
     ]
-    details = "<details><summary>Test by test</summary>%s%s</details>" % (
-        table(head, rows), more(len(rows), len(changed), "tests")) if rows else ""
+    details = (
+        "<details><summary>Test by test</summary>%s%s</details>"
+        % (table(head, rows), more(len(rows), len(changed), "tests"))
+        if rows
+        else ""
+    )
     return section("Compared with the earlier report", told + details)
 
 
@@ -85,7 +98,8 @@ def grown(report: Mapping[str, Any]) -> str:
     head = ("measured", "host", "rail", "counter", "growth", "tests in which it grew")
     changed = [
         [place(r), r[side], r["rail"], ", ".join("%s %s" % item for item in link.items())]
-        for r in report["results"] for side, link in (r.get("link") or {}).items()
+        for r in report["results"]
+        for side, link in (r.get("link") or {}).items()
     ]
     links = table(("measured", "host", "rail", "after the test"), changed[:_ROWS])
     body = table(head, shown) + more(len(shown), len(rows), "counters")
@@ -113,9 +127,17 @@ def schedule(report: Mapping[str, Any]) -> str:
     """Return how it was measured: rounds, slots, the share of time in perftest, and who was late."""
     head = ("measured", "mode", "rounds", "slot", "a pass", "passes", "in perftest", "latest host", "details")
     rows = [
-        [PLACES.get(row.get("where", ""), ""), row.get("mode"), row.get("rounds"), _unit(row.get("slot"), "s"),
-         _unit(row.get("seconds"), "s"), row.get("passes"), _percent(row.get("share")), _latest(row.get("lateness")),
-         row.get("text")]
+        [
+            PLACES.get(row.get("where", ""), ""),
+            row.get("mode"),
+            row.get("rounds"),
+            _unit(row.get("slot"), "s"),
+            _unit(row.get("seconds"), "s"),
+            row.get("passes"),
+            _percent(row.get("share")),
+            _latest(row.get("lateness")),
+            row.get("text"),
+        ]
         for row in report.get("schedule", [])
     ]
     return section("How it was measured", table(head, rows))
@@ -126,15 +148,25 @@ def _blame(blame: Mapping[str, Any], unfolded: bool) -> str:
     whole = "" if title == blame["text"] else "<p>%s</p>" % escape(blame["text"])
     tag = '<span class="tag">%s</span>' % escape(level(blame))
     facts = "%s, %s: %d of %d tests did not pass" % (
-        blame["kind"], PLACES.get(blame["where"], blame["where"]), blame["failed"], blame["tests"])
+        blame["kind"],
+        PLACES.get(blame["where"], blame["where"]),
+        blame["failed"],
+        blame["tests"],
+    )
     evidence = "".join("<li>%s" % escape(text) for text in blame["evidence"])
     lines = zip(("Try it by hand: first the server", "then the client"), blame["again"])
     again = "".join('<p class="step">%s</p><pre tabindex="0">%s</pre>' % (words, escape(line)) for words, line in lines)
     return (
         '<article class="blame"><h3>%s %s</h3><details class="bad"%s><summary class="quiet">%s</summary>%s%s</details>'
         "</article>"
-        % (escape(title), tag, " open" if unfolded else "", escape(facts),
-           "%s<ul>%s</ul>" % (whole, evidence) if evidence or whole else "", again)
+        % (
+            escape(title),
+            tag,
+            " open" if unfolded else "",
+            escape(facts),
+            "%s<ul>%s</ul>" % (whole, evidence) if evidence or whole else "",
+            again,
+        )
     )
 
 
@@ -149,8 +181,14 @@ def _title(text: str) -> str:
 def _gates(report: Mapping[str, Any]) -> str:
     order = sorted(report.get("gates", []), key=lambda gate: gate["verdict"] == "pass")
     rows = [
-        [badge(_gate_verdict(g)), g["name"], g["severity"], g["text"], g.get("found"),
-         Raw("<code>%s</code>" % escape(g["query"]))]
+        [
+            badge(_gate_verdict(g)),
+            g["name"],
+            g["severity"],
+            g["text"],
+            g.get("found"),
+            Raw("<code>%s</code>" % escape(g["query"])),
+        ]
         for g in order
     ]
     return section("Acceptance rules", table(("verdict", "rule", "severity", "says", "found", "query"), rows))
@@ -170,8 +208,15 @@ def _links(report: Mapping[str, Any]) -> str:
 def _unsteady(report: Mapping[str, Any]) -> str:
     head = ("measured", "rail", "host", "severity", "unsteady", "of tests", "says")
     rows = [
-        [PLACES.get(row["where"], row["where"]), row["rail"], " and ".join(filter(None, (row["host"], row["peer"]))),
-         row["severity"], row["count"], row["tests"], row["text"]]
+        [
+            PLACES.get(row["where"], row["where"]),
+            row["rail"],
+            " and ".join(filter(None, (row["host"], row["peer"]))),
+            row["severity"],
+            row["count"],
+            row["tests"],
+            row["text"],
+        ]
         for row in report.get("unsteady", [])
     ]
     return section("Unsteady tests", table(head, rows[:_ROWS]) + more(min(_ROWS, len(rows)), len(rows), "findings"))
@@ -180,8 +225,18 @@ def _unsteady(report: Mapping[str, Any]) -> str:
 def _outliers(report: Mapping[str, Any]) -> str:
     rows = report.get("outliers", [])
     shown = [
-        [_severity(r), place(r), r["rail"], r["client"], r["server"], r["test"], number(r["value"]),
-         number(r["median"]), number(r["deviations"]), r["text"]]
+        [
+            _severity(r),
+            place(r),
+            r["rail"],
+            r["client"],
+            r["server"],
+            r["test"],
+            number(r["value"]),
+            number(r["median"]),
+            number(r["deviations"]),
+            r["text"],
+        ]
         for r in rows[:_ROWS]
     ]
     head = ("severity", "measured", "rail", "from", "to", "test", "value", "rail median", "deviations", "details")
@@ -192,9 +247,14 @@ def _baseline(report: Mapping[str, Any]) -> str:
     rows = report.get("baseline", [])
     # What is only on one side names no pair and has no numbers: the text says it.
     shown = [
-        [_severity(r), place(r) if r["where"] else "", *(r[key] or "" for key in ("rail", "client", "server", "test")),
-         *("" if r[key] is None else number(r[key]) for key in ("value", "before")),
-         "" if r["change"] is None else "%+.0f %%" % (100 * r["change"]), r["text"]]
+        [
+            _severity(r),
+            place(r) if r["where"] else "",
+            *(r[key] or "" for key in ("rail", "client", "server", "test")),
+            *("" if r[key] is None else number(r[key]) for key in ("value", "before")),
+            "" if r["change"] is None else "%+.0f %%" % (100 * r["change"]),
+            r["text"],
+        ]
         for r in rows[:_ROWS]
     ]
     head = ("severity", "measured", "rail", "from", "to", "test", "value", "baseline", "change", "details")
@@ -237,8 +297,15 @@ def _host(
     sums = "%d passed, %d failed, %d without data" % (host["pass"], host["fail"], host["no_data"])
     return (
         '<details class="host%s" data-host="%s"><summary>%s %s <span class="quiet">%s</span></summary>%s%s</details>'
-        % ("" if host["verdict"] == "pass" else " bad", escape(name), badge(host["verdict"]), escape(name), sums, told,
-           table(head, rows))
+        % (
+            "" if host["verdict"] == "pass" else " bad",
+            escape(name),
+            badge(host["verdict"]),
+            escape(name),
+            sums,
+            told,
+            table(head, rows),
+        )
     )
 
 

@@ -79,10 +79,16 @@ def _ports(report: Mapping[str, Any]) -> list[str]:
     ]
     worst = [(labels, p.worst * 1e9) for labels, p in named if p.worst is not None]
     return [
-        *_metric("port_passed", "1 when every test of the port passed.",
-                 [(labels, int(p.verdict == "pass")) for labels, p in named]),
-        *_metric("port_failed_ratio", "Share of the port's tests that did not pass.",
-                 [(labels, p.share) for labels, p in named]),
+        *_metric(
+            "port_passed",
+            "1 when every test of the port passed.",
+            [(labels, int(p.verdict == "pass")) for labels, p in named],
+        ),
+        *_metric(
+            "port_failed_ratio",
+            "Share of the port's tests that did not pass.",
+            [(labels, p.share) for labels, p in named],
+        ),
         *_metric("port_bandwidth_worst_bits_per_second", "The slowest test of the port.", worst),
         *_metric("port_counter_growth", "Growth of a port counter while it was measured.", grown),
     ]
@@ -103,8 +109,11 @@ def _judged(report: Mapping[str, Any]) -> list[str]:
     ]
     return [
         *_metric("blame", "What is blamed for tests that did not pass.", [(dict(key), 1) for key in blames]),
-        *_metric("unsteady_tests", "Tests that failed and passed when they were repeated.",
-                 [(dict(key), count) for key, count in unsteady.items()]),
+        *_metric(
+            "unsteady_tests",
+            "Tests that failed and passed when they were repeated.",
+            [(dict(key), count) for key, count in unsteady.items()],
+        ),
         *_metric("gate_passed", "1 when an acceptance rule holds.", gates),
     ]
 

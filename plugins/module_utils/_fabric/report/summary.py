@@ -13,8 +13,7 @@ from ..intent.tests import complete
 from ..measure.diagnosis.wording import CONFIRMED, level
 from ..measure.judge.verdict import FAIL, PASS, VERDICTS, findings, overall, rail_rows
 from ..measure.schedule.schedule import subject
-from ..plan.switch_ports import Switches
-from ..plan.switch_ports import text as switch_text
+from ..plan.switch_ports import Switches, text
 from . import runs
 
 SCHEMA = "gpufabric.rdma/report/1"
@@ -190,6 +189,6 @@ def _host(
     keys = ("rail", "pci", "netdev", "address", "mtu")
     rails = [{key: rail.get(key) for key in keys} for rail in planned.get("rails", [])]
     for rail in rails:
-        switch = switch_text(switches.get(rail["rail"] or "", {}).get(name))
+        switch = text(switches.get(rail["rail"] or "", {}).get(name))
         rail.update({"switch": switch} if switch else {})
     return {"verdict": overall(own), **count(own), "node": planned.get("node"), "rails": rails}

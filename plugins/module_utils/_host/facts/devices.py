@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..._common import pci, units
-from . import link_modes as linkmodes
+from . import link_modes
 from .network import Interface
 
 NETWORK_CLASS = "0x02"
@@ -85,7 +85,7 @@ class Netdev:
             max_mtu=interface.max_mtu if interface else 0,
             min_mtu=interface.min_mtu if interface else 0,
             speed=units.gigabits(raw.get("speed")),
-            max_speed=linkmodes.max_speed(raw.get("link_settings")),
+            max_speed=link_modes.max_speed(raw.get("link_settings")),
             carrier=None if carrier is None else bool(carrier),
             operstate=raw.get("operstate") or "unknown",
             up=bool((units.integer(raw.get("flags")) or 0) & IFF_UP),

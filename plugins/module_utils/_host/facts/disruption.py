@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..._common.errors import ConflictError
-from . import port_use as portuse
+from . import port_use
 from .devices import Port
 from .inventory import HostInventory
 from .loaded_drivers import VENDOR_CARD
@@ -145,14 +145,14 @@ def work(
     ``connections`` is address -> holders, None when it cannot be read. ``places`` is holder -> where it runs.
     """
     pairs = inventory.activity.queue_pairs
-    found = [] if pairs is not None else [Work(portuse.HIDDEN_QUEUE_PAIRS.text, HOST)]
+    found = [] if pairs is not None else [Work(port_use.HIDDEN_QUEUE_PAIRS.text, HOST)]
     found += _parted("RDMA queue pairs of", {one for held in (pairs or {}).values() for one in held}, places)
     for address, held in (connections or {}).items():
         found += _parted(f"TCP connections on {address} of", held, places)
     if connections is None:
-        found.append(Work(portuse.HIDDEN_CONNECTIONS.text, HOST))
+        found.append(Work(port_use.HIDDEN_CONNECTIONS.text, HOST))
     names = _rdma_netdevs(inventory)
-    mounts = portuse.mount_uses(names, inventory.activity) if names else []
+    mounts = port_use.mount_uses(names, inventory.activity) if names else []
     return [*found, *(Work(text, _place_of_mount(text)) for text in dict.fromkeys(use.text for use in mounts))]
 
 
@@ -178,10 +178,10 @@ def _parted(title: str, holders: Collection[str], places: Mapping[str, str]) -> 
     parts: dict[str, list[str]] = {}
     for holder in sorted(set(holders)):
         parts.setdefault(places.get(holder, HOST), []).append(holder)
-    return [Work(f"{title} {portuse.listed(part)}", where) for where, part in parts.items()]
+    return [Work(f"{title} {port_use.listed(part)}", where) for where, part in parts.items()]
 
 
 def _place_of_mount(text: str) -> str:
     if _POD_VOLUME.search(text):
         return POD
-    return KERNEL if text.startswith(portuse.NVME) else HOST
+    return KERNEL if text.startswith(port_use.NVME) else HOST

@@ -9,7 +9,7 @@ import fcntl
 import socket
 import struct
 
-from . import link_modes as linkmodes
+from . import link_modes
 
 _SIOCETHTOOL = 0x8946
 # struct ifreq: the name, then a pointer in a union of 24 bytes.
@@ -20,8 +20,8 @@ def link_settings(netdev: str) -> bytes | None:
     """Return the kernel's answer to ETHTOOL_GLINKSETTINGS; None where the driver has none."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
-            size = linkmodes.words(_ask(asker, netdev, linkmodes.request()))
-            return _ask(asker, netdev, linkmodes.request(size)) if size else None
+            size = link_modes.words(_ask(asker, netdev, link_modes.request()))
+            return _ask(asker, netdev, link_modes.request(size)) if size else None
     except OSError:
         return None
 

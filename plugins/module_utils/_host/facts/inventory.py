@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..._common.errors import InputError
-from ..system import json_text as jsontext
-from . import drivers, lldp, network
-from . import port_use as portuse
+from ..system import json_text
+from . import drivers, lldp, network, port_use
 from .devices import NETWORK_CLASS, Gpu, Port, RdmaDevice, is_gpu
 from .next_kernel import next_kernel
 from .nvidia_driver import NvidiaDriver
@@ -42,7 +41,7 @@ class Workloads:
         The kernel's own (one or two a port) have no ``pid``.
         """
         try:
-            users = [pair for pair in jsontext.loads(text or "") if "pid" in pair]
+            users = [pair for pair in json_text.loads(text or "") if "pid" in pair]
             holders = sorted({f"{pair.get('comm', '?')}[{pair['pid']}]" for pair in users})
         except (ValueError, TypeError, AttributeError):
             return cls(None, ())
@@ -89,7 +88,7 @@ class HostInventory:
     # Netdev -> the switch port that it hangs on, where LLDP tells.
     neighbours: Mapping[str, lldp.Neighbour] = dataclasses.field(default_factory=dict)
     # What runs over the network.
-    activity: portuse.Activity = dataclasses.field(default_factory=portuse.Activity)
+    activity: port_use.Activity = dataclasses.field(default_factory=port_use.Activity)
     # PCI address of a port that rail_links configured -> the addresses that are the rail's.
     configured: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     # The rail that such a port is; a port that is none any more, but could not be restored, is not among them.
@@ -138,7 +137,7 @@ class HostInventory:
             next_kernel=next_kernel(raw["boot"]),
             interfaces=tuple(interfaces.values()),
             neighbours=lldp.parse(raw["lldpd"], raw["networkd"]),
-            activity=portuse.Activity.from_raw(
+            activity=port_use.Activity.from_raw(
                 raw, [(route.netdev, route.network) for route in routes if route.network], interfaces.values()
             ),
             configured={pci: tuple(e.get("set", {}).get("addresses", ())) for pci, e in raw["rail_links"].items()},
@@ -176,12 +175,12 @@ class HostInventory:
         """Return PCI address -> port."""
         return {port.pci: port for port in self.ports}
 
-    def uses(self, port: Port) -> list[portuse.Use]:
+    def uses(self, port: Port) -> list[port_use.Use]:
         """Return who uses a port; the address of a rail that rail_links set is no use."""
-        found = portuse.uses(port, self.interfaces, self.activity, self.configured.get(port.pci, ()))
+        found = port_use.uses(port, self.interfaces, self.activity, self.configured.get(port.pci, ()))
         # Whose VF such a device is cannot be told for VFs of pods, so all ports with VFs count as in use.
         known = {device.name for device in self.rdma_devices}
-        return [*found, *(portuse.vf_uses(self.activity, known) if port.vfs_count else ())]
+        return [*found, *(port_use.vf_uses(self.activity, known) if port.vfs_count else ())]
 
     def _port(self, port: Port) -> dict[str, Any]:
         return {

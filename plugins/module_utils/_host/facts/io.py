@@ -11,8 +11,7 @@ from typing import Any
 
 from ..._common.errors import CommandError
 from ..system import command, files
-from . import ethtool_io as ethtool
-from . import port_use_io as portuse
+from . import ethtool_io, port_use_io
 from .devices import NETWORK_CLASS
 from .drivers import RDMA
 from .inventory import HostInventory
@@ -145,7 +144,7 @@ def read_raw(roots: Roots) -> dict[str, Any]:
         "lldpd": _lldp(["lldpctl", "-f", "json0"]),
         "networkd": _lldp(["networkctl", "lldp", "--json=short"]) if "systemd-networkd" in running else None,
         "boot": _boot(roots),
-        **portuse.read(sysfs, proc, bool(rdma)),
+        **port_use_io.read(sysfs, proc, bool(rdma)),
         "rail_links": files.read_record(f"{roots.state}/rail_links.json"),
     }
 
@@ -178,7 +177,7 @@ def _pci(sysfs: str) -> dict[str, Any]:
         raw["module"] = link_name(f"{folder}/driver/module") or (raw["driver"] or "").replace("-", "_")
         raw["realpath"] = os.path.realpath(folder)
         raw["net"] = {
-            name: {**net, "link_settings": ethtool.link_settings(name)} for name, net in netdevs(folder).items()
+            name: {**net, "link_settings": ethtool_io.link_settings(name)} for name, net in netdevs(folder).items()
         }
         found[address] = raw
     return found

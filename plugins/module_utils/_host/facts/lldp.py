@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..system import json_text as jsontext
+from ..system import json_text
 
 # Long enough for every name in use, short enough for the facts of a host.
 _LONGEST = 64
@@ -45,7 +45,7 @@ def parse(lldpd: str | None, networkd: str | None) -> dict[str, Neighbour]:
 
 def _load(text: str | None) -> Any:
     try:
-        return jsontext.loads(text) if text else None
+        return json_text.loads(text) if text else None
     except ValueError:
         return None
 

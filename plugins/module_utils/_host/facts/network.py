@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any, Union
 
 from ..._common.errors import ParseError
-from ..system import json_text as jsontext
+from ..system import json_text
 
 Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
@@ -80,7 +80,7 @@ def _vf_rate(functions: list[dict[str, Any]]) -> float | None:
 def parse_interfaces(text: str) -> dict[str, Interface]:
     """Parse the output of ``ip -d -j addr show`` into name -> Interface; ParseError otherwise."""
     try:
-        entries = [entry for entry in jsontext.loads(text or "[]") if entry]
+        entries = [entry for entry in json_text.loads(text or "[]") if entry]
         return {interface.name: interface for interface in map(Interface.from_ip, entries)}
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ParseError(f"the output of 'ip -d -j addr show' cannot be read: {error!r}") from error

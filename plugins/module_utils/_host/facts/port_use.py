@@ -15,7 +15,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ..system import json_text as jsontext
+from ..system import json_text
 from .devices import Port
 from .network import Interface, Network, is_local, parse_ipv6_routes, stacked_on
 from .tcp import EXAMPLES, Connections
@@ -251,7 +251,7 @@ def parse_queue_pairs(text: str | None) -> dict[str, tuple[str, ...]] | None:
     """Parse ``rdma -j resource show qp`` into the holders of each device's queue pairs; None when it cannot be read."""
     found: dict[str, list[str]] = {}
     try:
-        for pair in jsontext.loads(text or ""):
+        for pair in json_text.loads(text or ""):
             holder = _holder(pair)
             if holder:
                 found.setdefault(str(pair.get("ifname", "?")), []).append(holder)

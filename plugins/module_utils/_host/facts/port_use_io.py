@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from ..system import command
-from . import disruption
-from . import kubelet_io as kubelet
+from . import disruption, kubelet_io
 from .tcp import Connections, fold_connections, sockets
 
 # A table that is longer is not judged by its beginning.
@@ -48,7 +47,7 @@ def connection_holders(proc: str, addresses: Collection[str]) -> dict[str, set[s
 
 def places(proc: str, holders: Iterable[str]) -> dict[str, str]:
     """Return holder -> where it runs, see ``_core.disruption``."""
-    node = (*kubelet.PROGRAMS, *kubelet.CONTROL_PROGRAMS, *kubelet.RUNTIMES)
+    node = (*kubelet_io.PROGRAMS, *kubelet_io.CONTROL_PROGRAMS, *kubelet_io.RUNTIMES)
     return {one: disruption.place(one, _text(f"{proc}/{_pid(one)}/cgroup") or "", node) for one in holders}
 
 

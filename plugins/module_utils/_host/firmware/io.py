@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ..._common.errors import CommandError
 from ..facts.io import Roots, read_text
 from ..system import command, files
-from . import mlxconfig as nvconfig
+from . import mlxconfig
 from .plan import NO_TOOL, TOOLS, Card, FirmwarePlan, Have
 
 # A query of some parameters takes a second or two; a card whose semaphore is held answers late.
@@ -65,9 +65,9 @@ def _read(tool: Tool, pci: str, names: list[str]) -> Have:
     while names:
         result, text = _query(tool, pci, names)
         if result.rc == 0:
-            return Have(nvconfig.parse_query(text), tuple(unknown))
+            return Have(mlxconfig.parse_query(text), tuple(unknown))
         said = result.stdout + result.stderr
-        refused = nvconfig.unknown_parameter(said)
+        refused = mlxconfig.unknown_parameter(said)
         lost = [name for name in names if refused in (name, name.partition("[")[0])]
         if not lost:
             words = " ".join(said.split())[:300] or "nothing"

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..._common.errors import InputError, ParseError
-from ..system import json_text as jsontext
+from ..system import json_text
 
 _COLUMNS = {"Default": "default", "Current": "current", "Next Boot": "next"}
 _ROW = re.compile(r"(?P<star>\*)?\s*(?P<ro>RO)?\s+(?P<name>[A-Z][A-Z0-9_]\w*(\[\d+\])?)\s+(?P<values>\S.*)")
@@ -142,7 +142,7 @@ def _setting(row: re.Match[str], columns: list[str]) -> Setting:
 
 def _parse_json(text: str) -> dict[str, Setting]:
     try:
-        devices = jsontext.loads(text)
+        devices = json_text.loads(text)
         return {
             name: Setting(
                 _text(entry.get("default_value")),

@@ -10,10 +10,9 @@ from typing import Any
 
 from ..facts.inventory import HostInventory
 from ..facts.io import Roots
-from ..rdma_stack import packages_io as packages
-from ..system import command
-from ..system import record as state
-from . import peer_memory as peermem
+from ..rdma_stack import packages_io
+from ..system import command, records
+from . import peer_memory
 
 
 def folder(roots: Roots) -> str:
@@ -21,20 +20,20 @@ def folder(roots: Roots) -> str:
     return f"{roots.etc}/systemd/system"
 
 
-def read(roots: Roots, inventory: HostInventory, legacy: Iterable[str]) -> peermem.Have:
+def read(roots: Roots, inventory: HostInventory, legacy: Iterable[str]) -> peer_memory.Have:
     """Read the host's side; without a GPU only our own files. ``legacy``: packages of the old module."""
     units = folder(roots)
-    wants = [target for target in peermem.TARGETS if os.path.lexists(f"{units}/{target}.wants/{peermem.UNIT}")]
-    files = state.read_folder(units, ".service", peermem.UNIT)
+    wants = [target for target in peer_memory.TARGETS if os.path.lexists(f"{units}/{target}.wants/{peer_memory.UNIT}")]
+    files = records.read_folder(units, ".service", peer_memory.UNIT)
     if not inventory.gpus:
-        return peermem.Have(files, tuple(wants), False, None, None, ())
-    return peermem.Have(
+        return peer_memory.Have(files, tuple(wants), False, None, None, ())
+    return peer_memory.Have(
         files=files,
         wants=tuple(wants),
-        on_disk=command.run(["modinfo", "--field=filename", peermem.MODULE], check=False).rc == 0,
+        on_disk=command.run(["modinfo", "--field=filename", peer_memory.MODULE], check=False).rc == 0,
         symbols=_symbols(f"{roots.proc}/kallsyms"),
         perftest=_perftest(inventory),
-        packages=tuple(packages.installed(legacy)),
+        packages=tuple(packages_io.installed(legacy)),
     )
 
 
@@ -47,7 +46,7 @@ def _symbols(path: str) -> tuple[str, ...] | None:
                 found = found or []
                 # Address, kind, name, and the module in brackets.
                 name = line.split(None, 3)[2:3]
-                if name and name[0] in peermem.SYMBOLS:
+                if name and name[0] in peer_memory.SYMBOLS:
                     found.append(name[0])
     except OSError:
         return None
@@ -67,19 +66,19 @@ def apply(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     """Bring unit and modules there; CommandError when the kernel refuses a module."""
     if before["wants"] and not after["wants"]:
         # While its file is still there.
-        command.run(["systemctl", "disable", peermem.UNIT])
+        command.run(["systemctl", "disable", peer_memory.UNIT])
     if before["legacy"] and not after["legacy"]:
-        command.run(["modprobe", "--remove", peermem.LEGACY])
+        command.run(["modprobe", "--remove", peer_memory.LEGACY])
     if before["loaded"] and not after["loaded"]:
-        command.run(["modprobe", "--remove", peermem.MODULE])
-    state.write_units(before["files"], after["files"])
+        command.run(["modprobe", "--remove", peer_memory.MODULE])
+    records.write_units(before["files"], after["files"])
     if before["files"] and not after["files"]:
         # Without its file it stops without removing a module that others may have loaded.
-        command.run(["systemctl", "stop", peermem.UNIT], check=False)
+        command.run(["systemctl", "stop", peer_memory.UNIT], check=False)
     if after["loaded"] and not before["loaded"]:
         # By itself, so that the kernel's own words are in the message.
-        command.run(["modprobe", peermem.MODULE])
+        command.run(["modprobe", peer_memory.MODULE])
     if after["wants"] and after["wants"] != before["wants"]:
-        command.run(["systemctl", "enable", peermem.UNIT])
+        command.run(["systemctl", "enable", peer_memory.UNIT])
     if after["wants"]:
-        command.run(["systemctl", "start", peermem.UNIT])
+        command.run(["systemctl", "start", peer_memory.UNIT])

@@ -13,12 +13,8 @@ from typing import Any
 from ..._common.errors import CommandError
 from ..facts.inventory import is_virtual
 from ..facts.io import CPUINFO_BYTES, Roots, names, read_text
-from ..system import command, files
-from ..system import record as state
-from . import boot_loader as bootloader
-from . import boot_plan as bootplan
-from . import cmdline
-from . import requirements as hostkernel
+from ..system import command, files, records
+from . import boot_loader, boot_plan, cmdline, requirements
 from .boot_loader import Loader
 from .cmdline import Wanted
 
@@ -37,13 +33,13 @@ def read_live(roots: Roots) -> cmdline.Line:
     return cmdline.parse(read_text(f"{roots.proc}/cmdline") or "")
 
 
-def read_cpu(roots: Roots) -> hostkernel.Cpu:
+def read_cpu(roots: Roots) -> requirements.Cpu:
     """Read what decides about the IOMMU."""
     groups = f"{roots.sysfs}/kernel/iommu_groups"
     types = [read_text(f"{groups}/{name}/type") or "" for name in names(groups)]
     cpuinfo = read_text(f"{roots.proc}/cpuinfo", CPUINFO_BYTES) or ""
-    return hostkernel.Cpu(
-        hostkernel.vendor_of(cpuinfo),
+    return requirements.Cpu(
+        requirements.vendor_of(cpuinfo),
         read_text(f"{roots.proc}/sys/kernel/arch") or os.uname().machine,
         is_virtual(cpuinfo),
         sum(kind not in DIRECT for kind in types),
@@ -54,8 +50,8 @@ def detect(roots: Roots, boots: Sequence[str]) -> Loader:
     """Return the boot loader in use; ``boots`` are the folders where boot files can be."""
     efi = read_text(f"{roots.sysfs}/{LOADER_INFO}") or ""
     menus = {path: files.read(path) for folder in boots for path in (f"{folder}/{name}" for name in MENUS)}
-    return bootloader.detect(
-        bootloader.Evidence(
+    return boot_loader.detect(
+        boot_loader.Evidence(
             # Four bytes of attributes, then UTF-16: every second byte is the text.
             loader_info="".join(letter for letter in efi if letter.isprintable() and letter != "\ufffd"),
             live=read_live(roots),
@@ -71,19 +67,19 @@ def read_entries(roots: Roots, boots: Sequence[str]) -> dict[str, str]:
     machine_id = read_text(f"{roots.etc}/machine-id") or ""
     found: dict[str, str] = {}
     for folder in boots:
-        found.update(state.read_folder(f"{folder}/loader/entries", ".conf"))
-    return {path: text for path, text in found.items() if bootloader.is_own_entry(path, text, machine_id)}
+        found.update(records.read_folder(f"{folder}/loader/entries", ".conf"))
+    return {path: text for path, text in found.items() if boot_loader.is_own_entry(path, text, machine_id)}
 
 
-def read(roots: Roots, boots: Sequence[str], lib: str, loader: Loader | None) -> bootplan.Have:
+def read(roots: Roots, boots: Sequence[str], lib: str, loader: Loader | None) -> boot_plan.Have:
     """Read the host's side of kernel arguments."""
     live = read_live(roots)
     if loader is None:
-        return bootplan.Have(live)
+        return boot_plan.Have(live)
     own, defaults = f"{roots.etc}/default/grub.d", f"{roots.etc}/default/grub"
     kernels = f"{roots.etc}/kernel/cmdline"
     if loader.menu is None:
-        return bootplan.Have(
+        return boot_plan.Have(
             live,
             entries=read_entries(roots, boots),
             kernels=kernels,
@@ -91,12 +87,12 @@ def read(roots: Roots, boots: Sequence[str], lib: str, loader: Loader | None) ->
             files=_texts(kernels),
         )
     reads_folder = "/default/grub.d/" in (files.read(mkconfig()) or "")
-    return bootplan.Have(
+    return boot_plan.Have(
         live,
-        menu=tuple(bootloader.menu_lines(files.read(loader.menu) or "")),
+        menu=tuple(boot_loader.menu_lines(files.read(loader.menu) or "")),
         own=own,
         defaults="" if reads_folder else defaults,
-        files=_texts(f"{own}/{bootloader.DROPIN}", *(() if reads_folder else (defaults,))),
+        files=_texts(f"{own}/{boot_loader.DROPIN}", *(() if reads_folder else (defaults,))),
     )
 
 
@@ -108,7 +104,7 @@ def mkconfig() -> str:
     return found[0]
 
 
-def apply(plan: bootplan.BootPlan, loader: Loader, own: str, wanted: Wanted) -> None:
+def apply(plan: boot_plan.BootPlan, loader: Loader, own: str, wanted: Wanted) -> None:
     """Write the files, then make grub.cfg of them.
 
     When that is not possible the files are as before: the next update of a kernel would make a menu of them.
@@ -151,13 +147,13 @@ def _make_menu(path: str, own: str, wanted: Wanted) -> None:
 
 
 def _check_menu(draft: str, own: str, wanted: Wanted) -> None:
-    lines = bootloader.menu_lines(files.read(draft) or "")
+    lines = boot_loader.menu_lines(files.read(draft) or "")
     states: list[Mapping[str, Any]] = [wanted.state(line) for line in lines]
     goal = wanted.goal()
     wrong = [text for text, there in goal.items() if any(found[text] != there for found in states)]
     if lines and not wrong:
         return
-    later = bootloader.later_files(state.read_folder(own, ".cfg"), f"{own}/{bootloader.DROPIN}")
+    later = boot_loader.later_files(records.read_folder(own, ".cfg"), f"{own}/{boot_loader.DROPIN}")
     found = f"'{cmdline.format_line(lines[0])}'" if lines else "no Linux entry"
     raise CommandError(
         f"the menu that grub-mkconfig makes is wrong about {', '.join(wrong) or 'its entries'}: found {found}; it was "

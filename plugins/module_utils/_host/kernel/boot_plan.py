@@ -11,8 +11,7 @@ from typing import Any
 from ..._common.change import Change
 from ..._common.errors import ConflictError
 from ..facts.next_kernel import version_key
-from . import boot_loader as bootloader
-from . import cmdline
+from . import boot_loader, cmdline
 from .boot_loader import Loader
 from .cmdline import Line, Wanted
 
@@ -71,12 +70,12 @@ def _plan_menu(wanted: Wanted, watched: Wanted, have: Have, record: Mapping[str,
     """GRUB: a drop-in, and grub.cfg made of it."""
     if not have.menu:
         raise ConflictError("grub.cfg has no entry that starts Linux; run update-grub and look at what it says")
-    path = f"{have.own}/{bootloader.DROPIN}"
-    text = bootloader.dropin(wanted) if wanted != Wanted() else None
+    path = f"{have.own}/{boot_loader.DROPIN}"
+    text = boot_loader.dropin(wanted) if wanted != Wanted() else None
     before = {name: have.files[name] for name in (path, have.defaults) if name in have.files}
     after = {path: text} if text else {}
     if have.defaults:
-        after[have.defaults] = bootloader.with_source(before.get(have.defaults, ""), have.own, bool(text))
+        after[have.defaults] = boot_loader.with_source(before.get(have.defaults, ""), have.own, bool(text))
     now = _state(watched, have.menu)
     current = record.get("made_from", "") == (text or "") and before == after
     known = now if current else {**now, **record.get("before", {})}
@@ -99,12 +98,12 @@ def _plan_entries(wanted: Wanted, watched: Wanted, have: Have, record: Mapping[s
     before = {**have.entries, **{path: have.files[path] for path in (have.kernels,) if path in have.files}}
     after: dict[str, str] = {}
     files: dict[str, dict[str, Any]] = {}
-    rows = {path: bootloader.options_of(path, text) for path, text in have.entries.items()}
+    rows = {path: boot_loader.options_of(path, text) for path, text in have.entries.items()}
     for path, row in rows.items():
         # A kernel that came after us has its line from the file for new kernels.
         files[path] = _merged(row, wanted, known.get(path) or _one_row(known.get(have.kernels, {})))
         line, text = files[path]["after"], have.entries[path]
-        after[path] = text if line == row else bootloader.with_options(text, line)
+        after[path] = text if line == row else boot_loader.with_options(text, line)
     after.update(_plan_kernels(wanted, have, known, files))
     now = _state(watched, map(cmdline.parse, rows.values()))
     then = _state(watched, (cmdline.parse(files[path]["after"]) for path in rows))
@@ -127,7 +126,7 @@ def _plan_kernels(
     if text is None and wanted == Wanted():
         return {}
     if text is None:
-        text = have.lib_cmdline or f"{cmdline.format_line(bootloader.first_cmdline(_default_line(have, known)))}\n"
+        text = have.lib_cmdline or f"{cmdline.format_line(boot_loader.first_cmdline(_default_line(have, known)))}\n"
     files[path] = {**_merged(text, wanted, known.get(path)), "made": made}
     if made and wanted == Wanted() and files[path]["after"] == known[path]["before"]:
         return {}
@@ -139,7 +138,7 @@ def _default_line(have: Have, known: Mapping[str, Any]) -> Line:
     if not have.entries:
         return have.live
     path = max(have.entries, key=version_key)
-    return cmdline.parse(known.get(path, {}).get("before") or bootloader.options_of(path, have.entries[path]))
+    return cmdline.parse(known.get(path, {}).get("before") or boot_loader.options_of(path, have.entries[path]))
 
 
 def _one_row(known: Mapping[str, Any]) -> dict[str, str]:
@@ -181,9 +180,7 @@ def _state(watched: Wanted, lines: Iterable[Line]) -> dict[str, bool]:
     """Return whether all lines have a wanted text, and whether any has an unwanted one."""
     states = [watched.state(line) for line in lines]
     unwanted = {word.text for word in watched.unwanted}
-    return {
-        text: (any if text in unwanted else all)(state[text] for state in states) for text in watched.state(())
-    }
+    return {text: (any if text in unwanted else all)(state[text] for state in states) for text in watched.state(())}
 
 
 def _joined(record: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any
 from ..._common.change import Change
 from ..._common.errors import ConflictError, InputError
 from ..system import restore
-from . import requirements as hostkernel
+from . import requirements
 from .requirements import Hugepages
 
 TITLE = "Written by gpufabric.rdma.kernel_settings, which removes it with state: absent."
@@ -68,7 +68,7 @@ class Want:
             options={name.replace("-", "_"): _plain(text) for name, text in params["module_options"].items()},
             sysctl={sysctl_path(key): _plain(value) for key, value in params["sysctl"].items()},
             memlock=memlock,
-            pages=tuple(p for p in hostkernel.parse_hugepages(params["hugepages"]) if not p.boot),
+            pages=tuple(p for p in requirements.parse_hugepages(params["hugepages"]) if not p.boot),
         )
 
     def parameters(self) -> dict[str, str]:

@@ -11,9 +11,8 @@ from typing import Any
 
 from ..._common.errors import CommandError, FabricError
 from ..facts.io import Roots, read_text
-from ..system import command, files
-from ..system import record as state
-from . import settings as kernelsettings
+from ..system import command, files, records
+from . import settings
 from .settings import Have, SettingsPlan, Want
 
 # By rank: of two files with one name the first counts (sysctl.d(5)).
@@ -23,10 +22,10 @@ SYSCTL_FOLDERS = ("{etc}/sysctl.d", "{run}/sysctl.d", "/usr/local/lib/sysctl.d",
 def read(roots: Roots, lib: str, want: Want, record: Mapping[str, Any]) -> Have:
     """Read the host's side of everything that is wanted, or was."""
     counts = {**record.get("pages", {}), **want.counts()}
-    paths = [f"{roots.etc}/{name}" for name in kernelsettings.FILES]
+    paths = [f"{roots.etc}/{name}" for name in settings.FILES]
     others: dict[str, str] = {}
     for folder in SYSCTL_FOLDERS if want.sysctl else ():
-        others.update(state.read_folder(folder.format(etc=roots.etc, run=roots.run, lib=lib), ".conf"))
+        others.update(records.read_folder(folder.format(etc=roots.etc, run=roots.run, lib=lib), ".conf"))
     return Have(
         files={path: text for path, text in ((path, files.read(path)) for path in paths) if text is not None},
         loaded=tuple(_loaded(roots, lib, {*want.modules, *record.get("modules", ())})),
@@ -46,8 +45,8 @@ def apply(plan: SettingsPlan, roots: Roots, lib: str, want: Want) -> None:
     before, after = plan.change.before, plan.change.after
     for module in sorted(set(after["modules"]) - set(before["modules"])):
         command.run(["modprobe", module])
-    kernelsettings.check_keys(want, read(roots, lib, want, {}))
-    state.write_files(before["files"], after["files"])
+    settings.check_keys(want, read(roots, lib, want, {}))
+    records.write_files(before["files"], after["files"])
     for key, value in after["sysctl"].items():
         if before["sysctl"][key] != value:
             files.set_kernel(f"{roots.proc}/sys/{key}", value)

@@ -12,44 +12,29 @@ from typing import Any
 from ..._common.errors import CommandError
 from ..facts.inventory import HostInventory
 from ..facts.io import Roots, read_inventory, read_text
-from ..naming import systemd_files as linkfile
-from ..system import command, files
-from ..system import record as state
-from . import (
-    netplan,
-    routing,
-)
-from . import (
-    network_manager as networkmanager,
-)
-from . import (
-    network_managers as managers,
-)
-from . import (
-    plan as links,
-)
-from . import (
-    reload as linkcommands,
-)
+from ..naming import systemd_files
+from ..system import command, files, records
+from . import netplan, network_manager, network_managers, reload, routing
+from . import plan as links_plan
 
 # Between two looks at the links; network managers work beside us.
 PAUSE = 0.5
 
 
-def read_have(roots: Roots, lib: str, inventory: HostInventory, routes: bool) -> links.Have:
+def read_have(roots: Roots, lib: str, inventory: HostInventory, routes: bool) -> links_plan.Have:
     """Read the host's side; ``routes`` says whether rails shall have routing tables."""
-    return links.Have(
+    return links_plan.Have(
         own=_own_files(roots.etc),
-        networks=state.read_systemd(roots, lib, ".network"),
+        networks=records.read_systemd(roots, lib, ".network"),
         connections=_connections(roots, lib),
         interfaces={
-            **state.read_folder(f"{roots.etc}/network", "interfaces", "interfaces"),
-            **state.read_folder(f"{roots.etc}/network/interfaces.d", ""),
+            **records.read_folder(f"{roots.etc}/network", "interfaces", "interfaces"),
+            **records.read_folder(f"{roots.etc}/network/interfaces.d", ""),
         },
         netplan=read_netplan(roots, lib),
         sysctl=read_sysctls(roots, inventory),
         routing=tuple(read_routing(routes)),
-        active=_active() if managers.NETWORKMANAGER in managers.services(inventory) else (),
+        active=_active() if network_managers.NETWORKMANAGER in network_managers.services(inventory) else (),
     )
 
 
@@ -57,7 +42,7 @@ def read_sysctls(roots: Roots, inventory: HostInventory) -> dict[str, dict[str, 
     """Return netdev -> ARP rules of all ports."""
     netdevs = [port.netdev.name for port in inventory.ports if port.netdev]
     return {
-        netdev: {key: read_text(f"{roots.proc}/sys/net/ipv4/conf/{netdev}/{key}") or "" for key in links.SYSCTLS}
+        netdev: {key: read_text(f"{roots.proc}/sys/net/ipv4/conf/{netdev}/{key}") or "" for key in links_plan.SYSCTLS}
         for netdev in netdevs
     }
 
@@ -70,13 +55,13 @@ def read_routing(routes: bool) -> list[str]:
     return routing.parse(rules, command.run(["ip", "-N", "-j", "-4", "route", "show", "table", "all"]).stdout)
 
 
-def apply(plan: links.LinkPlan, roots: Roots, timeout: int) -> list[str]:
+def apply(plan: links_plan.LinkPlan, roots: Roots, timeout: int) -> list[str]:
     """Write the files and bring the links there; CommandError says what is not as wanted.
 
     Returns warnings.
     """
     before, after = plan.change.before, plan.change.after
-    state.write_files(before["files"], after["files"], linkcommands.mode)
+    records.write_files(before["files"], after["files"], reload.mode)
     warnings = _run_managers(plan, roots)
     end = time.monotonic() + timeout
     problems, refused = _bring(after, roots)
@@ -100,9 +85,9 @@ def _bring(wanted: Mapping[str, Any], roots: Roots) -> tuple[list[str], list[str
     sysctl = read_sysctls(roots, inventory)
     ports = {port.pci: port for port in inventory.ports if port.netdev}
     names = {pci: port.netdev.name for pci, port in ports.items() if port.netdev}
-    found = {pci: links.current_state(port, sysctl) for pci, port in ports.items()}
+    found = {pci: links_plan.current_state(port, sysctl) for pci, port in ports.items()}
     lines = read_routing(bool(wanted["routing"]))
-    problems = links.differences(wanted["links"], found, names)
+    problems = links_plan.differences(wanted["links"], found, names)
     if lines != wanted["routing"]:
         problems.append(f"routing is {lines}, expected {wanted['routing']}")
     refused: list[str] = []
@@ -116,7 +101,7 @@ def _bring(wanted: Mapping[str, Any], roots: Roots) -> tuple[list[str], list[str
 
 def _set_link(roots: Roots, netdev: str, found: Mapping[str, Any], target: Mapping[str, Any]) -> list[str]:
     refused = []
-    for argv in links.link_commands(netdev, found, target):
+    for argv in links_plan.link_commands(netdev, found, target):
         try:
             command.run(argv)
         except CommandError as error:
@@ -127,16 +112,16 @@ def _set_link(roots: Roots, netdev: str, found: Mapping[str, Any], target: Mappi
     return refused
 
 
-def _run_managers(plan: links.LinkPlan, roots: Roots) -> list[str]:
+def _run_managers(plan: links_plan.LinkPlan, roots: Roots) -> list[str]:
     folder = f"{roots.run}/systemd/network"
-    before = _others(folder) if linkcommands.GENERATE in plan.commands else {}
+    before = _others(folder) if reload.GENERATE in plan.commands else {}
     waiting: list[str] = []
     for argv in plan.commands:
         # What others left in /etc/netplan without applying it is not ours to apply.
-        if waiting and argv == linkcommands.RELOAD:
+        if waiting and argv == reload.RELOAD:
             continue
         command.run(argv)
-        if argv == linkcommands.GENERATE:
+        if argv == reload.GENERATE:
             after = _others(folder)
             waiting = sorted(path for path in {**before, **after} if before.get(path) != after.get(path))
     if not waiting:
@@ -148,33 +133,33 @@ def _run_managers(plan: links.LinkPlan, roots: Roots) -> list[str]:
 
 
 def _others(folder: str) -> dict[str, str]:
-    found = state.read_folder(folder, "")
-    return {path: text for path, text in found.items() if not _base(path).startswith(linkfile.NETPLAN_PREFIX)}
+    found = records.read_folder(folder, "")
+    return {path: text for path, text in found.items() if not _base(path).startswith(systemd_files.NETPLAN_PREFIX)}
 
 
 def _active() -> tuple[str, ...]:
     argv = ["nmcli", "-t", "-f", "NAME", "connection", "show", "--active"]
-    return networkmanager.parse_active(command.run(argv).stdout)
+    return network_manager.parse_active(command.run(argv).stdout)
 
 
 def _own_files(etc: str) -> dict[str, str]:
     return {
-        **state.read_folder(f"{etc}/systemd/network", ".network", linkfile.PREFIX),
-        **state.read_folder(f"{etc}/sysctl.d", links.SYSCTL_FILE),
-        **state.read_folder(networkmanager.folder(etc), networkmanager.SUFFIX, managers.PREFIX),
-        **state.read_folder(f"{etc}/NetworkManager/conf.d", networkmanager.CONF_FILE),
-        **state.read_folder(f"{etc}/netplan", netplan.FILE),
+        **records.read_folder(f"{etc}/systemd/network", ".network", systemd_files.PREFIX),
+        **records.read_folder(f"{etc}/sysctl.d", links_plan.SYSCTL_FILE),
+        **records.read_folder(network_manager.folder(etc), network_manager.SUFFIX, network_managers.PREFIX),
+        **records.read_folder(f"{etc}/NetworkManager/conf.d", network_manager.CONF_FILE),
+        **records.read_folder(f"{etc}/netplan", netplan.FILE),
     }
 
 
 def _connections(roots: Roots, lib: str) -> dict[str, str]:
     found = {
-        **state.read_folder(networkmanager.folder(roots.etc), ""),
-        **state.read_folder(networkmanager.folder(roots.run), ""),
-        **state.read_folder(networkmanager.folder(lib), ""),
-        **state.read_folder(f"{roots.etc}/sysconfig/network-scripts", "", "ifcfg-"),
+        **records.read_folder(network_manager.folder(roots.etc), ""),
+        **records.read_folder(network_manager.folder(roots.run), ""),
+        **records.read_folder(network_manager.folder(lib), ""),
+        **records.read_folder(f"{roots.etc}/sysconfig/network-scripts", "", "ifcfg-"),
     }
-    ours = (managers.PREFIX, f"netplan-{managers.PREFIX}")
+    ours = (network_managers.PREFIX, f"netplan-{network_managers.PREFIX}")
     return {path: text for path, text in found.items() if not _base(path).startswith(ours)}
 
 
@@ -185,7 +170,7 @@ def read_netplan(roots: Roots, lib: str) -> dict[str, str] | None:
     found: dict[str, str] = {}
     # Of two files of one name the one in a later folder counts.
     for folder in (f"{lib}/netplan", f"{roots.etc}/netplan", f"{roots.run}/netplan"):
-        found.update({_base(path): path for path in state.read_folder(folder, ".yaml")})
+        found.update({_base(path): path for path in records.read_folder(folder, ".yaml")})
     paths = [path for base, path in sorted(found.items()) if base != netplan.FILE]
     return {path: files.read(path) or "" for path in paths}
 

@@ -8,7 +8,7 @@ import posixpath
 from collections.abc import Mapping
 
 from ..facts.devices import Port
-from ..naming import systemd_files as linkfile
+from ..naming import systemd_files
 from .network_managers import TITLE, Claim, LinkFile
 from .routing import network_of, source_of
 
@@ -20,7 +20,7 @@ def files(links: tuple[LinkFile, ...], etc: str) -> dict[str, str]:
 
 def base_name(rail: str, by_netplan: bool) -> str:
     """Return the name of a rail's file, ours or the one that netplan makes."""
-    return f"{linkfile.NETPLAN_PREFIX if by_netplan else linkfile.PREFIX}{rail}.network"
+    return f"{systemd_files.NETPLAN_PREFIX if by_netplan else systemd_files.PREFIX}{rail}.network"
 
 
 def text(link: LinkFile) -> str:
@@ -35,7 +35,7 @@ def text(link: LinkFile) -> str:
     lines = [
         f"# {TITLE}",
         "[Match]",
-        *linkfile.match_lines(link.port),
+        *systemd_files.match_lines(link.port),
         "",
         "[Link]",
         f"MTUBytes={link.mtu}",
@@ -53,7 +53,7 @@ def text(link: LinkFile) -> str:
 
 def claim(networks: Mapping[str, str], port: Port, own: str) -> Claim | None:
     """Return the .network file of somebody else that holds for a port; ``own`` is the name of our file."""
-    path = linkfile.first_match(networks, port, ".network")
+    path = systemd_files.first_match(networks, port, ".network")
     return Claim(path, posixpath.basename(path) < own, "MTUBytes=") if path else None
 
 

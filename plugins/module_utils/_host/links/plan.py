@@ -15,23 +15,7 @@ from ..facts import disruption
 from ..facts.devices import Netdev, Port
 from ..facts.inventory import HostInventory
 from ..facts.rail_ports import Rail, find_links
-from . import (
-    netplan,
-    networkd,
-    routing,
-)
-from . import (
-    network_manager as networkmanager,
-)
-from . import (
-    network_managers as managers,
-)
-from . import (
-    reload as linkcommands,
-)
-from . import (
-    restore as linkrestore,
-)
+from . import link_restore, netplan, network_manager, network_managers, networkd, reload, routing
 from .network_managers import TITLE, Claim, LinkFile, Manager
 
 SYSCTL_FILE = "90-gpufabric-rails.conf"
@@ -100,7 +84,7 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
     ports = {port.pci: port for port in inventory.ports if port.netdev}
     restored = {pci: entry for pci, entry in record.items() if pci in ports and pci not in links}
     before = {pci: current_state(ports[pci], have.sysctl) for pci in (*links, *restored)}
-    manager = managers.choose(inventory, wish.manager, have.netplan) if rails else None
+    manager = network_managers.choose(inventory, wish.manager, have.netplan) if rails else None
     table_of = routing.tables(rails, wish.source_routing)
     link_files: tuple[LinkFile, ...] = ()
     if manager:
@@ -117,7 +101,7 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
     known = {pci: inventory.first.get(pci, ()) for pci in restored}
     owned = disruption.left_alone(inventory, known, "MTU, state and addresses of its link are")
     # Where connections cannot be read, restored ports have users and are refused unless there is consent.
-    after.update(linkrestore.states(restored, before, owned, inventory.activity.connections or {}))
+    after.update(link_restore.states(restored, before, owned, inventory.activity.connections or {}))
     files = _files(rails, link_files, manager, wish.etc, inventory.machine_id)
     change = Change(
         before={
@@ -130,25 +114,25 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
             "files": files,
             "links": after,
             "routing": routing.wanted(rails, table_of, {pci: link.name for pci, link in links.items()}),
-            "connections": sorted(linkcommands.connections(link_files, manager)),
+            "connections": sorted(reload.connections(link_files, manager)),
         },
     )
-    running = managers.services(inventory)
+    running = network_managers.services(inventory)
     names = {port.netdev.mac: port.netdev.name for port in ports.values() if port.netdev}
-    commands = linkcommands.of_managers(have.own, files, link_files, running, manager, have.active, names)
-    touched = linkcommands.touched(have.own, files, rails)
+    commands = reload.of_managers(have.own, files, link_files, running, manager, have.active, names)
+    touched = reload.touched(have.own, files, rails)
     changes = {
         pci: "a change of its link"
         for pci in before
-        if pci not in owned and (pci in touched or linkrestore.disturbs(before[pci], after[pci]))
+        if pci not in owned and (pci in touched or link_restore.disturbs(before[pci], after[pci]))
     }
     disruption.check(inventory, changes, wish.disrupt_users)
     kept: dict[str, Mapping[str, Any]] = {pci: {**restored[pci], "rail": ""} for pci in owned}
     for rail in rails:
         owners = disruption.owners(inventory, ports[rail.pci])
-        kept[rail.pci] = linkrestore.entry(rail, owners, record.get(rail.pci), before[rail.pci], after[rail.pci])
+        kept[rail.pci] = link_restore.entry(rail, owners, record.get(rail.pci), before[rail.pci], after[rail.pci])
     here = {ports[pci]: record.get(pci) for pci in before if pci not in owned}
-    warnings = linkrestore.warnings(rails, here, before)
+    warnings = link_restore.warnings(rails, here, before)
     return LinkPlan(change, commands, kept, (*owned.values(), *warnings))
 
 
@@ -198,12 +182,12 @@ def _claims(
     found = {}
     for rail in rails:
         port = ports[rail.pci]
-        claims = [managers.ifupdown_claim(have.interfaces, port)]
-        if managers.NETWORKMANAGER in manager.running:
+        claims = [network_managers.ifupdown_claim(have.interfaces, port)]
+        if network_managers.NETWORKMANAGER in manager.running:
             # A connection that netplan makes has no priority.
-            priority = networkmanager.PRIORITY if manager.name != managers.NETPLAN else 0
-            claims.append(networkmanager.claim(have.connections, port, priority))
-        if managers.NETWORKD in manager.running:
+            priority = network_manager.PRIORITY if manager.name != network_managers.NETPLAN else 0
+            claims.append(network_manager.claim(have.connections, port, priority))
+        if network_managers.NETWORKD in manager.running:
             claims.append(_networkd_claim(rail, port, have, manager))
         known = sorted((claim for claim in claims if claim), key=lambda claim: not claim.first)
         found[rail.name] = netplan.named(known[0], have.netplan or {}) if known else None
@@ -211,10 +195,10 @@ def _claims(
 
 
 def _networkd_claim(rail: Rail, port: Port, have: Have, manager: Manager) -> Claim | None:
-    own = networkd.base_name(rail.name, manager.name == managers.NETPLAN)
+    own = networkd.base_name(rail.name, manager.name == network_managers.NETPLAN)
     claim = networkd.claim(have.networks, port, own)
     # Beside another manager every file of networkd is one too many.
-    return claim._replace(first=True) if claim and manager.backend != managers.NETWORKD else claim
+    return claim._replace(first=True) if claim and manager.backend != network_managers.NETWORKD else claim
 
 
 def _refuse(
@@ -231,7 +215,7 @@ def _refuse(
                 f"rail {rail.name}: {port.title} keeps its addresses and so its file {claim.path}, "
                 f"but has MTU {port.netdev.mtu}; set {claim.setting}{rail.mtu} there"
             )
-        elif not claim and not rail.address and manager.name != managers.NETWORKD:
+        elif not claim and not rail.address and manager.name != network_managers.NETWORKD:
             problems += _unwritten_addresses(rail, port)
     if problems:
         raise ConflictError("; ".join(problems))
@@ -250,7 +234,7 @@ def _unwritten_addresses(rail: Rail, port: Port) -> list[str]:
 
 def _refuse_routing(manager: Manager, table_of: Mapping[str, int]) -> None:
     # Only late releases of netplan do, and none of the distributions supported here has one everywhere.
-    if table_of and (manager.name, manager.backend) == (managers.NETPLAN, managers.NETWORKMANAGER):
+    if table_of and (manager.name, manager.backend) == (network_managers.NETPLAN, network_managers.NETWORKMANAGER):
         raise InputError(
             f"rails {', '.join(table_of)} need source routing, and netplan cannot pass routing rules to "
             "NetworkManager. Set rail_links_manager: networkmanager, or rail_links_source_routing: never"
@@ -267,7 +251,7 @@ def _mtu_problems(rail: Rail, link: Netdev | None) -> list[str]:
 
 
 def _wanted_state(rail: Rail, before: Mapping[str, Any], entry: Mapping[str, Any] | None) -> dict[str, Any]:
-    others = linkrestore.foreign(entry, before)
+    others = link_restore.foreign(entry, before)
     return {
         "mtu": rail.mtu,
         "up": True,
@@ -278,7 +262,7 @@ def _wanted_state(rail: Rail, before: Mapping[str, Any], entry: Mapping[str, Any
 
 def _link_file(rail: Rail, port: Port, manager: Manager, table_of: Mapping[str, int]) -> LinkFile:
     addresses: tuple[str, ...] | None = (rail.address,) if rail.address else ()
-    if not addresses and manager.name == managers.NETWORKD:
+    if not addresses and manager.name == network_managers.NETWORKD:
         addresses = None
     return LinkFile(rail.name, port, rail.mtu, addresses, table_of.get(rail.name))
 
@@ -289,14 +273,14 @@ def _files(
     if manager is None:
         return {}
     files = {}
-    if manager.name == managers.NETPLAN:
+    if manager.name == network_managers.NETPLAN:
         files = netplan.files(link_files, etc, manager.backend)
-    elif manager.name == managers.NETWORKMANAGER:
-        files = networkmanager.files(link_files, etc, machine)
+    elif manager.name == network_managers.NETWORKMANAGER:
+        files = network_manager.files(link_files, etc, machine)
     else:
         files = networkd.files(link_files, etc)
-        if managers.NETWORKMANAGER in manager.running:
-            files.update(networkmanager.unmanaged(link_files, etc))
+        if network_managers.NETWORKMANAGER in manager.running:
+            files.update(network_manager.unmanaged(link_files, etc))
     lines = [f"net.ipv4.conf.{rail.netdev}.{key} = {value}" for rail in rails for key, value in SYSCTLS.items()]
     files[f"{etc}/sysctl.d/{SYSCTL_FILE}"] = "\n".join([f"# {TITLE}", *lines]) + "\n"
     return files

@@ -8,8 +8,7 @@ import posixpath
 from collections.abc import Iterable, Mapping
 
 from ..facts.rail_ports import Rail
-from . import netplan
-from . import network_manager as networkmanager
+from . import netplan, network_manager
 from .network_managers import NETPLAN, NETWORKD, NETWORKMANAGER, PREFIX, LinkFile, Manager
 
 GENERATE = ("netplan", "generate")
@@ -44,7 +43,7 @@ def of_managers(
     if NETWORKMANAGER in running:
         nm = _networkmanager(changed, after, links, manager, active)
         # Before connections are brought up.
-        nm[:0] = _handed_over(networkmanager.left_alone(before), networkmanager.left_alone(after), netdevs)
+        nm[:0] = _handed_over(network_manager.left_alone(before), network_manager.left_alone(after), netdevs)
     # Who loses a link lets go of it, and flushes it, before the other one takes it.
     last_is_nm = manager is not None and manager.backend == NETWORKMANAGER
     return (*generate, *networkd, *nm) if last_is_nm else (*generate, *nm, *networkd)
@@ -84,13 +83,13 @@ def _networkmanager(
     active: tuple[str, ...],
 ) -> list[tuple[str, ...]]:
     commands: list[tuple[str, ...]] = []
-    gone = any(name.endswith(networkmanager.SUFFIX) and path not in after for name, path in changed.items())
-    if networkmanager.CONF_FILE in changed:
+    gone = any(name.endswith(network_manager.SUFFIX) and path not in after for name, path in changed.items())
+    if network_manager.CONF_FILE in changed:
         commands.append(("nmcli", "general", "reload", "conf"))
     if gone or netplan.FILE in changed:
         commands.append(("nmcli", "connection", "reload"))
     for name, link in connections(links, manager).items():
-        path = changed.get(f"{link.name}{networkmanager.SUFFIX}")
+        path = changed.get(f"{link.name}{network_manager.SUFFIX}")
         if path in after:
             commands.append(("nmcli", "connection", "load", str(path)))
         if path in after or netplan.FILE in changed or name not in active:

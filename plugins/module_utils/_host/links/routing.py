@@ -14,7 +14,7 @@ from typing import Any
 
 from ..._common.errors import ParseError
 from ..facts.rail_ports import Rail
-from ..system import json_text as jsontext
+from ..system import json_text
 
 CHOICES = ("auto", "always", "never")
 # Tables of the rails, in the order of the plan. The number is the priority of the rule, too: behind local (0),
@@ -55,9 +55,7 @@ def parse(rules: str, routes: str) -> list[str]:
     ParseError when the output has another form.
     """
     try:
-        found = [
-            _rule(str(one["src"]), int(one["table"])) for one in _entries(rules) if "src" in one and _ours(one)
-        ]
+        found = [_rule(str(one["src"]), int(one["table"])) for one in _entries(rules) if "src" in one and _ours(one)]
         found += [
             _route(str(ipaddress.ip_network(one["dst"])), one["dev"], one.get("prefsrc", ""), int(one["table"]))
             for one in _entries(routes)
@@ -108,7 +106,7 @@ def _network(rail: Rail) -> ipaddress.IPv4Network | None:
 
 
 def _entries(text: str) -> list[dict[str, Any]]:
-    return list(jsontext.loads(text or "[]"))
+    return list(json_text.loads(text or "[]"))
 
 
 def _ours(entry: Mapping[str, Any]) -> bool:

@@ -10,23 +10,21 @@ from typing import Any
 from ..facts.devices import Port
 from ..facts.inventory import HostInventory
 from ..facts.io import Roots, link_name, names, netdevs, read_inventory, read_text
-from ..kernel import initramfs_io as initramfs
-from ..sriov import io as vfs
-from ..system import command
-from ..system import record as state
-from . import model as vfnames
-from . import plan as naming
-from . import systemd_files as linkfile
+from ..kernel import initramfs_io
+from ..sriov import io as sriov_io
+from ..system import command, records
+from . import model, systemd_files
+from . import plan as naming_plan
 
 
-def read_files(roots: Roots, lib: str) -> naming.Files:
+def read_files(roots: Roots, lib: str) -> naming_plan.Files:
     """Read .link files, ours and those of others, and udev rules; ``lib`` has the distribution's."""
-    folder, rule_file = f"{roots.etc}/systemd/network", f"{roots.etc}/udev/rules.d/{vfnames.FILE}"
+    folder, rule_file = f"{roots.etc}/systemd/network", f"{roots.etc}/udev/rules.d/{model.FILE}"
     rules = read_rules(roots)
     own_rules = {path: text for path, text in rules.items() if path == rule_file}
-    return naming.Files(
-        own={**state.read_folder(folder, ".link", linkfile.PREFIX), **own_rules},
-        links=state.read_systemd(roots, lib, ".link"),
+    return naming_plan.Files(
+        own={**records.read_folder(folder, ".link", systemd_files.PREFIX), **own_rules},
+        links=records.read_systemd(roots, lib, ".link"),
         rules={path: text for path, text in rules.items() if path != rule_file},
         link_folder=folder,
         rule_file=rule_file,
@@ -36,26 +34,26 @@ def read_files(roots: Roots, lib: str) -> naming.Files:
 def read_rules(roots: Roots) -> dict[str, str]:
     """Return path -> text of the udev rules that are not the distribution's."""
     return {
-        **state.read_folder(f"{roots.etc}/udev/rules.d", ".rules"),
-        **state.read_folder(f"{roots.run}/udev/rules.d", ".rules"),
+        **records.read_folder(f"{roots.etc}/udev/rules.d", ".rules"),
+        **records.read_folder(f"{roots.run}/udev/rules.d", ".rules"),
     }
 
 
-def read_functions(roots: Roots, inventory: HostInventory) -> tuple[vfnames.Function, ...]:
+def read_functions(roots: Roots, inventory: HostInventory) -> tuple[model.Function, ...]:
     """Read the VFs and representors that the host's ports have or may get."""
     raw = {port.pci: _functions(roots, port) for port in inventory.ports if port.vfs_total}
     devices = [name for own in raw.values() for vf in own["vfs"].values() for name in vf["rdma"]]
-    return vfnames.from_raw(inventory, raw, vfs.rdma_holders(devices))
+    return model.from_raw(inventory, raw, sriov_io.rdma_holders(devices))
 
 
-def apply(plan: naming.NamePlan) -> None:
+def apply(plan: naming_plan.NamePlan) -> None:
     """Write the files and rename."""
     before, after = plan.change.before["files"], plan.change.after["files"]
-    state.write_files(before, after)
+    records.write_files(before, after)
     if before != after:
         # udev must not see the rename with the rules of before.
         command.run(["udevadm", "control", "--reload"])
-    for argv in naming.rename_commands(plan.renames):
+    for argv in naming_plan.rename_commands(plan.renames):
         command.run(argv)
     if plan.renames:
         command.run(["udevadm", "settle", "--timeout=20"], check=False)
@@ -66,9 +64,9 @@ def renew_initramfs(roots: Roots, ports: Iterable[str]) -> list[str]:
     inventory = read_inventory(roots)
     kernels = dict.fromkeys(kernel for kernel in (inventory.kernel_release, inventory.next_kernel) if kernel)
     drivers = dict.fromkeys(port.driver for port in inventory.ports if port.driver and port.pci in ports)
-    found = initramfs.with_drivers(roots, kernels, drivers)
+    found = initramfs_io.with_drivers(roots, kernels, drivers)
     for _path, argv in found:
-        initramfs.renew(argv)
+        initramfs_io.renew(argv)
     return [path for path, _argv in found]
 
 

@@ -17,9 +17,7 @@ from ..facts.devices import Netdev
 from ..facts.disruption import left_alone, owners, users
 from ..facts.inventory import HostInventory
 from ..facts.rail_ports import Rail, find_links
-from . import model as vfnames
-from . import record as namerecord
-from . import systemd_files as linkfile
+from . import model, recorded, systemd_files
 from .model import Function, Wish
 
 
@@ -52,7 +50,7 @@ class NamePlan:
     change: Change
     renames: tuple[Rename, ...]
     reasons: tuple[str, ...]
-    record: namerecord.Record
+    record: recorded.Record
     warnings: tuple[str, ...]
 
     @property
@@ -66,7 +64,7 @@ class NamePlan:
 
 
 def plan_names(
-    inventory: HostInventory, functions: tuple[Function, ...], wish: Wish, record: namerecord.Record, files: Files
+    inventory: HostInventory, functions: tuple[Function, ...], wish: Wish, record: recorded.Record, files: Files
 ) -> NamePlan:
     """Work out files and names; what is recorded and not wanted any more gets its first name back, if it has ours.
 
@@ -76,11 +74,11 @@ def plan_names(
     find_links(inventory, wish.rails)
     wanted = wish.names(functions)
     here = _here(inventory, functions)
-    rules = vfnames.given_names(functions, "net", files.own.get(files.rule_file))
+    rules = model.given_names(functions, "net", files.own.get(files.rule_file))
     owned = find_owned(inventory, functions, wanted, record, rules)
     now = {key: link.name for key, link in here.items() if key not in wanted and key not in owned.keys}
-    others = namerecord.others(record, now, "name")
-    first = {key: name for key, name in namerecord.first(record).items() if key in now and key not in others}
+    others = recorded.others(record, now, "name")
+    first = {key: name for key, name in recorded.first(record).items() if key in now and key not in others}
     names = {**wanted, **first}
     problems = conflicts(inventory, functions, wish, names, files)
     if problems:
@@ -100,7 +98,7 @@ def plan_names(
             "names": after,
         },
     )
-    record = namerecord.following(record, now, after, wanted, owned.keys)
+    record = recorded.following(record, now, after, wanted, owned.keys)
     return NamePlan(change, tuple(renames), tuple(reasons), record, (*owned.warnings, *others.values()))
 
 
@@ -174,7 +172,7 @@ def conflicts(
     ]
     for rail in wish.rails:
         port = inventory.port(rail.pci)
-        for foreign in linkfile.foreign_names(files.links, files.rules, port, _file(rail)):
+        for foreign in systemd_files.foreign_names(files.links, files.rules, port, _file(rail)):
             if foreign.name != rail.netdev:
                 problems.append(_foreign(port.title, rail.netdev, foreign))
     return problems + _foreign_functions(functions, wish.names(functions), files)
@@ -185,14 +183,14 @@ def _foreign_functions(functions: Iterable[Function], wanted: Mapping[str, str],
     found: dict[tuple[str, str, str], str] = {}
     for one in functions:
         if one.title in wanted and one.seen:
-            for foreign in linkfile.given_names(files.links, files.rules, one.seen):
+            for foreign in systemd_files.given_names(files.links, files.rules, one.seen):
                 if foreign.name != wanted[one.title]:
                     text = _foreign(one.title, wanted[one.title], foreign)
                     found.setdefault((one.pf, one.kind, foreign.path), text)
     return list(found.values())
 
 
-def _foreign(title: str, name: str, foreign: linkfile.Foreign) -> str:
+def _foreign(title: str, name: str, foreign: systemd_files.Foreign) -> str:
     return (
         f"{title} is to be named {name}, but {foreign.path} names it {foreign.name or 'by a policy'}; "
         "remove that file or its rule for this port"
@@ -210,7 +208,7 @@ def rename_commands(renames: Iterable[Rename]) -> list[list[str]]:
     down, first, second, up = [], [], [], []
     for number, rename in enumerate(renames):
         old, new = rename.link.name, rename.name
-        step = namerecord.STEP.format(number) if new in taken else new
+        step = recorded.STEP.format(number) if new in taken else new
         if rename.link.up:
             down.append(["ip", "link", "set", "dev", old, "down"])
             up.append(["ip", "link", "set", "dev", new, "up"])
@@ -233,13 +231,13 @@ def _texts(
 ) -> dict[str, str]:
     """Return path -> text of all our files; ``kept`` is title -> name of functions that keep theirs."""
     texts = {
-        f"{files.link_folder}/{_file(rail)}": linkfile.format_link(
-            vfnames.TITLE, inventory.port(rail.pci), rail.netdev, files.links
+        f"{files.link_folder}/{_file(rail)}": systemd_files.format_link(
+            model.TITLE, inventory.port(rail.pci), rail.netdev, files.links
         )
         for rail in wish.rails
     }
     functions = tuple(functions)
-    rules = vfnames.format_rules(functions, {**kept, **wish.names(functions)})
+    rules = model.format_rules(functions, {**kept, **wish.names(functions)})
     return {**texts, **({files.rule_file: rules} if rules else {})}
 
 
@@ -284,4 +282,4 @@ def _why_wait(link: Netdev, holders: tuple[str, ...], now: bool) -> str:
 
 
 def _file(rail: Rail) -> str:
-    return f"{linkfile.PREFIX}{rail.name}.link"
+    return f"{systemd_files.PREFIX}{rail.name}.link"

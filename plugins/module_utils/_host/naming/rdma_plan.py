@@ -16,7 +16,7 @@ from ..._common.change import Change
 from ..._common.errors import ConflictError
 from ..facts.inventory import HostInventory
 from ..facts.port_use import HIDDEN_QUEUE_PAIRS
-from . import record as namerecord
+from . import recorded
 from .model import TITLE, VF, Function, Wish, condition, given_names
 from .plan import find_owned
 
@@ -46,12 +46,12 @@ class RdmaPlan:
     change: Change
     renames: tuple[tuple[str, str], ...]
     reasons: tuple[str, ...]
-    record: namerecord.Record
+    record: recorded.Record
     warnings: tuple[str, ...]
 
 
 def plan_rdma(
-    inventory: HostInventory, functions: Iterable[Function], wish: Wish, record: namerecord.Record, have: Have
+    inventory: HostInventory, functions: Iterable[Function], wish: Wish, record: recorded.Record, have: Have
 ) -> RdmaPlan:
     """Work out the file and names; recorded devices whose name is not wanted any more get theirs back.
 
@@ -68,8 +68,8 @@ def plan_rdma(
     kept = {**found.functions, **{key: devices[key] for key in (*owned, *found.functions) if key in devices}}
     asked, wanted = wanted, {**wanted, **kept}
     left = {key: name for key, name in devices.items() if key not in wanted}
-    changed = namerecord.others(record, left, "RDMA device")
-    first = {key: name for key, name in namerecord.first(record).items() if key not in changed}
+    changed = recorded.others(record, left, "RDMA device")
+    first = {key: name for key, name in recorded.first(record).items() if key not in changed}
     names = {key: name for key, name in {**first, **wanted}.items() if key in devices}
     others = {device.name for device in inventory.rdma_devices} | set(devices.values())
     _refuse(asked, names, others - {devices[key] for key in names}, have)
@@ -87,7 +87,7 @@ def plan_rdma(
         before={"rules": have.own, "names": {key: devices[key] for key in names}},
         after={"rules": rules, "names": after},
     )
-    record = namerecord.following(record, devices, after, asked, kept)
+    record = recorded.following(record, devices, after, asked, kept)
     renames = [] if why else [(devices[key], name) for key, name in moving.items()]
     return RdmaPlan(change, tuple(renames), tuple(reasons), record, (*found.warnings, *changed.values()))
 
@@ -98,7 +98,7 @@ def rename_commands(renames: Iterable[tuple[str, str]]) -> list[list[str]]:
     taken = [old for old, _new in renames]
     first, second = [], []
     for number, (old, new) in enumerate(renames):
-        step = namerecord.STEP.format(number) if new in taken else new
+        step = recorded.STEP.format(number) if new in taken else new
         first.append(["rdma", "dev", "set", old, "name", step])
         if step != new:
             second.append(["rdma", "dev", "set", step, "name", new])

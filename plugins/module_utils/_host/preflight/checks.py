@@ -13,8 +13,8 @@ from ..facts.devices import Port
 from ..facts.inventory import HostInventory
 from ..firmware.plan import NO_TOOL
 from ..gpu_direct import acs
-from ..naming import model as vfnames
-from ..naming import plan as naming
+from ..naming import model as naming_model
+from ..naming import plan as naming_plan
 from ..rdma_stack import doca
 from ..rdma_stack.doca import Fit
 
@@ -71,10 +71,10 @@ class Own:
     no_setpci: str
     # Of the running kernel and the next one: whether its headers are there.
     headers: Mapping[str, bool]
-    names: naming.Files
+    names: naming_plan.Files
     # Path -> text of the netplan files; None where the program is missing.
     netplan: Mapping[str, str] | None
-    functions: tuple[vfnames.Function, ...]
+    functions: tuple[naming_model.Function, ...]
 
 
 class Finding(NamedTuple):

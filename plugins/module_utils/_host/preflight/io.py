@@ -11,14 +11,13 @@ from collections.abc import Iterable, Sequence
 from ..._common.errors import CommandError, FabricError, InputError
 from ..facts.inventory import HostInventory
 from ..facts.io import Roots, names, read_bytes, read_text
-from ..firmware import io as firmware
-from ..gpu_direct import acs
-from ..gpu_direct import acs_io as host_acs
-from ..kernel import boot_loader_io as bootloader
-from ..links import io as links
-from ..naming import io as host_names
-from ..rdma_stack import io as stack
-from ..rdma_stack import packages_io as packages
+from ..firmware import io as firmware_io
+from ..gpu_direct import acs, acs_io
+from ..kernel import boot_loader_io
+from ..links import io as links_io
+from ..naming import io as naming_io
+from ..rdma_stack import io as rdma_stack_io
+from ..rdma_stack import packages_io
 from ..rdma_stack.plan import packages_of
 from ..system import files
 from .checks import Own
@@ -63,22 +62,22 @@ def read(
         reboot_required=_reboot_required(roots.run),
         iommu_tables=any(os.path.exists(f"{roots.sysfs}/firmware/acpi/tables/{name}") for name in _TABLES),
         trusts_dkms=_trusts_dkms(roots, var),
-        firmware_tool=firmware.installed() is not None,
+        firmware_tool=firmware_io.installed() is not None,
         no_loader=_no_loader(roots, boots) if boots else "",
         acs=_acs(roots, inventory, peers) if peers else None,
-        no_setpci=host_acs.no_setpci(),
-        headers=stack.headers(roots, (kernel, following)),
-        names=host_names.read_files(roots, lib),
-        netplan=links.read_netplan(roots, lib),
-        functions=host_names.read_functions(roots, inventory),
+        no_setpci=acs_io.no_setpci(),
+        headers=rdma_stack_io.headers(roots, (kernel, following)),
+        names=naming_io.read_files(roots, lib),
+        netplan=links_io.read_netplan(roots, lib),
+        functions=naming_io.read_functions(roots, inventory),
     )
 
 
 def _no_loader(roots: Roots, boots: Sequence[str]) -> str:
     """Say why kernel arguments cannot be set, nothing when they can."""
     try:
-        if bootloader.detect(roots, boots).menu:
-            bootloader.mkconfig()
+        if boot_loader_io.detect(roots, boots).menu:
+            boot_loader_io.mkconfig()
     except FabricError as error:
         return str(error)
     return ""
@@ -87,7 +86,7 @@ def _no_loader(roots: Roots, boots: Sequence[str]) -> str:
 def _acs(roots: Roots, inventory: HostInventory, peers: Iterable[str]) -> acs.Have:
     there = {port.pci for port in inventory.ports}
     wanted = acs.paths(inventory, [peer for peer in peers if peer in there])
-    return host_acs.read(roots, wanted, [device for pair in wanted.values() for device in pair])
+    return acs_io.read(roots, wanted, [device for pair in wanted.values() for device in pair])
 
 
 def _free(folder: str) -> int | None:
@@ -110,7 +109,7 @@ def _missing(inventory: HostInventory, wanted: Iterable[str] | None) -> tuple[st
         return ()
     try:
         asked = tuple(wanted) or packages_of(inventory)
-        there = packages.installed(asked)
+        there = packages_io.installed(asked)
     except (InputError, CommandError):
         # A system that is not supported is said by its name.
         return ()
@@ -122,12 +121,12 @@ def _no_source(roots: Roots, var: str, missing: Iterable[str]) -> str:
     if os.path.isdir(f"{roots.etc}/apt"):
         if not any("_Packages" in name for name in names(f"{var}/lib/apt/lists")):
             return f"{var}/lib/apt/lists has no package lists: run apt-get update, and check the sources"
-        return packages.unobtainable(missing)
+        return packages_io.unobtainable(missing)
     folders = [f"{roots.etc}/{name}" for name in _REPOSITORIES if os.path.isdir(f"{roots.etc}/{name}")]
     paths = [f"{folder}/{name}" for folder in folders for name in names(folder) if name.endswith(".repo")]
     if folders and not any(_enabled(read_text(path) or "") for path in paths):
         return f"no repository is enabled in {', '.join(folders)}"
-    return packages.unobtainable(missing)
+    return packages_io.unobtainable(missing)
 
 
 def _enabled(text: str) -> bool:

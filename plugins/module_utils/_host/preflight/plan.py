@@ -13,8 +13,8 @@ from ..facts import disruption
 from ..facts.devices import Port
 from ..facts.inventory import HostInventory
 from ..facts.rail_ports import Rail, usable_link
-from ..links import network_managers as managers
-from ..naming import plan as naming
+from ..links import network_managers
+from ..naming import plan as naming_plan
 from ..naming.model import Wish, kinds
 from .checks import Consent, Own, find, space
 
@@ -90,7 +90,7 @@ def _system_problems(inventory: HostInventory) -> list[str]:
 
 def _manager_problems(inventory: HostInventory, own: Own, consent: Consent) -> list[str]:
     try:
-        managers.choose(inventory, consent.manager, own.netplan)
+        network_managers.choose(inventory, consent.manager, own.netplan)
     except InputError as error:
         return [str(error)]
     return []
@@ -113,7 +113,7 @@ def _rail_problems(inventory: HostInventory, rail: Rail) -> list[str]:
 def _name_problems(inventory: HostInventory, rails: Iterable[Rail], own: Own, consent: Consent) -> list[str]:
     wish = Wish(tuple(rails), kinds(consent.names_vfs, consent.names_representors), now=False)
     try:
-        return naming.conflicts(inventory, own.functions, wish, wish.names(own.functions), own.names)
+        return naming_plan.conflicts(inventory, own.functions, wish, wish.names(own.functions), own.names)
     except InputError as error:
         return [str(error)]
 

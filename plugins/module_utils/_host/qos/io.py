@@ -11,12 +11,9 @@ from ..._common.errors import CommandError
 from ..facts.devices import Port
 from ..facts.inventory import HostInventory
 from ..facts.io import Roots, names, read_text
-from ..system import command, files
-from ..system import record as state
-from . import boot_unit as qosunit
-from . import kernel_files as qosfiles
-from . import plan as qosplan
-from . import programs as dcb
+from ..system import command, files, records
+from . import boot_unit, kernel_files, programs
+from . import plan as qos_plan
 from .kernel_files import Device, Step
 from .plan import NO_RDMA, Reason
 
@@ -25,7 +22,7 @@ _NO_ECN = Reason("has no ECN settings in sysfs", "use the driver of DOCA-OFED, w
 
 def read(
     roots: Roots, inventory: HostInventory, wanted: Mapping[str, Iterable[str]], rails: Mapping[str, str]
-) -> dict[str, qosplan.Found]:
+) -> dict[str, qos_plan.Found]:
     """Return PCI address -> what was read; ``wanted`` is PCI address -> settings, ``rails`` -> name of the rail.
 
     Ports that are gone, or have no network device, are left out.
@@ -38,12 +35,12 @@ def read(
     }
 
 
-def units(roots: Roots) -> qosplan.Have:
+def units(roots: Roots) -> qos_plan.Have:
     """Return own units, and those that a device starts."""
     folder = unit_folder(roots)
     wants = [name for name in names(folder) if name.endswith(".device.wants")]
-    enabled = [name for one in wants for name in names(f"{folder}/{one}") if name.startswith(qosunit.PREFIX)]
-    return qosplan.Have(state.read_folder(folder, ".service", qosunit.PREFIX), tuple(enabled))
+    enabled = [name for one in wants for name in names(f"{folder}/{one}") if name.startswith(boot_unit.PREFIX)]
+    return qos_plan.Have(records.read_folder(folder, ".service", boot_unit.PREFIX), tuple(enabled))
 
 
 def unit_folder(roots: Roots) -> str:
@@ -51,7 +48,7 @@ def unit_folder(roots: Roots) -> str:
     return f"{roots.etc}/systemd/system"
 
 
-def apply(plan: qosplan.QosPlan) -> None:
+def apply(plan: qos_plan.QosPlan) -> None:
     """Set everything now, and bring files and units there."""
     for step in plan.steps:
         _take(step)
@@ -59,7 +56,7 @@ def apply(plan: qosplan.QosPlan) -> None:
     # The file of a unit must still be there when it is disabled.
     for unit in sorted({*before["units"]} - {*after["units"]}):
         command.run(["systemctl", "disable", unit])
-    state.write_units(before["files"], after["files"])
+    records.write_units(before["files"], after["files"])
     for unit in after["units"]:
         if unit not in before["units"]:
             command.run(["systemctl", "enable", unit])
@@ -69,30 +66,30 @@ def _take(step: Step) -> None:
     if step.argv:
         result = command.run(step.argv, check=False)
         # ethtool says by these that nothing had to change.
-        if result.rc and not (step.argv[0] == dcb.ETHTOOL and str(result.rc) in qosunit.UNCHANGED.split()):
+        if result.rc and not (step.argv[0] == programs.ETHTOOL and str(result.rc) in boot_unit.UNCHANGED.split()):
             said = (result.stderr.strip() or result.stdout.strip() or "nothing").replace("\n", " ")
             raise CommandError(f"'{' '.join(step.argv)}' failed with status {result.rc} and said: {said}")
     else:
         files.tell_kernel(step.path, step.value)
 
 
-def _read_port(roots: Roots, host: str, rail: str | None, port: Port, settings: tuple[str, ...]) -> qosplan.Found:
+def _read_port(roots: Roots, host: str, rail: str | None, port: Port, settings: tuple[str, ...]) -> qos_plan.Found:
     netdev = port.netdev.name if port.netdev else ""
     device = Device(netdev, port.rdma[0] if port.rdma else None, roots.sysfs)
-    tools = {name: _tool(name, port) for name in settings if name not in qosfiles.FILE_SETTINGS}
+    tools = {name: _tool(name, port) for name in settings if name not in kernel_files.FILE_SETTINGS}
     printed: dict[tuple[str, ...], command.Result] = {}
     found = {
         name: _read_program(tools[name], netdev, name, printed) if name in tools else _read_file(device, name)
         for name in settings
     }
-    rings = printed.get(tuple(dcb.read_argv(dcb.ETHTOOL, netdev, "rings")))
-    return qosplan.Found(
+    rings = printed.get(tuple(programs.read_argv(programs.ETHTOOL, netdev, "rings")))
+    return qos_plan.Found(
         title=f"{host} {rail or netdev} ({port.driver or 'no driver'})",
         device=device,
         values={name: value for name, value in found.items() if value is not None and not isinstance(value, Reason)},
         reasons={name: value for name, value in found.items() if isinstance(value, Reason)},
         tools=tools,
-        limits=dcb.ring_limits(rings.stdout) if rings else {},
+        limits=programs.ring_limits(rings.stdout) if rings else {},
     )
 
 
@@ -100,18 +97,18 @@ def _read_program(tool: str, netdev: str, name: str, printed: dict[tuple[str, ..
     """Return the value of a setting, or the Reason why there is none; each command runs once."""
     if not command.find(tool):
         return _missing(tool)
-    argv = tuple(dcb.read_argv(tool, netdev, name))
+    argv = tuple(programs.read_argv(tool, netdev, name))
     if argv not in printed:
         printed[argv] = command.run(argv, check=False)
     result = printed[argv]
-    return _refusal(name, tool, result) if result.rc else dcb.parse(tool, name, result.stdout)
+    return _refusal(name, tool, result) if result.rc else programs.parse(tool, name, result.stdout)
 
 
 def _read_file(device: Device, name: str) -> Any:
     """Return the value of a setting, the Reason why there is none, or None where nobody misses it."""
-    texts = {path: read_text(path) for path in qosfiles.paths(name, device)}
+    texts = {path: read_text(path) for path in kernel_files.paths(name, device)}
     try:
-        return qosfiles.parse(name, device, texts)
+        return kernel_files.parse(name, device, texts)
     except LookupError:
         if name in ("ecn", "cnp_dscp"):
             return _NO_ECN
@@ -120,21 +117,21 @@ def _read_file(device: Device, name: str) -> Any:
 
 
 def _tool(name: str, port: Port) -> str:
-    if name in dcb.ETHTOOL_SETTINGS:
-        return dcb.ETHTOOL
+    if name in programs.ETHTOOL_SETTINGS:
+        return programs.ETHTOOL
     # It knows the vendor's own NICs only.
-    if (port.driver or "").startswith("mlx") and command.find(dcb.MLNX_QOS):
-        return dcb.MLNX_QOS
-    return dcb.DCB
+    if (port.driver or "").startswith("mlx") and command.find(programs.MLNX_QOS):
+        return programs.MLNX_QOS
+    return programs.DCB
 
 
 def _missing(tool: str) -> Reason:
-    if tool == dcb.DCB:
+    if tool == programs.DCB:
         return Reason("cannot be asked: neither mlnx_qos nor dcb (iproute2) is installed", "install one of them")
     return Reason(f"cannot be asked: {tool} is not installed", "install it")
 
 
 def _refusal(name: str, program: str, result: command.Result) -> Reason:
     said = (result.stderr.strip() or result.stdout.strip() or "nothing").replace("\n", " ")
-    what = f"{name} to set" if name in dcb.ETHTOOL_SETTINGS else "DCB"
+    what = f"{name} to set" if name in programs.ETHTOOL_SETTINGS else "DCB"
     return Reason(f"has no {what} ({program} said: {said})", "use a NIC and a driver that have")

@@ -12,12 +12,9 @@ from ..._common.change import Change
 from ..._common.errors import ConflictError
 from ..facts.rail_ports import Rail
 from ..system import restore
-from . import boot_unit as qosunit
-from . import kernel_files as qosfiles
-from . import programs as dcb
-from . import record as qosrecord
+from . import boot_unit, kernel_files, programs, recorded
 from .kernel_files import Device, Step
-from .record import NOTHING
+from .recorded import NOTHING
 from .settings import SETTINGS
 
 # PCI address -> setting -> value.
@@ -68,13 +65,11 @@ class QosPlan:
 
     change: Change
     steps: tuple[Step, ...]
-    record: qosrecord.Record
+    record: recorded.Record
     warnings: tuple[str, ...]
 
 
-def to_read(
-    rails: Iterable[Rail], wanted: Mapping[str, Any], record: qosrecord.Record
-) -> dict[str, tuple[str, ...]]:
+def to_read(rails: Iterable[Rail], wanted: Mapping[str, Any], record: recorded.Record) -> dict[str, tuple[str, ...]]:
     """Return PCI address -> settings that must be read: those wanted of a rail, and those recorded."""
     names = {pci: {*entry["before"]} for pci, entry in record.items()}
     for rail in rails:
@@ -105,7 +100,7 @@ def _with_rdma(found: Found) -> Found:
 def plan_qos(
     rails: Iterable[Rail],
     wanted: Mapping[str, Any],
-    record: qosrecord.Record,
+    record: recorded.Record,
     found: Mapping[str, Found],
     have: Have,
     units: str,
@@ -124,18 +119,18 @@ def plan_qos(
     before = {pci: _shown(found[pci].values, goal) for pci, goal in goals.items()}
     after = {pci: _completed(goal, found[pci].values) for pci, goal in goals.items()}
     files = {
-        f"{units}/{qosunit.name(rail.netdev)}": _unit(rail, found[rail.pci], own[rail.pci])
+        f"{units}/{boot_unit.name(rail.netdev)}": _unit(rail, found[rail.pci], own[rail.pci])
         for rail in rails
         if own[rail.pci]
     }
-    names = sorted(qosunit.name(rail.netdev) for rail in rails if own[rail.pci])
+    names = sorted(boot_unit.name(rail.netdev) for rail in rails if own[rail.pci])
     return QosPlan(
         Change(
             before={"files": dict(have.files), "units": sorted(have.units), "rails": before},
             after={"files": files, "units": names, "rails": after},
         ),
         tuple(step for pci in after for step in _steps(found[pci], before[pci], after[pci], own[pci])),
-        {pci: qosrecord.entry(own[pci], record.get(pci, NOTHING), found[pci].values) for pci in found if own[pci]},
+        {pci: recorded.entry(own[pci], record.get(pci, NOTHING), found[pci].values) for pci in found if own[pci]},
         tuple(
             text
             for pci, one in found.items()
@@ -159,9 +154,9 @@ def differences(after: Values, found: Mapping[str, Found]) -> list[str]:
 
 def steps_of(found: Found, name: str, value: Any, device: Device) -> list[Step]:
     """Return the steps that give a setting a value on a device."""
-    if name in qosfiles.FILE_SETTINGS:
-        return qosfiles.steps(name, device, value)
-    return [Step(tuple(dcb.set_argv(found.tools[name], device.netdev, name, value)))]
+    if name in kernel_files.FILE_SETTINGS:
+        return kernel_files.steps(name, device, value)
+    return [Step(tuple(programs.set_argv(found.tools[name], device.netdev, name, value)))]
 
 
 def _refuse(found: Iterable[Found], wanted: Mapping[str, Any]) -> None:
@@ -188,7 +183,7 @@ def _applicable(wanted: Mapping[str, Any], found: Found) -> dict[str, Any]:
     return {name: value for name, value in wanted.items() if name in found.values}
 
 
-def _others(own: Mapping[str, Any], entry: qosrecord.Entry, values: Mapping[str, Any]) -> list[str]:
+def _others(own: Mapping[str, Any], entry: recorded.Entry, values: Mapping[str, Any]) -> list[str]:
     """Return the recorded settings that are not wanted any more, and that have another author now."""
     before = {name: value for name, value in entry["before"].items() if name in values and name not in own}
     # What a record does not know of a value, and what no program tells, is no difference.
@@ -199,7 +194,7 @@ def _others(own: Mapping[str, Any], entry: qosrecord.Entry, values: Mapping[str,
     return restore.changed_since(before, entry["set"], now)
 
 
-def _warnings(found: Found, entry: qosrecord.Entry, others: Collection[str], own: Collection[str]) -> list[str]:
+def _warnings(found: Found, entry: recorded.Entry, others: Collection[str], own: Collection[str]) -> list[str]:
     before, ours, now = entry["before"], entry["set"], found.values
     partners = {_EXCLUDES[name]: name for name in others if _EXCLUDES.get(name) in before}
     return [
@@ -217,7 +212,7 @@ def _is(values: Mapping[str, Any], name: str, wanted: Any) -> bool:
     return bool(_shown(values, {name: wanted})[name] == wanted)
 
 
-def _goal(own: Mapping[str, Any], entry: qosrecord.Entry, others: Iterable[str], found: Found) -> dict[str, Any]:
+def _goal(own: Mapping[str, Any], entry: recorded.Entry, others: Iterable[str], found: Found) -> dict[str, Any]:
     stay = {*others, *(_EXCLUDES[name] for name in others if name in _EXCLUDES)}
     known = entry["before"].items()
     given_back = {name: value for name, value in known if name in found.values and name not in stay}
@@ -263,4 +258,4 @@ def _unit(rail: Rail, found: Found, own: Mapping[str, Any]) -> str:
     needs_rdma = {"traffic_class", "rdma_cm"} & {*own}
     # At boot the device has its final name, and sysfs is where it always is.
     device = Device(rail.netdev, found.device.rdma if needs_rdma else None)
-    return qosunit.text(device, [step for name in own for step in steps_of(found, name, own[name], device)])
+    return boot_unit.text(device, [step for name in own for step in steps_of(found, name, own[name], device)])

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..._common.errors import ParseError
-from ..system import json_text as jsontext
+from ..system import json_text
 from .settings import CLASSES
 
 MLNX_QOS, DCB, ETHTOOL = "mlnx_qos", "dcb", "ethtool"
@@ -102,7 +102,7 @@ def _parse_mlnx_classes(text: str) -> dict[str, list[Any]]:
 
 
 def _parse_dcb(setting: str, text: str) -> Any:
-    entry = jsontext.loads(text) if text.strip() else {}
+    entry = json_text.loads(text) if text.strip() else {}
     if setting == "trust":
         # A driver trusts DSCP as long as its table of applications has an entry for one.
         return "dscp" if entry.get("dscp_prio") else "pcp"
@@ -140,9 +140,17 @@ def _dcb_command(netdev: str, setting: str, value: Any) -> list[str]:
     if setting == "trust":
         # The usual map: the upper three bits of the DSCP are the priority.
         table = [f"{dscp}:{dscp >> 3}" for dscp in range(64)]
-        return [*tool, "replace", "dev", netdev, "dscp-prio", *table] if value == "dscp" else [
-            *tool, "flush", "dev", netdev, "dscp-prio",
-        ]
+        return (
+            [*tool, "replace", "dev", netdev, "dscp-prio", *table]
+            if value == "dscp"
+            else [
+                *tool,
+                "flush",
+                "dev",
+                netdev,
+                "dscp-prio",
+            ]
+        )
     if setting == "pfc":
         return [*tool, "set", "dev", netdev, "prio-pfc", "all:off", *(f"{priority}:on" for priority in value)]
     names = {"tsa": "tc-tsa", "bandwidth": "tc-bw", "priorities": "prio-tc"}

@@ -36,9 +36,7 @@ def parse(given: Mapping[str, Any]) -> dict[str, Any]:
 
     ``dscp`` becomes a traffic class, and that goes to RDMA-CM too (setting ``rdma_cm``).
     """
-    problems = [
-        f"{INPUT}.{key}: no such key; known are {', '.join(KEYS)}" for key in given if key not in KEYS
-    ]
+    problems = [f"{INPUT}.{key}: no such key; known are {', '.join(KEYS)}" for key in given if key not in KEYS]
     for key in KEYS:
         if key in given:
             problems += [f"{INPUT}.{key}{problem}" for problem in _CHECKS[key](given[key])]
@@ -131,8 +129,11 @@ def _ets(value: Any) -> list[str]:
     if found:
         return found
     shares = list(zip(value["tsa"], value["bandwidth"]))
-    strict = [f".bandwidth[{index}]: a strict class has no share, so 0" for index, (t, b) in enumerate(shares)
-              if t == "strict" and b]
+    strict = [
+        f".bandwidth[{index}]: a strict class has no share, so 0"
+        for index, (t, b) in enumerate(shares)
+        if t == "strict" and b
+    ]
     total = sum(share for kind, share in shares if kind == "ets")
     if any(kind == "ets" for kind, _share in shares) and total != 100:
         strict.append(f".bandwidth: the classes with ets have {total} % together, expected 100")

@@ -10,11 +10,9 @@ from collections.abc import Iterable
 from ..._common.errors import CommandError
 from ..facts.io import Roots, names, read_text
 from ..facts.loaded_drivers import DRIVERS, Driver, stale
-from ..system import command, files
-from ..system import record as state
-from . import doca
-from . import packages_io as packages
-from . import plan as stack
+from ..system import command, files, records
+from . import doca, packages_io
+from . import plan as rdma_stack_plan
 
 # In the order in which they can go, and in which they come back: what uses others first.
 GOES = (
@@ -31,22 +29,22 @@ def folders(roots: Roots) -> tuple[str, str]:
     return f"{roots.etc}/modules-load.d", f"{roots.etc}/systemd/system"
 
 
-def read(roots: Roots, asked: Iterable[str], drivers: bool) -> stack.Have:
+def read(roots: Roots, asked: Iterable[str], drivers: bool) -> rdma_stack_plan.Have:
     """Read the host's side of the stack; ``asked`` are packages, ``drivers``: those on disk are looked at too."""
     load, units = folders(roots)
     devices = f"{roots.sysfs}/class/infiniband"
-    found = packages.read(asked, roots.etc)
+    found = packages_io.read(asked, roots.etc)
     sources = {path: files.read(path) for path in doca.paths(roots.etc)}
-    return stack.Have(
+    return rdma_stack_plan.Have(
         files={
-            **state.read_folder(load, stack.LOAD_FILE),
-            **state.read_folder(units, ".service", stack.UNIT),
+            **records.read_folder(load, rdma_stack_plan.LOAD_FILE),
+            **records.read_folder(units, ".service", rdma_stack_plan.UNIT),
             **{path: text for path, text in sources.items() if text is not None},
         },
         units=tuple(enabled(units)),
         # Only a soft device has a parent netdev in sysfs.
         devices=tuple(name for name in names(devices) if read_text(f"{devices}/{name}/parent")),
-        modules=tuple(name for name in stack.UNLOAD if os.path.isdir(f"{roots.sysfs}/module/{name}")),
+        modules=tuple(name for name in rdma_stack_plan.UNLOAD if os.path.isdir(f"{roots.sysfs}/module/{name}")),
         installed=found.installed,
         held=found.held,
         manager=found.manager,
@@ -69,9 +67,7 @@ def _stale(roots: Roots) -> list[tuple[Driver, Driver]]:
 
 def headers(roots: Roots, releases: Iterable[str | None]) -> dict[str, bool]:
     """Return of each kernel release whether its headers are there, as DKMS looks for them."""
-    return {
-        release: os.path.exists(f"{roots.modules}/{release}/build/Makefile") for release in releases if release
-    }
+    return {release: os.path.exists(f"{roots.modules}/{release}/build/Makefile") for release in releases if release}
 
 
 def loaded(roots: Roots) -> dict[str, int]:
@@ -83,17 +79,17 @@ def loaded(roots: Roots) -> dict[str, int]:
 def enabled(units: str) -> list[str]:
     """Return our units that are wanted by a device."""
     wants = [name for name in names(units) if name.endswith(".device.wants")]
-    return [name for folder in wants for name in names(f"{units}/{folder}") if name.startswith(stack.UNIT)]
+    return [name for folder in wants for name in names(f"{units}/{folder}") if name.startswith(rdma_stack_plan.UNIT)]
 
 
-def apply(roots: Roots, plan: stack.StackPlan) -> None:
+def apply(roots: Roots, plan: rdma_stack_plan.StackPlan) -> None:
     """Bring files, holds, drivers, modules and units there."""
     before, after = plan.change.before, plan.change.after
     # Units that go must stop while their file is still there.
     for unit in sorted(set(before["units"]) - set(after["units"])):
         command.run(["systemctl", "disable", "--now", unit])
-    state.write_units(before["files"], after["files"])
-    packages.hold(before["holds"], after["holds"])
+    records.write_units(before["files"], after["files"])
+    packages_io.hold(before["holds"], after["holds"])
     if before["drivers"] != after["drivers"]:
         restart(roots)
     for module in sorted(set(after["modules"]) - set(before["modules"])):
@@ -102,7 +98,7 @@ def apply(roots: Roots, plan: stack.StackPlan) -> None:
     for unit in after["units"]:
         if unit not in before["units"]:
             command.run(["systemctl", "enable", unit])
-        if stack.device_of(unit) in missing:
+        if rdma_stack_plan.device_of(unit) in missing:
             command.run(["systemctl", "restart", unit])
     for module in plan.unload:
         # The kernel refuses what others use, and that is right.

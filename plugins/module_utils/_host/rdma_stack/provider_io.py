@@ -9,20 +9,17 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..._common.errors import InputError
-from ..facts import loaded_drivers as driver
+from ..facts import loaded_drivers
 from ..facts.inventory import HostInventory
 from ..facts.io import Roots
-from . import doca, provider
-from . import io as host_stack
-from . import packages_io as packages
-from . import plan as stack
+from . import doca, io, packages_io, plan, provider
 
 
 class Reading(NamedTuple):
     """Both sides, who keeps drivers from being loaded again, and what people should know."""
 
-    want: stack.Want
-    have: stack.Have
+    want: plan.Want
+    have: plan.Have
     users: tuple[str, ...]
     findings: tuple[str, ...]
 
@@ -34,18 +31,18 @@ def read(
     name = params["provider"] if params["state"] == "present" else None
     if name == "container":
         raise InputError(provider.NO_CONTAINER)
-    wanted = doca.Wanted.from_params(params["doca"] or {}) if name == stack.DOCA else None
+    wanted = doca.Wanted.from_params(params["doca"] or {}) if name == plan.DOCA else None
     own = _packages(params, inventory, name, wanted)
-    have = host_stack.read(roots, _asked(params, record, name, own), stack.DOCA in (name, record.get("provider")))
-    want = stack.Want(name, netdevs=tuple(netdevs), packages=tuple(own))
+    have = io.read(roots, _asked(params, record, name, own), plan.DOCA in (name, record.get("provider")))
+    want = plan.Want(name, netdevs=tuple(netdevs), packages=tuple(own))
     if wanted:
-        doca.check(wanted, inventory, host_stack.headers(roots, (inventory.kernel_release, inventory.next_kernel)))
+        doca.check(wanted, inventory, io.headers(roots, (inventory.kernel_release, inventory.next_kernel)))
         want = _with_source(want, wanted, inventory, roots)
     provider.check_replacing(want, have, record, params["vendor_packages"], params["replace"], inventory.hostname)
-    loaded = host_stack.loaded(roots)
+    loaded = io.loaded(roots)
     findings = doca.unsigned(wanted, inventory) if wanted else []
-    soft = [f"soft-RoCE device {name}" for name in stack.foreign_devices(have)]
-    users = [*driver.users(inventory, loaded), *soft] if have.stale else []
+    soft = [f"soft-RoCE device {name}" for name in plan.foreign_devices(have)]
+    users = [*loaded_drivers.users(inventory, loaded), *soft] if have.stale else []
     if params["restart"] == "never":
         users = ["rdma_stack_restart is never", *users]
     want = dataclasses.replace(want, restart=not users)
@@ -56,7 +53,7 @@ def check_offer(params: Mapping[str, Any], roots: Roots, inventory: HostInventor
     """Ask the package source of DOCA-OFED for the version, when it is about to be installed."""
     wanted = doca.Wanted.from_params(params["doca"])
     url = doca.address(wanted, inventory)
-    doca.check_offer(wanted, url, packages.offered(roots, wanted, reading.want.source, url))
+    doca.check_offer(wanted, url, packages_io.offered(roots, wanted, reading.want.source, url))
 
 
 def _packages(
@@ -69,22 +66,22 @@ def _packages(
         return []
     if wanted:
         return [wanted.package, *params["packages"]]
-    return params["packages"] or list(stack.packages_of(inventory))
+    return params["packages"] or list(plan.packages_of(inventory))
 
 
 def _asked(params: Mapping[str, Any], record: Mapping[str, Any], name: str | None, own: list[str]) -> list[str]:
     """Return the packages to look at: those wanted, those of the record, and those that do not go together."""
     known = [name for key in ("packages", "came", "replaced", "hold") for name in record.get(key, ())]
-    vendor = params["vendor_packages"] if name == stack.DOCA else []
+    vendor = params["vendor_packages"] if name == plan.DOCA else []
     return [*own, *known, *vendor]
 
 
-def _with_source(want: stack.Want, wanted: doca.Wanted, inventory: HostInventory, roots: Roots) -> stack.Want:
+def _with_source(want: plan.Want, wanted: doca.Wanted, inventory: HostInventory, roots: Roots) -> plan.Want:
     if wanted.hold:
-        packages.check_holds(roots.etc)
+        packages_io.check_holds(roots.etc)
     return dataclasses.replace(
         want,
         pins={wanted.package: wanted.version},
-        source=doca.source(wanted, inventory, packages.manager(), roots.etc),
+        source=doca.source(wanted, inventory, packages_io.manager(), roots.etc),
         hold=want.packages if wanted.hold else (),
     )

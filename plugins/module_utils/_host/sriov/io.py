@@ -13,9 +13,8 @@ from typing import Any
 from ..facts.devices import Port
 from ..facts.inventory import HostInventory
 from ..facts.io import Roots, link_name, names, read_text
-from ..system import command, files
-from ..system import record as state
-from . import plan as sriov
+from ..system import command, files, records
+from . import plan as sriov_plan
 from . import vf
 from .boot_unit import PREFIX, UNIT, Folders, Target
 
@@ -34,16 +33,16 @@ def folders(roots: Roots) -> Folders:
 
 def of_operator(etc: str) -> dict[str, str]:
     """Return PCI address -> path of what the SR-IOV operator's agent keeps, of PFs whose VFs it makes."""
-    kept = state.read_folder(f"{etc}/{OPERATOR}", "")
-    return {os.path.basename(path): path for path, text in kept.items() if sriov.made_by_operator(text)}
+    kept = records.read_folder(f"{etc}/{OPERATOR}", "")
+    return {os.path.basename(path): path for path, text in kept.items() if sriov_plan.made_by_operator(text)}
 
 
 def read_files(where: Folders) -> dict[str, str]:
     """Return path -> text of all our own files."""
     return {
-        **state.read_folder(where.units, UNIT),
-        **state.read_folder(where.rules, ".rules", f"90-{PREFIX}-"),
-        **state.read_folder(where.scripts, ".sh", PREFIX),
+        **records.read_folder(where.units, UNIT),
+        **records.read_folder(where.rules, ".rules", f"90-{PREFIX}-"),
+        **records.read_folder(where.scripts, ".sh", PREFIX),
     }
 
 
@@ -67,10 +66,10 @@ def read(roots: Roots, inventory: HostInventory, ports: Iterable[Port]) -> dict[
     return {port.pci: tuple(whole(port, one) for one in found[port.pci]) for port in ports}
 
 
-def apply(plan: sriov.VfPlan, have: Mapping[str, tuple[vf.Vf, ...]], where: Folders) -> None:
+def apply(plan: sriov_plan.VfPlan, have: Mapping[str, tuple[vf.Vf, ...]], where: Folders) -> None:
     """Write our files, then bring each PF there."""
     before, after = plan.change.before["files"], plan.change.after["files"]
-    state.write_units(before, after)
+    records.write_units(before, after)
     if not after:
         # Not empty: it is not ours alone. Not there: no VFs were ever wanted.
         with contextlib.suppress(OSError):
@@ -96,7 +95,7 @@ def _make(target: Target, now: int, sysfs: str) -> None:
     probe = read_text(f"{device}/sriov_drivers_autoprobe") or "1"
     files.set_kernel(f"{device}/sriov_drivers_autoprobe", "0")
     try:
-        for number in sriov.counts(now, len(target.vfs)):
+        for number in sriov_plan.counts(now, len(target.vfs)):
             files.set_kernel(f"{device}/sriov_numvfs", str(number))
         _set(target, [{}] * len(target.vfs))
     finally:

@@ -14,9 +14,8 @@ from ..facts import disruption
 from ..facts.devices import Port
 from ..facts.inventory import HostInventory
 from ..facts.rail_ports import Rail, find_links
-from ..system import json_text as jsontext
-from . import boot_unit as vf_unit
-from . import vf
+from ..system import json_text
+from . import boot_unit, vf
 from .boot_unit import Folders, Target
 
 NVIDIA = "15b3"
@@ -92,7 +91,7 @@ def made_by_operator(text: str) -> bool:
     had that name) the operator only uses the VFs. Text that cannot be read says nothing.
     """
     try:
-        found = jsontext.loads(text)
+        found = json_text.loads(text)
         return bool(found["numVfs"]) and not (found.get("externallyManaged") or found.get("externallyCreated"))
     except (ValueError, KeyError, TypeError, AttributeError):
         return False
@@ -252,21 +251,21 @@ def _state(target: Target, have: tuple[vf.Vf, ...]) -> dict[str, Any]:
 
 def _kept(owned: Collection[str], files: Mapping[str, str], folders: Folders) -> dict[str, str]:
     """Return our files of these PFs, with the unit that they need."""
-    texts = {path: files[path] for pci in owned for path in vf_unit.paths(pci, folders) if path in files}
-    unit = f"{folders.units}/{vf_unit.UNIT}"
-    return {**texts, unit: vf_unit.format_unit(folders.scripts)} if texts else {}
+    texts = {path: files[path] for pci in owned for path in boot_unit.paths(pci, folders) if path in files}
+    unit = f"{folders.units}/{boot_unit.UNIT}"
+    return {**texts, unit: boot_unit.format_unit(folders.scripts)} if texts else {}
 
 
 def _files(targets: Iterable[Target], files: Mapping[str, str], folders: Folders, present: bool) -> dict[str, str]:
     """All our files: those of PFs that this run is not about stay."""
-    after = {path: text for path, text in files.items() if present and not path.endswith(vf_unit.UNIT)}
+    after = {path: text for path, text in files.items() if present and not path.endswith(boot_unit.UNIT)}
     for target in targets:
-        script, rule = vf_unit.paths(target.port.pci, folders)
+        script, rule = boot_unit.paths(target.port.pci, folders)
         after.pop(script, None)
         after.pop(rule, None)
         if present and target.vfs:
-            after[script] = vf_unit.format_script(target, folders.sysfs)
-            after[rule] = vf_unit.format_rule(target.port.pci)
+            after[script] = boot_unit.format_script(target, folders.sysfs)
+            after[rule] = boot_unit.format_rule(target.port.pci)
     if after:
-        after[f"{folders.units}/{vf_unit.UNIT}"] = vf_unit.format_unit(folders.scripts)
+        after[f"{folders.units}/{boot_unit.UNIT}"] = boot_unit.format_unit(folders.scripts)
     return after

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..._common.errors import InputError, ParseError
-from ..system import json_text as jsontext
+from ..system import json_text
 
 # The last byte of a VF's MAC address is its index.
 MAX_VFS = 256
@@ -90,7 +90,7 @@ def parse_vfs(text: str) -> dict[str, dict[int, dict[str, Any]]]:
     driver does not tell are left out. The keys are iproute2's (``print_vfinfo`` of ip/ipaddress.c).
     """
     try:
-        entries = [entry for entry in jsontext.loads(text or "[]") if entry]
+        entries = [entry for entry in json_text.loads(text or "[]") if entry]
         return {
             entry["ifname"]: {one["vf"]: _settings(one) for one in entry["vfinfo_list"]}
             for entry in entries
@@ -108,7 +108,7 @@ def parse_holders(text: str) -> dict[str, tuple[str, ...]] | None:
     """
     try:
         found: dict[str, list[str]] = {}
-        for item in jsontext.loads(text or "[]"):
+        for item in json_text.loads(text or "[]"):
             if "pid" in item:
                 found.setdefault(item["ifname"], []).append(f"{item.get('comm', '?')}[{item['pid']}]")
         return {device: tuple(sorted(set(names))) for device, names in found.items()}

@@ -9,7 +9,7 @@ import os
 from typing import Any
 
 from ..._common.errors import FabricError, ParseError
-from . import json_text as jsontext
+from . import json_text
 
 
 def read(path: str) -> str | None:
@@ -30,7 +30,7 @@ def read_record(path: str) -> dict[str, Any]:
     if text is None:
         return {}
     try:
-        return dict(jsontext.loads(text))
+        return dict(json_text.loads(text))
     except (ValueError, TypeError) as error:
         raise ParseError(f"the record {path} is damaged ({error}); restore or remove it") from error
 

@@ -117,7 +117,10 @@ def _hidden(params: Mapping[str, Any], denied: list[str]) -> bool:
     """Whether what decides on the release cannot be read: then the missing permissions are the problem."""
     needed = [f"{verb} in {params['namespace']}" for verb in ("list secrets", "get configmaps")]
     return params["operator_state"] == "present" and not {
-        "get namespaces", "list customresourcedefinitions.apiextensions.k8s.io", "list deployments.apps", *needed
+        "get namespaces",
+        "list customresourcedefinitions.apiextensions.k8s.io",
+        "list deployments.apps",
+        *needed,
     }.isdisjoint(denied)
 
 

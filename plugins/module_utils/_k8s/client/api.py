@@ -48,17 +48,13 @@ class Transport(Protocol):
 
     server: str
 
-    def send(
-        self, method: str, path: str, headers: Mapping[str, str], body: str | None, timeout: float
-    ) -> Response:
+    def send(self, method: str, path: str, headers: Mapping[str, str], body: str | None, timeout: float) -> Response:
         """Return the answer, whatever its status."""
 
     def stream(self, path: str, headers: Mapping[str, str], timeout: float) -> tuple[Response, Iterator[str]]:
         """Return the answer, and its lines as they come if the status is 200; they end quietly after ``timeout``."""
 
-    def execute(
-        self, path: str, command: list[str], stdin: Callable[[], str], timeout: float
-    ) -> tuple[int, str]:
+    def execute(self, path: str, command: list[str], stdin: Callable[[], str], timeout: float) -> tuple[int, str]:
         """Run a command in a container: exit code and what it printed. ``stdin`` is asked once it has printed."""
 
 
@@ -264,9 +260,7 @@ class Api:
             self._sleep(_pause(response, attempt))
         raise AssertionError("unreachable")
 
-    def execute(
-        self, path: str, command: list[str], stdin: Callable[[], str], timeout: float
-    ) -> tuple[int, str]:
+    def execute(self, path: str, command: list[str], stdin: Callable[[], str], timeout: float) -> tuple[int, str]:
         """Run a command in a container, once; ApiError when it could not be started."""
         self.count()
         try:

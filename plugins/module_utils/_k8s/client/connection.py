@@ -129,8 +129,7 @@ def _load(found: Any, path: str | None, context: str | None) -> None:
         )
     except Exception as error:  # any content of a kubeconfig can break the client in any way
         raise ClusterError(
-            f"kubeconfig {name}: it cannot be used: {_without_content(error)};"
-            " check the file with kubectl config view"
+            f"kubeconfig {name}: it cannot be used: {_without_content(error)}; check the file with kubectl config view"
         ) from None
 
 
@@ -173,9 +172,7 @@ class KubernetesTransport:
         # The exec stream has no time limit of its own for connecting.
         websocket.setdefaulttimeout(CONNECT_SECONDS)
 
-    def send(
-        self, method: str, path: str, headers: Mapping[str, str], body: str | None, timeout: float
-    ) -> Response:
+    def send(self, method: str, path: str, headers: Mapping[str, str], body: str | None, timeout: float) -> Response:
         """Send one request; ConnectionFailed when no answer came."""
         try:
             answer = self._request(method, path, headers, body, timeout, True)
@@ -218,9 +215,7 @@ class KubernetesTransport:
         setting = self.config.auth_settings().get("BearerToken")
         return {"Authorization": setting["value"]} if setting and setting["value"] else {}
 
-    def execute(
-        self, path: str, command: list[str], stdin: Callable[[], str], timeout: float
-    ) -> tuple[int, str]:
+    def execute(self, path: str, command: list[str], stdin: Callable[[], str], timeout: float) -> tuple[int, str]:
         """Run a command in a container over a WebSocket: exit code, and what it printed.
 
         ``stdin`` is asked and sent once the command has printed something, so it may hold a time. It cannot be

@@ -46,9 +46,7 @@ def watched(
             clock.sleep(1.0)
 
 
-def _listed(
-    api: Api, path: str, selector: str, see: Callable[[Mapping[str, Any]], Any]
-) -> tuple[str, dict[str, Any]]:
+def _listed(api: Api, path: str, selector: str, see: Callable[[Mapping[str, Any]], Any]) -> tuple[str, dict[str, Any]]:
     found: dict[str, Any] = {}
     version = ""
     for page in api.pages(path, labelSelector=selector):

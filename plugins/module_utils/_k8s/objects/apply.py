@@ -82,9 +82,7 @@ def apply_object(api: Api, item: Mapping[str, Any], options: Options, clock: Clo
     return Outcome(item, shown(live, fields), shown(result, fields))
 
 
-def _settled(
-    api: Api, path: str, item: Mapping[str, Any], options: Options, clock: Clock
-) -> dict[str, Any] | None:
+def _settled(api: Api, path: str, item: Mapping[str, Any], options: Options, clock: Clock) -> dict[str, Any] | None:
     """Return the object as it is; None also for one that is being deleted, once it is gone.
 
     What is applied to an object that is being deleted goes with it, and nothing can be created in such a namespace.
@@ -116,9 +114,7 @@ def _only_labels(item: Mapping[str, Any]) -> None:
         raise InputError(f"{label(item)}: only labels of a node can be applied, found {', '.join(sorted(extra))}")
 
 
-def _applied(
-    api: Api, path: str, body: dict[str, Any], options: Options, clock: Clock
-) -> dict[str, Any] | None:
+def _applied(api: Api, path: str, body: dict[str, Any], options: Options, clock: Clock) -> dict[str, Any] | None:
     """Apply, waiting for a kind that is about to be served; None when a dry run cannot know."""
     for _elapsed in ticks(0 if options.check else 30.0, 1.0, clock):
         try:
@@ -169,9 +165,7 @@ def remove_object(api: Api, item: Mapping[str, Any], options: Options) -> Outcom
     return _release(api, path, item, live, options)
 
 
-def _release(
-    api: Api, path: str, item: Mapping[str, Any], live: Mapping[str, Any], options: Options
-) -> Outcome:
+def _release(api: Api, path: str, item: Mapping[str, Any], live: Mapping[str, Any], options: Options) -> Outcome:
     meta = {key: live["metadata"][key] for key in ("name", "namespace", "uid") if key in live["metadata"]}
     empty = {"apiVersion": item["apiVersion"], "kind": item["kind"], "metadata": meta}
     result = api.apply(path, empty, False, options.check)

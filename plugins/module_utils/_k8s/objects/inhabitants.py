@@ -71,9 +71,7 @@ def _notes(item: Mapping[str, Any]) -> Mapping[str, str]:
     return item["metadata"].get("annotations") or {}
 
 
-def _leaves(
-    api: Api, namespace: str, owner: Mapping[str, Any], groups: Sequence[str], known: dict[str, bool]
-) -> bool:
+def _leaves(api: Api, namespace: str, owner: Mapping[str, Any], groups: Sequence[str], known: dict[str, bool]) -> bool:
     """Whether an owner is judged itself, is ours, or is gone, so that what it owned is garbage-collected."""
     uid, version = str(owner.get("uid")), str(owner.get("apiVersion"))
     # An owner is in the same namespace: one of a listed kind that is not in the list is gone.

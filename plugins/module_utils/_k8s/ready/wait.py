@@ -92,9 +92,7 @@ def _policy(api: Api, wanted: Wanted, policy: Mapping[str, Any]) -> Readiness:
         for item in items:
             item.setdefault("kind", kind)
     nodes = list(api.items(collection("v1", "nodes")))
-    return policy_ready(
-        live, parts[0], parts[1], nodes, parts[2], wanted.nodes, wanted.release, wanted.resources
-    )
+    return policy_ready(live, parts[0], parts[1], nodes, parts[2], wanted.nodes, wanted.release, wanted.resources)
 
 
 def _pools(api: Api, wanted: Wanted) -> Iterator[Readiness]:

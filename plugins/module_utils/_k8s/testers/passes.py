@@ -20,7 +20,7 @@ from ..client.api import Api, ApiError
 from ..client.kinds import collection
 from ..client.pods import State, ready_nodes
 from ..client.poll import Clock
-from .job import pod_states
+from .jobs import pod_states
 from .logs import DESCRIBED, Evidence, batch_part, describe_part, kept_bytes, pod_path, read_log, reason_without_log
 from .manifests import CONTAINER, FOLDER, MAILBOX, Testers
 
@@ -148,9 +148,7 @@ def _absent(node: str, state: State | None) -> str:
     return f"no tester on node {node}: {state.problem or f'pod {state.name} has not started'}"
 
 
-def _deliver(
-    api: Api, namespace: str, pod: State, batch: Batch, endpoint: str, start: Start, clock: Clock
-) -> None:
+def _deliver(api: Api, namespace: str, pod: State, batch: Batch, endpoint: str, start: Start, clock: Clock) -> None:
     """Send the lines by one exec. `head` knows where they end: not every server can close standard input.
 
     Its clock is read before it asks for the lines, and the start is worked out after that. So the tester knows by how

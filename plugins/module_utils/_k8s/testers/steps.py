@@ -19,9 +19,8 @@ from ..client.kinds import collection
 from ..client.nodes import machine_id, nodes_of_hosts
 from ..client.poll import Clock
 from ..objects.apply import Options
-from . import job as jobs
-from . import namespace as space
-from . import passes as play
+from . import jobs, passes
+from . import namespace as testers_namespace
 from .lease import Lease, renewed
 from .logs import Evidence
 from .manifests import Testers
@@ -63,14 +62,14 @@ def _start(
     hostnames = [_hostname(nodes[node]) for node in endpoints.values()]
     lease = _lease(api, testers, len(endpoints), clock)
     if lease is None:
-        space.prepare(api, testers, clock)
+        testers_namespace.prepare(api, testers, clock)
     else:
-        lease.take(lambda: space.prepare(api, testers, clock), params["wait"])
+        lease.take(lambda: testers_namespace.prepare(api, testers, clock), params["wait"])
     with renewed(lease):
         jobs.start(api, testers, endpoints, hostnames, clock)
         running, problems = jobs.wait_running(api, testers, endpoints, params["timeout"], clock)
         problems = {name: testers.needs.explained(problem) for name, problem in problems.items()}
-        return {**problems, **play.describe(api, testers.namespace, running, evidence)}
+        return {**problems, **passes.describe(api, testers.namespace, running, evidence)}
 
 
 def _lease(api: Api, testers: Testers, endpoints: int, clock: Clock) -> Lease | None:
@@ -82,14 +81,14 @@ def played(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> di
     """Play one pass and keep the logs; problems by endpoint."""
     lines = params["lines"]
     start_in = params["start_in"]
-    batch = play.Batch(params["pass"], lines, params["slot"], params["seconds"], start_in)
+    batch = passes.Batch(params["pass"], lines, params["slot"], params["seconds"], start_in)
     testers = _testers(params, "")
     endpoints, problems = jobs.started_on(api, testers, list(batch.lines))
     if not check:
         evidence = Evidence(params["evidence"], f"pass-{batch.number}")
         evidence.prepare()
         with renewed(_lease(api, testers, len(endpoints), clock)):
-            failed, start_in = play.play(api, testers, endpoints, batch, evidence, clock)
+            failed, start_in = passes.play(api, testers, endpoints, batch, evidence, clock)
         problems.update(failed)
         evidence.errors(problems)
     return {"endpoints": endpoints, "problems": problems, "start_in": start_in}
@@ -103,7 +102,7 @@ def absent(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> di
     found = jobs.remove(api, testers, options, clock)
     if testers.run and (lease.holder() not in ("", testers.run) or _others(api, testers)):
         return {"removed": found}
-    if space.remove(api, testers, options, clock):
+    if testers_namespace.remove(api, testers, options, clock):
         # The Lease goes with it: a run that waits begins with a namespace of its own.
         found.append(f"namespaces/{testers.namespace}")
     elif not check:
@@ -118,9 +117,7 @@ def _others(api: Api, testers: Testers) -> list[str]:
 def _testers(params: Mapping[str, Any], script: str, wanted: Needs | None = None) -> Testers:
     plan = params.get("plan") or {}
     namespace = (plan.get("operator") or {}).get("network_namespace") or "default"
-    rails = [
-        {**rail, "network": f"{namespace}/{rail['network']}"} for rail in plan.get("rails") or []
-    ]
+    rails = [{**rail, "network": f"{namespace}/{rail['network']}"} for rail in plan.get("rails") or []]
     return Testers(
         namespace=params["namespace"],
         name=params["name"],

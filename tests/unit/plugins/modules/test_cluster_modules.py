@@ -12,12 +12,15 @@ from module_run import PACKAGE, run
 
 MODULES = ("cluster_info", "fabric_objects", "fabric_testers", "fabric_wait", "node_drain")
 POOL = {
-    "apiVersion": "nv-ipam.nvidia.com/v1alpha1", "kind": "IPPool",
+    "apiVersion": "nv-ipam.nvidia.com/v1alpha1",
+    "kind": "IPPool",
     "metadata": {"name": "rail0", "namespace": "op", "labels": {"app.kubernetes.io/managed-by": "gpufabric"}},
     "spec": {"subnet": "10.0.0.0/24"},
 }
 NODE = {
-    "apiVersion": "v1", "kind": "Node", "metadata": {"name": "a", "labels": {}},
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "a", "labels": {}},
     "status": {"nodeInfo": {"machineID": "1"}, "conditions": [{"type": "Ready", "status": "True"}]},
 }
 
@@ -31,9 +34,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     return found
 
 
-def test_apply_is_idempotent_and_shows_what_changes(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_apply_is_idempotent_and_shows_what_changes(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
     given: dict[str, Any] = {"objects": [POOL], "nodes": ["a"], "node_labels": {"nic": True}}
     preview = run("fabric_objects", capsys, check=True, **given)
     result = run("fabric_objects", capsys, **given)
@@ -64,7 +65,8 @@ def test_info_fails_with_everything_at_once(cluster: FakeCluster, capsys: pytest
     result = run("cluster_info", capsys, **given)
     assert result["nodes_by_host"] == {"h1": "a"}
     assert [problem.split(":")[0] for problem in result["problems"]] == [
-        "permissions are missing", "host h2",
+        "permissions are missing",
+        "host h2",
         "the API server is v1.30.0; release 26.7.1 of the operator needs 1.32 or newer, upgrade the cluster or choose"
         " an older release",
     ]
@@ -100,7 +102,9 @@ def test_testers_in_check_mode_touch_nothing(
     result = run("fabric_testers", capsys, check=True, state="started", **given)
     assert (result["changed"], result["endpoints"], result["problems"]) == (False, {"h": "a"}, {})
     assert [(method, path.partition("?")[0]) for method, path in cluster.calls] == [
-        ("GET", "/version"), ("GET", "/api/v1/nodes")]
+        ("GET", "/version"),
+        ("GET", "/api/v1/nodes"),
+    ]
     assert not (tmp_path / "ev").exists()
     assert result["cluster"] == {"name": "", "server": "https://cluster.test:6443", "version": ""}
 
@@ -115,8 +119,12 @@ def test_testers_in_check_mode_touch_nothing(
     ],
 )
 def test_testers_name_the_cluster_also_when_they_cannot_start(
-    answer: Any, cluster_found: dict[str, str], cluster: FakeCluster, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+    answer: Any,
+    cluster_found: dict[str, str],
+    cluster: FakeCluster,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Any,
 ) -> None:
     monkeypatch.setattr(cluster, "server", "https://user:secret@cluster.test:6443/?token=secret")
     monkeypatch.setattr(importlib.import_module(f"{PACKAGE}.fabric_testers"), "cluster_name", lambda params: "lab")
@@ -149,7 +157,9 @@ def test_testers_need_their_script(cluster: FakeCluster, capsys: pytest.CaptureF
 
 
 POD = {
-    "apiVersion": "v1", "kind": "Pod", "spec": {"nodeName": "a"},
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "spec": {"nodeName": "a"},
     "metadata": {"name": "p", "namespace": "shop", "ownerReferences": [{"kind": "Job", "controller": True}]},
 }
 DRAIN: dict[str, Any] = {
@@ -233,7 +243,7 @@ PAGE = Response(200, {"content-type": "text/html"}, "<html>Sign in</html>")
 @pytest.mark.parametrize(
     ("answer", "identity", "message"),
     [
-        (PAGE, NO_KUBELET, "answered GET /api/v1/nodes with \"<html>Sign in</html>\" instead of a JSON object"),
+        (PAGE, NO_KUBELET, 'answered GET /api/v1/nodes with "<html>Sign in</html>" instead of a JSON object'),
         (Response(404, {}, "not found"), NO_KUBELET, "refused GET /api/v1/nodes with 404: not found"),
         (ok({"kind": "PodList", "items": []}), NO_KUBELET, "an object of kind PodList instead of a list"),
         (ok({"kind": "NodeList", "items": []}), NO_KUBELET, "the cluster has no Nodes at all"),
@@ -293,11 +303,18 @@ def test_a_controller_without_a_cluster_drains_nothing_that_may_be_a_node(
 
 
 SHOP = {
-    "apiVersion": "v1", "kind": "Pod", "spec": {"nodeName": "a"}, "status": {"phase": "Running"},
-    "metadata": {"name": "p", "namespace": "shop", "annotations": {
-        "k8s.v1.cni.cncf.io/networks": "rail0",
-        "k8s.v1.cni.cncf.io/network-status": json.dumps([{"name": "default/rail0", "ips": ["10.0.0.2"]}]),
-    }},
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "spec": {"nodeName": "a"},
+    "status": {"phase": "Running"},
+    "metadata": {
+        "name": "p",
+        "namespace": "shop",
+        "annotations": {
+            "k8s.v1.cni.cncf.io/networks": "rail0",
+            "k8s.v1.cni.cncf.io/network-status": json.dumps([{"name": "default/rail0", "ips": ["10.0.0.2"]}]),
+        },
+    },
 }
 BLOCK = {"nodeName": "a", "startIP": "10.0.0.1", "endIP": "10.0.0.2"}
 USED = {**POOL, "spec": {"subnet": "10.0.0.0/24", "perNodeBlockSize": 2}, "status": {"allocations": [BLOCK]}}
@@ -350,8 +367,16 @@ def test_a_new_pool_does_not_assign_what_pods_hold(
     cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after a rail was renamed: its pool is another one, of the same addresses, and nv-ipam knows no pod of it."""
-    cluster.put({**SHOP, "metadata": {**SHOP["metadata"], "name": "starting", "annotations": {
-        "k8s.v1.cni.cncf.io/networks": "elsewhere"}}})
+    cluster.put(
+        {
+            **SHOP,
+            "metadata": {
+                **SHOP["metadata"],
+                "name": "starting",
+                "annotations": {"k8s.v1.cni.cncf.io/networks": "elsewhere"},
+            },
+        }
+    )
     new = changed_pool()
     given: dict[str, Any] = {"steps": ["networks"], "objects": [new]}
     assert run("cluster_info", capsys, **given)["problems"] == []
@@ -404,7 +429,9 @@ def test_pull_secrets_must_be_in_a_namespace_that_exists(
     cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given: dict[str, Any] = {
-        "namespace": "op", "pull_secrets": ["mirror", {"name": "login"}, {}], "test_namespace": "tests",
+        "namespace": "op",
+        "pull_secrets": ["mirror", {"name": "login"}, {}],
+        "test_namespace": "tests",
         "test_pull_secret": "mine",
     }
     assert run("cluster_info", capsys, **given)["problems"] == []

@@ -16,11 +16,22 @@ PLAN = {
     "rails": [{"name": "rail0", "link_layer": "ethernet", "mtu": 9000}],
     "endpoints": {"host": ["a", "b"], "pod": ["a", "b"]},
     "expectations": {"rail0": {"a": SIDE, "b": SIDE}},
-    "thresholds": {"gpu_paths": {}, "unsteady": {"severity": "failure", "background": 0.001},
-                   "outliers": {"severity": "warning", "deviations": 5.0, "margin": 0.05,
-                                                 "latency_margin": 0.25}},
-    "tests": {"duration": 10, "size": 65536, "queue_pairs": 4, "tx_depth": 128, "mtu": None, "port_base": 18500,
-              "kinds": ["write_bw"], "control": "rail", "retries": 0},
+    "thresholds": {
+        "gpu_paths": {},
+        "unsteady": {"severity": "failure", "background": 0.001},
+        "outliers": {"severity": "warning", "deviations": 5.0, "margin": 0.05, "latency_margin": 0.25},
+    },
+    "tests": {
+        "duration": 10,
+        "size": 65536,
+        "queue_pairs": 4,
+        "tx_depth": 128,
+        "mtu": None,
+        "port_base": 18500,
+        "kinds": ["write_bw"],
+        "control": "rail",
+        "retries": 0,
+    },
 }
 ROW = " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65536 100 0.00 97.90 0.1"
 
@@ -40,7 +51,7 @@ def describe(folder: Path) -> None:
     for number, name in enumerate("ab"):
         (folder / "describe" / f"{name}.log").write_text(
             "=== gpufabric describe v1\n"
-            f"rail rail0 device=mlx5_0 port=1 gid=3 address=10.0.0.{number} mtu=4096 rate=\"100 Gb/sec\"\n"
+            f'rail rail0 device=mlx5_0 port=1 gid=3 address=10.0.0.{number} mtu=4096 rate="100 Gb/sec"\n'
             "host perftest=6.24 machine_id=1\n=== gpufabric described 1\n"
         )
 
@@ -63,7 +74,12 @@ def test_from_nothing_to_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     describe(tmp_path)
     first = run(capsys, tmp_path)
     assert (first["changed"], first["done"], first["pass"], first["rounds"], first["seconds"]) == (
-        False, False, 1, 2, 32)
+        False,
+        False,
+        1,
+        2,
+        32,
+    )
     play(tmp_path, first["lines"])
     (tmp_path / "requests").write_text("12\n7\n")
     last = run(capsys, tmp_path)
@@ -84,7 +100,8 @@ def test_a_pass_without_logs_is_no_data_with_what_the_transport_said(
 def test_a_folder_that_is_not_there_is_no_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer = run(capsys, tmp_path / "none", failure="the API server does not answer")
     assert answer["done"] and answer["results"][0]["reason"] == (
-        "a: the API server does not answer; b: the API server does not answer")
+        "a: the API server does not answer; b: the API server does not answer"
+    )
 
 
 def test_one_host_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,8 +111,20 @@ def test_one_host_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def report(path: Path, *results: dict[str, Any]) -> str:
-    usual = {"where": "host", "rail": "rail0", "client": "a", "server": "b", "test": "write_bw", "verdict": "pass",
-             "value": 97.0, "unit": "Gb/s", "expected": 93.0, "bound_by": "link", "reason": "", "passes": []}
+    usual = {
+        "where": "host",
+        "rail": "rail0",
+        "client": "a",
+        "server": "b",
+        "test": "write_bw",
+        "verdict": "pass",
+        "value": 97.0,
+        "unit": "Gb/s",
+        "expected": 93.0,
+        "bound_by": "link",
+        "reason": "",
+        "passes": [],
+    }
     port = {"machine_id": "1", "device": "mlx5_0", "rate": "100 Gb/sec", "kind": "soft", "drivers": "rdma_rxe 1"}
     endpoints = {"host": {name: {"rail0": port} for name in "ab"}}
     made = {"results": [{**usual, **change} for change in results], "tests": PLAN["tests"], "endpoints": endpoints}
@@ -130,8 +159,10 @@ def test_a_run_that_did_not_end_is_continued(tmp_path: Path, capsys: pytest.Capt
     describe(today)
     before = unfinished(tmp_path / "before", capsys)
     answer = run(capsys, today, resume=str(before))
-    assert answer["done"] and [(r["verdict"], r["resumed"]) for r in answer["results"]] == [
-        ("pass", "20261122T000000Z-00000a")] * 2
+    assert (
+        answer["done"]
+        and [(r["verdict"], r["resumed"]) for r in answer["results"]] == [("pass", "20261122T000000Z-00000a")] * 2
+    )
     # Of a pass whose logs did not all come back only what both sides recorded counts.
     assert run(capsys, today, resume=str(unfinished(tmp_path / "partly", capsys, but="a")))["rounds"] == 2
     # In another place nothing was measured.
@@ -146,7 +177,8 @@ def test_a_folder_that_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[s
     answer = run(capsys, tmp_path, resume=str(tmp_path))
     assert answer["failed"] and answer["msg"] == (
         f"resume: cannot read {tmp_path}/run.json: No such file or directory; give the report.json or folder of an"
-        " earlier run")
+        " earlier run"
+    )
     for name in ("run.json", "plan.json"):
         (tmp_path / name).write_text("{}")
     assert run(capsys, tmp_path, resume=str(tmp_path))["msg"] == OTHER.replace("PATH", str(tmp_path))
@@ -198,8 +230,13 @@ def test_only_with_a_wrong_name_is_refused(
 def test_the_length_of_the_pass_is_announced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     describe(tmp_path)
     answer = run(capsys, tmp_path, slot_margin=5)
-    assert answer["announce"] == answer["schedule"]["text"] == (
-        "pass 1 (schedule), mode all_pairs: 2 tests of write_bw in 2 rounds of 15 s, 30 s; "
-        "with all retries at worst 30 s beside the start of each pass, "
-        "and up to 3 additional short passes to locate the fault")
+    assert (
+        answer["announce"]
+        == answer["schedule"]["text"]
+        == (
+            "pass 1 (schedule), mode all_pairs: 2 tests of write_bw in 2 rounds of 15 s, 30 s; "
+            "with all retries at worst 30 s beside the start of each pass, "
+            "and up to 3 additional short passes to locate the fault"
+        )
+    )
     assert (answer["seconds"], answer["worst"]) == (30, 30)

@@ -49,11 +49,17 @@ def test_a_mistake_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:
     ("name", "text"),
     [
         ("topology.conf", "SwitchName=leaf1 Nodes=gpu-000[1-2]\nSwitchName=leaf2 Nodes=gpu-0003\n"),
-        ("topology.yaml", "- topology: t\n  tree:\n    switches:\n    - {switch: leaf1, nodes: 'gpu-000[1-2]'}\n"
-                          "    - {switch: leaf2, nodes: gpu-0003}\n"),
-        ("topology.json", '{"instances": [{"id": "gpu-0001", "network_layers": ["leaf1"]},\n'
-                          '\t{"id": "gpu-0002", "network_layers": ["leaf1"]}, '
-                          '{"id": "gpu-0003", "network_layers": ["leaf2"]}]}'),
+        (
+            "topology.yaml",
+            "- topology: t\n  tree:\n    switches:\n    - {switch: leaf1, nodes: 'gpu-000[1-2]'}\n"
+            "    - {switch: leaf2, nodes: gpu-0003}\n",
+        ),
+        (
+            "topology.json",
+            '{"instances": [{"id": "gpu-0001", "network_layers": ["leaf1"]},\n'
+            '\t{"id": "gpu-0002", "network_layers": ["leaf1"]}, '
+            '{"id": "gpu-0003", "network_layers": ["leaf2"]}]}',
+        ),
     ],
 )
 def test_groups_of_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, text: str) -> None:

@@ -32,7 +32,9 @@ def test_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads((folder / "report.json").read_text())["verdict"] == "pass"
     # node-exporter has a user of its own.
     assert {p.name: p.stat().st_mode & 0o777 for p in folder.iterdir()} == {
-        **dict.fromkeys(answer["files"], 0o640), "metrics.prom": 0o644}
+        **dict.fromkeys(answer["files"], 0o640),
+        "metrics.prom": 0o644,
+    }
 
 
 def test_check_mode_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,9 +71,19 @@ def test_summary_is_small_and_complete(tmp_path: Path, capsys: pytest.CaptureFix
     made = factory.fleet(8, 2, faults={("gpu-003", "rail1"): "slow"})
     answer = run(capsys, path=str(tmp_path), plan=made["plan"], results=made["results"], **made["parts"])
     assert answer["summary"] == {
-        "verdict": "fail", "hosts": 8, "tests": 112, "pass": 98, "fail": 14, "no_data": 0, "gates": [],
-        "blames": [made["parts"]["blames"][0]["text"]], "path": str(tmp_path), "run": "",
-        "subset": [], "cluster": "", "release": "",
+        "verdict": "fail",
+        "hosts": 8,
+        "tests": 112,
+        "pass": 98,
+        "fail": 14,
+        "no_data": 0,
+        "gates": [],
+        "blames": [made["parts"]["blames"][0]["text"]],
+        "path": str(tmp_path),
+        "run": "",
+        "subset": [],
+        "cluster": "",
+        "release": "",
     }
     assert answer["text"][0].startswith("FAULT (confirmed): gpu-003 rail1")
     assert json.loads((tmp_path / "report.json").read_text())["schedule"] == made["parts"]["schedule"]
@@ -124,9 +136,13 @@ def test_compare_with_what_is_no_report(
 @pytest.mark.parametrize(
     ("redact", "address", "host"),
     [
-        (False, True, True), ("no", True, True), (True, False, True), ("yes", False, True),
+        (False, True, True),
+        ("no", True, True),
+        (True, False, True),
+        ("yes", False, True),
         (["addresses"], False, True),
-        ("hosts", True, False), (["addresses", "serials", "hosts"], False, False),
+        ("hosts", True, False),
+        (["addresses", "serials", "hosts"], False, False),
     ],
 )
 def test_redact_everywhere(
@@ -207,7 +223,8 @@ def test_results_of_an_earlier_run_alone_are_no_measurement(tmp_path: Path, caps
         answer = run(capsys, path=str(new), results=kept, run=about)
         assert answer["failed"] and answer["msg"] == (
             "nothing was measured: all 6 tests passed in the earlier run 20261122T000000Z-00000a. Its report stands:"
-            f" {report}. To measure again, leave rdma_validate_resume empty")
+            f" {report}. To measure again, leave rdma_validate_resume empty"
+        )
     assert not new.exists()
     some = [*kept[1:], factory.result("gpu-000", "gpu-001")]
     assert run(capsys, path=str(new), results=some, run=about)["verdict"] == "pass"

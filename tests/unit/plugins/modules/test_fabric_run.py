@@ -15,8 +15,7 @@ import yaml
 from module_run import run as run_module
 from plan_factory import host_facts, port, rdma_device
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._controller import process
-from ansible_collections.gpufabric.rdma.plugins.module_utils._controller import report_folder as reportfolder
+from ansible_collections.gpufabric.rdma.plugins.module_utils._controller import process, report_folder
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import kept, runs
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report.summary import SCHEMA
 
@@ -24,8 +23,11 @@ ROOT = Path(__file__).resolve().parents[4]
 FILES = ["report.json", "report.html", "junit.xml", "metrics.prom", "report.txt", "plan.json"]
 OLD = "20261122T000000Z-00000a"
 PLAN = {
-    **factory.plan(2, 1), "rails": [{"name": "rail0"}], "endpoints": {"host": ["gpu-000", "gpu-001"], "pod": []},
-    "tests": {}, "operator": {"release": "26.7.1"},
+    **factory.plan(2, 1),
+    "rails": [{"name": "rail0"}],
+    "endpoints": {"host": ["gpu-000", "gpu-001"], "pod": []},
+    "tests": {},
+    "operator": {"release": "26.7.1"},
 }
 PORT = port("0000:10:00.0", "rail0", rdma=["mlx5_0"])
 DEVICE = {**rdma_device("mlx5_0", PORT), "firmware": "28.43.2026"}
@@ -81,8 +83,14 @@ def test_no_older_report_keeps_its_name_when_a_run_begins(tmp_path: Path, capsys
     folder = Path(answer["folder"])
     assert folder == tmp_path / "runs" / answer["run"] and folder.stat().st_mode & 0o777 == 0o750
     assert sorted(str(p.relative_to(folder)) for p in folder.rglob("*")) == [
-        "evidence", "evidence/host", "evidence/host/describe", "evidence/pod", "evidence/pod/describe", "plan.json",
-        "run.json"]
+        "evidence",
+        "evidence/host",
+        "evidence/host/describe",
+        "evidence/pod",
+        "evidence/pod/describe",
+        "plan.json",
+        "run.json",
+    ]
     about = json.loads((folder / "run.json").read_text())
     assert about["run"] == {"id": answer["run"], "started": answer["started"]}
     assert about["earlier"] == answer["earlier"]
@@ -104,7 +112,7 @@ def test_files_of_a_second_unknown_run_do_not_replace_those_of_the_first(
 ) -> None:
     for text in ("first", "second", "third"):
         (tmp_path / "report.json").write_text(text)
-        reportfolder.set_aside(str(tmp_path), OLD)
+        report_folder.set_aside(str(tmp_path), OLD)
     places = (f"unknown-{OLD}", f"unknown-{OLD}-2", f"unknown-{OLD}-3")
     assert [(tmp_path / "runs" / place / "report.json").read_text() for place in places] == ["first", "second", "third"]
 
@@ -120,9 +128,17 @@ def test_reports_without_an_id_are_kept_as_long_as_those_of_runs(
     (tmp_path / "runs/unknown-20261103T000000Z-00000a/notes.txt").write_text("mine")
     folders(tmp_path, {"20261104T120000Z-00000b": True, "unknown": True, "unknown-mine": True})
     answer = begin(capsys, tmp_path, keep=2)
-    assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == sorted([
-        "unknown-20261102T000000Z-00000a", "unknown-20261103T000000Z-00000a", "unknown-20261105T000000Z-00000a",
-        "unknown-20261106T000000Z-00000a", "unknown", "unknown-mine", answer["run"]])
+    assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == sorted(
+        [
+            "unknown-20261102T000000Z-00000a",
+            "unknown-20261103T000000Z-00000a",
+            "unknown-20261105T000000Z-00000a",
+            "unknown-20261106T000000Z-00000a",
+            "unknown",
+            "unknown-mine",
+            answer["run"],
+        ]
+    )
     kept = tmp_path / "runs/unknown-20261105T000000Z-00000a/report.json"
     again = begin(capsys, tmp_path, keep=0, earlier={"compare": str(kept)})
     assert kept.exists() and not (tmp_path / "runs/unknown-20261106T000000Z-00000a").exists() and not again["changed"]
@@ -151,7 +167,8 @@ def test_an_unfinished_run_that_measured_is_never_removed(tmp_path: Path, capsys
         answer = begin(capsys, tmp_path, process=DEAD)
     place = f"{tmp_path}/runs"
     assert answer["text"] == [
-        f"Run {first['run']} did not end. To continue it, set rdma_validate_resume: {place}/{first['run']}"]
+        f"Run {first['run']} did not end. To continue it, set rdma_validate_resume: {place}/{first['run']}"
+    ]
     # Those that measured nothing go, all but the last 10.
     assert len(list(Path(place).iterdir())) == 1 + 10 + 1
     # Its own continuation needs no hint.
@@ -169,7 +186,8 @@ def test_unfinished_runs_that_pile_up_are_reported_with_their_size(
     assert text[-1] == (
         f"6 runs in {tmp_path}/runs have no report and take 0.6 MB. Runs that measured something are never removed"
         " automatically. Remove the ones that you do not need, such as the oldest: rm -r '"
-        + f"{tmp_path}/runs/{DAYS[0]}'".replace("it's", "it'\"'\"'s"))
+        + f"{tmp_path}/runs/{DAYS[0]}'".replace("it's", "it'\"'\"'s")
+    )
 
 
 UNKNOWN = "Run {} has no report; it may still run elsewhere. To continue it, set rdma_validate_resume: {}"
@@ -226,7 +244,8 @@ def test_a_run_that_is_still_going_on_is_not_continued(tmp_path: Path, capsys: p
     answer = begin(capsys, tmp_path, earlier={"resume": str(folder)})
     assert answer["failed"] and answer["msg"] == (
         f"run: rdma_validate_resume names {folder}, and this run is still in progress. Wait until it ends; its report"
-        " then shows whether anything is left to measure")
+        " then shows whether anything is left to measure"
+    )
     assert [path.name for path in (tmp_path / "runs").iterdir()] == [DAYS[0]]
     assert begin(capsys, tmp_path)["leftover"] == {}
 
@@ -238,7 +257,8 @@ def test_an_earlier_run_of_the_same_process_is_not_going_on(tmp_path: Path, caps
     answer = begin(capsys, tmp_path, process=own, earlier={"resume": str(folder)})
     assert answer["leftover"]["ended"] is True
     assert begin(capsys, tmp_path, process=own)["text"] == [
-        f"Run {DAYS[0]} did not end. To continue it, set rdma_validate_resume: {folder}"]
+        f"Run {DAYS[0]} did not end. To continue it, set rdma_validate_resume: {folder}"
+    ]
 
 
 def test_a_zombie_is_not_going_on() -> None:
@@ -261,10 +281,12 @@ def test_only_old_runs_of_ours_are_removed(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "runs/20190101T000000Z-abcdef").symlink_to(elsewhere)
     answer = begin(capsys, tmp_path, keep=2)
     assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == sorted(
-        [*done[2:], "mine", "20261120T000000Z", "20200101T000000Z-abcdef", "20190101T000000Z-abcdef", answer["run"]])
+        [*done[2:], "mine", "20261120T000000Z", "20200101T000000Z-abcdef", "20190101T000000Z-abcdef", answer["run"]]
+    )
     assert answer["text"] == [
         "Run 20200101T000000Z-abcdef did not end. To continue it, set rdma_validate_resume: "
-        f"{tmp_path}/runs/20200101T000000Z-abcdef"]
+        f"{tmp_path}/runs/20200101T000000Z-abcdef"
+    ]
 
 
 DONE, EMPTY, BEGUN = kept.Known(True), kept.Known(False), kept.Known(False, passes=True)
@@ -296,9 +318,7 @@ def resuming(done: bool, path: str, **changes: Any) -> kept.Known:
         ({DAYS[0]: kept.Known(False, "", True, False, ALL), DAYS[1]: resuming(True, DAYS[0])}, 0, DAYS[:2], []),
     ],
 )  # fmt: skip
-def test_which_runs_are_kept(
-    changes: dict[str, kept.Known], keep: int, old: list[str], unfinished: list[str]
-) -> None:
+def test_which_runs_are_kept(changes: dict[str, kept.Known], keep: int, old: list[str], unfinished: list[str]) -> None:
     assert kept.sorted_out(changes, keep) == (old, unfinished)
 
 
@@ -343,7 +363,8 @@ def test_a_run_ends_with_its_own_report(tmp_path: Path, capsys: pytest.CaptureFi
     missing = step(capsys, "ended", tmp_path, run="20261123T013000Z-3f9a2c")
     assert missing["failed"] and missing["msg"] == (
         f"run 20261123T013000Z-3f9a2c ended without a report: {tmp_path}/report.json is missing; see the messages"
-        f" above, and set rdma_validate_resume: {tmp_path}/runs/20261123T013000Z-3f9a2c to continue it")
+        f" above, and set rdma_validate_resume: {tmp_path}/runs/20261123T013000Z-3f9a2c to continue it"
+    )
     report(tmp_path)
     other = step(capsys, "ended", tmp_path, run="20261123T013000Z-3f9a2c")
     assert other["failed"] and f"report.json is that of run {OLD};" in other["msg"]
@@ -362,9 +383,13 @@ def whole(capsys: pytest.CaptureFixture[str], path: Path, **params: Any) -> dict
 def test_changed_relies_on_a_pass_of_the_same_scope(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report(tmp_path, **whole(capsys, tmp_path))
     answer = decide(capsys, tmp_path, when="changed")
-    assert (answer["measure"], answer["text"]) == (False, [
-        "nothing changed since the last report, which is a pass; the last report is "
-        f"{tmp_path}/report.json: run {OLD}, ended 2026-11-22 00:10:00 UTC, verdict pass"])
+    assert (answer["measure"], answer["text"]) == (
+        False,
+        [
+            "nothing changed since the last report, which is a pass; the last report is "
+            f"{tmp_path}/report.json: run {OLD}, ended 2026-11-22 00:10:00 UTC, verdict pass"
+        ],
+    )
 
 
 OTHER = {**FACTS, "kernel": {"release": "6.8.0-49"}}
@@ -443,7 +468,8 @@ def test_hosts_of_a_play_are_those_of_its_plan(tmp_path: Path, capsys: pytest.Ca
     answer = decide(capsys, tmp_path, play=["gpu-000", "gpu-003", "gpu-004"], when="never")
     assert answer["failed"] and answer["msg"] == (
         "the plan has no endpoint for 2 of 3 hosts of this play: gpu-003, gpu-004. It is the plan of gpu-000, gpu-001."
-        " Import gpufabric.rdma.plan for the hosts of this play")
+        " Import gpufabric.rdma.plan for the hosts of this play"
+    )
 
 
 def test_what_a_port_never_showed_did_not_change(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -458,8 +484,9 @@ def test_an_interrupted_run_in_between_means_measure_again(tmp_path: Path, capsy
     assert decide(capsys, tmp_path, when="changed")["measure"]
 
 
-@pytest.mark.parametrize(("check", "when", "why"), [
-    (True, "always", "check mode"), (False, "never", "rdma_validate_when is never")])
+@pytest.mark.parametrize(
+    ("check", "when", "why"), [(True, "always", "check mode"), (False, "never", "rdma_validate_when is never")]
+)
 def test_a_deliberate_skip_names_what_it_relies_on(
     check: bool, when: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -469,7 +496,8 @@ def test_a_deliberate_skip_names_what_it_relies_on(
     report(tmp_path, scope={"subset": ["pods not measured"]}, verdict="no_data")
     assert decide(capsys, tmp_path, check, when=when)["text"] == [
         f"{why}; the last report is {path}: run {OLD}, ended 2026-11-22 00:10:00 UTC, verdict no_data, subset:"
-        " pods not measured"]
+        " pods not measured"
+    ]
 
 
 @pytest.mark.parametrize("when", ["never", "changed"])

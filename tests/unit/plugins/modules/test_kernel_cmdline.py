@@ -52,7 +52,9 @@ def mkconfig(host: Host, argv: list[str]) -> str | None:
     reads = "grub.d" in Path(argv[0]).read_text()
     done = subprocess.run(
         ["sh", "-c", MKCONFIG, "sh", str(host.root / "etc"), "folder" if reads else ""],
-        capture_output=True, text=True, check=False,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         return done.stderr
@@ -86,8 +88,11 @@ def files(host: Host) -> dict[str, bytes]:
 def menu(host: Host) -> list[str]:
     """The command lines of grub.cfg."""
     (path,) = host.root.glob("boot/grub*/grub.cfg")
-    return [" ".join(words) for words in re.findall(r"linux\s+\S+ root=UUID=\w+ ro ?(.*)", path.read_text())
-            for words in [words.split()]]
+    return [
+        " ".join(words)
+        for words in re.findall(r"linux\s+\S+ root=UUID=\w+ ro ?(.*)", path.read_text())
+        for words in [words.split()]
+    ]
 
 
 def reboot(host: Host) -> None:
@@ -215,9 +220,7 @@ def test_fewer_arguments_leave_the_menu_too(make: Make, capsys: pytest.CaptureFi
     assert "pci=realloc" not in menu(host)[0]
 
 
-def test_an_argument_of_somebody_else_is_not_repeated_and_stays(
-    make: Make, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_argument_of_somebody_else_is_not_repeated_and_stays(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
     host = make("debian-13")
     call(host, capsys, arguments=["iommu=soft", "console=tty0"])
     assert menu(host)[0] == "console=tty0 console=ttyS0,115200 quiet iommu=soft"
@@ -248,9 +251,7 @@ def test_quotes_and_pairs_reach_grub(make: Make, capsys: pytest.CaptureFixture[s
     wish = ['dyndbg="file drivers/x.c +p"', "hugepagesz=2M hugepages=64"]
     pages = [{"size": "1048576kB", "count": 4, "at": "boot"}]
     assert call(host, capsys, arguments=wish, hugepages=pages)["changed"] is True
-    assert menu(host)[0].endswith(
-        'dyndbg="file drivers/x.c +p" hugepagesz=2M hugepages=64 hugepagesz=1G hugepages=4'
-    )
+    assert menu(host)[0].endswith('dyndbg="file drivers/x.c +p" hugepagesz=2M hugepages=64 hugepagesz=1G hugepages=4')
     # GRUB puts the quotes elsewhere when it hands the line to the kernel.
     live = menu(host)[0].replace('dyndbg="file', '"dyndbg=file')
     (host.root / "proc/cmdline").write_text(f"BOOT_IMAGE=/vmlinuz {live}\n")
@@ -280,8 +281,7 @@ def test_suse_reads_the_dropin_by_one_line(make: Make, capsys: pytest.CaptureFix
     call(host, capsys, arguments=["iommu=pt"], arguments_absent=["security"])
     added = (host.root / "etc/default/grub").read_text().replace(before, "")
     assert added == (
-        "# Written by gpufabric.rdma.kernel_cmdline, which removes it with state: absent.\n"
-        f". {host.root}/{DROPIN}\n"
+        f"# Written by gpufabric.rdma.kernel_cmdline, which removes it with state: absent.\n. {host.root}/{DROPIN}\n"
     )
     assert menu(host)[0] == "console=tty0 console=ttyS0,115200 quiet iommu=pt"
 
@@ -307,8 +307,11 @@ def test_entries_of_the_rhel_family(make: Make, capsys: pytest.CaptureFixture[st
     result = call(host, capsys, arguments=["iommu=pt", "console=ttyS1"], arguments_absent=["quiet"])
     assert (result["changed"], result["loader"]) == (True, "GRUB with entries")
     for kernel in kernels:
-        assert entry(host, kernel).read_text().splitlines()[4].endswith(
-            "console=tty0 console=ttyS0,115200 $tuned_params iommu=pt console=ttyS1"
+        assert (
+            entry(host, kernel)
+            .read_text()
+            .splitlines()[4]
+            .endswith("console=tty0 console=ttyS0,115200 $tuned_params iommu=pt console=ttyS1")
         )
     assert (host.root / "etc/kernel/cmdline").read_text().endswith("console=ttyS0,115200 iommu=pt console=ttyS1\n")
     assert entry(host, f"0-rescue-{MACHINE}").read_text() == rescue
@@ -391,9 +394,7 @@ def test_a_cut_between_entries_is_repaired(make: Make, capsys: pytest.CaptureFix
     assert files(host) == before
 
 
-def test_systemd_boot_gets_entries_and_a_file_for_new_kernels(
-    make: Make, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_systemd_boot_gets_entries_and_a_file_for_new_kernels(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
     host = make("systemd-boot")
     other = {path: text for path, text in files(host).items() if "ffff" in path or "tool" in path}
     result = call(host, capsys, arguments=["iommu=pt"])
@@ -404,9 +405,7 @@ def test_systemd_boot_gets_entries_and_a_file_for_new_kernels(
     assert {path: text for path, text in files(host).items() if path in other} == other
 
 
-def test_a_boot_for_rescue_does_not_become_that_of_new_kernels(
-    make: Make, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_boot_for_rescue_does_not_become_that_of_new_kernels(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
     host = make("systemd-boot")
     (host.root / "proc/cmdline").write_text("root=UUID=39d3 ro systemd.unit=rescue.target enforcing=0\n")
     call(host, capsys, arguments=["iommu=pt"])
@@ -437,23 +436,29 @@ def test_a_host_without_wishes_is_not_looked_at(make: Make, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("spoil", "expected"),
     [
-        (lambda root: (root / "proc/cmdline").write_text("ro quiet\n"),
-         "the boot loader of this host is not known: expected GRUB with one grub.cfg, or systemd-boot; found "
-         "LoaderInfo 'none', BOOT_IMAGE= not in the running command line, {root}/boot/grub2/grub.cfg; set the kernel "
-         "arguments by hand and leave host_kernel_iommu: none, without arguments and without hugepages of the boot"),
-        (lambda root: shutil.rmtree(root / "boot/loader"),
-         "GRUB with entries starts this host, and no boot entry of this machine was found in loader/entries; "
-         "found none; kernel arguments can be changed in entries of the Boot Loader Specification (type 1) only"),
-        (lambda root: (root / f"boot/loader/entries/{MACHINE}-5.14.0-503.el9.x86_64.conf").write_text(
-            "linux /vmlinuz\noptions $kernelopts\n"),
-         "the options of {root}/boot/loader/entries/0123456789abcdef0123456789abcdef-5.14.0-503.el9.x86_64.conf "
-         "stand in GRUB's environment (kernelopts); bring them into the entries first: grubby --update-kernel=ALL "
-         "--args=ro"),
+        (
+            lambda root: (root / "proc/cmdline").write_text("ro quiet\n"),
+            "the boot loader of this host is not known: expected GRUB with one grub.cfg, or systemd-boot; found "
+            "LoaderInfo 'none', BOOT_IMAGE= not in the running command line, "
+            "{root}/boot/grub2/grub.cfg; set the kernel "
+            "arguments by hand and leave host_kernel_iommu: none, without arguments and without hugepages of the boot",
+        ),
+        (
+            lambda root: shutil.rmtree(root / "boot/loader"),
+            "GRUB with entries starts this host, and no boot entry of this machine was found in loader/entries; "
+            "found none; kernel arguments can be changed in entries of the Boot Loader Specification (type 1) only",
+        ),
+        (
+            lambda root: (root / f"boot/loader/entries/{MACHINE}-5.14.0-503.el9.x86_64.conf").write_text(
+                "linux /vmlinuz\noptions $kernelopts\n"
+            ),
+            "the options of {root}/boot/loader/entries/0123456789abcdef0123456789abcdef-5.14.0-503.el9.x86_64.conf "
+            "stand in GRUB's environment (kernelopts); bring them into the entries first: grubby --update-kernel=ALL "
+            "--args=ro",
+        ),
     ],
 )
-def test_refusals(
-    make: Make, spoil: Callable[[Path], Any], expected: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refusals(make: Make, spoil: Callable[[Path], Any], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
     host = make("rocky-9")
     spoil(host.root)
     before = files(host)
@@ -485,9 +490,7 @@ def test_iommu_auto_asks_for_passthrough_where_dma_is_translated(
     assert "iommu=pt" in menu(host)[0]
 
 
-def test_iommu_auto_leaves_what_others_gave_the_kernel_to_them(
-    make: Make, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_iommu_auto_leaves_what_others_gave_the_kernel_to_them(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
     host = make("debian-13")
     (host.root / "proc/cmdline").write_text("ro iommu=pt\n")
     (host.root / "boot/grub/grub.cfg").unlink()
@@ -502,9 +505,13 @@ def test_iommu_auto_leaves_a_virtual_machine_alone(make: Make, capsys: pytest.Ca
     assert call(host, capsys, iommu="auto")["arguments"] == {}
 
 
-@pytest.mark.parametrize(("tree", "expected"), [
-    ("debian-13", ["intel_iommu=on", "iommu=pt"]), ("rocky-9", ["amd_iommu=on", "iommu=pt"]),
-])
+@pytest.mark.parametrize(
+    ("tree", "expected"),
+    [
+        ("debian-13", ["intel_iommu=on", "iommu=pt"]),
+        ("rocky-9", ["amd_iommu=on", "iommu=pt"]),
+    ],
+)
 def test_iommu_passthrough_by_vendor(
     make: Make, tree: str, expected: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

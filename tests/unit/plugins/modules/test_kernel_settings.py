@@ -15,7 +15,7 @@ from module_run import run, warned
 from sysfs_tree import Host
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel import settings as kernelsettings
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel import settings as kernel_settings
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel.requirements import Hugepages
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import command, files
 
@@ -100,8 +100,7 @@ def test_everything_is_set_now_and_kept(host: Host, capsys: pytest.CaptureFixtur
     assert {k: v.replace(TITLE, "") for k, v in now.items() if k.startswith("etc/")} == {
         "etc/modules-load.d/gpufabric-kernel.conf": "nvme_rdma\n",
         "etc/modprobe.d/gpufabric-kernel.conf": "options mlx5_core prof_sel=3\n",
-        "etc/sysctl.d/90-gpufabric-kernel.conf":
-            "kernel/numa_balancing = 0\nnet/ipv4/tcp_rmem = 4096 87380 6291456\n",
+        "etc/sysctl.d/90-gpufabric-kernel.conf": "kernel/numa_balancing = 0\nnet/ipv4/tcp_rmem = 4096 87380 6291456\n",
         "etc/security/limits.d/90-gpufabric-memlock.conf": "* - memlock unlimited\nroot - memlock unlimited\n",
         "etc/tmpfiles.d/gpufabric-hugepages.conf": f"w /sys/{SMALL} - - - - 512\n",
     }
@@ -130,7 +129,6 @@ def test_what_others_changed_since_is_not_undone(host: Host, capsys: pytest.Capt
     assert (now["proc/sys/kernel/numa_balancing"], now[f"sys/{SMALL}"]) == ("2\n", "100\n")
     assert now["proc/sys/net/ipv4/tcp_rmem"] == "4096 131072 6291456"
     assert call(host, capsys, state="absent")["changed"] is False
-
 
 
 def test_check_mode_predicts_and_changes_nothing(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
@@ -214,24 +212,32 @@ def test_an_interrupted_run_still_knows_the_values_before(
 @pytest.mark.parametrize(
     ("wish", "expected"),
     [
-        ({"sysctl": {"vm.absent": 1}},
-         "this kernel has no sysctl vm.absent (no /proc/sys/vm/absent); correct the name, or load the module "
-         "that brings it (host_kernel_modules)"),
+        (
+            {"sysctl": {"vm.absent": 1}},
+            "this kernel has no sysctl vm.absent (no /proc/sys/vm/absent); correct the name, or load the module "
+            "that brings it (host_kernel_modules)",
+        ),
         ({"sysctl": {"swappiness": 1}}, "'swappiness' is not a valid sysctl key; expected one such as vm.swappiness"),
         ({"sysctl": {"a/../../etc": 1}}, "'a/../../etc' is not a valid sysctl key; expected one such as vm.swappiness"),
         ({"memlock": "all"}, "memlock is 'all'; expected unlimited, a number of KiB, or an empty string"),
         ({"modules": ["a b"]}, "'a b' is not a valid kernel module name; expected letters, digits, '_' and '-'"),
         ({"module_options": {"a": "b\nc"}}, "the value of 'a' has more than one line; write it as one"),
-        ({"hugepages": [{"size": "64k", "count": 1}]},
-         "no hugepages of 64 kB are known (no /sys/kernel/mm/hugepages/hugepages-64kB/nr_hugepages); ask for another "
-         "size"),
-        ({"hugepages": [{"size": "2M", "count": 1, "numa_node": 7}]},
-         "no hugepages of 2048 kB are known on NUMA node 7 (no /sys/devices/system/node/node7/hugepages/"
-         "hugepages-2048kB/nr_hugepages); ask for another size"),
-        ({"hugepages": [{"size": "1G", "count": 99}]},
-         "hugepages: 103809024 kB requested, but the host has 16000000 kB of memory. Reduce the number of pages"),
-        ({"modules": ["nosuch"]},
-         "'modprobe nosuch' failed with status 2 and said: FATAL: Module nosuch not found"),
+        (
+            {"hugepages": [{"size": "64k", "count": 1}]},
+            "no hugepages of 64 kB are known (no "
+            "/sys/kernel/mm/hugepages/hugepages-64kB/nr_hugepages); ask for another "
+            "size",
+        ),
+        (
+            {"hugepages": [{"size": "2M", "count": 1, "numa_node": 7}]},
+            "no hugepages of 2048 kB are known on NUMA node 7 (no /sys/devices/system/node/node7/hugepages/"
+            "hugepages-2048kB/nr_hugepages); ask for another size",
+        ),
+        (
+            {"hugepages": [{"size": "1G", "count": 99}]},
+            "hugepages: 103809024 kB requested, but the host has 16000000 kB of memory. Reduce the number of pages",
+        ),
+        ({"modules": ["nosuch"]}, "'modprobe nosuch' failed with status 2 and said: FATAL: Module nosuch not found"),
     ],
 )
 def test_refusals_write_nothing(
@@ -309,17 +315,17 @@ def test_pages_of_a_node(host: Host, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_sysctl_keys_of_both_forms() -> None:
-    assert kernelsettings.sysctl_path("net.ipv4.conf.eth0/1.forwarding") == "net/ipv4/conf/eth0.1/forwarding"
-    assert kernelsettings.sysctl_path("net/ipv4/conf/eth0.1/forwarding") == "net/ipv4/conf/eth0.1/forwarding"
-    assert kernelsettings.pages_path(Hugepages(2048, 1, 1, False)) == NODE
+    assert kernel_settings.sysctl_path("net.ipv4.conf.eth0/1.forwarding") == "net/ipv4/conf/eth0.1/forwarding"
+    assert kernel_settings.sysctl_path("net/ipv4/conf/eth0.1/forwarding") == "net/ipv4/conf/eth0.1/forwarding"
+    assert kernel_settings.pages_path(Hugepages(2048, 1, 1, False)) == NODE
 
 
 @given(st.text(alphabet="ab./=-#* \n", max_size=40))
 def test_files_of_others_raise_nothing_else(text: str) -> None:
-    want = kernelsettings.Want(sysctl={"a/b": "1"})
-    have = kernelsettings.Have({}, (), {"a/b": "1"}, {}, {}, {"/etc/sysctl.d/99.conf": text}, 1)
+    want = kernel_settings.Want(sysctl={"a/b": "1"})
+    have = kernel_settings.Have({}, (), {"a/b": "1"}, {}, {}, {"/etc/sysctl.d/99.conf": text}, 1)
     try:
-        plan = kernelsettings.plan_settings(want, have, {}, "/etc")
+        plan = kernel_settings.plan_settings(want, have, {}, "/etc")
     except FabricError:
         return
     assert plan.change.after["sysctl"] == {"a/b": "1"}

@@ -403,10 +403,14 @@ def test_a_name_that_another_tool_gave_since_stays(host: Host, capsys: pytest.Ca
     changed = (
         "Another tool changed it, so it is not restored, and its record is removed. Before the first change it was"
     )
-    assert warned(result) == warned(checked) == [
-        f"0000:40:00.0: name: found storage0, expected rail1 as set by this collection. {changed} enp64s0np0",
-        f"0000:40:00.0: RDMA device: found storage0, expected rail1 as set by this collection. {changed} mlx5_2",
-    ]
+    assert (
+        warned(result)
+        == warned(checked)
+        == [
+            f"0000:40:00.0: name: found storage0, expected rail1 as set by this collection. {changed} enp64s0np0",
+            f"0000:40:00.0: RDMA device: found storage0, expected rail1 as set by this collection. {changed} mlx5_2",
+        ]
+    )
     assert (host.inventory().port(SECOND).title, host.inventory().port(SECOND).rdma) == (
         "0000:40:00.0 (storage0)",
         ("storage0",),

@@ -15,8 +15,10 @@ MANAGED = {"app.kubernetes.io/managed-by": "gpufabric"}
 SECRETS, MARK = "/api/v1/namespaces/op/secrets", "/api/v1/namespaces/op/configmaps/gpufabric-operator"
 TARGET = {"namespace": "op", "operator_name": "net", "release": "26.7.1"}
 POLICY = {
-    "apiVersion": "mellanox.com/v1alpha1", "kind": "NicClusterPolicy",
-    "metadata": {"name": "nic-cluster-policy", "labels": {}}, "spec": {},
+    "apiVersion": "mellanox.com/v1alpha1",
+    "kind": "NicClusterPolicy",
+    "metadata": {"name": "nic-cluster-policy", "labels": {}},
+    "spec": {},
 }
 
 
@@ -44,21 +46,29 @@ class World:
     def helm(self, status: str = "deployed", number: int = 1, version: str = "26.7.1", deployment: bool = True) -> None:
         """What `helm upgrade -i` leaves: the Secret of a revision, and the Deployment."""
         labels = {"owner": "helm", "name": "net", "status": status, "version": str(number)}
-        self.cluster.put({
-            "apiVersion": "v1", "kind": "Secret", "data": {"release": "secret values"},
-            "metadata": {"name": f"sh.helm.release.v1.net.v{number}", "namespace": "op", "labels": labels},
-        })
+        self.cluster.put(
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "data": {"release": "secret values"},
+                "metadata": {"name": f"sh.helm.release.v1.net.v{number}", "namespace": "op", "labels": labels},
+            }
+        )
         if deployment:
-            self.cluster.put({
-                "apiVersion": "apps/v1", "kind": "Deployment",
-                "metadata": {
-                    "name": "network-operator", "namespace": "op",
-                    "labels": {"app.kubernetes.io/name": "network-operator", "app.kubernetes.io/version": version},
-                    "annotations": {"meta.helm.sh/release-name": "net"},
-                },
-                "spec": {"replicas": 1, "template": {"spec": {}}},
-                "status": {"replicas": 1, "updatedReplicas": 1, "availableReplicas": 1},
-            })
+            self.cluster.put(
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "Deployment",
+                    "metadata": {
+                        "name": "network-operator",
+                        "namespace": "op",
+                        "labels": {"app.kubernetes.io/name": "network-operator", "app.kubernetes.io/version": version},
+                        "annotations": {"meta.helm.sh/release-name": "net"},
+                    },
+                    "spec": {"replicas": 1, "template": {"spec": {}}},
+                    "status": {"replicas": 1, "updatedReplicas": 1, "availableReplicas": 1},
+                }
+            )
 
     def uninstall(self) -> None:
         for path in list(self.cluster.objects):
@@ -85,9 +95,7 @@ class World:
 
 
 @pytest.fixture
-def world(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> World:
+def world(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> World:
     found = World(capsys, tmp_path)
     for name in ("cluster_info", "fabric_objects"):
         monkeypatch.setattr(importlib.import_module(f"{PACKAGE}.{name}"), "connect", lambda _m: found.cluster.api())
@@ -97,7 +105,9 @@ def world(
 def definition(name: str) -> dict[str, Any]:
     versions = [{"name": "v1", "served": True}]
     return {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": name},
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": name},
         "spec": {"versions": versions},
     }
 
@@ -111,17 +121,28 @@ def test_install_again_and_teardown(world: World) -> None:
     assert world.objects(objects=again["objects"])["changed"] is False
     assert "secret values" not in json.dumps(world.info())
     assert world.teardown() == [
-        "delete CustomResourceDefinition nicclusterpolicies.mellanox.com", "delete ConfigMap gpufabric-operator",
+        "delete CustomResourceDefinition nicclusterpolicies.mellanox.com",
+        "delete ConfigMap gpufabric-operator",
         "delete Namespace op",
     ]
     assert world.teardown() == []
 
 
-@pytest.mark.parametrize(("version", "kind"), [
-    ("apps/v1", "StatefulSet"), ("apps/v1", "ReplicaSet"), ("batch/v1", "CronJob"), ("v1", "Pod"),
-    ("v1", "PersistentVolumeClaim"), ("v1", "ConfigMap"), ("v1", "Secret"), ("v1", "ServiceAccount"),
-    ("nv-ipam.nvidia.com/v1alpha1", "IPPool"), ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition"),
-])
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        ("apps/v1", "StatefulSet"),
+        ("apps/v1", "ReplicaSet"),
+        ("batch/v1", "CronJob"),
+        ("v1", "Pod"),
+        ("v1", "PersistentVolumeClaim"),
+        ("v1", "ConfigMap"),
+        ("v1", "Secret"),
+        ("v1", "ServiceAccount"),
+        ("nv-ipam.nvidia.com/v1alpha1", "IPPool"),
+        ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition"),
+    ],
+)
 def test_a_namespace_that_holds_something_of_others_stays(world: World, version: str, kind: str) -> None:
     world.install()
     put(world, version, kind, "shop")
@@ -160,8 +181,13 @@ def test_a_namespace_with_what_kubernetes_helm_and_the_operator_left_is_removed(
     # Its DaemonSet was removed by the garbage collector just now, and it will be.
     put(world, "v1", "Pod", "nv-ipam-node-x", ownerReferences=owner("apps/v1", "DaemonSet", "nv-ipam-node", "uid-gone"))
     put(world, "nv-ipam.nvidia.com/v1alpha1", "IPPool", "rail0", labels=MANAGED)
-    put(world, "nfd.k8s-sigs.io/v1alpha1", "NodeFeature", "gpu-1",
-        annotations={"nfd.node.kubernetes.io/worker.version": "v0.18"})
+    put(
+        world,
+        "nfd.k8s-sigs.io/v1alpha1",
+        "NodeFeature",
+        "gpu-1",
+        annotations={"nfd.node.kubernetes.io/worker.version": "v0.18"},
+    )
     put(world, "cert-manager.io/v1", "Certificate", "webhook", annotations=release)
     put(world, "v1", "Secret", "webhook-tls", annotations={"cert-manager.io/certificate-name": "webhook"})
     world.cluster.calls.clear()
@@ -171,16 +197,25 @@ def test_a_namespace_with_what_kubernetes_helm_and_the_operator_left_is_removed(
     assert world.teardown()[-1] == "delete Namespace op"
 
 
-@pytest.mark.parametrize(("kind", "meta", "names"), [
-    # An ExternalSecret, a policy of others and a NIC node policy keep what they own.
-    ("Secret", {"ownerReferences": owner("external-secrets.io/v1", "ExternalSecret", "x")}, "Secret a"),
-    ("DaemonSet", {"ownerReferences": owner("mellanox.com/v1alpha1", "NicClusterPolicy", "nic-cluster-policy",
-                                            "uid-policy")}, "DaemonSet a"),
-    ("Secret", {"labels": {"owner": "helm", "name": "shop", "version": "1"}}, "Secret a"),
-    ("ConfigMap", {"annotations": {"meta.helm.sh/release-name": "net", "meta.helm.sh/release-namespace": "x"}},
-     "ConfigMap a"),
-    ("Secret", {"annotations": {"cert-manager.io/certificate-name": "gone"}}, "Secret a"),
-])
+@pytest.mark.parametrize(
+    ("kind", "meta", "names"),
+    [
+        # An ExternalSecret, a policy of others and a NIC node policy keep what they own.
+        ("Secret", {"ownerReferences": owner("external-secrets.io/v1", "ExternalSecret", "x")}, "Secret a"),
+        (
+            "DaemonSet",
+            {"ownerReferences": owner("mellanox.com/v1alpha1", "NicClusterPolicy", "nic-cluster-policy", "uid-policy")},
+            "DaemonSet a",
+        ),
+        ("Secret", {"labels": {"owner": "helm", "name": "shop", "version": "1"}}, "Secret a"),
+        (
+            "ConfigMap",
+            {"annotations": {"meta.helm.sh/release-name": "net", "meta.helm.sh/release-namespace": "x"}},
+            "ConfigMap a",
+        ),
+        ("Secret", {"annotations": {"cert-manager.io/certificate-name": "gone"}}, "Secret a"),
+    ],
+)
 def test_a_namespace_with_what_only_looks_like_the_operators_stays(
     world: World, kind: str, meta: dict[str, Any], names: str
 ) -> None:

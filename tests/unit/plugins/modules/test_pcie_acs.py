@@ -155,7 +155,8 @@ def test_without_setpci_nothing_is_begun(host: Host, capsys: pytest.CaptureFixtu
     del host.prints["/usr/bin/setpci"]
     for check in (True, False):
         assert call(host, capsys, check=check)["msg"] == (
-            "pcie_acs: setpci is not installed, which sets ACS now and at each boot; install the package pciutils")
+            "pcie_acs: setpci is not installed, which sets ACS now and at each boot; install the package pciutils"
+        )
     assert recorded(host) == {}
 
 
@@ -164,7 +165,8 @@ def test_one_port_that_cannot_be_read_stops_before_the_first_write(
 ) -> None:
     config(host, PORTS[1]).write_bytes(config_space.bridge(0x001D, 64))
     assert call(host, capsys)["msg"] == (
-        "pcie_acs: 0000:17:01.0: 64 bytes of config space can be read, 256 or more are needed; run as root")
+        "pcie_acs: 0000:17:01.0: 64 bytes of config space can be read, 256 or more are needed; run as root"
+    )
     assert controls_of_first(host) == 0x1D
 
 
@@ -172,9 +174,7 @@ def controls_of_first(host: Host) -> int:
     return config_space.control_of(config(host, PORTS[0]))
 
 
-def test_ports_without_acs_and_hosts_without_gpus_need_nothing(
-    host: Host, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ports_without_acs_and_hosts_without_gpus_need_nothing(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     for port in PORTS:
         config(host, port).write_bytes(config_space.bridge(None))
     del host.prints["/usr/bin/setpci"]
@@ -235,7 +235,9 @@ def test_preflight_says_what_this_module_will_refuse(host: Host, capsys: pytest.
     (host.root / "proc/cpuinfo").write_text("flags : fpu hypervisor\n")
     problems, findings = judged(host, capsys)
     assert [text.partition(", but ")[2].split(",")[0] for text in problems] == [
-        "setpci is not installed", "gpu-11 is a virtual machine"]
+        "setpci is not installed",
+        "gpu-11 is a virtual machine",
+    ]
     assert findings == []
     assert judged(host, capsys, acs=False) == ([], [])
 

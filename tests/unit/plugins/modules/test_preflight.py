@@ -11,11 +11,10 @@ import pytest
 import sysfs_tree
 from module_run import run
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware import io as firmware
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.preflight import io as hostchecks
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware import io as firmware_io
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.preflight import io as preflight_io
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.preflight.checks import Consent, find
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import doca
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import packages_io as packages
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import doca, packages_io
 
 
 def rail(name: str, pci: str, **more: Any) -> dict[str, Any]:
@@ -312,7 +311,7 @@ def test_a_kernel_that_waits_for_a_boot_is_reported(judge: Any) -> None:
 def test_a_full_boot_stops_only_where_an_initramfs_is_made(
     judge: Any, monkeypatch: pytest.MonkeyPatch, free: int, netdev: str, problems: int, findings: int
 ) -> None:
-    monkeypatch.setattr(hostchecks, "_free", lambda folder: free << 20)
+    monkeypatch.setattr(preflight_io, "_free", lambda folder: free << 20)
     files = {"boot/initrd.img-1": "x" * (8 << 20), "boot/initramfs-0-rescue-abc.img": "x" * (90 << 20)}
     result = judge(files, rails=[rail(netdev, "0000:18:00.0")])
     kinds = (result["problems"], result["findings"])
@@ -357,7 +356,7 @@ def lacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
             (tmp_path / path).write_text(text)
         places = {"lib_root": str(tmp_path / "usr/lib"), "var_root": str(tmp_path / "var")}
         result = run("preflight", capsys, **host.options(), **places, rails=[], **params)
-        asked = ("apt-get", "dnf", packages.APT_HELPER)
+        asked = ("apt-get", "dnf", packages_io.APT_HELPER)
         found = [text for text in result.get("problems", []) if text.startswith("packages are missing")]
         return found, [argv for argv in host.ran if argv[0] in asked]
 
@@ -394,7 +393,7 @@ def test_apt_fetches_one_package_of_each_server(lacking: Any) -> None:
     ("files", "manager", "program", "said", "why"),
     [
         (LISTS, "apt", "apt-get", LOCATE, "E: Unable to locate package perftest"),
-        (LISTS, "apt", packages.APT_HELPER, "W: unsandboxed\nE: Failed to fetch http://one.example: 404\n",
+        (LISTS, "apt", packages_io.APT_HELPER, "W: unsandboxed\nE: Failed to fetch http://one.example: 404\n",
          "E: Failed to fetch http://one.example: 404; E: Failed to fetch http://one.example: 404"),
         (ON, "dnf", "dnf", "Error: Failed to download metadata for repo 'base'\n",
          "Error: Failed to download metadata for repo 'base'"),
@@ -478,7 +477,7 @@ def test_firmware_needs_its_tool_before_anything_changes(judge: Any) -> None:
 
 
 def test_firmware_with_its_tool(judge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(firmware, "installed", lambda: "/usr/bin/mstconfig")
+    monkeypatch.setattr(firmware_io, "installed", lambda: "/usr/bin/mstconfig")
     assert judge({}, sets_firmware=True)["problems"] == []
 
 
@@ -509,7 +508,7 @@ def test_an_iommu_that_is_off(
 ) -> None:
     host = sysfs_tree.materialise(GPU, tmp_path, monkeypatch)
     inventory = dataclasses.replace(host.inventory(), iommu_groups=groups, virtual=virtual)
-    own = hostchecks.read(host.roots, "/none", "/none", inventory, None, (), ())
+    own = preflight_io.read(host.roots, "/none", "/none", inventory, None, (), ())
     own = dataclasses.replace(own, iommu_tables=tables)
     asked = {vfs: [f.text for f in find(inventory, [], own, Consent(True, True, vfs=vfs))] for vfs in (0, 8)}
     assert asked == {0: [], 8: expected}

@@ -12,7 +12,7 @@ import yaml
 from module_run import run, warned
 from sysfs_tree import Host
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import io as links
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import io as links_io
 
 FIRST, SECOND, STORE = "0000:18:00.0", "0000:40:00.0", "0000:29:00.0"
 RULES = {"arp_announce": "0", "arp_ignore": "0", "rp_filter": "1"}
@@ -50,7 +50,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
             path = tmp_path / "proc/sys/net/ipv4/conf" / link["ifname"] / key
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(value)
-    monkeypatch.setattr(links.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(links_io.time, "sleep", lambda seconds: None)
     return made
 
 
@@ -59,8 +59,8 @@ def obey(host: Host, argv: list[str]) -> str | None:
     if argv[0] == "nmcli":
         up_and_down(host, argv)
         return None
-    links = host.links()
-    link = next((link for link in links if link["ifname"] in argv), None)
+    links_io = host.links()
+    link = next((link for link in links_io if link["ifname"] in argv), None)
     if link is None or "show" in argv:
         return None
     if "mtu" in argv:
@@ -72,7 +72,7 @@ def obey(host: Host, argv: list[str]) -> str | None:
         link["addr_info"].append({"family": "inet", "local": local, "prefixlen": int(prefix), "scope": "global"})
     elif argv[2] == "del":
         link["addr_info"] = [one for one in link["addr_info"] if f"{one['local']}/{one['prefixlen']}" != argv[3]]
-    host.set_links(links)
+    host.set_links(links_io)
     return None
 
 
@@ -179,10 +179,10 @@ def test_the_state_before_is_recorded_once(host: Host, capsys: pytest.CaptureFix
 
 
 def add_address(host: Host, netdev: str, local: str, prefix: int) -> None:
-    links = host.links()
-    link = next(link for link in links if link["ifname"] == netdev)
+    links_io = host.links()
+    link = next(link for link in links_io if link["ifname"] == netdev)
     link["addr_info"].append({"family": "inet", "local": local, "prefixlen": prefix, "scope": "global"})
-    host.set_links(links)
+    host.set_links(links_io)
 
 
 def connect(host: Host, address: str) -> None:
@@ -240,11 +240,11 @@ def test_owners_from_before_us_do_not_stop_the_way_back(host: Host, capsys: pyte
 
 def test_what_the_network_announces_owns_no_port(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     call(host, capsys)
-    links = host.links()
-    link = next(one for one in links if one["ifname"] == "enp24s0np0")
+    links_io = host.links()
+    link = next(one for one in links_io if one["ifname"] == "enp24s0np0")
     announced = {"family": "inet6", "local": "2001:db8::7", "prefixlen": 64, "scope": "global", "dynamic": True}
     link["addr_info"].append(announced)
-    host.set_links(links)
+    host.set_links(links_io)
     zero = "0" * 32
     learned = f"{zero} 00 {zero} 00 fe80{'0' * 27}1 00000400 00000001 00000000 00450003 enp24s0np0\n"
     (host.root / "proc/net/ipv6_route").write_text(learned.replace(f"{zero} 00", f"20010db8{'0' * 24} 20", 1))

@@ -251,9 +251,7 @@ def test_a_command_that_fails_is_shown(host: Host, capsys: pytest.CaptureFixture
     )
 
 
-def test_all_problems_of_all_rails_come_before_the_first_write(
-    host: Host, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_problems_of_all_rails_come_before_the_first_write(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.rmtree(host.root / "sys/class/net/enp64s0np0/ecn")
     before = snapshot(host)
     both = [rail("rail0", FIRST), rail("rail1", SECOND)]
@@ -267,9 +265,7 @@ def test_all_problems_of_all_rails_come_before_the_first_write(
     assert snapshot(host) == before
 
 
-def test_the_inbox_driver_has_no_traffic_class_but_rdma_cm_has(
-    host: Host, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_inbox_driver_has_no_traffic_class_but_rdma_cm_has(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     for path in host.root.glob("sys/class/infiniband/*/tc"):
         shutil.rmtree(path)
     result = call(host, capsys, settings={"dscp": 26})
@@ -398,9 +394,7 @@ def test_check_mode_expects_an_rdma_device_that_comes_with_the_stack(
     assert call(made, capsys, **wish)["msg"].endswith("or leave out traffic_class, roce, dscp for this host")
 
 
-CHANGED = (
-    "Another tool changed it, so it is not restored, and its record is removed. Before the first change it was {}"
-)
+CHANGED = "Another tool changed it, so it is not restored, and its record is removed. Before the first change it was {}"
 
 
 @pytest.mark.parametrize("end", [{"state": "absent", "rails": []}, {"settings": {"dscp": 26}}], ids=["absent", "less"])
@@ -429,9 +423,7 @@ def test_a_setting_that_another_tool_changed_since_stays(
 
 
 @pytest.mark.parametrize("cut", ["--trust", "--pfc"])
-def test_what_a_run_that_was_cut_off_left_is_restored(
-    host: Host, capsys: pytest.CaptureFixture[str], cut: str
-) -> None:
+def test_what_a_run_that_was_cut_off_left_is_restored(host: Host, capsys: pytest.CaptureFixture[str], cut: str) -> None:
     before = snapshot(host)
     call(host, capsys, settings={**QOS, "pfc": [4], "trust": "pcp"})
     host.reacts = lambda argv: "power" if cut in argv else obey(host, argv)

@@ -109,9 +109,7 @@ def test_a_second_run_changes_nothing(host: Host, capsys: pytest.CaptureFixture[
     assert [argv for argv in host.ran if argv[0] in ("systemctl", "modprobe")] == []
 
 
-def test_check_mode_changes_nothing_and_does_not_wait_for_names(
-    host: Host, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_mode_changes_nothing_and_does_not_wait_for_names(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     before = files(host)
     result = call(host, capsys, check=True, rails=[{**RAILS[0], "netdev": "rail0"}])
     assert (result["changed"], result["reasons"]) == (True, [])
@@ -236,9 +234,7 @@ def test_a_unit_that_does_not_start_is_said(host: Host, capsys: pytest.CaptureFi
 )  # fmt: skip
 def test_a_module_that_cannot_be_loaded(host: Host, capsys: pytest.CaptureFixture[str], said: str, hint: str) -> None:
     host.reacts = lambda argv: said if argv == ["modprobe", "ib_umad"] else obey(host, argv)
-    assert call(host, capsys)["msg"] == (
-        f"rdma_stack: 'modprobe ib_umad' failed with status 2 and said: {said}{hint}"
-    )
+    assert call(host, capsys)["msg"] == (f"rdma_stack: 'modprobe ib_umad' failed with status 2 and said: {said}{hint}")
 
 
 def test_an_unknown_distribution_needs_names(host: Host, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from module_run import run
 from package_fake import Database
 from sysfs_tree import Host
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import packages_io as packages
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import packages_io
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack.provider import NO_CONTAINER
 
 KEYS = Path(__file__).resolve().parents[3] / "fixtures" / "openpgp"
@@ -442,7 +442,7 @@ def test_keys_and_several_kernels_are_no_replaced_packages(host: Host, monkeypat
     package_fake.install(host, monkeypatch, "dnf")
     lines = ["kernel 5.14.0-611", "gpg-pubkey 5a6340b3-6229229e", "kernel 5.14.0-570", "openssl 3.2-1"]
     monkeypatch.setattr(Database, "_rpm", lambda self, words: "\n".join(lines))
-    assert packages.everything() == {"kernel": "5.14.0-611", "openssl": "3.2-1"}
+    assert packages_io.everything() == {"kernel": "5.14.0-611", "openssl": "3.2-1"}
 
 
 @pytest.mark.proves("rdma_stack", "Rocky 9", by="unit")

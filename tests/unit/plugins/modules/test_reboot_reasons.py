@@ -59,7 +59,11 @@ def machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Machine:
 def test_a_host_without_reasons_needs_nothing(machine: Machine) -> None:
     result = machine.call()
     assert {key: result[key] for key in ("changed", "due", "go", "reasons", "boot_id")} == {
-        "changed": False, "due": False, "go": False, "reasons": [], "boot_id": "boot-1",
+        "changed": False,
+        "due": False,
+        "go": False,
+        "reasons": [],
+        "boot_id": "boot-1",
     }
 
 
@@ -69,7 +73,10 @@ def test_the_host_says_which_machine_it_is(machine: Machine, monkeypatch: pytest
     monkeypatch.setattr(command, "run", lambda argv: command.Result(0, json.dumps(links), ""))
     machine.put("proc/sys/kernel/hostname", "gpu-1.lab\n")
     assert machine.call()["identity"] == {
-        "machine_id": "abc", "hostname": "gpu-1.lab", "addresses": ["10.0.0.1", "fd00::1"], "kubelet": [],
+        "machine_id": "abc",
+        "hostname": "gpu-1.lab",
+        "addresses": ["10.0.0.1", "fd00::1"],
+        "kubelet": [],
         "control_plane": False,
     }
 
@@ -93,8 +100,11 @@ def test_the_host_says_which_machine_it_is(machine: Machine, monkeypatch: pytest
         ("sys/fs/cgroup/system.slice/k0scontroller.service/x", ["k0scontroller.service is active"], True),
         ("sys/fs/cgroup/system.slice/k0sworker.service/x", ["k0sworker.service is active"], False),
         ("proc/77/comm:kubelite", ["process kubelite is running"], True),
-        ("sys/fs/cgroup/system.slice/snap.microk8s.daemon-kubelite.service/x",
-         ["snap.microk8s.daemon-kubelite.service is active"], True),
+        (
+            "sys/fs/cgroup/system.slice/snap.microk8s.daemon-kubelite.service/x",
+            ["snap.microk8s.daemon-kubelite.service is active"],
+            True,
+        ),
         ("proc/77/comm:k8s-dqlite", [], True),
         ("sys/fs/cgroup/system.slice/snap.microk8s.daemon-k8s-dqlite.service/x", [], True),
         ("sys/fs/cgroup/system.slice/snap.k8s.kubelet.service/x", ["snap.k8s.kubelet.service is active"], False),

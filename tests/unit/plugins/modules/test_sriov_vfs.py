@@ -17,7 +17,7 @@ from module_run import run, warned
 from sysfs_tree import Host
 from vf_kernel import VfKernel
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.sriov import plan as sriov
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.sriov import plan as sriov_plan
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.sriov import vf
 
 FIRST, SECOND = "0000:01:00.0", "0000:02:00.0"
@@ -345,7 +345,7 @@ def test_what_the_operators_agent_keeps_on_the_host_counts(
 
 @given(st.text() | st.builds(json.dumps, st.recursive(st.none() | st.integers(), lambda s: st.lists(s))))
 def test_no_file_of_the_operator_raises(text: str) -> None:
-    assert sriov.made_by_operator(text) is False
+    assert sriov_plan.made_by_operator(text) is False
 
 
 def test_a_limit_of_the_firmware_names_who_can_raise_it(
@@ -384,7 +384,7 @@ def test_a_setting_that_the_driver_refuses(kernel: VfKernel, capsys: pytest.Capt
 
 @given(st.integers(0, 255), st.integers(0, 255))
 def test_numbers_go_by_way_of_none(now: int, wish: int) -> None:
-    numbers = (now, *sriov.counts(now, wish))
+    numbers = (now, *sriov_plan.counts(now, wish))
     assert all(0 in pair for pair in zip(numbers, numbers[1:]))
     assert numbers[-1] == wish or (now == wish == 0)
 
@@ -580,9 +580,7 @@ def test_an_address_that_a_pod_gave_its_vf_is_no_other_author(
     assert "VF 1 (0000:01:10.1) is in use" in call(kernel, capsys, state="absent")["msg"]
 
 
-def test_a_setting_that_another_tool_changed_since_stays(
-    kernel: VfKernel, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_setting_that_another_tool_changed_since_stays(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
     kernel.tell(str(kernel.device(FIRST) / "sriov_numvfs"), "2")
     for one in kernel.vfs[FIRST]:
         one["rate"] = {"max_tx": 0}

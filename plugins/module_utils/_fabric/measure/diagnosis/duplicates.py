@@ -101,7 +101,18 @@ def blames(where: str, hit: Sequence[Result]) -> list[Blame]:
         evidence = (one["evidence"],)
         first, second = one["hosts"][:2]
         told.append(
-            Blame(where, "address", one["rail"], first, second, None, "sure", len(own), len(own), evidence,
-                  f"{text}; {count} not pass")
+            Blame(
+                where,
+                "address",
+                one["rail"],
+                first,
+                second,
+                None,
+                "sure",
+                len(own),
+                len(own),
+                evidence,
+                f"{text}; {count} not pass",
+            )
         )
     return told

@@ -181,9 +181,7 @@ def _of_rest(rail: _Rail, stars: Sequence[Star]) -> Blame:
     return _blame(rail, stars, "unknown", None, None, text)
 
 
-def _blame(
-    rail: _Rail, stars: Sequence[Star], kind: str, host: str | None, direction: str | None, text: str
-) -> Blame:
+def _blame(rail: _Rail, stars: Sequence[Star], kind: str, host: str | None, direction: str | None, text: str) -> Blame:
     failed = sum(len(star.shares) for star in stars)
     reasons = Counter(star.reason for star in stars if star.reason)
     centres = listed({star.centre for star in stars})

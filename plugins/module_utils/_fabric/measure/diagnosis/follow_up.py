@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 
 from ...intent.tests import LATENCY
 from ..schedule.schedule import Test, subject
-from . import absence, duplicates
-from . import fan as stars
+from . import absence, duplicates, fan
 from .causes import Cause, causes, center
 from .pass_index import BASE, GPU, MTU, OPPOSITE, End, Failure, Fleet, Result, Scope
 from .wording import ENOUGH_PARTNERS, WHOLE, Blame, is_sure, tell
@@ -41,10 +40,10 @@ def blame(results: Sequence[Result]) -> list[Blame]:
         told += absence.blames(where, gone, everything)
         here, hit = duplicates.split(here)
         told += duplicates.blames(where, hit)
-        pairs, failed = stars.split(here)
+        pairs, failed = fan.split(here)
         fleet = Fleet.of(pairs)
         told += [tell(fleet, where, cause) for cause in causes(fleet)]
-        told += stars.blames(where, failed, pairs, here)
+        told += fan.blames(where, failed, pairs, here)
     return sorted(told, key=_weight)
 
 
@@ -65,7 +64,7 @@ def next_tests(results: Sequence[Result], names: Sequence[str], rails: Sequence[
     through too slowly. Of failed stars their shares are asked for alone. schedule.repeat() makes rounds of the tests.
     """
     known, _hit = duplicates.split(absence.split(results)[0])
-    pairs, failed = stars.split(known)
+    pairs, failed = fan.split(known)
     fleet = Fleet.of(pairs)
     if not fleet.failures and not failed:
         return []
@@ -211,9 +210,9 @@ class _Chooser:
                 self.tests.add(failure.test)
                 asked[rail] += 1
 
-    def shares(self, failed: Sequence[stars.Star], pairs: Sequence[Result]) -> None:
+    def shares(self, failed: Sequence[fan.Star], pairs: Sequence[Result]) -> None:
         """Ask for the shares of failed stars, each alone: their sum does not tell who held it back."""
-        self.tests.update(test for test in stars.shares_alone(failed, pairs) if self._may_use(test))
+        self.tests.update(test for test in fan.shares_alone(failed, pairs) if self._may_use(test))
 
     def _is_last_resort(self, failure: Failure) -> bool:
         """Return whether its hosts are not tried with others, and one of them was seen to work on the rail at all."""

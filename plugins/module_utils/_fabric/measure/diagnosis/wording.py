@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from . import not_hardware as faultless
+from . import not_hardware
 from .causes import Cause, center
 from .pass_index import BASE, GPU, MTU, OPPOSITE, End, Failure, Fleet, Scope, label
 
@@ -114,8 +114,8 @@ def doubtful(fleet: Fleet, cause: Cause) -> End | None:
 def tell(fleet: Fleet, where: str, cause: Cause) -> Blame:
     """Return the blame of a cause: its kind, its sentence and its evidence."""
     scope, layer = cause.scope, _layer(cause)
-    no_fault = faultless.kind_of(cause)
-    peer = None if no_fault == faultless.CONFIGURATION else doubtful(fleet, cause)
+    no_fault = not_hardware.kind_of(cause)
+    peer = None if no_fault == not_hardware.CONFIGURATION else doubtful(fleet, cause)
     kind = no_fault or ("unknown" if peer else _kind(layer, scope.kind))
     direction = scope.kind if scope.kind in OPPOSITE else None
     first, other = (scope.host, scope.rail), peer or (scope.peer, scope.peer_rail)
@@ -131,7 +131,7 @@ def tell(fleet: Fleet, where: str, cause: Cause) -> Blame:
         peer=other[0],
         peer_rail=other[1] if rail and other[1] and other[1] != rail else "",
         direction=direction,
-        sure="sure" if not peer and kind != faultless.TESTER and is_sure(fleet, cause) else "likely",
+        sure="sure" if not peer and kind != not_hardware.TESTER and is_sure(fleet, cause) else "likely",
         failed=failed,
         tests=failed + (0 if scope.kind == "path" else fleet.passes[layer, scope]),
         evidence=tuple(_evidence(fleet, cause)),
@@ -160,7 +160,7 @@ def _sentence(fleet: Fleet, cause: Cause, layer: str, peer: End | None, no_fault
     place = _place(scope, cause.failures)
     if no_fault:
         both = f"{place} or {' '.join(filter(None, peer))}" if peer else place
-        return faultless.sentence(cause, no_fault, both, fleet.passes[BASE, scope])
+        return not_hardware.sentence(cause, no_fault, both, fleet.passes[BASE, scope])
     if peer:
         return f"{place} or {' '.join(filter(None, peer))}: none of their {failed} tests passed"
     if scope.kind == "path":
@@ -272,7 +272,7 @@ def listed(names: Iterable[str]) -> str:
 
 def _nothing(fleet: Fleet, cause: Cause, no_fault: str) -> str:
     """Return what to check where tests only ran out of time and none passed."""
-    if fleet.passes[BASE, cause.scope] or no_fault != faultless.TESTER:
+    if fleet.passes[BASE, cause.scope] or no_fault != not_hardware.TESTER:
         return ""
     return ". It carries nothing: check switch, VLAN and cable, and whether perftest or its GPU memory starts slowly"
 

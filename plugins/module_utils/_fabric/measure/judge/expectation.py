@@ -180,9 +180,7 @@ def _computed(
     return bound if isinstance(bound, Expectation) else _shared(bound, min(links), sides, asked.bidirectional)
 
 
-def _shared(
-    bound: _Bound, link: float, sides: Mapping[str, Mapping[str, Any]], bidirectional: bool
-) -> Expectation:
+def _shared(bound: _Bound, link: float, sides: Mapping[str, Mapping[str, Any]], bidirectional: bool) -> Expectation:
     """Return the share of a bound that must be reached; both ways together twice a link can be reached."""
     key, ways, of = ("bidirectional", 2, "twice the") if bidirectional else ("tolerance", 1, "the")
     share = min(side.get(key, 1.0) for side in sides.values())

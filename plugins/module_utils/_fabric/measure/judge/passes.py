@@ -11,7 +11,7 @@ from typing import Any
 from ..diagnosis.follow_up import next_tests
 from ..schedule import schedule, timing
 from ..schedule.schedule import Round
-from . import results as attempts
+from . import results as judge_results
 from .session import State, blocked
 
 Results = list[dict[str, Any]]
@@ -63,7 +63,7 @@ def next_rounds(course: Course) -> list[Round]:
 def _retry(course: Course) -> list[Round]:
     """Return rounds of what was played and lacks readings."""
     state = course.state
-    missing = [schedule.subject(result) for result in results(course) if attempts.missing(state, result)]
+    missing = [schedule.subject(result) for result in results(course) if judge_results.missing(state, result)]
     again = schedule.whole((test for test in missing if test in state.attempts), state.attempts)
     return _possible(state, schedule.pack(course.planned, again, state.tests))
 
@@ -101,7 +101,7 @@ def _possible(state: State, rounds: Sequence[Round]) -> list[Round]:
 def results(course: Course) -> Results:
     """Return the results of this run and of the earlier one, in the order of what they measured."""
     if course.found is None:
-        course.found = attempts.results(course.state)
+        course.found = judge_results.results(course.state)
         if course.kept:
             course.found = sorted([*course.found, *course.kept], key=schedule.subject)
     return course.found

@@ -17,8 +17,7 @@ from ..readings import identity
 from ..readings.perftest import Sample
 from ..schedule.schedule import Test, star_of
 from ..schedule.tester_input import message_size
-from . import results as attempts
-from . import verdict
+from . import results, verdict
 from .expectation import Expectation
 from .session import State, blocked, expectation_of
 
@@ -51,7 +50,7 @@ def take_over(
     without ``endpoints`` between which ports. ``ports``: those of today. The tests of a star are taken over together or
     not at all, since the share of one says nothing without the others.
     """
-    before = attempts.earlier(report.get("results", ()), state.where)
+    before = results.earlier(report.get("results", ()), state.where)
     passed = {test: before[test] for test in sorted(wanted) if before.get(test, {}).get("verdict") == verdict.PASS}
     then: Ports = (report.get("endpoints") or {}).get(state.where) or {}
     refused = _absent(state, passed, then, ports)
@@ -82,18 +81,14 @@ def _absent(state: State, passed: Mapping[Test, Result], then: Ports, today: Por
     return found
 
 
-def _refused(
-    state: State, passed: Mapping[Test, Result], options: Mapping[str, Any] | None
-) -> dict[Test, str]:
+def _refused(state: State, passed: Mapping[Test, Result], options: Mapping[str, Any] | None) -> dict[Test, str]:
     """Return why tests that passed in a run with these options say nothing today."""
     totals: Counter[tuple[object, ...]] = Counter()
     for test, result in passed.items():
         totals[_group(test)] += result["value"] or 0
     kinds = {(test.kind, test.size) for test in passed}
     otherwise = {how: _difference(state.tests, options, *how) for how in kinds}
-    found = {
-        test: otherwise[test.kind, test.size] or _below(state, test, totals[_group(test)]) for test in passed
-    }
+    found = {test: otherwise[test.kind, test.size] or _below(state, test, totals[_group(test)]) for test in passed}
     return {test: why for test, why in found.items() if why}
 
 
@@ -118,7 +113,7 @@ def _below(state: State, test: Test, value: float) -> str:
 
 
 def _today(expectation: Expectation, result: Result, around: int) -> dict[str, Any]:
-    expected = attempts.expected(expectation, around)
+    expected = results.expected(expectation, around)
     return {**result, "expected": expected, "bound_by": expectation.bound_by, "why": expectation.why}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...._common.errors import InputError, ParseError
 from ...intent.tests import complete
-from ...plan.switch_ports import evidence as switch_evidence
+from ...plan.switch_ports import evidence as switch_ports_evidence
 from ..diagnosis import duplicates, unsteady
 from ..diagnosis.absence import Conduct
 from ..readings import identity
@@ -22,12 +22,11 @@ from ..readings.tester_log import Evidence, Log, Pass, parse_batch, parse_descri
 from ..schedule import schedule, timing
 from ..schedule.schedule import Round
 from ..schedule.tester_input import lines
-from . import link_findings as links
-from . import outliers, verdict
-from . import results as attempts
+from . import link_findings, outliers, verdict
+from . import results as judge_results
 from .notices import notices
 from .passes import Course, Results, announce, next_rounds, results, worst
-from .passes import summary as course_summary
+from .passes import summary as passes_summary
 from .reproduce import commands
 from .resume import take_over
 from .session import State, addresses, asked_exchange, exchange_of, exchange_warnings
@@ -63,7 +62,7 @@ class Step:
     worst: int
     lead: int
     schedule: Mapping[str, Any]
-    links: list[dict[str, Any]]
+    link_findings: list[dict[str, Any]]
     outliers: list[dict[str, Any]]
     endpoints: Mapping[str, Any]
     unsteady: list[dict[str, Any]]
@@ -130,8 +129,8 @@ def step(
         announce=announce(course, rounds, len(evidence.passes) + 1) if rounds else "",
         worst=worst(course, rounds),
         lead=course.clock.lead,
-        schedule=course_summary(course, rounds, len(evidence.passes)),
-        links=links.find(plan, {name: endpoint.rails for name, endpoint in state.endpoints.items()}),
+        schedule=passes_summary(course, rounds, len(evidence.passes)),
+        links=link_findings.find(plan, {name: endpoint.rails for name, endpoint in state.endpoints.items()}),
         outliers=outliers.find(found, plan["thresholds"]["outliers"]),
         endpoints={"where": where, "hosts": identity.described(where, state.endpoints, hosts or {})},
         unsteady=unsteady.find(found, plan["thresholds"]["unsteady"]),
@@ -142,7 +141,11 @@ def _summary(state: State, found: Results) -> dict[str, Any]:
     summary = verdict.summary(found)
     switches = state.plan.get("switches", {})
     blames = [
-        {**one, "evidence": [*one["evidence"], *switch_evidence(switches, one)], "again": commands(state, one, found)}
+        {
+            **one,
+            "evidence": [*one["evidence"], *switch_ports_evidence(switches, one)],
+            "again": commands(state, one, found),
+        }
         for one in summary["blames"]
     ]
     return {**summary, "blames": blames}
@@ -225,7 +228,7 @@ def _absorb(course: Course, rounds: Sequence[Round], number: int, played: Pass) 
     begin = course.clock.seconds
     late = course.clock.add(logs, len(rounds), course.slot, bool(course.waiting))
     course.state.conduct[number] = Conduct(late, begin, course.clock.seconds, frozenset(lost))
-    attempts.absorb(course.state, rounds, number, logs)
+    judge_results.absorb(course.state, rounds, number, logs)
     course.found = None
     course.played += len(rounds)
 

@@ -61,8 +61,10 @@ NIC = ("pci0000:15", "0000:15:01.0", "0000:16:00.0", "0000:17:00.0", "0000:18:00
         # One switch.
         ((*NIC[:3], "0000:17:01.0", "0000:1b:00.0"), ["0000:17:00.0", "0000:17:01.0"]),
         # A second switch below the first: its own ports count too.
-        ((*NIC[:3], "0000:17:02.0", "0000:1c:00.0", "0000:1d:00.0", "0000:1e:00.0"),
-         ["0000:17:00.0", "0000:17:02.0", "0000:1c:00.0", "0000:1d:00.0"]),
+        (
+            (*NIC[:3], "0000:17:02.0", "0000:1c:00.0", "0000:1d:00.0", "0000:1e:00.0"),
+            ["0000:17:00.0", "0000:17:02.0", "0000:1c:00.0", "0000:1d:00.0"],
+        ),
         # Another root port, another host bridge: the way leads through the CPU, whatever ACS says.
         (("pci0000:15", "0000:15:03.0", "0000:40:00.0"), []),
         (("pci0000:97", "0000:97:01.0", "0000:98:00.0"), []),
@@ -94,14 +96,25 @@ HAVE = acs.Have({"0000:17:00.0": 0x1D, "0000:17:01.0": 0x1D}, {}, False, {}, ())
 @pytest.mark.parametrize(
     ("virtual", "change", "message"),
     [
-        (True, {}, "gpu-11 is a virtual machine, where ACS is its hypervisor's and peers need ATS instead; "
-                   "leave it out of pcie_acs"),
-        (False, {"passed": ("0000:5e:00.0",)},
-         "isolation is asked for: 0000:5e:00.0 given to vfio-pci, for a virtual machine or a program; release them, "
-         "or leave this host out of pcie_acs"),
-        (False, {"domains": {"0000:18:00.0": "DMA-FQ", "0000:1b:00.0": "identity"}},
-         "isolation is asked for: the IOMMU translates for 0000:18:00.0 (DMA-FQ), so peers must be reached through it; "
-         "boot with iommu=pt, or leave this host out of pcie_acs"),
+        (
+            True,
+            {},
+            "gpu-11 is a virtual machine, where ACS is its hypervisor's and peers need ATS instead; "
+            "leave it out of pcie_acs",
+        ),
+        (
+            False,
+            {"passed": ("0000:5e:00.0",)},
+            "isolation is asked for: 0000:5e:00.0 given to vfio-pci, for a virtual machine or a program; release them, "
+            "or leave this host out of pcie_acs",
+        ),
+        (
+            False,
+            {"domains": {"0000:18:00.0": "DMA-FQ", "0000:1b:00.0": "identity"}},
+            "isolation is asked for: the IOMMU translates for 0000:18:00.0 (DMA-FQ), so peers must "
+            "be reached through it; "
+            "boot with iommu=pt, or leave this host out of pcie_acs",
+        ),
     ],
 )
 def test_what_is_refused(host: sysfs_tree.Host, virtual: bool, change: dict[str, Any], message: str) -> None:

@@ -63,7 +63,8 @@ def test_gpus_that_are_as_near_are_shared_out() -> None:
 def test_a_nearer_gpu_is_taken_twice_rather_than_a_far_one() -> None:
     facts = {"gpus": [device(*NIC[:3], "0000:17:01.0", "0000:1b:00.0"), device("pci0000:80", "0000:81:00.0", numa=1)]}
     assert [gpu.to_dict() for gpu in gpus_of_rails(facts, [device(*NIC)] * 2) if gpu] == [
-        {"bdf": "0000:1b:00.0", "path": "PIX"}] * 2
+        {"bdf": "0000:1b:00.0", "path": "PIX"}
+    ] * 2
 
 
 def test_without_a_gpu_a_port_or_facts_there_is_none() -> None:

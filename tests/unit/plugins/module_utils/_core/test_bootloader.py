@@ -11,12 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError, InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel import (
-    boot_loader as bootloader,
-)
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel import (
-    requirements as hostkernel,
-)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel import boot_loader, requirements
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel.boot_loader import Evidence
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel.cmdline import Wanted, merge, parse
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel.requirements import Cpu, Hugepages
@@ -45,13 +40,13 @@ def test_the_shell_does_what_merge_does(
 ) -> None:
     taken = {argument for text in present for argument in parse(text)}
     wanted = Wanted.from_texts(present, [text for text in absent if parse(text)[0] not in taken])
-    found = parse(shell(program, bootloader.dropin(wanted), always, normal))
+    found = parse(shell(program, boot_loader.dropin(wanted), always, normal))
     assert Counter(found) == Counter(merge(parse(f"{always} {normal}"), wanted))
     assert wanted.state(found) == wanted.goal()
 
 
 def test_the_dropin_of_a_host() -> None:
-    assert bootloader.dropin(Wanted.from_texts(["hugepagesz=1G hugepages=16", 'x="a b"'], [])) == (
+    assert boot_loader.dropin(Wanted.from_texts(["hugepagesz=1G hugepages=16", 'x="a b"'], [])) == (
         "# Written by gpufabric.rdma.kernel_cmdline, which removes it with state: absent.\n"
         "gpufabric_filter() {\n"
         "  gpufabric_kept=\n"
@@ -83,19 +78,19 @@ def test_the_dropin_of_a_host() -> None:
 @given(texts, lines)
 def test_entries_and_menus_raise_nothing_else(text: str, line: str) -> None:
     try:
-        bootloader.menu_lines(text)
-        bootloader.is_own_entry("x.conf", text, "1")
-        bootloader.options_of("x.conf", text)
+        boot_loader.menu_lines(text)
+        boot_loader.is_own_entry("x.conf", text, "1")
+        boot_loader.options_of("x.conf", text)
     except FabricError:
         return
-    assert bootloader.options_of("x.conf", bootloader.with_options(text, line)) == line
+    assert boot_loader.options_of("x.conf", boot_loader.with_options(text, line)) == line
 
 
 @given(st.sampled_from(["", "GRUB 2.12", "systemd-boot 257", "rEFInd"]), lines, texts, st.booleans())
 def test_detection_raises_nothing_else(info: str, live: str, menu: str, has_entry: bool) -> None:
     entries = {"/boot/loader/entries/a.conf": "linux /a"} if has_entry else {}
     try:
-        found = bootloader.detect(Evidence(info, parse(live), {"/boot/grub/grub.cfg": menu}, entries, ()))
+        found = boot_loader.detect(Evidence(info, parse(live), {"/boot/grub/grub.cfg": menu}, entries, ()))
     except FabricError:
         return
     assert found.menu or has_entry
@@ -106,17 +101,27 @@ def test_detection_raises_nothing_else(info: str, live: str, menu: str, has_entr
     [
         ("GRUB 2.12", "ro", "menuentry", (), "GRUB"),
         ("", "BOOT_IMAGE=/vmlinuz ro", "menuentry", (), "GRUB"),
-        ("", "BOOT_IMAGE=/vmlinuz ostree=/ostree/boot.1", "menuentry", (),
-         "this system is an ostree image, which keeps its kernel arguments; use rpm-ostree kargs"),
-        ("systemd-boot 257", "BOOT_IMAGE=/vmlinuz", "menuentry", ("/efi/EFI/Linux/a.efi",),
-         "systemd-boot starts this host, and no boot entry of this machine was found in loader/entries; found "
-         "unified kernel images (/efi/EFI/Linux/a.efi); kernel arguments can be changed in entries of the Boot "
-         "Loader Specification (type 1) only"),
+        (
+            "",
+            "BOOT_IMAGE=/vmlinuz ostree=/ostree/boot.1",
+            "menuentry",
+            (),
+            "this system is an ostree image, which keeps its kernel arguments; use rpm-ostree kargs",
+        ),
+        (
+            "systemd-boot 257",
+            "BOOT_IMAGE=/vmlinuz",
+            "menuentry",
+            ("/efi/EFI/Linux/a.efi",),
+            "systemd-boot starts this host, and no boot entry of this machine was found in loader/entries; found "
+            "unified kernel images (/efi/EFI/Linux/a.efi); kernel arguments can be changed in entries of the Boot "
+            "Loader Specification (type 1) only",
+        ),
     ],
 )
 def test_detection(info: str, live: str, menu: str, images: tuple[str, ...], expected: str) -> None:
     try:
-        said = bootloader.detect(Evidence(info, parse(live), {"/boot/grub/grub.cfg": menu}, {}, images)).name
+        said = boot_loader.detect(Evidence(info, parse(live), {"/boot/grub/grub.cfg": menu}, {}, images)).name
     except FabricError as error:
         said = str(error)
     assert said == expected
@@ -124,7 +129,7 @@ def test_detection(info: str, live: str, menu: str, images: tuple[str, ...], exp
 
 @pytest.mark.proves("host_kernel", "Debian 12", by="fixture")
 def test_a_menu_that_the_real_program_made_of_the_dropin() -> None:
-    made = bootloader.menu_lines((FIXTURES / "debian-12-grub.cfg").read_text())
+    made = boot_loader.menu_lines((FIXTURES / "debian-12-grub.cfg").read_text())
     wanted = Wanted.from_texts(
         ["iommu=pt", 'dyndbg="file drivers/x.c +p"', "console=ttyS1", "hugepagesz=1G hugepages=4"], ["quiet"]
     )
@@ -134,14 +139,14 @@ def test_a_menu_that_the_real_program_made_of_the_dropin() -> None:
 
 def test_menus_of_ubuntu_on_zfs() -> None:
     text = "### BEGIN /etc/grub.d/10_linux_zfs ###\n linux /vmlinuz root=ZFS=rpool ro quiet $vt_handoff\n"
-    assert bootloader.menu_lines(text) == [parse("root=ZFS=rpool ro quiet $vt_handoff")]
+    assert boot_loader.menu_lines(text) == [parse("root=ZFS=rpool ro quiet $vt_handoff")]
 
 
 def test_the_line_that_reads_the_dropin_comes_and_goes() -> None:
     for text in ("", "A=1\n", "A=1"):
-        added = bootloader.with_source(text, "/etc/default/grub.d", True)
-        assert bootloader.with_source(added, "/etc/default/grub.d", True) == added
-        assert bootloader.with_source(added, "/etc/default/grub.d", False).rstrip() == text.rstrip()
+        added = boot_loader.with_source(text, "/etc/default/grub.d", True)
+        assert boot_loader.with_source(added, "/etc/default/grub.d", True) == added
+        assert boot_loader.with_source(added, "/etc/default/grub.d", False).rstrip() == text.rstrip()
 
 
 METAL = Cpu("GenuineIntel", "x86_64", False, 3)
@@ -165,12 +170,12 @@ METAL = Cpu("GenuineIntel", "x86_64", False, 3)
     ],
 )
 def test_iommu(policy: str, cpu: Cpu, live: list[str], ours: list[str], expected: list[str]) -> None:
-    assert hostkernel.iommu_arguments(policy, cpu, live, ours) == expected
+    assert requirements.iommu_arguments(policy, cpu, live, ours) == expected
 
 
 def test_iommu_of_an_unknown_cpu() -> None:
     with pytest.raises(InputError) as error:
-        hostkernel.iommu_arguments("passthrough", METAL._replace(vendor="Other"), [], [])
+        requirements.iommu_arguments("passthrough", METAL._replace(vendor="Other"), [], [])
     assert str(error.value) == (
         "iommu: passthrough knows the CPU vendors AuthenticAMD, GenuineIntel and arm64; found 'Other' on x86_64; set "
         "iommu: none and name the arguments yourself"
@@ -188,29 +193,37 @@ def test_iommu_of_an_unknown_cpu() -> None:
     ],
 )
 def test_hugepages(item: dict[str, object], argument: str) -> None:
-    assert hostkernel.parse_hugepages([item])[0].argument == argument
+    assert requirements.parse_hugepages([item])[0].argument == argument
 
 
 @pytest.mark.parametrize(
     ("items", "expected"),
     [
-        ([{"size": "2", "count": 1}],
-         "'2' is no size of hugepages; expected a number with kB, M or G, such as 2M or 1G"),
-        ([{"size": "0M", "count": 1}],
-         "'0M' is no size of hugepages; expected a number with kB, M or G, such as 2M or 1G"),
+        (
+            [{"size": "2", "count": 1}],
+            "'2' is no size of hugepages; expected a number with kB, M or G, such as 2M or 1G",
+        ),
+        (
+            [{"size": "0M", "count": 1}],
+            "'0M' is no size of hugepages; expected a number with kB, M or G, such as 2M or 1G",
+        ),
         ([{"size": "2M", "count": -1}], "hugepages of 2048 kB: -1 pages requested; expected 0 or more"),
-        ([{"size": "2M", "count": 1, "numa_node": 0, "at": "boot"}],
-         "hugepages of 2048 kB: numa_node requires at: now"),
-        ([{"size": "2M", "count": 1}, {"size": "2048k", "count": 1, "numa_node": 0}],
-         "hugepages of 2048 kB are requested twice. Specify one total, or one count per NUMA node"),
+        (
+            [{"size": "2M", "count": 1, "numa_node": 0, "at": "boot"}],
+            "hugepages of 2048 kB: numa_node requires at: now",
+        ),
+        (
+            [{"size": "2M", "count": 1}, {"size": "2048k", "count": 1, "numa_node": 0}],
+            "hugepages of 2048 kB are requested twice. Specify one total, or one count per NUMA node",
+        ),
     ],
 )
 def test_hugepages_that_cannot_be(items: list[dict[str, object]], expected: str) -> None:
     with pytest.raises(InputError) as error:
-        hostkernel.parse_hugepages(items)
+        requirements.parse_hugepages(items)
     assert str(error.value) == expected
 
 
 def test_hugepages_of_two_nodes() -> None:
     items = [{"size": "2M", "count": 4, "numa_node": node} for node in (0, 1)]
-    assert hostkernel.parse_hugepages(items) == (Hugepages(2048, 4, 0, False), Hugepages(2048, 4, 1, False))
+    assert requirements.parse_hugepages(items) == (Hugepages(2048, 4, 0, False), Hugepages(2048, 4, 1, False))

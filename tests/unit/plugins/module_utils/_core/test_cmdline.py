@@ -20,9 +20,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel.cmdlin
 LIVE = "BOOT_IMAGE=/boot/vmlinuz-6.12 root=UUID=39d3 ro console=tty0 console=ttyS0,115200 quiet iommu=soft"
 NAMES = ["iommu", "quiet", "console", "hugepagesz", "hugepages", "systemd.mask", "pci", "foo-bar", "foo_bar"]
 VALUES = ["pt", "on", "1G", "16", "", '"a b"', "tty0"]
-words = st.one_of(
-    st.sampled_from(NAMES), st.builds("{}={}".format, st.sampled_from(NAMES), st.sampled_from(VALUES))
-)
+words = st.one_of(st.sampled_from(NAMES), st.builds("{}={}".format, st.sampled_from(NAMES), st.sampled_from(VALUES)))
 lines = st.lists(words, max_size=8).map(" ".join)
 groups = st.lists(words, min_size=1, max_size=2).map(" ".join)
 
@@ -46,8 +44,12 @@ def wishes(draw: st.DrawFn) -> Wanted:
         ("console=tty0 ro", ["console=ttyS0,115200"], [], "console=tty0 ro console=ttyS0,115200"),
         ("console=tty0 ro", ["console=ttyS1"], ["console"], "ro console=ttyS1"),
         ("a", ["hugepagesz=1G hugepages=16"], [], "a hugepagesz=1G hugepages=16"),
-        ("hugepagesz=2M hugepages=16", ["hugepagesz=1G hugepages=16"], [],
-         "hugepagesz=2M hugepages=16 hugepagesz=1G hugepages=16"),
+        (
+            "hugepagesz=2M hugepages=16",
+            ["hugepagesz=1G hugepages=16"],
+            [],
+            "hugepagesz=2M hugepages=16 hugepagesz=1G hugepages=16",
+        ),
         ("hugepagesz=1G hugepages=16 a", ["hugepagesz=1G hugepages=16"], [], "hugepagesz=1G hugepages=16 a"),
         ('a dyndbg="file x +p" b', ["c"], [], 'a dyndbg="file x +p" b c'),
         ('a "dyndbg=file x +p" b', ['dyndbg="file x +p"'], [], 'a "dyndbg=file x +p" b'),

@@ -9,7 +9,7 @@ import pytest
 import sysfs_tree
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ConflictError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import loaded_drivers as driver
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import loaded_drivers
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.inventory import HostInventory
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import doca
 
@@ -91,12 +91,12 @@ def test_what_releases_support(
 
 def test_who_keeps_a_stack_from_being_loaded_again(server: HostInventory) -> None:
     idle = dataclasses.replace(server, workloads=dataclasses.replace(server.workloads, queue_pairs=0))
-    assert driver.users(idle, {"mlx5_core": 3, "nvidia_peermem": 0, "rdma_rxe": 0}) == STORAGE
+    assert loaded_drivers.users(idle, {"mlx5_core": 3, "nvidia_peermem": 0, "rdma_rxe": 0}) == STORAGE
     rails = {port.pci: port.netdev.addresses for port in server.ports if port.netdev}
-    assert driver.users(dataclasses.replace(idle, configured=rails), {"mlx5_core": 3}) == []
+    assert loaded_drivers.users(dataclasses.replace(idle, configured=rails), {"mlx5_core": 3}) == []
     blind = dataclasses.replace(server.workloads, queue_pairs=None)
     busy = dataclasses.replace(server, workloads=blind, default_route=("enp24s0np0",))
-    assert driver.users(busy, {"irdma": 0}) == [
+    assert loaded_drivers.users(busy, {"irdma": 0}) == [
         "RDMA users cannot be determined (install iproute2's rdma tool)",
         "module irdma",
         "enp24s0np0 carries the default route",
@@ -110,4 +110,4 @@ def test_a_member_of_a_bond_keeps_a_stack_too(server: HostInventory) -> None:
     member = dataclasses.replace(first, netdev=dataclasses.replace(first.netdev, master="bond7"))
     idle = dataclasses.replace(server.workloads, queue_pairs=0)
     bonded = dataclasses.replace(server, workloads=idle, ports=(member, *others))
-    assert driver.users(bonded, {}) == [f"{first.title} is in use: master device bond7", *STORAGE]
+    assert loaded_drivers.users(bonded, {}) == [f"{first.title} is in use: master device bond7", *STORAGE]

@@ -8,12 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError, InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware import (
-    mlxconfig as nvconfig,
-)
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware import (
-    plan as firmware,
-)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware import mlxconfig
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware import plan as firmware_plan
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware.mlxconfig import Setting
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware.plan import Card, Have, plan_settings
 
@@ -36,7 +32,7 @@ def after(have: dict[str, Setting], sets: dict[str, str]) -> dict[str, Setting]:
 def test_what_is_set_needs_no_further_setting(have: dict[str, Setting], want: dict[str, str]) -> None:
     first = plan_settings([card(want)], {PCI: Have(have, ())}, {}, "boot", True)
     sets = dict(first.sets.get(PCI, {}))
-    assert all(not nvconfig.same(want[name], have[name].next) for name in sets)
+    assert all(not mlxconfig.same(want[name], have[name].next) for name in sets)
     second = plan_settings([card(want)], {PCI: Have(after(have, sets), ())}, first.record, "boot", True)
     assert (second.change.changed, second.sets, second.reasons) == (False, {}, first.reasons)
     assert first.change.changed == bool(sets)
@@ -49,10 +45,10 @@ def test_values_of_before_come_back(have: dict[str, Setting], one: dict[str, str
         plan = plan_settings([card(want)], {PCI: Have(now, ())}, record, "boot", True)
         record, now = dict(plan.record), after(now, dict(plan.sets.get(PCI, {})))
     entry = record.get(PCI, {"before": {}})
-    back = card({name: nvconfig.plain(name, text) for name, text in entry["before"].items()})
+    back = card({name: mlxconfig.plain(name, text) for name, text in entry["before"].items()})
     plan = plan_settings([back], {PCI: Have(now, ())}, record, "boot", False)
     now = after(now, dict(plan.sets.get(PCI, {})))
-    assert all(nvconfig.same(now[name].next, have[name].next) for name in NAMES)
+    assert all(mlxconfig.same(now[name].next, have[name].next) for name in NAMES)
 
 
 @given(HAVE, WANT)
@@ -66,10 +62,10 @@ def test_a_reboot_that_loads_all_leaves_nothing(have: dict[str, Setting], want: 
 @given(st.text(), st.text())
 def test_any_text_is_a_version_or_an_error_of_ours(found: str, wanted: str) -> None:
     with contextlib.suppress(InputError):
-        firmware.version_problems([Card(PCI, PCI, found, (), {})], [wanted], [])
+        firmware_plan.version_problems([Card(PCI, PCI, found, (), {})], [wanted], [])
 
 
 @given(st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.integers())))
 def test_any_dict_is_wanted_or_an_error_of_ours(settings: dict[str, object]) -> None:
     with contextlib.suppress(FabricError):
-        nvconfig.wanted_values(settings)
+        mlxconfig.wanted_values(settings)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError, ParseError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import drivers, inventory, network
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import io as sysfs
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import io as facts_io
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.inventory import HostInventory, Workloads
 
 GPU_SERVER = "gpu-server-8-rails"
@@ -250,7 +250,11 @@ def test_drivers_of_ports_and_of_rdma_devices_have_versions(tmp_path: Path, monk
             (tmp_path / "sys/module" / name / "version").write_text(version + "\n")
     kernel = host.inventory().kernel_release
     assert host.inventory().to_dict()["drivers"] == {
-        **before, "ib_core": f"in-tree, kernel {kernel}", "mlx5_core": "24.10", "mlx5_ib": "24.10"}
+        **before,
+        "ib_core": f"in-tree, kernel {kernel}",
+        "mlx5_core": "24.10",
+        "mlx5_ib": "24.10",
+    }
 
 
 def test_odd_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,9 +276,16 @@ def test_odd_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def neighbours(netdevs: list[str]) -> str:
     """What lldpctl prints when each port hangs on a switch of its own with a long name (made by hand)."""
     interfaces = [
-        {"name": netdev, "chassis": [{"id": [{"type": "mac", "value": f"48:b0:2d:00:00:{number:02x}"}],
-                                      "name": [{"value": f"leaf{number}.row-17.fabric-east.example.com"}]}],
-         "port": [{"id": [{"type": "ifname", "value": f"Ethernet{number}/32"}]}]}
+        {
+            "name": netdev,
+            "chassis": [
+                {
+                    "id": [{"type": "mac", "value": f"48:b0:2d:00:00:{number:02x}"}],
+                    "name": [{"value": f"leaf{number}.row-17.fabric-east.example.com"}],
+                }
+            ],
+            "port": [{"id": [{"type": "ifname", "value": f"Ethernet{number}/32"}]}],
+        }
         for number, netdev in enumerate(netdevs)
     ]
     return json.dumps({"lldp": [{"interface": interfaces}]})
@@ -287,7 +298,10 @@ def test_switch_ports_of_rails_are_known_where_lldp_runs(tmp_path: Path, monkeyp
     host.prints["lldpctl -f json0"] = neighbours(["eno1", "enp24s0np0"])
     facts = host.inventory().to_dict()
     assert {port["pci"]: port["switch"] for port in facts["ports"]}["0000:18:00.0"] == {
-        "system": "leaf1.row-17.fabric-east.example.com", "chassis": "48:b0:2d:00:00:01", "port": "Ethernet1/32"}
+        "system": "leaf1.row-17.fabric-east.example.com",
+        "chassis": "48:b0:2d:00:00:01",
+        "port": "Ethernet1/32",
+    }
 
 
 def test_networkd_is_asked_where_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,7 +310,7 @@ def test_networkd_is_asked_where_it_runs(tmp_path: Path, monkeypatch: pytest.Mon
     reply = {"InterfaceName": "enp24s0np0", "Neighbors": [{"ChassisID": "x", "PortID": "swp1", "SystemName": "leaf1"}]}
     host.prints["networkctl lldp --json=short"] = json.dumps({"Neighbors": [reply]})
     assert host.inventory().neighbours["enp24s0np0"].system == "leaf1"
-    monkeypatch.setattr(sysfs, "managers", lambda roots: ["NetworkManager"])
+    monkeypatch.setattr(facts_io, "managers", lambda roots: ["NetworkManager"])
     assert host.inventory().neighbours == {}
 
 
@@ -381,8 +395,10 @@ def test_devices_that_stand_on_each_other_end_somewhere(links: list[dict[str, An
 
 VALUES = st.recursive(
     st.none() | st.integers() | st.sampled_from(["eth0", "fe80::1", "10.0.0.1"]) | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=2)
-    | st.dictionaries(st.sampled_from(["local", "prefixlen", "scope", "info_kind", "rate", "max_tx", "pid"]), inner),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["local", "prefixlen", "scope", "info_kind", "rate", "max_tx", "pid"]), inner)
+    ),
     max_leaves=8,
 )
 KEYS = ("addr_info", "linkinfo", "vfinfo_list", "altnames", "link", "master", "mtu", "min_mtu", "address")
@@ -472,11 +488,13 @@ def test_rails_that_are_configured_are_in_the_facts(tmp_path: Path, monkeypatch:
     """Also a rail whose card is not there; not a port that is no rail any more, but keeps its record."""
     tree = sysfs_tree.materialise(GPU_SERVER, tmp_path, monkeypatch)
     entry = {"set": {"addresses": ["192.168.0.1/24"]}, "owners": []}
-    record = {pci: {**entry, "rail": rail} for pci, rail in (
-        ("0000:18:00.0", "rail0"), ("0000:40:00.0", ""), ("0000:99:00.0", "rail2"))}
+    record = {
+        pci: {**entry, "rail": rail}
+        for pci, rail in (("0000:18:00.0", "rail0"), ("0000:40:00.0", ""), ("0000:99:00.0", "rail2"))
+    }
     (tmp_path / "state").mkdir()
     (tmp_path / "state/rail_links.json").write_text(json.dumps(record))
-    facts = sysfs.read_inventory(dataclasses.replace(tree.roots, state=str(tmp_path / "state"))).to_dict()
+    facts = facts_io.read_inventory(dataclasses.replace(tree.roots, state=str(tmp_path / "state"))).to_dict()
     found = {port["pci"]: port["configured"] for port in facts["ports"] if port["configured"]}
     assert found == {"0000:18:00.0": {"rail": "rail0", "addresses": ["192.168.0.1/24"]}}
     assert facts["lost_rails"] == {"rail2": "0000:99:00.0"}

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 import sysfs_tree
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import ethtool_io as ethtool
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import link_modes as linkmodes
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import ethtool_io, link_modes
 
 NAMES = Path(__file__).resolve().parents[4] / "fixtures" / "ethtool" / "link_modes.txt"
 WORDS = 4
@@ -63,7 +62,7 @@ def named(*names: str) -> bytes:
     ],
 )
 def test_the_highest_speed_that_is_supported(answer: bytes | None, speed: float | None) -> None:
-    assert linkmodes.max_speed(answer) == speed
+    assert link_modes.max_speed(answer) == speed
 
 
 def test_every_mode_of_the_kernel_counts_with_the_speed_in_its_name() -> None:
@@ -71,7 +70,7 @@ def test_every_mode_of_the_kernel_counts_with_the_speed_in_its_name() -> None:
     for name, bit in modes().items():
         match = re.match(r"(\d+)base", name)
         speed = int(match[1]) / 1000 if match and "FEC" not in name else 0
-        told[name] = (linkmodes.max_speed(reply(bit)), speed if speed >= 1 and speed != 56 else None)
+        told[name] = (link_modes.max_speed(reply(bit)), speed if speed >= 1 and speed != 56 else None)
     assert {name: pair for name, pair in told.items() if pair[0] != pair[1]} == {}
     assert len(told) == 125
 
@@ -85,8 +84,8 @@ def test_the_kernel_is_asked_for_its_words_first(monkeypatch: pytest.MonkeyPatch
         # As recorded of Linux 6.18: the command, and the words it has as a number below 0.
         return bytes.fromhex("4c" + "00" * 14 + "fc" + "00" * 32) if len(question) == 48 else whole
 
-    monkeypatch.setattr(ethtool, "_ask", answer)
-    assert ethtool.link_settings("rail0") == whole
+    monkeypatch.setattr(ethtool_io, "_ask", answer)
+    assert ethtool_io.link_settings("rail0") == whole
     assert asked == [("rail0", 48), ("rail0", 96)]
 
 
@@ -95,12 +94,12 @@ def test_a_driver_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(errno.EOPNOTSUPP, "Operation not supported")
 
     monkeypatch.setattr(fcntl, "ioctl", refuse)
-    assert ethtool.link_settings("lo") is None
+    assert ethtool_io.link_settings("lo") is None
 
 
 def test_a_kernel_that_answers_without_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fcntl, "ioctl", lambda *_args: 0)
-    assert ethtool.link_settings("rail0") is None
+    assert ethtool_io.link_settings("rail0") is None
 
 
 def test_ports_say_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.inventory import HostInventory
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.rail_ports import Rail
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import plan as links
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import reload as linkcommands
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import plan as links_plan
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import reload
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links.plan import Have, LinkPlan, Wish
 
 PORTS = ("0000:18:00.0", "0000:40:00.0", "0000:4f:00.0", "0000:5e:00.0")
@@ -81,12 +81,12 @@ def test_what_was_reached_stays_and_everything_comes_back(
     host = dataclasses.replace(inventory, managers=running)
     have, record = untouched(host), {}
     for rails, manager, routing in (first, second):
-        plan = links.plan_links(host, rails, record, have, Wish(manager, routing, "/etc"))
+        plan = links_plan.plan_links(host, rails, record, have, Wish(manager, routing, "/etc"))
         host, have = reached(host, plan)
         record = plan.record
-        again = links.plan_links(host, rails, record, have, Wish(manager, routing, "/etc"))
+        again = links_plan.plan_links(host, rails, record, have, Wish(manager, routing, "/etc"))
         assert (again.change.before, again.commands) == (again.change.after, ())
-    plan = links.plan_links(host, (), record, have, Wish("auto", "auto", "/etc"))
+    plan = links_plan.plan_links(host, (), record, have, Wish("auto", "auto", "/etc"))
     host, have = reached(host, plan)
     assert plan.record == {}
     assert (host.ports, have.own, have.routing, have.active) == (inventory.ports, {}, (), ())
@@ -98,4 +98,4 @@ def test_what_was_reached_stays_and_everything_comes_back(
 )
 def test_a_rail_is_touched_by_its_own_files_alone(name: str) -> None:
     rails = [Rail(name, pci, "mlx5_core", "x", None, 9000) for name, pci in zip(("rail1", "east-rail1"), PORTS)]
-    assert linkcommands.touched({}, {f"/etc/{name}": ""}, rails) == {PORTS[1]}
+    assert reload.touched({}, {f"/etc/{name}": ""}, rails) == {PORTS[1]}

@@ -59,9 +59,29 @@ def test_as_facts() -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(
-        st.sampled_from(["lldp", "interface", "name", "chassis", "id", "type", "value", "port", "capability",
-                         "Neighbors", "InterfaceName", "EnabledCapabilities", "ChassisID"]), inner),
+    lambda inner: (
+        st.lists(inner)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "lldp",
+                    "interface",
+                    "name",
+                    "chassis",
+                    "id",
+                    "type",
+                    "value",
+                    "port",
+                    "capability",
+                    "Neighbors",
+                    "InterfaceName",
+                    "EnabledCapabilities",
+                    "ChassisID",
+                ]
+            ),
+            inner,
+        )
+    ),
     max_leaves=12,
 )
 

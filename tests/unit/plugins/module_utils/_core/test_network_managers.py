@@ -22,20 +22,14 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.devices
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.rail_ports import Rail
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import (
     netplan,
+    network_manager,
+    network_managers,
     networkd,
+    reload,
     routing,
 )
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import (
-    network_manager as networkmanager,
-)
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import (
-    network_managers as managers,
-)
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import (
-    reload as linkcommands,
-)
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links.network_managers import Claim, LinkFile
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.naming import systemd_files as linkfile
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.naming import systemd_files
 
 CONNECTION = """\
 # Written by gpufabric.rdma.rail_links, which removes it with state: absent.
@@ -80,7 +74,7 @@ def link(port: Port) -> LinkFile:
 
 
 def test_a_connection_holds_for_one_port(link: LinkFile) -> None:
-    assert networkmanager.text(link, "machine") == CONNECTION
+    assert network_manager.text(link, "machine") == CONNECTION
 
 
 @pytest.mark.parametrize(
@@ -92,7 +86,7 @@ def test_a_connection_holds_for_one_port(link: LinkFile) -> None:
 )
 def test_connections_with_any_number_of_addresses(link: LinkFile, addresses: tuple[str, ...], expected: str) -> None:
     changed = dataclasses.replace(link, addresses=addresses, table=None)
-    assert expected in networkmanager.text(changed, "machine")
+    assert expected in network_manager.text(changed, "machine")
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +98,7 @@ def ipoib(link: LinkFile) -> LinkFile:
 @pytest.mark.parametrize(("mtu", "mode"), [(2044, "datagram"), (4092, "datagram"), (65520, "connected")])
 def test_a_connection_of_infiniband_always_has_its_transport_mode(ipoib: LinkFile, mtu: int, mode: str) -> None:
     """NetworkManager refuses one without (verify() in nm-setting-infiniband.c)."""
-    text = networkmanager.text(dataclasses.replace(ipoib, mtu=mtu), "machine")
+    text = network_manager.text(dataclasses.replace(ipoib, mtu=mtu), "machine")
     assert f"[infiniband]\nmtu={mtu}\ntransport-mode={mode}\n\n[ipv4]" in text
 
 
@@ -112,9 +106,9 @@ def test_no_file_asks_for_the_driver_of_an_infiniband_link(ipoib: LinkFile) -> N
     """It is not the driver of the PCI function."""
     match = "[Match]\nPath=pci-0000:18:00.0\nType=infiniband\n\n"
     assert match in networkd.text(ipoib)
-    assert match in linkfile.format_link("title", ipoib.port, "rail0", {})
-    assert "[match]\npath=pci-0000:18:00.0;\n\n" in networkmanager.text(ipoib, "machine")
-    (text,) = netplan.files((ipoib,), "/etc", managers.NETWORKD).values()
+    assert match in systemd_files.format_link("title", ipoib.port, "rail0", {})
+    assert "[match]\npath=pci-0000:18:00.0;\n\n" in network_manager.text(ipoib, "machine")
+    (text,) = netplan.files((ipoib,), "/etc", network_managers.NETWORKD).values()
     (definition,) = yaml.safe_load(text)["network"]["ethernets"].values()
     assert list(definition["match"]) == ["macaddress"]
 
@@ -132,7 +126,7 @@ def test_no_file_asks_for_the_driver_of_an_infiniband_link(ipoib: LinkFile) -> N
     ],
 )
 def test_who_else_holds_for_an_infiniband_link(ipoib: LinkFile, match: str, holds: bool) -> None:
-    assert linkfile.matches(linkfile.parse(f"[Match]\n{match}\n"), ipoib.port) is holds
+    assert systemd_files.matches(systemd_files.parse(f"[Match]\n{match}\n"), ipoib.port) is holds
 
 
 @pytest.mark.parametrize(
@@ -156,11 +150,11 @@ def test_who_else_holds_for_an_infiniband_link(ipoib: LinkFile, match: str, hold
     ],
 )
 def test_claims_of_connections(port: Port, text: str, claims: bool) -> None:
-    assert networkmanager.claim({"/f": text}, port) == (Claim("/f", True, "mtu=") if claims else None)
+    assert network_manager.claim({"/f": text}, port) == (Claim("/f", True, "mtu=") if claims else None)
 
 
 def test_a_connection_of_netplan_has_no_priority_over_one_for_all(port: Port) -> None:
-    assert networkmanager.claim({"/f": PLAIN}, port, 0) == Claim("/f", True, "mtu=")
+    assert network_manager.claim({"/f": PLAIN}, port, 0) == Claim("/f", True, "mtu=")
 
 
 @pytest.mark.parametrize(
@@ -174,7 +168,7 @@ def test_a_connection_of_netplan_has_no_priority_over_one_for_all(port: Port) ->
     ],
 )
 def test_claims_of_ifcfg_files(port: Port, text: str, claims: bool) -> None:
-    found = networkmanager.claim({"/etc/sysconfig/network-scripts/ifcfg-x": text}, port)
+    found = network_manager.claim({"/etc/sysconfig/network-scripts/ifcfg-x": text}, port)
     assert (found is not None) == claims
 
 
@@ -184,10 +178,10 @@ WORDS = st.lists(st.sampled_from(["[Match]", "Path=", "=", '"', "KERNELS==", "NA
 @given(text=st.text() | st.text(alphabet="[]=;\n%abc.&|").map(lambda text: PLAIN + text) | WORDS.map("".join))
 def test_no_foreign_file_breaks_the_search_for_claims(port: Port, text: str) -> None:
     for path in ("/f", "/ifcfg-x"):
-        networkmanager.claim({path: text}, port)
-    managers.ifupdown_claim({"/f": text}, port)
+        network_manager.claim({path: text}, port)
+    network_managers.ifupdown_claim({"/f": text}, port)
     networkd.claim({"/f.network": text}, port, "10-gpufabric-rail0.network")
-    linkfile.foreign_names({"/f.link": text}, {"/f.rules": text}, port, "10-gpufabric-rail0.link")
+    systemd_files.foreign_names({"/f.link": text}, {"/f.rules": text}, port, "10-gpufabric-rail0.link")
     netplan.named(Claim("/run/systemd/network/10-netplan-a.network", True, ""), {"/f": text})
 
 
@@ -234,15 +228,15 @@ def test_netplan_with_both_services_follows_its_renderer(
 ) -> None:
     inventory = sysfs_tree.materialise("gpu-server-8-rails", tmp_path, monkeypatch).inventory()
     both = dataclasses.replace(inventory, managers=("NetworkManager", "systemd-networkd"))
-    assert managers.choose(both, "netplan", files).backend == backend
+    assert network_managers.choose(both, "netplan", files).backend == backend
 
 
 def test_what_netplan_makes_of_ours_is_not_somebody_elses(port: Port) -> None:
     text = f"[Match]\nPermanentMACAddress={port.netdev.mac if port.netdev else ''}\n[Link]\nMTUBytes=9000\n"
     ours, theirs = "/run/systemd/network/10-netplan-gpufabric-rail0", "/run/systemd/network/10-netplan-eth"
     for suffix in (".link", ".network"):
-        assert linkfile.first_match({ours + suffix: text}, port, suffix) is None
-        assert linkfile.first_match({theirs + suffix: text}, port, suffix) == theirs + suffix
+        assert systemd_files.first_match({ours + suffix: text}, port, suffix) is None
+        assert systemd_files.first_match({theirs + suffix: text}, port, suffix) == theirs + suffix
 
 
 def rail(name: str, address: str | None) -> Rail:
@@ -296,6 +290,6 @@ def test_other_output_of_ip_is_a_parse_error(rules: object, routes: object) -> N
 
 
 def test_permissions() -> None:
-    assert oct(linkcommands.mode("/etc/netplan/90-gpufabric-rails.yaml")) == "0o600"
-    assert oct(linkcommands.mode("/etc/NetworkManager/system-connections/gpufabric-a.nmconnection")) == "0o600"
-    assert oct(linkcommands.mode("/etc/sysctl.d/90-gpufabric-rails.conf")) == "0o644"
+    assert oct(reload.mode("/etc/netplan/90-gpufabric-rails.yaml")) == "0o600"
+    assert oct(reload.mode("/etc/NetworkManager/system-connections/gpufabric-a.nmconnection")) == "0o600"
+    assert oct(reload.mode("/etc/sysctl.d/90-gpufabric-rails.conf")) == "0o644"

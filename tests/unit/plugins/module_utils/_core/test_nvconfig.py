@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError, InputError, ParseError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware import mlxconfig as nvconfig
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware import mlxconfig
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware.mlxconfig import Setting
 
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "firmware"
@@ -47,13 +47,13 @@ def fixture(name: str) -> str:
     ],
 )
 def test_queries(name: str, count: int, parameter: str, setting: Setting) -> None:
-    found = nvconfig.parse_query(fixture(name))
+    found = mlxconfig.parse_query(fixture(name))
     assert (len(found), found[parameter]) == (count, setting)
 
 
 @pytest.mark.parametrize("name", ["bluefield3", "connectx6lx", "connectx8"])
 def test_text_and_json_say_the_same(name: str) -> None:
-    assert nvconfig.parse_query(fixture(f"{name}-verbose")) == nvconfig.parse_query(fixture(f"{name}.json"))
+    assert mlxconfig.parse_query(fixture(f"{name}-verbose")) == mlxconfig.parse_query(fixture(f"{name}.json"))
 
 
 @pytest.mark.parametrize(
@@ -73,15 +73,15 @@ def test_text_and_json_say_the_same(name: str) -> None:
 )
 def test_what_is_no_query(text: str, message: str) -> None:
     with pytest.raises(ParseError) as caught:
-        nvconfig.parse_query(text)
+        mlxconfig.parse_query(text)
     assert str(caught.value) == message
 
 
 def test_a_second_device_and_errors_end_the_table() -> None:
     text = "Configurations:   Next Boot\n      AB_C   1\nDevice #2:\n      DE_F   1\n"
-    assert list(nvconfig.parse_query(text)) == ["AB_C"]
+    assert list(mlxconfig.parse_query(text)) == ["AB_C"]
     text = "Configurations:   Next Boot\n      AB_C   1\n-E- Failed to query some of the TLVs:\n      DE_F   1\n"
-    assert list(nvconfig.parse_query(text)) == ["AB_C"]
+    assert list(mlxconfig.parse_query(text)) == ["AB_C"]
 
 
 LINES = st.sampled_from([*fixture("connectx8-verbose").splitlines(), *fixture("connectx6-set").splitlines(), "", "*"])
@@ -94,11 +94,11 @@ JSON = st.recursive(
 @given(st.one_of(st.text(), st.lists(LINES | st.text()).map("\n".join), JSON.map(json.dumps)))
 def test_any_text_is_a_query_or_an_error_of_ours(text: str) -> None:
     with contextlib.suppress(ParseError):
-        nvconfig.parse_query(text)
-    nvconfig.unknown_parameter(text)
-    nvconfig.number(text)
+        mlxconfig.parse_query(text)
+    mlxconfig.unknown_parameter(text)
+    mlxconfig.number(text)
     with contextlib.suppress(FabricError):
-        nvconfig.wanted_values({text: text})
+        mlxconfig.wanted_values({text: text})
 
 
 @given(st.binary(max_size=200), st.integers(0, 1500))
@@ -106,7 +106,7 @@ def test_a_damaged_query_is_no_traceback(noise: bytes, at: int) -> None:
     for name in ("connectx8-verbose", "connectx7.json"):
         text = fixture(name)
         with contextlib.suppress(ParseError):
-            nvconfig.parse_query(text[:at] + noise.decode("latin-1") + text[at:])
+            mlxconfig.parse_query(text[:at] + noise.decode("latin-1") + text[at:])
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_damaged_query_is_no_traceback(noise: bytes, at: int) -> None:
     ],
 )
 def test_who_is_not_known(text: str, expected: str | None) -> None:
-    assert nvconfig.unknown_parameter(text) == expected
+    assert mlxconfig.unknown_parameter(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -146,13 +146,13 @@ def test_who_is_not_known(text: str, expected: str | None) -> None:
     ],
 )
 def test_values_compare_as_values(one: str | None, other: str | None, expected: bool) -> None:
-    assert nvconfig.same(one, other) is expected
+    assert mlxconfig.same(one, other) is expected
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
 def test_numbers_are_the_same_when_they_are_equal(one: int, other: int) -> None:
-    assert nvconfig.same(str(one), f"NAME({other})") is (one == other)
-    assert nvconfig.same(nvconfig.plain("N", one), f"{one}")
+    assert mlxconfig.same(str(one), f"NAME({other})") is (one == other)
+    assert mlxconfig.same(mlxconfig.plain("N", one), f"{one}")
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_numbers_are_the_same_when_they_are_equal(one: int, other: int) -> None:
     ],
 )
 def test_wanted_values(settings: dict[str, Any], expected: dict[str, str]) -> None:
-    assert nvconfig.wanted_values(settings) == expected
+    assert mlxconfig.wanted_values(settings) == expected
 
 
 @pytest.mark.parametrize(
@@ -193,5 +193,5 @@ def test_wanted_values(settings: dict[str, Any], expected: dict[str, str]) -> No
 )
 def test_what_cannot_be_wanted(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
-        nvconfig.wanted_values(settings)
+        mlxconfig.wanted_values(settings)
     assert str(caught.value) == message

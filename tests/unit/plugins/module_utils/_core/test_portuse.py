@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 import sysfs_tree
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import network, tcp
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import port_use as portuse
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import network, port_use, tcp
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.inventory import HostInventory
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.port_use import Activity, Mount, Use
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.tcp import Connections
@@ -72,8 +71,10 @@ def test_a_port_of_a_storage_network_is_in_use_and_an_idle_rail_is_not(server: H
         ),
         (
             {"queue_pairs": {"DEVICE": ("a[1]", "b[2]", "c[3]", "d[4]", "kernel module nvme_rdma")}},
-            ["queue_pairs: 1 RDMA queue pair of kernel module nvme_rdma",
-             "queue_pairs: 4 RDMA queue pairs of a[1], b[2], c[3], d[4]"],
+            [
+                "queue_pairs: 1 RDMA queue pair of kernel module nvme_rdma",
+                "queue_pairs: 4 RDMA queue pairs of a[1], b[2], c[3], d[4]",
+            ],
         ),
         ({"mounts": None}, ["unknown: mounts that cannot be read"]),
         ({"connections": None}, ["unknown: TCP connections that cannot be read (/proc/net/tcp)"]),
@@ -86,7 +87,7 @@ def test_uses(server: HostInventory, activity: dict[str, Any], expected: list[st
     routes = tuple((port.netdev.name if name == "NAME" else name, to) for name, to in activity.get("routes", ()))
     pairs = activity.get("queue_pairs", {})
     known = None if pairs is None else {port.rdma[0] if k == "DEVICE" else k: v for k, v in pairs.items()}
-    found = portuse.uses(
+    found = port_use.uses(
         port,
         server.interfaces,
         Activity(**{**activity, "routes": routes, "queue_pairs": known, "ways": {"10.8.1.20": {port.netdev.name}}}),
@@ -107,7 +108,7 @@ def test_uses(server: HostInventory, activity: dict[str, Any], expected: list[st
 def test_the_way_to_a_server_is_the_longest_prefix(server: str, expected: set[str]) -> None:
     table = {"storage0": "10.1.1.0/24", "storage1": "10.1.1.0/24", "eno1": "10.1.1.128/25"}
     routes = [*((name, net(text)) for name, text in table.items()), ("eno1", net("0.0.0.0/0"))]
-    assert portuse.ways(server, routes) == expected
+    assert port_use.ways(server, routes) == expected
 
 
 def test_queue_pairs_on_vfs_use_all_ports_with_vfs(server: HostInventory) -> None:
@@ -117,7 +118,6 @@ def test_queue_pairs_on_vfs_use_all_ports_with_vfs(server: HostInventory) -> Non
     assert busy.uses(port) == []
     expected = [Use("queue_pairs", "RDMA queue pairs on VFs of python3[4711], python3[4712]")]
     assert busy.uses(dataclasses.replace(port, vfs_count=2)) == expected
-
 
 
 def test_what_is_stacked_on_a_port_uses_it_and_so_does_what_that_carries(server: HostInventory) -> None:
@@ -134,7 +134,7 @@ def test_what_is_stacked_on_a_port_uses_it_and_so_does_what_that_carries(server:
         interface("eno1", addr_info=address),
     ]
     activity = Activity(connections={"10.7.0.1": Connections(1, ("x with y",))})
-    found = portuse.uses(port, stack, activity)
+    found = port_use.uses(port, stack, activity)
     assert sorted(found) == [
         Use("address", "address 10.7.0.1/24"),
         Use("bond", "bond bond7"),
@@ -149,7 +149,7 @@ def test_uses_are_bounded(server: HostInventory) -> None:
     port = server.port(RAIL)
     assert port.netdev
     many = [interface(f"v{n}", link=port.netdev.name, linkinfo={"info_kind": "vlan"}) for n in range(200)]
-    found = portuse.uses(port, [interface(port.netdev.name), *many], Activity())
+    found = port_use.uses(port, [interface(port.netdev.name), *many], Activity())
     assert len(found) == 13
     assert found[-1] == Use("unknown", "188 more uses")
 
@@ -164,7 +164,7 @@ overlay / overlay rw,lowerdir=/x/1.2.3.4 0 0
 beegfs_nodev /mnt/beegfs beegfs rw 0 0
 short
 """
-    assert portuse.parse_mounts(text) == [
+    assert port_use.parse_mounts(text) == [
         Mount("nfs4 mount /my data", "10.1.1.20"),
         Mount("nfs mount /v", "2001:db8::20"),
         Mount("lustre mount /lustre", "10.0.0.1"),
@@ -173,7 +173,7 @@ short
         Mount("ceph mount /ceph", "10.0.0.4"),
     ]
     address = "traddr=10.1.1.30,trsvcid=4420,host_traddr=10.1.1.11,src_addr=10.1.1.11"
-    found = portuse.nvme_mounts({"nvme0": "0000:05:00.0", "nvme1": address, "nvme2": None})
+    found = port_use.nvme_mounts({"nvme0": "0000:05:00.0", "nvme1": address, "nvme2": None})
     assert found == [Mount("NVMe-oF controller nvme1", "10.1.1.30")]
 
 
@@ -212,9 +212,9 @@ def test_queue_pairs_of_programs_and_of_storage_in_the_kernel_count() -> None:
         {"ifname": "mlx5_1", "type": "UD", "comm": "server", "pid": 7},
     ]
     expected = {"mlx5_0": ("kernel module nvme_rdma",), "mlx5_1": ("server[7]",)}
-    assert portuse.parse_queue_pairs(json.dumps(pairs)) == expected
-    assert portuse.parse_queue_pairs(None) is None
-    assert portuse.parse_queue_pairs("[1]") is None
+    assert port_use.parse_queue_pairs(json.dumps(pairs)) == expected
+    assert port_use.parse_queue_pairs(None) is None
+    assert port_use.parse_queue_pairs("[1]") is None
 
 
 def test_ipv6_routes_of_a_device() -> None:

@@ -12,18 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError, InputError, ParseError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import (
-    boot_unit as qosunit,
-)
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import (
-    kernel_files as qosfiles,
-)
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import (
-    programs as dcb,
-)
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import (
-    settings as qos,
-)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import boot_unit, kernel_files, programs
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import settings as qos_settings
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos.kernel_files import Device, Step
 
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures/qos"
@@ -38,7 +28,7 @@ def fixture(name: str) -> str:
 
 def test_a_whole_wish_becomes_settings_in_their_order() -> None:
     given = {"roce": "v2", "dscp": 26, "pfc": [3], "ecn": [3], "cnp_dscp": 48, "trust": "dscp", "pause": False}
-    assert list(qos.parse({**given, "rings": {"rx": 8192}}).items()) == [
+    assert list(qos_settings.parse({**given, "rings": {"rx": 8192}}).items()) == [
         ("pause", {"rx": False, "tx": False}),
         ("rings", {"rx": 8192}),
         ("trust", "dscp"),
@@ -48,7 +38,7 @@ def test_a_whole_wish_becomes_settings_in_their_order() -> None:
         ("traffic_class", 106),
         ("rdma_cm", {"roce": "v2", "tos": 106}),
     ]
-    assert qos.parse({}) == {}
+    assert qos_settings.parse({}) == {}
 
 
 @pytest.mark.parametrize(
@@ -92,21 +82,23 @@ def test_a_whole_wish_becomes_settings_in_their_order() -> None:
 )
 def test_everything_wrong_is_named(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as error:
-        qos.parse(given)
+        qos_settings.parse(given)
     assert str(error.value) == message
 
 
 ANY = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | st.sampled_from(["dscp", "ets"]),
-    lambda inner: st.lists(inner, max_size=9)
-    | st.dictionaries(st.sampled_from(["tsa", "bandwidth", "priorities", "size", "rx", "tx", "x"]), inner),
+    lambda inner: (
+        st.lists(inner, max_size=9)
+        | st.dictionaries(st.sampled_from(["tsa", "bandwidth", "priorities", "size", "rx", "tx", "x"]), inner)
+    ),
 )
 
 
-@given(given=st.dictionaries(st.sampled_from([*qos.KEYS, "x"]), ANY))
+@given(given=st.dictionaries(st.sampled_from([*qos_settings.KEYS, "x"]), ANY))
 def test_no_wish_ends_in_another_error(given: dict[str, Any]) -> None:
     with contextlib.suppress(InputError):
-        qos.parse(given)
+        qos_settings.parse(given)
 
 
 @pytest.mark.parametrize(
@@ -167,27 +159,27 @@ def test_no_wish_ends_in_another_error(given: dict[str, Any]) -> None:
     ],
 )
 def test_what_tools_print(tool: str, setting: str, name: str, expected: Any) -> None:
-    assert dcb.parse(tool, setting, fixture(name)) == expected
+    assert programs.parse(tool, setting, fixture(name)) == expected
 
 
 def test_dcb_without_applications_trusts_pcp() -> None:
-    assert [dcb.parse("dcb", "trust", text) for text in ("", "{}", "{ }\n")] == ["pcp"] * 3
+    assert [programs.parse("dcb", "trust", text) for text in ("", "{}", "{ }\n")] == ["pcp"] * 3
 
 
 def test_limits_of_rings() -> None:
-    assert dcb.ring_limits(fixture("ethtool-g-mlx5.txt")) == {"rx": 8192, "tx": 8192}
-    assert dcb.ring_limits("") == {}
+    assert programs.ring_limits(fixture("ethtool-g-mlx5.txt")) == {"rx": 8192, "tx": 8192}
+    assert programs.ring_limits("") == {}
 
 
 def test_a_tool_that_does_not_tell_is_a_parse_error() -> None:
     with pytest.raises(ParseError) as error:
-        dcb.parse("mlnx_qos", "buffer", fixture("mlnx_qos-4.2.txt"))
+        programs.parse("mlnx_qos", "buffer", fixture("mlnx_qos-4.2.txt"))
     assert str(error.value).startswith("the output of mlnx_qos does not tell 'buffer': ValueError(")
 
 
 TOOLS = st.sampled_from(
-    [(tool, setting) for tool in ("mlnx_qos", "dcb") for setting in dcb.DCB_SETTINGS]
-    + [("ethtool", setting) for setting in dcb.ETHTOOL_SETTINGS]
+    [(tool, setting) for tool in ("mlnx_qos", "dcb") for setting in programs.DCB_SETTINGS]
+    + [("ethtool", setting) for setting in programs.ETHTOOL_SETTINGS]
 )
 WORDS = [path.read_text() for path in sorted(FIXTURES.glob("*.*"))]
 
@@ -203,8 +195,8 @@ def damaged(draw: st.DrawFn) -> str:
 @given(tool=TOOLS, text=st.text() | ANY.map(json.dumps) | damaged())
 def test_other_output_is_a_value_or_a_parse_error(tool: tuple[str, str], text: str) -> None:
     with contextlib.suppress(ParseError):
-        dcb.parse(*tool, text)
-    dcb.ring_limits(text)
+        programs.parse(*tool, text)
+    programs.ring_limits(text)
 
 
 ETS = {"tsa": ["ets", "strict", "strict", "ets", *STRICT[4:]], "bandwidth": [50, 0, 0, 50, 0, 0, 0, 0]}
@@ -232,24 +224,28 @@ ETS = {"tsa": ["ets", "strict", "strict", "ets", *STRICT[4:]], "bandwidth": [50,
             "dcb ets set dev rail0 tc-tsa 0:ets 1:strict 2:strict 3:ets 4:strict 5:strict 6:strict 7:strict "
             "tc-bw 0:50 1:0 2:0 3:50 4:0 5:0 6:0 7:0",
         ),
-        ("dcb", "buffer", {"size": [1, None, *ZEROS[2:]]},
-         "dcb buffer set dev rail0 buffer-size 0:1 2:0 3:0 4:0 5:0 6:0 7:0"),
+        (
+            "dcb",
+            "buffer",
+            {"size": [1, None, *ZEROS[2:]]},
+            "dcb buffer set dev rail0 buffer-size 0:1 2:0 3:0 4:0 5:0 6:0 7:0",
+        ),
         ("ethtool", "rings", {"rx": 8192, "tx": 4096}, "ethtool -G rail0 rx 8192 tx 4096"),
         ("ethtool", "pause", {"rx": False, "tx": False}, "ethtool -A rail0 rx off tx off"),
     ],
 )
 def test_commands(tool: str, setting: str, value: Any, expected: str) -> None:
-    assert " ".join(dcb.set_argv(tool, "rail0", setting, value)) == expected
+    assert " ".join(programs.set_argv(tool, "rail0", setting, value)) == expected
 
 
 def test_dcb_maps_every_dscp_by_its_upper_bits() -> None:
-    words = dcb.set_argv("dcb", "rail0", "trust", "dscp")
+    words = programs.set_argv("dcb", "rail0", "trust", "dscp")
     assert words[:6] == ["dcb", "app", "replace", "dev", "rail0", "dscp-prio"]
     assert [words[6], words[6 + 26], words[6 + 48], words[-1]] == ["0:0", "26:3", "48:6", "63:7"]
 
 
 def texts(setting: str, *values: str | None) -> dict[str, str | None]:
-    return dict(zip(qosfiles.paths(setting, DEVICE), values))
+    return dict(zip(kernel_files.paths(setting, DEVICE), values))
 
 
 @pytest.mark.parametrize(
@@ -264,34 +260,34 @@ def texts(setting: str, *values: str | None) -> dict[str, str | None]:
     ],
 )
 def test_what_files_hold(setting: str, values: tuple[str | None, ...], expected: Any) -> None:
-    assert qosfiles.parse(setting, DEVICE, texts(setting, *values)) == expected
+    assert kernel_files.parse(setting, DEVICE, texts(setting, *values)) == expected
 
 
 @pytest.mark.parametrize("setting", ["ecn", "cnp_dscp", "traffic_class"])
 def test_files_that_a_kernel_has_not(setting: str) -> None:
     with pytest.raises(LookupError):
-        qosfiles.parse(setting, DEVICE, texts(setting, None))
-    assert qosfiles.paths("rdma_cm", Device("rail0", None)) == []
+        kernel_files.parse(setting, DEVICE, texts(setting, None))
+    assert kernel_files.paths("rdma_cm", Device("rail0", None)) == []
 
 
 @given(
-    setting=st.sampled_from(qosfiles.FILE_SETTINGS),
+    setting=st.sampled_from(kernel_files.FILE_SETTINGS),
     values=st.lists(st.none() | st.text(), min_size=16, max_size=16),
 )
 def test_other_files_are_a_value_or_a_known_error(setting: str, values: list[str | None]) -> None:
     with contextlib.suppress(FabricError, LookupError):
-        qosfiles.parse(setting, DEVICE, texts(setting, *values))
+        kernel_files.parse(setting, DEVICE, texts(setting, *values))
 
 
 def test_steps_of_rdma_cm_make_its_folder_and_take_it_away_as_the_kernel_has_it() -> None:
     folder = "/sys/kernel/config/rdma_cm/mlx5_0"
     tos, mode = f"{folder}/ports/1/default_roce_tos", f"{folder}/ports/1/default_roce_mode"
-    assert qosfiles.steps("rdma_cm", DEVICE, {"tos": 106}) == [
+    assert kernel_files.steps("rdma_cm", DEVICE, {"tos": 106}) == [
         Step(("modprobe", "rdma_cm")),
         Step(("mkdir", "-p", folder)),
         Step(path=tos, value="106"),
     ]
-    assert qosfiles.steps("rdma_cm", DEVICE, {}) == [
+    assert kernel_files.steps("rdma_cm", DEVICE, {}) == [
         Step(path=mode, value="RoCE v2"),
         Step(path=tos, value="0"),
         Step(("rmdir", folder)),
@@ -321,5 +317,5 @@ WantedBy=sys-subsystem-net-devices-rail\\x2d0.device
 
 def test_the_unit_waits_for_its_devices() -> None:
     steps = [Step(("mlnx_qos", "-i", "rail-0", "--trust", "dscp")), Step(path="/sys/x", value="RoCE v2")]
-    assert qosunit.text(Device("rail-0", "mlx5_0"), steps) == UNIT
-    assert "ExecStartPre" not in qosunit.text(Device("rail-0", None), steps)
+    assert boot_unit.text(Device("rail-0", "mlx5_0"), steps) == UNIT
+    assert "ExecStartPre" not in boot_unit.text(Device("rail-0", None), steps)

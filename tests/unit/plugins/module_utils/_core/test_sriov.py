@@ -13,12 +13,11 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._common.change impo
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ConflictError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.devices import Port
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.network import parse_interfaces
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.sriov import boot_unit as vf_unit
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.sriov import plan as sriov
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.sriov import vf
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.sriov import boot_unit, vf
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.sriov import plan as sriov_plan
 
 PF = "0000:18:00.0"
-FOLDERS = vf_unit.Folders("/units", "/rules", "/scripts", "/sys")
+FOLDERS = boot_unit.Folders("/units", "/rules", "/scripts", "/sys")
 INTERFACES = parse_interfaces('[{"ifname": "rail0", "address": "b8:3f:d2:00:18:00", "mtu": 1500}]')
 
 
@@ -46,13 +45,13 @@ SETTINGS = st.fixed_dictionaries(
 
 
 @st.composite
-def targets(draw: st.DrawFn) -> vf_unit.Target:
+def targets(draw: st.DrawFn) -> boot_unit.Target:
     common, derive = draw(SETTINGS), draw(st.booleans())
     number = draw(st.integers(0, 16))
     vfs = tuple(
         {**({"mac": vf.vf_mac("b8:3f:d2:00:18:00", index)} if derive else {}), **common} for index in range(number)
     )
-    return vf_unit.Target(make_port(draw(st.booleans())), PF, vfs, draw(st.booleans()))
+    return boot_unit.Target(make_port(draw(st.booleans())), PF, vfs, draw(st.booleans()))
 
 
 HAVE = st.lists(SETTINGS, max_size=16).map(
@@ -65,13 +64,13 @@ def make_vf(index: int, settings: dict[str, Any]) -> vf.Vf:
     return vf.Vf(index, f"0000:18:00.{index + 1}", None, mtu=settings.get("mtu"), settings=told)
 
 
-def plan(target: vf_unit.Target, have: tuple[vf.Vf, ...], files: dict[str, str], present: bool) -> sriov.VfPlan:
-    return sriov.plan_vfs([target], {PF: have}, files, {}, FOLDERS, present)
+def plan(target: boot_unit.Target, have: tuple[vf.Vf, ...], files: dict[str, str], present: bool) -> sriov_plan.VfPlan:
+    return sriov_plan.plan_vfs([target], {PF: have}, files, {}, FOLDERS, present)
 
 
 @given(targets(), HAVE, st.booleans())
 def test_what_is_reached_needs_no_further_change(
-    target: vf_unit.Target, have: tuple[vf.Vf, ...], present: bool
+    target: boot_unit.Target, have: tuple[vf.Vf, ...], present: bool
 ) -> None:
     first = plan(target, have, {}, present)
     reached = tuple(
@@ -84,14 +83,14 @@ def test_what_is_reached_needs_no_further_change(
 
 
 @given(targets(), HAVE)
-def test_vfs_go_only_when_the_number_or_an_address_changes(target: vf_unit.Target, have: tuple[vf.Vf, ...]) -> None:
+def test_vfs_go_only_when_the_number_or_an_address_changes(target: boot_unit.Target, have: tuple[vf.Vf, ...]) -> None:
     anew = bool(plan(target, have, {}, True).anew)
     derived = any("mac" in want for want in target.vfs)
     assert anew == (len(have) != len(target.vfs) or (derived and bool(have)))
 
 
 @given(targets(), HAVE, st.integers(0, 15))
-def test_a_vf_in_use_is_never_taken_away(target: vf_unit.Target, have: tuple[vf.Vf, ...], which: int) -> None:
+def test_a_vf_in_use_is_never_taken_away(target: boot_unit.Target, have: tuple[vf.Vf, ...], which: int) -> None:
     if not have:
         return
     index = which % len(have)
@@ -104,7 +103,7 @@ def test_a_vf_in_use_is_never_taken_away(target: vf_unit.Target, have: tuple[vf.
 
 
 @given(targets())
-def test_a_boot_is_served_where_there_are_vfs(target: vf_unit.Target) -> None:
+def test_a_boot_is_served_where_there_are_vfs(target: boot_unit.Target) -> None:
     files = plan(target, (), {}, True).change.after["files"]
     assert len(files) == (3 if target.vfs else 0)
     assert plan(target, (), files, False).change.after["files"] == {}
@@ -117,6 +116,6 @@ def test_what_did_not_take_effect_is_named_by_port_vf_and_setting() -> None:
         before={"files": {"/a": "1", "/b": "1"}, "pfs": {PF: found}},
         after={"files": {"/a": "2"}, "pfs": {PF: wanted}},
     )
-    assert sriov.mismatches(change) == (
+    assert sriov_plan.mismatches(change) == (
         f"/a differs; /b still exists; {PF}: count is 2, expected 3; {PF} VF 0: trust is False, expected True"
     )

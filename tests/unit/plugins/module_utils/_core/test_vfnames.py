@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.pci import PciAddress
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.rail_ports import Rail
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.naming import model as vfnames
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.naming import model as naming_model
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.naming.model import REPRESENTOR, VF, Function, Wish
 
 PF = "0000:18:00.0"
@@ -56,12 +56,12 @@ def test_names_fit_and_are_each_given_once_or_are_refused(rails: list[str], coun
     except InputError as error:
         assert re.search(r"at most 15|would both be named", str(error))
         longest = max(map(len, rails)) + 1 + len(str(max(count - 1, 0)))
-        assert longest > vfnames.MAX_NAME or any(
+        assert longest > naming_model.MAX_NAME or any(
             re.fullmatch(f"{one}[rv][0-9]+", two) for one in rails for two in rails
         )
         return
     assert len(names) == len(rails) * (1 + 2 * count) == len(set(names.values()))
-    assert max(map(len, names.values())) <= vfnames.MAX_NAME
+    assert max(map(len, names.values())) <= naming_model.MAX_NAME
 
 
 @pytest.mark.parametrize(
@@ -74,10 +74,10 @@ def test_names_fit_and_are_each_given_once_or_are_refused(rails: list[str], coun
     ],
 )
 def test_only_what_is_asked_for_gets_a_name(vfs: bool, representors: bool, named: set[str]) -> None:
-    wish = Wish((rail("rail0"),), vfnames.kinds(vfs, representors), now=True)
+    wish = Wish((rail("rail0"),), naming_model.kinds(vfs, representors), now=True)
     slots = [*functions(PF, 1), *functions("0000:99:00.0", 3)]
     assert set(wish.names(slots).values()) == named
-    assert (vfnames.format_rules(slots, wish.names(slots)) is None) == (named == {"rail0"})
+    assert (naming_model.format_rules(slots, wish.names(slots)) is None) == (named == {"rail0"})
 
 
 # What a real udev does with our rules, in namespaces of its own: links stand for VFs, as far as rules can see. One of
@@ -113,11 +113,11 @@ def can_ask() -> bool:
 def test_a_real_udev_names_by_these_rules(tmp_path: Path) -> None:
     wish = Wish((rail("rail0"),), (VF, REPRESENTOR), now=True)
     slots = functions(PF, 16)
-    text = vfnames.format_rules(slots, wish.names(slots)) or ""
+    text = naming_model.format_rules(slots, wish.names(slots)) or ""
     # A virtual link stands on no PCI function and no switch: these conditions are asked of what it has instead.
     text = text.replace("device/physfn", "address").replace(f'KERNELS=="{PF}"', 'KERNELS=="vc"')
     text = text.replace("phys_port_name", "ifalias").replace("phys_switch_id", "address")
-    (tmp_path / vfnames.FILE).write_text(text)
+    (tmp_path / naming_model.FILE).write_text(text)
     (tmp_path / "99-later.rules").write_text('SUBSYSTEM=="net", ACTION=="add", NAME="later0"\n')
     script = ASK.format(folder=tmp_path, pf=PF)
     done = subprocess.run(["unshare", "-mn", "sh", "-c", script], capture_output=True, text=True, check=False)

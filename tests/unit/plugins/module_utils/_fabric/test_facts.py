@@ -37,8 +37,10 @@ BAD: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (in_facts(ports="x"), 'ports: expected a list, found "x" (text)'),
     (in_facts(ports=[None]), "ports[0]: expected a dict, found nothing (null)"),
     (in_facts(ports=[{}] * 1025), "ports: expected a list of 1024 items at most, found 1025 (number)"),
-    (lambda facts: facts["ports"].append(facts["ports"][0]),
-     'ports[3].pci: expected each PCI address once, found "0000:01:00.0" (text)'),
+    (
+        lambda facts: facts["ports"].append(facts["ports"][0]),
+        'ports[3].pci: expected each PCI address once, found "0000:01:00.0" (text)',
+    ),
     (lambda facts: facts.pop("machine_id"), "machine_id: expected a value, found nothing (null)"),
     (in_facts(machine_id={}), "machine_id: expected a machine ID, found a dict"),
     (in_facts(machine_id="\x1b[2J"), 'machine_id: expected a machine ID, found "?[2J" (text)'),
@@ -54,27 +56,41 @@ BAD: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (in_port(max_speed=True), f"{OWN}max_speed: {RATE}, found true (true or false)"),
     (in_port(speed=10**5000), f"{OWN}speed: {RATE}, found a number of more than 40 digits"),
     (in_port(addresses=["x"]), f'{OWN}addresses[0]: expected an IP address with prefix length, found "x" (text)'),
-    (in_port(addresses=["10.0.0.1/33"]),
-     f'{OWN}addresses[0]: expected an IP address with prefix length, found "10.0.0.1/33" (text)'),
-    (in_port(addresses=["fe80::1%\x1b[2J/64"]),
-     f'{OWN}addresses[0]: expected an IP address with prefix length, found "fe80::1%?[2J/64" (text)'),
+    (
+        in_port(addresses=["10.0.0.1/33"]),
+        f'{OWN}addresses[0]: expected an IP address with prefix length, found "10.0.0.1/33" (text)',
+    ),
+    (
+        in_port(addresses=["fe80::1%\x1b[2J/64"]),
+        f'{OWN}addresses[0]: expected an IP address with prefix length, found "fe80::1%?[2J/64" (text)',
+    ),
     (in_port(addresses=[5]), f"{OWN}addresses[0]: expected an IP address with prefix length, found 5 (number)"),
-    (in_port(netdev="\x1b[2J;rm -rf /\n"),
-     f'{OWN}netdev: expected the name of a network device, found "?[2J;rm -rf / " (text)'),
-    (in_port(pci="0000:18:00.0; rm"),
-     f'{OWN}pci: expected a PCI address such as 0000:18:00.0, found "0000:18:00.0; rm" (text)'),
-    (in_port(driver="\x1b[2J\x1b[31mowned"),
-     f'{OWN}driver: expected the name of a driver, found "?[2J?[31mowned" (text)'),
+    (
+        in_port(netdev="\x1b[2J;rm -rf /\n"),
+        f'{OWN}netdev: expected the name of a network device, found "?[2J;rm -rf / " (text)',
+    ),
+    (
+        in_port(pci="0000:18:00.0; rm"),
+        f'{OWN}pci: expected a PCI address such as 0000:18:00.0, found "0000:18:00.0; rm" (text)',
+    ),
+    (
+        in_port(driver="\x1b[2J\x1b[31mowned"),
+        f'{OWN}driver: expected the name of a driver, found "?[2J?[31mowned" (text)',
+    ),
     (in_port(duty={}), f"{OWN}duty: expected text, found a dict"),
     (in_port(uses=[{"kind": "route"}]), f"{OWN}uses[0].text: expected a value, found nothing (null)"),
     (in_port(switch={"a": 1}), f"{OWN}switch.system: expected a value, found nothing (null)"),
     (in_port(vfs={"rate": "x"}), f'{OWN}vfs.rate: {RATE}, found "x" (text)'),
     (in_port(pcie=None), f"{OWN}pcie: expected a dict, found nothing (null)"),
     (in_port(mac={"x": 1}), f"{OWN}mac: expected a MAC address, found a dict"),
-    (in_port(configured={"rail": 4, "addresses": []}),
-     f"{OWN}configured.rail: expected the name of a rail, found 4 (number)"),
-    (in_facts(lost_rails={"rail0": "x"}),
-     'lost_rails.rail0: expected a PCI address such as 0000:18:00.0, found "x" (text)'),
+    (
+        in_port(configured={"rail": 4, "addresses": []}),
+        f"{OWN}configured.rail: expected the name of a rail, found 4 (number)",
+    ),
+    (
+        in_facts(lost_rails={"rail0": "x"}),
+        'lost_rails.rail0: expected a PCI address such as 0000:18:00.0, found "x" (text)',
+    ),
 ]
 
 
@@ -145,7 +161,14 @@ def test_the_facts_of_real_hosts_are_valid(machine: str, tmp_path: Path, monkeyp
 
 
 VALUES = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20), st.just([]), st.just({}), st.just([{}]),
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=20),
+    st.just([]),
+    st.just({}),
+    st.just([{}]),
     st.sampled_from(["0000:18:00.0", "route to 1.2.3.4/8 \x1b", "999.1.1.1/8", 10**5000, "9" * 5000, ["::/0"], [None]]),
 )
 
@@ -159,7 +182,8 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 FULL = host_facts(2, rails=1, gpus=[{"pci": "0000:1b:00.0", "path": ["pci0000:00"], "numa_node": 0}])
 FULL["ports"][1].update(
-    addresses=["192.168.0.2/24"], uses=[{"kind": "route", "text": "route to 10.9.0.0/16"}],
+    addresses=["192.168.0.2/24"],
+    uses=[{"kind": "route", "text": "route to 10.9.0.0/16"}],
     switch={"system": "leaf1", "chassis": "aa", "port": "Ethernet1"},
 )
 

@@ -69,9 +69,16 @@ def test_the_shape() -> None:
         "selector": {"feature.node.kubernetes.io/pci-15b3.present": "true"},
     }
     assert made["expectations"]["rail1"]["gpu-0001"] == {
-        "rate": 400.0, "max_rate": 400.0, "mtu": 4096, "vf_rate": None,
+        "rate": 400.0,
+        "max_rate": 400.0,
+        "mtu": 4096,
+        "vf_rate": None,
         "pcie": {"speed": 32.0, "width": 16, "max_speed": 32.0, "max_width": 16, "max_payload": 256, "ports": 1},
-        "floor": None, "tolerance": 0.95, "bidirectional": 0.9, "latency_us": None, "kinds": {},
+        "floor": None,
+        "tolerance": 0.95,
+        "bidirectional": 0.9,
+        "latency_us": None,
+        "kinds": {},
     }
     assert made["thresholds"]["outliers"]["severity"] == "warning"
     assert made["thresholds"]["gpu_paths"]["SYS"] is None

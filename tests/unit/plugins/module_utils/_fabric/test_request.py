@@ -48,14 +48,16 @@ def test_a_group_is_one_name(group: object, found: str) -> None:
     assert name_problem("rdma_hosts", "rdma_hosts") == ""
     assert name_problem(group, "rdma_hosts") == (
         f"rdma_group: expected the name of a group of the inventory, found {found}. Pass one name, or omit"
-        " rdma_group to use the group rdma_hosts")
+        " rdma_group to use the group rdma_hosts"
+    )
 
 
 def test_a_name_that_is_a_pattern_is_refused() -> None:
     assert pattern_problem("gpu", ["a", "b"], ["b", "a"]) == ""
     assert pattern_problem("dc1:gpu", ["a", "b"], []) == (
         "The group dc1:gpu has the hosts a, b, but a play on this name selects no host: Ansible reads it as a pattern,"
-        " or a host or another group has the same name. Rename the group; use letters, digits and underscores")
+        " or a host or another group has the same name. Rename the group; use letters, digits and underscores"
+    )
     assert "but a play on this name selects web-1:" in pattern_problem("!x", ["a"], ["web-1"])
 
 

@@ -89,6 +89,4 @@ def test_rates_that_no_driver_reports() -> None:
     assert made["warnings"] == [
         "no driver reports the rates that the rails of gpu-01 support, so the ports were not compared"
     ]
-    assert made["table"][2] == (
-        "  rail0  0000:18:00.0  enp24s0np0  unknown    mlx5_core  -            192.168.0.1/24"
-    )
+    assert made["table"][2] == ("  rail0  0000:18:00.0  enp24s0np0  unknown    mlx5_core  -            192.168.0.1/24")

@@ -79,23 +79,37 @@ def test_the_storage_ports_of_a_gpu_server_are_not_rails(tmp_path: Path, monkeyp
         ({"link_layer": "infiniband"}, "is an InfiniBand port"),
         ({"uses": [use("route", "route to 10.8.0.0/16")]}, "has route to 10.8.0.0/16"),
         ({"uses": [use("route", "the default route")]}, "has the default route"),
-        ({"uses": [use("route", "3 routes, e.g. to 192.168.1.0/24, 192.168.2.0/24")]},
-         "has 3 routes, e.g. to 192.168.1.0/24, 192.168.2.0/24"),
+        (
+            {"uses": [use("route", "3 routes, e.g. to 192.168.1.0/24, 192.168.2.0/24")]},
+            "has 3 routes, e.g. to 192.168.1.0/24, 192.168.2.0/24",
+        ),
         ({"uses": [use("mount", "nfs4 mount /data from 10.1.1.1")]}, "carries nfs4 mount /data from 10.1.1.1"),
         ({"uses": [use("bridge", "bridge br0")]}, "carries bridge br0"),
         ({"uses": [use("bond", "bond bond1")]}, "carries bond bond1"),
-        ({"uses": [use("vlan", "VLAN port.5"), use("address", "address 10.5.0.1/24")]},
-         "carries VLAN port.5, carries address 10.5.0.1/24"),
-        ({"uses": [use("unknown", "TCP connections that cannot be read (/proc/net/tcp)")]},
-         "carries TCP connections that cannot be read (/proc/net/tcp)"),
+        (
+            {"uses": [use("vlan", "VLAN port.5"), use("address", "address 10.5.0.1/24")]},
+            "carries VLAN port.5, carries address 10.5.0.1/24",
+        ),
+        (
+            {"uses": [use("unknown", "TCP connections that cannot be read (/proc/net/tcp)")]},
+            "carries TCP connections that cannot be read (/proc/net/tcp)",
+        ),
         # Storage inside the supernet, by iSCSI or by NVMe over RDMA; virtual machines that have VFs of the port.
-        ({"addresses": ["192.168.1.7/24"],
-          "uses": [use("address", "address 192.168.1.7/24"), use("tcp", "1 TCP connection, e.g. x")]},
-         "carries 1 TCP connection, e.g. x"),
-        ({"uses": [use("queue_pairs", "4 RDMA queue pairs of kernel module nvme_rdma")]},
-         "carries 4 RDMA queue pairs of kernel module nvme_rdma"),
-        ({"uses": [use("queue_pairs", "RDMA queue pairs on VFs of qemu[1]")]},
-         "carries RDMA queue pairs on VFs of qemu[1]"),
+        (
+            {
+                "addresses": ["192.168.1.7/24"],
+                "uses": [use("address", "address 192.168.1.7/24"), use("tcp", "1 TCP connection, e.g. x")],
+            },
+            "carries 1 TCP connection, e.g. x",
+        ),
+        (
+            {"uses": [use("queue_pairs", "4 RDMA queue pairs of kernel module nvme_rdma")]},
+            "carries 4 RDMA queue pairs of kernel module nvme_rdma",
+        ),
+        (
+            {"uses": [use("queue_pairs", "RDMA queue pairs on VFs of qemu[1]")]},
+            "carries RDMA queue pairs on VFs of qemu[1]",
+        ),
         ({"max_speed": 200.0}, "it supports 200 Gb/s, the rails support 400 Gb/s"),
         ({"max_speed": 800.0}, None),
         ({"vendor": "8086"}, "vendor 8086 is not in rdma_fabric.select.vendors"),
@@ -140,8 +154,14 @@ def test_a_port_that_serves_the_fabric_stays_one(port: dict[str, Any]) -> None:
         {"addresses": ["192.168.1.2/24", "10.1.1.11/24"], "uses": [use("mount", "nfs mount /a from 10.1.1.1")]},
         {"addresses": [], "uses": [use("queue_pairs", "4 RDMA queue pairs of python3[4711]")]},
         # Jobs, pods with VFs, a file system over RDMA.
-        {"uses": [use("tcp", "1 TCP connection, e.g. x"), use("queue_pairs", "RDMA queue pairs on VFs of qemu[1]"),
-                  use("queue_pairs", "4 RDMA queue pairs of kernel module ko2iblnd")], "addresses": []},
+        {
+            "uses": [
+                use("tcp", "1 TCP connection, e.g. x"),
+                use("queue_pairs", "RDMA queue pairs on VFs of qemu[1]"),
+                use("queue_pairs", "4 RDMA queue pairs of kernel module ko2iblnd"),
+            ],
+            "addresses": [],
+        },
     ],
 )
 def test_what_the_collection_configured_stays_a_rail(other: dict[str, Any]) -> None:

@@ -16,12 +16,32 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.jud
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings import identity
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import compare, runs, stored, summary
 
-PORT = {"machine_id": "8d1f", "device": "mlx5_0", "rate": "400 Gb/sec", "kind": "pci", "pci": "0000:10:00.0",
-        "firmware": "28.43.2026", "drivers": "mlx5_core 24.10"}
-VERSIONS = {"machine_id": "8d1f", "kernel": "6.8.0", "perftest": "6.24", "drivers": {"mlx5_core": "24.10"},
-            "rails": {"rail0": {"pci": "0000:10:00.0", "driver": "mlx5_core", "kind": "pci"}}}
-SCOPE = {"where": ["host"], "hosts": ["a", "b"], "rails": ["rail0"], "only": {}, "limit": "", "image": "",
-         "host_network": False, "subset": ["pods not measured"]}
+PORT = {
+    "machine_id": "8d1f",
+    "device": "mlx5_0",
+    "rate": "400 Gb/sec",
+    "kind": "pci",
+    "pci": "0000:10:00.0",
+    "firmware": "28.43.2026",
+    "drivers": "mlx5_core 24.10",
+}
+VERSIONS = {
+    "machine_id": "8d1f",
+    "kernel": "6.8.0",
+    "perftest": "6.24",
+    "drivers": {"mlx5_core": "24.10"},
+    "rails": {"rail0": {"pci": "0000:10:00.0", "driver": "mlx5_core", "kind": "pci"}},
+}
+SCOPE = {
+    "where": ["host"],
+    "hosts": ["a", "b"],
+    "rails": ["rail0"],
+    "only": {},
+    "limit": "",
+    "image": "",
+    "host_network": False,
+    "subset": ["pods not measured"],
+}
 BLAME = {"kind": "port", "where": "host", "rail": "rail0", "host": "a", "peer": None, "direction": None, "text": "a"}
 REPORT: dict[str, Any] = {
     **summary.build({}, [factory.result("a", "b", size=65536)]), "blames": [BLAME], "scope": SCOPE,

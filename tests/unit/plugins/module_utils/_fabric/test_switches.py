@@ -16,7 +16,9 @@ def port(system: str, chassis: str, name: str = "swp1") -> dict[str, Any]:
 def test_switches_by_rail_and_host() -> None:
     ports = {"a": [port("leaf1", "m1", "swp7"), {"switch": None}], "b": [{}, port("", "m2")]}
     assert switch_ports(["rail0", "rail1"], ports) == {
-        "rail0": {"a": {"switch": "leaf1", "port": "swp7"}}, "rail1": {"b": {"switch": "m2", "port": "swp1"}}}
+        "rail0": {"a": {"switch": "leaf1", "port": "swp7"}},
+        "rail1": {"b": {"switch": "m2", "port": "swp1"}},
+    }
     assert switch_ports(["rail0"], {"a": [{"switch": None}]}) == {}
 
 
@@ -36,12 +38,18 @@ SWITCHES = {
     ("blame", "told"),
     [
         ({"kind": "port", "rail": "rail0", "host": "a", "peer": None}, ["a rail0 is on leaf1 port swp7"]),
-        ({"kind": "host", "rail": None, "host": "a", "peer": None},
-         ["a rail0 is on leaf1 port swp7, rail1 is on leaf3 port swp7"]),
-        ({"kind": "pair", "rail": "rail0", "host": "a", "peer": "b"},
-         ["a rail0 is on leaf1 port swp7", "b rail0 is on leaf2 port swp8"]),
-        ({"kind": "pair", "rail": "rail0", "host": "b", "peer": "a", "peer_rail": "rail1"},
-         ["b rail0 is on leaf2 port swp8", "a rail1 is on leaf3 port swp7"]),
+        (
+            {"kind": "host", "rail": None, "host": "a", "peer": None},
+            ["a rail0 is on leaf1 port swp7, rail1 is on leaf3 port swp7"],
+        ),
+        (
+            {"kind": "pair", "rail": "rail0", "host": "a", "peer": "b"},
+            ["a rail0 is on leaf1 port swp7", "b rail0 is on leaf2 port swp8"],
+        ),
+        (
+            {"kind": "pair", "rail": "rail0", "host": "b", "peer": "a", "peer_rail": "rail1"},
+            ["b rail0 is on leaf2 port swp8", "a rail1 is on leaf3 port swp7"],
+        ),
         ({"kind": "rail", "rail": "rail0", "host": None, "peer": None}, ["the rail is on leaf1, leaf2"]),
         ({"kind": "rail", "rail": None, "host": None, "peer": None}, []),
         ({"kind": "port", "rail": "rail1", "host": "b", "peer": None}, []),

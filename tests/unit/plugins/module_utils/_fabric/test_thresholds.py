@@ -36,14 +36,22 @@ def test_the_last_override_that_matches_wins() -> None:
     )
     found = {
         (rail, host): (own.of(rail, NAMES[host]).tolerance, own.of(rail, NAMES[host]).floor)
-        for rail in ("rail0", "rail1") for host in "abc"
+        for rail in ("rail0", "rail1")
+        for host in "abc"
     }
     assert found == {
-        ("rail0", "a"): (0.9, None), ("rail0", "b"): (0.9, None), ("rail0", "c"): (0.8, None),
-        ("rail1", "a"): (0.9, 180.0), ("rail1", "b"): (0.9, 180.0), ("rail1", "c"): (0.7, 180.0),
+        ("rail0", "a"): (0.9, None),
+        ("rail0", "b"): (0.9, None),
+        ("rail0", "c"): (0.8, None),
+        ("rail1", "a"): (0.9, 180.0),
+        ("rail1", "b"): (0.9, 180.0),
+        ("rail1", "c"): (0.7, 180.0),
     }
     assert own.side("rail0", NAMES["c"]) == {
-        "tolerance": 0.8, "bidirectional": 0.9, "floor": None, "latency_us": None,
+        "tolerance": 0.8,
+        "bidirectional": 0.9,
+        "floor": None,
+        "latency_us": None,
         "kinds": {"read_bw": {"tolerance": 0.6}},
     }
 
@@ -59,18 +67,28 @@ PATH = "rdma_fabric.thresholds.overrides[0]"
     ("override", "message"),
     [
         ({"rails": ["rail2"], "floor": 1}, f'{PATH}.rails: no rail rail2; did you mean "rail1"?'),
-        ({"hosts": ["odl"], "floor": 1},
-         f'{PATH}.hosts: odl is no host of the fleet and no group that has one; did you mean "old"?'),
-        ({"hosts": ["others"], "floor": 1},
-         f"{PATH}.hosts: others is no host of the fleet and no group that has one; known here: a, all, b, c, old"),
+        (
+            {"hosts": ["odl"], "floor": 1},
+            f'{PATH}.hosts: odl is no host of the fleet and no group that has one; did you mean "old"?',
+        ),
+        (
+            {"hosts": ["others"], "floor": 1},
+            f"{PATH}.hosts: others is no host of the fleet and no group that has one; known here: a, all, b, c, old",
+        ),
         ({"kinds": ["send_bw"], "floor": 1}, f'{PATH}.kinds: send_bw is not measured; did you mean "read_bw"?'),
-        ({"kinds": ["write_bw"], "latency_us": 5},
-         f"{PATH}.latency_us: it judges latency, and these tests measure none (write_bw)"),
-        ({"kinds": ["write_lat"], "tolerance": 0.5},
-         f"{PATH}.tolerance: it judges bandwidth, and these tests measure none (write_lat)"),
-        ({"rails": ["x"], "hosts": ["a"], "kinds": ["y"], "floor": 1},
-         f"2 problems: {PATH}.rails: no rail x; known here: rail0, rail1; {PATH}.kinds: y is not measured; known "
-         "here: read_bw, write_bw, write_lat"),
+        (
+            {"kinds": ["write_bw"], "latency_us": 5},
+            f"{PATH}.latency_us: it judges latency, and these tests measure none (write_bw)",
+        ),
+        (
+            {"kinds": ["write_lat"], "tolerance": 0.5},
+            f"{PATH}.tolerance: it judges bandwidth, and these tests measure none (write_lat)",
+        ),
+        (
+            {"rails": ["x"], "hosts": ["a"], "kinds": ["y"], "floor": 1},
+            f"2 problems: {PATH}.rails: no rail x; known here: rail0, rail1; {PATH}.kinds: y is not measured; known "
+            "here: read_bw, write_bw, write_lat",
+        ),
     ],
 )
 def test_a_threshold_that_judges_nothing_is_refused(override: dict[str, Any], message: str) -> None:
@@ -91,7 +109,9 @@ def test_the_plan_takes_thresholds_by_group_and_for_hosts_outside_of_the_limit()
     groups = {"old": ["gpu-0002", "elsewhere"]}
     made = plan(fabric, fleet(3), limit=["gpu-0001", "gpu-0002"], groups=groups)
     assert {name: side["tolerance"] for name, side in made["expectations"]["rail0"].items()} == {
-        "gpu-0001": 0.95, "gpu-0002": 0.5}
+        "gpu-0001": 0.95,
+        "gpu-0002": 0.5,
+    }
     with pytest.raises(InputError, match="old is no host of the fleet and no group that has one"):
         plan(fabric, fleet(3))
 

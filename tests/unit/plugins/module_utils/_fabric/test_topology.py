@@ -43,7 +43,10 @@ BlockSizes=8,16,32
 
 def test_leaves_of_a_tree() -> None:
     assert parse_conf(TREE) == {
-        "switch.1.1": ["gpu08", "gpu09", "gpu10"], "switch.1.2": ["gpu11", "gpu13", "gpu14"], "switch.1.3": ["gpu15"]}
+        "switch.1.1": ["gpu08", "gpu09", "gpu10"],
+        "switch.1.2": ["gpu11", "gpu13", "gpu14"],
+        "switch.1.3": ["gpu15"],
+    }
 
 
 def test_blocks() -> None:
@@ -69,14 +72,25 @@ def test_what_no_topology_conf_is(text: str, message: str) -> None:
     assert str(error.value) == message
 
 
-YAML_TREE = {"topology": "topo1", "clusterDefault": False, "tree": {"switches": [
-    {"switch": "S1", "children": "S2"}, {"switch": "S2", "nodes": "gpu[1,5]"}]}}
-YAML_BLOCK = {"topology": "topo2", "cluster_default": True, "block": {"blockSizes": [2], "blocks": [
-    {"block": "block1", "nodes": "gpu[4-5]"}]}}
+YAML_TREE = {
+    "topology": "topo1",
+    "clusterDefault": False,
+    "tree": {"switches": [{"switch": "S1", "children": "S2"}, {"switch": "S2", "nodes": "gpu[1,5]"}]},
+}
+YAML_BLOCK = {
+    "topology": "topo2",
+    "cluster_default": True,
+    "block": {"blockSizes": [2], "blocks": [{"block": "block1", "nodes": "gpu[4-5]"}]},
+}
 FLAT = {"topology": "topo3", "clusterDefault": True, "flat": True}
-GRAPH = {"instances": [
-    {"id": "gpu1", "type": "H100", "network_layers": ["leaf-a", "spine-a"], "attributes": {"nvlink": "nvl-1"}},
-    {"id": "gpu2", "network_layers": ["leaf-b"]}, {"id": "gpu3"}, {"id": "gpu4", "network_layers": ["leaf-a"]}]}
+GRAPH = {
+    "instances": [
+        {"id": "gpu1", "type": "H100", "network_layers": ["leaf-a", "spine-a"], "attributes": {"nvlink": "nvl-1"}},
+        {"id": "gpu2", "network_layers": ["leaf-b"]},
+        {"id": "gpu3"},
+        {"id": "gpu4", "network_layers": ["leaf-a"]},
+    ]
+}
 
 
 @pytest.mark.parametrize(

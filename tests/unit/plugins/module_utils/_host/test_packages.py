@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import CommandError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import io as sysfs
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import doca
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import packages_io as packages
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import io as facts_io
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import doca, packages_io
 from tests.scenario import aptrepo
 
 NEEDED = ("apt-get", "dpkg-deb", "gpg")
@@ -37,9 +36,9 @@ def offered(tmp_path: Path, url: str, key: aptrepo.Key, package: str = "doca-ofe
         "3.2.1", package, "3.2.1-1", url, "stable", ("main",), key.public.read_text(), key.fingerprint, "dkms", True, {}
     )
     text = f"Types: deb\nURIs: {url}\nSuites: stable\nComponents: main\nSigned-By: /none.asc\n"
-    roots = sysfs.Roots(run=str(tmp_path / "run"))
+    roots = facts_io.Roots(run=str(tmp_path / "run"))
     try:
-        return packages.offered(roots, wanted, {"/etc/doca.sources": text}, url)
+        return packages_io.offered(roots, wanted, {"/etc/doca.sources": text}, url)
     finally:
         assert not (tmp_path / "run/gpufabric/probe").exists()
 

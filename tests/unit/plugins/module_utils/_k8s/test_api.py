@@ -110,10 +110,14 @@ BAD: list[tuple[Any, str]] = [
     ({**NAMED, "status": {"addresses": {}}}, 'the object "a", whose status.addresses is not a list of dicts'),
     ({**NAMED, "spec": {"volumes": ["x"]}}, 'the object "a", whose spec.volumes is not a list of dicts'),
     ({"metadata": {"name": "a", "labels": "x"}}, 'the object "a", whose metadata.labels is not a dict'),
-    ({"metadata": {"name": "a", "ownerReferences": [1]}},
-     'the object "a", whose metadata.ownerReferences is not a list of dicts'),
-    ({"metadata": {"name": "a", "finalizers": [1]}},
-     'the object "a", whose metadata.finalizers is not a list of texts'),
+    (
+        {"metadata": {"name": "a", "ownerReferences": [1]}},
+        'the object "a", whose metadata.ownerReferences is not a list of dicts',
+    ),
+    (
+        {"metadata": {"name": "a", "finalizers": [1]}},
+        'the object "a", whose metadata.finalizers is not a list of texts',
+    ),
 ]
 
 
@@ -182,8 +186,15 @@ def test_a_404_of_a_proxy_does_not_make_an_object_absent() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ['{"type": "MODIFIED", "obj', "{}", '{"type": "MODIFIED"}', '{"type": "MODIFIED", "object": {}}', "<html>",
-     '{"type": "NEW", "object": {"metadata": {}}}', '{"type": "ERROR", "object": 1}'],
+    [
+        '{"type": "MODIFIED", "obj',
+        "{}",
+        '{"type": "MODIFIED"}',
+        '{"type": "MODIFIED", "object": {}}',
+        "<html>",
+        '{"type": "NEW", "object": {"metadata": {}}}',
+        '{"type": "ERROR", "object": 1}',
+    ],
 )
 def test_a_watch_that_is_cut_or_unknown_can_be_tried_again(line: str) -> None:
     cluster = FakeCluster()

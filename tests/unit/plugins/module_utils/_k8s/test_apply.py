@@ -13,8 +13,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors impo
     InputError,
 )
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client import kinds
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.objects import apply, release
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.objects import leftovers as remains
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.objects import apply, leftovers, release
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.objects.apply import Options
 
 OURS = {"app.kubernetes.io/managed-by": "gpufabric"}
@@ -22,8 +21,10 @@ OURS = {"app.kubernetes.io/managed-by": "gpufabric"}
 
 def pool(subnet: str = "10.0.0.0/24") -> dict[str, Any]:
     return {
-        "apiVersion": "nv-ipam.nvidia.com/v1alpha1", "kind": "IPPool",
-        "metadata": {"name": "rail0", "namespace": "op", "labels": dict(OURS)}, "spec": {"subnet": subnet},
+        "apiVersion": "nv-ipam.nvidia.com/v1alpha1",
+        "kind": "IPPool",
+        "metadata": {"name": "rail0", "namespace": "op", "labels": dict(OURS)},
+        "spec": {"subnet": subnet},
     }
 
 
@@ -39,7 +40,9 @@ def test_create_update_and_nothing() -> None:
     cluster = FakeCluster()
     first = put(cluster, pool())
     assert (first.action, first.before, first.after) == (
-        "create", None, {"metadata": {"labels": OURS}, "spec": {"subnet": "10.0.0.0/24"}},
+        "create",
+        None,
+        {"metadata": {"labels": OURS}, "spec": {"subnet": "10.0.0.0/24"}},
     )
     cluster.calls.clear()
     assert put(cluster, pool()).action == "none"
@@ -194,10 +197,14 @@ def test_an_object_that_does_not_go_is_named_with_what_holds_it() -> None:
     ("item", "message"),
     [
         ({"kind": "Node"}, "object Node ?: apiVersion, kind and metadata.name are needed"),
-        ({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}},
-         "object Job j: Job needs metadata.namespace"),
-        ({"apiVersion": "a.b/v1", "kind": "Odd", "metadata": {"name": "j"}},
-         "kind Odd of a.b/v1 is not served by the cluster and not known here"),
+        (
+            {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}},
+            "object Job j: Job needs metadata.namespace",
+        ),
+        (
+            {"apiVersion": "a.b/v1", "kind": "Odd", "metadata": {"name": "j"}},
+            "kind Odd of a.b/v1 is not served by the cluster and not known here",
+        ),
     ],
 )
 def test_objects_that_cannot_be_addressed(item: dict[str, Any], message: str) -> None:
@@ -208,7 +215,8 @@ def test_objects_that_cannot_be_addressed(item: dict[str, Any], message: str) ->
 
 def definition(name: str, created: str) -> dict[str, Any]:
     return {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
         "metadata": {"name": name, "creationTimestamp": created},
         "spec": {"versions": [{"name": "v1alpha1", "served": True}]},
     }
@@ -225,13 +233,16 @@ def test_definitions_that_came_with_the_chart_and_are_unused_go() -> None:
         definition("macvlannetworks.mellanox.com", "2026-01-01T10:00:01Z"),
         definition("ippools.nv-ipam.nvidia.com", "2026-01-01T10:00:01Z"),
         definition("other.example.com", "2026-01-01T10:00:01Z"),
-        others, kept, pool(),
+        others,
+        kept,
+        pool(),
     )
     cluster.put(plain("Node", "a", **{"network.nvidia.com/operator.mofed.wait": "false", "mine": "x"}), "manager")
-    wanted = remains.Wanted(release.GROUPS, ["macvlannetworks.mellanox.com"], "net", release.NODE_LABELS)
-    done = remains.remove(cluster.api(), wanted, Options(), FakeClock().clock())
+    wanted = leftovers.Wanted(release.GROUPS, ["macvlannetworks.mellanox.com"], "net", release.NODE_LABELS)
+    done = leftovers.remove(cluster.api(), wanted, Options(), FakeClock().clock())
     assert [(o.item["metadata"]["name"], o.action) for o in done] == [
-        ("nicclusterpolicies.mellanox.com", "delete"), ("nicdevices.configuration.net.nvidia.com", "delete"),
+        ("nicclusterpolicies.mellanox.com", "delete"),
+        ("nicdevices.configuration.net.nvidia.com", "delete"),
         ("a", "release"),
     ]
     assert cluster.objects["/api/v1/nodes/a"]["metadata"]["labels"] == {"mine": "x"}
@@ -245,8 +256,8 @@ def test_labels_that_the_operator_did_not_set_stay() -> None:
     fields = {"f:metadata": {"f:labels": {"f:nvidia.com/ofed-driver-upgrade-state": {}}}}
     node["metadata"]["managedFields"] = [{"manager": "kubectl-label", "operation": "Update", "fieldsV1": fields}]
     cluster = FakeCluster(node)
-    wanted = remains.Wanted(labels=release.NODE_LABELS)
-    (done,) = remains.remove(cluster.api(), wanted, Options(), FakeClock().clock())
+    wanted = leftovers.Wanted(labels=release.NODE_LABELS)
+    (done,) = leftovers.remove(cluster.api(), wanted, Options(), FakeClock().clock())
     assert done.before == {"metadata": {"labels": ours}}
     assert cluster.objects["/api/v1/nodes/a"]["metadata"]["labels"] == theirs
 
@@ -255,16 +266,16 @@ def test_labels_that_node_feature_discovery_did_not_set_stay() -> None:
     prefix = "feature.node.kubernetes.io/"
     labels = {f"{prefix}cpu-model": "1", f"{prefix}hand-set": "x", "nvidia.com/gpu": "y", "mine": "z"}
     node = plain("Node", "a", **labels)
-    node["metadata"]["annotations"] = {remains.NFD_LABELS: "cpu-model,nvidia.com/gpu,gone", "other": "1"}
+    node["metadata"]["annotations"] = {leftovers.NFD_LABELS: "cpu-model,nvidia.com/gpu,gone", "other": "1"}
     cluster = FakeCluster(node)
-    assert remains.remove(cluster.api(), remains.Wanted(), Options(), FakeClock().clock()) == []
-    wanted = remains.Wanted(nfd=True)
-    assert len(remains.remove(cluster.api(), wanted, Options(check=True), FakeClock().clock())) == 1
-    (done,) = remains.remove(cluster.api(), wanted, Options(), FakeClock().clock())
+    assert leftovers.remove(cluster.api(), leftovers.Wanted(), Options(), FakeClock().clock()) == []
+    wanted = leftovers.Wanted(nfd=True)
+    assert len(leftovers.remove(cluster.api(), wanted, Options(check=True), FakeClock().clock())) == 1
+    (done,) = leftovers.remove(cluster.api(), wanted, Options(), FakeClock().clock())
     assert done.before == {"metadata": {"labels": {f"{prefix}cpu-model": "1", "nvidia.com/gpu": "y"}}}
     meta = cluster.objects["/api/v1/nodes/a"]["metadata"]
     assert (meta["labels"], meta["annotations"]) == ({f"{prefix}hand-set": "x", "mine": "z"}, {"other": "1"})
-    assert remains.remove(cluster.api(), wanted, Options(), FakeClock().clock()) == []
+    assert leftovers.remove(cluster.api(), wanted, Options(), FakeClock().clock()) == []
 
 
 def test_an_object_of_others_is_adopted_by_consent_only() -> None:

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ClusterError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client import connection as client
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client import converse
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client import connection, converse
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client.api import Api, ApiError, ConnectionFailed
 
 SECRET = "planted-secret-token"
@@ -83,17 +82,23 @@ def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def kubeconfig(folder: Path, url: str) -> str:
     path = folder / "kubeconfig"
-    path.write_text(json.dumps({
-        "apiVersion": "v1", "kind": "Config", "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-        "clusters": [{"name": "k", "cluster": {"server": url}}],
-        "users": [{"name": "u", "user": {"token": SECRET}}],
-    }))
+    path.write_text(
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "c",
+                "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+                "clusters": [{"name": "k", "cluster": {"server": url}}],
+                "users": [{"name": "u", "user": {"token": SECRET}}],
+            }
+        )
+    )
     return str(path)
 
 
 def connect(**params: Any) -> Api:
-    transport = client.KubernetesTransport(client.configuration(params), client.impersonation(params))
+    transport = connection.KubernetesTransport(connection.configuration(params), connection.impersonation(params))
     return Api(transport, sleep=lambda seconds: None)
 
 
@@ -125,7 +130,7 @@ def test_a_cluster_is_called_by_its_name_and_never_by_a_context_which_may_hold_a
     config["contexts"].append({"name": "other", "context": {"cluster": "prod", "user": "u"}})
     config["clusters"].append({"name": "prod", "cluster": {"server": "https://127.0.0.1:2"}})
     path.write_text(json.dumps(config))
-    assert client.cluster_name({"kubeconfig": str(path), **given}) == name
+    assert connection.cluster_name({"kubeconfig": str(path), **given}) == name
 
 
 def test_user_and_password(server: str) -> None:
@@ -267,9 +272,9 @@ def test_a_line_without_an_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
         def close(self) -> None:
             pass
 
-    monkeypatch.setattr(client, "LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(connection, "LONGEST_LINE", 1 << 20)
     with pytest.raises(ConnectionFailed, match="a line has more than 1048576 bytes"):
-        list(client._lines(Answer(), 1e12))
+        list(connection._lines(Answer(), 1e12))
 
 
 def test_a_long_line_in_small_parts_is_read_in_time_that_grows_with_it() -> None:
@@ -285,7 +290,7 @@ def test_a_long_line_in_small_parts_is_read_in_time_that_grows_with_it() -> None
             pass
 
     begin = time.process_time()
-    assert list(client._lines(Answer(), 1e12)) == ["x" * 4_000_000, "ab", "", "cd"]
+    assert list(connection._lines(Answer(), 1e12)) == ["x" * 4_000_000, "ab", "", "cd"]
     assert time.process_time() - begin < 0.5
 
 
@@ -308,8 +313,10 @@ def test_exit_code_of_a_command(text: str, expected: int) -> None:
         ("[1]", "the stream ended without an exit code"),
         ('{"status": "Failure", "details": "x"}', "the command could not be run"),
         ('{"details": {"causes": [1, {"reason": "ExitCode", "message": "\u00b2"}]}}', "the command could not be run"),
-        ('{"details": {"causes": [{"reason": "ExitCode", "message": "%s"}]}}' % ("9" * 5000),
-         "the command could not be run"),
+        (
+            '{"details": {"causes": [{"reason": "ExitCode", "message": "%s"}]}}' % ("9" * 5000),
+            "the command could not be run",
+        ),
     ],
 )
 def test_a_command_without_exit_code(text: str, message: str) -> None:

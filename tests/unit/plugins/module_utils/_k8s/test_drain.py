@@ -17,7 +17,10 @@ RULES = drain.Rules(timeout=20)
 
 def node(name: str = "a", boot: str = "boot-1", ready: str = "True", **spec: Any) -> dict[str, Any]:
     return {
-        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "resourceVersion": "1"}, "spec": spec,
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "resourceVersion": "1"},
+        "spec": spec,
         "status": {
             "nodeInfo": {"machineID": f"id-{name}", "bootID": boot},
             "conditions": [{"type": "Ready", "status": ready, "reason": "KubeletNotReady", "message": "no network"}],
@@ -55,14 +58,18 @@ DATA = {"volumes": [{"name": "cache", "emptyDir": {}}, {"name": "conf", "configM
         (
             pod("p", None),
             True,
-            ("pod shop/p has no controller that would make it again; move it, or set "
-             "host_reboot_evict_unmanaged: true to lose it",),
+            (
+                "pod shop/p has no controller that would make it again; move it, or set "
+                "host_reboot_evict_unmanaged: true to lose it",
+            ),
         ),
         (
             pod("p", spec=DATA),
             True,
-            ("pod shop/p keeps data on the node (emptyDir cache); move it, or set "
-             "host_reboot_evict_local_storage: true to lose the data",),
+            (
+                "pod shop/p keeps data on the node (emptyDir cache); move it, or set "
+                "host_reboot_evict_local_storage: true to lose the data",
+            ),
         ),
         (pod("p", None, metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}), True, ()),
     ],

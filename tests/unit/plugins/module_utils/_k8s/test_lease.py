@@ -9,7 +9,7 @@ import pytest
 from cluster_fake import FakeCluster, status
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ClusterError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers import lease as leases
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers import lease as testers_lease
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers.lease import Lease, LeaseLost, renewed
 
 SPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}}
@@ -125,7 +125,7 @@ def leases_forbidden() -> Any:
 
 
 def test_it_is_renewed_while_something_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "RENEW", 0.01)
+    monkeypatch.setattr(testers_lease, "RENEW", 0.01)
     fake = cluster()
     own = lease(fake, "a")
     take(own)

@@ -20,19 +20,39 @@ NODES = [
     [
         ({"h1": {"machine_id": "1"}, "h2": {"machine_id": "2", "node": None}}, {"h1": "a", "h2": "b"}, {}),
         ({"h1": {"machine_id": "9", "node": "c"}}, {"h1": "c"}, {}),
-        ({"h1": {"machine_id": "9"}}, {}, {
-            "h1": "host h1: no Node has its machine id 9; join the host to the cluster,"
-                  " or name its Node in rdma_host.node_name"}),
-        ({"h1": {}}, {}, {
-            "h1": "host h1: no Node has its machine id (unknown); join the host to the cluster,"
-                  " or name its Node in rdma_host.node_name"}),
-        ({"h1": {"machine_id": "3"}}, {}, {
-            "h1": "host h1: Nodes c, d have its machine id 3; give every machine its own /etc/machine-id,"
-                  " or name the Node in rdma_host.node_name"}),
+        (
+            {"h1": {"machine_id": "9"}},
+            {},
+            {
+                "h1": "host h1: no Node has its machine id 9; join the host to the cluster,"
+                " or name its Node in rdma_host.node_name"
+            },
+        ),
+        (
+            {"h1": {}},
+            {},
+            {
+                "h1": "host h1: no Node has its machine id (unknown); join the host to the cluster,"
+                " or name its Node in rdma_host.node_name"
+            },
+        ),
+        (
+            {"h1": {"machine_id": "3"}},
+            {},
+            {
+                "h1": "host h1: Nodes c, d have its machine id 3; give every machine its own /etc/machine-id,"
+                " or name the Node in rdma_host.node_name"
+            },
+        ),
         ({"h1": {"node": "z"}}, {}, {"h1": "host h1: there is no Node z; correct rdma_host.node_name"}),
-        ({"h1": {"machine_id": "1"}, "h2": {"node": "a"}}, {}, {
-            "h1": "host h1: hosts h1, h2 are all Node a; each needs its own Node",
-            "h2": "host h2: hosts h1, h2 are all Node a; each needs its own Node"}),
+        (
+            {"h1": {"machine_id": "1"}, "h2": {"node": "a"}},
+            {},
+            {
+                "h1": "host h1: hosts h1, h2 are all Node a; each needs its own Node",
+                "h2": "host h2: hosts h1, h2 are all Node a; each needs its own Node",
+            },
+        ),
     ],
 )
 def test_nodes_of_hosts(hosts: dict[str, Any], found: dict[str, str], wrong: dict[str, str]) -> None:
@@ -70,22 +90,31 @@ def test_the_node_of_a_host_is_confirmed_by_a_second_property(host: Host, expect
 @pytest.mark.parametrize(
     ("host", "message"),
     [
-        (Host("h", machine_id="1", hostname="gpu-9", addresses=["10.0.0.9"]),
-         "host h: Node a has its machine id 1, but nothing else matches. The Node has a and 10.0.0.1, fd00::1; the host"
-         " has gpu-9 and 10.0.0.9. Give every machine its own /etc/machine-id"),
+        (
+            Host("h", machine_id="1", hostname="gpu-9", addresses=["10.0.0.9"]),
+            "host h: Node a has its machine id 1, but nothing else matches. The Node has a and "
+            "10.0.0.1, fd00::1; the host"
+            " has gpu-9 and 10.0.0.9. Give every machine its own /etc/machine-id",
+        ),
         (Host("h", machine_id="1"), "the host has (none) and (none)"),
         (Host("h", machine_id="2", hostname="gpu-2.other"), "Node n-b has its machine id 2, but nothing else matches"),
-        (Host("h", "a", machine_id="9", hostname="h"),
-         "host h: Node a is named in the inventory, but nothing else matches."),
+        (
+            Host("h", "a", machine_id="9", hostname="h"),
+            "host h: Node a is named in the inventory, but nothing else matches.",
+        ),
         (Host("h", "z", machine_id="1", hostname="a"), "there is no Node z; correct rdma_host.node_name"),
         (Host("h", machine_id="", hostname="h", kubelet=()), "no Node has its machine id (unknown)"),
-        (Host("h", machine_id="9", hostname="a", kubelet=()),
-         "host h: Node a has its hostname or address, but not its machine id 9. Restart the kubelet"),
+        (
+            Host("h", machine_id="9", hostname="a", kubelet=()),
+            "host h: Node a has its hostname or address, but not its machine id 9. Restart the kubelet",
+        ),
         (Host("h", machine_id="9", addresses=["10.0.0.2"], kubelet=()), "Node n-b has its hostname or address"),
-        (Host("h", machine_id="9", hostname="h", kubelet=SIGNS),
-         "no Node has its machine id 9, but it runs or ran a kubelet (kubelet.service is active). Check that the"
-         " kubeconfig names its cluster, or name its Node in rdma_host.node_name. If the host is not a node of this"
-         " cluster, set host_reboot_drain: false for it"),
+        (
+            Host("h", machine_id="9", hostname="h", kubelet=SIGNS),
+            "no Node has its machine id 9, but it runs or ran a kubelet (kubelet.service is active). Check that the"
+            " kubeconfig names its cluster, or name its Node in rdma_host.node_name. If the host is not a node of this"
+            " cluster, set host_reboot_drain: false for it",
+        ),
         (Host("h", machine_id="9", hostname="h"), "but whether it runs a kubelet is unknown"),
     ],
 )

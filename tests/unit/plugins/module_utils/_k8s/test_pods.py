@@ -27,14 +27,22 @@ UNSCHEDULED = [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes
         (pod("Running", container={"running": {}}), State("p", "a", True, "", False)),
         (pod("Pending"), State("p", "a", False, "", False)),
         (pod("Pending", container={"waiting": {"reason": "ContainerCreating"}}), State("p", "a", False, "", False)),
-        (pod("Pending", None, conditions=UNSCHEDULED),
-         State("p", None, False, "pod p cannot be scheduled: 0/3 nodes are available", False)),
-        (pod("Pending", container={"waiting": {"reason": "ImagePullBackOff", "message": "Back-off"}}),
-         State("p", "a", False, "pod p: ImagePullBackOff, image img:1: Back-off", False)),
-        (pod("Failed", container={"terminated": {"reason": "Error", "exitCode": 137}}),
-         State("p", "a", False, "pod p has ended (Failed): Error, exit code 137", True)),
-        (pod("Failed", reason="Evicted", message="memory"),
-         State("p", "a", False, "pod p has ended (Failed): Evicted, memory", True)),
+        (
+            pod("Pending", None, conditions=UNSCHEDULED),
+            State("p", None, False, "pod p cannot be scheduled: 0/3 nodes are available", False),
+        ),
+        (
+            pod("Pending", container={"waiting": {"reason": "ImagePullBackOff", "message": "Back-off"}}),
+            State("p", "a", False, "pod p: ImagePullBackOff, image img:1: Back-off", False),
+        ),
+        (
+            pod("Failed", container={"terminated": {"reason": "Error", "exitCode": 137}}),
+            State("p", "a", False, "pod p has ended (Failed): Error, exit code 137", True),
+        ),
+        (
+            pod("Failed", reason="Evicted", message="memory"),
+            State("p", "a", False, "pod p has ended (Failed): Evicted, memory", True),
+        ),
         (pod("Succeeded"), State("p", "a", False, "pod p has ended (Succeeded): no reason given", True)),
     ],
 )

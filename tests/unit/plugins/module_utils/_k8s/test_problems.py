@@ -29,30 +29,63 @@ def place(namespace: str, **more: str) -> list[dict[str, str]]:
 
 CASES = [
     (AIM, FINE, []),
-    (AIM, change(version="v1.31.2", numbers=(1, 31)), [
-        "the API server is v1.31.2; release 26.7.1 of the operator needs 1.32 or newer, upgrade the cluster or choose"
-        " an older release"]),
+    (
+        AIM,
+        change(version="v1.31.2", numbers=(1, 31)),
+        [
+            "the API server is v1.31.2; release 26.7.1 of the operator needs 1.32 or newer, upgrade "
+            "the cluster or choose"
+            " an older release"
+        ],
+    ),
     (AIM, change(numbers=None), []),
-    (dataclasses.replace(AIM, release="23.1"), FINE, [
-        "release 23.1 of the network operator is not supported. Supported release lines: 26.4, 26.7. Set"
-        " rdma_fabric.operator.release to one of them"]),
-    (AIM, change(nodes=[{"name": "a", "ready": False, "labels": LABEL}]), [
-        "Node a (host h) is not Ready; look at its kubelet, or take the host out of the run"]),
-    (AIM, change(discoveries=place("nfd")), [
-        "Node Feature Discovery runs already (nfd/x), and the chart would install a second one;"
-        " set rdma_fabric.operator.nfd to false"]),
+    (
+        dataclasses.replace(AIM, release="23.1"),
+        FINE,
+        [
+            "release 23.1 of the network operator is not supported. Supported release lines: 26.4, 26.7. Set"
+            " rdma_fabric.operator.release to one of them"
+        ],
+    ),
+    (
+        AIM,
+        change(nodes=[{"name": "a", "ready": False, "labels": LABEL}]),
+        ["Node a (host h) is not Ready; look at its kubelet, or take the host out of the run"],
+    ),
+    (
+        AIM,
+        change(discoveries=place("nfd")),
+        [
+            "Node Feature Discovery runs already (nfd/x), and the chart would install a second one;"
+            " set rdma_fabric.operator.nfd to false"
+        ],
+    ),
     (AIM, change(discoveries=place("op")), []),
-    (dataclasses.replace(AIM, nfd=False), change(nodes=[{"name": "a", "ready": True, "labels": {}}]), [
-        "Node Feature Discovery is missing, and these nodes have no label feature.node.kubernetes.io/pci-15b3.present:"
-        " a; set rdma_fabric.operator.nfd to true, or give the label in rdma_fabric.node_labels"]),
+    (
+        dataclasses.replace(AIM, nfd=False),
+        change(nodes=[{"name": "a", "ready": True, "labels": {}}]),
+        [
+            "Node Feature Discovery is missing, and these nodes have no label "
+            "feature.node.kubernetes.io/pci-15b3.present:"
+            " a; set rdma_fabric.operator.nfd to true, or give the label in rdma_fabric.node_labels"
+        ],
+    ),
     # Where the chart is not installed, it brings no Node Feature Discovery either.
     (dataclasses.replace(AIM, installs=False), change(discoveries=place("nfd")), []),
-    (dataclasses.replace(AIM, installs=False), change(
-        discoveries=place("op"), nodes=[{"name": "a", "ready": True, "labels": {}}]), []),
+    (
+        dataclasses.replace(AIM, installs=False),
+        change(discoveries=place("op"), nodes=[{"name": "a", "ready": True, "labels": {}}]),
+        [],
+    ),
     (Aim("26.7.1", "op", False, LABEL), change(nodes=[{"name": "a", "ready": True, "labels": {}}]), []),
-    (AIM, change(multuses=place("kube-system")), [
-        "Multus runs already as DaemonSet kube-system/x, and the policy would install a second one that fights over"
-        " the CNI configuration; remove one of them"]),
+    (
+        AIM,
+        change(multuses=place("kube-system")),
+        [
+            "Multus runs already as DaemonSet kube-system/x, and the policy would install a second one that fights over"
+            " the CNI configuration; remove one of them"
+        ],
+    ),
     (AIM, change(multuses=place("op")), []),
 ]
 
@@ -83,7 +116,8 @@ def test_an_operator_that_is_used_needs_fewer_permissions() -> None:
     every, fewer = (set(access.needed("op", "n", "t", installs)) for installs in (True, False))
     assert fewer < every
     assert {str(item) for item in every - fewer} >= {
-        "create customresourcedefinitions.apiextensions.k8s.io", "create secrets in op",
+        "create customresourcedefinitions.apiextensions.k8s.io",
+        "create secrets in op",
         "create clusterroles.rbac.authorization.k8s.io",
     }
 
@@ -91,9 +125,17 @@ def test_an_operator_that_is_used_needs_fewer_permissions() -> None:
 @pytest.mark.parametrize(
     ("steps", "needed", "spared"),
     [
-        (["networks"], ["create ippools.nv-ipam.nvidia.com in op", "list nodes"],
-         ["create customresourcedefinitions.apiextensions.k8s.io", "get clusterroles.rbac.authorization.k8s.io",
-          "create namespaces", "patch nodes", "create pods/exec in t"]),
+        (
+            ["networks"],
+            ["create ippools.nv-ipam.nvidia.com in op", "list nodes"],
+            [
+                "create customresourcedefinitions.apiextensions.k8s.io",
+                "get clusterroles.rbac.authorization.k8s.io",
+                "create namespaces",
+                "patch nodes",
+                "create pods/exec in t",
+            ],
+        ),
         (["policy"], ["patch nodes", "list pods in op"], ["list secrets in op", "create namespaces"]),
         (["validate"], ["create pods/exec in t", "create namespaces"], ["patch nodes", "list secrets in op"]),
         (["operator"], ["create secrets in op", "list secrets in op"], ["create pods/exec in t"]),
@@ -172,25 +214,52 @@ CHART = (0, "apiVersion: v2\nname: network-operator\nversion: 26.7.1\n", "")
 GONE = (1, "", "Error: failed to fetch https://user:secret@charts.example.com/index.yaml : 404\n")
 
 
-@pytest.mark.parametrize(("helm", "ref", "expected"), [
-    (Helm(chart=CHART), "network-operator", []),
-    (Helm(chart=CHART), "oci://charts.example.com/network-operator", []),
-    (Helm("v4.0.1", CHART), "network-operator", []),
-    (Helm("v3.7.2"), "network-operator", [
-        "BINARY reports version v3.7.2, expected Helm 3.8 or newer. Upgrade it, or set network_operator_helm_binary to"
-        " another one"]),
-    (Helm(""), "network-operator", [
-        "BINARY reports version none, expected Helm 3.8 or newer. Upgrade it, or set network_operator_helm_binary to"
-        " another one"]),
-    (Helm(chart=GONE), "network-operator", [
-        "chart network-operator of https://charts.example.com: Helm cannot read version 26.7.1: Error: failed to fetch"
-        " https://charts.example.com/index.yaml : 404. Check the names and the connection, or set"
-        " network_operator_chart_ref to an archive on the controller"]),
-    (Helm(chart=(0, 'version: "26.4.2"\n', "")), "network-operator", [
-        "chart network-operator: its version is 26.4.2, expected 26.7.1. Set rdma_fabric.operator.release to the"
-        " version of the chart, or network_operator_chart_ref to another chart"]),
-    (Helm(), "/none/chart.tgz", []),
-])
+@pytest.mark.parametrize(
+    ("helm", "ref", "expected"),
+    [
+        (Helm(chart=CHART), "network-operator", []),
+        (Helm(chart=CHART), "oci://charts.example.com/network-operator", []),
+        (Helm("v4.0.1", CHART), "network-operator", []),
+        (
+            Helm("v3.7.2"),
+            "network-operator",
+            [
+                "BINARY reports version v3.7.2, expected Helm 3.8 or newer. Upgrade it, or set "
+                "network_operator_helm_binary to"
+                " another one"
+            ],
+        ),
+        (
+            Helm(""),
+            "network-operator",
+            [
+                "BINARY reports version none, expected Helm 3.8 or newer. Upgrade it, or set "
+                "network_operator_helm_binary to"
+                " another one"
+            ],
+        ),
+        (
+            Helm(chart=GONE),
+            "network-operator",
+            [
+                "chart network-operator of https://charts.example.com: Helm cannot read version "
+                "26.7.1: Error: failed to fetch"
+                " https://charts.example.com/index.yaml : 404. Check the names and the connection, or set"
+                " network_operator_chart_ref to an archive on the controller"
+            ],
+        ),
+        (
+            Helm(chart=(0, 'version: "26.4.2"\n', "")),
+            "network-operator",
+            [
+                "chart network-operator: its version is 26.4.2, expected 26.7.1. Set "
+                "rdma_fabric.operator.release to the"
+                " version of the chart, or network_operator_chart_ref to another chart"
+            ],
+        ),
+        (Helm(), "/none/chart.tgz", []),
+    ],
+)
 def test_helm_and_the_chart_that_it_is_to_install(helm: Helm, ref: str, expected: list[str], binary: str) -> None:
     found = chart.helm_problems(helm, binary, ref, REPO, "26.7.1")
     assert [text.replace(binary, "BINARY") for text in found] == expected
@@ -212,16 +281,24 @@ def test_how_helm_is_asked_for_a_chart(binary: str, tmp_path: Path) -> None:
 def test_no_helm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     told = [list(chart.helm_problems(Helm(), path, "x", REPO, "26.7.1")) for path in ("", "/none/helm")]
-    assert told == [[
-        f"helm was not found {place} on the controller. Install Helm 3.8 or newer there, or set"
-        " network_operator_helm_binary to its path"
-    ] for place in ("in PATH", "at /none/helm")]
+    assert told == [
+        [
+            f"helm was not found {place} on the controller. Install Helm 3.8 or newer there, or set"
+            " network_operator_helm_binary to its path"
+        ]
+        for place in ("in PATH", "at /none/helm")
+    ]
 
 
-@pytest.mark.parametrize(("params", "expected"), [
-    ({}, True), ({"chart_checksum": "0"}, False), ({"chart_ref": "/c.tgz"}, False),
-    ({"operator_state": "absent"}, False),
-])
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ({}, True),
+        ({"chart_checksum": "0"}, False),
+        ({"chart_ref": "/c.tgz"}, False),
+        ({"operator_state": "absent"}, False),
+    ],
+)
 def test_charts_that_nothing_is_compared_with(params: dict[str, str], expected: bool) -> None:
     given = {"chart_ref": "network-operator", "chart_checksum": None, "operator_state": "present", **params}
     assert chart.unpinned(given) is expected
@@ -229,21 +306,33 @@ def test_charts_that_nothing_is_compared_with(params: dict[str, str], expected: 
 
 def workload(kind: str, name: str, image: str, **labels: str) -> dict[str, Any]:
     return {
-        "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name, "namespace": "ns", "labels": labels},
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "ns", "labels": labels},
         "spec": {"template": {"spec": {"containers": [{"image": image}]}}},
     }
 
 
 def test_what_runs_in_the_cluster() -> None:
     # What the chart writes when its release is called "fabric".
-    operator = workload("Deployment", "o", "r/network-operator:v26.7.1",
-                        **{"control-plane": "fabric-controller", "app.kubernetes.io/name": "network-operator"})
+    operator = workload(
+        "Deployment",
+        "o",
+        "r/network-operator:v26.7.1",
+        **{"control-plane": "fabric-controller", "app.kubernetes.io/name": "network-operator"},
+    )
     operator["metadata"]["annotations"] = {"meta.helm.sh/release-name": "fabric"}
     nfd = workload("Deployment", "x-node-feature-discovery-master", "r/nfd:v0.17")
     gc = workload("Deployment", "x-node-feature-discovery-gc", "r/nfd:v0.17")
     assert survey.operators([operator, nfd]) == [
-        {"namespace": "ns", "name": "o", "version": "26.7.1", "image": "r/network-operator:v26.7.1",
-         "release": "fabric", "available": False}
+        {
+            "namespace": "ns",
+            "name": "o",
+            "version": "26.7.1",
+            "image": "r/network-operator:v26.7.1",
+            "release": "fabric",
+            "available": False,
+        }
     ]
     assert [item["name"] for item in survey.discoveries([operator, nfd, gc])] == ["x-node-feature-discovery-master"]
     multus = workload("DaemonSet", "m", "ghcr.io/k8snetworkplumbingwg/multus-cni:v4")
@@ -254,14 +343,20 @@ def test_nodes_are_summed_up() -> None:
     node = {
         "metadata": {"name": "a", "labels": {"nvidia.com/gpu.present": "true", "team": "x"}},
         "status": {
-            "nodeInfo": {"machineID": "1"}, "allocatable": {"cpu": "8", "rdma/rdma_rail0": "63"},
+            "nodeInfo": {"machineID": "1"},
+            "allocatable": {"cpu": "8", "rdma/rdma_rail0": "63"},
             "conditions": [{"type": "Ready", "status": "True"}],
         },
     }
-    assert survey.summaries([node]) == [{
-        "name": "a", "machine_id": "1", "ready": True,
-        "labels": {"nvidia.com/gpu.present": "true"}, "allocatable": {"rdma/rdma_rail0": "63"},
-    }]
+    assert survey.summaries([node]) == [
+        {
+            "name": "a",
+            "machine_id": "1",
+            "ready": True,
+            "labels": {"nvidia.com/gpu.present": "true"},
+            "allocatable": {"rdma/rdma_rail0": "63"},
+        }
+    ]
 
 
 def test_labels_that_are_asked_for_are_in_the_summary_of_a_node() -> None:
@@ -277,7 +372,8 @@ def test_workloads_of_others_that_use_rails() -> None:
 
     ours = {"app.kubernetes.io/managed-by": "gpufabric"}
     pods = [
-        pod("plain", {"cpu": "1"}), pod("rdma", {"rdma/rdma_rail0": "1"}),
+        pod("plain", {"cpu": "1"}),
+        pod("rdma", {"rdma/rdma_rail0": "1"}),
         pod("net", {}, annotations={"k8s.v1.cni.cncf.io/networks": "rail0"}),
         pod("tester", {"rdma/x": "1"}, labels=ours),
     ]
@@ -286,8 +382,11 @@ def test_workloads_of_others_that_use_rails() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "numbers"),
-    [({"gitVersion": "v1.35.4", "major": "1", "minor": "35"}, (1, 35)), ({"major": "1", "minor": "32+"}, (1, 32)),
-     ({"gitVersion": "v0.0.0-master", "major": "", "minor": ""}, None)],
+    [
+        ({"gitVersion": "v1.35.4", "major": "1", "minor": "35"}, (1, 35)),
+        ({"major": "1", "minor": "32+"}, (1, 32)),
+        ({"gitVersion": "v0.0.0-master", "major": "", "minor": ""}, None),
+    ],
 )
 def test_version(answer: dict[str, str], numbers: tuple[int, int] | None) -> None:
     cluster = FakeCluster()

@@ -10,8 +10,8 @@ from cluster_fake import FakeClock, FakeCluster
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.objects.apply import Options
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers import namespace as space
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers import steps as transport
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers import namespace as testers_namespace
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers import steps as testers_steps
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers.manifests import Testers as Pods
 
 MANAGED = {"app.kubernetes.io/managed-by": "gpufabric"}
@@ -28,12 +28,12 @@ def namespace(name: str, **labels: str) -> dict[str, Any]:
 
 
 def prepare(cluster: FakeCluster) -> Any:
-    space.prepare(cluster.api(), pods(), FakeClock().clock())
+    testers_namespace.prepare(cluster.api(), pods(), FakeClock().clock())
     return cluster.objects["/api/v1/namespaces/tests"]["metadata"].get("labels")
 
 
 def remove(cluster: FakeCluster) -> bool:
-    return space.remove(cluster.api(), pods(), Options(), FakeClock().clock())
+    return testers_namespace.remove(cluster.api(), pods(), Options(), FakeClock().clock())
 
 
 def test_a_namespace_of_ours_for_something_else_is_never_removed() -> None:
@@ -76,7 +76,7 @@ def test_a_namespace_with_another_use_ends_the_start(tmp_path: Any) -> None:
     params = {"script": str(tmp_path / "tester.sh"), "namespace": "op", "plan": {"operator": OPERATOR}}
     cluster = FakeCluster()
     with pytest.raises(InputError, match="rdma_validate_namespace is op"):
-        transport.started(cluster.api(), params, False, FakeClock().clock())
+        testers_steps.started(cluster.api(), params, False, FakeClock().clock())
     assert cluster.calls == []
 
 
@@ -87,7 +87,7 @@ def test_a_namespace_that_is_being_deleted_is_waited_for(labels: dict[str, str])
     old["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     cluster = FakeCluster(old)
     clock.at(12, lambda: cluster.objects.clear())
-    space.prepare(cluster.api(), pods(), clock.clock())
+    testers_namespace.prepare(cluster.api(), pods(), clock.clock())
     made = cluster.objects["/api/v1/namespaces/tests"]["metadata"]
     assert (clock.time, "deletionTimestamp" in made, MANAGED.items() <= made["labels"].items()) == (12, False, True)
 
@@ -96,7 +96,7 @@ def test_a_pull_secret_that_is_absent_ends_the_start() -> None:
     cluster = FakeCluster(namespace("tests"))
     testers = dataclasses.replace(pods(), pull_secrets=["login"])
     with pytest.raises(InputError, match="pull secret login, named by rdma_validate_image_pull_secret, does not exist"):
-        space.prepare(cluster.api(), testers, FakeClock().clock())
+        testers_namespace.prepare(cluster.api(), testers, FakeClock().clock())
     cluster.put({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login", "namespace": "tests"}})
-    space.prepare(cluster.api(), testers, FakeClock().clock())
-    space.prepare(FakeCluster().api(), testers, FakeClock().clock())
+    testers_namespace.prepare(cluster.api(), testers, FakeClock().clock())
+    testers_namespace.prepare(FakeCluster().api(), testers, FakeClock().clock())

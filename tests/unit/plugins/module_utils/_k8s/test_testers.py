@@ -6,14 +6,14 @@ import dataclasses
 import json
 from typing import Any
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers import manifests as t
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers import manifests
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers.resources import Needs
 
 RAILS = [
     {"name": "rail0", "netdev": "eth4", "network": "default/rail0", "resource": "rdma_rail0"},
     {"name": "rail1", "netdev": "eth5", "network": "default/rail1", "resource": "rdma_rail1"},
 ]
-PODS = t.Testers("ns", "testers", "img@sha256:1", "#!/bin/sh\n", RAILS, False, 3600, 900)
+PODS = manifests.Testers("ns", "testers", "img@sha256:1", "#!/bin/sh\n", RAILS, False, 3600, 900)
 # No CPU limit: throttling would be measured.
 LIMITS = {"memory": str(1 << 30), "ephemeral-storage": "1Gi"}
 REQUESTS = {"cpu": "100m", "memory": "64Mi", "ephemeral-storage": "0"}
@@ -21,14 +21,17 @@ LOCKED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"], "
 HOSTS = dataclasses.replace(PODS, host_network=True)
 
 
-def pod_of(testers: t.Testers) -> dict[str, Any]:
-    return t.job(testers, ["a", "b", "c"])["spec"]["template"]
+def pod_of(testers: manifests.Testers) -> dict[str, Any]:
+    return manifests.job(testers, ["a", "b", "c"])["spec"]["template"]
 
 
 def test_the_job_is_indexed_and_never_tries_again() -> None:
-    spec = t.job(PODS, ["a", "b", "c"])["spec"]
+    spec = manifests.job(PODS, ["a", "b", "c"])["spec"]
     assert {key: spec[key] for key in spec if key != "template"} == {
-        "completionMode": "Indexed", "completions": 3, "parallelism": 3, "backoffLimitPerIndex": 0,
+        "completionMode": "Indexed",
+        "completions": 3,
+        "parallelism": 3,
+        "backoffLimitPerIndex": 0,
         "ttlSecondsAfterFinished": 600,
     }
     pod = spec["template"]["spec"]
@@ -53,14 +56,15 @@ def test_secondary_networks() -> None:
     container = pod["spec"]["containers"][0]
     assert pod["metadata"]["annotations"] == {"k8s.v1.cni.cncf.io/networks": "default/rail0, default/rail1"}
     assert container["resources"] == {
-        "limits": {"rdma/rdma_rail0": "1", "rdma/rdma_rail1": "1", **LIMITS}, "requests": REQUESTS,
+        "limits": {"rdma/rdma_rail0": "1", "rdma/rdma_rail1": "1", **LIMITS},
+        "requests": REQUESTS,
     }
     assert container["securityContext"] == LOCKED
     assert pod["spec"]["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
     assert pod["spec"]["volumes"][1] == {"name": "mailbox", "emptyDir": {"sizeLimit": "512Mi"}}
     assert container["env"] == [{"name": "TMPDIR", "value": "/mailbox"}]
     assert "hostNetwork" not in pod["spec"]
-    assert t.config_map(PODS, {})["data"]["rails"] == "rail rail0 net1 -\nrail rail1 net2 -\n"
+    assert manifests.config_map(PODS, {})["data"]["rails"] == "rail rail0 net1 -\nrail rail1 net2 -\n"
 
 
 def test_host_network() -> None:
@@ -70,7 +74,7 @@ def test_host_network() -> None:
     assert container["resources"] == {"limits": LIMITS, "requests": REQUESTS}
     assert container["securityContext"] == {"privileged": True}
     assert pod["spec"]["hostNetwork"] is True
-    assert t.config_map(HOSTS, {})["data"]["rails"] == "rail rail0 eth4 -\nrail rail1 eth5 -\n"
+    assert manifests.config_map(HOSTS, {})["data"]["rails"] == "rail rail0 eth4 -\nrail rail1 eth5 -\n"
 
 
 def test_huge_pages_and_gpus_are_asked_for_beside_the_rails() -> None:
@@ -79,7 +83,8 @@ def test_huge_pages_and_gpus_are_asked_for_beside_the_rails() -> None:
     (container,) = pod_of(pages)["spec"]["containers"]
     # The API server takes huge pages only with memory or CPU; shared memory needs no volume, but IPC_LOCK.
     assert container["resources"] == {
-        "limits": {**rails, "hugepages-2Mi": "16777216", **LIMITS}, "requests": REQUESTS,
+        "limits": {**rails, "hugepages-2Mi": "16777216", **LIMITS},
+        "requests": REQUESTS,
     }
     assert container["securityContext"] == LOCKED
     assert pod_of(pages)["spec"]["volumes"] == pod_of(PODS)["spec"]["volumes"]
@@ -93,7 +98,8 @@ def test_on_the_hosts_network_they_are_asked_for_as_well() -> None:
     needs = Needs({"hugepages-2Mi": 2 << 20, "nvidia.com/gpu": 4})
     (container,) = pod_of(dataclasses.replace(HOSTS, needs=needs))["spec"]["containers"]
     assert container["resources"] == {
-        "limits": {"hugepages-2Mi": "2097152", "nvidia.com/gpu": "4", **LIMITS}, "requests": REQUESTS,
+        "limits": {"hugepages-2Mi": "2097152", "nvidia.com/gpu": "4", **LIMITS},
+        "requests": REQUESTS,
     }
 
 
@@ -102,7 +108,9 @@ def test_all_gpus_can_be_shown_without_asking_for_them() -> None:
     pod = pod_of(shown)["spec"]
     (container,) = pod["containers"]
     assert (pod["runtimeClassName"], container["env"][1:]) == (
-        "nvidia", [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}])
+        "nvidia",
+        [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}],
+    )
     assert container["resources"] == pod_of(PODS)["spec"]["containers"][0]["resources"]
 
 
@@ -115,11 +123,11 @@ def test_command_config_map_and_options() -> None:
     assert container["command"] == ["sh", "/gpufabric/tester.sh", "serve", "/gpufabric/rails", "/mailbox", "900"]
     assert (pod["imagePullSecrets"], pod["tolerations"]) == ([{"name": "s"}], [{"operator": "Exists"}])
     assert (pod["runtimeClassName"], container["imagePullPolicy"]) == ("rdma", "Always")
-    data = t.config_map(some, {"h1": "a"})["data"]
+    data = manifests.config_map(some, {"h1": "a"})["data"]
     assert (data["tester.sh"], json.loads(data["endpoints.json"])) == ("#!/bin/sh\n", {"h1": "a"})
 
 
 def test_namespace_lets_such_pods_in() -> None:
-    labels = t.namespace_object(PODS)["metadata"]["labels"]
+    labels = manifests.namespace_object(PODS)["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "privileged"
     assert labels["app.kubernetes.io/managed-by"] == "gpufabric"

@@ -11,15 +11,9 @@ from cluster_fake import FakeCluster
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ClusterError, InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client.api import ConnectionFailed
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers import (
-    logs,
-)
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers import (
-    passes as play,
-)
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers import (
-    steps as transport,
-)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers import logs
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers import passes as testers_passes
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers import steps as testers_steps
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.testers.lease import Lease
 
 JOBS = "/apis/batch/v1/namespaces/gpufabric-validate/jobs/gpufabric-testers"
@@ -45,11 +39,25 @@ class World:
         script = tmp_path / "tester.sh"
         script.write_text("#!/bin/sh\n")
         self.params: dict[str, Any] = {
-            "plan": PLAN, "limit": [], "evidence": str(tmp_path / "ev"), "namespace": "gpufabric-validate",
-            "name": "gpufabric-testers", "image": "img:1", "image_pull_policy": "IfNotPresent",
-            "image_pull_secret": None, "script": str(script), "host_network": True, "tolerations": [],
-            "runtime_class": None, "gpu_resource": "nvidia.com/gpu", "lifetime": None, "cpu": "100m", "idle": 10,
-            "run": "", "wait": 120, "slot_margin": 6,
+            "plan": PLAN,
+            "limit": [],
+            "evidence": str(tmp_path / "ev"),
+            "namespace": "gpufabric-validate",
+            "name": "gpufabric-testers",
+            "image": "img:1",
+            "image_pull_policy": "IfNotPresent",
+            "image_pull_secret": None,
+            "script": str(script),
+            "host_network": True,
+            "tolerations": [],
+            "runtime_class": None,
+            "gpu_resource": "nvidia.com/gpu",
+            "lifetime": None,
+            "cpu": "100m",
+            "idle": 10,
+            "run": "",
+            "wait": 120,
+            "slot_margin": 6,
             "timeout": 60,
             "start_in": 0,
         }
@@ -76,14 +84,14 @@ class World:
         return Lease(self.cluster.api(), "gpufabric-validate", "gpufabric-testers", self.run, 3, self.clock.clock())
 
     def start(self) -> dict[str, Any]:
-        return transport.started(self.cluster.api(), self.params, False, self.clock.clock())
+        return testers_steps.started(self.cluster.api(), self.params, False, self.clock.clock())
 
     def play(self, lines: dict[str, list[str]]) -> dict[str, Any]:
         given = {**self.params, "pass": 1, "lines": lines, "slot": 10, "seconds": 20}
-        return transport.played(self.cluster.api(), given, False, self.clock.clock())
+        return testers_steps.played(self.cluster.api(), given, False, self.clock.clock())
 
     def remove(self, check: bool = False) -> dict[str, Any]:
-        return transport.absent(self.cluster.api(), self.params, check, self.clock.clock())
+        return testers_steps.absent(self.cluster.api(), self.params, check, self.clock.clock())
 
     def files(self, part: str) -> dict[str, str]:
         return {path.name: path.read_text() for path in sorted((self.folder / "ev" / part).iterdir())}
@@ -91,7 +99,8 @@ class World:
 
 def node(name: str, ready: str = "True") -> dict[str, Any]:
     return {
-        "apiVersion": "v1", "kind": "Node",
+        "apiVersion": "v1",
+        "kind": "Node",
         "metadata": {"name": f"node-{name}", "labels": {"kubernetes.io/hostname": f"host-{name}"}},
         "status": {"nodeInfo": {"machineID": name}, "conditions": [{"type": "Ready", "status": ready}]},
     }
@@ -111,7 +120,8 @@ NO_IMAGE = {
 def pod(name: str, node_name: str | None, status: dict[str, Any]) -> dict[str, Any]:
     labels = {"app.kubernetes.io/managed-by": "gpufabric", "app.kubernetes.io/component": "tester"}
     return {
-        "apiVersion": "v1", "kind": "Pod",
+        "apiVersion": "v1",
+        "kind": "Pod",
         "metadata": {"name": name, "namespace": "gpufabric-validate", "labels": labels},
         "spec": {"nodeName": node_name, "containers": [{"image": "img:1"}]},
         "status": status,
@@ -121,7 +131,8 @@ def pod(name: str, node_name: str | None, status: dict[str, Any]) -> dict[str, A
 def test_start_makes_everything_and_keeps_descriptions(tmp_path: Path) -> None:
     world = World(tmp_path)
     assert world.start() == {
-        "endpoints": {"h1": "node-h1", "h2": "node-h2", "h3": "node-h3"}, "problems": {},
+        "endpoints": {"h1": "node-h1", "h2": "node-h2", "h3": "node-h3"},
+        "problems": {},
     }
     job = world.cluster.objects[JOBS]
     affinity = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
@@ -192,10 +203,13 @@ def test_where_no_node_can_give_it_nothing_is_started(tmp_path: Path) -> None:
 def test_gpus_that_others_use_are_explained(tmp_path: Path) -> None:
     busy = {
         "phase": "Pending",
-        "conditions": [{
-            "type": "PodScheduled", "status": "False",
-            "message": "0/3 nodes are available: 1 Insufficient nvidia.com/gpu.",
-        }],
+        "conditions": [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "message": "0/3 nodes are available: 1 Insufficient nvidia.com/gpu.",
+            }
+        ],
     }
     world = World(tmp_path)
     world.clock.at(0.6, lambda: world.cluster.put(pod("pod-h2", None, busy)))
@@ -203,9 +217,9 @@ def test_gpus_that_others_use_are_explained(tmp_path: Path) -> None:
     world.give(h1={"nvidia.com/gpu": "8"}, h2={"nvidia.com/gpu": "8"}, h3={"nvidia.com/gpu": "8"})
     assert world.start()["problems"] == {
         "h2": "no tester on node node-h2: pod pod-h2 cannot be scheduled: 0/3 nodes are available: 1 Insufficient "
-              "nvidia.com/gpu. A tester asks for all 8 of its node, so that those next to its rails are among them: "
-              'wait for the pods that use them, or set rdma_validate_gpu_resource: "" where a runtime class shows all '
-              "GPUs",
+        "nvidia.com/gpu. A tester asks for all 8 of its node, so that those next to its rails are among them: "
+        'wait for the pods that use them, or set rdma_validate_gpu_resource: "" where a runtime class shows all '
+        "GPUs",
     }
 
 
@@ -268,12 +282,12 @@ def test_the_logs_are_followed_and_only_their_end_is_read(tmp_path: Path) -> Non
     ],
 )
 def test_the_first_exec_tells_how_long_all_take(wanted: int, endpoints: int, took: float, expected: int) -> None:
-    assert play.lead(wanted, endpoints, took) == expected
+    assert testers_passes.lead(wanted, endpoints, took) == expected
 
 
 def test_a_slow_first_exec_moves_the_start_of_all(tmp_path: Path) -> None:
     world = started(tmp_path)
-    start = play.Start(0, 3, world.clock.clock())
+    start = testers_passes.Start(0, 3, world.clock.clock())
     world.clock.sleep(2.5)
     assert start.left() == 16.5
     world.clock.sleep(4)
@@ -321,7 +335,8 @@ def test_a_long_pass_is_fetched_in_parts(tmp_path: Path) -> None:
     assert world.play(lines)["problems"] == {}
     assert world.files("pass-1") == {"h1.log": f"=== gpufabric batch 1 begin 1\nx\n{end}"}
     assert [command[2] for _path, command, _stdin in world.cluster.commands[1:]] == [
-        "tail -c +1 /mailbox/kept-1 | head -c 1048576", "tail -c +1048577 /mailbox/kept-1 | head -c 1048576",
+        "tail -c +1 /mailbox/kept-1 | head -c 1048576",
+        "tail -c +1048577 /mailbox/kept-1 | head -c 1048576",
         "tail -c +2097153 /mailbox/kept-1 | head -c 5",
     ]
 
@@ -467,8 +482,11 @@ def test_a_run_with_an_id_that_is_no_label_is_refused(tmp_path: Path) -> None:
 def test_a_namespace_that_is_being_removed_is_waited_for(tmp_path: Path) -> None:
     world = World(tmp_path, h1=None, h2=None, h3=None)
     space = "/api/v1/namespaces/gpufabric-validate"
-    gone = {"name": "gpufabric-validate", "labels": {"app.kubernetes.io/managed-by": "gpufabric"},
-            "deletionTimestamp": "2026-01-02T00:00:10Z"}
+    gone = {
+        "name": "gpufabric-validate",
+        "labels": {"app.kubernetes.io/managed-by": "gpufabric"},
+        "deletionTimestamp": "2026-01-02T00:00:10Z",
+    }
     world.cluster.put({"apiVersion": "v1", "kind": "Namespace", "metadata": gone})
     world.clock.at(3, lambda: world.cluster.objects.pop(space))
     world.clock.at(4, lambda: world.make_pods({}))
@@ -485,8 +503,7 @@ def test_a_pod_on_a_dead_node_is_forced_and_one_on_a_living_node_is_not(tmp_path
     with pytest.raises(ClusterError) as caught:
         world.remove()
     assert str(caught.value) == (
-        "tester pods still exist 60 s after their deletion: pod-h2; look at them in namespace"
-        " gpufabric-validate"
+        "tester pods still exist 60 s after their deletion: pod-h2; look at them in namespace gpufabric-validate"
     )
     assert f"{PODS}/pod-h1" not in world.cluster.objects
     assert ("DELETE", f"{PODS}/pod-h2") not in world.cluster.calls

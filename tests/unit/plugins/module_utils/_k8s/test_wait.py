@@ -16,7 +16,9 @@ IPAM = {"type": "nv-ipam", "poolName": "rail0"}
 
 def network(state: str = "ready", reason: str = "") -> dict[str, Any]:
     return {
-        "apiVersion": "mellanox.com/v1alpha1", "kind": "MacvlanNetwork", "metadata": {"name": "rail0"},
+        "apiVersion": "mellanox.com/v1alpha1",
+        "kind": "MacvlanNetwork",
+        "metadata": {"name": "rail0"},
         "spec": {"networkNamespace": "default", "master": "eth4", "mtu": 9000, "ipam": json.dumps(IPAM)},
         "status": {"state": state, "reason": reason},
     }
@@ -25,15 +27,19 @@ def network(state: str = "ready", reason: str = "") -> dict[str, Any]:
 def nad(mtu: int = 9000) -> dict[str, Any]:
     config = {"type": "macvlan", "master": "eth4", "mtu": mtu, "ipam": IPAM}
     return {
-        "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
-        "metadata": {"name": "rail0", "namespace": "default"}, "spec": {"config": json.dumps(config)},
+        "apiVersion": "k8s.cni.cncf.io/v1",
+        "kind": "NetworkAttachmentDefinition",
+        "metadata": {"name": "rail0", "namespace": "default"},
+        "spec": {"config": json.dumps(config)},
     }
 
 
 def pool(*nodes: str) -> dict[str, Any]:
     return {
-        "apiVersion": "nv-ipam.nvidia.com/v1alpha1", "kind": "IPPool",
-        "metadata": {"name": "rail0", "namespace": "op"}, "spec": {},
+        "apiVersion": "nv-ipam.nvidia.com/v1alpha1",
+        "kind": "IPPool",
+        "metadata": {"name": "rail0", "namespace": "op"},
+        "spec": {},
         "status": {"allocations": [{"nodeName": name} for name in nodes]},
     }
 

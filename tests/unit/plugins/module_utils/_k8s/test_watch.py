@@ -39,7 +39,10 @@ def test_changes_are_seen_when_they_happen() -> None:
     cluster.clock.at(4, lambda: cluster.put(pod("y", "Running")))
     cluster.clock.at(25, lambda: cluster.objects.pop(f"{PODS}/x"))
     assert look(cluster, 60, {"y": "Running"}) == [
-        (0, {"x": "Pending"}), (3, {"x": "Running"}), (4, {"x": "Running", "y": "Running"}), (25, {"y": "Running"}),
+        (0, {"x": "Pending"}),
+        (3, {"x": "Running"}),
+        (4, {"x": "Running", "y": "Running"}),
+        (25, {"y": "Running"}),
     ]
     # A list, and a watch every ten seconds.
     asked = [path.partition("?")[2] for _method, path in cluster.calls]

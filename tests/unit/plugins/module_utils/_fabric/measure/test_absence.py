@@ -14,8 +14,10 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.rea
 HOSTS = ["lab-1", "lab-2", "lab-3", "lab-4"]
 RAILS = ["rail0", "rail1"]
 ROW = " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65536 100 0.00 %s 0.1"
-LATENCY = (" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   "
-           "99% percentile[usec]   99.9% percentile[usec]\n 2 10000 1.01 9.10 1.11 1.12 0.10 1.90 4.10")
+LATENCY = (
+    " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   "
+    "99% percentile[usec]   99.9% percentile[usec]\n 2 10000 1.01 9.10 1.11 1.12 0.10 1.90 4.10"
+)
 NOBODY = "Couldn't connect to 10.0.0.1:18500\nUnable to open file descriptor for socket connection"
 AWAY = "ethernet_read_keys: Couldn't read remote address\n Unable to read from socket/rdma_cm"
 # What a side gives whose peer had run out of time a moment before, or, by what its host read since, a moment after.
@@ -39,10 +41,23 @@ def plan(hosts: list[str], rails: list[str], **tests: Any) -> dict[str, Any]:
         "rails": [{"name": name, "index": i, "link_layer": "ethernet", "mtu": 9000} for i, name in enumerate(rails)],
         "endpoints": {"host": hosts, "pod": hosts},
         "expectations": {rail: {name: dict(side) for name in hosts} for rail in rails},
-        "thresholds": {"gpu_paths": {}, "unsteady": {"severity": "failure", "background": 0.001},
-                       "outliers": {"severity": "warning", "deviations": 5.0, "margin": 0.05, "latency_margin": 0.25}},
-        "tests": {"duration": 10, "size": 65536, "queue_pairs": 4, "tx_depth": 128, "mtu": None, "port_base": 18500,
-                  "kinds": ["write_bw"], "control": "rail", "retries": 2, **tests},
+        "thresholds": {
+            "gpu_paths": {},
+            "unsteady": {"severity": "failure", "background": 0.001},
+            "outliers": {"severity": "warning", "deviations": 5.0, "margin": 0.05, "latency_margin": 0.25},
+        },
+        "tests": {
+            "duration": 10,
+            "size": 65536,
+            "queue_pairs": 4,
+            "tx_depth": 128,
+            "mtu": None,
+            "port_base": 18500,
+            "kinds": ["write_bw"],
+            "control": "rail",
+            "retries": 2,
+            **tests,
+        },
     }
 
 
@@ -140,15 +155,29 @@ class Absences:
         own, other = self.kinds.get(name), self.kinds.get(peer)
         late, others = self.late(name, number, words[0]), self.late(peer, number, words[0])
         if late >= 1 and own == "shifted":
-            return self.draw.choice((fine(words, late), (1, late, NOBODY), (124, late, ""), (0, late, ROW % "40.0"),
-                                     (1, late, " Failed status 12: wr_id 0", 3)))
+            return self.draw.choice(
+                (
+                    fine(words, late),
+                    (1, late, NOBODY),
+                    (124, late, ""),
+                    (0, late, ROW % "40.0"),
+                    (1, late, " Failed status 12: wr_id 0", 3),
+                )
+            )
         if late >= 1:
             return 125, late, f"gpufabric: missed the round, {late:.0f} s late"
         if others >= 1:
             return self.draw.choice(((1, late, NOBODY), (124, late, ""), (1, late, " Failed status 12: wr_id 0")))
         if late or others:
-            return self.draw.choice((fine(words, late), (124, late, ""), (137, late, ""), (0, late, ROW % "40.0"),
-                                     (1, late, " Failed status 12: wr_id 0", 3)))
+            return self.draw.choice(
+                (
+                    fine(words, late),
+                    (124, late, ""),
+                    (137, late, ""),
+                    (0, late, ROW % "40.0"),
+                    (1, late, " Failed status 12: wr_id 0", 3),
+                )
+            )
         if "late" in (own, other):
             return self.draw.choice((fine(words), (124, 0.0, ""), (0, 0.0, ROW % "40.0")))
         if own == "timeout" or (own == "port" and words[1] == "rail0"):
@@ -215,6 +244,7 @@ def test_a_pulled_cable_is_confirmed() -> None:
 @pytest.mark.parametrize("known", [True, False])
 def test_a_schedule_that_came_late_accuses_nobody_where_the_tester_tells_it(known: bool) -> None:
     """lab-2 plays its rounds 7 s too late, so its tests fail; only its lateness keeps it from being suspected."""
+
     def shifted(name: str, words: list[str], number: int) -> Any:
         peer = f"lab-{words[3].rsplit('.', 1)[1]}"
         if "lab-2" not in (name, peer):
@@ -237,12 +267,14 @@ def test_a_dead_port_beside_an_overloaded_host_is_confirmed_and_the_overload_com
     assert (overload["kind"], overload["host"], overload["sure"]) == ("overload", "lab-4", "likely")
     assert overload["text"] == (
         "lab-4 started up to 6.6 s late: the host or the controller is overloaded; 12 tests gave no data. Reduce the "
-        "load and validate again")
+        "load and validate again"
+    )
     assert [port[key] for key in ("kind", "rail", "host", "sure")] == ["port", "rail0", "lab-2", "sure"]
 
 
 def test_a_dead_port_is_diagnosed_though_its_host_missed_one_round() -> None:
     """On a calm machine: lab-1 misses one round of pass 1; both retries are on time."""
+
     def dead(name: str, words: list[str], number: int) -> Any:
         peer = f"lab-{words[3].rsplit('.', 1)[1]}"
         if number == 1 and name == "lab-1" and words[0] == "4":
@@ -282,8 +314,11 @@ def test_time_outs_of_hosts_that_measure_elsewhere_are_suspected_at_most(answer:
 
 @pytest.mark.parametrize(
     ("rails", "silent", "told"),
-    [(RAILS, ("lab-2",), ("host", None, "lab-2")), (RAILS[:1], ("lab-2",), ("port", "rail0", "lab-2")),
-     (RAILS[:1], HOSTS, ("rail", "rail0", None))],
+    [
+        (RAILS, ("lab-2",), ("host", None, "lab-2")),
+        (RAILS[:1], ("lab-2",), ("port", "rail0", "lab-2")),
+        (RAILS[:1], HOSTS, ("rail", "rail0", None)),
+    ],
 )
 def test_what_carries_nothing_is_suspected(rails: list[str], silent: list[str], told: Any) -> None:
     def dumb(name: str, words: list[str], number: int) -> Any:
@@ -293,7 +328,8 @@ def test_what_carries_nothing_is_suspected(rails: list[str], silent: list[str], 
     (found,) = measured(dumb, HOSTS, rails)[-1].summary["blames"]
     assert [found[key] for key in ("kind", "rail", "host", "sure")] == ["tester", *told[1:], "likely"]
     assert "NIC" not in found["text"] and found["text"].endswith(
-        ". It carries nothing: check switch, VLAN and cable, and whether perftest or its GPU memory starts slowly")
+        ". It carries nothing: check switch, VLAN and cable, and whether perftest or its GPU memory starts slowly"
+    )
 
 
 def slow_when_late(first: float, then: float) -> Answer:
@@ -362,9 +398,11 @@ def test_only_a_fault_that_was_observed_leaves_a_trace_when_its_test_passes_late
     assert (last.summary["verdict"], last.summary["blames"]) == ("pass", [])
     readings = [reading for row in last.unsteady for reading in row["readings"]]
     assert [(one["client"], one["server"], one["first"]) for one in readings] == (
-        [("lab-2", "lab-3", None)] if reason else [])
-    assert all(reason in one["reason"] and f"{one['reason']}, then 97.9 Gb/s" in last.unsteady[0]["text"]
-               for one in readings)
+        [("lab-2", "lab-3", None)] if reason else []
+    )
+    assert all(
+        reason in one["reason"] and f"{one['reason']}, then 97.9 Gb/s" in last.unsteady[0]["text"] for one in readings
+    )
 
 
 def test_where_nobody_measured_anything_an_unanswered_peer_is_only_suspected() -> None:
@@ -403,6 +441,7 @@ def test_a_retry_has_longer_slots_so_what_starts_slowly_passes_in_the_end() -> N
 
 def test_a_server_that_started_slowly_is_first_tried_again_the_same_way() -> None:
     """lab-2's perftest starts too late as the server of pass 1; the next slots are longer."""
+
     def slow(name: str, words: list[str], number: int) -> Any:
         server = name if words[2] == "server" else f"lab-{words[3].rsplit('.', 1)[1]}"
         if number == 1 and server == "lab-2":
@@ -443,6 +482,7 @@ def test_strain_of_a_trial_makes_the_slots_of_the_first_retry_longer() -> None:
 @pytest.mark.parametrize(("hosts", "lates"), [(9, 0.0), (5, 0.0), (4, 3.2)])
 def test_no_more_time_is_played_than_was_announced(hosts: int, lates: float) -> None:
     """Every test runs out of time, or hosts miss every round: all retries in the longest slots, and later begins."""
+
     def bad(name: str, words: list[str], number: int) -> Any:
         return (125, lates, "gpufabric: missed the round, 3 s late") if lates else (124, 0.0, "")
 
@@ -462,6 +502,7 @@ def of_gpus(without: tuple[str, ...] = (), **tests: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("who", [(), ("lab-2",)])
 def test_gpu_memory_that_starts_too_slowly_is_no_fault_of_its_path(who: tuple[str, ...]) -> None:
     """On all hosts, and on one: no slot is long enough for CUDA to get ready."""
+
     def slow(name: str, words: list[str], number: int) -> Any:
         peer = f"lab-{words[3].rsplit('.', 1)[1]}"
         cuda = any("cuda" in word for word in words)
@@ -478,6 +519,7 @@ def test_gpu_memory_that_starts_too_slowly_is_no_fault_of_its_path(who: tuple[st
 @pytest.mark.parametrize("retries", [0, 1])
 def test_a_server_that_starts_slowly_is_no_matter_of_the_mtu(retries: int) -> None:
     """Large tests find no server in the first slots; the small ones that follow are played in longer ones."""
+
     def slow(name: str, words: list[str], number: int) -> Any:
         server = name if words[2] == "server" else f"lab-{words[3].rsplit('.', 1)[1]}"
         if words[1] == "rail0" and server == "lab-2" and words[5] != "write_lat":
@@ -506,8 +548,11 @@ def test_facts_and_settings_that_are_missing_are_no_hardware(lacks: str) -> None
         if lacks == "memlock" and "lab-2" in pair:
             return 1, 0.0, "Couldn't allocate MR" if name == "lab-2" else AWAY
         if lacks == "port" and "lab-2" in pair:
-            return (125, 0.0, "gpufabric: TCP port 18500 is in use by another program") if name == "lab-2" else (
-                1, 0.0, AWAY)
+            return (
+                (125, 0.0, "gpufabric: TCP port 18500 is in use by another program")
+                if name == "lab-2"
+                else (1, 0.0, AWAY)
+            )
         rc, late, text = fine(words)
         return rc, late, text + "\nallocated GPU buffer at 1\nusing DMA-BUF for GPU buffer"
 

@@ -17,9 +17,18 @@ Bad = Callable[[str, str, str], bool]
 
 def results(bad: Bad, **changes: Any) -> list[dict[str, Any]]:
     return [
-        {"where": "host", "rail": rail, "client": c, "server": s, "test": "write_bw",
-         "verdict": "fail" if bad(rail, c, s) else "pass", "reason": "too slow" if bad(rail, c, s) else "", **changes}
-        for rail in RAILS for c, s in permutations(HOSTS, 2)
+        {
+            "where": "host",
+            "rail": rail,
+            "client": c,
+            "server": s,
+            "test": "write_bw",
+            "verdict": "fail" if bad(rail, c, s) else "pass",
+            "reason": "too slow" if bad(rail, c, s) else "",
+            **changes,
+        }
+        for rail in RAILS
+        for c, s in permutations(HOSTS, 2)
     ]
 
 
@@ -41,34 +50,73 @@ def only(found: list[dict[str, Any]]) -> Blame:
 @pytest.mark.parametrize(
     ("found", "text", "counts"),
     [
-        (results(lambda *_: True),
-         "no rail: none of 60 tests passed: something that all hosts share (too slow)", (60, 60)),
-        (results(lambda r, c, s: r == "r0"),
-         "r0: none of 30 tests passed: switch, VLAN or configuration of the rail (too slow)", (30, 30)),
-        (results(lambda r, c, s: "a" in (c, s)),
-         "a: no test passed on any rail, others pass: the host itself (too slow)", (20, 20)),
-        (results(lambda r, c, s: r == "r0" and "a" in (c, s)),
-         "a r0: none of its 10 tests passed, others pass: host, NIC port or cable (too slow)", (10, 10)),
-        (results(lambda r, c, s: r == "r0" and "a" in (c, s) and "b" not in (c, s)),
-         "a r0: 8 of its 10 tests did not pass, others pass: host, NIC port or cable (too slow)", (8, 10)),
-        ([one for one in results(lambda *_: True) if one["rail"] == "r0" and "a" in (one["client"], one["server"])],
-         "a r0: none of its 10 tests passed: host, NIC port or cable (too slow)", (10, 10)),
-        (results(lambda r, c, s: r == "r0" and s == "a"),
-         "a r0: no test with it as receiver passed, the other direction does (too slow)", (5, 5)),
-        (results(lambda r, c, s: r == "r0" and c == "a" and s != "b"),
-         "a r0: 4 of 5 tests with it as sender did not pass, the other direction does (too slow)", (4, 5)),
-        (results(lambda r, c, s: r == "r0" and {c, s} == {"a", "b"}),
-         "r0: a to b, b to a: 2 of 2 tests did not pass, both hosts pass with others: the path between them (too slow)",
-         (2, 2)),
-        (silent(results(lambda r, c, s: r == "r0" and "a" in (c, s))) + results(never, test="write_lat"),
-         "a r0: small messages pass, large ones do not: MTU of a port or switch on the way (Failed status 12)",
-         (10, 10)),
-        (results(lambda r, c, s: r == "r0" and "a" in (c, s), memory="cuda:dmabuf") + results(never),
-         "a r0: passes from host memory, not from GPU memory: peer memory module or DMA-BUF, ACS, PCIe path (too slow)",
-         (10, 10)),
-        (results(lambda r, c, s: r == "r0" and (c in "abc") != (s in "abc")),
-         "r0: 18 tests between hosts that pass with others did not (a to d, a to e, a to f, b to d and 14 more): "
-         "a path they share (too slow)", (18, 18)),
+        (
+            results(lambda *_: True),
+            "no rail: none of 60 tests passed: something that all hosts share (too slow)",
+            (60, 60),
+        ),
+        (
+            results(lambda r, c, s: r == "r0"),
+            "r0: none of 30 tests passed: switch, VLAN or configuration of the rail (too slow)",
+            (30, 30),
+        ),
+        (
+            results(lambda r, c, s: "a" in (c, s)),
+            "a: no test passed on any rail, others pass: the host itself (too slow)",
+            (20, 20),
+        ),
+        (
+            results(lambda r, c, s: r == "r0" and "a" in (c, s)),
+            "a r0: none of its 10 tests passed, others pass: host, NIC port or cable (too slow)",
+            (10, 10),
+        ),
+        (
+            results(lambda r, c, s: r == "r0" and "a" in (c, s) and "b" not in (c, s)),
+            "a r0: 8 of its 10 tests did not pass, others pass: host, NIC port or cable (too slow)",
+            (8, 10),
+        ),
+        (
+            [one for one in results(lambda *_: True) if one["rail"] == "r0" and "a" in (one["client"], one["server"])],
+            "a r0: none of its 10 tests passed: host, NIC port or cable (too slow)",
+            (10, 10),
+        ),
+        (
+            results(lambda r, c, s: r == "r0" and s == "a"),
+            "a r0: no test with it as receiver passed, the other direction does (too slow)",
+            (5, 5),
+        ),
+        (
+            results(lambda r, c, s: r == "r0" and c == "a" and s != "b"),
+            "a r0: 4 of 5 tests with it as sender did not pass, the other direction does (too slow)",
+            (4, 5),
+        ),
+        (
+            results(lambda r, c, s: r == "r0" and {c, s} == {"a", "b"}),
+            (
+                "r0: a to b, b to a: 2 of 2 tests did not pass, both hosts pass with others: the path "
+                "between them (too slow)"
+            ),
+            (2, 2),
+        ),
+        (
+            silent(results(lambda r, c, s: r == "r0" and "a" in (c, s))) + results(never, test="write_lat"),
+            "a r0: small messages pass, large ones do not: MTU of a port or switch on the way (Failed status 12)",
+            (10, 10),
+        ),
+        (
+            results(lambda r, c, s: r == "r0" and "a" in (c, s), memory="cuda:dmabuf") + results(never),
+            (
+                "a r0: passes from host memory, not from GPU memory: peer memory module or DMA-BUF, ACS, "
+                "PCIe path (too slow)"
+            ),
+            (10, 10),
+        ),
+        (
+            results(lambda r, c, s: r == "r0" and (c in "abc") != (s in "abc")),
+            "r0: 18 tests between hosts that pass with others did not (a to d, a to e, a to f, b to d and 14 more): "
+            "a path they share (too slow)",
+            (18, 18),
+        ),
     ],
 )
 def test_sentences_and_counts(found: list[dict[str, Any]], text: str, counts: tuple[int, int]) -> None:
@@ -79,16 +127,30 @@ def test_sentences_and_counts(found: list[dict[str, Any]], text: str, counts: tu
 @pytest.mark.parametrize(
     ("found", "evidence"),
     [
-        (results(lambda r, c, s: r == "r0" and "a" in (c, s)),
-         ("did not pass with b, c, d, e and 1 more; of these 5 of 5 pass with others", "passes on r1", "10 fail")),
-        (results(lambda r, c, s: r == "r0" and c == "a"),
-         ("did not pass with b, c, d, e and 1 more; of these 5 of 5 pass with others",
-          "5 tests passed in which it is to receive", "passes on r1", "5 fail")),
+        (
+            results(lambda r, c, s: r == "r0" and "a" in (c, s)),
+            ("did not pass with b, c, d, e and 1 more; of these 5 of 5 pass with others", "passes on r1", "10 fail"),
+        ),
+        (
+            results(lambda r, c, s: r == "r0" and c == "a"),
+            (
+                "did not pass with b, c, d, e and 1 more; of these 5 of 5 pass with others",
+                "5 tests passed in which it is to receive",
+                "passes on r1",
+                "5 fail",
+            ),
+        ),
         (results(lambda r, c, s: r == "r0"), ("6 hosts tried it: a, b, c, d and 2 more", "30 fail")),
         (results(lambda r, c, s: r == "r0" and {c, s} == {"a", "b"}), ("a and b pass with others", "2 fail")),
-        (results(lambda r, c, s: r == "r0" and "a" in (c, s)) + results(never, test="write_lat"),
-         ("did not pass with b, c, d, e and 1 more; of these 5 of 5 pass with others", "passes on r1",
-          "passed with small messages: 10", "10 fail")),
+        (
+            results(lambda r, c, s: r == "r0" and "a" in (c, s)) + results(never, test="write_lat"),
+            (
+                "did not pass with b, c, d, e and 1 more; of these 5 of 5 pass with others",
+                "passes on r1",
+                "passed with small messages: 10",
+                "10 fail",
+            ),
+        ),
     ],
 )
 def test_evidence(found: list[dict[str, Any]], evidence: tuple[str, ...]) -> None:
@@ -98,49 +160,99 @@ def test_evidence(found: list[dict[str, Any]], evidence: tuple[str, ...]) -> Non
 def crossed(bad: Callable[[tuple[str, str], tuple[str, str]], bool]) -> list[dict[str, Any]]:
     """All ports with all ports of other hosts; ``bad``: by the client's and the server's (host, rail)."""
     return [
-        {"where": "host", "rail": r, "client": c, "server": s, "test": "write_bw", "reason": "",
-         "verdict": "fail" if bad((c, r), (s, p)) else "pass", **({"peer_rail": p} if p != r else {})}
-        for c, s in permutations(HOSTS, 2) for r in ("r0", "r1", "r2") for p in ("r0", "r1", "r2")
+        {
+            "where": "host",
+            "rail": r,
+            "client": c,
+            "server": s,
+            "test": "write_bw",
+            "reason": "",
+            "verdict": "fail" if bad((c, r), (s, p)) else "pass",
+            **({"peer_rail": p} if p != r else {}),
+        }
+        for c, s in permutations(HOSTS, 2)
+        for r in ("r0", "r1", "r2")
+        for p in ("r0", "r1", "r2")
     ]
 
 
 def inside(bad: Callable[[str, set[str]], bool], hosts: str = "abcdef") -> list[dict[str, Any]]:
     """All rails with all other rails of the same host; ``bad``: by the host and both rails."""
     return [
-        {"where": "host", "rail": r, "client": h, "server": h, "test": "write_bw", "reason": "", "peer_rail": p,
-         "verdict": "fail" if bad(h, {r, p}) else "pass"}
-        for h in hosts for r, p in permutations(("r0", "r1", "r2"), 2)
+        {
+            "where": "host",
+            "rail": r,
+            "client": h,
+            "server": h,
+            "test": "write_bw",
+            "reason": "",
+            "peer_rail": p,
+            "verdict": "fail" if bad(h, {r, p}) else "pass",
+        }
+        for h in hosts
+        for r, p in permutations(("r0", "r1", "r2"), 2)
     ]
 
 
 @pytest.mark.parametrize(
     ("found", "text", "evidence"),
     [
-        (crossed(lambda a, b: ("a", "r1") in (a, b)),
-         "a r1: none of its 30 tests passed, others pass: host, NIC port or cable",
-         ("did not pass with b, c, d, e and 1 more; of these 5 of 5 pass with others", "passes on r0, r2", "30 fail")),
-        (crossed(lambda a, b: a[1] != b[1]),
-         "between rails: none of 180 tests passed, inside rails tests pass: routing between rails",
-         ("6 hosts tried it: a, b, c, d and 2 more", "180 fail")),
-        (crossed(lambda a, b: {a[1], b[1]} == {"r0", "r2"}),
-         "r0 and r2: none of 60 tests between them passed, each rail passes without the other: routing between rails",
-         ("6 hosts tried it: a, b, c, d and 2 more", "60 fail")),
-        (crossed(lambda a, b: {a, b} == {("a", "r1"), ("b", "r0")}),
-         "a r1 to b r0, b r0 to a r1: 2 of 2 tests did not pass, both hosts pass with others: the path between them",
-         ("a r1 and b r0 pass with others", "2 fail")),
-        (crossed(lambda a, b: a[1] == "r0" and b[1] == "r2"),
-         "r0 to r2: 30 tests between hosts that pass with others did not (a to b, a to c, a to d, a to e and 26 more): "
-         "a path they share", ("6 hosts tried it: a, b, c, d and 2 more", "30 fail")),
-        (inside(lambda h, rails: h == "a" and "r1" in rails),
-         "a r1: none of its 4 tests passed, others pass: host, NIC port or cable",
-         ("did not pass with a r0, a r2; of these 2 of 2 pass with others", "passes on r0, r2", "4 fail")),
-        (inside(lambda h, rails: h == "a" and rails == {"r0", "r1"}),
-         "a r0 to a r1, a r1 to a r0: 2 of 2 tests did not pass, both rails pass with others: the path between these "
-         "rails of the host", ("a r0 and a r1 pass with others", "2 fail")),
-        (inside(lambda h, _: h == "a"), "a: no test passed on any rail, others pass: the host itself",
-         ("did not pass with a r0, a r1, a r2; of these 0 of 3 pass with others", "6 fail")),
-        (inside(lambda *_: True), "between rails: none of 36 tests passed: routing between rails",
-         ("6 hosts tried it: a, b, c, d and 2 more", "36 fail")),
+        (
+            crossed(lambda a, b: ("a", "r1") in (a, b)),
+            "a r1: none of its 30 tests passed, others pass: host, NIC port or cable",
+            (
+                "did not pass with b, c, d, e and 1 more; of these 5 of 5 pass with others",
+                "passes on r0, r2",
+                "30 fail",
+            ),
+        ),
+        (
+            crossed(lambda a, b: a[1] != b[1]),
+            "between rails: none of 180 tests passed, inside rails tests pass: routing between rails",
+            ("6 hosts tried it: a, b, c, d and 2 more", "180 fail"),
+        ),
+        (
+            crossed(lambda a, b: {a[1], b[1]} == {"r0", "r2"}),
+            (
+                "r0 and r2: none of 60 tests between them passed, each rail passes without the other: "
+                "routing between rails"
+            ),
+            ("6 hosts tried it: a, b, c, d and 2 more", "60 fail"),
+        ),
+        (
+            crossed(lambda a, b: {a, b} == {("a", "r1"), ("b", "r0")}),
+            "a r1 to b r0, b r0 to a r1: 2 of 2 tests did not pass, both hosts pass with others: the path between them",
+            ("a r1 and b r0 pass with others", "2 fail"),
+        ),
+        (
+            crossed(lambda a, b: a[1] == "r0" and b[1] == "r2"),
+            "r0 to r2: 30 tests between hosts that pass with others did not (a to b, a to c, a to d, "
+            "a to e and 26 more): "
+            "a path they share",
+            ("6 hosts tried it: a, b, c, d and 2 more", "30 fail"),
+        ),
+        (
+            inside(lambda h, rails: h == "a" and "r1" in rails),
+            "a r1: none of its 4 tests passed, others pass: host, NIC port or cable",
+            ("did not pass with a r0, a r2; of these 2 of 2 pass with others", "passes on r0, r2", "4 fail"),
+        ),
+        (
+            inside(lambda h, rails: h == "a" and rails == {"r0", "r1"}),
+            "a r0 to a r1, a r1 to a r0: 2 of 2 tests did not pass, both rails pass with others: the "
+            "path between these "
+            "rails of the host",
+            ("a r0 and a r1 pass with others", "2 fail"),
+        ),
+        (
+            inside(lambda h, _: h == "a"),
+            "a: no test passed on any rail, others pass: the host itself",
+            ("did not pass with a r0, a r1, a r2; of these 0 of 3 pass with others", "6 fail"),
+        ),
+        (
+            inside(lambda *_: True),
+            "between rails: none of 36 tests passed: routing between rails",
+            ("6 hosts tried it: a, b, c, d and 2 more", "36 fail"),
+        ),
     ],
 )
 def test_what_crosses_from_rail_to_rail(found: list[dict[str, Any]], text: str, evidence: tuple[str, ...]) -> None:
@@ -151,15 +263,37 @@ def test_what_crosses_from_rail_to_rail(found: list[dict[str, Any]], text: str, 
 def test_the_rail_of_the_peer_is_told_where_it_is_another() -> None:
     pair = only(crossed(lambda a, b: (a, b) == (("b", "r2"), ("a", "r1")))).to_dict()
     assert [pair[key] for key in ("kind", "rail", "host", "peer", "peer_rail", "direction")] == [
-        "pair", "r2", "b", "a", "r1", "send"]
+        "pair",
+        "r2",
+        "b",
+        "a",
+        "r1",
+        "send",
+    ]
     routing = only(crossed(lambda a, b: {a[1], b[1]} == {"r0", "r2"})).to_dict()
     assert [routing[key] for key in ("kind", "rail", "host", "peer", "peer_rail", "sure")] == [
-        "routing", "r0", None, None, "r2", "sure"]
+        "routing",
+        "r0",
+        None,
+        None,
+        "r2",
+        "sure",
+    ]
 
 
 def test_two_that_only_met_each_other_are_told_as_such() -> None:
-    found = [{"where": "host", "rail": "r0", "client": c, "server": s, "test": "write_bw", "reason": "",
-              "verdict": "fail" if "a" in (c, s) else "pass"} for c, s in (("a", "b"), ("c", "d"), ("e", "f"))]
+    found = [
+        {
+            "where": "host",
+            "rail": "r0",
+            "client": c,
+            "server": s,
+            "test": "write_bw",
+            "reason": "",
+            "verdict": "fail" if "a" in (c, s) else "pass",
+        }
+        for c, s in (("a", "b"), ("c", "d"), ("e", "f"))
+    ]
     one = only(found)
     assert (one.kind, one.sure, one.text) == ("unknown", "likely", "a r0 or b r0: none of their 1 tests passed")
 
@@ -171,7 +305,19 @@ def test_what_takes_most_with_it_comes_first_and_the_sure_before_the_likely() ->
 
 def test_to_dict_has_the_keys_of_the_report_and_lists() -> None:
     one = only(results(lambda r, c, s: r == "r0" and s == "a")).to_dict()
-    assert list(one) == ["where", "kind", "rail", "host", "peer", "direction", "sure", "failed", "tests", "evidence",
-                         "text", "again"]
+    assert list(one) == [
+        "where",
+        "kind",
+        "rail",
+        "host",
+        "peer",
+        "direction",
+        "sure",
+        "failed",
+        "tests",
+        "evidence",
+        "text",
+        "again",
+    ]
     assert (one["kind"], one["host"], one["direction"], one["again"]) == ("direction", "a", "receive", [])
     assert isinstance(one["evidence"], list)

@@ -17,11 +17,21 @@ HOSTS = tuple(f"h{number:02d}" for number in range(16))
 
 def fleet(reason: Callable[[str, str, str], str], hosts: Sequence[str] = HOSTS) -> Fleet:
     """All pairs; a reason that is not "" is a test without data."""
-    return Fleet.of([
-        {"where": "host", "rail": rail, "client": c, "server": s, "test": "write_bw", "reason": reason(rail, c, s),
-         "verdict": "no_data" if reason(rail, c, s) else "pass"}
-        for rail in RAILS for c, s in permutations(hosts, 2)
-    ])
+    return Fleet.of(
+        [
+            {
+                "where": "host",
+                "rail": rail,
+                "client": c,
+                "server": s,
+                "test": "write_bw",
+                "reason": reason(rail, c, s),
+                "verdict": "no_data" if reason(rail, c, s) else "pass",
+            }
+            for rail in RAILS
+            for c, s in permutations(hosts, 2)
+        ]
+    )
 
 
 def told(found: Fleet) -> list[tuple[Any, ...]]:
@@ -104,9 +114,13 @@ def test_a_host_that_met_only_bad_ones_is_not_needed_to_explain() -> None:
     """A ring in which h01 has bad neighbours on both sides."""
     ways = [(HOSTS[n], HOSTS[(n + 1) % 16]) for n in range(16)]
     bad = {"h00", "h02"}
-    found = Fleet.of([
-        {"rail": "r0", "client": a, "server": b, "test": "write_bw", "verdict": "fail" if bad & {a, b} else "pass"}
-        for way in ways for a, b in (way, way[::-1])])
+    found = Fleet.of(
+        [
+            {"rail": "r0", "client": a, "server": b, "test": "write_bw", "verdict": "fail" if bad & {a, b} else "pass"}
+            for way in ways
+            for a, b in (way, way[::-1])
+        ]
+    )
     assert [cause.scope.host for cause in causes(found)] == ["h00", "h02"]
 
 

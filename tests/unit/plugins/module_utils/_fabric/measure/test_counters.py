@@ -15,27 +15,68 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.rea
 
 # hw_counters of the kernel's mlx5 driver (drivers/infiniband/hw/mlx5/counters.c), without those of traffic.
 MLX5 = {
-    "out_of_buffer": "host", "out_of_sequence": "loss", "duplicate_request": "loss", "rnr_nak_retry_err": "host",
-    "packet_seq_err": "loss", "implied_nak_seq_err": "loss", "local_ack_timeout_err": "loss",
-    "rp_cnp_ignored": "congestion", "rp_cnp_handled": "congestion", "np_ecn_marked_roce_packets": "congestion",
-    "np_cnp_sent": "congestion", "resp_local_length_error": "host", "resp_cqe_error": "host", "req_cqe_error": "host",
-    "req_remote_invalid_request": "host", "req_remote_access_errors": "host", "resp_remote_access_errors": "host",
-    "resp_cqe_flush_error": "host", "req_cqe_flush_error": "host", "req_transport_retries_exceeded": "loss",
-    "req_rnr_retries_exceeded": "host", "roce_adp_retrans": "loss", "roce_adp_retrans_to": "loss",
-    "roce_slow_restart": "loss", "roce_slow_restart_cnps": "loss", "roce_slow_restart_trans": "loss",
-    "rx_icrc_encapsulated": "link", "cc_rx_ce_pkts": "congestion", "cc_rx_cnp_pkts": "congestion",
-    "cc_tx_cnp_pkts": "congestion", "vport_out_of_sequence": "loss",
+    "out_of_buffer": "host",
+    "out_of_sequence": "loss",
+    "duplicate_request": "loss",
+    "rnr_nak_retry_err": "host",
+    "packet_seq_err": "loss",
+    "implied_nak_seq_err": "loss",
+    "local_ack_timeout_err": "loss",
+    "rp_cnp_ignored": "congestion",
+    "rp_cnp_handled": "congestion",
+    "np_ecn_marked_roce_packets": "congestion",
+    "np_cnp_sent": "congestion",
+    "resp_local_length_error": "host",
+    "resp_cqe_error": "host",
+    "req_cqe_error": "host",
+    "req_remote_invalid_request": "host",
+    "req_remote_access_errors": "host",
+    "resp_remote_access_errors": "host",
+    "resp_cqe_flush_error": "host",
+    "req_cqe_flush_error": "host",
+    "req_transport_retries_exceeded": "loss",
+    "req_rnr_retries_exceeded": "host",
+    "roce_adp_retrans": "loss",
+    "roce_adp_retrans_to": "loss",
+    "roce_slow_restart": "loss",
+    "roce_slow_restart_cnps": "loss",
+    "roce_slow_restart_trans": "loss",
+    "rx_icrc_encapsulated": "link",
+    "cc_rx_ce_pkts": "congestion",
+    "cc_rx_cnp_pkts": "congestion",
+    "cc_tx_cnp_pkts": "congestion",
+    "vport_out_of_sequence": "loss",
 }
 # InfiniBand's port counters, rxe, ethtool's of mlx5, and the network device's.
 OTHERS = {
-    "link_downed": "link", "netdev_carrier_down_count": "link", "link_down_events_phy": "link", "symbol_error": "link",
-    "port_rcv_errors": "link", "local_link_integrity_errors": "link", "link_error_recovery": "link",
-    "port_xmit_discards": "loss", "excessive_buffer_overrun_errors": "loss", "port_xmit_wait": "congestion",
-    "port_rcv_constraint_errors": "host", "VL15_dropped": "host", "out_of_seq_request": "loss", "rcvd_seq_err": "loss",
-    "retry_exceeded_err": "loss", "retry_rnr_exceeded_err": "host", "rcvd_rnr_err": "host", "send_err": "host",
-    "completer_retry_err": "loss", "rx_prio3_pause": "congestion", "tx_prio3_pause": "congestion",
-    "rx_prio3_discards": "loss", "rx_discards_phy": "loss", "tx_pause_storm_error_events": "host",
-    "rx_crc_errors_phy": "link", "netdev_rx_crc_errors": "link", "netdev_rx_dropped": "host", "something_new": "other",
+    "link_downed": "link",
+    "netdev_carrier_down_count": "link",
+    "link_down_events_phy": "link",
+    "symbol_error": "link",
+    "port_rcv_errors": "link",
+    "local_link_integrity_errors": "link",
+    "link_error_recovery": "link",
+    "port_xmit_discards": "loss",
+    "excessive_buffer_overrun_errors": "loss",
+    "port_xmit_wait": "congestion",
+    "port_rcv_constraint_errors": "host",
+    "VL15_dropped": "host",
+    "out_of_seq_request": "loss",
+    "rcvd_seq_err": "loss",
+    "retry_exceeded_err": "loss",
+    "retry_rnr_exceeded_err": "host",
+    "rcvd_rnr_err": "host",
+    "send_err": "host",
+    "completer_retry_err": "loss",
+    "rx_prio3_pause": "congestion",
+    "tx_prio3_pause": "congestion",
+    "rx_prio3_discards": "loss",
+    "rx_discards_phy": "loss",
+    "tx_pause_storm_error_events": "host",
+    "rx_crc_errors_phy": "link",
+    "netdev_rx_crc_errors": "link",
+    "netdev_rx_dropped": "host",
+    "something_new": "other",
 }
 
 
@@ -56,8 +97,15 @@ def test_the_gravest_comes_first_and_what_means_the_same_is_one_sentence() -> No
     assert sentences({}) == []
 
 
-@pytest.mark.parametrize(("name", "down"), [("link_downed", True), ("netdev_carrier_down_count", True),
-                                            ("link_error_recovery", False), ("out_of_sequence", False)])
+@pytest.mark.parametrize(
+    ("name", "down"),
+    [
+        ("link_downed", True),
+        ("netdev_carrier_down_count", True),
+        ("link_error_recovery", False),
+        ("out_of_sequence", False),
+    ],
+)
 def test_a_lost_link(name: str, down: bool) -> None:
     assert link_went_down({name: 1, "np_cnp_sent": 2}) is down
 

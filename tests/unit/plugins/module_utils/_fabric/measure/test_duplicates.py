@@ -6,12 +6,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis import (
-    duplicates,
-)
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis import (
-    follow_up as isolate,
-)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis import duplicates, follow_up
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.step import Step, step
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import (
     Endpoint,
@@ -30,20 +25,36 @@ def plan() -> dict[str, Any]:
         "hosts": {name: {"rails": [{"rail": "rail0", "address": f"10.0.0.{name[-1]}/24"}]} for name in HOSTS},
         "endpoints": {"host": HOSTS, "pod": HOSTS},
         "expectations": {"rail0": {name: dict(side) for name in HOSTS}},
-        "thresholds": {"gpu_paths": {}, "unsteady": {"severity": "failure", "background": 0.001},
-                       "outliers": {"severity": "warning", "deviations": 5.0, "margin": 0.05, "latency_margin": 0.25}},
-        "tests": {"duration": 10, "size": 65536, "queue_pairs": 4, "tx_depth": 128, "mtu": None, "port_base": 18500,
-                  "kinds": ["write_bw"], "control": "rail", "retries": 1},
+        "thresholds": {
+            "gpu_paths": {},
+            "unsteady": {"severity": "failure", "background": 0.001},
+            "outliers": {"severity": "warning", "deviations": 5.0, "margin": 0.05, "latency_margin": 0.25},
+        },
+        "tests": {
+            "duration": 10,
+            "size": 65536,
+            "queue_pairs": 4,
+            "tx_depth": 128,
+            "mtu": None,
+            "port_base": 18500,
+            "kinds": ["write_bw"],
+            "control": "rail",
+            "retries": 1,
+        },
     }
 
 
 def described(name: str, *more: str, own: str = "") -> str:
     own = own or f"10.0.0.{name[-1]}"
-    return "\n".join([
-        "=== gpufabric describe v1",
-        f'rail rail0 device=mlx5_0 port=1 netdev=rail0 gid=3 address={own} mtu=4096 cpus=0'
-        f' addresses="{" ".join(sorted([own, *more]))}"',
-        "host perftest=6.24 control=192.0.2.1", "=== gpufabric described 1"])
+    return "\n".join(
+        [
+            "=== gpufabric describe v1",
+            f"rail rail0 device=mlx5_0 port=1 netdev=rail0 gid=3 address={own} mtu=4096 cpus=0"
+            f' addresses="{" ".join(sorted([own, *more]))}"',
+            "host perftest=6.24 control=192.0.2.1",
+            "=== gpufabric described 1",
+        ]
+    )
 
 
 def measured(
@@ -65,8 +76,11 @@ def measured(
                 words = line.split()
                 hit = bad & {name, used[words[3]]}
                 rc, text = (1, "Couldn't connect to 10.0.0.3:18500") if hit else (0, ROW)
-                out += [f"=== gpufabric test {' '.join(words[:4])} rc={rc} start=1 seconds=2 late=0.00 ran=1", text,
-                        "=== gpufabric end"]
+                out += [
+                    f"=== gpufabric test {' '.join(words[:4])} rc={rc} start=1 seconds=2 late=0.00 ran=1",
+                    text,
+                    "=== gpufabric end",
+                ]
             logs[name] = "\n".join([*out, f"=== gpufabric batch {found.number} done {len(lines) - 1} 0"])
         passes.append(Pass(logs, {}))
 
@@ -89,27 +103,38 @@ def test_an_address_of_two_hosts_is_named_as_such(where: str) -> None:
     found = measured({"lab-2": ("10.0.0.3",)}, {"lab-3"}, where)
     (blame,) = found.summary["blames"]
     assert [blame[key] for key in ("kind", "rail", "host", "peer", "sure", "failed")] == [
-        "address", "rail0", "lab-2", "lab-3", "sure", 4]
+        "address",
+        "rail0",
+        "lab-2",
+        "lab-3",
+        "sure",
+        4,
+    ]
     action = "lab-2" if where == "host" else "all but one of them"
     assert blame["text"] == (
         f"rail0: duplicate address 10.0.0.3 on lab-2 and lab-3. Remove it from {action}; 4 tests with these hosts did "
-        "not pass")
+        "not pass"
+    )
     assert found.warnings == []
 
 
 def test_a_pod_with_the_planned_address_of_another_host_is_named_as_such() -> None:
-    made = {name: Endpoint({"rail0": {"address": f"10.0.0.{last}"}}, {})
-            for name, last in zip(HOSTS, ("101", "1", "3"))}
+    made = {
+        name: Endpoint({"rail0": {"address": f"10.0.0.{last}"}}, {}) for name, last in zip(HOSTS, ("101", "1", "3"))
+    }
     (found,) = duplicates.found_twice(plan(), "pod", made)
     assert found["hosts"] == ["lab-2", "lab-1"]
     assert found["text"] == (
         "rail0: duplicate address 10.0.0.1 on the pod of lab-2 and on host lab-1. Exclude the addresses of hosts from "
-        "the network of the pods")
+        "the network of the pods"
+    )
     last = measured({}, {"lab-2"}, "pod", {"lab-2": "10.0.0.1", "lab-1": "10.0.0.101"})
     assert [(one["kind"], one["host"], one["peer"], one["sure"]) for one in last.summary["blames"]] == [
-        ("address", "lab-2", "lab-1", "sure")]
+        ("address", "lab-2", "lab-1", "sure")
+    ]
     assert last.summary["blames"][0]["evidence"] == [
-        "the tester in the pod of lab-2 reports 10.0.0.1 on rail0, which the plan assigns to lab-1"]
+        "the tester in the pod of lab-2 reports 10.0.0.1 on rail0, which the plan assigns to lab-1"
+    ]
 
 
 def test_a_duplicate_address_whose_tests_pass_is_a_warning() -> None:
@@ -121,13 +146,14 @@ def test_a_duplicate_address_whose_tests_pass_is_a_warning() -> None:
 def test_an_unplanned_address_is_a_warning() -> None:
     found = measured({"lab-2": ("10.0.0.77",)}, set())
     assert found.warnings == [
-        "lab-2 rail0: unplanned address 10.0.0.77; the plan has 10.0.0.2. Remove it from the port"]
+        "lab-2 rail0: unplanned address 10.0.0.77; the plan has 10.0.0.2. Remove it from the port"
+    ]
 
 
 def test_what_no_duplicate_explains_is_blamed_as_before() -> None:
     results = measured({}, {"lab-3"}).results
     assert duplicates.split(results) == (results, [])
-    assert [one.kind for one in isolate.blame(results)] == ["port"]
+    assert [one.kind for one in follow_up.blame(results)] == ["port"]
 
 
 def test_an_older_tester_reports_one_address() -> None:

@@ -45,9 +45,18 @@ def test_a_frame_of_an_older_tester_has_nothing_added() -> None:
 
 def test_what_the_tester_adds_is_not_perftests_output() -> None:
     assert parse_batch(batch(NEW), 1).runs[0, "rail0", PEER] == Run(
-        1, "Mtu : 4096[B]\ncounters of something else", started=1005, seconds=9, late=0.07, ran=7.31,
-        counters={"out_of_sequence": 3, "np_cnp_sent": 12}, link={"rate": "25 Gb/sec (1X EDR)", "mtu": "9000"},
-        link_before={"rate": "100 Gb/sec (4X EDR)", "mtu": "9000"}, exchange="cm", memory="cuda:dmabuf")
+        1,
+        "Mtu : 4096[B]\ncounters of something else",
+        started=1005,
+        seconds=9,
+        late=0.07,
+        ran=7.31,
+        counters={"out_of_sequence": 3, "np_cnp_sent": 12},
+        link={"rate": "25 Gb/sec (1X EDR)", "mtu": "9000"},
+        link_before={"rate": "100 Gb/sec (4X EDR)", "mtu": "9000"},
+        exchange="cm",
+        memory="cuda:dmabuf",
+    )
 
 
 @pytest.mark.parametrize("cut", range(0, len(NEW), 7))
@@ -71,9 +80,11 @@ def test_a_quotation_that_is_not_closed_costs_the_line_but_no_result() -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("", 'no line "=== gpufabric describe v1" in 0 lines'),
-     ("=== gpufabric describe v1\nrail rail0 gid=3\n", "it ended before all rails were described"),
-     ('=== gpufabric describe v1\nrail rail0 error="no\n', 'No closing quotation in: rail rail0 error="no')],
+    [
+        ("", 'no line "=== gpufabric describe v1" in 0 lines'),
+        ("=== gpufabric describe v1\nrail rail0 gid=3\n", "it ended before all rails were described"),
+        ('=== gpufabric describe v1\nrail rail0 error="no\n', 'No closing quotation in: rail rail0 error="no'),
+    ],
 )
 def test_a_description_that_is_not_whole_is_refused(text: str, message: str) -> None:
     with pytest.raises(ParseError) as caught:
@@ -81,12 +92,21 @@ def test_a_description_that_is_not_whole_is_refused(text: str, message: str) -> 
     assert str(caught.value) == message
 
 
-PIECES = st.sampled_from([
-    "=== gpufabric describe v1", "=== gpufabric described 1", "rail rail0 gid=3", 'host "', "rail", *NEW.splitlines(),
-    "=== gpufabric batch 1 begin 1", "=== gpufabric batch 1 done 1 0",
-    "=== gpufabric test 0 r client p rc=" + "9" * 5000,
-    "counters a=+" + "9" * 5000, "=== gpufabric test 0 r client p rc=0 start=" + "9" * 5000 + " late=" + "9" * 5000,
-])
+PIECES = st.sampled_from(
+    [
+        "=== gpufabric describe v1",
+        "=== gpufabric described 1",
+        "rail rail0 gid=3",
+        'host "',
+        "rail",
+        *NEW.splitlines(),
+        "=== gpufabric batch 1 begin 1",
+        "=== gpufabric batch 1 done 1 0",
+        "=== gpufabric test 0 r client p rc=" + "9" * 5000,
+        "counters a=+" + "9" * 5000,
+        "=== gpufabric test 0 r client p rc=0 start=" + "9" * 5000 + " late=" + "9" * 5000,
+    ]
+)
 TEXTS = st.lists(st.one_of(PIECES, st.text(max_size=60)), max_size=25).map("\n".join)
 
 
@@ -131,12 +151,24 @@ def hostile(count: int) -> list[str]:
     """Texts of ``count`` characters or lines at which careless patterns take the square of the time."""
     frame = "=== gpufabric batch 1 begin 1\n=== gpufabric test 0 r client p rc=1 \n{}\n=== gpufabric end\n"
     assert (0, "r", "p") in parse_batch(frame.format(""), 1).runs
-    bodies = ["link " + "a" * count, 'link ' + 'a="' * (count // 3), "counters " + "a=1 " * (count // 4), "a" * count,
-              "Failed status" * (count // 13), "rdma_resolve_" * (count // 13), "BW average[" * (count // 11),
-              "#bytes" + "BW average[" * (count // 11), " " * count, "\n" * count, "link\n" * count,
-              "counters a=1\n" * count, "=== gpufabric \n" * count]
+    bodies = [
+        "link " + "a" * count,
+        "link " + 'a="' * (count // 3),
+        "counters " + "a=1 " * (count // 4),
+        "a" * count,
+        "Failed status" * (count // 13),
+        "rdma_resolve_" * (count // 13),
+        "BW average[" * (count // 11),
+        "#bytes" + "BW average[" * (count // 11),
+        " " * count,
+        "\n" * count,
+        "link\n" * count,
+        "counters a=1\n" * count,
+        "=== gpufabric \n" * count,
+    ]
     return [frame.format(body) for body in bodies] + [
-        "=== gpufabric test " * (count // 19), "\n=== gpufabric " * (count // 15),
+        "=== gpufabric test " * (count // 19),
+        "\n=== gpufabric " * (count // 15),
         "=== gpufabric describe v1\nrail r " + 'a="b' * (count // 4),
         "=== gpufabric describe v1\nrail r " + "'" * count,
     ]

@@ -43,9 +43,12 @@ def test_swapped_twice_is_the_same() -> None:
 
 @pytest.mark.parametrize(
     ("asked", "used", "text"),
-    [("cm", "plain", "measured with the plain exchange of addresses, since RDMA-CM failed (why)"),
-     ("plain", "cm", "measured with RDMA-CM, since the plain exchange of addresses failed (why)"),
-     ("cm", "cm", ""), ("cm", "", "")],
+    [
+        ("cm", "plain", "measured with the plain exchange of addresses, since RDMA-CM failed (why)"),
+        ("plain", "cm", "measured with RDMA-CM, since the plain exchange of addresses failed (why)"),
+        ("cm", "cm", ""),
+        ("cm", "", ""),
+    ],
 )
 def test_warning(asked: str, used: str, text: str) -> None:
     assert exchange_warning(asked, used, "why") == text

@@ -16,8 +16,16 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.dia
 
 
 def result(client: str, server: str, verdict: str = "pass", **changes: Any) -> dict[str, Any]:
-    return {"where": "host", "rail": "r0", "client": client, "server": server, "test": "write_bw", "verdict": verdict,
-            "reason": "", **changes}
+    return {
+        "where": "host",
+        "rail": "r0",
+        "client": client,
+        "server": server,
+        "test": "write_bw",
+        "verdict": verdict,
+        "reason": "",
+        **changes,
+    }
 
 
 @pytest.mark.parametrize(
@@ -40,8 +48,12 @@ def test_layers(changes: dict[str, Any], layers: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "ways"),
-    [("write_bw", (("a", "b"),)), ("send_bw", (("a", "b"),)), ("read_bw", (("b", "a"),)),
-     ("read_lat", (("a", "b"), ("b", "a")))],
+    [
+        ("write_bw", (("a", "b"),)),
+        ("send_bw", (("a", "b"),)),
+        ("read_bw", (("b", "a"),)),
+        ("read_lat", (("a", "b"), ("b", "a"))),
+    ],
 )
 def test_ways(kind: str, ways: Any) -> None:
     assert ways_of(kind, "a", "b") == ways
@@ -51,9 +63,16 @@ def test_a_pass_clears_all_that_it_needed_and_nothing_else() -> None:
     fleet = Fleet.of([result("a", "b"), result("b", "a", "fail")])
     cleared = {scope for (layer, scope), count in fleet.passes.items() if layer == "mtu" and count}
     assert cleared == {
-        Scope("all"), Scope("rail", "r0"), Scope("host", None, "a"), Scope("host", None, "b"), Scope("port", "r0", "a"),
-        Scope("port", "r0", "b"), Scope("send", "r0", "a"), Scope("receive", "r0", "b"),
-        pair_scope(("b", "r0"), ("a", "r0"))}
+        Scope("all"),
+        Scope("rail", "r0"),
+        Scope("host", None, "a"),
+        Scope("host", None, "b"),
+        Scope("port", "r0", "a"),
+        Scope("port", "r0", "b"),
+        Scope("send", "r0", "a"),
+        Scope("receive", "r0", "b"),
+        pair_scope(("b", "r0"), ("a", "r0")),
+    }
     assert not any(layer == "gpu" for layer, _scope in fleet.passes)
 
 
@@ -61,10 +80,19 @@ def test_a_pass_from_one_rail_to_another_clears_each_port_on_its_own_rail_and_th
     fleet = Fleet.of([result("a", "b", peer_rail="r1"), result("b", "a", "fail", rail="r1", peer_rail="r0")])
     cleared = {scope for (layer, scope), count in fleet.passes.items() if layer == "base" and count}
     assert cleared == {
-        Scope("all"), Scope("rail", "r0"), Scope("rail", "r1"),
-        Scope("routing"), Scope("routing", "r0", peer_rail="r1"),
-        Scope("host", None, "a"), Scope("host", None, "b"), Scope("port", "r0", "a"), Scope("port", "r1", "b"),
-        Scope("send", "r0", "a"), Scope("receive", "r1", "b"), Scope("pair", "r0", "a", "b", "r1")}
+        Scope("all"),
+        Scope("rail", "r0"),
+        Scope("rail", "r1"),
+        Scope("routing"),
+        Scope("routing", "r0", peer_rail="r1"),
+        Scope("host", None, "a"),
+        Scope("host", None, "b"),
+        Scope("port", "r0", "a"),
+        Scope("port", "r1", "b"),
+        Scope("send", "r0", "a"),
+        Scope("receive", "r1", "b"),
+        Scope("pair", "r0", "a", "b", "r1"),
+    }
     assert fleet.hosts_of == {"r0": {"a"}, "r1": {"b"}}
     (failure,) = fleet.failures
     assert (failure.ends, failure.rails) == ((("b", "r1"), ("a", "r0")), ("r0", "r1"))

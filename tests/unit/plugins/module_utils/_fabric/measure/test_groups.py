@@ -56,13 +56,17 @@ def test_sources_are_read_as_they_are(source: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("groups", "problem"),
     [
-        ({"from": "racks"},
-         'tests.groups.from: expected one of inventory_groups, node_label, lldp, file, found "racks" (text)'),
+        (
+            {"from": "racks"},
+            'tests.groups.from: expected one of inventory_groups, node_label, lldp, file, found "racks" (text)',
+        ),
         ({"from": "node_label"}, "tests.groups.label: missing; from: node_label needs it"),
         ({"from": "inventory_groups", "names": []}, "tests.groups.names: missing; from: inventory_groups needs it"),
-        ({"from": "lldp", "rail": 0}, 'tests.groups.rail: unknown key; known here: from'),
-        ({"from": "file", "path": "topology.conf"},
-         "tests.groups.path: expected a whole path such as {{ inventory_dir }}/topology.conf, found \"topology.conf\""),
+        ({"from": "lldp", "rail": 0}, "tests.groups.rail: unknown key; known here: from"),
+        (
+            {"from": "file", "path": "topology.conf"},
+            'tests.groups.path: expected a whole path such as {{ inventory_dir }}/topology.conf, found "topology.conf"',
+        ),
     ],
 )
 def test_what_no_source_is(groups: dict[str, Any], problem: str) -> None:
@@ -79,11 +83,14 @@ def test_groups_of_the_inventory() -> None:
     racks = {"all": HOSTS, "rack1": ["a", "b"], "rack2": ["c", "elsewhere"]}
     assert grouped(source, inventory=racks) == ({"rack1": ["a", "b"], "rack2": ["c"]}, [])
     assert refused(source, inventory={"rack1": ["a"], "rack2": ["b"]}) == (
-        ": c in no group; put every host into exactly one of the inventory groups rack1, rack2")
+        ": c in no group; put every host into exactly one of the inventory groups rack1, rack2"
+    )
     assert refused(source, inventory={"rack1": ["a", "b"], "rack2": ["b", "c"]}) == (
-        ": b in several groups; name every host once")
+        ": b in several groups; name every host once"
+    )
     assert refused(source, inventory={"rack1": HOSTS, "rack_2": []}) == (
-        '.names: the inventory has no group rack2; did you mean "rack_2"?')
+        '.names: the inventory has no group rack2; did you mean "rack_2"?'
+    )
 
 
 def test_labels_of_nodes() -> None:
@@ -91,14 +98,17 @@ def test_labels_of_nodes() -> None:
     labels = {"a": {"rack": "r1"}, "b": {"rack": "r1", "x": "y"}, "c": {"rack": "r2"}}
     assert grouped(source, labels=labels) == ({"r1": ["a", "b"], "r2": ["c"]}, [])
     assert refused(source, labels={"a": {"rack": "r1"}, "b": {}}) == (
-        ": b, c in no group; give each host's Node the label rack")
+        ": b, c in no group; give each host's Node the label rack"
+    )
     assert refused(source) == ": no host is known as a Node; join the hosts first, and let the account list nodes"
 
 
 def test_a_host_without_facts_joins_those_of_whom_nothing_is_known() -> None:
     source = {"from": "node_label", "label": "rack"}
     assert grouped(source, labels={"a": {"rack": "r1"}, "b": {"rack": "r1"}}, facts=["a", "b"]) == (
-        {"r1": ["a", "b"], "unknown": ["c"]}, [])
+        {"r1": ["a", "b"], "unknown": ["c"]},
+        [],
+    )
     assert grouped({"r1": ["a", "b"]}, facts=["a", "b"])[0] == {"r1": ["a", "b"], "unknown": ["c"]}
 
 
@@ -117,16 +127,21 @@ def test_a_file_names_hosts_by_inventory_host_name_or_node() -> None:
 
 def test_what_is_wrong_with_a_file_is_said_with_its_path() -> None:
     assert refused(FILE, file="Switch=1") == (
-        '.path: /topology.conf: line 1: expected SwitchName=, BlockName= or BlockSizes=, found "Switch=1"')
+        '.path: /topology.conf: line 1: expected SwitchName=, BlockName= or BlockSizes=, found "Switch=1"'
+    )
     assert refused(FILE, file=None) == (
-        ".path: /topology.conf: expected a list of topologies or a dict with instances, found nothing (null)")
+        ".path: /topology.conf: expected a list of topologies or a dict with instances, found nothing (null)"
+    )
     assert refused(FILE, file="SwitchName=leaf1 Nodes=a,b") == (
-        ": c in no group; /topology.conf has no switch or block with them")
+        ": c in no group; /topology.conf has no switch or block with them"
+    )
     assert refused(FILE, file="SwitchName=l1 Nodes=a,b\nSwitchName=l2 Nodes=b,c") == (
-        ".path: /topology.conf: b stands in several groups; a host has one leaf switch here")
+        ".path: /topology.conf: b stands in several groups; a host has one leaf switch here"
+    )
     # 10.0.0.1 is no 10.0.0.2 in the domain 0.0.
     assert "10.0.0.1 in no group" in refused(
-        FILE, names={"10.0.0.1": ["10.0.0.1"]}, facts=["10.0.0.1"], file="SwitchName=leaf1 Nodes=10.0.0.2")
+        FILE, names={"10.0.0.1": ["10.0.0.1"]}, facts=["10.0.0.1"], file="SwitchName=leaf1 Nodes=10.0.0.2"
+    )
 
 
 def on(**switches: str) -> dict[str, dict[str, str]]:
@@ -137,8 +152,11 @@ def on(**switches: str) -> dict[str, dict[str, str]]:
     ("switches", "groups", "lost"),
     [
         # A switch a rail: those together on the first rail are together.
-        ([on(a="leaf0", b="leaf0", c="leaf2"), on(a="leaf1", b="leaf1", c="leaf3")],
-         {"leaf0": ["a", "b"], "leaf2": ["c"]}, ""),
+        (
+            [on(a="leaf0", b="leaf0", c="leaf2"), on(a="leaf1", b="leaf1", c="leaf3")],
+            {"leaf0": ["a", "b"], "leaf2": ["c"]},
+            "",
+        ),
         # The link of b's first rail is down: its second shows where it belongs.
         ([on(a="leaf0", c="leaf2"), on(a="leaf1", b="leaf1", c="leaf3")], {"leaf0": ["a", "b"], "leaf2": ["c"]}, ""),
         # Nothing of b is known, or nothing that it shares.
@@ -155,9 +173,14 @@ def test_switches_that_lldp_tells(switches: list[Any], groups: dict[str, list[st
 
 def test_no_neighbour_at_all_stops_only_who_measures() -> None:
     groups, warnings = grouped({"from": "lldp"})
-    assert (groups, warnings) == ({}, [
-        "rdma_fabric.tests.groups: no host shows an LLDP neighbour on a rail; let lldpd run on the hosts, and LLDP on "
-        "the switch ports"])
+    assert (groups, warnings) == (
+        {},
+        [
+            "rdma_fabric.tests.groups: no host shows an LLDP neighbour on a rail; let lldpd run on "
+            "the hosts, and LLDP on "
+            "the switch ports"
+        ],
+    )
     with pytest.raises(InputError) as error:
         of_run(HOSTS, groups)
     assert str(error.value) == "rdma_fabric.tests.groups: no host groups were found; see the plan's warnings"
@@ -165,8 +188,13 @@ def test_no_neighbour_at_all_stops_only_who_measures() -> None:
 
 def test_the_file_that_is_to_be_read() -> None:
     assert topology_file({"mode": "topology", "groups": FILE}) == "/topology.conf"
-    for tests in (None, {}, {"groups": FILE}, {"mode": "topology", "groups": ["x"]},
-                  {"mode": "topology", "groups": {"from": "file", "path": 7}}):
+    for tests in (
+        None,
+        {},
+        {"groups": FILE},
+        {"mode": "topology", "groups": ["x"]},
+        {"mode": "topology", "groups": {"from": "file", "path": 7}},
+    ):
         assert topology_file(tests) == ""
 
 

@@ -9,8 +9,15 @@ from plan_factory import host_facts, port, rdma_device
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings import identity
 
-CARD = {"machine_id": "8d1f", "device": "mlx5_0", "rate": "400 Gb/sec", "kind": "pci", "pci": "0000:18:00.0",
-        "firmware": "28.43.2026", "drivers": "mlx5_core 24.10"}
+CARD = {
+    "machine_id": "8d1f",
+    "device": "mlx5_0",
+    "rate": "400 Gb/sec",
+    "kind": "pci",
+    "pci": "0000:18:00.0",
+    "firmware": "28.43.2026",
+    "drivers": "mlx5_core 24.10",
+}
 SOFT = {**CARD, "device": "rxe0", "kind": "soft", "pci": None, "firmware": None, "drivers": "rdma_rxe srcversion A"}
 
 

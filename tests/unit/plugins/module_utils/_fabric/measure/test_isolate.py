@@ -44,16 +44,27 @@ Bad = Callable[[str, str, str], bool]
 
 
 def result(rail: str, client: str, server: str, verdict: str = "pass", **changes: Any) -> dict[str, Any]:
-    return {"where": "host", "rail": rail, "client": client, "server": server, "test": "write_bw", "verdict": verdict,
-            "reason": "Failed status 12" if verdict == "no_data" else "", **changes}
+    return {
+        "where": "host",
+        "rail": rail,
+        "client": client,
+        "server": server,
+        "test": "write_bw",
+        "verdict": verdict,
+        "reason": "Failed status 12" if verdict == "no_data" else "",
+        **changes,
+    }
 
 
 def results(
     bad: Bad, hosts: Sequence[str] = HOSTS, rails: Sequence[str] = RAILS, verdict: str = "fail", **changes: Any
 ) -> Any:
     """All ordered pairs on all rails; ``verdict`` of the bad ones."""
-    return [result(rail, c, s, verdict if bad(rail, c, s) else "pass", **changes)
-            for rail in rails for c, s in permutations(hosts, 2)]
+    return [
+        result(rail, c, s, verdict if bad(rail, c, s) else "pass", **changes)
+        for rail in rails
+        for c, s in permutations(hosts, 2)
+    ]
 
 
 def told(found: Any) -> list[tuple[Any, ...]]:
@@ -78,13 +89,19 @@ def ends(test: Trial) -> tuple[str, str]:
         # On every rail that they share: one cause, not one a rail.
         (lambda r, c, s: {c, s} == {"a", "b"}, [("pair", None, "a", "b", None, "sure")]),
         # Two bad hosts that met each other, and a third that is bad on one rail.
-        (lambda r, c, s: bool({"a", "b"} & {c, s}),
-         [("host", None, "a", None, None, "sure"), ("host", None, "b", None, None, "sure")]),
-        (lambda r, c, s: "a" in (c, s) or (r == "r1" and "b" in (c, s)),
-         [("host", None, "a", None, None, "sure"), ("port", "r1", "b", None, None, "sure")]),
+        (
+            lambda r, c, s: bool({"a", "b"} & {c, s}),
+            [("host", None, "a", None, None, "sure"), ("host", None, "b", None, None, "sure")],
+        ),
+        (
+            lambda r, c, s: "a" in (c, s) or (r == "r1" and "b" in (c, s)),
+            [("host", None, "a", None, None, "sure"), ("port", "r1", "b", None, None, "sure")],
+        ),
         # A bad rail beside a bad port of the other.
-        (lambda r, c, s: r == "r0" or "a" in (c, s),
-         [("port", "r1", "a", None, None, "sure"), ("rail", "r0", None, None, None, "sure")]),
+        (
+            lambda r, c, s: r == "r0" or "a" in (c, s),
+            [("port", "r1", "a", None, None, "sure"), ("rail", "r0", None, None, None, "sure")],
+        ),
         # Every host bad is something that all share, never as many hosts.
         (lambda *_: True, [("rail", None, None, None, None, "sure")]),
         # All but two of six are bad: these two still pass with each other.
@@ -134,7 +151,8 @@ def test_gpu_path(memory: str) -> None:
     gpu = results(lambda r, c, s: r == "r0" and "a" in (c, s), memory=memory)
     assert told([*host, *gpu]) == [("gpu", "r0", "a", None, None, "sure")]
     assert told([*host, *results(lambda r, c, s: "a" in (c, s), memory=memory)]) == [
-        ("gpu", None, "a", None, None, "sure")]
+        ("gpu", None, "a", None, None, "sure")
+    ]
     assert told([*host, *results(lambda *_: True, memory=memory)]) == [("gpu", None, None, None, None, "sure")]
     # Bad in host memory too: not the GPU path.
     both = [*results(lambda r, c, s: "a" in (c, s)), *results(lambda r, c, s: "a" in (c, s), memory=memory)]
@@ -179,8 +197,10 @@ def test_large_messages_that_came_through_slowly_are_no_matter_of_the_mtu(bad: B
 
 def test_reasons_may_say_mtu_but_an_acknowledgement_that_is_missing_does_not() -> None:
     def with_reason(reason: str) -> str:
-        found = [{**r, "reason": reason if r["verdict"] != "pass" else ""}
-                 for r in results(lambda r, c, s: r == "r0" and "a" in (c, s))]
+        found = [
+            {**r, "reason": reason if r["verdict"] != "pass" else ""}
+            for r in results(lambda r, c, s: r == "r0" and "a" in (c, s))
+        ]
         return blame(found)[0].kind
 
     assert with_reason("b (client): mtu mismatch: local=4096 remote=1024") == "mtu"
@@ -212,8 +232,13 @@ def beside_a_bad_host(*again: str) -> list[dict[str, Any]]:
     """Nothing passes with c; of the two others one direction failed too; ``again``: verdict of a second reading."""
     found = [result("r0", *pair, "no_data" if "c" in pair else "pass") for pair in permutations("abc", 2)]
     lone = next(r for r in found if (r["client"], r["server"]) == ("a", "b"))
-    lone.update(verdict=(again or ("no_data",))[-1], passes=[{"verdict": "no_data", "reason": "rate of 0"},
-                *({"verdict": verdict, "reason": "", "again": True} for verdict in again)])
+    lone.update(
+        verdict=(again or ("no_data",))[-1],
+        passes=[
+            {"verdict": "no_data", "reason": "rate of 0"},
+            *({"verdict": verdict, "reason": "", "again": True} for verdict in again),
+        ],
+    )
     return found
 
 
@@ -229,8 +254,10 @@ def single(verdict: str, *again: str) -> list[dict[str, Any]]:
     """All pairs pass but one test of one pair; ``again``: the reason of a second reading."""
     found = results(lambda r, c, s: (r, c, s) == ("r0", "a", "b"))
     bad = next(r for r in found if r["verdict"] != "pass")
-    passes = [{"verdict": verdict, "reason": "40 Gb/s measured"},
-              *({"verdict": verdict, "reason": reason, "again": True} for reason in again)]
+    passes = [
+        {"verdict": verdict, "reason": "40 Gb/s measured"},
+        *({"verdict": verdict, "reason": reason, "again": True} for reason in again),
+    ]
     bad.update(verdict=verdict, reason=passes[0]["reason"], passes=passes)
     return found
 
@@ -300,8 +327,9 @@ def test_one_host_that_all_tests_share_is_told_from_the_rail() -> None:
     assert told([*found, *(result("r0", t.client, t.server, "fail") for t in asked)])[0][:3] == ("rail", "r0", None)
 
 
-@pytest.mark.parametrize("found", [results(lambda *_: False), results(lambda *_: True), [],
-                                   results(lambda r, c, s: "a" in (c, s))])
+@pytest.mark.parametrize(
+    "found", [results(lambda *_: False), results(lambda *_: True), [], results(lambda r, c, s: "a" in (c, s))]
+)
 def test_nothing_is_asked_for_when_all_is_explained(found: Any) -> None:
     assert next_tests(found, HOSTS, RAILS) == []
 
@@ -331,11 +359,15 @@ def test_small_messages_of_a_whole_rail_are_tried_once_more() -> None:
 
 
 def test_what_fails_from_gpu_memory_is_tried_from_host_memory_and_then_with_small_messages() -> None:
-    silent = [{**r, "verdict": "no_data"} if r["verdict"] == "fail" else r
-              for r in results(lambda r, c, s: r == "r0" and "a" in (c, s), memory="cuda:dmabuf")]
+    silent = [
+        {**r, "verdict": "no_data"} if r["verdict"] == "fail" else r
+        for r in results(lambda r, c, s: r == "r0" and "a" in (c, s), memory="cuda:dmabuf")
+    ]
     asked = next_tests(silent, HOSTS, RAILS)
     assert [(t.kind, t.memory, ends(t)) for t in asked] == [
-        ("write_bw", "host", ("a", "b")), ("write_bw", "host", ("b", "a"))]
+        ("write_bw", "host", ("a", "b")),
+        ("write_bw", "host", ("b", "a")),
+    ]
     passed = [result(t.rail, *ends(t), memory="host") for t in asked]
     assert told([*silent, *passed]) == [("gpu", "r0", "a", None, None, "sure")]
     assert next_tests([*silent, *passed], HOSTS, RAILS) == []
@@ -346,8 +378,11 @@ def test_what_fails_from_gpu_memory_is_tried_from_host_memory_and_then_with_smal
 
 def test_suspects_are_tried_again_with_the_size_that_failed() -> None:
     pairs = [("a", "b"), ("c", "d"), ("e", "f")]
-    found = [result("r0", *pair, "fail" if "a" in pair and size > 4096 else "pass", size=size)
-             for size in (4096, 65536) for pair in pairs]
+    found = [
+        result("r0", *pair, "fail" if "a" in pair and size > 4096 else "pass", size=size)
+        for size in (4096, 65536)
+        for pair in pairs
+    ]
     asked = next_tests(found, HOSTS, ["r0"])
     assert asked and {t.size for t in asked} == {65536}
     # One that was measured with another size only is not the same test.
@@ -364,9 +399,14 @@ def test_only_names_and_rails_that_may_be_used_are_asked_for() -> None:
 
 HOST_NAMES = [f"h{number}" for number in range(7)]
 Draws = st.lists(
-    st.tuples(st.sampled_from(list(permutations(HOST_NAMES, 2))), st.sampled_from(RAILS),
-              st.sampled_from(("pass", "pass", "fail", "no_data")), st.sampled_from(("write_bw", "read_bw"))),
-    max_size=60)
+    st.tuples(
+        st.sampled_from(list(permutations(HOST_NAMES, 2))),
+        st.sampled_from(RAILS),
+        st.sampled_from(("pass", "pass", "fail", "no_data")),
+        st.sampled_from(("write_bw", "read_bw")),
+    ),
+    max_size=60,
+)
 
 
 @given(Draws, st.randoms(use_true_random=False))
@@ -525,7 +565,13 @@ def test_two_rails_of_one_host_cannot_be_told_apart() -> None:
     fabric = Fabric(6, 2, (Fault("port", "rail1", "h0002"),), noise=False)
     (found,) = isolate(fabric, loopback(fabric.names, fabric.rail_names, BANDWIDTH), goes=0).blames
     assert (found.kind, found.rail, found.host, found.peer, found.peer_rail, found.sure) == (
-        "unknown", "rail0", "h0002", "h0002", "rail1", "likely")
+        "unknown",
+        "rail0",
+        "h0002",
+        "h0002",
+        "rail1",
+        "likely",
+    )
     assert found.text == "h0002 rail0 or h0002 rail1: none of their 2 tests passed (planted)"
 
 

@@ -9,12 +9,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import (
-    passes as course,
-)
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import (
-    step as judge,
-)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import passes as judge_passes
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import step as judge_step
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.step import Step
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import Evidence, Pass
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import Test as Trial
@@ -33,10 +29,19 @@ def plan(**tests: Any) -> dict[str, Any]:
         "rails": [{"name": name, "index": i, "link_layer": "ethernet", "mtu": 9000} for i, name in enumerate(RAILS)],
         "endpoints": {"host": HOSTS, "pod": HOSTS},
         "expectations": {rail: {name: dict(side) for name in HOSTS} for rail in RAILS},
-        "thresholds": {"gpu_paths": {}, "outliers": OUTLIERS,
-                       "unsteady": {"severity": "failure", "background": 0.001}},
-        "tests": {"duration": 10, "size": 65536, "queue_pairs": 4, "tx_depth": 128, "mtu": None, "port_base": 18500,
-                  "kinds": ["write_bw"], "control": "rail", "retries": 2, **tests},
+        "thresholds": {"gpu_paths": {}, "outliers": OUTLIERS, "unsteady": {"severity": "failure", "background": 0.001}},
+        "tests": {
+            "duration": 10,
+            "size": 65536,
+            "queue_pairs": 4,
+            "tx_depth": 128,
+            "mtu": None,
+            "port_base": 18500,
+            "kinds": ["write_bw"],
+            "control": "rail",
+            "retries": 2,
+            **tests,
+        },
     }
 
 
@@ -44,7 +49,7 @@ def step(made: dict[str, Any], *args: Any, **options: Any) -> Step:
     """A step on hosts whose rails are soft-RoCE."""
     rails = {rail["name"]: {"kind": "soft"} for rail in made["rails"]}
     known = {name: {"drivers": {"rdma_rxe": "srcversion A"}, "rails": rails} for name in made["endpoints"]["host"]}
-    return judge.step(made, *args, **{"hosts": known, **options})
+    return judge_step.step(made, *args, **{"hosts": known, **options})
 
 
 def address(name: str, rail: str) -> str:
@@ -57,8 +62,10 @@ def described(name: str, errors: dict[str, str] | None = None, perftest: str = "
         if rail in (errors or {}):
             lines.append(f'rail {rail} error="{(errors or {})[rail]}"')
         else:
-            lines.append(f"rail {rail} device=mlx5_0 port=1 netdev={rail} gid=3 gid_type=\"RoCE v2\" "
-                         f"address={address(name, rail)} mtu={mtu} rate=\"100 Gb/sec (4X EDR)\" numa=0 cpus=0")
+            lines.append(
+                f'rail {rail} device=mlx5_0 port=1 netdev={rail} gid=3 gid_type="RoCE v2" '
+                f'address={address(name, rail)} mtu={mtu} rate="100 Gb/sec (4X EDR)" numa=0 cpus=0'
+            )
     lines.append(f"host memlock=unlimited perftest={perftest} control=192.0.2.{name[-1]} machine_id=1")
     return "\n".join([*lines, "=== gpufabric described 2"]) + "\n"
 
@@ -76,8 +83,11 @@ def played(found: Step, answer: Answer = good, lost: Iterable[str] = (), cut: It
             number, rail, role, peer, *_rest = line.split()
             told = answer(name, int(number), rail, role, peer)
             if told:
-                out += [f"=== gpufabric test {number} {rail} {role} {peer} rc={told[0]} start=1 seconds=2", told[1],
-                        "=== gpufabric end"]
+                out += [
+                    f"=== gpufabric test {number} {rail} {role} {peer} rc={told[0]} start=1 seconds=2",
+                    told[1],
+                    "=== gpufabric end",
+                ]
         out += [] if name in cut else [f"=== gpufabric batch {found.number} done {len(lines) - 1} 0"]
         logs[name] = "\n".join(out) + "\n"
     kept = {name: text for name, text in logs.items() if name not in lost}
@@ -115,20 +125,40 @@ def test_the_first_step_is_the_whole_schedule() -> None:
 def test_control_by_management_addresses() -> None:
     found = step(plan(control="management"), "host", everybody())
     assert {line.split()[3] for lines in found.lines.values() for line in lines[:-1]} == {
-        "192.0.2.1", "192.0.2.2", "192.0.2.3"}
+        "192.0.2.1",
+        "192.0.2.2",
+        "192.0.2.3",
+    }
 
 
 def test_all_good_is_done_after_one_pass() -> None:
     found, passes = loop(good)
     assert passes == 1 and found.lines == {} and found.summary["verdict"] == "pass"
     assert found.results[0] == {
-        "where": "host", "rail": "rail0", "client": "lab-1", "server": "lab-2", "test": "write_bw", "value": 97.9,
-        "unit": "Gb/s", "expected": pytest.approx(93.1355, abs=0.001), "bound_by": "link", "verdict": "pass",
-        "reason": "", "why": "95 % of the 100 Gb/s link of lab-1 at RDMA MTU 4096",
+        "where": "host",
+        "rail": "rail0",
+        "client": "lab-1",
+        "server": "lab-2",
+        "test": "write_bw",
+        "value": 97.9,
+        "unit": "Gb/s",
+        "expected": pytest.approx(93.1355, abs=0.001),
+        "bound_by": "link",
+        "verdict": "pass",
+        "reason": "",
+        "why": "95 % of the 100 Gb/s link of lab-1 at RDMA MTU 4096",
         "passes": [{"pass": 1, "value": 97.9, "verdict": "pass", "reason": ""}],
     }
     assert found.summary["rails"][0] == {
-        "where": "host", "rail": "rail0", "pairs": 6, "pass": 6, "fail": 0, "no_data": 0, "worst": 97.9, "median": 97.9}
+        "where": "host",
+        "rail": "rail0",
+        "pairs": 6,
+        "pass": 6,
+        "fail": 0,
+        "no_data": 0,
+        "worst": 97.9,
+        "median": 97.9,
+    }
 
 
 def test_the_same_evidence_gives_the_same_step() -> None:
@@ -172,16 +202,19 @@ def test_a_low_value_is_a_fail_and_is_not_repeated() -> None:
     bad = [r for r in found.results if r["verdict"] == "fail"]
     assert [(r["rail"], r["client"]) for r in bad] == [("rail1", "lab-2")] * 2
     assert bad[0]["reason"] == (
-        "9.79 Gb/s measured, 93.1 Gb/s expected (95 % of the 100 Gb/s link of lab-1 at RDMA MTU 4096)")
+        "9.79 Gb/s measured, 93.1 Gb/s expected (95 % of the 100 Gb/s link of lab-1 at RDMA MTU 4096)"
+    )
     assert found.summary["findings"] == [
-        f"hosts: lab-2 rail1: no test with it as sender passed, the other direction does ({bad[0]['reason']})"]
+        f"hosts: lab-2 rail1: no test with it as sender passed, the other direction does ({bad[0]['reason']})"
+    ]
 
 
 def test_more_than_the_link_can_is_no_data() -> None:
     found, _passes = loop(lambda *_a: (0, ROW % "240"))
     assert {r["verdict"] for r in found.results} == {"no_data"}
     assert found.results[0]["reason"] == (
-        "240.0 Gb/s measured, more than the 98 Gb/s that is possible: a wrong reading")
+        "240.0 Gb/s measured, more than the 98 Gb/s that is possible: a wrong reading"
+    )
 
 
 def test_a_rail_that_cannot_be_used_is_not_played_and_named() -> None:
@@ -192,11 +225,13 @@ def test_a_rail_that_cannot_be_used_is_not_played_and_named() -> None:
     assert found.done and found.number == 1
     bad = [r for r in found.results if r["verdict"] != "pass"]
     assert {(r["rail"], r["verdict"], r["reason"]) for r in bad} == {
-        ("rail0", "no_data", "lab-1 rail0: rail0 has no link: cable, transceiver or switch port")}
+        ("rail0", "no_data", "lab-1 rail0: rail0 has no link: cable, transceiver or switch port")
+    }
     assert len(bad) == 4 and len(found.results) == 12
     assert found.summary["findings"] == [
         "hosts: lab-1 rail0: none of its 4 tests passed, others pass: host, NIC port or cable "
-        "(lab-1 rail0: rail0 has no link: cable, transceiver or switch port)"]
+        "(lab-1 rail0: rail0 has no link: cable, transceiver or switch port)"
+    ]
 
 
 @pytest.mark.parametrize("field", ["seconds=" + "9" * 400, "late=inf", "ran=" + "9" * 5000])
@@ -266,7 +301,8 @@ def test_an_absent_endpoint_is_reported_with_what_the_transport_said() -> None:
     played_by_two = played(step(plan(), "pod", Evidence(texts, errors)))
     found = step(plan(), "pod", Evidence(texts, errors, (played_by_two,)))
     assert {r["reason"] for r in found.results if "lab-3" in (r["client"], r["server"])} == {
-        "lab-3: pod cannot be scheduled: 0/3 nodes"}
+        "lab-3: pod cannot be scheduled: 0/3 nodes"
+    }
 
 
 def test_nobody_there_is_done_at_once_and_no_pass() -> None:
@@ -289,7 +325,8 @@ def test_fewer_than_two_hosts_are_refused(limit: list[str], given: str) -> None:
         step(plan(), "host", everybody(), limit=limit)
     assert str(error.value) == (
         f"nothing was measured: a measurement needs two hosts, {given}; the plan knows 3: "
-        "widen --limit or the group of the fabric")
+        "widen --limit or the group of the fabric"
+    )
 
 
 def test_a_plan_without_rails_is_refused() -> None:
@@ -307,7 +344,8 @@ def test_without_any_rate_nothing_can_be_judged_or_repeated() -> None:
     found = step(blind, "host", Evidence(texts, {}, (played(first),)))
     assert found.done and found.results[0]["value"] == 97.9
     assert found.results[0]["reason"] == (
-        "nothing to judge by: the link rate or MTU of lab-1 is not known; give rdma_fabric.thresholds.floor")
+        "nothing to judge by: the link rate or MTU of lab-1 is not known; give rdma_fabric.thresholds.floor"
+    )
 
 
 def test_a_floor_replaces_the_computation() -> None:
@@ -334,25 +372,30 @@ def test_a_floor_above_the_link_is_a_warning() -> None:
     hint = "no reading is taken for impossible there; repair the link, or lower rdma_fabric.thresholds.floor"
     assert found.warnings == [
         f"rail0: the floor of 180 Gb/s is above the 98 Gb/s of the 100 Gb/s link of lab-1: {hint}",
-        f"rail1: the floor of 99 Gb/s is above the 98 Gb/s of the 100 Gb/s link of lab-1 (and so for 1 more): {hint}"]
+        f"rail1: the floor of 99 Gb/s is above the 98 Gb/s of the 100 Gb/s link of lab-1 (and so for 1 more): {hint}",
+    ]
 
 
 def test_a_smaller_rdma_mtu_is_a_warning() -> None:
     found = step(plan(), "host", everybody(**{"lab-3": described("lab-3", mtu=1024)}))
     assert [(link["host"], link["rail"], link["kind"], link["found"]) for link in found.links] == [
-        ("lab-3", "rail0", "mtu", "1024"), ("lab-3", "rail1", "mtu", "1024")]
+        ("lab-3", "rail0", "mtu", "1024"),
+        ("lab-3", "rail1", "mtu", "1024"),
+    ]
 
 
 def test_a_slow_clock_is_a_warning() -> None:
     text = described("lab-2").replace("host memlock", "host clock=hpet memlock")
     assert step(plan(), "host", everybody(**{"lab-2": text})).warnings == [
-        "lab-2: clock source hpet, not tsc: perftest may print rates of 0 (clock sampling)"]
+        "lab-2: clock source hpet, not tsc: perftest may print rates of 0 (clock sampling)"
+    ]
 
 
 def test_cpus_far_from_the_nic_are_a_warning() -> None:
     text = described("lab-2").replace("cpus=0", "cpus=- local_cpus=32-63", 1)
     assert step(plan(), "host", everybody(**{"lab-2": text})).warnings == [
-        "lab-2 rail0: the tester may use no CPU near the NIC (32-63): it measures from further away"]
+        "lab-2 rail0: the tester may use no CPU near the NIC (32-63): it measures from further away"
+    ]
 
 
 def test_an_outlier_among_passes_is_told() -> None:
@@ -360,8 +403,14 @@ def test_an_outlier_among_passes_is_told() -> None:
     for rail in RAILS:
         for name in made["endpoints"]["host"]:
             made["expectations"][rail][name]["tolerance"] = 0.5
-    last = play_all(made, evidence, lambda n, r, rail, role, peer: (0, ROW % (
-        "60.0" if (n, rail, role, peer) == ("h1", "rail0", "client", "10.0.1.2") else f"97.{r}")))[-1]
+    last = play_all(
+        made,
+        evidence,
+        lambda n, r, rail, role, peer: (
+            0,
+            ROW % ("60.0" if (n, rail, role, peer) == ("h1", "rail0", "client", "10.0.1.2") else f"97.{r}"),
+        ),
+    )[-1]
     assert last.summary["verdict"] == "pass"
     assert [(o["rail"], o["client"], o["server"], o["value"]) for o in last.outliers] == [("rail0", "h1", "h2", 60.0)]
 
@@ -377,7 +426,8 @@ def test_reasons_name_the_hosts_of_both_sides() -> None:
     found, _passes = loop(refused, retries=0)
     assert found.results[0]["reason"] == (
         "lab-2 (server): Port number 1 state is Down (link down); lab-1 (client): Couldn't connect to 10.0.0.2:18500 "
-        "(its server never listened, or the network between them)")
+        "(its server never listened, or the network between them)"
+    )
 
 
 def fleet(count: int, **tests: Any) -> tuple[dict[str, Any], Evidence]:
@@ -409,14 +459,24 @@ def play_all(made: dict[str, Any], evidence: Evidence, answer: Answer = good, **
 
 def test_what_is_announced_before_a_pass_and_told_after_the_last() -> None:
     first, last = play_all(plan(), everybody())
-    assert first.announce == first.schedule["text"] == (
-        "pass 1 (schedule), mode all_pairs: 12 tests of write_bw in 6 rounds of 16 s, 1 min 36 s; "
-        "with all retries at worst 8 min 36 s beside the start of each pass, "
-        "and up to 3 additional short passes to locate the fault")
+    assert (
+        first.announce
+        == first.schedule["text"]
+        == (
+            "pass 1 (schedule), mode all_pairs: 12 tests of write_bw in 6 rounds of 16 s, 1 min 36 s; "
+            "with all retries at worst 8 min 36 s beside the start of each pass, "
+            "and up to 3 additional short passes to locate the fault"
+        )
+    )
     assert first.to_dict()["worst"] == 516
     assert (last.announce, last.to_dict()["worst"]) == ("", 0)
     assert {key: last.schedule[key] for key in ("mode", "rounds", "slot", "seconds", "passes")} == {
-        "mode": "all_pairs", "rounds": 6, "slot": 16, "seconds": 96, "passes": 1}
+        "mode": "all_pairs",
+        "rounds": 6,
+        "slot": 16,
+        "seconds": 96,
+        "passes": 1,
+    }
     assert last.schedule["text"].startswith("1 pass, 6 rounds, 1 min 36 s; perftest ran in ")
 
 
@@ -509,13 +569,15 @@ def test_the_sum_of_a_star_is_judged() -> None:
 
 def test_a_star_with_a_silent_member_is_no_data_and_is_repeated_as_a_whole() -> None:
     made, evidence = fleet(5, mode="incast", fan=2, retries=1, isolation=0)
-    steps = play_all(made, evidence,
-                     lambda n, r, rail, role, peer: (0, ROW % ("0.00" if (n, rail) == ("h1", "rail0") else "48.5")))
+    steps = play_all(
+        made, evidence, lambda n, r, rail, role, peer: (0, ROW % ("0.00" if (n, rail) == ("h1", "rail0") else "48.5"))
+    )
     silent = [r for r in steps[-1].results if r["verdict"] == "no_data"]
     centres = {r["server"] for r in silent if r["client"] == "h1"}
     assert {r["server"] for r in silent} == centres and len(silent) == 2 * len(centres)
     assert {r["reason"] for r in silent if r["client"] != "h1"} == {
-        f"its share says nothing: h1 to {centre} gave no data" for centre in centres}
+        f"its share says nothing: h1 to {centre} gave no data" for centre in centres
+    }
     again = [line for lines in steps[1].lines.values() for line in lines[:-1]]
     assert steps[1].rounds == len(centres) and len(again) == 2 * len(silent)
 
@@ -542,11 +604,13 @@ def test_of_a_star_that_failed_the_shares_are_measured_alone_and_only_the_bad_po
         steps.append(step(made, "host", Evidence(evidence.describe, {}, tuple(passes))))
     last = steps[-1]
     assert [(b["kind"], b["rail"], b["host"], b["sure"]) for b in last.summary["blames"]] == [
-        ("port", "rail0", "h1", "sure")]
+        ("port", "rail0", "h1", "sure")
+    ]
     # A silent share names its host by itself. Alone a test must reach what the link can, not a share of it.
     alone = [r for r in last.results if "star" not in r and r["unit"] == "Gb/s"]
     assert {(r["rail"], "h1" in (r["client"], r["server"]), r["verdict"], round(r["expected"], 1)) for r in alone} == (
-        {("rail0", True, "fail", 93.1), ("rail0", False, "pass", 93.1)} if rate == "slow" else set())
+        {("rail0", True, "fail", 93.1), ("rail0", False, "pass", 93.1)} if rate == "slow" else set()
+    )
     shares = [r for r in last.results if r.get("star") == mode]
     assert len(shares) == 10 * 4 * 2 and {round(r["expected"], 1) for r in shares} == {23.3}
 
@@ -565,7 +629,9 @@ def test_the_share_of_a_star_that_passed_is_measured_again_with_its_star_when_re
 def test_loopback_measures_one_host_alone() -> None:
     last = play_all(plan(mode="loopback"), everybody(), limit=["lab-2"])[-1]
     assert [(r["client"], r["server"], r["rail"], r["peer_rail"], r["verdict"]) for r in last.results] == [
-        ("lab-2", "lab-2", "rail0", "rail1", "pass"), ("lab-2", "lab-2", "rail1", "rail0", "pass")]
+        ("lab-2", "lab-2", "rail0", "rail1", "pass"),
+        ("lab-2", "lab-2", "rail1", "rail0", "pass"),
+    ]
 
 
 def test_a_rail_that_only_the_server_lacks_blocks_what_crosses_to_it() -> None:
@@ -582,10 +648,17 @@ def test_a_rail_that_only_the_server_lacks_blocks_what_crosses_to_it() -> None:
 def test_what_crosses_is_judged_by_the_port_of_the_servers_rail() -> None:
     made = plan(cross_rail=True)
     made["expectations"]["rail1"]["lab-2"]["rate"] = 50.0
-    found = {(r["rail"], r.get("peer_rail")): r["expected"] for r in play_all(made, everybody())[-1].results
-             if (r["client"], r["server"]) == ("lab-1", "lab-2")}
+    found = {
+        (r["rail"], r.get("peer_rail")): r["expected"]
+        for r in play_all(made, everybody())[-1].results
+        if (r["client"], r["server"]) == ("lab-1", "lab-2")
+    }
     assert {ways: round(expected, 1) for ways, expected in found.items()} == {
-        ("rail0", None): 93.1, ("rail0", "rail1"): 46.6, ("rail1", None): 46.6, ("rail1", "rail0"): 93.1}
+        ("rail0", None): 93.1,
+        ("rail0", "rail1"): 46.6,
+        ("rail1", None): 46.6,
+        ("rail1", "rail0"): 93.1,
+    }
 
 
 def test_a_port_that_also_fails_as_the_server_of_another_rail_is_blamed_with_commands_that_use_it() -> None:
@@ -621,7 +694,8 @@ def test_a_rail_without_a_gpu_is_no_data_and_never_measured_in_host_memory() -> 
     assert {(r["rail"], r["verdict"]) for r in silent} == {("rail1", "no_data")} and len(silent) == 6
     assert silent[0]["reason"] == (
         "lab-1 rail1: the facts name no GPU for it, and cuda:peermem is asked for; "
-        "lab-2 rail1: the facts name no GPU for it, and cuda:peermem is asked for")
+        "lab-2 rail1: the facts name no GPU for it, and cuda:peermem is asked for"
+    )
 
 
 @pytest.mark.parametrize(("also_from_host_memory", "kind"), [(False, "gpu"), (True, "port")])
@@ -642,12 +716,20 @@ def test_a_port_that_fails_from_gpu_memory_is_probed_from_host_memory(also_from_
     assert ("passes from host memory, not from GPU memory" in found["text"]) == (kind == "gpu")
     probes = [r for r in steps[-1].results if r["memory"] == "host"]
     assert {(r["rail"], r["verdict"], r["bound_by"]) for r in probes} == {
-        ("rail1", "fail" if also_from_host_memory else "pass", "link")}
+        ("rail1", "fail" if also_from_host_memory else "pass", "link")
+    }
     assert len(probes) == 2 and all("gpu" not in r for r in probes)
 
 
-PORT = {"machine_id": "1", "device": "mlx5_0", "rate": "100 Gb/sec (4X EDR)", "kind": "soft", "pci": None,
-        "firmware": None, "drivers": "rdma_rxe srcversion A"}
+PORT = {
+    "machine_id": "1",
+    "device": "mlx5_0",
+    "rate": "100 Gb/sec (4X EDR)",
+    "kind": "soft",
+    "pci": None,
+    "firmware": None,
+    "drivers": "rdma_rxe srcversion A",
+}
 
 
 def recorded(results: list[dict[str, Any]], made: dict[str, Any], **ports: Any) -> dict[str, Any]:
@@ -673,13 +755,23 @@ NINE: Answer = lambda *_a: (0, ROW % "9.0")  # noqa: E731
 @pytest.mark.parametrize(
     ("floor", "tests", "why"),
     [
-        (0.005, {}, "12 no pass by today's rules: lab-1 to lab-2 9 Gb/s measured, 93.1 Gb/s expected (95 % of the "
-                    "100 Gb/s link of lab-1 at RDMA MTU 4096)"),
-        (None, {"duration": 2, "size": 1024, "directions": "one"},
-         "12 measured otherwise: duration 2, today 10; size 1024, today 65536"),
-        (None, {"mode": "incast", "fan": 2, "directions": "together", "mtu": 1024},
-         "12 measured otherwise: mtu 1024, today None; directions together, today one way; mode incast of 2, today "
-         "pairs"),
+        (
+            0.005,
+            {},
+            "12 no pass by today's rules: lab-1 to lab-2 9 Gb/s measured, 93.1 Gb/s expected (95 % of the "
+            "100 Gb/s link of lab-1 at RDMA MTU 4096)",
+        ),
+        (
+            None,
+            {"duration": 2, "size": 1024, "directions": "one"},
+            "12 measured otherwise: duration 2, today 10; size 1024, today 65536",
+        ),
+        (
+            None,
+            {"mode": "incast", "fan": 2, "directions": "together", "mtu": 1024},
+            "12 measured otherwise: mtu 1024, today None; directions together, today one way; mode incast of 2, today "
+            "pairs",
+        ),
         (None, None, "12 the earlier report does not record how they were measured"),
     ],
 )
@@ -722,8 +814,10 @@ def test_a_star_is_taken_over_as_a_whole() -> None:
         first = step(made, "host", evidence, earlier=results)
         lines = [line.split() for own in first.lines.values() for line in own[:-1]]
         assert len([words for words in lines if words[2] == "server"]) == 2 * len(failed)
-    uneven: Answer = lambda n, r, rail, role, peer: (0, ROW % (  # noqa: E731
-        "70.0" if (int(n[1:]) - int(peer.split(".")[-1])) % 5 == 1 else "27.0"))
+
+    def uneven(n: str, r: object, rail: str, role: str, peer: str) -> tuple[int, str]:
+        return 0, ROW % ("70.0" if (int(n[1:]) - int(peer.split(".")[-1])) % 5 == 1 else "27.0")
+
     passed = play_all(made, evidence, uneven)[-1].results
     assert step(made, "host", evidence, earlier=recorded(passed, made)).done
 
@@ -763,8 +857,12 @@ def repaired() -> list[dict[str, Any]]:
     ("describe", "errors", "reason", "lost"),
     [
         ({"lab-3": None}, {"lab-3": "no route to host"}, "lab-3: no route to host", 8),
-        ({"lab-3": described("lab-3", {"rail1": "no link: cable, transceiver or switch port"})}, {},
-         "lab-3 rail1: no link: cable, transceiver or switch port", 4),
+        (
+            {"lab-3": described("lab-3", {"rail1": "no link: cable, transceiver or switch port"})},
+            {},
+            "lab-3 rail1: no link: cable, transceiver or switch port",
+            4,
+        ),
         ({"lab-3": described("lab-3", perftest="-")}, {}, "lab-3: perftest is not installed", 8),
     ],
     ids=["host is gone", "cable is pulled", "no perftest"],
@@ -780,8 +878,10 @@ def test_resume_takes_over_nothing_of_ports_that_cannot_be_used_today(
         passes.append(played(steps[-1]))
     silent = [r for r in steps[-1].results if r["verdict"] == "no_data"]
     assert len(silent) == lost and all(reason in r["reason"] for r in silent)
-    assert f"{lost} more passed there and are measured again ({lost} cannot be measured today: {reason}" in (
-        steps[-1].warnings[-1])
+    assert (
+        f"{lost} more passed there and are measured again ({lost} cannot be measured today: {reason}"
+        in (steps[-1].warnings[-1])
+    )
 
 
 @pytest.mark.parametrize(
@@ -812,7 +912,9 @@ SSH = "Failed to connect to the host via ssh: Connection timed out"
         (f"Task failed: Action failed: {SSH}", SSH),
         ("Task failed: Module failed: no space\nleft", "no space left"),
         ("the step Task failed: x", "the step Task failed: x"),
-        ("\n", ""), ("Task failed.\n", ""), ("", ""),
+        ("\n", ""),
+        ("Task failed.\n", ""),
+        ("", ""),
     ],
 )
 def test_reasons_are_those_of_the_host_and_never_empty(text: str, reason: str) -> None:
@@ -833,8 +935,10 @@ def test_resume_takes_over_nothing_of_unknown_ports() -> None:
     before = reported(repaired())
     del before["endpoints"]
     first = step(plan(), "host", everybody(), earlier=before)
-    assert first.rounds == 6 and "(10 another port: lab-1 rail0: not recorded in the earlier report" in (
-        first.warnings[-1])
+    assert (
+        first.rounds == 6
+        and "(10 another port: lab-1 rail0: not recorded in the earlier report" in (first.warnings[-1])
+    )
 
 
 def test_only_of_one_run_takes_the_place_of_that_of_the_plan() -> None:
@@ -862,7 +966,7 @@ def slow_lab_2(name: str, number: int, rail: str, role: str, peer: str) -> Any:
 
 
 def test_isolation_is_asked_once_there_is_nothing_to_retry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(course, "next_tests", blame)
+    monkeypatch.setattr(judge_passes, "next_tests", blame)
     steps = play_all(plan(), everybody(), slow_lab_2)
     assert [s.rounds for s in steps] == [6, 2, 0]
     assert steps[1].announce.startswith("pass 2 (isolation), mode all_pairs: 2 tests of send_bw in 2 rounds")
@@ -885,12 +989,13 @@ def test_isolation_without_end_is_limited_and_counts_a_second_reading(
             return 0, ROW % ("9.9" if len(turns) == 1 else "97.9")
         return good(name, number, rail, role, peer)
 
-    monkeypatch.setattr(course, "next_tests", always)
+    monkeypatch.setattr(judge_passes, "next_tests", always)
     steps = play_all(plan(isolation=limit), everybody(), better)
     assert len(steps) == 2 + limit
     hit = [r for r in steps[-1].results if len(r["passes"]) > 1 or r["verdict"] == "fail"]
     assert [(r["client"], r["server"], r["verdict"], r["value"], len(r["passes"])) for r in hit] == [
-        ("lab-2", "lab-1", "pass" if limit else "fail", 97.9 if limit else 9.9, 1 + limit)]
+        ("lab-2", "lab-1", "pass" if limit else "fail", 97.9 if limit else 9.9, 1 + limit)
+    ]
 
 
 def only_once(bad: str, then: str) -> Answer:
@@ -913,13 +1018,21 @@ def test_a_single_failure_that_passes_when_measured_again_is_a_warning_and_no_bl
     (one,) = [r for r in last.results if len(r["passes"]) > 1]
     assert (one["verdict"], one["value"], last.summary["verdict"], last.summary["blames"]) == ("pass", 97.5, "pass", [])
     assert [(p["pass"], p["value"], p["verdict"], p.get("again")) for p in one["passes"]] == [
-        (1, 40.0, "fail", None), (2, 97.5, "pass", True)]
+        (1, 40.0, "fail", None),
+        (2, 97.5, "pass", True),
+    ]
     (found,) = last.unsteady
     assert (found["kind"], found["rail"], found["count"], found["tests"], found["severity"]) == (
-        "rail", "rail1", 1, 6, "warning")
+        "rail",
+        "rail1",
+        1,
+        6,
+        "warning",
+    )
     assert found["text"] == (
         "rail1: unsteady: 1 of 6 tests failed and passed when they were repeated, no more than the background of 0.001 "
-        "explains (lab-2 to lab-1 write_bw: 40, then 97.5 Gb/s)")
+        "explains (lab-2 to lab-1 write_bw: 40, then 97.5 Gb/s)"
+    )
     assert last.warnings == []
 
 
@@ -928,7 +1041,12 @@ def test_a_single_failure_that_fails_again_is_blamed_with_both_readings(then: st
     last = play_all(plan(), everybody(), only_once("40.0", then))[-1]
     (found,) = last.summary["blames"]
     assert [found[key] for key in ("kind", "rail", "host", "peer", "sure")] == [
-        "pair", "rail1", "lab-2", "lab-1", "sure"]
+        "pair",
+        "rail1",
+        "lab-2",
+        "lab-1",
+        "sure",
+    ]
     first, second = [text for text in found["evidence"] if text.startswith("measured")]
     assert first.startswith("measured first: 40 Gb/s measured, 93.1 Gb/s expected")
     told = "rate of 0" if then == "0.00" else "41 Gb/s measured, 93.1 Gb/s expected"
@@ -952,20 +1070,29 @@ def test_what_is_measured_again_is_measured_as_often_as_repeats_say() -> None:
 
 
 # What a slow port that only sends badly looks like, with latency as testers print it.
-LATENCY = (" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   "
-           "99% percentile[usec]   99.9% percentile[usec]\n 2 10000 1.01 9.10 1.11 1.12 0.10 1.90 4.10")
+LATENCY = (
+    " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   "
+    "99% percentile[usec]   99.9% percentile[usec]\n 2 10000 1.01 9.10 1.11 1.12 0.10 1.90 4.10"
+)
 
 
 def test_a_port_that_sends_slowly_is_blamed_with_the_commands_to_try_it() -> None:
     last = play_all(plan(), everybody(), slow_lab_2)[-1]
     (found,) = last.summary["blames"]
     assert [found[key] for key in ("where", "kind", "rail", "host", "direction", "sure")] == [
-        "host", "direction", "rail1", "lab-2", "send", "sure"]
+        "host",
+        "direction",
+        "rail1",
+        "lab-2",
+        "send",
+        "sure",
+    ]
     assert last.summary["findings"] == [f"hosts: {found['text']}"]
     server, client = found["again"]
     assert server == (
         "ssh lab-1 taskset -c 0 ib_write_bw -d mlx5_0 -i 1 -x 3 -p 18499 -F --report_gbits -c RC -q 4 -s 65536 -t 128 "
-        "-D 10 -f 2")
+        "-D 10 -f 2"
+    )
     assert client.startswith("ssh lab-2 taskset -c 0 ib_write_bw ") and client.endswith(" -f 2 10.1.0.1")
 
 
@@ -984,8 +1111,12 @@ def test_large_messages_that_vanish_are_told_by_small_ones_that_pass() -> None:
     steps: list[Step] = []
 
     def probing(number: int) -> bool:
-        kinds = {line.split()[5] for lines in steps[-1].lines.values() for line in lines[:-1]
-                 if line.split()[0] == str(number)}
+        kinds = {
+            line.split()[5]
+            for lines in steps[-1].lines.values()
+            for line in lines[:-1]
+            if line.split()[0] == str(number)
+        }
         return kinds == {"write_lat"}
 
     passes: list[Pass] = []
@@ -1006,8 +1137,11 @@ def framed(found: Step, told: Callable[[str, list[str]], tuple[int, str, str]]) 
         for line in lines[:-1]:
             words = line.split()
             rc, header, body = told(name, words)
-            out += [f"=== gpufabric test {' '.join(words[:4])} rc={rc} start=1 seconds=2 {header}", body,
-                    "=== gpufabric end"]
+            out += [
+                f"=== gpufabric test {' '.join(words[:4])} rc={rc} start=1 seconds=2 {header}",
+                body,
+                "=== gpufabric end",
+            ]
         logs[name] = "\n".join([*out, f"=== gpufabric batch {found.number} done {len(lines) - 1} 0"])
     return Pass(logs, {})
 
@@ -1028,7 +1162,8 @@ def test_the_other_exchange_is_tried_after_one_failed_and_is_told() -> None:
     last = step(plan(rdma_cm=True), "host", everybody(*passes))
     assert last.done and last.summary["verdict"] == "pass"
     assert last.warnings[0].startswith(
-        "lab-1 to lab-2 rail0 write_bw: measured with the plain exchange of addresses, since RDMA-CM failed (")
+        "lab-1 to lab-2 rail0 write_bw: measured with the plain exchange of addresses, since RDMA-CM failed ("
+    )
 
 
 def test_no_other_exchange_is_tried_where_the_sides_meet_on_the_management_network() -> None:
@@ -1052,7 +1187,8 @@ def test_a_link_that_went_down_is_no_pass_however_fast() -> None:
     assert {(r["rail"], "lab-3" in (r["client"], r["server"])) for r in hit} == {("rail1", True)} and len(hit) == 4
     assert hit[0]["reason"] == (
         "fast enough, but not steady; lab-3 rail1: the link went down (link_downed +1); "
-        "lab-3 rail1: packets came out of order: lost on the way here (out_of_sequence +3)")
+        "lab-3 rail1: packets came out of order: lost on the way here (out_of_sequence +3)"
+    )
     assert hit[0]["counters"] == {"server": {"link_downed": 1, "out_of_sequence": 3}}
     assert [(b["kind"], b["host"], b["rail"]) for b in last.summary["blames"]] == [("port", "lab-3", "rail1")]
 
@@ -1072,8 +1208,10 @@ def test_counters_of_a_healthy_end_name_no_cause() -> None:
     last = steps[-1]
     assert [(b["kind"], b["host"], b["rail"]) for b in last.summary["blames"]] == [("port", "h2", "rail1")]
     grown = [r for r in last.results if "counters" in r]
-    assert len(grown) == 2 and all(r["reason"].endswith(
-        "; at h3: packets came out of order: lost on the way here (out_of_sequence +3)") for r in grown)
+    assert len(grown) == 2 and all(
+        r["reason"].endswith("; at h3: packets came out of order: lost on the way here (out_of_sequence +3)")
+        for r in grown
+    )
 
 
 def test_a_link_that_is_below_the_plan_after_the_test_is_kept_and_named() -> None:
@@ -1092,7 +1230,9 @@ def test_a_link_that_is_below_the_plan_after_the_test_is_kept_and_named() -> Non
     assert {r["rail"] for r in failed} == {"rail1"} and len(failed) == 4
     assert failed[0]["reason"] == (
         "97.9 Gb/s measured, 186.3 Gb/s expected (95 % of the 200 Gb/s link of lab-1 at RDMA MTU 4096); "
-        "at lab-2: the link is at 100 Gb/s after the test, 200 Gb/s when it was planned")
+        "at lab-2: the link is at 100 Gb/s after the test, 200 Gb/s when it was planned"
+    )
     assert failed[0]["link"] == {
-        "server": {"rate": "100 Gb/sec (4X EDR)", "state": "up", "carrier": "1", "mtu": "9000"}}
+        "server": {"rate": "100 Gb/sec (4X EDR)", "state": "up", "carrier": "1", "mtu": "9000"}
+    }
     assert not any("link" in r for r in last.results if r not in failed)

@@ -15,14 +15,21 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.sch
 
 def plan(hosts: int, **tests: Any) -> dict[str, Any]:
     names = [f"h{number}" for number in range(hosts)]
-    return {"rails": [{"name": "r0", "index": 0, "link_layer": "ethernet", "mtu": 9000}], "tests": tests,
-            "endpoints": {"pod": names, "host": names}, "expectations": {"r0": {}},
-            "thresholds": {"gpu_paths": {}, "outliers": {}, "unsteady": {"severity": "failure", "background": 0.001}}}
+    return {
+        "rails": [{"name": "r0", "index": 0, "link_layer": "ethernet", "mtu": 9000}],
+        "tests": tests,
+        "endpoints": {"pod": names, "host": names},
+        "expectations": {"r0": {}},
+        "thresholds": {"gpu_paths": {}, "outliers": {}, "unsteady": {"severity": "failure", "background": 0.001}},
+    }
 
 
 def described(number: int) -> str:
-    return ("=== gpufabric describe v1\nrail r0 device=mlx5_0 port=1 gid=3 address=10.0.0." + str(number + 1)
-            + "\n=== gpufabric described 1\n")
+    return (
+        "=== gpufabric describe v1\nrail r0 device=mlx5_0 port=1 gid=3 address=10.0.0."
+        + str(number + 1)
+        + "\n=== gpufabric described 1\n"
+    )
 
 
 @settings(max_examples=25)

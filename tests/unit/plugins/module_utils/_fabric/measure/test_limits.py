@@ -37,8 +37,18 @@ def test_efficiency(mtu: int, layer: str, percent: float) -> None:
 # Published payload rates by generation, lanes and MPS; 256 is what is assumed when MPS is not known.
 @pytest.mark.parametrize(
     ("speed", "width", "payload", "rate"),
-    [(8.0, 8, None, 57), (8.0, 16, 256, 113), (16.0, 16, None, 227), (32.0, 16, None, 454), (5.0, 8, None, 29),
-     (8.0, 8, 128, 52), (8.0, 8, 512, 59), (16.0, 8, 512, 119), (16.0, 16, 128, 209), (32.0, 16, 512, 474)],
+    [
+        (8.0, 8, None, 57),
+        (8.0, 16, 256, 113),
+        (16.0, 16, None, 227),
+        (32.0, 16, None, 454),
+        (5.0, 8, None, 29),
+        (8.0, 8, 128, 52),
+        (8.0, 8, 512, 59),
+        (16.0, 8, 512, 119),
+        (16.0, 16, 128, 209),
+        (32.0, 16, 512, 474),
+    ],
 )
 def test_pcie_rate(speed: float, width: int, payload: int | None, rate: int) -> None:
     assert round(pcie_rate(speed, width, payload)) == rate
@@ -46,8 +56,14 @@ def test_pcie_rate(speed: float, width: int, payload: int | None, rate: int) -> 
 
 @pytest.mark.parametrize(
     ("mtu", "layer", "expected"),
-    [(9000, "ethernet", 4096), (1500, "ethernet", 1024), (4096, "ethernet", 4096), (None, "ethernet", None),
-     (2044, "infiniband", None), (2048, "infiniband", 2048)],
+    [
+        (9000, "ethernet", 4096),
+        (1500, "ethernet", 1024),
+        (4096, "ethernet", 4096),
+        (None, "ethernet", None),
+        (2044, "infiniband", None),
+        (2048, "infiniband", 2048),
+    ],
 )
 def test_rdma_mtu(mtu: int | None, layer: str, expected: int | None) -> None:
     assert rdma_mtu(mtu, layer) == expected
@@ -113,9 +129,7 @@ def test_expect(a: dict[str, Any], b: dict[str, Any], planned: int | None, expec
         (Asked(gpu_paths=dict.fromkeys(["PIX", "SYS"])), side(gpu="PIX"), side(), (90.34, "gpu", 98.04)),
     ],
 )
-def test_what_is_asked_counts(
-    asked: Asked, a: dict[str, Any], b: dict[str, Any], expected: tuple[Any, ...]
-) -> None:
+def test_what_is_asked_counts(asked: Asked, a: dict[str, Any], b: dict[str, Any], expected: tuple[Any, ...]) -> None:
     assert bound(expect(RAIL, {"a": a, "b": b}, None, asked)) == expected
 
 
@@ -123,19 +137,38 @@ def test_what_is_asked_counts(
     ("a", "b", "asked", "why"),
     [
         (side(), side(rate=25.0), Asked(), "95 % of the 25 Gb/s link of b at RDMA MTU 4096"),
-        (side(), side(rate=None), Asked(),
-         "the link rate or MTU of b is not known; give rdma_fabric.thresholds.floor"),
-        (side(rate=200.0, pcie=GEN4_X8), side(rate=200.0), Asked(),
-         "95 % of the PCIe x8 16 GT/s link of a at MPS 512 (119 Gb/s on a 200 Gb/s port)"),
-        (side(pcie={"speed": 8.0, "width": 16, "ports": 2}), side(), Asked(),
-         "95 % of the PCIe x16 8 GT/s link of a at MPS 256, which is assumed, shared by 2 rails (56.7 Gb/s on a "
-         "100 Gb/s port)"),
-        (side(bidirectional=0.9), side(vf_rate=50.0, bidirectional=0.9), Asked(bidirectional=True),
-         "90 % of twice the 50 Gb/s limit of a VF of b at RDMA MTU 4096"),
-        (side(gpu="PIX"), side(), Asked(),
-         "95 % of the 97 % that GPU memory by PIX of a gets of the 100 Gb/s link of a at RDMA MTU 4096"),
-        (side(gpu="SYS"), side(), Asked(),
-         "NIC and GPU of a meet at SYS, for which no usual rate is known; give rdma_fabric.thresholds.gpu_paths.SYS"),
+        (side(), side(rate=None), Asked(), "the link rate or MTU of b is not known; give rdma_fabric.thresholds.floor"),
+        (
+            side(rate=200.0, pcie=GEN4_X8),
+            side(rate=200.0),
+            Asked(),
+            "95 % of the PCIe x8 16 GT/s link of a at MPS 512 (119 Gb/s on a 200 Gb/s port)",
+        ),
+        (
+            side(pcie={"speed": 8.0, "width": 16, "ports": 2}),
+            side(),
+            Asked(),
+            "95 % of the PCIe x16 8 GT/s link of a at MPS 256, which is assumed, shared by 2 rails (56.7 Gb/s on a "
+            "100 Gb/s port)",
+        ),
+        (
+            side(bidirectional=0.9),
+            side(vf_rate=50.0, bidirectional=0.9),
+            Asked(bidirectional=True),
+            "90 % of twice the 50 Gb/s limit of a VF of b at RDMA MTU 4096",
+        ),
+        (
+            side(gpu="PIX"),
+            side(),
+            Asked(),
+            "95 % of the 97 % that GPU memory by PIX of a gets of the 100 Gb/s link of a at RDMA MTU 4096",
+        ),
+        (
+            side(gpu="SYS"),
+            side(),
+            Asked(),
+            "NIC and GPU of a meet at SYS, for which no usual rate is known; give rdma_fabric.thresholds.gpu_paths.SYS",
+        ),
     ],
 )
 def test_why_names_the_bound_and_the_host(a: dict[str, Any], b: dict[str, Any], asked: Asked, why: str) -> None:
@@ -175,8 +208,13 @@ def test_more_than_the_link_carries_is_no_reading(value: float, verdict: str) ->
 
 @pytest.mark.parametrize(
     ("floor", "value", "verdict"),
-    [(50.0, 5000.0, "no_data"), (50.0, 99.9, "pass"), (50.0, 49.0, "fail"), (180.0, 95.0, "fail"),
-     (180.0, 190.0, "pass")],
+    [
+        (50.0, 5000.0, "no_data"),
+        (50.0, 99.9, "pass"),
+        (50.0, 49.0, "fail"),
+        (180.0, 95.0, "fail"),
+        (180.0, 190.0, "pass"),
+    ],
 )
 def test_a_floor_does_not_make_the_impossible_pass(floor: float, value: float, verdict: str) -> None:
     found = expect(RAIL, {"a": side(floor=floor), "b": side(floor=floor)}, None)
@@ -187,11 +225,23 @@ def test_a_floor_does_not_make_the_impossible_pass(floor: float, value: float, v
 
 RATES = st.sampled_from([10.0, 25.0, 100.0, 200.0, 400.0, 800.0])
 PCIE = st.none() | st.fixed_dictionaries(
-    {"speed": st.sampled_from([5.0, 8.0, 16.0, 32.0, 64.0]), "width": st.sampled_from([1, 4, 8, 16]),
-     "max_payload": st.sampled_from([None, 128, 256, 512, 4096]), "ports": st.sampled_from([1, 2])})
+    {
+        "speed": st.sampled_from([5.0, 8.0, 16.0, 32.0, 64.0]),
+        "width": st.sampled_from([1, 4, 8, 16]),
+        "max_payload": st.sampled_from([None, 128, 256, 512, 4096]),
+        "ports": st.sampled_from([1, 2]),
+    }
+)
 SIDES = st.builds(
-    side, rate=RATES, mtu=st.sampled_from([1024, 2048, 4096]), pcie=PCIE, vf_rate=st.none() | RATES,
-    tolerance=st.floats(0.01, 1.0), bidirectional=st.floats(0.01, 1.0), gpu=st.sampled_from([None, "PIX", "PXB"]))
+    side,
+    rate=RATES,
+    mtu=st.sampled_from([1024, 2048, 4096]),
+    pcie=PCIE,
+    vf_rate=st.none() | RATES,
+    tolerance=st.floats(0.01, 1.0),
+    bidirectional=st.floats(0.01, 1.0),
+    gpu=st.sampled_from([None, "PIX", "PXB"]),
+)
 ASKED = st.builds(Asked, st.sampled_from(["write_bw", "read_bw", "send_bw"]), st.booleans(), st.booleans())
 
 

@@ -40,8 +40,11 @@ def every_address(hosts: list[str], rails: list[str]) -> dict[tuple[str, str], s
         ({"traffic_class": 104}, "write_bw", f"{BASIC} --tclass=104"),
         ({"hugepages": True}, "write_bw", f"{BASIC} --use_hugepages"),
         ({}, "write_lat", "-F -c RC -s 2 -n 10000"),
-        ({"latency_size": 8, "latency_iterations": 500, "traffic_class": 0}, "send_lat",
-         "-F -c RC -s 8 -n 500 --tclass=0"),
+        (
+            {"latency_size": 8, "latency_iterations": 500, "traffic_class": 0},
+            "send_lat",
+            "-F -c RC -s 8 -n 500 --tclass=0",
+        ),
     ],
 )
 def test_perftest_args(change: dict[str, Any], kind: str, expected: str) -> None:
@@ -103,13 +106,19 @@ def test_each_side_uses_the_gpu_of_its_own_rail() -> None:
 def test_inside_a_host_each_side_names_its_own_rail_and_the_address_of_the_other() -> None:
     tests = {**TESTS, "mode": "loopback", "directions": "one"}
     made = lines(planned(["a"], ["r0", "r1"], tests), ["r0", "r1"], tests, every_address(["a"], ["r0", "r1"]))
-    assert made == {"a": [f"0 r0 client a.r1 18500 write_bw {BASIC}", f"0 r1 server a.r0 18500 write_bw {BASIC}",
-                          "END 2"]}
+    assert made == {
+        "a": [f"0 r0 client a.r1 18500 write_bw {BASIC}", f"0 r1 server a.r0 18500 write_bw {BASIC}", "END 2"]
+    }
 
 
 MODES: list[dict[str, Any]] = [
-    {"mode": "all_pairs"}, {"mode": "ring"}, {"mode": "sampled"}, {"mode": "incast", "fan": 3},
-    {"mode": "one_to_many", "fan": 4}, {"mode": "loopback"}, {"mode": "ring", "cross_rail": True},
+    {"mode": "all_pairs"},
+    {"mode": "ring"},
+    {"mode": "sampled"},
+    {"mode": "incast", "fan": 3},
+    {"mode": "one_to_many", "fan": 4},
+    {"mode": "loopback"},
+    {"mode": "ring", "cross_rail": True},
     {"mode": "all_pairs", "rails_at_once": False},
 ]
 

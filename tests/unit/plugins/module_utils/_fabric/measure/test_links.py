@@ -41,21 +41,31 @@ FOUND: list[tuple[tuple[dict[str, Any], ...], list[tuple[str, str, str, str]]]] 
     ((side(), side(rate=100.0)), [("h1", "rate", "100 Gb/s", "400 Gb/s")]),
     ((side(), side(rate=None), side()), []),
     ((side(), side(pcie=NARROW)), [("h1", "pcie", "PCIe x8 32 GT/s", "PCIe x16 32 GT/s")]),
-    ((side(), side(), side(pcie={**OLDER, "max_speed": 16.0})),
-     [("h2", "pcie", "PCIe x16 16 GT/s", "PCIe x16 32 GT/s")]),
+    (
+        (side(), side(), side(pcie={**OLDER, "max_speed": 16.0})),
+        [("h2", "pcie", "PCIe x16 16 GT/s", "PCIe x16 32 GT/s")],
+    ),
     ((side(), side(pcie=None)), []),
     # All alike in a slower slot: no finding while it carries the port, one for each when it does not.
     ((side(rate=200.0, pcie=OLDER), side(rate=200.0, pcie=OLDER)), []),
-    ((side(pcie=OLDER), side(pcie=OLDER)),
-     [(host, "pcie", "PCIe x16 16 GT/s", "PCIe x16 32 GT/s") for host in ("h0", "h1")]),
+    (
+        (side(pcie=OLDER), side(pcie=OLDER)),
+        [(host, "pcie", "PCIe x16 16 GT/s", "PCIe x16 32 GT/s") for host in ("h0", "h1")],
+    ),
     ((side(rate=200.0, pcie={**OLDER, "ports": 2}),), [("h0", "pcie", "PCIe x16 16 GT/s", "PCIe x16 32 GT/s")]),
     # What the NIC can do counts where it is more than most of the rail have.
-    ((side(rate=100.0, max_rate=400.0), side(rate=100.0, max_rate=400.0), side(max_rate=400.0)),
-     [("h0", "rate", "100 Gb/s", "400 Gb/s"), ("h1", "rate", "100 Gb/s", "400 Gb/s")]),
-    ((side(rate=200.0, max_rate=400.0), side(rate=200.0, max_rate=400.0)),
-     [("h0", "rate", "200 Gb/s", "400 Gb/s"), ("h1", "rate", "200 Gb/s", "400 Gb/s")]),
-    ((side(max_rate=400.0), side(rate=200.0, max_rate=200.0), side(max_rate=400.0)),
-     [("h1", "rate", "200 Gb/s", "400 Gb/s")]),
+    (
+        (side(rate=100.0, max_rate=400.0), side(rate=100.0, max_rate=400.0), side(max_rate=400.0)),
+        [("h0", "rate", "100 Gb/s", "400 Gb/s"), ("h1", "rate", "100 Gb/s", "400 Gb/s")],
+    ),
+    (
+        (side(rate=200.0, max_rate=400.0), side(rate=200.0, max_rate=400.0)),
+        [("h0", "rate", "200 Gb/s", "400 Gb/s"), ("h1", "rate", "200 Gb/s", "400 Gb/s")],
+    ),
+    (
+        (side(max_rate=400.0), side(rate=200.0, max_rate=200.0), side(max_rate=400.0)),
+        [("h1", "rate", "200 Gb/s", "400 Gb/s")],
+    ),
     # igb has all that it can; a driver may know less than the port has; a port without a link has no rate.
     ((side(rate=1.0, max_rate=1.0), side(rate=1.0, max_rate=1.0)), []),
     ((side(max_rate=None), side(max_rate=100.0), side(rate=None, max_rate=400.0)), []),
@@ -98,7 +108,8 @@ def test_texts_say_what_was_lost_and_where_to_look() -> None:
     ]
     assert texts(side(), side(), side(rate=None, pcie={**OLDER, "max_speed": 16.0}))[0] == (
         "h2 rail0: PCIe x16 16 GT/s, most of the rail have PCIe x16 32 GT/s: it carries 227 Gb/s; look at slot, riser "
-        "and BIOS")
+        "and BIOS"
+    )
 
 
 SLOWER = {**RAIL, "speed": 200.0}
@@ -106,8 +117,11 @@ SLOWER = {**RAIL, "speed": 200.0}
 
 def test_ports_that_are_meant_to_be_slower_than_their_nic() -> None:
     sides = {
-        "h0": side(rate=200.0, max_rate=400.0), "h1": side(rate=100.0, max_rate=400.0), "h2": side(max_rate=400.0),
-        "h3": side(rate=100.0), "h4": side(rate=100.0),
+        "h0": side(rate=200.0, max_rate=400.0),
+        "h1": side(rate=100.0, max_rate=400.0),
+        "h2": side(max_rate=400.0),
+        "h3": side(rate=100.0),
+        "h4": side(rate=100.0),
     }
     found = find({"rails": [SLOWER], "expectations": {"rail0": sides}})
     assert [(one["host"], one["found"], one["expected"]) for one in found] == [
@@ -142,10 +156,17 @@ def test_plans_carry_what_the_nic_can_do() -> None:
 def test_a_real_plan() -> None:
     hosts = fleet(3)
     hosts["gpu-0002"] = {"facts": host_facts(2, ports=[rail_port(0, speed=100.0), rail_port(1)]), "rdma_host": {}}
-    assert find(plan({"supernet": "192.168.0.0/16"}, hosts)) == [{
-        "host": "gpu-0002", "rail": "rail0", "kind": "rate", "found": "100 Gb/s", "expected": "400 Gb/s",
-        "text": "gpu-0002 rail0: the link came up at 100 Gb/s, most of the rail at 400 Gb/s: look at cable, "
-                "transceiver, switch port and autonegotiation"}]
+    assert find(plan({"supernet": "192.168.0.0/16"}, hosts)) == [
+        {
+            "host": "gpu-0002",
+            "rail": "rail0",
+            "kind": "rate",
+            "found": "100 Gb/s",
+            "expected": "400 Gb/s",
+            "text": "gpu-0002 rail0: the link came up at 100 Gb/s, most of the rail at 400 Gb/s: look at cable, "
+            "transceiver, switch port and autonegotiation",
+        }
+    ]
 
 
 def test_usual() -> None:
@@ -156,8 +177,7 @@ def test_usual() -> None:
     ("link", "change", "told"),
     [
         ({"rate": "200 Gb/sec (4X HDR)", "mtu": "9000", "pcie": "16.0 GT/s PCIe x16"}, {}, []),
-        ({"rate": "100 Gb/sec (4X EDR)"}, {},
-         ["the link is at 100 Gb/s after the test, 200 Gb/s when it was planned"]),
+        ({"rate": "100 Gb/sec (4X EDR)"}, {}, ["the link is at 100 Gb/s after the test, 200 Gb/s when it was planned"]),
         # Soft-RoCE says 2.5 whatever is underneath: whoever gave a floor knows.
         ({"rate": "2.5 Gb/sec (1X SDR)"}, {"floor": 0.5}, []),
         ({"rate": "2.5 Gb/sec (1X SDR)"}, {"rate": None}, []),

@@ -31,41 +31,70 @@ def test_what_a_plan_of_an_earlier_release_lacks_is_the_default() -> None:
 
 GROUPS = {"rack1": ["a"], "rack2": ["b"]}
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"mode": "allpairs"}, 'mode: expected one of auto, all_pairs, ring, sampled, topology, incast, one_to_many, '
-                           'loopback, found "allpairs" (text)'),
+    (
+        {"mode": "allpairs"},
+        "mode: expected one of auto, all_pairs, ring, sampled, topology, incast, one_to_many, "
+        'loopback, found "allpairs" (text)',
+    ),
     ({"kinds": []}, "kinds: empty: nothing would be measured"),
     ({"kinds": ["write_bw", "write_bw"]}, "kinds: the same one stands there twice; use repeats to measure again"),
     ({"sizes": [4096, 4096]}, "sizes: the same one stands there twice; use repeats to measure again"),
     ({"sizes": [4096, "1M"]}, 'sizes: expected whole numbers from 2 to 1073741824, found "1M" (text) in it'),
     ({"sizes": [True]}, "sizes: expected whole numbers from 2 to 1073741824, found true (true or false) in it"),
     ({"memory": "cuda"}, 'memory: expected one of host, cuda:dmabuf, cuda:peermem, found "cuda" (text)'),
-    ({"memory": "cuda:dmabuf", "kinds": ["write_lat"]},
-     "kinds: write_lat cannot use memory cuda:dmabuf; take read_lat or send_lat, or memory: host"),
-    ({"memory": "cuda:peermem", "inline": 64},
-     "inline: messages in cuda:peermem are never inline; leave it out, or memory: host"),
-    ({"memory": "cuda:peermem", "hugepages": True},
-     "hugepages: the buffers are in cuda:peermem; leave it out, or memory: host"),
-    ({"kinds": ["read_bw"], "inline": 64},
-     "inline: read_bw has no inline messages; leave it out, or measure read_bw in a run of its own"),
-    ({"rdma_cm": True, "control": "management"},
-     "control: rdma_cm connects over the rail itself; take control: rail, or rdma_cm: false"),
-    ({"directions": "together", "kinds": ["send_lat"]},
-     "directions: together is for bandwidth, send_lat is one way and back; take swap or one"),
+    (
+        {"memory": "cuda:dmabuf", "kinds": ["write_lat"]},
+        "kinds: write_lat cannot use memory cuda:dmabuf; take read_lat or send_lat, or memory: host",
+    ),
+    (
+        {"memory": "cuda:peermem", "inline": 64},
+        "inline: messages in cuda:peermem are never inline; leave it out, or memory: host",
+    ),
+    (
+        {"memory": "cuda:peermem", "hugepages": True},
+        "hugepages: the buffers are in cuda:peermem; leave it out, or memory: host",
+    ),
+    (
+        {"kinds": ["read_bw"], "inline": 64},
+        "inline: read_bw has no inline messages; leave it out, or measure read_bw in a run of its own",
+    ),
+    (
+        {"rdma_cm": True, "control": "management"},
+        "control: rdma_cm connects over the rail itself; take control: rail, or rdma_cm: false",
+    ),
+    (
+        {"directions": "together", "kinds": ["send_lat"]},
+        "directions: together is for bandwidth, send_lat is one way and back; take swap or one",
+    ),
     ({"directions": "together", "mode": "incast"}, "directions: mode incast sends one way; take swap or one"),
-    ({"kinds": ["read_lat"], "mode": "incast"},
-     "kinds: mode incast shares one port's bandwidth, which says nothing of read_lat; take *_bw"),
-    ({"cross_rail": True, "mode": "loopback"},
-     "cross_rail: mode loopback has rails of its own choice; take another mode, or cross_rail: false"),
-    ({"mode": "topology"},
-     "groups: missing; mode topology measures inside and across groups of hosts: {rack1: [gpu-1, gpu-2]}"),
-    ({"groups": {"rack1": "gpu-1"}},
-     'groups.rack1: expected a list of hosts, or a dict of smaller groups, found "gpu-1" (text)'),
-    ({"groups": {"spine": {"leaf": 7}}},
-     "groups.spine.leaf: expected a list of hosts, or a dict of smaller groups, found 7 (number)"),
-    ({"only": {"pairs": [["a"]]}},
-     "only.pairs: expected lists of two hosts such as [gpu-1, gpu-2], found a list in it"),
-    ({"only": {"pairs": [["a", "a"]]}},
-     "only.pairs: expected lists of two hosts such as [gpu-1, gpu-2], found a list in it"),
+    (
+        {"kinds": ["read_lat"], "mode": "incast"},
+        "kinds: mode incast shares one port's bandwidth, which says nothing of read_lat; take *_bw",
+    ),
+    (
+        {"cross_rail": True, "mode": "loopback"},
+        "cross_rail: mode loopback has rails of its own choice; take another mode, or cross_rail: false",
+    ),
+    (
+        {"mode": "topology"},
+        "groups: missing; mode topology measures inside and across groups of hosts: {rack1: [gpu-1, gpu-2]}",
+    ),
+    (
+        {"groups": {"rack1": "gpu-1"}},
+        'groups.rack1: expected a list of hosts, or a dict of smaller groups, found "gpu-1" (text)',
+    ),
+    (
+        {"groups": {"spine": {"leaf": 7}}},
+        "groups.spine.leaf: expected a list of hosts, or a dict of smaller groups, found 7 (number)",
+    ),
+    (
+        {"only": {"pairs": [["a"]]}},
+        "only.pairs: expected lists of two hosts such as [gpu-1, gpu-2], found a list in it",
+    ),
+    (
+        {"only": {"pairs": [["a", "a"]]}},
+        "only.pairs: expected lists of two hosts such as [gpu-1, gpu-2], found a list in it",
+    ),
     ({"only": {"host": ["a"]}}, 'only.host: unknown key; did you mean "hosts"?'),
     ({"traffic_class": 256}, "traffic_class: expected 0 to 255, found 256"),
     ({"fan": 1}, "fan: expected 2 to 32, found 1"),
@@ -100,5 +129,8 @@ def test_groups_of_a_tree_are_its_leaves() -> None:
 def test_only_of_one_run_is_read_the_same_way() -> None:
     problems: list[str] = []
     assert read_only(Reader({"hosts": ["a"], "pairs": [["a", "b"]]}, "only", problems)) == {
-        "hosts": ["a"], "rails": [], "pairs": [["a", "b"]]}
+        "hosts": ["a"],
+        "rails": [],
+        "pairs": [["a", "b"]],
+    }
     assert problems == []

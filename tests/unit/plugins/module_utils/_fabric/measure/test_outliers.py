@@ -27,10 +27,20 @@ def clients(found: list[dict[str, Any]]) -> list[str]:
 
 def test_the_entry() -> None:
     rows = results([98.0, 98.01, 97.99, 98.0, 98.02, 98.0, 80.0])
-    assert find(rows, {**OPTIONS, "severity": "failure"}) == [{
-        "where": "host", "rail": "rail0", "client": "h6", "server": "s", "test": "write_bw", "value": 80.0,
-        "median": 98.0, "deviations": 18.4, "severity": "failure",
-        "text": "h6 to s rail0 write_bw: 80 Gb/s, 18 % less than the median of 7 (98 Gb/s)"}]
+    assert find(rows, {**OPTIONS, "severity": "failure"}) == [
+        {
+            "where": "host",
+            "rail": "rail0",
+            "client": "h6",
+            "server": "s",
+            "test": "write_bw",
+            "value": 80.0,
+            "median": 98.0,
+            "deviations": 18.4,
+            "severity": "failure",
+            "text": "h6 to s rail0 write_bw: 80 Gb/s, 18 % less than the median of 7 (98 Gb/s)",
+        }
+    ]
 
 
 @pytest.mark.parametrize(
@@ -71,8 +81,14 @@ def test_failures_and_readings_without_data_are_not_told_again() -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [{"rail": "rail1"}, {"where": "pod"}, {"test": "read_bw"}, {"memory": "cuda:dmabuf"}, {"peer_rail": "rail1"},
-     {"gpu": {"client": {"bdf": "x", "path": "SYS"}, "server": {"bdf": "y", "path": "PIX"}}}],
+    [
+        {"rail": "rail1"},
+        {"where": "pod"},
+        {"test": "read_bw"},
+        {"memory": "cuda:dmabuf"},
+        {"peer_rail": "rail1"},
+        {"gpu": {"client": {"bdf": "x", "path": "SYS"}, "server": {"bdf": "y", "path": "PIX"}}},
+    ],
 )
 def test_only_the_like_is_compared(other: dict[str, Any]) -> None:
     assert find(results([98.0] * 9) + results([60.0] * 2, **other), OPTIONS) == []

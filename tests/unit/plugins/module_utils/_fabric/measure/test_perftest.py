@@ -47,11 +47,15 @@ def test_good_runs_give_a_sample(version: str, case: str) -> None:
 
 @pytest.mark.parametrize(
     ("version", "case", "average"),
-    [("25.01", "bw_duration", 0.63), ("25.01", "bw_iters_mb", 0.656), ("4.5", "bw_loss_1pct", 0.15),
-     # The first block is the sum; "Local" and "Remote" follow.
-     ("25.01", "bw_bidir_both", 0.51),
-     # The server of a send test prints 237 Gb/s here: the client's row counts.
-     ("25.01", "send_bw", 0.29)],
+    [
+        ("25.01", "bw_duration", 0.63),
+        ("25.01", "bw_iters_mb", 0.656),
+        ("4.5", "bw_loss_1pct", 0.15),
+        # The first block is the sum; "Local" and "Remote" follow.
+        ("25.01", "bw_bidir_both", 0.51),
+        # The server of a send test prints 237 Gb/s here: the client's row counts.
+        ("25.01", "send_bw", 0.29),
+    ],
 )
 def test_average(version: str, case: str, average: float) -> None:
     sample, _reason = read(version, case)
@@ -70,23 +74,41 @@ REASONS: list[tuple[str, str, str]] = [
     ("*", "err_refused", f"client: Couldn't connect to 127.0.0.1:20001 ({NEVER}); server: {SAME}"),
     ("*", "err_server_killed", f"server: was killed; client: {GONE}"),
     ("*", "err_tcp_probe", "server: Couldn't read reports (the peer went away); client: no output came back"),
-    ("4.5", "err_memlock_server",
-     f"server: Couldn't allocate MR (memlock limit, or GPU memory that cannot be registered); client: {GONE}"),
-    ("head", "err_memlock_server",
-     f"server: Couldn't allocate MR with error=12 (memlock limit, or GPU memory that cannot be registered); "
-     f"client: {GONE}"),
-    ("25.01", "err_gid_empty",
-     "client: Failed to modify QP 72 to RTR (peer's address not reachable on the rail: ARP, route, VLAN or GID); "
-     "server: Failed to modify QP 69 to RTR (peer's address not reachable on the rail: ARP, route, VLAN or GID)"),
-    ("4.5", "err_blackhole_midrun",
-     f"client: Failed status 5: wr_id 0 syndrom 0x0 (queue flushed after an earlier error: link dropped); "
-     f"server: {GONE}"),
-    ("head", "err_blackhole_midrun",
-     f"client: Failed status-Work Request Flushed Error (5): wr_id 0 syndrom 0x0 (queue flushed after an earlier "
-     f"error: link dropped); server: {GONE}"),
-    ("head", "err_qp_mismatch",
-     "client: num_of_qps mismatch: local=4, remote=2 (the two sides were started differently); "
-     "server: num_of_qps mismatch: local=2, remote=4 (the two sides were started differently)"),
+    (
+        "4.5",
+        "err_memlock_server",
+        f"server: Couldn't allocate MR (memlock limit, or GPU memory that cannot be registered); client: {GONE}",
+    ),
+    (
+        "head",
+        "err_memlock_server",
+        f"server: Couldn't allocate MR with error=12 (memlock limit, or GPU memory that cannot be registered); "
+        f"client: {GONE}",
+    ),
+    (
+        "25.01",
+        "err_gid_empty",
+        "client: Failed to modify QP 72 to RTR (peer's address not reachable on the rail: ARP, route, VLAN or GID); "
+        "server: Failed to modify QP 69 to RTR (peer's address not reachable on the rail: ARP, route, VLAN or GID)",
+    ),
+    (
+        "4.5",
+        "err_blackhole_midrun",
+        f"client: Failed status 5: wr_id 0 syndrom 0x0 (queue flushed after an earlier error: link dropped); "
+        f"server: {GONE}",
+    ),
+    (
+        "head",
+        "err_blackhole_midrun",
+        f"client: Failed status-Work Request Flushed Error (5): wr_id 0 syndrom 0x0 (queue flushed after an earlier "
+        f"error: link dropped); server: {GONE}",
+    ),
+    (
+        "head",
+        "err_qp_mismatch",
+        "client: num_of_qps mismatch: local=4, remote=2 (the two sides were started differently); "
+        "server: num_of_qps mismatch: local=2, remote=4 (the two sides were started differently)",
+    ),
     ("25.01", "err_tool_mismatch", f"client: {SAME}; server: {SAME}"),
     ("4.5", "err_cuda", f"client: unrecognized option '--use_cuda=0' (this perftest does not know it); server: {SAME}"),
     ("25.01", "err_cuda", f"client: Unsupported memory type (perftest without GPU support); server: {SAME}"),
@@ -118,20 +140,32 @@ GOOD = row("65536 100 0.00 97.9 0.1")
 @pytest.mark.parametrize(
     ("client", "server", "reason"),
     [
-        (Run(0, row("65536 100 0.00 0.00 0.000000")), Run(0, GOOD),
-         "client: rate of 0 with exit code 0 (clock sampling failed)"),
+        (
+            Run(0, row("65536 100 0.00 0.00 0.000000")),
+            Run(0, GOOD),
+            "client: rate of 0 with exit code 0 (clock sampling failed)",
+        ),
         # What a black hole for large frames gives: the exchange goes through, the data does not.
-        (Run(0, row("65536 0 0.00 0.00 0.000000")), Run(0, GOOD),
-         "client: not one message was acknowledged, though both sides met (MTU too large for a hop, or loss)"),
-        (Run(0, row("1024 100 0.00 97.9 0.1")), Run(0, GOOD),
-         "client: perftest reported message size 1024; 65536 was requested"),
+        (
+            Run(0, row("65536 0 0.00 0.00 0.000000")),
+            Run(0, GOOD),
+            "client: not one message was acknowledged, though both sides met (MTU too large for a hop, or loss)",
+        ),
+        (
+            Run(0, row("1024 100 0.00 97.9 0.1")),
+            Run(0, GOOD),
+            "client: perftest reported message size 1024; 65536 was requested",
+        ),
         (Run(0, row("65536 100 0.00 nan 0.1")), Run(0, GOOD), "client: exit code 0 but no result row"),
         (Run(0, ""), Run(0, GOOD), "client: exit code 0 but no result row"),
         (Run(0, GOOD), None, "server: no output came back"),
         (Run(0, GOOD), Run(124, ""), f"server: {SAME}"),
         (Run(0, GOOD), Run(1, ""), "server: exit code 1"),
-        (Run(125, "gpufabric: missed the round, 6 s late"), Run(143, ""),
-         f"client: missed the round, 6 s late; server: {SAME}"),
+        (
+            Run(125, "gpufabric: missed the round, 6 s late"),
+            Run(143, ""),
+            f"client: missed the round, 6 s late; server: {SAME}",
+        ),
     ],
 )
 def test_a_zero_exit_code_proves_nothing(client: Run | None, server: Run | None, reason: str) -> None:
@@ -183,21 +217,27 @@ def test_all_sizes_are_read_and_the_requested_one_is_taken(version: str) -> None
 @pytest.mark.parametrize("version", VERSIONS)
 def test_sides_that_were_started_differently_are_no_measurement(version: str) -> None:
     assert read(version, "err_bidir_mismatch") == (
-        None, "the two sides were started differently: client: RDMA_Write Bidirectional BW Test; server: RDMA_Write BW "
-              "Test")
+        None,
+        "the two sides were started differently: client: RDMA_Write Bidirectional BW Test; server: RDMA_Write BW Test",
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_ends_with_0_on_both_sides_is_one_test(version: str) -> None:
     # Titles that differ between the sides of one test would make every such test useless.
-    ended = [case for case, sides in CASES[version].items()
-             if len(sides) == 2 and not sides["client"]["rc"] and not sides["server"]["rc"]]
+    ended = [
+        case
+        for case, sides in CASES[version].items()
+        if len(sides) == 2 and not sides["client"]["rc"] and not sides["server"]["rc"]
+    ]
     assert len(ended) > 15
     assert [case for case in ended if "differently" in read(version, case)[1]] == ["err_bidir_mismatch"]
 
 
-LATENCY = (" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]"
-           "   99% percentile[usec]   99.9% percentile[usec] \n {}\n-----\n")
+LATENCY = (
+    " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]"
+    "   99% percentile[usec]   99.9% percentile[usec] \n {}\n-----\n"
+)
 DURATION = " #bytes        #iterations       t_avg[usec]    tps average\n {}\n-----\n"
 BOTH = "client: exit code 0 but no result row"
 
@@ -221,8 +261,10 @@ BOTH = "client: exit code 0 but no result row"
         (row("65536 100 0.00 97.9 0.1").replace("Gb/sec", "furlongs"), BOTH),
         (row("65536 100 0.00 -3 0.1"), "client: rate of 0 with exit code 0 (clock sampling failed)"),
         # What a black hole for large frames gives: the exchange goes through, the data does not.
-        (row("65536 0 0.00 0.00 0.0"),
-         "client: not one message was acknowledged, though both sides met (MTU too large for a hop, or loss)"),
+        (
+            row("65536 0 0.00 0.00 0.0"),
+            "client: not one message was acknowledged, though both sides met (MTU too large for a hop, or loss)",
+        ),
         (DURATION.format("65536 6730 0.00 0.00"), "client: latency of 0 with exit code 0 (clock sampling failed)"),
         (LATENCY.format("65536 100 9 5 7 7 1 8 9"), "client: impossible latencies: least, typical, most of 9, 7, 5 us"),
         (LATENCY.format("65536 100 0 5 2 2 1 4 5"), "client: impossible latencies: least, typical, most of 0, 2, 5 us"),
@@ -258,10 +300,16 @@ ASKED = "GPU memory was asked for, but perftest "
         ("cuda:peermem", "deallocating GPU buffer 00007f2e\n", ASKED + "does not say that it used it"),
         ("cuda:dmabuf", ALLOCATED, ASKED + "does not say that it went by DMA-BUF"),
         ("cuda:peermem", ALLOCATED.replace("DEVICE", "MANAGED"), ASKED + "measured the host's: CUDA_MEM_MANAGED"),
-        ("cuda:peermem", "Host allocation selected, calling memalign\n" + ALLOCATED,
-         ASKED + "measured the host's: Host allocation selected"),
-        ("cuda:peermem", "CUDA device integrated: 1\n" + ALLOCATED,
-         ASKED + "measured the host's: CUDA device integrated: 1"),
+        (
+            "cuda:peermem",
+            "Host allocation selected, calling memalign\n" + ALLOCATED,
+            ASKED + "measured the host's: Host allocation selected",
+        ),
+        (
+            "cuda:peermem",
+            "CUDA device integrated: 1\n" + ALLOCATED,
+            ASKED + "measured the host's: CUDA device integrated: 1",
+        ),
     ],
 )
 def test_gpu_memory_is_proven_or_it_is_no_result(memory: str, said: str, missing: str) -> None:
@@ -286,19 +334,40 @@ def test_causes(text: str, reason: str) -> None:
 
 
 WORDS = st.one_of(
-    st.floats().map(str), st.integers().map(str), st.text(max_size=8),
+    st.floats().map(str),
+    st.integers().map(str),
+    st.text(max_size=8),
     st.sampled_from(["9" * 5000, "65536", "-", "1e999", "0x10", "nan", "٣", "²"]),
 )
 LINES = st.one_of(
-    st.lists(WORDS, max_size=11).map(" ".join), st.text(max_size=40),
-    st.sampled_from([GOOD.splitlines()[0], LATENCY.splitlines()[0], DURATION.splitlines()[0], "-----", "Failed status-",
-                     " Mtu : 4096[B]", " Mtu : " + "9" * 5000 + "[B]", "Failed status " + "9" * 5000, ALLOCATED.strip(),
-                     " RDMA_Write BW Test", "num_of_qps mismatch: local=4, remote=2"]),
+    st.lists(WORDS, max_size=11).map(" ".join),
+    st.text(max_size=40),
+    st.sampled_from(
+        [
+            GOOD.splitlines()[0],
+            LATENCY.splitlines()[0],
+            DURATION.splitlines()[0],
+            "-----",
+            "Failed status-",
+            " Mtu : 4096[B]",
+            " Mtu : " + "9" * 5000 + "[B]",
+            "Failed status " + "9" * 5000,
+            ALLOCATED.strip(),
+            " RDMA_Write BW Test",
+            "num_of_qps mismatch: local=4, remote=2",
+        ]
+    ),
 )
 OUTPUTS = st.lists(LINES, max_size=12).map("\n".join)
-RUNS = st.one_of(st.none(), st.builds(
-    Run, st.sampled_from([0, 0, 0, 1, 124, 125, 137, 143]), OUTPUTS,
-    memory=st.sampled_from(["", "host", "cuda:peermem", "cuda:dmabuf"])))
+RUNS = st.one_of(
+    st.none(),
+    st.builds(
+        Run,
+        st.sampled_from([0, 0, 0, 1, 124, 125, 137, 143]),
+        OUTPUTS,
+        memory=st.sampled_from(["", "host", "cuda:peermem", "cuda:dmabuf"]),
+    ),
+)
 
 
 @given(RUNS, RUNS)

@@ -47,8 +47,12 @@ def test_every_ordered_pair_once_per_rail_and_nobody_twice_in_a_round(hosts: int
 
 
 MODES: list[dict[str, Any]] = [
-    {"mode": "all_pairs"}, {"mode": "ring"}, {"mode": "sampled", "rounds": 2}, {"mode": "loopback"},
-    {"mode": "sampled", "cross_rail": True}, {"mode": "ring", "rails_at_once": False},
+    {"mode": "all_pairs"},
+    {"mode": "ring"},
+    {"mode": "sampled", "rounds": 2},
+    {"mode": "loopback"},
+    {"mode": "sampled", "cross_rail": True},
+    {"mode": "ring", "rails_at_once": False},
     {"mode": "ring", "kinds": ["write_bw", "read_lat"], "sizes": [4096, 65536]},
 ]
 
@@ -97,7 +101,10 @@ def test_one_direction_is_half(directions: str) -> None:
 def test_kinds_and_sizes_follow_each_other_and_latency_has_its_own_size() -> None:
     tests = {"kinds": ["write_bw", "read_lat"], "sizes": [4096, 65536], "directions": "one"}
     assert [(test.kind, test.size) for test in all_tests(planned(["a", "b"], ["r"], tests))] == [
-        ("write_bw", 4096), ("write_bw", 65536), ("read_lat", 0)]
+        ("write_bw", 4096),
+        ("write_bw", 65536),
+        ("read_lat", 0),
+    ]
     assert [test.size for test in all_tests(planned(["a", "b"], ["r"], {"sizes": [4096]}))] == [0, 0]
 
 
@@ -116,7 +123,8 @@ def test_cross_rail_uses_each_way_once() -> None:
 def test_loopback_meets_every_two_rails_of_each_host() -> None:
     rounds = planned(["a", "b"], ["r0", "r1", "r2"], {"mode": "loopback"})
     assert {(t.client, t.rail, t.peer_rail) for t in all_tests(rounds)} == {
-        (host, *ways) for host in "ab" for ways in permutations(["r0", "r1", "r2"], 2)}
+        (host, *ways) for host in "ab" for ways in permutations(["r0", "r1", "r2"], 2)
+    }
     assert all(t.client == t.server for t in all_tests(rounds))
 
 
@@ -142,10 +150,20 @@ def test_topology_needs_every_host_in_one_group() -> None:
 
 
 NO: list[tuple[int, list[str], dict[str, Any], str]] = [
-    (1, TWO, {"mode": "all_pairs"}, "rdma_fabric.tests.mode all_pairs needs 2 hosts, 1 given (h0); widen --limit or "
-                                    "the group of the fabric, or take another mode"),
-    (2, TWO, {"mode": "incast"}, "rdma_fabric.tests.mode incast needs 3 hosts, 2 given (h0, h1); widen --limit or "
-                                 "the group of the fabric, or take another mode"),
+    (
+        1,
+        TWO,
+        {"mode": "all_pairs"},
+        "rdma_fabric.tests.mode all_pairs needs 2 hosts, 1 given (h0); widen --limit or "
+        "the group of the fabric, or take another mode",
+    ),
+    (
+        2,
+        TWO,
+        {"mode": "incast"},
+        "rdma_fabric.tests.mode incast needs 3 hosts, 2 given (h0, h1); widen --limit or "
+        "the group of the fabric, or take another mode",
+    ),
     (3, ["r0"], {"mode": "loopback"}, "rdma_fabric.tests.mode loopback needs two rails, the plan has 1"),
     (3, ["r0"], {"cross_rail": True}, "rdma_fabric.tests.cross_rail needs two rails, the plan has 1"),
     (3, TWO, {"only": {"hosts": ["h9"]}}, "only.hosts or pairs: h9 not in this run, which has h0, h1, h2"),

@@ -77,12 +77,19 @@ def test_a_port_that_only_fails_with_several_at_once(mode: str, role: str, word:
     rounds = stars(fabric.names, fabric.rail_names, mode)
     (before,) = isolate(fabric, rounds, goes=0).blames
     assert (before.kind, before.host, before.direction, before.sure) == ("direction", "h0001", role, "likely")
-    assert before.text == (f"h0001 rail0: too slow when it is to {role} {word} h0000, h0002, h0003, h0004 at once, "
-                           "each of them passes in other stars (planted)")
+    assert before.text == (
+        f"h0001 rail0: too slow when it is to {role} {word} h0000, h0002, h0003, h0004 at once, "
+        "each of them passes in other stars (planted)"
+    )
     outcome = isolate(fabric, rounds)
     (found,) = outcome.blames
     assert (found.kind, found.host, found.direction, found.sure, outcome.tests) == (
-        "direction", "h0001", role, "likely", 4)
+        "direction",
+        "h0001",
+        role,
+        "likely",
+        4,
+    )
     assert found.text.endswith("at once, each of them alone passes (planted)")
     assert found.evidence == (f"{mode} with h0001 in the middle did not pass", "9 stars of the rail passed")
     assert (found.failed, found.tests) == (4, 4)
@@ -97,15 +104,18 @@ def test_a_rail_on_which_only_stars_fail(mode: str) -> None:
     (found,) = isolate(fabric, rounds).blames
     assert (found.kind, found.rail, found.sure) == ("rail", "rail0", "likely")
     assert found.text == (
-        "rail0: none of its 10 stars passed, every two hosts alone do: congestion on the rail (planted)")
+        "rail0: none of its 10 stars passed, every two hosts alone do: congestion on the rail (planted)"
+    )
 
 
 def test_without_tests_of_two_hosts_a_star_tells_no_more_than_that_somebody_in_it_is_bad() -> None:
     fabric = Fabric(10, 2, (Fault("port", "rail0", "h0001"),), noise=False)
     (found,) = isolate(fabric, stars(fabric.names, fabric.rail_names, "incast"), goes=0).blames
     assert (found.kind, found.rail, found.host, found.sure) == ("unknown", "rail0", None, "likely")
-    assert found.text == ("rail0: 5 stars did not pass; which of their hosts is to blame is not known (h0000, h0001, "
-                          "h0002, h0003 and 1 more) (planted)")
+    assert found.text == (
+        "rail0: 5 stars did not pass; which of their hosts is to blame is not known (h0000, h0001, "
+        "h0002, h0003 and 1 more) (planted)"
+    )
 
 
 def test_the_only_one_who_is_in_all_failed_stars_is_the_suspect() -> None:
@@ -114,7 +124,8 @@ def test_the_only_one_who_is_in_all_failed_stars_is_the_suspect() -> None:
     (found,) = isolate(fabric, stars(fabric.names, fabric.rail_names, "incast", 3), goes=0).blames
     assert (found.kind, found.rail, found.host, found.sure) == ("port", "rail0", "h0001", "likely")
     assert found.text == (
-        "h0001 rail0: 4 stars with it did not pass, it is the only one in all of them not seen to pass (planted)")
+        "h0001 rail0: 4 stars with it did not pass, it is the only one in all of them not seen to pass (planted)"
+    )
 
 
 def test_shares_are_asked_for_alone_once() -> None:
@@ -123,7 +134,8 @@ def test_shares_are_asked_for_alone_once() -> None:
     asked = next_tests(found, fabric.names, fabric.rail_names)
     failed = [r for r in found if r["verdict"] == "fail"]
     assert {(t.client, t.server, t.rail, t.star) for t in asked} == {
-        (r["client"], r["server"], r["rail"], "") for r in failed} and len(asked) == 20
+        (r["client"], r["server"], r["rail"], "") for r in failed
+    } and len(asked) == 20
     assert next_tests(found, fabric.names[5:], fabric.rail_names) == []
     later = [*found, *(fabric.measure(test) for test in asked)]
     assert not set(next_tests(later, fabric.names, fabric.rail_names)) & set(asked)

@@ -20,8 +20,11 @@ def log(*frames: tuple[int, float, int], late: float = 0.0) -> Log:
     out = ["=== gpufabric batch 1 begin 9"]
     for number, seconds, rc in frames:
         own = late if number == frames[-1][0] else 0.0
-        out += [f"=== gpufabric test {number} r0 client 10.0.0.1 rc={rc} start=7 seconds={seconds} late={own}"
-                f" ran={seconds - 1}", "=== gpufabric end"]
+        out += [
+            f"=== gpufabric test {number} r0 client 10.0.0.1 rc={rc} start=7 seconds={seconds} late={own}"
+            f" ran={seconds - 1}",
+            "=== gpufabric end",
+        ]
     return parse_batch("\n".join([*out, "=== gpufabric batch 1 done 9 0"]), 1)
 
 
@@ -78,7 +81,8 @@ def test_lateness_is_told_by_host() -> None:
     timing = after(log((0, 13, 0), (1, 13, 0), late=0.2), log((0, 0, 125), late=4.1))
     assert timing.lateness == {"h0": 0.2, "h1": 4.1}
     assert told(timing, 1, 3) == (
-        "1 pass, 3 rounds, 54 s; perftest ran in 67 % of the time of its slots; latest start 4.1 s (h1)")
+        "1 pass, 3 rounds, 54 s; perftest ran in 67 % of the time of its slots; latest start 4.1 s (h1)"
+    )
 
 
 def test_a_measurement_without_a_clean_test_says_so() -> None:
@@ -158,10 +162,12 @@ def test_what_is_said_before_a_pass() -> None:
     rounds = [(Trial("r", "a", "b", "write_bw"), Trial("r", "c", "d", "read_bw"))]
     assert announce("ring", rounds, 18, 2, "schedule", 36) == (
         "pass 2 (schedule), mode ring: 2 tests of write_bw, read_bw in 1 round of 18 s, 18 s; "
-        "with all retries at worst 36 s beside the start of each pass")
+        "with all retries at worst 36 s beside the start of each pass"
+    )
     assert announce("ring", rounds, 18, 2, "schedule", 36, 1).endswith(
         "; with all retries at worst 36 s beside the start of each pass, "
-        "and up to 1 additional short pass to locate the fault")
+        "and up to 1 additional short pass to locate the fault"
+    )
 
 
 def test_slots_grow_to_a_limit_after_late_or_timed_out_tests() -> None:

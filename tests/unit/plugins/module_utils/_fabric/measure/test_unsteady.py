@@ -16,8 +16,18 @@ def result(client: str, server: str, first: float | None = None, rail: str = "ra
     """A test that passed with 390 Gb/s, at once or after a first reading that failed."""
     passes = [{"pass": 1, "value": first, "verdict": "fail", "reason": "slow"}] if first else []
     passes += [{"pass": 2, "value": 390.0, "verdict": "pass", "reason": "", **({"again": True} if first else {})}]
-    return {"where": "host", "rail": rail, "client": client, "server": server, "test": "write_bw", "value": 390.0,
-            "unit": "Gb/s", "verdict": "pass", "passes": passes, **change}
+    return {
+        "where": "host",
+        "rail": rail,
+        "client": client,
+        "server": server,
+        "test": "write_bw",
+        "value": 390.0,
+        "unit": "Gb/s",
+        "verdict": "pass",
+        "passes": passes,
+        **change,
+    }
 
 
 def fleet(bad: dict[tuple[str, str], float], hosts: int = 20) -> list[dict[str, Any]]:
@@ -38,8 +48,10 @@ def fleet(bad: dict[tuple[str, str], float], hosts: int = 20) -> list[dict[str, 
         ([("h1", "h2"), ("h2", "h1")], [("pair", "h1", "h2", 2, "failure")]),
         # Many of different ports are the rail's; a port beside one by chance stays a port.
         ([(f"h{n}", f"h{n + 1}") for n in range(0, 16, 2)], [("rail", None, None, 8, "failure")]),
-        ([("h1", "h2"), ("h1", "h3"), ("h4", "h1"), ("h5", "h1"), ("h8", "h9")],
-         [("port", "h1", None, 4, "failure"), ("rail", None, None, 1, "warning")]),
+        (
+            [("h1", "h2"), ("h1", "h3"), ("h4", "h1"), ("h5", "h1"), ("h8", "h9")],
+            [("port", "h1", None, 4, "failure"), ("rail", None, None, 1, "warning")],
+        ),
     ],
 )
 def test_who_is_named(bad: list[tuple[str, str]], told: list[Any], severity: str) -> None:
@@ -52,17 +64,26 @@ def test_both_readings_are_told() -> None:
     (found,) = find(fleet({("h1", "h2"): 300.0, ("h2", "h1"): 310.0}), POLICY)
     assert found["text"] == (
         "h1 and h2 rail0: unsteady: 2 of 2 tests failed and passed when they were repeated, more than the background "
-        "of 0.001 explains (h1 to h2 write_bw: 300, then 390 Gb/s; h2 to h1 write_bw: 310, then 390 Gb/s)")
+        "of 0.001 explains (h1 to h2 write_bw: 300, then 390 Gb/s; h2 to h1 write_bw: 310, then 390 Gb/s)"
+    )
     assert found["readings"][0] == {
-        "client": "h1", "server": "h2", "test": "write_bw", "first": 300.0, "value": 390.0, "unit": "Gb/s"}
+        "client": "h1",
+        "server": "h2",
+        "test": "write_bw",
+        "first": 300.0,
+        "value": 390.0,
+        "unit": "Gb/s",
+    }
 
 
 @pytest.mark.parametrize(
     "passes",
     [
         # No data at first, whatever the reason, is no reading that failed.
-        [{"pass": 1, "value": None, "verdict": "no_data", "reason": "late"},
-         {"pass": 2, "value": 390.0, "verdict": "pass", "reason": "", "again": True}],
+        [
+            {"pass": 1, "value": None, "verdict": "no_data", "reason": "late"},
+            {"pass": 2, "value": 390.0, "verdict": "pass", "reason": "", "again": True},
+        ],
         [{"pass": 1, "value": 300.0, "verdict": "no_data"}, {"pass": 2, "value": 390.0, "verdict": "pass"}],
     ],
 )
@@ -72,12 +93,23 @@ def test_what_gave_no_data_at_first_is_not_unsteady(passes: list[dict[str, Any]]
 
 def test_an_observed_fault_that_passed_when_repeated_is_told_with_its_reason() -> None:
     why = "h1 (client): Failed status 12"
-    passes = [{"pass": 1, "value": None, "verdict": "no_data", "reason": why, "fault": True},
-              {"pass": 2, "value": 390.0, "verdict": "pass", "reason": ""}]
+    passes = [
+        {"pass": 1, "value": None, "verdict": "no_data", "reason": why, "fault": True},
+        {"pass": 2, "value": 390.0, "verdict": "pass", "reason": ""},
+    ]
     (found,) = find([result("h1", "h2", passes=passes)], POLICY)
     assert found["text"].endswith("(h1 to h2 write_bw: h1 (client): Failed status 12, then 390 Gb/s)")
-    assert found["readings"] == [{"client": "h1", "server": "h2", "test": "write_bw", "first": None, "value": 390.0,
-                                  "unit": "Gb/s", "reason": why}]
+    assert found["readings"] == [
+        {
+            "client": "h1",
+            "server": "h2",
+            "test": "write_bw",
+            "first": None,
+            "value": 390.0,
+            "unit": "Gb/s",
+            "reason": why,
+        }
+    ]
 
 
 @pytest.mark.parametrize(("count", "tests", "background"), [(1, 6, 0.001), (3, 384, 0.001), (2, 5, 0.3), (5, 5, 0.5)])

@@ -15,8 +15,11 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.po
 
 LABELS = {"nic": "true"}
 NODES = {"a": LABELS, "b": {**LABELS, "new": "1"}}
-OLD: dict[str, Any] = {"subnet": "10.0.0.128/25", "perNodeBlockSize": 4, "nodeSelector": build_pool(
-    "p", "op", "10.0.0.128/25", 4, LABELS)["spec"]["nodeSelector"]}
+OLD: dict[str, Any] = {
+    "subnet": "10.0.0.128/25",
+    "perNodeBlockSize": 4,
+    "nodeSelector": build_pool("p", "op", "10.0.0.128/25", 4, LABELS)["spec"]["nodeSelector"],
+}
 
 
 def block(node: str, first: str, last: str) -> dict[str, str]:
@@ -24,7 +27,9 @@ def block(node: str, first: str, last: str) -> dict[str, str]:
 
 
 LIVE = {
-    "kind": "IPPool", "metadata": {"name": "rail0", "namespace": "op"}, "spec": OLD,
+    "kind": "IPPool",
+    "metadata": {"name": "rail0", "namespace": "op"},
+    "spec": OLD,
     "status": {"allocations": [block("a", "10.0.0.129", "10.0.0.132"), block("b", "10.0.0.133", "10.0.0.136")]},
 }
 
@@ -57,8 +62,10 @@ def pod(name: str, *addresses: str, node: str = "a", note: str = "", **more: Any
         ({"subnet": "10.0.0.128/29"}, ["b"]),
         ({"nodeSelector": selector(nic="true", new="1")}, ["a"]),
         ({"nodeSelector": selector(new="1")}, ["a"]),
-        ({"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "nic", "operator": "Gt"}]}]}},
-         ["a", "b"]),
+        (
+            {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "nic", "operator": "Gt"}]}]}},
+            ["a", "b"],
+        ),
         # Which single addresses these take is not computed.
         ({"exclusions": [{"startIP": "10.0.0.129", "endIP": "10.0.0.129"}]}, ["a", "b"]),
         ({"gateway": "10.0.0.129"}, ["a", "b"]),
@@ -73,8 +80,12 @@ def test_blocks(change: dict[str, Any], lost: list[str] | None) -> None:
 
 @pytest.mark.parametrize(
     ("change", "lost"),
-    [({"cidr": "10.0.0.0/23"}, []), ({"cidr": "10.0.1.0/24"}, ["a"]), ({"perNodeNetworkPrefix": 30}, ["a"]),
-     ({"gatewayIndex": 2}, ["a"])],
+    [
+        ({"cidr": "10.0.0.0/23"}, []),
+        ({"cidr": "10.0.1.0/24"}, ["a"]),
+        ({"perNodeNetworkPrefix": 30}, ["a"]),
+        ({"gatewayIndex": 2}, ["a"]),
+    ],
 )
 def test_cidr_pools(change: dict[str, Any], lost: list[str]) -> None:
     spec = {"cidr": "10.0.0.0/24", "perNodeNetworkPrefix": 31, "gatewayIndex": 0}
@@ -119,7 +130,8 @@ def test_a_pool_without_blocks_in_its_status_tells_nothing() -> None:
     found = effect({**LIVE, "status": {"allocations": []}}, {**OLD, "perNodeBlockSize": 8}, NODES)
     assert found is not None
     assert list(users(found, [pod("p", "10.0.0.130"), pod("q", note="{")])) == [
-        "shop/p (10.0.0.130)", "shop/q (addresses not known)"
+        "shop/p (10.0.0.130)",
+        "shop/q (addresses not known)",
     ]
 
 

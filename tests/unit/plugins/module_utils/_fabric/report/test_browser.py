@@ -19,9 +19,16 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report impo
 
 BROWSER = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), "")
 FLAGS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--hide-scrollbars", "--virtual-time-budget=3000",
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--virtual-time-budget=3000",
 ]
 pytestmark = pytest.mark.skipif(not BROWSER, reason="no chromium, chromium-browser or google-chrome on this machine")
 
@@ -113,8 +120,15 @@ def printed(made: dict[str, Any], folder: Path, *flags: str) -> dict[str, Any]:
     """Print a page and return what it said of itself on paper."""
     page = folder / "page.html"
     page.write_text(with_script(html.to_html(summary.build(**made)), "</body>", PRINT))
-    argv = [BROWSER, *FLAGS, *flags, "--enable-logging=stderr", f"--user-data-dir={folder / 'profile'}",
-            f"--print-to-pdf={folder / 'page.pdf'}", page.as_uri()]
+    argv = [
+        BROWSER,
+        *FLAGS,
+        *flags,
+        "--enable-logging=stderr",
+        f"--user-data-dir={folder / 'profile'}",
+        f"--print-to-pdf={folder / 'page.pdf'}",
+        page.as_uri(),
+    ]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
     said = [line.partition('", source: ')[0] for line in done.stderr.split("PAPER ")[1:]]
     assert said and (folder / "page.pdf").read_bytes().startswith(b"%PDF"), done.stderr[-2000:]
@@ -150,10 +164,15 @@ def test_many_hosts_are_drawn_in_time(hosts: int, tmp_path: Path) -> None:
 def test_nothing_is_wider_than_the_window(hosts: int, rounds: int, width: int, tmp_path: Path) -> None:
     made = factory.fleet(hosts, 2, rounds, {("gpu-001", "rail1"): "slow"})
     # Chromium opens no window below 500 pixels, so the page itself is made as narrow as asked for.
-    said = look(made, tmp_path, f"document.body.style.width = '{width}px';"
-                "said.wide = [...document.querySelectorAll('section > *, article > *')]"
-                ".filter(one => one.getBoundingClientRect().right > document.body.getBoundingClientRect().right + 1)"
-                ".map(one => one.tagName + '.' + one.className);", width)
+    said = look(
+        made,
+        tmp_path,
+        f"document.body.style.width = '{width}px';"
+        "said.wide = [...document.querySelectorAll('section > *, article > *')]"
+        ".filter(one => one.getBoundingClientRect().right > document.body.getBoundingClientRect().right + 1)"
+        ".map(one => one.tagName + '.' + one.className);",
+        width,
+    )
     assert said["errors"] == []
     assert said["wide"] == []
     assert said["width"] <= max(said["inner"], width)
@@ -173,20 +192,32 @@ def test_on_paper_all_that_is_bad_is_unfolded_in_light_colours_without_controls(
     said = printed(factory.fleet(64, 2, 8, {**FAULTS, ("gpu-030", "rail0"): "slow"}), tmp_path, *flags)
     # One of the three causes, and the hosts.
     assert said.pop("folded") > 3
-    assert said == {"ink": "rgb(28, 36, 48)", "paper": "rgb(255, 255, 255)", "unseen": 0, "controls": "0 of 3",
-                    "map": "243,245,248"}
+    assert said == {
+        "ink": "rgb(28, 36, 48)",
+        "paper": "rgb(255, 255, 255)",
+        "unseen": 0,
+        "controls": "0 of 3",
+        "map": "243,245,248",
+    }
 
 
 def test_the_page_lets_nothing_be_fetched_and_the_probe_sees_it(tmp_path: Path) -> None:
-    said = look(factory.fleet(2, 1), tmp_path,
-                "const image = new Image(); image.src = 'http://127.0.0.1:9/x.png'; document.body.append(image);"
-                "setTimeout(() => { throw new Error('planted'); });")
+    said = look(
+        factory.fleet(2, 1),
+        tmp_path,
+        "const image = new Image(); image.src = 'http://127.0.0.1:9/x.png'; document.body.append(image);"
+        "setTimeout(() => { throw new Error('planted'); });",
+    )
     assert sorted(said["errors"]) == ["error: Uncaught Error: planted", "fetch: http://127.0.0.1:9/x.png"]
 
 
 def test_no_script_but_that_of_the_page_runs(tmp_path: Path) -> None:
     made = factory.fleet(2, 1)
     assert "unsafe-inline" not in html.to_html(summary.build(**made))
-    said = look(made, tmp_path, "const more = document.createElement('script'); more.textContent = 'said.planted = 1';"
-                "document.body.append(more);")
+    said = look(
+        made,
+        tmp_path,
+        "const more = document.createElement('script'); more.textContent = 'said.planted = 1';"
+        "document.body.append(more);",
+    )
     assert "planted" not in said

@@ -69,8 +69,9 @@ def test_text_stays_short_when_everything_changed() -> None:
     assert len(made["text"]) <= 14
 
 
-@pytest.mark.parametrize("earlier", [None, [], "text", {}, {"schema": "other", "results": []},
-                                     {"schema": summary.SCHEMA, "results": None}])
+@pytest.mark.parametrize(
+    "earlier", [None, [], "text", {}, {"schema": "other", "results": []}, {"schema": summary.SCHEMA, "results": None}]
+)
 def test_what_is_no_report(earlier: Any) -> None:
     with pytest.raises(InputError, match=r"^compare: this is not a report of .*; give the path of a report\.json$"):
         compare.compare(one(), earlier)

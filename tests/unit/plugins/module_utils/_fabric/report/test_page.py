@@ -19,7 +19,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report impo
     summary,
 )
 
-REASON = "gpu-001 rail1: port is down </script><img src=x onerror=alert(1)> & \"quoted\""
+REASON = 'gpu-001 rail1: port is down </script><img src=x onerror=alert(1)> & "quoted"'
 
 
 class Page(HTMLParser):
@@ -40,8 +40,11 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        self.reaches += [f"{tag} {name}" for name, value in attrs
-                         if name in ("src", "href", "srcset", "action", "style") or name.startswith("on")]
+        self.reaches += [
+            f"{tag} {name}"
+            for name, value in attrs
+            if name in ("src", "href", "srcset", "action", "style") or name.startswith("on")
+        ]
         self.reaches += [tag] if tag in ("link", "iframe", "img", "object", "embed", "form", "base") else []
         self.inside = tag
         self.in_table = self.in_table or tag == "table"
@@ -100,9 +103,21 @@ def test_page_is_one_file_that_reaches_nothing_and_escapes_what_it_shows(hosts: 
 @pytest.mark.parametrize(("hosts", "rounds"), [(3, 0), (64, 8), (512, 8)])
 def test_verdict_comes_first_then_the_cause_with_its_commands(hosts: int, rounds: int) -> None:
     page = page_of(factory.fleet(hosts, 2, rounds, faults=FAULTS))
-    order = ["\u00d7 failed", "tests passed on", "What is broken", "gpu-001 rail1: every test is slow",
-             "ssh gpu-001 -- ", "ssh gpu-002 -- ", "Links below what they can be", "Rails", "Who reached whom",
-             "What bound the limits", "Counters that grew", "Hosts", "How it was measured"]
+    order = [
+        "\u00d7 failed",
+        "tests passed on",
+        "What is broken",
+        "gpu-001 rail1: every test is slow",
+        "ssh gpu-001 -- ",
+        "ssh gpu-002 -- ",
+        "Links below what they can be",
+        "Rails",
+        "Who reached whom",
+        "What bound the limits",
+        "Counters that grew",
+        "Hosts",
+        "How it was measured",
+    ]
     places = [page.text.find(words) for words in order]
     assert -1 not in places and places == sorted(places)
 
@@ -110,13 +125,30 @@ def test_verdict_comes_first_then_the_cause_with_its_commands(hosts: int, rounds
 @pytest.fixture(scope="module")
 def full() -> Page:
     """The page of four hosts with every section."""
-    drop = {"where": "host", "rail": "rail0", "client": "gpu-000", "server": "gpu-001", "test": "write_bw",
-            "value": 80.0, "severity": "failure", "text": "80 of 98 Gb/s"}
-    gate = {"name": "no slow pair", "query": "results[?value < `90`]", "severity": "failure", "verdict": "fail",
-            "found": 3, "text": "3 pairs below 90 Gb/s"}
+    drop = {
+        "where": "host",
+        "rail": "rail0",
+        "client": "gpu-000",
+        "server": "gpu-001",
+        "test": "write_bw",
+        "value": 80.0,
+        "severity": "failure",
+        "text": "80 of 98 Gb/s",
+    }
+    gate = {
+        "name": "no slow pair",
+        "query": "results[?value < `90`]",
+        "severity": "failure",
+        "verdict": "fail",
+        "found": 3,
+        "text": "3 pairs below 90 Gb/s",
+    }
     made = factory.fleet(4, 2, faults=FAULTS)
-    made["parts"].update(outliers=[{**drop, "median": 98.0, "deviations": 6.1}], gates=[gate],
-                         baseline=[{**drop, "before": 98.0, "change": -0.18}])
+    made["parts"].update(
+        outliers=[{**drop, "median": 98.0, "deviations": 6.1}],
+        gates=[gate],
+        baseline=[{**drop, "before": 98.0, "change": -0.18}],
+    )
     made["results"][0]["link"] = {"server": {"width": 8}}
     for one in made["results"]:
         one["why"] = "95 % of a 200 Gb/s port"
@@ -128,28 +160,71 @@ def full() -> Page:
 @pytest.mark.parametrize(
     ("heading", "row"),
     [
-        ("Compared with the earlier report",
-         ["worse", "bare hosts", "rail1", "gpu-000", "gpu-001", "write_bw", "pass 190.3", "fail 22.9", "-88 %"]),
-        ("Acceptance rules",
-         ["\u00d7 failed", "no slow pair", "failure", "3 pairs below 90 Gb/s", "3", "results[?value < `90`]"]),
-        ("Links below what they can be",
-         ["gpu-001", "rail0", "pcie", "x8 16 GT/s", "x16 16 GT/s", "gpu-001 rail0: PCIe x8 of x16 lanes came up"]),
-        ("Outliers of the fleet",
-         ["\u00d7 failure", "bare hosts", "rail0", "gpu-000", "gpu-001", "write_bw", "80", "98", "6.1",
-          "80 of 98 Gb/s"]),
-        ("Against the baseline",
-         ["\u00d7 failure", "bare hosts", "rail0", "gpu-000", "gpu-001", "write_bw", "80", "98", "-18 %",
-          "80 of 98 Gb/s"]),
+        (
+            "Compared with the earlier report",
+            ["worse", "bare hosts", "rail1", "gpu-000", "gpu-001", "write_bw", "pass 190.3", "fail 22.9", "-88 %"],
+        ),
+        (
+            "Acceptance rules",
+            ["\u00d7 failed", "no slow pair", "failure", "3 pairs below 90 Gb/s", "3", "results[?value < `90`]"],
+        ),
+        (
+            "Links below what they can be",
+            ["gpu-001", "rail0", "pcie", "x8 16 GT/s", "x16 16 GT/s", "gpu-001 rail0: PCIe x8 of x16 lanes came up"],
+        ),
+        (
+            "Outliers of the fleet",
+            [
+                "\u00d7 failure",
+                "bare hosts",
+                "rail0",
+                "gpu-000",
+                "gpu-001",
+                "write_bw",
+                "80",
+                "98",
+                "6.1",
+                "80 of 98 Gb/s",
+            ],
+        ),
+        (
+            "Against the baseline",
+            [
+                "\u00d7 failure",
+                "bare hosts",
+                "rail0",
+                "gpu-000",
+                "gpu-001",
+                "write_bw",
+                "80",
+                "98",
+                "-18 %",
+                "80 of 98 Gb/s",
+            ],
+        ),
         ("Rails", ["\u00d7 failed", "bare hosts", "rail1", "12", "6", "6", "0", "22.1", "107.9"]),
         ("Who reached whom", ["gpu-000", "", "192.2", "194.9", "195.3"]),
-        ("What bound the limits",
-         ["bare hosts", "rail1", "write_bw", "", "link", "12", "186.3 Gb/s", "95 % of a 200 Gb/s port (12 tests)"]),
+        (
+            "What bound the limits",
+            ["bare hosts", "rail1", "write_bw", "", "link", "12", "186.3 Gb/s", "95 % of a 200 Gb/s port (12 tests)"],
+        ),
         ("Counters that grew", ["bare hosts", "gpu-001", "rail1", "rx_discards_phy", "8840", "6"]),
         ("Counters that grew", ["bare hosts", "gpu-001", "rail0", "width 8"]),
         ("Hosts", ["rail1", "0000:11:00.0", "rail1", "192.168.1.1/24", "9000", "\u00d7 4 of 6", "22.3"]),
-        ("How it was measured",
-         ["bare hosts", "all pairs", "6", "14 s", "84 s", "2", "83 %", "gpu-003, 1.4 s",
-          "every host met others on all rails at once"]),
+        (
+            "How it was measured",
+            [
+                "bare hosts",
+                "all pairs",
+                "6",
+                "14 s",
+                "84 s",
+                "2",
+                "83 %",
+                "gpu-003, 1.4 s",
+                "every host met others on all rails at once",
+            ],
+        ),
     ],
 )
 def test_sections_say_what_they_are_for(full: Page, heading: str, row: list[str]) -> None:
@@ -181,18 +256,29 @@ def test_nothing_measured_says_so() -> None:
 
 
 def test_a_gate_that_fails_the_whole_is_named_in_the_head() -> None:
-    gate = {"name": "at least 150", "query": "results[?value < `150`]", "severity": "failure", "verdict": "fail",
-            "found": [1], "text": "one pair below 150 Gb/s"}
+    gate = {
+        "name": "at least 150",
+        "query": "results[?value < `150`]",
+        "severity": "failure",
+        "verdict": "fail",
+        "found": [1],
+        "text": "one pair below 150 Gb/s",
+    }
     page = page_of({"plan": {}, "results": [factory.result("a", "b")], "parts": {"gates": [gate]}})
     assert "Failed beside single tests: acceptance rule at least 150." in page.text
     assert page.text.index("Failed beside") < page.text.index("Acceptance rules") < page.text.index("Rails")
 
 
 def test_colour_is_never_alone() -> None:
-    text = html.to_html(summary.build({}, [
-        factory.result("a", "b", verdict="fail", value=3.0, reason="slow"),
-        factory.result("b", "a", verdict="no_data", value=None, reason="gone"),
-    ]))
+    text = html.to_html(
+        summary.build(
+            {},
+            [
+                factory.result("a", "b", verdict="fail", value=3.0, reason="slow"),
+                factory.result("b", "a", verdict="no_data", value=None, reason="gone"),
+            ],
+        )
+    )
     cells = dict(re.findall(r'<td class="(fail|no_data)" title="[^"]+">([^<]+)', text))
     assert cells == {"fail": "\u00d7 3", "no_data": "? none"}
 
@@ -216,13 +302,14 @@ def embedded(text: str) -> dict[str, Any]:
 
 def unpacked(data: dict[str, Any], at: int) -> set[tuple[str, str, float | None, str, str]]:
     """The results of a map as the script reads them."""
+
     def number(text: str) -> int:
         return matrix.ALPHABET.index(text[0]) * 64 + matrix.ALPHABET.index(text[1])
 
     one, found, why = data["maps"][at], set(), 0
     for verdict in ("pass", "fail", "no_data"):
         for start in range(0, len(one[verdict]), 6):
-            row, column, level = (number(one[verdict][start + i:]) for i in (0, 2, 4))
+            row, column, level = (number(one[verdict][start + i :]) for i in (0, 2, 4))
             value = None if level == matrix.NO_VALUE else round(level / data["levels"] * one["scale"], 1)
             reason = data["reasons"][one["why"][why]] if verdict != "pass" else ""
             why += verdict != "pass"
@@ -237,7 +324,8 @@ def test_embedded_data_are_the_results() -> None:
         own = [r for r in made["results"] if r["rail"] == rail]
         found = unpacked(data, at)
         assert {(c, s, v, why) for c, s, _value, v, why in found} == {
-            (r["client"], r["server"], r["verdict"], r["reason"]) for r in own}
+            (r["client"], r["server"], r["verdict"], r["reason"]) for r in own
+        }
         known = {(r["client"], r["server"]): r["value"] for r in own}
         assert all(value is known[c, s] is None or abs(value - known[c, s]) < 0.1 for c, s, value, _v, _w in found)
 
@@ -250,12 +338,20 @@ def test_of_too_many_results_only_those_that_did_not_pass_are_embedded(monkeypat
 
 
 def test_every_test_of_a_cell_has_a_map_of_its_own() -> None:
-    results = [factory.result("a", "b"), factory.result("a", "b", test="write_lat", unit="us", value=2.0),
-               factory.result("a", "b", peer_rail="rail1", verdict="fail", value=1.0),
-               factory.result("a", "b", size=4096), factory.result("a", "b", size=65536)]
+    results = [
+        factory.result("a", "b"),
+        factory.result("a", "b", test="write_lat", unit="us", value=2.0),
+        factory.result("a", "b", peer_rail="rail1", verdict="fail", value=1.0),
+        factory.result("a", "b", size=4096),
+        factory.result("a", "b", size=65536),
+    ]
     assert [(grid.name, grid.test, len(grid.results)) for grid in matrix.grids(results)] == [
-        ("rail0", "write_bw", 1), ("rail0", "write_lat", 1), ("rail0 to rail1", "write_bw", 1),
-        ("rail0", "write_bw 4096 B", 1), ("rail0", "write_bw 65536 B", 1)]
+        ("rail0", "write_bw", 1),
+        ("rail0", "write_lat", 1),
+        ("rail0 to rail1", "write_bw", 1),
+        ("rail0", "write_bw 4096 B", 1),
+        ("rail0", "write_bw 65536 B", 1),
+    ]
 
 
 @pytest.mark.parametrize("everything_fails", [False, True])
@@ -274,11 +370,25 @@ def test_files_of_a_thousand_hosts_stay_small(everything_fails: bool) -> None:
     assert len(files["report.txt"].splitlines()) <= 30
 
 
-RUN = {"id": "20261123T013000Z-3f9a2c", "started": "2026-11-23 01:30:00 UTC", "ended": "2026-11-23 02:41:12 UTC",
-       "seconds": 4272, "collection": "0.1.0", "release": "26.7.1",
-       "cluster": {"name": "lab", "server": "https://lab.test:6443", "version": "v1.35.4"}}
-SCOPE = {"where": ["host"], "hosts": ["gpu-000"], "rails": ["rail0"], "only": {}, "limit": "", "image": "",
-         "host_network": False, "subset": ["pods not measured"]}
+RUN = {
+    "id": "20261123T013000Z-3f9a2c",
+    "started": "2026-11-23 01:30:00 UTC",
+    "ended": "2026-11-23 02:41:12 UTC",
+    "seconds": 4272,
+    "collection": "0.1.0",
+    "release": "26.7.1",
+    "cluster": {"name": "lab", "server": "https://lab.test:6443", "version": "v1.35.4"},
+}
+SCOPE = {
+    "where": ["host"],
+    "hosts": ["gpu-000"],
+    "rails": ["rail0"],
+    "only": {},
+    "limit": "",
+    "image": "",
+    "host_network": False,
+    "subset": ["pods not measured"],
+}
 
 
 def test_the_head_agrees_with_what_was_found_and_shows_what_was_measured() -> None:
@@ -291,8 +401,10 @@ def test_the_head_agrees_with_what_was_found_and_shows_what_was_measured() -> No
     head = html.to_html(report).partition("</header>")[0]
     assert "? no data, 1 fault confirmed (subset)" in head and "Not the whole fabric: pods not measured." in head
     assert "measured: bare hosts, 1 host, 1 rail" in head
-    assert ("run 20261123T013000Z-3f9a2c \u00b7 2026-11-23 01:30:00 UTC, 1 h 11 min \u00b7 gpufabric.rdma 0.1.0"
-            " \u00b7 operator 26.7.1 \u00b7 cluster lab (https://lab.test:6443, Kubernetes v1.35.4)") in head
+    assert (
+        "run 20261123T013000Z-3f9a2c \u00b7 2026-11-23 01:30:00 UTC, 1 h 11 min \u00b7 gpufabric.rdma 0.1.0"
+        " \u00b7 operator 26.7.1 \u00b7 cluster lab (https://lab.test:6443, Kubernetes v1.35.4)"
+    ) in head
     assert console.text(report).splitlines()[-5:-2] == [
         "measured: bare hosts, 1 host, 1 rail",
         "run 20261123T013000Z-3f9a2c; 2026-11-23 01:30:00 UTC, 1 h 11 min; gpufabric.rdma 0.1.0; operator 26.7.1;"

@@ -28,8 +28,10 @@ def redact(text: str, wanted: tuple[str, ...] = KINDS, hosts: tuple[str, ...] = 
         ("node ip-10-0-0-12 of 10.0.0.12", "node ip-address-1 of address-1"),
         ("gid fe80::e42:a1ff:fe03:65", "gid address-1"),
         ("gid:fe80:0000:0000:0000:0e42:a1ff:fe03:0065 = fe80::e42:a1ff:fe03:65", "gid:address-1 = address-1"),
-        ("GID ::ffff:192.168.0.1, 0000:0000:0000:0000:0000:ffff:c0a8:0001, 192.168.0.1",
-         "GID address-1, address-1, address-1"),
+        (
+            "GID ::ffff:192.168.0.1, 0000:0000:0000:0000:0000:ffff:c0a8:0001, 192.168.0.1",
+            "GID address-1, address-1, address-1",
+        ),
         ("[2001:db8::7]:18500", "[address-1]:18500"),
         ("fe80::1%eth0 via fe80::1.", "address-1%eth0 via address-1"),
         ("mac 0C:42:a1:03:00:65, 0c-42-a1-03-00-65, 0c42.a103.0065", "mac mac-1, mac-1, mac-1"),
@@ -49,9 +51,21 @@ def test_table(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["0000:1a:00.0", "0000:1a:00.0 rail0", "2026-11-21 08:36:12", "12.5 Gb/s measured, 93.1 Gb/s expected",
-     "28.43.1014", "cpus 0-15,64-79",
-     "x8 16 GT/s", "192.168", "a: b: c", "std::string", "sha256:" + "ab" * 32, "serial port", "::"],
+    [
+        "0000:1a:00.0",
+        "0000:1a:00.0 rail0",
+        "2026-11-21 08:36:12",
+        "12.5 Gb/s measured, 93.1 Gb/s expected",
+        "28.43.1014",
+        "cpus 0-15,64-79",
+        "x8 16 GT/s",
+        "192.168",
+        "a: b: c",
+        "std::string",
+        "sha256:" + "ab" * 32,
+        "serial port",
+        "::",
+    ],
 )
 def test_what_is_no_address_stays(text: str) -> None:
     assert redact(text) == text
@@ -61,7 +75,8 @@ def test_hosts_only_on_demand_as_whole_words_and_in_keys() -> None:
     value = {"hosts": {"gpu-1": {"node": "gpu-1.example.org"}, "gpu-10": {}}, "text": "GPU-1: gpu-10, my-gpu-1. gpu-1."}
     assert Redactor(("addresses",), [value], ["gpu-1", "gpu-10"]).redact(value) == value
     assert Redactor(("hosts",), [value], ["gpu-1", "gpu-10"]).redact(value) == {
-        "hosts": {"host-1": {"node": "host-1.example.org"}, "host-2": {}}, "text": "host-1: host-2, my-gpu-1. host-1.",
+        "hosts": {"host-1": {"node": "host-1.example.org"}, "host-2": {}},
+        "text": "host-1: host-2, my-gpu-1. host-1.",
     }
 
 
@@ -73,18 +88,32 @@ def test_a_host_with_the_name_of_a_field_does_not_break_the_report() -> None:
 
 
 def test_serials_are_found_below_their_keys_and_replaced_everywhere() -> None:
-    value = {"vpd": {"serial_number": "X/77 Q"}, "machine_id": "short-id", "text": "X/77 Q failed on short-id", "n": 7,
-             "asset_serial": 1234567}
+    value = {
+        "vpd": {"serial_number": "X/77 Q"},
+        "machine_id": "short-id",
+        "text": "X/77 Q failed on short-id",
+        "n": 7,
+        "asset_serial": 1234567,
+    }
     assert Redactor(("serials",), [value], []).redact(value) == {
-        "vpd": {"serial_number": "serial-1"}, "machine_id": "serial-2", "text": "serial-1 failed on serial-2", "n": 7,
+        "vpd": {"serial_number": "serial-1"},
+        "machine_id": "serial-2",
+        "text": "serial-1 failed on serial-2",
+        "n": 7,
         "asset_serial": "serial-3",
     }
 
 
 @pytest.mark.parametrize(
     ("asked", "expected"),
-    [(True, ("addresses", "serials")), (False, ()), (None, ()), ("hosts", ("hosts",)), (["hosts", "serials"],
-     ("hosts", "serials")), ([], ())],
+    [
+        (True, ("addresses", "serials")),
+        (False, ()),
+        (None, ()),
+        ("hosts", ("hosts",)),
+        (["hosts", "serials"], ("hosts", "serials")),
+        ([], ()),
+    ],
 )
 def test_option(asked: Any, expected: tuple[str, ...]) -> None:
     assert kinds(asked) == expected
@@ -97,14 +126,17 @@ def test_option_that_is_not_known() -> None:
 
 def mac_texts(pairs: bytes) -> list[str]:
     plain = pairs.hex()
-    return [":".join(plain[i:i + 2] for i in range(0, 12, 2)), "-".join(plain[i:i + 2] for i in range(0, 12, 2))]
+    return [":".join(plain[i : i + 2] for i in range(0, 12, 2)), "-".join(plain[i : i + 2] for i in range(0, 12, 2))]
 
 
 MACHINE = "0123456789abcdef0123456789abcdef"
 V4 = st.ip_addresses(v=4).map(str)
 # An address of the form ::1.2.3.4 or ::1 is too short to tell from other text in every surrounding.
-V6 = st.ip_addresses(v=6).filter(lambda ip: int(ip) > 1 << 64).flatmap(
-    lambda ip: st.sampled_from([str(ip), str(ip).upper(), ip.exploded]))
+V6 = (
+    st.ip_addresses(v=6)
+    .filter(lambda ip: int(ip) > 1 << 64)
+    .flatmap(lambda ip: st.sampled_from([str(ip), str(ip).upper(), ip.exploded]))
+)
 MAC = st.binary(min_size=6, max_size=6).flatmap(lambda pairs: st.sampled_from(mac_texts(pairs)))
 SERIAL = st.from_regex(r"MT[0-9]{4}[A-Z][0-9]{5}", fullmatch=True)
 HOST = st.from_regex(r"[a-z]{3}-[0-9]{4}q", fullmatch=True)
@@ -126,10 +158,20 @@ def test_nothing_planted_survives_in_any_format(planted: list[str], serial: str,
     plan["hosts"][host] = {"node": f"{host}.example.org", "machine_id": MACHINE, "rails": [port]}
     text = " ".join([*planted, serial, host])
     bad = {"verdict": "fail", "value": 3.0, "reason": text, "why": text}
-    blame = {**factory.fleet(2, 1, faults={("gpu-000", "rail0"): "slow"})["parts"]["blames"][0],
-             "text": text, "evidence": [text], "again": [text, text], "host": host}
-    report = summary.build(plan, [factory.result(host, "gpu-000", **bad)], [text], {"name": text, text: 1},
-                           {"blames": [blame], "gates": [gate(text)]})
+    blame = {
+        **factory.fleet(2, 1, faults={("gpu-000", "rail0"): "slow"})["parts"]["blames"][0],
+        "text": text,
+        "evidence": [text],
+        "again": [text, text],
+        "host": host,
+    }
+    report = summary.build(
+        plan,
+        [factory.result(host, "gpu-000", **bad)],
+        [text],
+        {"name": text, text: 1},
+        {"blames": [blame], "gates": [gate(text)]},
+    )
     report, redacted_plan = formats.redacted(report, plan, KINDS)
     for name, content in formats.render(report, redacted_plan, 10).items():
         for secret in (*planted, serial, host, MACHINE):

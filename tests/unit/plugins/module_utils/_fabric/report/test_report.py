@@ -34,16 +34,46 @@ def report(hosts: int = 4, rails: int = 2, bad: Any = None) -> dict[str, Any]:
     return summary.build(factory.plan(hosts, rails), factory.results(hosts, rails, bad), ["a warning"], {"seconds": 3})
 
 
-OUTLIER = {"where": "host", "rail": "rail0", "client": "gpu-000", "server": "gpu-001", "test": "write_bw",
-           "value": 80.0, "median": 98.0, "deviations": 6.1, "severity": "failure", "text": "80 of 98 Gb/s"}
-GATE = {"name": "no slow pair", "query": "results[?value < `90`]", "severity": "failure", "verdict": "fail",
-        "found": 3, "text": "3 pairs below 90 Gb/s"}
-BASELINE = {**{key: OUTLIER[key] for key in ("where", "rail", "client", "server", "test", "value", "text")},
-            "before": 98.0, "change": -0.18, "severity": "failure"}
-UNSTEADY = {"where": "host", "kind": "pair", "rail": "rail0", "host": "gpu-000", "peer": "gpu-001", "count": 1,
-            "tests": 2, "severity": "failure", "text": "gpu-000 and gpu-001 rail0: unsteady: 1 of 2 tests",
-            "readings": [{"client": "gpu-000", "server": "gpu-001", "test": "write_bw", "first": 80.0, "value": 98.0,
-                          "unit": "Gb/s"}]}
+OUTLIER = {
+    "where": "host",
+    "rail": "rail0",
+    "client": "gpu-000",
+    "server": "gpu-001",
+    "test": "write_bw",
+    "value": 80.0,
+    "median": 98.0,
+    "deviations": 6.1,
+    "severity": "failure",
+    "text": "80 of 98 Gb/s",
+}
+GATE = {
+    "name": "no slow pair",
+    "query": "results[?value < `90`]",
+    "severity": "failure",
+    "verdict": "fail",
+    "found": 3,
+    "text": "3 pairs below 90 Gb/s",
+}
+BASELINE = {
+    **{key: OUTLIER[key] for key in ("where", "rail", "client", "server", "test", "value", "text")},
+    "before": 98.0,
+    "change": -0.18,
+    "severity": "failure",
+}
+UNSTEADY = {
+    "where": "host",
+    "kind": "pair",
+    "rail": "rail0",
+    "host": "gpu-000",
+    "peer": "gpu-001",
+    "count": 1,
+    "tests": 2,
+    "severity": "failure",
+    "text": "gpu-000 and gpu-001 rail0: unsteady: 1 of 2 tests",
+    "readings": [
+        {"client": "gpu-000", "server": "gpu-001", "test": "write_bw", "first": 80.0, "value": 98.0, "unit": "Gb/s"}
+    ],
+}
 
 
 def whole() -> dict[str, Any]:
@@ -52,8 +82,11 @@ def whole() -> dict[str, Any]:
     made["parts"].update(outliers=[OUTLIER], unsteady=[UNSTEADY], gates=[GATE], baseline=[BASELINE])
     made["plan"]["switches"] = {"rail1": {"gpu-002": {"switch": "leaf3", "port": "Ethernet12"}}}
     made["results"][0].update(
-        link={"server": {"width": 8}}, spread={"min": 190.0, "max": 195.5, "n": 3}, memory="cuda:dmabuf",
-        gpu={"client": {"bdf": "0000:17:00.0", "path": "PXB"}}, peer_rail="rail1",
+        link={"server": {"width": 8}},
+        spread={"min": 190.0, "max": 195.5, "n": 3},
+        memory="cuda:dmabuf",
+        gpu={"client": {"bdf": "0000:17:00.0", "path": "PXB"}},
+        peer_rail="rail1",
     )
     made["results"].append(factory.result("gpu-000", "gpu-001", test="write_lat", unit="us", value=2.1, expected=4.0))
     built = summary.build(**made)
@@ -77,8 +110,9 @@ def test_parts_that_nobody_asked_for_are_absent() -> None:
     assert built["blames"] == [] and not {"gates", "outliers", "comparison"} & set(built)
 
 
-@pytest.mark.parametrize(("name", "row"), [("gates", GATE), ("outliers", OUTLIER), ("baseline", BASELINE),
-                                             ("unsteady", UNSTEADY)])
+@pytest.mark.parametrize(
+    ("name", "row"), [("gates", GATE), ("outliers", OUTLIER), ("baseline", BASELINE), ("unsteady", UNSTEADY)]
+)
 def test_a_failure_of_a_part_fails_the_whole_and_its_junit(name: str, row: dict[str, Any]) -> None:
     passed = [factory.result("a", "b")]
     assert summary.build({}, passed, parts={name: [{**row, "severity": "warning"}]})["verdict"] == "pass"
@@ -144,7 +178,9 @@ def test_verdict_of_the_whole(results: list[dict[str, Any]], expected: str) -> N
 def test_hosts_that_were_planned_and_not_measured_have_no_data() -> None:
     built = summary.build(factory.plan(3, 1), [factory.result("gpu-000", "gpu-001")])
     assert {name: host["verdict"] for name, host in built["hosts"].items()} == {
-        "gpu-000": "pass", "gpu-001": "pass", "gpu-002": "no_data",
+        "gpu-000": "pass",
+        "gpu-001": "pass",
+        "gpu-002": "no_data",
     }
 
 
@@ -223,7 +259,8 @@ def test_junit_says_a_cause_at_its_own_rail_only() -> None:
     messages = {c.get("name"): c[0].get("message") for c in suite if len(c)}
     assert messages["gpu-001 rail1 (host)"] == (
         "6 of 6 tests did not pass; gpu-001 rail1: every test is slow, at most 23 Gb/s of 186 Gb/s: "
-        "NIC port, cable or PCIe slot")
+        "NIC port, cable or PCIe slot"
+    )
 
 
 @pytest.mark.parametrize(
@@ -231,8 +268,10 @@ def test_junit_says_a_cause_at_its_own_rail_only() -> None:
     [
         ({"kind": "routing", "rail": "rail0", "peer_rail": "rail1"}, {("a", "rail0"), ("b", "rail1"), ("a", "rail1")}),
         ({"kind": "pair", "rail": "rail0", "host": "a", "peer": "b", "peer_rail": "rail1"}, {("a", "rail0")}),
-        ({"kind": "pair", "rail": "rail0", "host": "a", "peer": "a", "peer_rail": "rail1"},
-         {("a", "rail0"), ("a", "rail1")}),
+        (
+            {"kind": "pair", "rail": "rail0", "host": "a", "peer": "a", "peer_rail": "rail1"},
+            {("a", "rail0"), ("a", "rail1")},
+        ),
         ({"kind": "port", "rail": "rail1", "host": "b"}, {("b", "rail1")}),
     ],
 )
@@ -281,8 +320,13 @@ def test_metrics_are_what_the_collector_reads() -> None:
         assert match and match[1] == family, line
         seen.append((match[1], match[2]))
     assert len(seen) == len(set(seen))
-    assert {"gpufabric_rdma_blame", "gpufabric_rdma_gate_passed", "gpufabric_rdma_latency_seconds",
-            "gpufabric_rdma_port_counter_growth", "gpufabric_rdma_port_failed_ratio"} <= set(families)
+    assert {
+        "gpufabric_rdma_blame",
+        "gpufabric_rdma_gate_passed",
+        "gpufabric_rdma_latency_seconds",
+        "gpufabric_rdma_port_counter_growth",
+        "gpufabric_rdma_port_failed_ratio",
+    } <= set(families)
 
 
 def test_metrics_of_a_big_fleet_have_ports_and_no_single_tests() -> None:
@@ -314,8 +358,11 @@ def test_counters_are_summed_at_the_port_that_they_belong_to() -> None:
 
 
 def test_several_sizes_are_told_apart_in_every_format() -> None:
-    results = [{**r, "size": size, "value": 98.0 if size > 4096 else 60.0}
-               for size in (65536, 4096, 1048576) for r in factory.results(3, 1)]
+    results = [
+        {**r, "size": size, "value": 98.0 if size > 4096 else 60.0}
+        for size in (65536, 4096, 1048576)
+        for r in factory.results(3, 1)
+    ]
     built = summary.build(factory.plan(3, 1), results)
     assert [r["size"] for r in built["results"]] == [4096] * 6 + [65536] * 6 + [1048576] * 6
     earlier = summary.build(factory.plan(3, 1), [{**r, "value": 98.0} for r in results])

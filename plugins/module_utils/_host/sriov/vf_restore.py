@@ -11,7 +11,7 @@ from ..facts import disruption
 from ..facts.devices import Port
 from ..facts.inventory import HostInventory
 from ..system import restore
-from . import plan as sriov
+from . import plan as sriov_plan
 from . import vf
 from .boot_unit import Target
 
@@ -22,7 +22,7 @@ Entry = Mapping[str, Any]
 def recorded(
     inventory: HostInventory,
     record: Mapping[str, Any],
-    have: sriov.Have,
+    have: sriov_plan.Have,
     managed: Mapping[str, str],
     owned: Collection[str],
 ) -> tuple[tuple[Target, ...], list[str]]:
@@ -88,7 +88,7 @@ def left_alone(inventory: HostInventory, record: Mapping[str, Any], managed: Col
     return disruption.left_alone(inventory, known, "Its VFs are")
 
 
-def while_changing(plan: sriov.VfPlan, keep: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
+def while_changing(plan: sriov_plan.VfPlan, keep: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record while the plan is carried out; of PFs that change nothing counts as set."""
     before, after = plan.change.before["pfs"], plan.change.after["pfs"]
     changing = {pci for pci in after if before[pci] != after[pci]}

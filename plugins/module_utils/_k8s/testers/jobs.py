@@ -25,9 +25,7 @@ PATIENCE = 20.0
 KIND = 8.0
 
 
-def start(
-    api: Api, testers: Testers, endpoints: Mapping[str, str], hostnames: Sequence[str], clock: Clock
-) -> None:
+def start(api: Api, testers: Testers, endpoints: Mapping[str, str], hostnames: Sequence[str], clock: Clock) -> None:
     """Remove what earlier runs left, then make ConfigMap and Job. The caller holds the namespace."""
     remove(api, replace(testers, run=""), Options(), clock)
     for item in (config_map(testers, endpoints), job(testers, hostnames)):

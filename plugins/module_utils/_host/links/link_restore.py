@@ -81,9 +81,7 @@ def _foreign(what: str, address: str) -> str:
 
 
 def _changed(title: str, entry: Entry, now: State) -> list[str]:
-    before, ours, found = (
-        {**_values(one), **one.get("sysctl", {})} for one in (entry["before"], entry["set"], now)
-    )
+    before, ours, found = ({**_values(one), **one.get("sysctl", {})} for one in (entry["before"], entry["set"], now))
     others = restore.changed_since(before, ours, found)
     return [restore.kept(f"{title}: {key}", before[key], ours[key], found[key]) for key in others]
 
