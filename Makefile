@@ -14,10 +14,10 @@ help:
 # Installs missing Debian packages where it may (root on Debian or Ubuntu); names them all otherwise.
 install:
 	@$(PYTHON) -m tests.lab install
-	@$(PYTHON) tests/environment.py
+	@$(PYTHON) tests/tools/environment.py
 
 demo: install
-	@$(PYTHON) -m tests.demo
+	@$(PYTHON) -m tests.tools.demo
 
 test: install
 	@$(PYTHON) -m tests.check
@@ -26,7 +26,7 @@ check:
 	@$(PYTHON) -m tests.check --no-lab
 
 soak: install
-	@.venv/bin/python -m tests.soak
+	@.venv/bin/python -m tests.tools.soak
 
 bench: install
 	@.venv/bin/python -m tests.bench

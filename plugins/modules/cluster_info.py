@@ -231,7 +231,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import FabricError
-from ..module_utils._fabric.operator.installation import EXISTING
+from ..module_utils._fabric.intent.intent import EXISTING
 from ..module_utils._k8s.checks import access, chart, info
 from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
 

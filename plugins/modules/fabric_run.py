@@ -201,8 +201,9 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import FabricError, InputError
 from ..module_utils._controller.report_folder import check_ended, leftover, read, read_runs, real, set_aside, size_of
+from ..module_utils._fabric.measure.judge import stored
 from ..module_utils._fabric.measure.readings.identity import read_hosts
-from ..module_utils._fabric.report import kept, runs, stored
+from ..module_utils._fabric.report import kept, runs
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "state": {"type": "str", "choices": ["decided", "begun", "ended"], "required": True},

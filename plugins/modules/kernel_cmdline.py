@@ -114,10 +114,9 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import CommandError, FabricError
-from ..module_utils._host.facts import io as facts_io
 from ..module_utils._host.kernel import boot_loader, boot_loader_io, boot_plan, cmdline, requirements
 from ..module_utils._host.kernel.cmdline import Wanted
-from ..module_utils._host.system import arguments, lock, records
+from ..module_utils._host.system import arguments, files, lock, records
 
 NAME = "kernel_cmdline"
 ARGUMENTS = {
@@ -132,12 +131,12 @@ ARGUMENTS = {
 }
 
 
-def dropin_path(roots: facts_io.Roots) -> str:
+def dropin_path(roots: files.Roots) -> str:
     """Return where GRUB's drop-in is."""
     return f"{roots.etc}/default/grub.d/{boot_loader.DROPIN}"
 
 
-def wanted_arguments(params: Mapping[str, Any], roots: facts_io.Roots, record: Mapping[str, Any]) -> Wanted:
+def wanted_arguments(params: Mapping[str, Any], roots: files.Roots, record: Mapping[str, Any]) -> Wanted:
     """Return what the command line must have and must not have; nothing on the way back."""
     if params["state"] == "absent":
         return Wanted()
@@ -155,7 +154,7 @@ def wanted_arguments(params: Mapping[str, Any], roots: facts_io.Roots, record: M
 
 def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[boot_plan.BootPlan, str]:
     """Plan, apply unless in check mode, read again; return the plan and the name of the boot loader."""
-    roots = facts_io.Roots.from_params(params)
+    roots = files.Roots.from_params(params)
     boots, record = params["boot_roots"], records.load(params["state_root"], NAME)
     wanted = wanted_arguments(params, roots, record)
     dropin = dropin_path(roots)

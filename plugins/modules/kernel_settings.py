@@ -98,10 +98,9 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import CommandError, FabricError
-from ..module_utils._host.facts import io as facts_io
 from ..module_utils._host.kernel import settings as kernel_settings
 from ..module_utils._host.kernel import settings_io
-from ..module_utils._host.system import arguments, lock, records
+from ..module_utils._host.system import arguments, files, lock, records
 
 NAME = "kernel_settings"
 ARGUMENTS = {
@@ -118,7 +117,7 @@ ARGUMENTS = {
 
 def converge(params: Mapping[str, Any], check_mode: bool) -> kernel_settings.SettingsPlan:
     """Plan, apply unless in check mode, and make sure that nothing is left to do."""
-    roots, lib = facts_io.Roots.from_params(params), params["lib_root"]
+    roots, lib = files.Roots.from_params(params), params["lib_root"]
     want = kernel_settings.Want.from_params(params)
     record = records.load(params["state_root"], NAME)
 

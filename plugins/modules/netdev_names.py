@@ -153,7 +153,7 @@ def read_wish(params: Mapping[str, Any], wanted: bool) -> Wish:
     return Wish(parse_rails(params["rails"] if given else []), kinds, params["apply"] == "now")
 
 
-def read_plan(inventory: HostInventory, params: Mapping[str, Any], roots: facts_io.Roots) -> naming_plan.NamePlan:
+def read_plan(inventory: HostInventory, params: Mapping[str, Any], roots: files.Roots) -> naming_plan.NamePlan:
     """Read the host's files and work out what to do."""
     functions = naming_io.read_functions(roots, inventory)
     record = records.load(params["state_root"], NAME)
@@ -161,7 +161,7 @@ def read_plan(inventory: HostInventory, params: Mapping[str, Any], roots: facts_
     return naming_plan.plan_names(inventory, functions, read_wish(params, True), record, found)
 
 
-def converge(plan: naming_plan.NamePlan, params: Mapping[str, Any], roots: facts_io.Roots) -> list[str]:
+def converge(plan: naming_plan.NamePlan, params: Mapping[str, Any], roots: files.Roots) -> list[str]:
     """Carry out the plan and make sure that nothing is left to do; return new initramfs images."""
     # There as long as the files and the initramfs may differ: a run that was cut off is finished by the next one.
     marker, images = f"{params['state_root']}/{NAME}.initramfs", []
@@ -184,7 +184,7 @@ def converge(plan: naming_plan.NamePlan, params: Mapping[str, Any], roots: facts
 
 def carry_out(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
     """Plan both kinds of names, carry them out unless in check mode; return the module's result."""
-    roots = facts_io.Roots.from_params(params)
+    roots = files.Roots.from_params(params)
     places = (roots, params["lib_root"], params["state_root"], read_wish(params, params["rdma"] == "rail"))
     inventory = facts_io.read_inventory(roots)
     plan = read_plan(inventory, params, roots)

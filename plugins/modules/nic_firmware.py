@@ -127,7 +127,7 @@ from ..module_utils._host.facts.rail_ports import parse_rails
 from ..module_utils._host.firmware import io as firmware_io
 from ..module_utils._host.firmware import plan as firmware_plan
 from ..module_utils._host.firmware.mlxconfig import wanted_values
-from ..module_utils._host.system import arguments, lock, records
+from ..module_utils._host.system import arguments, files, lock, records
 
 NAME = "nic_firmware"
 ARGUMENTS = {
@@ -144,7 +144,7 @@ ARGUMENTS = {
 ROUNDS = 2
 
 
-def find_cards(params: Mapping[str, Any], roots: facts_io.Roots) -> tuple[tuple[firmware_plan.Card, ...], list[str]]:
+def find_cards(params: Mapping[str, Any], roots: files.Roots) -> tuple[tuple[firmware_plan.Card, ...], list[str]]:
     """Return the cards that this run is about, and warnings; nothing is read where nothing is wanted."""
     present = params["state"] == "present"
     record = records.load(params["state_root"], NAME)
@@ -181,7 +181,7 @@ def converge(
     params: Mapping[str, Any], cards: tuple[firmware_plan.Card, ...], check_mode: bool
 ) -> firmware_plan.FirmwarePlan:
     """Plan, set unless in check mode, and make sure that nothing is left to do."""
-    roots = facts_io.Roots.from_params(params)
+    roots = files.Roots.from_params(params)
     boot = facts_io.boot_id(roots)
     tool = firmware_io.find_tool()
 
@@ -208,7 +208,7 @@ def run(
     params: Mapping[str, Any], check_mode: bool
 ) -> tuple[firmware_plan.FirmwarePlan, list[dict[str, Any]], list[str]]:
     """Return the plan, the cards for the result, and what to warn of."""
-    roots = facts_io.Roots.from_params(params)
+    roots = files.Roots.from_params(params)
     cards, warnings = find_cards(params, roots)
     warnings += judge_versions(params, cards)
     plan = firmware_plan.FirmwarePlan(Change({}, {}), {}, (), (), {}, {})

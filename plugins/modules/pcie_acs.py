@@ -82,7 +82,7 @@ from ..module_utils._common.errors import CommandError, FabricError
 from ..module_utils._host.facts import io as facts_io
 from ..module_utils._host.facts.rail_ports import parse_rails
 from ..module_utils._host.gpu_direct import acs, acs_io
-from ..module_utils._host.system import arguments, lock, records
+from ..module_utils._host.system import arguments, files, lock, records
 
 NAME = "pcie_acs"
 ARGUMENTS = {**arguments.ROOTS, **arguments.RAILS, **arguments.STATE}
@@ -94,7 +94,7 @@ TRADE = (
 
 def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[acs.AcsPlan, dict[str, tuple[str, str]]]:
     """Plan, apply unless in check mode, read again; return the plan and the ports with their NIC and GPU."""
-    roots = facts_io.Roots.from_params(params)
+    roots = files.Roots.from_params(params)
     record = records.load(params["state_root"], NAME)
     rails = parse_rails(params["rails"]) if params["state"] == "present" else ()
     inventory = facts_io.read_inventory(roots) if rails else None

@@ -103,7 +103,7 @@ from ..module_utils._common.change import Change
 from ..module_utils._common.errors import CommandError, FabricError
 from ..module_utils._host.facts import io as facts_io
 from ..module_utils._host.gpu_direct import peer_memory, peer_memory_io
-from ..module_utils._host.system import arguments, lock, records
+from ..module_utils._host.system import arguments, files, lock, records
 
 NAME = "peer_memory"
 LEGACY_PACKAGES = ["nv_peer_mem", "nvidia-peer-memory", "nvidia-peer-memory-dkms", "nvidia_peer_memory"]
@@ -117,7 +117,7 @@ ARGUMENTS = {
 
 def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[Change, dict[str, Any]]:
     """Decide, apply unless in check mode, read again and prove; return the change and the result's values."""
-    roots = facts_io.Roots.from_params(params)
+    roots = files.Roots.from_params(params)
     present = params["state"] == "present"
 
     def read_plan() -> tuple[Any, ...]:

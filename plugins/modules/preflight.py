@@ -149,7 +149,7 @@ from ..module_utils._host.preflight import io as preflight_io
 from ..module_utils._host.preflight.checks import Consent
 from ..module_utils._host.preflight.plan import check
 from ..module_utils._host.rdma_stack import doca
-from ..module_utils._host.system import arguments
+from ..module_utils._host.system import arguments, files
 
 DOCA = {
     "release": {"type": "str"},
@@ -212,7 +212,7 @@ def main() -> None:
     """Read, judge, fail with everything that was found."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
-    roots = facts_io.Roots.from_params(params)
+    roots = files.Roots.from_params(params)
     try:
         rails = parse_rails(params["rails"])
         inventory = facts_io.read_inventory(roots)

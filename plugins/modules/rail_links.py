@@ -107,7 +107,7 @@ from ..module_utils._host.facts.rail_ports import parse_rails
 from ..module_utils._host.links import io as links_io
 from ..module_utils._host.links import link_restore, network_managers, routing
 from ..module_utils._host.links import plan as links_plan
-from ..module_utils._host.system import arguments, lock, records
+from ..module_utils._host.system import arguments, files, lock, records
 
 NAME = "rail_links"
 ARGUMENTS = {
@@ -122,7 +122,7 @@ ARGUMENTS = {
 }
 
 
-def read_plan(params: Mapping[str, Any], roots: facts_io.Roots) -> links_plan.LinkPlan:
+def read_plan(params: Mapping[str, Any], roots: files.Roots) -> links_plan.LinkPlan:
     """Read the host and work out what to do."""
     inventory = facts_io.read_inventory(roots)
     rails = parse_rails(params["rails"] if params["state"] == "present" else [])
@@ -138,7 +138,7 @@ def read_plan(params: Mapping[str, Any], roots: facts_io.Roots) -> links_plan.Li
 
 def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[links_plan.LinkPlan, list[str]]:
     """Plan, and apply unless in check mode; also returns warnings."""
-    roots = facts_io.Roots.from_params(params)
+    roots = files.Roots.from_params(params)
     plan = read_plan(params, roots)
     warnings = list(plan.warnings)
     if check_mode:

@@ -99,7 +99,7 @@ from ..module_utils._host.qos import io as qos_io
 from ..module_utils._host.qos import plan as qos_plan
 from ..module_utils._host.qos import recorded
 from ..module_utils._host.qos import settings as qos_settings
-from ..module_utils._host.system import arguments, lock, records
+from ..module_utils._host.system import arguments, files, lock, records
 
 NAME = "rail_qos"
 ARGUMENTS = {
@@ -112,7 +112,7 @@ ARGUMENTS = {
 
 
 def read_plan(
-    params: Mapping[str, Any], roots: facts_io.Roots, check_mode: bool
+    params: Mapping[str, Any], roots: files.Roots, check_mode: bool
 ) -> tuple[qos_plan.QosPlan, dict[str, qos_plan.Found], list[str], dict[str, Any]]:
     """Read the host and work out what to do; also returns what was read, warnings, and what to record."""
     present = params["state"] == "present"
@@ -137,7 +137,7 @@ def read_plan(
 
 def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[qos_plan.QosPlan, list[str]]:
     """Plan, apply unless in check mode, and make sure that the hardware has it; also returns warnings."""
-    roots = facts_io.Roots.from_params(params)
+    roots = files.Roots.from_params(params)
     plan, _found, warnings, record = read_plan(params, roots, check_mode)
     if check_mode:
         return plan, warnings

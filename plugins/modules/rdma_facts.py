@@ -168,14 +168,14 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import FabricError
 from ..module_utils._host.facts import io as facts_io
-from ..module_utils._host.system import arguments
+from ..module_utils._host.system import arguments, files
 
 
 def main() -> None:
     """Read and return."""
     module = AnsibleModule(argument_spec=arguments.ROOTS, supports_check_mode=True)
     try:
-        inventory = facts_io.read_inventory(facts_io.Roots.from_params(module.params))
+        inventory = facts_io.read_inventory(files.Roots.from_params(module.params))
     except FabricError as error:
         module.fail_json(msg=f"rdma_facts: {error}")
     module.exit_json(changed=False, ansible_facts={"rdma": inventory.to_dict()})

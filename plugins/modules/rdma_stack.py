@@ -177,7 +177,7 @@ from ..module_utils._host.facts.rail_ports import Rail, parse_rails
 from ..module_utils._host.rdma_stack import doca, packages_io, provider_io
 from ..module_utils._host.rdma_stack import io as rdma_stack_io
 from ..module_utils._host.rdma_stack import plan as rdma_stack_plan
-from ..module_utils._host.system import arguments, lock, records
+from ..module_utils._host.system import arguments, files, lock, records
 
 NAME = "rdma_stack"
 VENDOR = ["doca-ofed", "doca-all", "mlnx-ofed-kernel-dkms", "mlnx-ofed-kernel-modules"]
@@ -229,7 +229,7 @@ def recorded(
 
 def converge(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
     """Plan, apply unless in check mode, read again; return the values of the result."""
-    roots = facts_io.Roots.from_params(params)
+    roots = files.Roots.from_params(params)
     inventory = facts_io.read_inventory(roots)
     soft = params["state"] == "present" and params["provider"] == "soft_roce"
     rails = parse_rails(params["rails"]) if soft else ()

@@ -123,7 +123,7 @@ from ..module_utils._common.errors import FabricError
 from ..module_utils._host.facts import disruption, kubelet_io, port_use_io
 from ..module_utils._host.facts import io as facts_io
 from ..module_utils._host.reboot import reasons as reboot_reasons
-from ..module_utils._host.system import arguments, lock, records
+from ..module_utils._host.system import arguments, files, lock, records
 
 RECORD = "host_reboot"
 ARGUMENTS = {
@@ -143,9 +143,9 @@ ARGUMENTS = {
 
 def read(params: Mapping[str, Any]) -> reboot_reasons.Due:
     """Read reasons, boot id and record."""
-    roots = facts_io.Roots.from_params(params)
+    roots = files.Roots.from_params(params)
     return reboot_reasons.Due(
-        host=params["inventory_host"] or facts_io.read_text(f"{roots.proc}/sys/kernel/hostname") or "this host",
+        host=params["inventory_host"] or files.read_text(f"{roots.proc}/sys/kernel/hostname") or "this host",
         boot_id=facts_io.boot_id(roots),
         reasons=tuple(dict.fromkeys([*facts_io.reboot_reasons(roots.run), *params["expected"]])),
         record=records.load(params["state_root"], RECORD),
@@ -155,7 +155,7 @@ def read(params: Mapping[str, Any]) -> reboot_reasons.Due:
 
 def check_users(params: Mapping[str, Any], host: str) -> list[str]:
     """ConflictError when a reboot would end the work of users; return warnings of what it ends in pods."""
-    roots, drain = facts_io.Roots.from_params(params), params["drain"]
+    roots, drain = files.Roots.from_params(params), params["drain"]
     inventory = facts_io.read_inventory(roots)
     connections = port_use_io.connection_holders(roots.proc, disruption.work_addresses(inventory))
     held = [*(inventory.activity.queue_pairs or {}).values(), *(connections or {}).values()]
@@ -198,7 +198,7 @@ def main() -> None:
         module.fail_json(msg=f"reboot_reasons: {refusal}", reasons=reasons)
     if refusal:
         module.warn(refusal)
-    identity = kubelet_io.identity(facts_io.Roots.from_params(params), params["var_root"])
+    identity = kubelet_io.identity(files.Roots.from_params(params), params["var_root"])
     result = {"reasons": reasons, "boot_id": due.boot_id, "identity": identity}
     module.exit_json(changed=False, due=due.due, go=due.due and not refusal, **result)
 

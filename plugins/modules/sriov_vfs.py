@@ -134,7 +134,7 @@ from ..module_utils._host.sriov import io as sriov_io
 from ..module_utils._host.sriov import plan as sriov_plan
 from ..module_utils._host.sriov import vf_restore
 from ..module_utils._host.sriov.boot_unit import Target
-from ..module_utils._host.system import arguments, lock, records
+from ..module_utils._host.system import arguments, files, lock, records
 
 NAME = "sriov_vfs"
 ARGUMENTS = {
@@ -182,7 +182,7 @@ def read_plan(
     params: Mapping[str, Any], record: Mapping[str, Any], inventory: HostInventory, check_mode: bool
 ) -> tuple[sriov_plan.VfPlan, sriov_plan.Have, list[str]]:
     """Read the host and work out what to do; also returns the VFs and warnings."""
-    roots = facts_io.Roots.from_params(params)
+    roots = files.Roots.from_params(params)
     where = sriov_io.folders(roots)
     managed = {str(PciAddress.parse(address)): "operator_managed" for address in params["operator_managed"]}
     managed.update(sriov_io.of_operator(roots.etc))
@@ -200,7 +200,7 @@ def read_plan(
 
 def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[sriov_plan.VfPlan, list[str]]:
     """Plan, apply unless in check mode, and make sure that nothing is left to do; also returns warnings."""
-    roots = facts_io.Roots.from_params(params)
+    roots = files.Roots.from_params(params)
     record = records.load(params["state_root"], NAME)
     inventory = facts_io.read_inventory(roots)
     plan, have, warnings = read_plan(params, record, inventory, check_mode)

@@ -24,8 +24,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests import environment
 from tests.bench import Row, table
+from tests.tools import environment
 
 REPO = environment.REPO
 OUT = environment.CACHE / "bench.json"
@@ -34,9 +34,10 @@ FABRIC = {"supernet": "10.64.0.0/10", "rail_prefix": 19, "capacity": {"hosts": 1
 
 PLAN_FUNCTION = """
 import json, resource, sys, time
-sys.path[:0] = ["tests/unit", "."]
-import conftest, plan_factory
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import plan
+sys.path[:0] = ["."]
+from tests.tools import importable
+from tests.unit.support import plan_factory
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 hosts = plan_factory.fleet({hosts}, {rails})
 facts = max(len(json.dumps(h["facts"])) for h in hosts.values())
 base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -50,8 +51,10 @@ print(json.dumps([seconds, peak / 1024, (peak - base) / 1024, facts / 1024, len(
 FACTS = """
 import json, sys, tempfile, time
 from pathlib import Path
-sys.path[:0] = ["tests/unit", "."]
-import conftest, pytest, sysfs_tree
+sys.path[:0] = ["."]
+import pytest
+from tests.tools import importable
+from tests.unit.support import sysfs_tree
 with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
     host = sysfs_tree.materialise("gpu-server-8-rails", Path(folder), patch)
     begin = time.perf_counter()
@@ -120,8 +123,8 @@ def plan_playbook(folder: Path) -> Path:
 
 
 def fact_cache(folder: Path) -> Path:
-    sys.path[:0] = [str(REPO / "tests" / "unit")]
-    import plan_factory
+    sys.path[:0] = [str(REPO)]
+    from tests.unit.support import plan_factory
 
     fleet = plan_factory.fleet(HOSTS, RAILS)
     (folder / "facts").mkdir()

@@ -1,6 +1,7 @@
 """How often blame is right, and what it costs: `python3 -m tests.bench.blame [--quick]` in the environment's Python.
 
-Simulates tests/fabric_model.py with planted faults and writes docs/blame-accuracy.md. Exits 1 when a target is missed.
+Simulates tests/tools/fabric_model.py with planted faults and writes docs/blame-accuracy.md.
+Exits 1 when a target is missed.
 """
 
 from __future__ import annotations
@@ -14,13 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(REPO), str(REPO / "tests" / "unit")]
-import conftest  # noqa: E402, F401 - makes the collection importable
-
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis import (
-    unsteady as diagnosis_unsteady,
-)
-from tests.fabric_model import (  # noqa: E402
+sys.path[:0] = [str(REPO)]
+from tests.tools import importable  # noqa: E402, F401
+from tests.tools.fabric_model import (  # noqa: E402
     BANDWIDTH,
     KINDS,
     Fabric,
@@ -37,6 +34,10 @@ from tests.fabric_model import (  # noqa: E402
     sampled,
 )
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis import (
+    unsteady as diagnosis_unsteady,
+)
+
 PAGE = REPO / "docs" / "blame-accuracy.md"
 RAILS, COUNTS = 8, (1, 2, 3, 4, 5)
 # Hosts -> simulated fabrics for each kind and number of faults.
@@ -47,7 +48,8 @@ TARGET_ONE, TARGET_MORE, TARGET_SECONDS = 0.99, 0.95, 2.0
 
 INTRO = """# How often blame is right
 
-Made by `python3 -m tests.bench.blame` ([tests/fabric_model.py](../tests/fabric_model.py)): a simulated fabric of
+Made by `python3 -m tests.bench.blame` ([tests/tools/fabric_model.py](../tests/tools/fabric_model.py)): a simulated
+fabric of
 N hosts x {rails} rails with planted faults, the schedule played, and then what isolation asks for until it asks for
 nothing more. A blame is right when kind, rail, host, peer and direction are those of a planted fault.
 *Precision*: share of blames that are right. *Recall*: share of faults that are blamed.

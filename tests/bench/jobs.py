@@ -1,7 +1,8 @@
 """Part of `make bench`: what the measurement in pods costs a big cluster, and the machine that runs Ansible.
 
 `python -m tests.bench.jobs [NODES ...]` prints a line of JSON and a table. It plays one pass of a sampled round of 8
-rails on as many nodes, in one cluster of hollow nodes (tests/hollow.py). The modules of the role rdma_validate run as
+rails on as many nodes, in one cluster of hollow nodes (tests/tools/hollow.py).
+The modules of the role rdma_validate run as
 they are, each in a process of its own. Requests are those that the API server wrote down for their user.
 """
 
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 REPO = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(REPO / "tests" / "unit")]
+sys.path[:0] = [str(REPO)]
 
 SIZES, RAILS = (100, 300, 1000), 8
 STEP_SECONDS = 300
@@ -50,7 +51,7 @@ class Asked(NamedTuple):
 
 def main(sizes: Sequence[int] = SIZES) -> list[dict[str, Any]]:
     """Measure and return one row a size."""
-    from tests.hollow import USER, cluster
+    from tests.tools.hollow import USER, cluster
 
     plans = {size: make_plan(size) for size in sizes}
     rails = plans[sizes[0]]["rails"]
@@ -64,8 +65,8 @@ def main(sizes: Sequence[int] = SIZES) -> list[dict[str, Any]]:
 
 
 def make_plan(hosts: int) -> dict[str, Any]:
-    import conftest  # noqa: F401  (makes the collection importable)
-    import plan_factory
+    from tests.tools import importable  # noqa: F401
+    from tests.unit.support import plan_factory
 
     from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
@@ -143,8 +144,8 @@ def module_main(name: str) -> None:
     """The child of run(): print the module's result and then the most memory that this process had, in MiB."""
     import importlib
 
-    import conftest  # noqa: F401
     from ansible.module_utils.testing import patch_module_args
+    from tests.tools import importable  # noqa: F401
 
     module = importlib.import_module(f"ansible_collections.gpufabric.rdma.plugins.modules.{name}")
     try:

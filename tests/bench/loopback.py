@@ -27,15 +27,14 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import yaml
-
 from tests.bench import Row, table
-from tests.environment import REPO
 from tests.scenario import playbook
+from tests.tools.environment import REPO
 
-sys.path[:0] = [str(REPO / "tests" / "unit")]
+sys.path[:0] = [str(REPO)]
 
-import conftest  # noqa: F401  (makes the collection importable)
-import sysfs_tree
+from tests.tools import importable  # noqa: F401
+from tests.unit.support import sysfs_tree
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import plan as links_plan

@@ -18,8 +18,8 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "unit")]
 
-import conftest  # noqa: F401  (makes the collection importable)
-import plan_factory
+from tests.tools import importable  # noqa: F401
+from tests.unit.support import plan_factory
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.step import Step, step
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import Evidence, Pass

@@ -9,8 +9,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests import environment
 from tests.check.gates import Gate, all_gates, lab_up
+from tests.tools import environment
 
 LOGS = environment.CACHE / "check"
 TAIL = 60

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from tests import environment
 from tests.check import sanity
+from tests.tools import environment
 
 REPO = environment.REPO
 FORMATTED = ("plugins", "tests", "molecule")
@@ -137,4 +137,4 @@ def mypy(log: IO[str]) -> str | None:
     """The plugins under their Ansible name, then the lab and the gates."""
     tree = environment.COLLECTIONS
     plugins = command("mypy", "-p", "ansible_collections.gpufabric.rdma.plugins", env={"MYPYPATH": str(tree)})(log)
-    return plugins or command("mypy", "tests/lab", "tests/check", "tests/environment.py")(log)
+    return plugins or command("mypy", "tests/lab", "tests/check", "tests/tools/environment.py")(log)

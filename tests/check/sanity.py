@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from tests import environment
+from tests.tools import environment
 
 REPO = environment.REPO
 HOME = environment.CACHE / "ansible-test"

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from tests import environment
+from tests.tools import environment
 
 REMOTE = "https://github.com/gpufabric/gpufabric.rdma.git"
 BLOCK = re.compile(r"```sh\n# (?P<title>.*)\n(?P<lines>(?:.+\n)+?)```")
@@ -150,7 +150,7 @@ def make_tree(place: Place, folder: Path) -> None:
     """What `make demo` does first in a clone; kubernetes.core is there, so nothing is fetched."""
     copy = folder / ".cache/collections/ansible_collections/kubernetes/core"
     shutil.copytree(KUBERNETES_CORE, copy)
-    place.run("python -c 'from tests import environment; environment.make_collections()'", folder)
+    place.run("python -c 'from tests.tools import environment; environment.make_collections()'", folder)
     assert (copy.parents[1] / "gpufabric/rdma").resolve() == folder
 
 

@@ -18,8 +18,7 @@ from typing import Any
 import testinfra
 import yaml
 from testinfra.host import Host
-
-from tests import environment
+from tests.tools import environment
 
 REPO = environment.REPO
 ACCESS = REPO / ".lab"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import types
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
@@ -17,22 +16,7 @@ settings.register_profile("soak", **_SLOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gates"))
 
 ROOT = Path(__file__).resolve().parents[2]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
 
-
-def _namespace(name: str, path: Path | None) -> None:
-    if name in sys.modules:
-        return
-    module = types.ModuleType(name)
-    module.__path__ = [str(path)] if path else []
-    sys.modules[name] = module
-
-
-for _name, _path in (
-    ("ansible_collections", None),
-    ("ansible_collections.gpufabric", None),
-    ("ansible_collections.gpufabric.rdma", ROOT),
-):
-    _namespace(_name, _path)
-for _folder in (ROOT, ROOT / "tests" / "unit"):
-    if str(_folder) not in sys.path:
-        sys.path.insert(0, str(_folder))
+from tests.tools import importable  # noqa: E402, F401

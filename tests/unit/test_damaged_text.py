@@ -1,4 +1,4 @@
-"""Texts by which the fuzzer (tests/fuzz.py) found a crash: a parser returns something or an error of the product."""
+"""Texts by which the fuzzer found a crash (tests/tools/fuzz.py): a parser returns something or our error."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.tools import fuzz
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common import units
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError
@@ -15,7 +16,6 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import network_manager, routing
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import programs
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import json_text
-from tests import fuzz
 
 LONG, DEEP = "9" * 5000, "[" * 100_000
 FOUND: list[tuple[Callable[[str], Any], str]] = [

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.scenario import HOSTS, REPO, TRACEBACK, Run, extra, host, inventory_with, playbook
 from tests.scenario.state import cluster_state, host_state
 

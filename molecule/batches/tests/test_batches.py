@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
 from tests.scenario import HOSTS, Run, extra, host, lab, playbook
 from tests.scenario.aptrepo import Key, Stub, build, served
 from tests.scenario.preparation import REBOOT, WISHES, boot_id, in_service, is_as_wished, prepare

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.scenario import playbook
 from tests.scenario.preparation import Cut, cut_in, first_record
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
 from tests.scenario import HOSTS, Run, bandwidth, blamed, host, lab, touching, validate, verdicts
 from tests.scenario.state import jobs_left, leftovers
 

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-
-from tests import environment
 from tests.lab import api
 from tests.scenario import bandwidth, extra, touching, validate, verdicts
 from tests.scenario.state import cluster, jobs_left
+from tests.tools import environment
 
 
 def patch_node(name: str, spec: dict[str, Any]) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
 from tests.scenario import HOSTS, Run, bandwidth, host, lab, touching, validate, verdicts
 from tests.scenario.state import leftovers
 

@@ -10,7 +10,6 @@ import time
 from typing import Any
 
 import pytest
-
 from tests.scenario import Run, extra, host, lab, playbook
 from tests.scenario.preparation import (
     REBOOT,

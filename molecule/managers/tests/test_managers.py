@@ -10,7 +10,6 @@ import time
 from typing import Any
 
 import pytest
-
 from tests.scenario import HOSTS, TRACEBACK, Run, extra, host, playbook
 from tests.scenario.state import host_state
 

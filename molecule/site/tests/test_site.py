@@ -14,7 +14,6 @@ from typing import Any
 
 import jsonschema
 import pytest
-
 from tests import scenario
 from tests.lab import settings
 from tests.scenario import (

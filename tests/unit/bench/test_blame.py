@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.bench import __main__ as bench
 from tests.bench import blame
 

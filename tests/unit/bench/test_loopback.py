@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.bench import loopback
 
 GUARD = Path(loopback.__file__).parent / "guard"

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import summary
 from tests.bench import __main__ as bench
 from tests.bench import scale
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import summary
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "validation.md"
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tests import demo
+from tests.tools import demo
 
 OLD, NEW = "20261122T000000Z-00000a", "20261123T000000Z-00000b"
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-
 from tests.check import __main__ as check
 from tests.check.gates import Gate, all_gates, skipped
 

@@ -8,7 +8,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from tests.lab import api, certificates
 
 METRICS = """# TYPE apiserver_request_total counter

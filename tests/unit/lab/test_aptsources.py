@@ -7,7 +7,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from tests.lab import aptsources
 from tests.lab.errors import LabError
 

@@ -9,7 +9,6 @@ import tarfile
 from pathlib import Path
 
 import yaml
-
 from tests.lab import charts
 
 

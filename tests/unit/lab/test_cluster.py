@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.lab import certificates, cluster, control_plane, node, pki
 from tests.lab.errors import LabError
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.lab.errors import LabError
 from tests.lab.fabric import Impairment
 from tests.lab.faults import Fault, impairments, parse, selected

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tests.lab import lock, process
 from tests.lab.errors import LabError
 

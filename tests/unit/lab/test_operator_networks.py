@@ -8,7 +8,6 @@ import json
 from typing import Any
 
 import pytest
-
 from tests.lab.chart.files.standin import networks
 from tests.unit.lab.operator_replay import merged, read
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from tests.lab.chart.files.standin import components, nodes
 
 WAIT, CONFIGURATION = components.WAIT_LABEL, nodes.CONFIGURATION_LABEL

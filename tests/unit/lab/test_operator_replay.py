@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from tests.unit.lab.operator_replay import Replay, read
 
 #: Seconds by which a change may come earlier or later than in the recording.

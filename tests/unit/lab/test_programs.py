@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.lab import aptsources, programs
 
 SOURCE = "Types: deb\nURIs: http://mirror.example/debian\nSuites: bookworm\nComponents: main\n"

@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from tests.lab import process, watchdog
 
 # As the lab's kernel said it.

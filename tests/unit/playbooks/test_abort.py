@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from real_play import ROOT, ansible_playbook
+from tests.unit.support.real_play import ROOT, ansible_playbook
 
 
 def abort(tmp_path: Path, hosts: dict[str, Any], **variables: Any) -> subprocess.CompletedProcess[str]:

@@ -8,8 +8,8 @@ from typing import Any
 import jinja2
 import pytest
 import yaml
-from playbook_files import plays
-from real_play import ROOT
+from tests.unit.support.playbook_files import plays
+from tests.unit.support.real_play import ROOT
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from playbook_files import plays
-from real_play import ROOT, ansible_playbook
+from tests.unit.support.playbook_files import plays
+from tests.unit.support.real_play import ROOT, ansible_playbook
 
 BOOKS = sorted(path.stem for path in (ROOT / "playbooks").glob("*.yml"))
 FABRIC = "{{ rdma_group | default('rdma_hosts') }}"

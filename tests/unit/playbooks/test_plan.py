@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-import plan_factory as factory
 import pytest
-from real_play import ROOT, ansible_playbook
+from tests.unit.support import plan_factory as factory
+from tests.unit.support.real_play import ROOT, ansible_playbook
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.identity import read_hosts
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan

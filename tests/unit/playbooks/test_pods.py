@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from real_play import ansible_playbook
+from tests.unit.support.real_play import ansible_playbook
 
 TASKS = Path(__file__).resolve().parents[3] / "playbooks" / "tasks" / "pods.yml"
 CASES = {

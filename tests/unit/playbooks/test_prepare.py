@@ -7,8 +7,7 @@ from typing import Any
 import jinja2
 import pytest
 import yaml
-
-from tests.environment import REPO
+from tests.tools.environment import REPO
 
 
 def of_preflight(name: str, variables: dict[str, Any]) -> str:

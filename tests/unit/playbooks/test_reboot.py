@@ -13,7 +13,7 @@ from typing import Any
 import jinja2
 import pytest
 import yaml
-from real_play import ROOT, ansible_playbook
+from tests.unit.support.real_play import ROOT, ansible_playbook
 
 REASON = "iommu=pt takes effect at the next boot"
 REFUSED = "with local connection would reboot the control node."

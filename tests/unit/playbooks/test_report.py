@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import report_factory as factory
-from real_play import ansible_playbook
-
 from tests.scenario import SHOW_STATS, custom_stats
+from tests.unit.support import report_factory as factory
+from tests.unit.support.real_play import ansible_playbook
 
 RUN = "20261123T013000Z-3f9a2c"
 SCOPE = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from playbook_files import ROOT, plays
+from tests.unit.support.playbook_files import ROOT, plays
 
 # Reboots come after whatever can ask for one, and before whatever needs what the boot brings.
 ORDER = (

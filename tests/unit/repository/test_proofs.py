@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from tests import proofs
+from tests.tools import proofs
 
 TEXT = """
 @pytest.mark.proves("host_kernel", "RHEL 9", "Debian 13", by="fixture")
@@ -17,7 +16,7 @@ def test_c(): pass
 
 
 def test_the_page_is_current() -> None:
-    assert proofs.PAGE.read_text() == proofs.page(proofs.proofs()), "run python -m tests.proofs"
+    assert proofs.PAGE.read_text() == proofs.page(proofs.proofs()), "run python -m tests.tools.proofs"
 
 
 def test_the_strongest_proof_counts() -> None:

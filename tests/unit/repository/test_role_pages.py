@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from tests import role_pages
+from tests.tools import role_pages
 
 HEADINGS = ("## What it changes", "## How to take it back", "## Inputs")
 
@@ -15,7 +14,7 @@ HEADINGS = ("## What it changes", "## How to take it back", "## Inputs")
 def test_the_page_is_whole(role: Path) -> None:
     text = role_pages.page(role).read_text()
     assert [heading for heading in HEADINGS if heading not in text.splitlines()] == []
-    assert role_pages.written(text, role) == text, "run python -m tests.role_pages"
+    assert role_pages.written(text, role) == text, "run python -m tests.tools.role_pages"
 
 
 def test_a_table_shows_types_defaults_and_choices(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from real_play import ansible_playbook
+from tests.unit.support.real_play import ansible_playbook
 
 TASKS = Path(__file__).resolve().parents[3] / "roles" / "rdma_validate" / "tasks"
 ROLE: dict[str, Any] = yaml.safe_load((TASKS.parent / "vars" / "main.yml").read_text())

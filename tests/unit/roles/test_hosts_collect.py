@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from real_play import ROOT, ansible_playbook
+from tests.unit.support.real_play import ROOT, ansible_playbook
 
 ROLE = ROOT / "roles/rdma_validate"
 LOG = "=== gpufabric batch 2 begin 1\n=== gpufabric batch 2 done 1 0\n"

@@ -15,9 +15,8 @@ from typing import Any
 
 import pytest
 import yaml
-from real_play import ROOT, ansible_playbook
-
 from tests.bench import loopback
+from tests.unit.support.real_play import ROOT, ansible_playbook
 
 ROLES = sorted(path.name for path in (ROOT / "roles").iterdir())
 CLUSTER = ("network_operator", "nic_cluster_policy", "secondary_networks")

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._common.reader import Form, Reader, raise_problems
-from ..measure.schedule.tester_input import PORT_CYCLE
-from ..operator.installation import EXISTING
 from .images import REPOSITORY, TAG
 from .namespaces import NAMESPACE
 from .releases import LINES, line_of
-from .tests import STARS, read_tests
+from .tests import PORT_CYCLE, STARS, read_tests
 from .thresholds import Thresholds, read_thresholds
+
+EXISTING = ("refuse", "use", "adopt")
 
 # A rail's name becomes a network interface (15 characters), a Kubernetes object and a device plugin resource.
 _RAIL_NAME = Form(

@@ -11,12 +11,17 @@ from typing import Any
 
 from ..._common.errors import FabricError
 from ..._common.reader import Form, describe, some
-from ..._host.rdma_stack.provider import NO_CONTAINER
-from ..plan.hosts import check_settings
 from . import gates
+from .host_settings import check_settings
 from .images import IMAGE, PULL_SECRET
 from .intent import Intent
 from .namespaces import NAMESPACE, refusal
+
+NO_CONTAINER = (
+    "rdma_stack_provider: container is not supported: nothing would deploy the driver container of the network"
+    " operator, because the policy has no section ofedDriver yet, and the hosts would be left without drivers. Set"
+    " rdma_stack_provider to inbox or doca_ofed"
+)
 
 # The variables of the playbooks, as an argument specification. Those without a type have a reader of their own.
 PLAYBOOKS: Mapping[str, Mapping[str, Any]] = {

@@ -9,7 +9,10 @@ from typing import Any
 
 from ..._common.reader import Reader, describe
 from ..._common.units import IB_MTUS
-from ..plan.groups import read_groups
+from .host_groups import read_groups
+
+# Ports repeat after this many rounds: long enough for sockets of an earlier round to be gone.
+PORT_CYCLE = 8
 
 BANDWIDTH = ("write_bw", "read_bw", "send_bw")
 LATENCY = ("write_lat", "read_lat", "send_lat")

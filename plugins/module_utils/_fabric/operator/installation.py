@@ -12,7 +12,6 @@ from ..intent.releases import line_of, upgrade_problem
 from .common import made_by_us
 from .mark import Mark, Revision, Seen, Target, mark_object, namespace_object, state
 
-EXISTING = ("refuse", "use", "adopt")
 ENFORCE = "pod-security.kubernetes.io/enforce"
 # Without the label the API server's own default holds, which admits everything unless it is configured otherwise.
 ADMITTING = (None, "privileged")

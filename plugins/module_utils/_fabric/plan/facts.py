@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ..._common import host_facts
 from ..._common.reader import describe
-from ..._host.facts import inventory
 from ..intent.typed import (
     MACHINE_ID,
     Unfit,
@@ -101,8 +101,8 @@ def read_facts(facts: Any) -> tuple[dict[str, Any] | None, str]:
 def _checked(facts: Any) -> dict[str, Any]:
     if not isinstance(facts, dict):
         raise Unfit("a dict", facts)
-    if facts.get("schema") != inventory.SCHEMA:
-        expected = f"{inventory.SCHEMA} (run rdma_facts of this collection again)"
+    if facts.get("schema") != host_facts.SCHEMA:
+        expected = f"{host_facts.SCHEMA} (run rdma_facts of this collection again)"
         raise Unfit(expected, facts.get("schema")).below("schema")
     found: dict[str, Any] = _FACTS(facts)
     addresses = [port["pci"] for port in found["ports"]]

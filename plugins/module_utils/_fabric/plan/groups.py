@@ -10,17 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._common.errors import InputError, ParseError
-from ..._common.reader import Reader, describe, nearest, some
+from ..._common.reader import nearest, some
+from ..intent.host_groups import KEY, Groups
 from .switch_ports import Switches
 from .topology_file import parse_conf, parse_data
 
-# Where groups come from -> the key that goes with it.
-SOURCES: Mapping[str, str] = {"inventory_groups": "names", "node_label": "label", "lldp": "", "file": "path"}
 # Hosts of which nothing is known now, such as those that returned no facts.
 UNKNOWN = "unknown"
-_KEY = "rdma_fabric.tests.groups"
-
-Groups = dict[str, list[str]]
 
 
 @dataclass(frozen=True)
@@ -38,52 +34,6 @@ class Known:
     inventory: Mapping[str, Sequence[str]]
     switches: Switches
     file: Any = None
-
-
-def read_groups(reader: Reader) -> dict[str, Any]:
-    """Return ``tests.groups``: group -> hosts (the leaves of a tree), or {from, and the key that goes with it}."""
-    found = reader.mapping("groups")
-    return _source(reader.section("groups")) if isinstance(found.get("from"), str) else _leaves(reader, "groups", found)
-
-
-def _source(reader: Reader) -> dict[str, Any]:
-    where = reader.text("from", None, choices=tuple(SOURCES))
-    if where is None:
-        return {}
-    key = SOURCES[where]
-    source: dict[str, Any] = {"from": where}
-    if key:
-        source[key] = list(reader.texts(key)) if key == "names" else reader.text(key, None)
-        if not source[key]:
-            reader.refuse(key, f"missing; from: {where} needs it")
-    if where == "file" and source["path"] and not source["path"].startswith("/"):
-        example = "{{ inventory_dir }}/topology.conf"
-        reader.refuse(key, f'expected a whole path such as {example}, found "{source["path"]}"')
-    reader.close()
-    return source
-
-
-def _leaves(reader: Reader, path: str, found: Mapping[Any, Any]) -> Groups:
-    """Return the leaves of a tree of groups: name to hosts."""
-    groups: Groups = {}
-    for name, value in found.items():
-        own = f"{path}.{name}"
-        if isinstance(value, Mapping):
-            inner = _leaves(reader, own, value)
-            # Switches of two branches may have one name.
-            groups.update({key if key not in groups else f"{name}.{key}": hosts for key, hosts in inner.items()})
-        elif isinstance(value, (list, tuple)) and all(isinstance(host, str) for host in value):
-            groups[str(name)] = list(value)
-        else:
-            reader.refuse(own, f"expected a list of hosts, or a dict of smaller groups, found {describe(value)}")
-    return groups
-
-
-def topology_file(tests: Any) -> str:
-    """Return the path of the file that ``tests`` take groups from, "" when they take none."""
-    groups = tests.get("groups") if isinstance(tests, Mapping) and tests.get("mode") == "topology" else None
-    path = groups.get("path") if isinstance(groups, Mapping) and groups.get("from") == "file" else ""
-    return path if isinstance(path, str) else ""
 
 
 def resolve(tests: Mapping[str, Any], known: Known) -> tuple[Groups, list[str]]:
@@ -115,12 +65,12 @@ def of_run(hosts: Sequence[str], groups: Mapping[str, Sequence[str]], remedy: st
     homes = Counter(host for members in found.values() for host in members)
     homeless = [name for name in hosts if name not in homes]
     if homeless and not groups:
-        raise InputError(f"{_KEY}: no host groups were found; see the plan's warnings")
+        raise InputError(f"{KEY}: no host groups were found; see the plan's warnings")
     if homeless:
-        raise InputError(f"{_KEY}: {some(homeless)} in no group; {remedy}")
+        raise InputError(f"{KEY}: {some(homeless)} in no group; {remedy}")
     several = [host for host, count in homes.items() if count > 1]
     if several:
-        raise InputError(f"{_KEY}: {some(several)} in several groups; name every host once")
+        raise InputError(f"{KEY}: {some(several)} in several groups; name every host once")
     return {name: members for name, members in found.items() if members}
 
 
@@ -134,14 +84,14 @@ def _complete(groups: Mapping[str, Sequence[str]], known: Known, remedy: str) ->
 def _by_inventory(names: Sequence[str], known: Known) -> Groups:
     for name in names:
         if name not in known.inventory:
-            raise InputError(f"{_KEY}.names: the inventory has no group {name}; {nearest(name, known.inventory)}")
+            raise InputError(f"{KEY}.names: the inventory has no group {name}; {nearest(name, known.inventory)}")
     groups = {name: known.inventory[name] for name in names}
     return _complete(groups, known, f"put every host into exactly one of the inventory groups {some(names)}")
 
 
 def _by_label(label: str, known: Known) -> Groups:
     if not known.labels:
-        raise InputError(f"{_KEY}: no host is known as a Node; join the hosts first, and let the account list nodes")
+        raise InputError(f"{KEY}: no host is known as a Node; join the hosts first, and let the account list nodes")
     groups: Groups = {}
     for host in known.names:
         value = known.labels.get(host, {}).get(label)
@@ -154,7 +104,7 @@ def _by_file(path: str, known: Known) -> Groups:
     try:
         named = parse_conf(known.file) if isinstance(known.file, str) else parse_data(known.file)
     except ParseError as exc:
-        raise InputError(f"{_KEY}.path: {path}: {exc}") from exc
+        raise InputError(f"{KEY}.path: {path}: {exc}") from exc
     homes = {name: group for group, names in named.items() for name in names}
     counts = Counter(name for names in named.values() for name in dict.fromkeys(names))
     shorts = Counter(_short(name) for name in homes)
@@ -163,7 +113,7 @@ def _by_file(path: str, known: Known) -> Groups:
     for host, names in known.names.items():
         found = next((name for name in (*names, *map(_short, names)) if name in homes), None)
         if found and counts[found] > 1:
-            raise InputError(f"{_KEY}.path: {path}: {found} stands in several groups; a host has one leaf switch here")
+            raise InputError(f"{KEY}.path: {path}: {found} stands in several groups; a host has one leaf switch here")
         if found:
             groups.setdefault(homes[found], []).append(host)
     return _complete(groups, known, f"{path} has no switch or block with them")
@@ -194,6 +144,6 @@ def _by_lldp(known: Known) -> tuple[Groups, list[str]]:
             lost.append(host)
     if list(groups) == [UNKNOWN]:
         remedy = "let lldpd run on the hosts, and LLDP on the switch ports"
-        return {}, [f"{_KEY}: no host shows an LLDP neighbour on a rail; {remedy}"]
-    told = f"{_KEY}: {some(lost)} without an LLDP neighbour, or on switches of their own: the group {UNKNOWN}"
+        return {}, [f"{KEY}: no host shows an LLDP neighbour on a rail; {remedy}"]
+    told = f"{KEY}: {some(lost)} without an LLDP neighbour, or on switches of their own: the group {UNKNOWN}"
     return of_run(list(known.names), groups), [told] if lost else []

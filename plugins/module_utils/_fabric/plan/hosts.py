@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._common.errors import ConflictError, InputError
-from ..._common.reader import MOST, Reader, and_more, raise_problems
+from ..._common.reader import MOST, and_more, raise_problems
+from ..intent.host_settings import read_settings
 from .facts import read_facts
 
 
@@ -63,27 +64,18 @@ def read_hosts(
     return tuple(found)
 
 
-def check_settings(name: str, settings: Any) -> None:
-    """Raise one InputError that names every problem of the dict ``rdma_host`` of a host."""
-    problems: list[str] = []
-    _host(name, (None, ""), False, False, settings, problems)
-    raise_problems(problems)
-
-
 def _host(name: str, facts: tuple[Any, str], limited: bool, absent: bool, settings: Any, problems: list[str]) -> Host:
-    reader = Reader({} if settings is None else settings, f"rdma_host of {name}", problems)
-    host = Host(
+    own = read_settings(name, settings, problems)
+    return Host(
         name=name,
         facts=facts[0],
         invalid=facts[1],
         limited=limited,
         absent=absent,
-        number=reader.integer("number", None, 1, 1 << 24),
-        node_name=reader.text("node_name", None),
-        rails={rail: pci.lower() for rail, pci in reader.labels("rails").items()},
+        number=own.number,
+        node_name=own.node_name,
+        rails=own.rails,
     )
-    reader.close()
-    return host
 
 
 def _check_answers(hosts: Sequence[Host], absent_hosts: str) -> None:

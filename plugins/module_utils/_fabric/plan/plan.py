@@ -13,11 +13,11 @@ from ..intent.gates import check
 from ..intent.intent import Intent
 from ..intent.releases import line_of
 from ..intent.thresholds import check_matches, groups_of
-from ..measure.judge import link_findings
 from ..operator.networks import build_macvlan
 from ..operator.nodes import NIC_LABEL, NIC_LABEL_NAME, fabric_selector
 from ..operator.policy import build_policy, resource_name
 from ..operator.pools import build_pool
+from . import link_findings
 from .addresses import Seat
 from .capabilities import expectations
 from .gpu_affinity import gpus_of_rails

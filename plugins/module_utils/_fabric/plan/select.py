@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._common.fold import fold, fold_addresses
+from ..._common.host_facts import HIDDEN_QUEUE_PAIRS, Use, is_job
 from ..._common.reader import MOST, and_more
-from ..._host.facts.port_use import HIDDEN_QUEUE_PAIRS, Use, is_job
 from ..intent.intent import Intent, Select
 from .hosts import Host
 

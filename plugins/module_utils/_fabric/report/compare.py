@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..._common.errors import InputError
+from ..measure.judge import stored
 from ..measure.schedule.schedule import IDENTITY
-from . import stored
 from .ports import ends, ports
 from .summary import SCHEMA, name_of
 

@@ -15,6 +15,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ..._common import host_facts
+from ..._common.consent import CONSENT
 from ..._common.errors import ConflictError
 from . import port_use
 from .devices import Port
@@ -22,7 +24,6 @@ from .inventory import HostInventory
 from .loaded_drivers import VENDOR_CARD
 from .network import stacked_on
 
-CONSENT = "rdma_disrupt_users"
 USERS = ("mount", "tcp", "queue_pairs", "unknown")
 OWNERS = ("address", "route", "bridge", "vlan", "bond")
 # Where something runs that a reboot ends. What the kernel keeps (mounts, block devices) may be a pod's or the host's.
@@ -145,7 +146,7 @@ def work(
     ``connections`` is address -> holders, None when it cannot be read. ``places`` is holder -> where it runs.
     """
     pairs = inventory.activity.queue_pairs
-    found = [] if pairs is not None else [Work(port_use.HIDDEN_QUEUE_PAIRS.text, HOST)]
+    found = [] if pairs is not None else [Work(host_facts.HIDDEN_QUEUE_PAIRS.text, HOST)]
     found += _parted("RDMA queue pairs of", {one for held in (pairs or {}).values() for one in held}, places)
     for address, held in (connections or {}).items():
         found += _parted(f"TCP connections on {address} of", held, places)

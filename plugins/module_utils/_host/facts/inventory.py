@@ -10,14 +10,15 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from ..._common import host_facts
 from ..._common.errors import InputError
+from ..._common.host_facts import SCHEMA
 from ..system import json_text
 from . import drivers, lldp, network, port_use
 from .devices import NETWORK_CLASS, Gpu, Port, RdmaDevice, is_gpu
 from .next_kernel import next_kernel
 from .nvidia_driver import NvidiaDriver
 
-SCHEMA = 3
 # Processes named as holders of queue pairs: enough to find them, few enough to read.
 MAX_HOLDERS = 8
 _RDMA_MODULES = re.compile(
@@ -175,7 +176,7 @@ class HostInventory:
         """Return PCI address -> port."""
         return {port.pci: port for port in self.ports}
 
-    def uses(self, port: Port) -> list[port_use.Use]:
+    def uses(self, port: Port) -> list[host_facts.Use]:
         """Return who uses a port; the address of a rail that rail_links set is no use."""
         found = port_use.uses(port, self.interfaces, self.activity, self.configured.get(port.pci, ()))
         # Whose VF such a device is cannot be told for VFs of pods, so all ports with VFs count as in use.

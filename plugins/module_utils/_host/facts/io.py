@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Mapping
 from typing import Any
 
 from ..._common.errors import CommandError
-from ..system import command, files
+from ..system import command, files, systemd
+from ..system.files import Roots, names, read_bytes, read_text
 from . import ethtool_io, port_use_io
 from .devices import NETWORK_CLASS
 from .drivers import RDMA
@@ -52,57 +52,12 @@ MANAGERS = {
     "systemd-networkd": "systemd-networkd.service",
     "wicked": "wickedd.service",
 }
-CGROUPS = ("fs/cgroup", "fs/cgroup/systemd", "fs/cgroup/unified")
 # /proc/cpuinfo of a large server is slow to make; the flags stand in its first block.
 CPUINFO_BYTES = 8192
 # LLDP daemons answer at once or are not well; facts do not wait for them.
 LLDP_SECONDS = 2
 # The part of a PCI function's config space with its capabilities; others than root get 64 bytes.
 CONFIG_BYTES = 256
-
-
-@dataclasses.dataclass(frozen=True)
-class Roots:
-    """Where to read; another root is a chroot or a test's tree."""
-
-    sysfs: str = "/sys"
-    proc: str = "/proc"
-    etc: str = "/etc"
-    run: str = "/run"
-    boot: str = "/boot"
-    modules: str = "/lib/modules"
-    state: str = "/var/lib/gpufabric"
-
-    @classmethod
-    def from_params(cls, params: Mapping[str, Any]) -> Roots:
-        """Take the roots from the options of a module."""
-        return cls(*(params[f"{field.name}_root"] for field in dataclasses.fields(cls)))
-
-
-def read_text(path: str, limit: int = 1 << 20) -> str | None:
-    """Return the stripped text of a file; None when it cannot be read.
-
-    Files of sysfs that have no value now (the speed of a link that is down) fail with EINVAL.
-    """
-    content = read_bytes(path, limit)
-    return None if content is None else content.decode("utf-8", "replace").strip()
-
-
-def read_bytes(path: str, limit: int) -> bytes | None:
-    """Return the first ``limit`` bytes of a file; None when it cannot be read."""
-    try:
-        with open(path, "rb") as stream:
-            return stream.read(limit)
-    except OSError:
-        return None
-
-
-def names(folder: str) -> list[str]:
-    """Return the sorted names in a folder, none when there is no such folder."""
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
 
 
 def read_inventory(roots: Roots) -> HostInventory:
@@ -151,11 +106,7 @@ def read_raw(roots: Roots) -> dict[str, Any]:
 
 def managers(roots: Roots) -> list[str]:
     """Return the network managers that run, ordered by name."""
-    found = [
-        name
-        for name, unit in MANAGERS.items()
-        if any(os.path.isdir(f"{roots.sysfs}/{top}/system.slice/{unit}") for top in CGROUPS)
-    ]
+    found = [name for name, unit in MANAGERS.items() if systemd.runs(roots, unit)]
     interfaces = read_text(f"{roots.etc}/network/interfaces") or ""
     stanzas = [line.split() for line in interfaces.splitlines() if line.startswith("iface ")]
     # ifupdown runs no service; it is in use when it configures more than the loopback.

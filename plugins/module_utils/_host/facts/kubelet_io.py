@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from ..._common.errors import CommandError
-from ..system import command
-from . import io
+from ..system import command, files, systemd
 
 # Data folders of kubelets, below /var.
 FOLDERS = ("lib/kubelet", "lib/k0s/kubelet", "snap/microk8s/common/var/lib/kubelet")
@@ -32,12 +31,12 @@ RUNTIMES = ("containerd", "crio", "dockerd")
 CONTROL_PODS = ("etcd.yaml", "kube-apiserver.yaml", "etcd-pod.yaml", "kube-apiserver-pod.yaml")
 
 
-def identity(roots: io.Roots, var: str) -> dict[str, Any]:
+def identity(roots: files.Roots, var: str) -> dict[str, Any]:
     """Return what tells this machine's Node from others, see RETURN of the module reboot_reasons."""
     programs = _programs(roots.proc)
     return {
-        "machine_id": io.read_text(f"{roots.etc}/machine-id") or "",
-        "hostname": io.read_text(f"{roots.proc}/sys/kernel/hostname") or "",
+        "machine_id": files.read_text(f"{roots.etc}/machine-id") or "",
+        "hostname": files.read_text(f"{roots.proc}/sys/kernel/hostname") or "",
         "addresses": addresses(),
         "kubelet": list(_kubelet(roots, var, programs)),
         "control_plane": _control_plane(roots, programs),
@@ -62,7 +61,7 @@ def _reachable(text: str) -> bool:
     return not (address.is_loopback or address.is_link_local)
 
 
-def _kubelet(roots: io.Roots, var: str, programs: Collection[str]) -> Iterator[str]:
+def _kubelet(roots: files.Roots, var: str, programs: Collection[str]) -> Iterator[str]:
     """Yield every sign of a kubelet. A folder that cannot be read counts: it may hold anything."""
     for folder in FOLDERS:
         try:
@@ -76,8 +75,8 @@ def _kubelet(roots: io.Roots, var: str, programs: Collection[str]) -> Iterator[s
     yield from (f"process {name} is running" for name in PROGRAMS if name in programs)
 
 
-def _control_plane(roots: io.Roots, programs: Collection[str]) -> bool:
-    pods = io.names(f"{roots.etc}/kubernetes/manifests")
+def _control_plane(roots: files.Roots, programs: Collection[str]) -> bool:
+    pods = files.names(f"{roots.etc}/kubernetes/manifests")
     kubelite = _KUBELITE in programs or _active(roots, _KUBELITE_UNIT)
     return (
         (kubelite and not _active(roots, _WORKER_UNIT))
@@ -87,10 +86,10 @@ def _control_plane(roots: io.Roots, programs: Collection[str]) -> bool:
     )
 
 
-def _active(roots: io.Roots, unit: str) -> bool:
+def _active(roots: files.Roots, unit: str) -> bool:
     """Return whether a service runs: then it has a control group."""
-    return any(os.path.isdir(f"{roots.sysfs}/{top}/system.slice/{unit}.service") for top in io.CGROUPS)
+    return systemd.runs(roots, f"{unit}.service")
 
 
 def _programs(proc: str) -> set[str]:
-    return {io.read_text(f"{proc}/{name}/comm") or "" for name in io.names(proc) if name.isdigit()}
+    return {files.read_text(f"{proc}/{name}/comm") or "" for name in files.names(proc) if name.isdigit()}

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 
-from . import port_use
+from ..._common import host_facts
 from .drivers import OTHERS
 from .inventory import HostInventory
 
@@ -83,7 +83,7 @@ def users(inventory: HostInventory, modules: Mapping[str, int]) -> list[str]:
     # Queue pairs were named above, for all devices.
     named = ("queue_pairs",) if work.queue_pairs else ()
     for port in (port for port in inventory.ports if port.driver == VENDOR_CARD):
-        uses = [use for use in inventory.uses(port) if use.kind not in named and use != port_use.HIDDEN_QUEUE_PAIRS]
+        uses = [use for use in inventory.uses(port) if use.kind not in named and use != host_facts.HIDDEN_QUEUE_PAIRS]
         owner = inventory.owner(port.netdev.name) if port.netdev else None
         if owner:
             found.append(owner)

@@ -15,6 +15,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ..._common.host_facts import HIDDEN_QUEUE_PAIRS, IN_KERNEL, ON_VFS, Use
 from ..system import json_text
 from .devices import Port
 from .network import Interface, Network, is_local, parse_ipv6_routes, stacked_on
@@ -33,23 +34,12 @@ _IPV4 = re.compile(r"(?<![\d.])\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d.])")
 # Connections of storage in the kernel; other queue pairs without a program are the kernel's own for each port.
 _CONNECTED = ("RC", "UC", "XRC_INI", "XRC_TGT")
 _IPOIB = "ib_ipoib"
-# How holders are called that are no programs; storage keeps such queue pairs.
-_IN_KERNEL = "kernel module"
 _PAIRS = ("queue pair", "queue pairs")
-_ON_VFS = "RDMA queue pairs on VFs"
 # How a mount is called that is a block device.
 NVME = "NVMe-oF controller"
 
 
-class Use(NamedTuple):
-    """One use of a port; ``text`` names what uses it, for messages of the form "PORT is in use: TEXT, TEXT"."""
-
-    kind: str
-    text: str
-
-
 HIDDEN_CONNECTIONS = Use("unknown", "TCP connections that cannot be read (/proc/net/tcp)")
-HIDDEN_QUEUE_PAIRS = Use("unknown", "queue pairs that cannot be read (install the rdma tool of iproute2)")
 
 
 class Mount(NamedTuple):
@@ -180,7 +170,7 @@ def _queue_pair_uses(port: Port, activity: Activity) -> list[Use]:
     if activity.queue_pairs is None:
         return [HIDDEN_QUEUE_PAIRS]
     holders = [holder for device in port.rdma for holder in activity.queue_pairs.get(device, ())]
-    kernel = [holder for holder in holders if holder.startswith(_IN_KERNEL)]
+    kernel = [holder for holder in holders if holder.startswith(IN_KERNEL)]
     parts = (kernel, [holder for holder in holders if holder not in kernel])
     return [Use("queue_pairs", f"{len(own)} RDMA {_PAIRS[len(own) > 1]} of {listed(own)}") for own in parts if own]
 
@@ -189,13 +179,7 @@ def vf_uses(activity: Activity, devices: Collection[str]) -> list[Use]:
     """Return the queue pairs on RDMA devices of VFs: all but the known ``devices`` of ports."""
     pairs = activity.queue_pairs or {}
     holders = {holder for device in pairs if device not in devices for holder in pairs[device]}
-    return [Use("queue_pairs", f"{_ON_VFS} of {listed(holders)}")] if holders else []
-
-
-def is_job(use: Use) -> bool:
-    """Return whether programs have queue pairs on the port itself, as jobs on rails do."""
-    of_others = f" of {_IN_KERNEL}" in use.text or use.text.startswith(_ON_VFS)
-    return use.kind == "queue_pairs" and not of_others
+    return [Use("queue_pairs", f"{ON_VFS} of {listed(holders)}")] if holders else []
 
 
 def listed(names: Iterable[str]) -> str:
@@ -265,4 +249,4 @@ def _holder(pair: Mapping[str, Any]) -> str:
         return f"{pair.get('comm', '?')}[{pair['pid']}]"
     module = str(pair.get("comm", "")).strip("[]")
     connected = pair.get("type") in _CONNECTED and module != _IPOIB
-    return f"{_IN_KERNEL} {module or '?'}" if connected else ""
+    return f"{IN_KERNEL} {module or '?'}" if connected else ""

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..._common.errors import CommandError
-from ..facts.io import Roots, read_text
 from ..system import command, files
+from ..system.files import Roots, read_text
 from . import mlxconfig
 from .plan import NO_TOOL, TOOLS, Card, FirmwarePlan, Have
 

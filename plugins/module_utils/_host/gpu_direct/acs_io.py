@@ -8,8 +8,8 @@ import os
 from collections.abc import Iterable
 
 from ..._common.errors import ParseError
-from ..facts.io import Roots, names, read_bytes, read_text
-from ..system import command, records
+from ..system import command, files, systemd
+from ..system.files import Roots, names, read_bytes, read_text
 from . import acs
 
 # The whole config space of a PCIe function.
@@ -34,7 +34,7 @@ def read(roots: Roots, ports: Iterable[str], devices: Iterable[str]) -> acs.Have
     unknown = "identity" if passthrough else "unknown type"
     return acs.Have(
         controls={port: _control(f"{folder}/{port}/config", port) for port in there},
-        files=records.read_folder(units(roots), acs.UNIT),
+        files=files.read_folder(units(roots), acs.UNIT),
         enabled=acs.UNIT in names(f"{units(roots)}/multi-user.target.wants"),
         domains={
             device: read_text(f"{group}/type") or unknown for device, group in groups.items() if os.path.isdir(group)
@@ -62,7 +62,7 @@ def apply(plan: acs.AcsPlan) -> None:
     before, after = plan.change.before, plan.change.after
     if before["enabled"] and not after["enabled"]:
         command.run(["systemctl", "disable", "--now", acs.UNIT])
-    records.write_units(before["files"], after["files"])
+    systemd.write_units(before["files"], after["files"])
     if after["enabled"] and not before["enabled"]:
         command.run(["systemctl", "enable", acs.UNIT])
     for port, value in plan.writes.items():

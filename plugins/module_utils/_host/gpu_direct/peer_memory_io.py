@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..facts.inventory import HostInventory
-from ..facts.io import Roots
 from ..rdma_stack import packages_io
-from ..system import command, records
+from ..system import command, systemd
+from ..system import files as system_files
+from ..system.files import Roots
 from . import peer_memory
 
 
@@ -24,7 +25,7 @@ def read(roots: Roots, inventory: HostInventory, legacy: Iterable[str]) -> peer_
     """Read the host's side; without a GPU only our own files. ``legacy``: packages of the old module."""
     units = folder(roots)
     wants = [target for target in peer_memory.TARGETS if os.path.lexists(f"{units}/{target}.wants/{peer_memory.UNIT}")]
-    files = records.read_folder(units, ".service", peer_memory.UNIT)
+    files = system_files.read_folder(units, ".service", peer_memory.UNIT)
     if not inventory.gpus:
         return peer_memory.Have(files, tuple(wants), False, None, None, ())
     return peer_memory.Have(
@@ -71,7 +72,7 @@ def apply(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
         command.run(["modprobe", "--remove", peer_memory.LEGACY])
     if before["loaded"] and not after["loaded"]:
         command.run(["modprobe", "--remove", peer_memory.MODULE])
-    records.write_units(before["files"], after["files"])
+    systemd.write_units(before["files"], after["files"])
     if before["files"] and not after["files"]:
         # Without its file it stops without removing a module that others may have loaded.
         command.run(["systemctl", "stop", peer_memory.UNIT], check=False)

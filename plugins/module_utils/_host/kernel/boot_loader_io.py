@@ -12,8 +12,9 @@ from typing import Any
 
 from ..._common.errors import CommandError
 from ..facts.inventory import is_virtual
-from ..facts.io import CPUINFO_BYTES, Roots, names, read_text
-from ..system import command, files, records
+from ..facts.io import CPUINFO_BYTES
+from ..system import command, files
+from ..system.files import Roots, names, read_text
 from . import boot_loader, boot_plan, cmdline, requirements
 from .boot_loader import Loader
 from .cmdline import Wanted
@@ -67,7 +68,7 @@ def read_entries(roots: Roots, boots: Sequence[str]) -> dict[str, str]:
     machine_id = read_text(f"{roots.etc}/machine-id") or ""
     found: dict[str, str] = {}
     for folder in boots:
-        found.update(records.read_folder(f"{folder}/loader/entries", ".conf"))
+        found.update(files.read_folder(f"{folder}/loader/entries", ".conf"))
     return {path: text for path, text in found.items() if boot_loader.is_own_entry(path, text, machine_id)}
 
 
@@ -153,7 +154,7 @@ def _check_menu(draft: str, own: str, wanted: Wanted) -> None:
     wrong = [text for text, there in goal.items() if any(found[text] != there for found in states)]
     if lines and not wrong:
         return
-    later = boot_loader.later_files(records.read_folder(own, ".cfg"), f"{own}/{boot_loader.DROPIN}")
+    later = boot_loader.later_files(files.read_folder(own, ".cfg"), f"{own}/{boot_loader.DROPIN}")
     found = f"'{cmdline.format_line(lines[0])}'" if lines else "no Linux entry"
     raise CommandError(
         f"the menu that grub-mkconfig makes is wrong about {', '.join(wrong) or 'its entries'}: found {found}; it was "

@@ -11,8 +11,8 @@ import os
 import re
 from collections.abc import Iterable
 
-from ..facts.io import Roots
 from ..system import command
+from ..system.files import Roots
 
 # Program that lists, the image of a kernel as it is called with it, and the command that makes a new one.
 _TOOLS = (

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..._common.errors import CommandError, FabricError
-from ..facts.io import Roots, read_text
-from ..system import command, files, records
+from ..system import command, files
+from ..system.files import Roots, read_text
 from . import settings
 from .settings import Have, SettingsPlan, Want
 
@@ -25,7 +25,7 @@ def read(roots: Roots, lib: str, want: Want, record: Mapping[str, Any]) -> Have:
     paths = [f"{roots.etc}/{name}" for name in settings.FILES]
     others: dict[str, str] = {}
     for folder in SYSCTL_FOLDERS if want.sysctl else ():
-        others.update(records.read_folder(folder.format(etc=roots.etc, run=roots.run, lib=lib), ".conf"))
+        others.update(files.read_folder(folder.format(etc=roots.etc, run=roots.run, lib=lib), ".conf"))
     return Have(
         files={path: text for path, text in ((path, files.read(path)) for path in paths) if text is not None},
         loaded=tuple(_loaded(roots, lib, {*want.modules, *record.get("modules", ())})),
@@ -46,7 +46,7 @@ def apply(plan: SettingsPlan, roots: Roots, lib: str, want: Want) -> None:
     for module in sorted(set(after["modules"]) - set(before["modules"])):
         command.run(["modprobe", module])
     settings.check_keys(want, read(roots, lib, want, {}))
-    records.write_files(before["files"], after["files"])
+    files.write_files(before["files"], after["files"])
     for key, value in after["sysctl"].items():
         if before["sysctl"][key] != value:
             files.set_kernel(f"{roots.proc}/sys/{key}", value)

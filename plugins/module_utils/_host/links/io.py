@@ -11,9 +11,10 @@ from typing import Any
 
 from ..._common.errors import CommandError
 from ..facts.inventory import HostInventory
-from ..facts.io import Roots, read_inventory, read_text
+from ..facts.io import read_inventory
 from ..naming import systemd_files
-from ..system import command, files, records
+from ..system import command, files, systemd
+from ..system.files import Roots, read_text
 from . import netplan, network_manager, network_managers, reload, routing
 from . import plan as links_plan
 
@@ -25,11 +26,11 @@ def read_have(roots: Roots, lib: str, inventory: HostInventory, routes: bool) ->
     """Read the host's side; ``routes`` says whether rails shall have routing tables."""
     return links_plan.Have(
         own=_own_files(roots.etc),
-        networks=records.read_systemd(roots, lib, ".network"),
+        networks=systemd.read_systemd(roots, lib, ".network"),
         connections=_connections(roots, lib),
         interfaces={
-            **records.read_folder(f"{roots.etc}/network", "interfaces", "interfaces"),
-            **records.read_folder(f"{roots.etc}/network/interfaces.d", ""),
+            **files.read_folder(f"{roots.etc}/network", "interfaces", "interfaces"),
+            **files.read_folder(f"{roots.etc}/network/interfaces.d", ""),
         },
         netplan=read_netplan(roots, lib),
         sysctl=read_sysctls(roots, inventory),
@@ -61,7 +62,7 @@ def apply(plan: links_plan.LinkPlan, roots: Roots, timeout: int) -> list[str]:
     Returns warnings.
     """
     before, after = plan.change.before, plan.change.after
-    records.write_files(before["files"], after["files"], reload.mode)
+    files.write_files(before["files"], after["files"], reload.mode)
     warnings = _run_managers(plan, roots)
     end = time.monotonic() + timeout
     problems, refused = _bring(after, roots)
@@ -133,7 +134,7 @@ def _run_managers(plan: links_plan.LinkPlan, roots: Roots) -> list[str]:
 
 
 def _others(folder: str) -> dict[str, str]:
-    found = records.read_folder(folder, "")
+    found = files.read_folder(folder, "")
     return {path: text for path, text in found.items() if not _base(path).startswith(systemd_files.NETPLAN_PREFIX)}
 
 
@@ -144,20 +145,20 @@ def _active() -> tuple[str, ...]:
 
 def _own_files(etc: str) -> dict[str, str]:
     return {
-        **records.read_folder(f"{etc}/systemd/network", ".network", systemd_files.PREFIX),
-        **records.read_folder(f"{etc}/sysctl.d", links_plan.SYSCTL_FILE),
-        **records.read_folder(network_manager.folder(etc), network_manager.SUFFIX, network_managers.PREFIX),
-        **records.read_folder(f"{etc}/NetworkManager/conf.d", network_manager.CONF_FILE),
-        **records.read_folder(f"{etc}/netplan", netplan.FILE),
+        **files.read_folder(f"{etc}/systemd/network", ".network", systemd_files.PREFIX),
+        **files.read_folder(f"{etc}/sysctl.d", links_plan.SYSCTL_FILE),
+        **files.read_folder(network_manager.folder(etc), network_manager.SUFFIX, network_managers.PREFIX),
+        **files.read_folder(f"{etc}/NetworkManager/conf.d", network_manager.CONF_FILE),
+        **files.read_folder(f"{etc}/netplan", netplan.FILE),
     }
 
 
 def _connections(roots: Roots, lib: str) -> dict[str, str]:
     found = {
-        **records.read_folder(network_manager.folder(roots.etc), ""),
-        **records.read_folder(network_manager.folder(roots.run), ""),
-        **records.read_folder(network_manager.folder(lib), ""),
-        **records.read_folder(f"{roots.etc}/sysconfig/network-scripts", "", "ifcfg-"),
+        **files.read_folder(network_manager.folder(roots.etc), ""),
+        **files.read_folder(network_manager.folder(roots.run), ""),
+        **files.read_folder(network_manager.folder(lib), ""),
+        **files.read_folder(f"{roots.etc}/sysconfig/network-scripts", "", "ifcfg-"),
     }
     ours = (network_managers.PREFIX, f"netplan-{network_managers.PREFIX}")
     return {path: text for path, text in found.items() if not _base(path).startswith(ours)}
@@ -170,7 +171,7 @@ def read_netplan(roots: Roots, lib: str) -> dict[str, str] | None:
     found: dict[str, str] = {}
     # Of two files of one name the one in a later folder counts.
     for folder in (f"{lib}/netplan", f"{roots.etc}/netplan", f"{roots.run}/netplan"):
-        found.update({_base(path): path for path in records.read_folder(folder, ".yaml")})
+        found.update({_base(path): path for path in files.read_folder(folder, ".yaml")})
     paths = [path for base, path in sorted(found.items()) if base != netplan.FILE]
     return {path: files.read(path) or "" for path in paths}
 

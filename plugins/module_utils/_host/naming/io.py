@@ -9,10 +9,11 @@ from typing import Any
 
 from ..facts.devices import Port
 from ..facts.inventory import HostInventory
-from ..facts.io import Roots, link_name, names, netdevs, read_inventory, read_text
+from ..facts.io import link_name, netdevs, read_inventory
 from ..kernel import initramfs_io
 from ..sriov import io as sriov_io
-from ..system import command, records
+from ..system import command, files, systemd
+from ..system.files import Roots, names, read_text
 from . import model, systemd_files
 from . import plan as naming_plan
 
@@ -23,8 +24,8 @@ def read_files(roots: Roots, lib: str) -> naming_plan.Files:
     rules = read_rules(roots)
     own_rules = {path: text for path, text in rules.items() if path == rule_file}
     return naming_plan.Files(
-        own={**records.read_folder(folder, ".link", systemd_files.PREFIX), **own_rules},
-        links=records.read_systemd(roots, lib, ".link"),
+        own={**files.read_folder(folder, ".link", systemd_files.PREFIX), **own_rules},
+        links=systemd.read_systemd(roots, lib, ".link"),
         rules={path: text for path, text in rules.items() if path != rule_file},
         link_folder=folder,
         rule_file=rule_file,
@@ -34,8 +35,8 @@ def read_files(roots: Roots, lib: str) -> naming_plan.Files:
 def read_rules(roots: Roots) -> dict[str, str]:
     """Return path -> text of the udev rules that are not the distribution's."""
     return {
-        **records.read_folder(f"{roots.etc}/udev/rules.d", ".rules"),
-        **records.read_folder(f"{roots.run}/udev/rules.d", ".rules"),
+        **files.read_folder(f"{roots.etc}/udev/rules.d", ".rules"),
+        **files.read_folder(f"{roots.run}/udev/rules.d", ".rules"),
     }
 
 
@@ -49,7 +50,7 @@ def read_functions(roots: Roots, inventory: HostInventory) -> tuple[model.Functi
 def apply(plan: naming_plan.NamePlan) -> None:
     """Write the files and rename."""
     before, after = plan.change.before["files"], plan.change.after["files"]
-    records.write_files(before, after)
+    files.write_files(before, after)
     if before != after:
         # udev must not see the rename with the rules of before.
         command.run(["udevadm", "control", "--reload"])

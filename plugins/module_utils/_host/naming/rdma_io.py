@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from ..._common.errors import CommandError
 from ..facts.inventory import HostInventory
-from ..facts.io import Roots, read_inventory
+from ..facts.io import read_inventory
 from ..system import command, files, records
+from ..system.files import Roots
 from . import io, model, rdma_plan, recorded
 from .model import Wish
 

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 
 from ..._common.change import Change
 from ..._common.errors import ConflictError
+from ..._common.host_facts import HIDDEN_QUEUE_PAIRS
 from ..facts.inventory import HostInventory
-from ..facts.port_use import HIDDEN_QUEUE_PAIRS
 from . import recorded
 from .model import TITLE, VF, Function, Wish, condition, given_names
 from .plan import find_owned

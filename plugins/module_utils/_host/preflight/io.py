@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 
 from ..._common.errors import CommandError, FabricError, InputError
 from ..facts.inventory import HostInventory
-from ..facts.io import Roots, names, read_bytes, read_text
 from ..firmware import io as firmware_io
 from ..gpu_direct import acs, acs_io
 from ..kernel import boot_loader_io
@@ -20,6 +19,7 @@ from ..rdma_stack import io as rdma_stack_io
 from ..rdma_stack import packages_io
 from ..rdma_stack.plan import packages_of
 from ..system import files
+from ..system.files import Roots, names, read_bytes, read_text
 from .checks import Own
 
 # What Debian, Red Hat (dracut) and SUSE call the initramfs of a kernel.

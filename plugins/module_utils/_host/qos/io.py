@@ -10,8 +10,8 @@ from typing import Any
 from ..._common.errors import CommandError
 from ..facts.devices import Port
 from ..facts.inventory import HostInventory
-from ..facts.io import Roots, names, read_text
-from ..system import command, files, records
+from ..system import command, files, systemd
+from ..system.files import Roots, names, read_text
 from . import boot_unit, kernel_files, programs
 from . import plan as qos_plan
 from .kernel_files import Device, Step
@@ -40,7 +40,7 @@ def units(roots: Roots) -> qos_plan.Have:
     folder = unit_folder(roots)
     wants = [name for name in names(folder) if name.endswith(".device.wants")]
     enabled = [name for one in wants for name in names(f"{folder}/{one}") if name.startswith(boot_unit.PREFIX)]
-    return qos_plan.Have(records.read_folder(folder, ".service", boot_unit.PREFIX), tuple(enabled))
+    return qos_plan.Have(files.read_folder(folder, ".service", boot_unit.PREFIX), tuple(enabled))
 
 
 def unit_folder(roots: Roots) -> str:
@@ -56,7 +56,7 @@ def apply(plan: qos_plan.QosPlan) -> None:
     # The file of a unit must still be there when it is disabled.
     for unit in sorted({*before["units"]} - {*after["units"]}):
         command.run(["systemctl", "disable", unit])
-    records.write_units(before["files"], after["files"])
+    systemd.write_units(before["files"], after["files"])
     for unit in after["units"]:
         if unit not in before["units"]:
             command.run(["systemctl", "enable", unit])

@@ -8,9 +8,9 @@ import os
 from collections.abc import Iterable
 
 from ..._common.errors import CommandError
-from ..facts.io import Roots, names, read_text
 from ..facts.loaded_drivers import DRIVERS, Driver, stale
-from ..system import command, files, records
+from ..system import command, files, systemd
+from ..system.files import Roots, names, read_text
 from . import doca, packages_io
 from . import plan as rdma_stack_plan
 
@@ -37,8 +37,8 @@ def read(roots: Roots, asked: Iterable[str], drivers: bool) -> rdma_stack_plan.H
     sources = {path: files.read(path) for path in doca.paths(roots.etc)}
     return rdma_stack_plan.Have(
         files={
-            **records.read_folder(load, rdma_stack_plan.LOAD_FILE),
-            **records.read_folder(units, ".service", rdma_stack_plan.UNIT),
+            **files.read_folder(load, rdma_stack_plan.LOAD_FILE),
+            **files.read_folder(units, ".service", rdma_stack_plan.UNIT),
             **{path: text for path, text in sources.items() if text is not None},
         },
         units=tuple(enabled(units)),
@@ -88,7 +88,7 @@ def apply(roots: Roots, plan: rdma_stack_plan.StackPlan) -> None:
     # Units that go must stop while their file is still there.
     for unit in sorted(set(before["units"]) - set(after["units"])):
         command.run(["systemctl", "disable", "--now", unit])
-    records.write_units(before["files"], after["files"])
+    systemd.write_units(before["files"], after["files"])
     packages_io.hold(before["holds"], after["holds"])
     if before["drivers"] != after["drivers"]:
         restart(roots)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from ..._common.errors import CommandError
-from ..facts.io import Roots
 from ..system import command, files
+from ..system.files import Roots
 from . import doca
 from .openpgp import armored
 

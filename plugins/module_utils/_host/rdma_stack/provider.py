@@ -10,12 +10,6 @@ from typing import Any
 from ..._common.errors import ConflictError
 from .plan import DOCA, Have, Want, leaves_doca
 
-NO_CONTAINER = (
-    "rdma_stack_provider: container is not supported: nothing would deploy the driver container of the network"
-    " operator, because the policy has no section ofedDriver yet, and the hosts would be left without drivers. Set"
-    " rdma_stack_provider to inbox or doca_ofed"
-)
-
 
 def check_replacing(
     want: Want, have: Have, record: Mapping[str, Any], vendor: Iterable[str], replace: bool, hostname: str

@@ -11,8 +11,13 @@ from typing import Any, NamedTuple
 from ..._common.errors import InputError
 from ..facts import loaded_drivers
 from ..facts.inventory import HostInventory
-from ..facts.io import Roots
+from ..system.files import Roots
 from . import doca, io, packages_io, plan, provider
+
+NO_CONTAINER = (
+    "provider: container is not supported. Nothing would deploy the driver container of the network operator, because"
+    " the policy has no ofedDriver section yet, and the hosts would have no drivers. Set provider to inbox or doca_ofed"
+)
 
 
 class Reading(NamedTuple):
@@ -30,7 +35,7 @@ def read(
     """Read the host and complete the wishes; an error of the family when a provider cannot be on this host."""
     name = params["provider"] if params["state"] == "present" else None
     if name == "container":
-        raise InputError(provider.NO_CONTAINER)
+        raise InputError(NO_CONTAINER)
     wanted = doca.Wanted.from_params(params["doca"] or {}) if name == plan.DOCA else None
     own = _packages(params, inventory, name, wanted)
     have = io.read(roots, _asked(params, record, name, own), plan.DOCA in (name, record.get("provider")))

@@ -8,8 +8,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..._common.consent import CONSENT
 from ..._common.errors import ConflictError
-from ..facts.disruption import CONSENT
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,8 +12,9 @@ from typing import Any
 
 from ..facts.devices import Port
 from ..facts.inventory import HostInventory
-from ..facts.io import Roots, link_name, names, read_text
-from ..system import command, files, records
+from ..facts.io import link_name
+from ..system import command, files, systemd
+from ..system.files import Roots, names, read_text
 from . import plan as sriov_plan
 from . import vf
 from .boot_unit import PREFIX, UNIT, Folders, Target
@@ -33,16 +34,16 @@ def folders(roots: Roots) -> Folders:
 
 def of_operator(etc: str) -> dict[str, str]:
     """Return PCI address -> path of what the SR-IOV operator's agent keeps, of PFs whose VFs it makes."""
-    kept = records.read_folder(f"{etc}/{OPERATOR}", "")
+    kept = files.read_folder(f"{etc}/{OPERATOR}", "")
     return {os.path.basename(path): path for path, text in kept.items() if sriov_plan.made_by_operator(text)}
 
 
 def read_files(where: Folders) -> dict[str, str]:
     """Return path -> text of all our own files."""
     return {
-        **records.read_folder(where.units, UNIT),
-        **records.read_folder(where.rules, ".rules", f"90-{PREFIX}-"),
-        **records.read_folder(where.scripts, ".sh", PREFIX),
+        **files.read_folder(where.units, UNIT),
+        **files.read_folder(where.rules, ".rules", f"90-{PREFIX}-"),
+        **files.read_folder(where.scripts, ".sh", PREFIX),
     }
 
 
@@ -69,7 +70,7 @@ def read(roots: Roots, inventory: HostInventory, ports: Iterable[Port]) -> dict[
 def apply(plan: sriov_plan.VfPlan, have: Mapping[str, tuple[vf.Vf, ...]], where: Folders) -> None:
     """Write our files, then bring each PF there."""
     before, after = plan.change.before["files"], plan.change.after["files"]
-    records.write_units(before, after)
+    systemd.write_units(before, after)
     if not after:
         # Not empty: it is not ours alone. Not there: no VFs were ever wanted.
         with contextlib.suppress(OSError):

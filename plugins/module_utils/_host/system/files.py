@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..._common.errors import FabricError, ParseError
@@ -118,3 +120,69 @@ def set_kernel(path: str, value: str) -> None:
     found = " ".join((read(path) or "").split())
     if found != " ".join(value.split()):
         raise FabricError(f"{path} is '{found}' after writing '{value}'; the kernel did not take it")
+
+
+@dataclasses.dataclass(frozen=True)
+class Roots:
+    """Where to read; another root is a chroot or a test's tree."""
+
+    sysfs: str = "/sys"
+    proc: str = "/proc"
+    etc: str = "/etc"
+    run: str = "/run"
+    boot: str = "/boot"
+    modules: str = "/lib/modules"
+    state: str = "/var/lib/gpufabric"
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> Roots:
+        """Take the roots from the options of a module."""
+        return cls(*(params[f"{field.name}_root"] for field in dataclasses.fields(cls)))
+
+
+def read_text(path: str, limit: int = 1 << 20) -> str | None:
+    """Return the stripped text of a file; None when it cannot be read.
+
+    Files of sysfs that have no value now (the speed of a link that is down) fail with EINVAL.
+    """
+    content = read_bytes(path, limit)
+    return None if content is None else content.decode("utf-8", "replace").strip()
+
+
+def read_bytes(path: str, limit: int) -> bytes | None:
+    """Return the first ``limit`` bytes of a file; None when it cannot be read."""
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(limit)
+    except OSError:
+        return None
+
+
+def names(folder: str) -> list[str]:
+    """Return the sorted names in a folder, none when there is no such folder."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def read_folder(folder: str, suffix: str, prefix: str = "") -> dict[str, str]:
+    """Return path -> text of the files of a folder, ordered by name."""
+    paths = [f"{folder}/{name}" for name in names(folder) if name.endswith(suffix) and name.startswith(prefix)]
+    texts = {path: read(path) for path in paths if os.path.isfile(path)}
+    return {path: text for path, text in texts.items() if text is not None}
+
+
+def plain(path: str) -> int:
+    """Return the permissions of a file that all may read."""
+    return 0o644
+
+
+def write_files(before: Mapping[str, str], after: Mapping[str, str], mode: Callable[[str], int] = plain) -> None:
+    """Make the own files those of ``after``: write what differs, remove what is not wanted.
+
+    ``mode`` gives the permissions of a path.
+    """
+    for path in sorted({*before, *after}):
+        if before.get(path) != after.get(path):
+            put(path, after.get(path), mode(path))

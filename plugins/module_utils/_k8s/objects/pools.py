@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..._common.consent import CONSENT
 from ..._common.reader import some
 from ..._fabric.operator.common import made_by_us
 from ..._fabric.operator.pools import KINDS, NOTES, Effect, creation, effect, users
-from ..._host.facts.disruption import CONSENT
 from ..client.api import Api, ApiError
 from ..client.kinds import NICS, POOLS, collection, label, path_of
 

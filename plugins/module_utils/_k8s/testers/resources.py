@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..._fabric.intent.tests import complete
-from ..._fabric.measure.judge.link_findings import usual
 from ..._fabric.measure.schedule.hugepages import PAGE, pages_at_once
+from ..._fabric.plan.link_findings import usual
 
 HUGEPAGES = "hugepages-2Mi"
 _MIB = 1 << 20

@@ -20,7 +20,7 @@ const (
 	images = 50
 )
 
-// nodeName is the name of node number 1, 2, ...; hosts of the same names are in tests/unit/plan_factory.py.
+// nodeName is the name of node number 1, 2, ...; hosts of the same names are in tests/unit/support/plan_factory.py.
 func nodeName(number int) string { return fmt.Sprintf("gpu-%04d", number) }
 
 func nodeNumber(name string) int {

@@ -14,7 +14,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from real_play import ROOT, ansible_playbook
+from tests.unit.support.real_play import ROOT, ansible_playbook
 
 
 def _problem() -> Callable[[str, Path], str]:

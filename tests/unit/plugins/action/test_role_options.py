@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from real_play import ansible_playbook
+from tests.unit.support.real_play import ansible_playbook
 
 PLAY = {
     "hosts": "all",

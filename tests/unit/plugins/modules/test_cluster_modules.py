@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 import pytest
-from cluster_fake import FakeClock, FakeCluster, Response, down, ok, status
-from module_run import PACKAGE, run
+from tests.unit.support.cluster_fake import FakeClock, FakeCluster, Response, down, ok, status
+from tests.unit.support.module_run import PACKAGE, run
 
 MODULES = ("cluster_info", "fabric_objects", "fabric_testers", "fabric_wait", "node_drain")
 POOL = {

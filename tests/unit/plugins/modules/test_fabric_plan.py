@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 from ansible.module_utils.testing import patch_module_args
-from plan_factory import fleet
+from tests.unit.support.plan_factory import fleet
 
 from ansible_collections.gpufabric.rdma.plugins.modules import fabric_plan
 

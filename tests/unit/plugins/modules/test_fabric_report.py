@@ -9,8 +9,8 @@ from typing import Any
 
 import jsonschema
 import pytest
-import report_factory as factory
 from ansible.module_utils.testing import patch_module_args
+from tests.unit.support import report_factory as factory
 
 from ansible_collections.gpufabric.rdma.plugins.modules import fabric_report
 

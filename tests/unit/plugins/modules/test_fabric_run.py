@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import report_factory as factory
 import yaml
-from module_run import run as run_module
-from plan_factory import host_facts, port, rdma_device
+from tests.unit.support import report_factory as factory
+from tests.unit.support.module_run import run as run_module
+from tests.unit.support.plan_factory import host_facts, port, rdma_device
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._controller import process, report_folder
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import kept, runs

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from module_run import run
-from sysfs_tree import Host
+from tests.unit.support.module_run import run
+from tests.unit.support.sysfs_tree import Host
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import command
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from module_run import run, warned
-from sysfs_tree import Host
+from tests.unit.support.module_run import run, warned
+from tests.unit.support.sysfs_tree import Host
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel import settings as kernel_settings

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sysfs_tree
 from ansible.module_utils import basic
-from firmware_cards import Cards
-from module_run import run
-from sysfs_tree import Host
+from tests.unit.support import sysfs_tree
+from tests.unit.support.firmware_cards import Cards
+from tests.unit.support.module_run import run
+from tests.unit.support.sysfs_tree import Host
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import command
 

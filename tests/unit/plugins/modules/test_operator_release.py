@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_fake import FakeCluster
-from module_run import PACKAGE, run
+from tests.unit.support.cluster_fake import FakeCluster
+from tests.unit.support.module_run import PACKAGE, run
 
 MANAGED = {"app.kubernetes.io/managed-by": "gpufabric"}
 SECRETS, MARK = "/api/v1/namespaces/op/secrets", "/api/v1/namespaces/op/configmaps/gpufabric-operator"

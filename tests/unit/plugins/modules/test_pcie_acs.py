@@ -8,12 +8,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-import config_space
 import pytest
-import sysfs_tree
 from ansible.module_utils import basic
-from module_run import run, warned
-from sysfs_tree import Host
+from tests.unit.support import config_space, sysfs_tree
+from tests.unit.support.module_run import run, warned
+from tests.unit.support.sysfs_tree import Host
 
 RAILS = [{"rail": "rail0", "pci": "0000:18:00.0", "netdev": "rail0", "driver": "mlx5_core", "mtu": 9000}]
 PORTS = ["0000:17:00.0", "0000:17:01.0"]

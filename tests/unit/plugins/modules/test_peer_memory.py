@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sysfs_tree
-from module_run import run
-from sysfs_tree import Host
+from tests.unit.support import sysfs_tree
+from tests.unit.support.module_run import run
+from tests.unit.support.sysfs_tree import Host
 
 OPEN = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  555.58.02  Release Build  (builder)\n"
 CLOSED = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 18:56:32 UTC 2023\n"

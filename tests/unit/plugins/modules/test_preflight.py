@@ -6,10 +6,9 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-import package_fake
 import pytest
-import sysfs_tree
-from module_run import run
+from tests.unit.support import package_fake, sysfs_tree
+from tests.unit.support.module_run import run
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware import io as firmware_io
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.preflight import io as preflight_io

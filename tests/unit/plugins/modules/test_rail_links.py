@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sysfs_tree
 import yaml
-from module_run import run, warned
-from sysfs_tree import Host
+from tests.unit.support import sysfs_tree
+from tests.unit.support.module_run import run, warned
+from tests.unit.support.sysfs_tree import Host
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import io as links_io
 

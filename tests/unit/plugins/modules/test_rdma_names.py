@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sysfs_tree
-from module_run import run
-from name_kernel import rename_rdma
-from sysfs_tree import Host
+from tests.unit.support import sysfs_tree
+from tests.unit.support.module_run import run
+from tests.unit.support.name_kernel import rename_rdma
+from tests.unit.support.sysfs_tree import Host
 
 FIRST, SECOND = "0000:18:00.0", "0000:40:00.0"
 

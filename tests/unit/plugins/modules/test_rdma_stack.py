@@ -7,11 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-import package_fake
 import pytest
-import sysfs_tree
-from module_run import run
-from sysfs_tree import Host
+from tests.unit.support import package_fake, sysfs_tree
+from tests.unit.support.module_run import run
+from tests.unit.support.sysfs_tree import Host
 
 NETDEV = "enp24s0np0"
 RAILS = [{"rail": "rail0", "pci": "0000:18:00.0", "netdev": NETDEV, "driver": "mlx5_core", "mtu": 9000}]

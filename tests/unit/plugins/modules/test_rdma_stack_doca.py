@@ -6,15 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-import package_fake
 import pytest
-import sysfs_tree
-from module_run import run
-from package_fake import Database
-from sysfs_tree import Host
+from tests.unit.support import package_fake, sysfs_tree
+from tests.unit.support.module_run import run
+from tests.unit.support.package_fake import Database
+from tests.unit.support.sysfs_tree import Host
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.role_variables import NO_CONTAINER
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import packages_io
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack.provider import NO_CONTAINER
 
 KEYS = Path(__file__).resolve().parents[3] / "fixtures" / "openpgp"
 KEY, FINGERPRINT = (KEYS / "ed25519.asc").read_text(), "04B5269410BCCA8EEB615B2E510A5488D02777A1"

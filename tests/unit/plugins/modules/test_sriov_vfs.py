@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sysfs_tree
 from hypothesis import given
 from hypothesis import strategies as st
-from module_run import run, warned
-from sysfs_tree import Host
-from vf_kernel import VfKernel
+from tests.unit.support import sysfs_tree
+from tests.unit.support.module_run import run, warned
+from tests.unit.support.sysfs_tree import Host
+from tests.unit.support.vf_kernel import VfKernel
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.sriov import plan as sriov_plan
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.sriov import vf

@@ -6,12 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import name_kernel
 import pytest
-import sysfs_tree
-from module_run import run, warned
-from name_kernel import add_representor, add_vf
-from sysfs_tree import Host
+from tests.unit.support import name_kernel, sysfs_tree
+from tests.unit.support.module_run import run, warned
+from tests.unit.support.name_kernel import add_representor, add_vf
+from tests.unit.support.sysfs_tree import Host
 
 FIRST, SECOND = "0000:18:00.0", "0000:40:00.0"
 VFS = 16

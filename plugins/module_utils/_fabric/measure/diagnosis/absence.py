@@ -15,14 +15,10 @@ from typing import Any, NamedTuple
 
 from ..readings.counters import link_went_down
 from ..readings.exchange import NEVER_MET
-from ..readings.perftest import KILLED, OWN_CAUSES, TIMED_OUT, Run
+from ..readings.perftest import KILLED, MISSED, OWN_CAUSES, TIMED_OUT, Run
 from .wording import Blame, listed
 
 Result = Mapping[str, Any]
-# From this lateness on, in seconds, a tester leaves a round out, and its client's delay no longer makes up for it.
-MISSED = 1.0
-# The least lateness that matters, in seconds: of a host that missed a round in the same minutes.
-STRAINED = 0.3
 # Passes that ended within so many seconds before another one belong to the same minutes.
 SAME_MINUTES = 600
 # What an attempt without a reading is worth: FIRM may confirm a diagnosis, WEAK may only suggest one.

@@ -9,8 +9,8 @@ from typing import Any
 
 from ...._common.reader import Reader, raise_problems
 from ...intent.tests import read_only
-from ...report import stored
 from ..readings.tester_log import Evidence
+from . import stored
 from .step import step
 
 _KEYS = frozenset(("where", "rail", "client", "server", "test", "value", "unit", "expected", "bound_by", "verdict")) | {

@@ -8,23 +8,13 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ...._common.units import IB_MTUS, leading_number, roce_mtu
+from ...._common.units import leading_number
 from ...intent.tests import LATENCY
+from ...intent.thresholds import GPU_PATHS
+from ...plan.link_rates import USUAL_PAYLOAD, efficiency, pcie_link, pcie_rate, rdma_mtu
 
-# Bytes of a packet besides its payload, as the link's rate counts them. RoCE v2 over IPv4: preamble 8, gap 12,
-# Ethernet 14, FCS 4, IPv4 20, UDP 8, BTH 12, ICRC 4. InfiniBand within a subnet: LRH 8, BTH 12, ICRC 4, VCRC 2.
-OVERHEAD = {"ethernet": 82, "infiniband": 26}
-# Bytes of a PCIe packet besides its payload, and the share that flow control leaves: 0.83 of the raw rate at
-# MPS 128, 0.90 at 256, 0.94 at 512.
-PCIE_HEADER, PCIE_FLOW = 24, 0.985
-# Where the payload of a PCIe packet is not known, the usual one of servers is assumed.
-USUAL_PAYLOAD = 256
 # A measurement may exceed what the link carries by this much before it is taken for a wrong reading.
 ABOVE = 1.02
-# Share of the host's own rate that reaches GPU memory by each path from NIC to GPU. Behind PCIe switches line rate
-# is what fleets ask for and get. Through the CPU (PHB, NODE, SYS) published results go from 0.5 to 1 and depend on
-# processor and direction: no number holds, so it must be given (rdma_fabric.thresholds.gpu_paths).
-GPU_PATHS: Mapping[str, float | None] = {"PIX": 0.97, "PXB": 0.97, "PHB": None, "NODE": None, "SYS": None}
 FLOOR_HINT = "give rdma_fabric.thresholds.floor"
 
 
@@ -65,26 +55,6 @@ class _Bound(NamedTuple):
     rate: float
     by: str
     what: str
-
-
-def efficiency(mtu: int, link_layer: str) -> float:
-    """Return the share of a link's rate that is payload at an RDMA MTU in bytes."""
-    return mtu / (mtu + OVERHEAD[link_layer])
-
-
-def pcie_rate(speed: float, width: int, max_payload: int | None = None) -> float:
-    """Return Gb/s of payload over a PCIe link of ``speed`` GT/s a lane, ``width`` lanes and MPS ``max_payload``."""
-    # 8b/10b up to 5 GT/s; from 64 GT/s frames of fixed size (FLIT) leave about 1000 Gb/s of 16 lanes.
-    coding = 8 / 10 if speed <= 5 else 128 / 130 if speed <= 32 else 1000 / 1024
-    payload = max_payload or USUAL_PAYLOAD
-    return speed * width * coding * payload / (payload + PCIE_HEADER) * PCIE_FLOW
-
-
-def rdma_mtu(mtu: int | None, link_layer: str) -> int | None:
-    """Return the RDMA MTU for an MTU that may be a netdev's (9000) or already RDMA's (4096)."""
-    if mtu is None or mtu in IB_MTUS or link_layer != "ethernet":
-        return mtu if mtu in IB_MTUS else None
-    return roce_mtu(mtu)
 
 
 def expect(
@@ -205,11 +175,6 @@ def _slot(speed: float, width: int, payload: int | None, ports: int, port_rate: 
     at = f"MPS {payload}" if payload else f"MPS {USUAL_PAYLOAD}, which is assumed"
     at += f", shared by {ports} rails" if ports > 1 else ""
     return rate, f"{pcie_link(speed, width)} link", f"at {at} ({rate:.3g} Gb/s on a {port_rate:g} Gb/s port)"
-
-
-def pcie_link(speed: float, width: int) -> str:
-    """Return a PCIe link as messages call it: ``PCIe x8 16 GT/s``."""
-    return f"PCIe x{width} {speed:g} GT/s"
 
 
 def _to_gpu_memory(

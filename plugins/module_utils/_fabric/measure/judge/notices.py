@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..diagnosis import duplicates
-from ..diagnosis.absence import MISSED, overload
+from ..diagnosis.absence import overload
+from ..readings.perftest import MISSED
 from .session import State
 
 # Reading one of these takes so long that perftest's calibration against the processor's counter often fails.

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ...plan.link_findings import below
 from ..diagnosis.absence import FIRM, NONE, Conduct, Shown, recent, shown
 from ..readings.exchange import exchange_failed, exchange_warning, failed_by_exchange
 from ..readings.perftest import TIMED_OUT, Run, Sample
 from ..readings.tester_log import Endpoint
 from ..schedule.schedule import Test, star_of
 from .expectation import Asked, Expectation, described_rate, expect
-from .link_findings import below
 
 
 class Attempt(NamedTuple):

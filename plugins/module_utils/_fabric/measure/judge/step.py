@@ -14,6 +14,7 @@ from typing import Any
 
 from ...._common.errors import InputError, ParseError
 from ...intent.tests import complete
+from ...plan import link_findings
 from ...plan.switch_ports import evidence as switch_ports_evidence
 from ..diagnosis import duplicates, unsteady
 from ..diagnosis.absence import Conduct
@@ -22,7 +23,7 @@ from ..readings.tester_log import Evidence, Log, Pass, parse_batch, parse_descri
 from ..schedule import schedule, timing
 from ..schedule.schedule import Round
 from ..schedule.tester_input import lines
-from . import link_findings, outliers, verdict
+from . import outliers, verdict
 from . import results as judge_results
 from .notices import notices
 from .passes import Course, Results, announce, next_rounds, results, worst

@@ -10,6 +10,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+# From this lateness on, in seconds, a tester leaves a round out, and its client's delay no longer makes up for it.
+MISSED = 1.0
+# The least lateness that matters, in seconds: of a host that missed a round in the same minutes.
+STRAINED = 0.3
+
 _BANDWIDTH = re.compile(r"BW average\[(?P<unit>[^\]]+)\]")
 _TITLE = re.compile(r"\s*((?:\w+ ){1,5}Test)\s*")
 # To Gb/s. perftest's MB and MiB are both 2^20 bytes.

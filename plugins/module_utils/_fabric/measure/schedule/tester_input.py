@@ -7,14 +7,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...intent.tests import LATENCY, complete
+from ...intent.tests import LATENCY, PORT_CYCLE, complete
 from ..readings.exchange import swap_exchange
 
 if TYPE_CHECKING:
     from .schedule import Round, Test
 
-# Ports repeat after this many rounds: long enough for sockets of an earlier round to be gone.
-PORT_CYCLE = 8
 # (endpoint, rail) to an address, and to {bdf, path} of the GPU next to the port.
 Addresses = Mapping[tuple[str, str], str]
 Gpus = Mapping[tuple[str, str], Mapping[str, str]]

@@ -8,8 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..diagnosis.absence import MISSED, STRAINED
-from ..readings.perftest import KILLED, TIMED_OUT
+from ..readings.perftest import KILLED, MISSED, STRAINED, TIMED_OUT
 from ..readings.tester_log import Log
 from .schedule import Round
 

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-import report_factory as factory
+from tests.unit.support import report_factory as factory
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import (
     compare,

@@ -6,9 +6,9 @@ import ipaddress
 from typing import Any
 
 import pytest
-import report_factory as factory
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.support import report_factory as factory
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import formats, summary

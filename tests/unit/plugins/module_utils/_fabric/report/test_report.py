@@ -11,7 +11,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-import report_factory as factory
+from tests.unit.support import report_factory as factory
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import (
     compare,

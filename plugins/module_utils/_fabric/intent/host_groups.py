@@ -1,0 +1,65 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Groups of hosts as ``tests.groups`` gives them: named in the inventory, or where to take them from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..._common.reader import Reader, describe
+
+# Where groups come from -> the key that goes with it.
+SOURCES: Mapping[str, str] = {"inventory_groups": "names", "node_label": "label", "lldp": "", "file": "path"}
+
+
+KEY = "rdma_fabric.tests.groups"
+
+
+Groups = dict[str, list[str]]
+
+
+def read_groups(reader: Reader) -> dict[str, Any]:
+    """Return ``tests.groups``: group -> hosts (the leaves of a tree), or {from, and the key that goes with it}."""
+    found = reader.mapping("groups")
+    return _source(reader.section("groups")) if isinstance(found.get("from"), str) else _leaves(reader, "groups", found)
+
+
+def _source(reader: Reader) -> dict[str, Any]:
+    where = reader.text("from", None, choices=tuple(SOURCES))
+    if where is None:
+        return {}
+    key = SOURCES[where]
+    source: dict[str, Any] = {"from": where}
+    if key:
+        source[key] = list(reader.texts(key)) if key == "names" else reader.text(key, None)
+        if not source[key]:
+            reader.refuse(key, f"missing; from: {where} needs it")
+    if where == "file" and source["path"] and not source["path"].startswith("/"):
+        example = "{{ inventory_dir }}/topology.conf"
+        reader.refuse(key, f'expected a whole path such as {example}, found "{source["path"]}"')
+    reader.close()
+    return source
+
+
+def _leaves(reader: Reader, path: str, found: Mapping[Any, Any]) -> Groups:
+    """Return the leaves of a tree of groups: name to hosts."""
+    groups: Groups = {}
+    for name, value in found.items():
+        own = f"{path}.{name}"
+        if isinstance(value, Mapping):
+            inner = _leaves(reader, own, value)
+            # Switches of two branches may have one name.
+            groups.update({key if key not in groups else f"{name}.{key}": hosts for key, hosts in inner.items()})
+        elif isinstance(value, (list, tuple)) and all(isinstance(host, str) for host in value):
+            groups[str(name)] = list(value)
+        else:
+            reader.refuse(own, f"expected a list of hosts, or a dict of smaller groups, found {describe(value)}")
+    return groups
+
+
+def topology_file(tests: Any) -> str:
+    """Return the path of the file that ``tests`` take groups from, "" when they take none."""
+    groups = tests.get("groups") if isinstance(tests, Mapping) and tests.get("mode") == "topology" else None
+    path = groups.get("path") if isinstance(groups, Mapping) and groups.get("from") == "file" else ""
+    return path if isinstance(path, str) else ""

@@ -1,0 +1,129 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Links that came up below what NIC, card or the rest of the rail can do: known before any packet is sent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ..._common.units import leading_number, natural
+from .link_rates import efficiency, pcie_link, pcie_rate
+
+Side = Mapping[str, Any]
+Sides = Mapping[str, Side]
+Described = Mapping[str, Mapping[str, str]]
+
+
+def find(plan: Mapping[str, Any], described: Mapping[str, Described] | None = None) -> list[dict[str, Any]]:
+    """Return ``links`` of the report: {host, rail, kind (rate, pcie or mtu), found, expected, text}, all texts.
+
+    Rates and PCIe links are those of the plan's expectations: facts of the hosts of this run. MTUs change between plan
+    and measurement, so they come from ``described``: host name -> rail -> what its tester said (evidence.Endpoint).
+    What is not known is no finding.
+    """
+    found: list[dict[str, Any]] = []
+    for rail in plan["rails"]:
+        sides = plan["expectations"].get(rail["name"], {})
+        told = {host: rails.get(rail["name"], {}) for host, rails in (described or {}).items()}
+        every = (*_rates(rail, sides), *_pcie_links(rail, sides), *_mtus(rail, sides, told))
+        for host, kind, own, expected, text in every:
+            found.append(_finding(host, rail["name"], kind, own, expected, text))
+    return found
+
+
+def _finding(host: str, rail: str, kind: str, found: str, expected: str, text: str) -> dict[str, Any]:
+    whole = f"{host} {rail}: {text}"
+    return {"host": host, "rail": rail, "kind": kind, "found": found, "expected": expected, "text": whole}
+
+
+_Found = Iterator[tuple[str, str, str, str, str]]
+
+
+def usual(values: Iterable[Any]) -> Any:
+    """Return the most frequent value, the largest of equally frequent ones; None without a known value."""
+    counts = Counter(value for value in values if value is not None)
+    return max(counts, key=lambda value: (counts[value], value)) if counts else None
+
+
+def _rates(rail: Mapping[str, Any], sides: Sides) -> _Found:
+    most = usual(side.get("rate") for side in sides.values())
+    for host, side in sides.items():
+        rate = side.get("rate")
+        if rate is None:
+            continue
+        best, who = _best_rate(rail.get("speed"), side.get("max_rate"), most)
+        if rate < best:
+            text = f"the link came up at {rate:g} Gb/s, {who} {best:g} Gb/s: look at cable, transceiver, switch port "
+            yield host, "rate", f"{rate:g} Gb/s", f"{best:g} Gb/s", text + "and autonegotiation"
+
+
+def _best_rate(meant: float | None, nic: float | None, most: float) -> tuple[float, str]:
+    """Return the rate in Gb/s that a port should have, and who says so: the intent, else its NIC or the rail."""
+    if meant is not None:
+        return meant, "rdma_fabric.link_speed is"
+    if nic is not None and nic > most:
+        return nic, "its NIC can do"
+    return most, "most of the rail at"
+
+
+def _pcie_links(rail: Mapping[str, Any], sides: Sides) -> _Found:
+    links = {host: (side["pcie"]["speed"], side["pcie"]["width"]) for host, side in sides.items() if side.get("pcie")}
+    most = usual((speed * width, speed, width) for speed, width in links.values())
+    alike = len(set(links.values())) == 1
+    for host, (speed, width) in links.items():
+        pcie = sides[host]["pcie"]
+        card = (pcie.get("max_speed") or speed, pcie.get("max_width") or width)
+        best = card if speed < card[0] or width < card[1] else most[1:]
+        if speed * width >= best[0] * best[1]:
+            continue
+        enough, told = _carries(rail, sides[host])
+        # A fleet of cards in slots that are slower but fast enough is no fault of any link.
+        if alike and enough:
+            continue
+        own, other = pcie_link(speed, width), pcie_link(*best)
+        text = f"{own}, {'the card can' if best == card else 'most of the rail have'} {other}: {told}; look at slot, "
+        yield host, "pcie", own, other, text + "riser and BIOS"
+
+
+def _carries(rail: Mapping[str, Any], side: Side) -> tuple[bool, str]:
+    """Return whether the PCIe link of a port carries its link's rate, and a sentence that says so."""
+    pcie, rate, mtu = side["pcie"], side.get("rate"), side.get("mtu")
+    carried = pcie_rate(pcie["speed"], pcie["width"], pcie.get("max_payload")) / pcie.get("ports", 1)
+    if rate is None or mtu is None:
+        return False, f"it carries {carried:.3g} Gb/s"
+    needed = rate * efficiency(mtu, rail.get("link_layer") or "ethernet")
+    if carried >= needed:
+        return True, f"it still carries its {rate:g} Gb/s port"
+    return False, f"it carries {carried:.3g} of the {needed:.3g} Gb/s of its port"
+
+
+def _mtus(rail: Mapping[str, Any], sides: Sides, told: Described) -> _Found:
+    for host, words in told.items():
+        planned = sides.get(host, {}).get("mtu")
+        mtu = words.get("mtu", "")
+        if planned and mtu.isdigit() and int(mtu) < planned:
+            text = f"RDMA MTU {mtu}, {planned} is planned: look for an MTU below {rail['mtu']} on host and switch"
+            yield host, "mtu", mtu, str(planned), text
+
+
+def below(rail: Mapping[str, Any], side: Side, link: Mapping[str, str]) -> list[str]:
+    """Return in what a link is below the plan after a test, as parts of a sentence; what is not known is no finding.
+
+    ``link``: {rate, mtu, pcie} as a tester reads them from sysfs ("100 Gb/sec (4X EDR)", "9000", "16.0 GT/s PCIe x8").
+    A rate means nothing where a floor was given, and the MTU of IPoIB nothing for RDMA.
+    """
+    told = []
+    rate = leading_number(link.get("rate"))
+    if rate and side.get("floor") is None and rate < (side.get("rate") or 0):
+        told.append(f"the link is at {rate:g} Gb/s after the test, {side['rate']:g} Gb/s when it was planned")
+    mtu = natural(link.get("mtu")) if rail.get("link_layer") == "ethernet" else None
+    if mtu is not None and mtu < (rail.get("mtu") or 0):
+        told.append(f"MTU {mtu} after the test, {rail['mtu']} is planned")
+    planned = side.get("pcie") or {}
+    speed, width = leading_number(link.get("pcie")), natural(link.get("pcie", "").rpartition(" x")[2])
+    if speed and width and speed * width < planned.get("speed", 0) * planned.get("width", 0):
+        was = pcie_link(planned["speed"], planned["width"])
+        told.append(f"{pcie_link(speed, width)} after the test, {was} when it was planned")
+    return told

@@ -1,0 +1,199 @@
+"""`make soak`: what is too long for `make test`. Healthy and faulty fabrics that must be told right, again and again, a
+flapping cable, power cuts during prepare.
+
+Everything is seeded and bounded; each step prints what it did and how it ended. Exit code 0 only when all held.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+from tests.scenario import HOSTS, REPO, REPORT, blamed, lab, playbook, report, validate
+from tests.scenario.preparation import WISHES, cut_in, prepare, unfinished
+from tests.scenario.state import files
+from tests.tools import environment, fuzz
+
+# The lab's fault, and the blame that it must end in; {host} and {rail} are drawn anew for each run.
+FAULTS = {
+    "cable": (("cable", "{host}", "{rail}"), ("port", "{host}", "rail{rail}")),
+    "slow": (("slow", "{host}", "{rail}", "10mbit"), ("port", "{host}", "rail{rail}")),
+    "black hole of a port": (("blackhole", "{host}", "{rail}"), ("mtu", "{host}", "rail{rail}")),
+    "black hole of a rail": (("blackhole", "{rail}"), ("mtu", None, "rail{rail}")),
+}
+# Each run has a fault of one kind on one rail, and of the other kind on the other rail.
+PAIRS = (("cable", "slow"), ("black hole of a port", "black hole of a rail"))
+STEPS = ("fuzz", "properties", "repeat", "blame", "flap", "power cut", "hosts", "batches", "managers")
+CUT_HOST = "lab-2"
+# Reports of runs that were told wrong.
+KEPT = REPO / ".cache" / "soak"
+ON_HOSTS = ("-e", '{"rdma_validate_where": ["host"]}')
+
+
+def main() -> int:
+    options = arguments()
+    if set(options.only) - {"fuzz", "properties"}:
+        lab("up")
+    problems: list[str] = []
+    for name, steps in zip(STEPS, (parsers, properties, repeat, blame, flap, power_cuts, hosts, batches, managers)):
+        if name in options.only:
+            problems += [f"{name}: {problem}" for problem in steps(options)]
+    print("\n".join(["", f"soak: {len(problems)} problems", *problems]))
+    return 1 if problems else 0
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="tests.tools.soak", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=10, help="healthy measurements in a row")
+    parser.add_argument("--cuts", type=int, default=20, help="power cuts at random points of prepare")
+    parser.add_argument("--faults", type=int, default=10, help="planted faults of each kind")
+    parser.add_argument("--fuzz-seconds", type=float, default=600, help="seconds for all parsers together")
+    parser.add_argument("--only", nargs="+", default=STEPS, choices=STEPS)
+    return parser.parse_args()
+
+
+def parsers(options: argparse.Namespace) -> list[str]:
+    """Parsers take what a host, a tool or a file says, however damaged."""
+    return fuzz.fuzz(options.fuzz_seconds, options.seed)
+
+
+def properties(options: argparse.Namespace) -> list[str]:
+    """What holds for every input, with examples that no run before had."""
+    env = {**environment.environ(), "HYPOTHESIS_PROFILE": "soak"}
+    done = subprocess.run(["pytest", "tests/unit", "-m", "hypothesis"], cwd=REPO, env=env)
+    return [] if done.returncode == 0 else ["a property does not hold, see above"]
+
+
+def repeat(options: argparse.Namespace) -> list[str]:
+    """A healthy fleet is judged healthy, every time."""
+    lab("reset")
+    playbook("prepare").must()
+    problems = []
+    for number in range(1, options.repeats + 1):
+        run = playbook("validate", *ON_HOSTS)
+        if run.rc:
+            bad = [r for r in report()["results"] if r["verdict"] != "pass"]
+            problems.append(f"measurement {number} of a healthy fleet: {json.dumps(bad)[:500]}")
+    return problems
+
+
+def blame(options: argparse.Namespace) -> list[str]:
+    """Planted faults are found and nothing else is blamed. A run has two: one on each rail, of two hosts."""
+    lab("reset")
+    playbook("prepare").must()
+    chance = random.Random(options.seed)
+    runs = [(pair, faulty_run(pair, chance)) for _run in range(options.faults) for pair in PAIRS]
+    rows = [
+        f"| {kind} | {len(told)} | {told.count('')} | {len(told) - told.count('')} |"
+        for kind in FAULTS
+        if (told := [wrong[kind] for pair, wrong in runs if kind in pair])
+    ]
+    print("\n".join(["| fault | runs | blamed right | wrong |", "| --- | --- | --- | --- |", *rows]), flush=True)
+    return [problem for _pair, wrong in runs for problem in wrong.values() if problem]
+
+
+def faulty_run(pair: tuple[str, str], chance: random.Random) -> dict[str, str]:
+    """Plant two faults, measure, heal; by kind "" when it was blamed and no other port was, else what was wrong."""
+    places = [{"host": name, "rail": rail} for name, rail in zip(chance.sample(HOSTS, 2), chance.sample("01", 2))]
+    expected = {}
+    try:
+        for kind, place in zip(pair, places):
+            words, blame = FAULTS[kind]
+            lab("fault", *(word.format(**place) for word in words))
+            expected[kind] = tuple(part and part.format(**place) for part in blame)
+        run, result = validate("host", retries=1)
+    finally:
+        lab("heal")
+    found = blamed(result) if result else set()
+    others = found - set(expected.values())
+    wrong = {
+        kind: f"{kind}: expected {blame}, blamed {found}, exit code {run.rc}"
+        if others or blame not in found or not run.rc
+        else ""
+        for kind, blame in expected.items()
+    }
+    print("\n".join(told or f"{kind} {expected[kind]}: right" for kind, told in wrong.items()), flush=True)
+    if any(wrong.values()) and result:
+        kept = KEPT / f"{time.time():.0f}"
+        shutil.copytree(REPORT, kept, dirs_exist_ok=True)
+        print(f"its report is kept: {kept}", flush=True)
+    return wrong
+
+
+def flap(options: argparse.Namespace) -> list[str]:
+    """A cable that goes off and on while it is measured must not pass unseen, nor spoil other rails."""
+    stop = threading.Event()
+    thread = threading.Thread(target=flap_cable, args=(stop,))
+    thread.start()
+    playbook("validate", *ON_HOSTS)
+    stop.set()
+    thread.join()
+    lab("heal")
+    spoiled = [r for r in report()["results"] if r["rail"] == "rail1" and r["verdict"] != "pass"]
+    return [f"the other rail was spoiled: {json.dumps(spoiled)[:500]}"] if spoiled else []
+
+
+def flap_cable(stop: threading.Event) -> None:
+    while not stop.is_set():
+        lab("fault", "cable", "lab-1", "0")
+        stop.wait(4)
+        lab("heal", "lab-1")
+        stop.wait(4)
+
+
+def power_cuts(options: argparse.Namespace) -> list[str]:
+    """Cut lab-2's power at random points of a full preparation; the next run converges and no file is half written."""
+    only, consent = ("--limit", CUT_HOST), {"host_reboot_allowed": True}
+    lab("reset")
+    seconds = prepare(*only, **consent).must().seconds
+    after = files(CUT_HOST)
+    chance = random.Random(options.seed)
+    return [p for number in range(options.cuts) for p in one_cut(number, chance.uniform(2, seconds), after)]
+
+
+def one_cut(number: int, seconds: float, after: dict[str, str]) -> list[str]:
+    """Cut the power once, prepare again; what was wrong."""
+    lab("reset")
+    # The point of the cut is what is chosen here; nothing waits for a condition by it.
+    cut = cut_in(CUT_HOST, {**WISHES, "host_reboot_allowed": True}, lambda: time.sleep(seconds))
+    found = [cut.damaged, *(f"half-written {path}" for path in unfinished(cut, after))]
+    prepare("--limit", CUT_HOST, host_reboot_allowed=True).must()
+    found += [f"not converged: {line}" for line in prepare("--limit", CUT_HOST).must().changed]
+    now = files(CUT_HOST)
+    found += [f"not as without the cut: {path}" for path in {**after, **now} if after.get(path) != now.get(path)]
+    problems = [f"cut {number} after {seconds:.0f} s: {one}" for one in found if one]
+    print("\n".join(problems or [f"cut {number} after {seconds:.0f} s: right"]), flush=True)
+    return problems
+
+
+def hosts(options: argparse.Namespace) -> list[str]:
+    """One host in full without consent, with a power cut, and back."""
+    return scenario("hosts")
+
+
+def batches(options: argparse.Namespace) -> list[str]:
+    """Reboots of several hosts, a host that does not come back, packages of a vendor."""
+    return scenario("batches")
+
+
+def managers(options: argparse.Namespace) -> list[str]:
+    """Rails under NetworkManager, netplan, and networkd beside NetworkManager."""
+    return scenario("managers")
+
+
+def scenario(name: str) -> list[str]:
+    """A scenario that is too long for `make test`."""
+    lab("reset")
+    argv = [sys.executable, "-m", "pytest", f"molecule/{name}/tests", "-v", "--tb=short", "--capture=no"]
+    return [] if subprocess.run(argv, cwd=REPO).returncode == 0 else ["see the tests above"]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
