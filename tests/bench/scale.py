@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).parents[1] / "unit")]
+sys.path[:0] = [str(Path(__file__).resolve().parents[2])]
 
 from tests.tools import importable  # noqa: F401
 from tests.unit.support import plan_factory

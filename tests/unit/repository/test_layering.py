@@ -1,4 +1,9 @@
-"""Who may import whom: the table of docs/architecture.md, read from the source with ast."""
+"""Who may import whom: the tables of docs/architecture.md, read from the source with ast.
+
+Three rules: packages import only the packages that the table allows; inside a package the folders stand in an order and
+import only folders before them, so that there is no circle; and only files named io.py or *_io.py, and _host/system,
+touch the system.
+"""
 
 from __future__ import annotations
 
@@ -27,18 +32,60 @@ HOST_MODULES = {
     "sriov_vfs",
 }
 MAY = {
-    "_core": {"_core"},
-    "_fabric": {"_core", "_fabric", "netaddr", "jmespath"},
-    "_host": {"_core", "_host", "ansible"},
-    "_k8s": {"_core", "_fabric", "_k8s", "ansible"},
-    "_controller": {"_core", "_fabric", "_controller"},
-    "host module": {"_core", "_host", "ansible"},
-    "localhost module": {"_core", "_fabric", "_k8s", "_controller", "ansible"},
-    "action": {"_core", "_fabric", "_controller", "ansible"},
+    "_common": {"_common"},
+    "_fabric": {"_common", "_fabric", "netaddr", "jmespath"},
+    "_host": {"_common", "_host", "ansible"},
+    "_k8s": {"_common", "_fabric", "_k8s", "ansible"},
+    "_controller": {"_common", "_fabric", "_controller"},
+    "host module": {"_common", "_host", "ansible"},
+    "localhost module": {"_common", "_fabric", "_k8s", "_controller", "ansible"},
+    "action": {"_common", "_fabric", "_controller", "ansible"},
     "lookup": {"ansible"},
 }
+# Folders in their order: each imports only those before it.
+FLOORS = {
+    "_fabric": (
+        "intent",
+        "operator",
+        "plan",
+        "measure/readings",
+        "measure/schedule",
+        "measure/diagnosis",
+        "measure/judge",
+        "report",
+    ),
+    "_host": (
+        "system",
+        "facts",
+        "kernel",
+        "firmware",
+        "sriov",
+        "naming",
+        "rdma_stack",
+        "links",
+        "qos",
+        "gpu_direct",
+        "reboot",
+        "preflight",
+    ),
+    "_k8s": ("client", "objects", "checks", "ready", "drain", "testers"),
+}
+# Nothing in these opens, runs or waits; _host has one door to the system per folder.
+PURE = ("_common", "_fabric")
+TOOLS = "_host/system"
 IMPURE_MODULES = {"subprocess", "time", "random", "logging"}
 IMPURE_CALLS = {"open", "print"}
+# What reaches the system through a function of the standard library.
+SYSTEM_CALLS = {
+    "os": {"listdir", "walk", "scandir", "remove", "unlink", "rename", "replace", "mkdir", "makedirs", "rmdir"}
+    | {"symlink", "readlink", "stat", "lstat", "chmod", "kill", "open", "popen", "system", "environ"},
+    "path": {"exists", "isfile", "isdir", "islink", "realpath", "getsize", "getmtime"},
+    "shutil": {"which", "rmtree", "copy", "move"},
+    "glob": {"glob", "iglob"},
+    "command": {"run", "find"},
+    "files": {"read", "put", "read_record", "read_text", "read_bytes", "names", "read_folder", "write_files"},
+    "records": {"load", "save", "set_reasons"},
+}
 # What a controller may lack; whoever imports it must say what to install instead of failing on import.
 GUARDED = {"netaddr", "jmespath", "kubernetes", "urllib3", "websocket"}
 
@@ -66,10 +113,52 @@ def imports(path: Path, tree: ast.AST) -> Iterator[str]:
 
 
 def relative(path: Path, node: ast.ImportFrom) -> str:
-    base = path.parents[node.level - 1].relative_to(PLUGINS).parts
-    parts = (*base, *(node.module or "").split("."))
+    parts = reached(path, node)
     inside = [part for part in parts if part.startswith("_") and part != "__future__"]
     return inside[0] if inside else "."
+
+
+def reached(path: Path, node: ast.ImportFrom) -> tuple[str, ...]:
+    base = path.parents[node.level - 1].relative_to(PLUGINS).parts
+    return (*base, *(node.module or "").split(".")) if node.module else base
+
+
+def floor(parts: tuple[str, ...]) -> tuple[str, str] | None:
+    """The package and the folder inside it of a path below plugins/."""
+    package = parts[1] if parts[0] == "module_utils" and len(parts) > 1 else ""
+    inside = "/".join(parts[2:])
+    for name in FLOORS.get(package, ()):
+        if inside == name or inside.startswith(f"{name}/"):
+            return package, name
+    return None
+
+
+def upward(path: Path, tree: ast.AST) -> Iterator[str]:
+    """Imports of a folder that stands after that of the file."""
+    own = floor(path.relative_to(PLUGINS).parts)
+    for node in ast.walk(tree):
+        if own is None or not isinstance(node, ast.ImportFrom) or not node.level:
+            continue
+        base = reached(path, node)
+        for target in (floor((*base, alias.name)) for alias in node.names):
+            order = FLOORS[own[0]]
+            if target and target[0] == own[0] and order.index(target[1]) > order.index(own[1]):
+                yield f"{path.name} ({own[1]}) imports {target[1]}, which comes after it"
+
+
+def touches_system(path: Path, tree: ast.AST) -> Iterator[str]:
+    """Calls that reach the system from a file of _host that is not its folder's door."""
+    parts = path.relative_to(PLUGINS).parts
+    inside = "/".join(parts[1:])
+    if not inside.startswith("_host/") or inside.startswith(f"{TOOLS}/") or path.stem.split("_")[-1] == "io":
+        return
+    yield from impure(path, tree)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute):
+            continue
+        owner = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
+        if node.attr in SYSTEM_CALLS.get(owner, ()):
+            yield f"calls {owner}.{node.attr} in line {node.lineno}"
 
 
 def faults(path: Path) -> list[str]:
@@ -77,17 +166,18 @@ def faults(path: Path) -> list[str]:
     if name is None:
         return []
     tree = ast.parse(path.read_text())
-    is_client = path.parts[-2:] == ("_k8s", "client.py")
+    is_client = path.parts[-3:] == ("_k8s", "client", "connection.py")
     allowed = MAY[name] | ({"kubernetes", "urllib3", "websocket"} if is_client else set())
     found = [
         f"{path.name} ({name}) imports {target}"
         for target in imports(path, tree)
         if target not in allowed and target not in sys.stdlib_module_names and target != "."
     ]
-    if name in ("_core", "_fabric"):
+    if name in PURE:
         found += [f"{path.name} ({name}) {what}" for what in impure(path, tree)]
     found += [f"{path.name} ({name}) imports {what} unguarded" for what in unguarded(tree)]
-    return found
+    found += [f"{path.name} ({name}) {what}" for what in touches_system(path, tree)]
+    return found + list(upward(path, tree))
 
 
 def unguarded(tree: ast.AST) -> Iterator[str]:
@@ -123,15 +213,15 @@ def test_imports_stay_in_their_layer(path: Path) -> None:
     ("where", "source", "expected"),
     [
         (
-            "module_utils/_core/x.py",
+            "module_utils/_common/x.py",
             "import netaddr",
-            ["x.py (_core) imports netaddr", "x.py (_core) imports netaddr unguarded"],
+            ["x.py (_common) imports netaddr", "x.py (_common) imports netaddr unguarded"],
         ),
-        ("module_utils/_core/x.py", "from .._fabric.plan import plan", ["x.py (_core) imports _fabric"]),
+        ("module_utils/_common/x.py", "from .._fabric.plan import plan", ["x.py (_common) imports _fabric"]),
         (
-            "module_utils/_core/x.py",
+            "module_utils/_common/x.py",
             "try:\n    import jmespath\nexcept ImportError:\n    pass",
-            ["x.py (_core) imports jmespath"],
+            ["x.py (_common) imports jmespath"],
         ),
         ("module_utils/_fabric/x.py", "import jmespath", ["x.py (_fabric) imports jmespath unguarded"]),
         (
@@ -145,6 +235,38 @@ def test_imports_stay_in_their_layer(path: Path) -> None:
             ["x.py (_fabric) imports jmespath unguarded"],
         ),
         ("module_utils/_fabric/x.py", "import time", ["x.py (_fabric) imports time"]),
+        (
+            "module_utils/_fabric/plan/x.py",
+            "from ..report import page",
+            ["x.py (plan) imports report, which comes after it"],
+        ),
+        (
+            "module_utils/_fabric/measure/readings/x.py",
+            "from ..judge.step import step",
+            ["x.py (measure/readings) imports measure/judge, which comes after it"],
+        ),
+        ("module_utils/_fabric/measure/judge/x.py", "from ..readings import perftest", []),
+        (
+            "module_utils/_host/facts/x.py",
+            "from ..links.plan import plan_links",
+            ["x.py (facts) imports links, which comes after it"],
+        ),
+        (
+            "module_utils/_host/links/plan.py",
+            "import os\nos.listdir('/')\ncommand.run(['ip'])\nopen('a')",
+            [
+                "plan.py (_host) calls open() in line 4",
+                "plan.py (_host) calls os.listdir in line 2",
+                "plan.py (_host) calls command.run in line 3",
+            ],
+        ),
+        (
+            "module_utils/_host/links/plan.py",
+            "import os.path\nos.path.exists('/')",
+            ["plan.py (_host) calls path.exists in line 2"],
+        ),
+        ("module_utils/_host/links/io.py", "import os\nos.listdir('/')", []),
+        ("module_utils/_host/system/files.py", "import os\nos.listdir('/')", []),
         ("module_utils/_fabric/x.py", "open('a')", ["x.py (_fabric) calls open() in line 1"]),
         (
             "module_utils/_k8s/x.py",

@@ -63,7 +63,7 @@ class Step:
     worst: int
     lead: int
     schedule: Mapping[str, Any]
-    link_findings: list[dict[str, Any]]
+    links: list[dict[str, Any]]
     outliers: list[dict[str, Any]]
     endpoints: Mapping[str, Any]
     unsteady: list[dict[str, Any]]
