@@ -12,7 +12,7 @@ from tests.unit.support.module_run import run
 from tests.unit.support.package_fake import Database
 from tests.unit.support.sysfs_tree import Host
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.role_variables import NO_CONTAINER
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack.provider_io import NO_CONTAINER
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import packages_io
 
 KEYS = Path(__file__).resolve().parents[3] / "fixtures" / "openpgp"
