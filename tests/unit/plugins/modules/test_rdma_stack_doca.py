@@ -12,8 +12,8 @@ from tests.unit.support.module_run import run
 from tests.unit.support.package_fake import Database
 from tests.unit.support.sysfs_tree import Host
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack.provider_io import NO_CONTAINER
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import packages_io
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack.provider_io import NO_CONTAINER
 
 KEYS = Path(__file__).resolve().parents[3] / "fixtures" / "openpgp"
 KEY, FINGERPRINT = (KEYS / "ed25519.asc").read_text(), "04B5269410BCCA8EEB615B2E510A5488D02777A1"
