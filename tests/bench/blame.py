@@ -49,8 +49,8 @@ TARGET_ONE, TARGET_MORE, TARGET_SECONDS = 0.99, 0.95, 2.0
 INTRO = """# How often blame is right
 
 Made by `python3 -m tests.bench.blame` ([tests/tools/fabric_model.py](../tests/tools/fabric_model.py)): a simulated
-fabric of N hosts x {rails} rails with planted faults, the schedule played, and then what isolation asks for until it asks
-for nothing more. A blame is right when kind, rail, host, peer and direction are those of a planted fault.
+fabric of N hosts x {rails} rails with planted faults, the schedule played, and then what isolation asks for until it
+asks for nothing more. A blame is right when kind, rail, host, peer and direction are those of a planted fault.
 *Precision*: share of blames that are right. *Recall*: share of faults that are blamed.
 
 Faults are permanent (but for the table of unsteady ones) and give a low value or no data, by chance. Values scatter by
