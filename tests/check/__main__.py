@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.check import processes
 from tests.check.gates import Gate, all_gates, lab_up
 from tests.tools import environment
 
@@ -39,15 +40,14 @@ def main() -> int:
     environment.main()
     LOGS.mkdir(parents=True, exist_ok=True)
     with_lab = [gate for gate in gates if gate.uses_lab]
-    beside = [InBackground(gate) for gate in gates if gate.beside]
-    lab = InBackground(Gate("lab up", lab_up)) if with_lab else None
+    lab = InBackground([Gate("lab up", lab_up)]) if with_lab else None
+    beside = InBackground([gate for gate in gates if gate.beside], low=True)
     outcomes = [run(gate) for gate in gates if not gate.uses_lab and not gate.beside]
-    # The lab measures: nothing else runs beside it.
-    outcomes += [other.wait() for other in beside]
     if lab:
-        outcomes.append(lab.wait())
+        outcomes += lab.wait()
         up = not failed(outcomes[-1])
         outcomes += [run(gate) if up else Outcome(gate.name, "the lab did not come up", 0.0) for gate in with_lab]
+    outcomes += beside.wait()
     print(summary(outcomes))
     return 1 if not outcomes or any(failed(outcome) for outcome in outcomes) else 0
 
@@ -67,25 +67,27 @@ def wanted(gate: Gate, options: argparse.Namespace) -> bool:
 
 
 class InBackground:
-    """A gate that runs beside others, on a processor that they leave idle."""
+    """Gates that run one after another beside others; `low`: on what those leave of the processors."""
 
-    def __init__(self, gate: Gate) -> None:
-        self._outcome = Outcome(gate.name, "did not end", 0.0)
-        self._gate = gate
+    def __init__(self, gates: list[Gate], low: bool = False) -> None:
+        self._gates, self._low = gates, low
+        self._outcomes: list[Outcome] = []
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        self._outcome = run(self._gate, quiet=True)
+        if self._low:
+            processes.lower()
+        self._outcomes += (run(gate) for gate in self._gates)
 
-    def wait(self) -> Outcome:
-        """Wait for its end, and show it."""
+    def wait(self) -> list[Outcome]:
+        """Wait for their end."""
         self._thread.join()
-        show(self._outcome)
-        return self._outcome
+        ended = {outcome.name for outcome in self._outcomes}
+        return self._outcomes + [Outcome(g.name, "did not end", 0.0) for g in self._gates if g.name not in ended]
 
 
-def run(gate: Gate, quiet: bool = False) -> Outcome:
+def run(gate: Gate) -> Outcome:
     begin = time.monotonic()
     with log_of(gate.name).open("w") as log:
         try:
@@ -94,8 +96,7 @@ def run(gate: Gate, quiet: bool = False) -> Outcome:
             reason = f"{type(error).__name__}: {error}"
     note = gate.note(log_of(gate.name).read_text(errors="replace")) if gate.note else ""
     outcome = Outcome(gate.name, reason, time.monotonic() - begin, note)
-    if not quiet:
-        show(outcome)
+    show(outcome)
     return outcome
 
 

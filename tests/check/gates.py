@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from tests.check import sanity
+from tests.check import processes, sanity
 from tests.tools import environment
 
 REPO = environment.REPO
@@ -22,8 +22,8 @@ FORMATTED = ("plugins", "tests", "molecule")
 class Gate:
     """One gate: `run(log)` returns None when passed, otherwise a short reason.
 
-    `note(text of the log)` is what the summary says beside that, "" for nothing. `beside`: it is long and uses one
-    processor, so it runs beside the others that need no lab.
+    `note(text of the log)` is what the summary says beside that, "" for nothing. `beside`: it is long, so it runs
+    beside the scenarios at a low priority.
     """
 
     name: str
@@ -40,8 +40,8 @@ def command(*argv: str, env: dict[str, str] | None = None) -> Callable[[IO[str]]
         log.write(f"$ {' '.join(argv)}\n")
         log.flush()
         merged = {**environment.environ(), **(env or {})}
-        done = subprocess.run(argv, cwd=REPO, env=merged, stdout=log, stderr=subprocess.STDOUT)
-        return None if done.returncode == 0 else f"exit code {done.returncode}"
+        code = processes.run(argv, cwd=REPO, env=merged, stdout=log, stderr=subprocess.STDOUT)
+        return None if code == 0 else f"exit code {code}"
 
     return run
 
@@ -111,13 +111,13 @@ def all_gates() -> list[Gate]:
     """All of them; those that need no lab run first."""
     return [
         Gate("ruff", ruff),
-        Gate("mypy", mypy),
+        Gate("mypy", mypy, beside=True),
         Gate("yamllint", command("yamllint", "--strict", ".")),
         Gate("shellcheck", shellcheck),
-        Gate("ansible-lint", ansible_lint),
+        Gate("ansible-lint", ansible_lint, beside=True),
         Gate("unit", command("pytest", "tests/unit"), note=skipped, beside=True),
         Gate("installation", command("pytest", "tests/installation"), note=skipped, beside=True),
-        Gate("collection docs", collection_docs),
+        Gate("collection docs", collection_docs, beside=True),
         *sanity_gates(),
         *scenarios(),
     ]
@@ -130,7 +130,7 @@ def collection_docs(log: IO[str]) -> str | None:
 
 
 def sanity_gates() -> list[Gate]:
-    return [Gate(f"sanity {core.name}", core.run) for core in sanity.cores()]
+    return [Gate(f"sanity {core.name}", core.run, beside=True) for core in sanity.cores()]
 
 
 def mypy(log: IO[str]) -> str | None:

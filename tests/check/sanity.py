@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from tests.check import processes
 from tests.tools import environment
 
 REPO = environment.REPO
@@ -69,8 +70,8 @@ class Core:
             log.write(f"target Pythons: {' '.join(found)}; not on this machine: {' '.join(missing) or 'none'}\n")
             log.flush()
             argv = [str(self.venv / "bin" / "ansible-test"), "sanity", "--color", "no", "-v"]
-            done = subprocess.run(argv, cwd=root, env=self.environ(pythons), stdout=log, stderr=subprocess.STDOUT)
-        return None if done.returncode == 0 else f"exit code {done.returncode}"
+            code = processes.run(argv, cwd=root, env=self.environ(pythons), stdout=log, stderr=subprocess.STDOUT)
+        return None if code == 0 else f"exit code {code}"
 
     def environ(self, pythons: Path) -> dict[str, str]:
         keep = {k: v for k, v in os.environ.items() if not k.startswith(("ANSIBLE_", "PYENV", "PYTHON"))}

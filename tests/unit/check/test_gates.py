@@ -1,0 +1,54 @@
+"""Gates that need no lab run beside the scenarios, at a low priority, and end with them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import IO
+
+import pytest
+from tests.check import __main__ as check
+from tests.check import processes
+from tests.check.gates import Gate
+
+NICE = "import os; print(os.nice(0), os.getsid(0) == os.getpid())"
+
+
+@pytest.fixture(autouse=True)
+def _logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "LOGS", tmp_path)
+    monkeypatch.setattr(check.environment, "REPO", tmp_path)
+
+
+def asks(log: IO[str]) -> str | None:
+    processes.run([sys.executable, "-c", NICE], stdout=log)
+    return None
+
+
+def test_what_runs_beside_the_lab_has_a_low_priority_and_its_own_session(tmp_path: Path) -> None:
+    own = os.nice(0)
+    outcomes = check.InBackground([Gate("beside", asks)], low=True).wait()
+    check.run(Gate("alone", asks))
+    assert [outcome.reason for outcome in outcomes] == [None]
+    assert (tmp_path / "beside.log").read_text().split() == [str(min(own + processes.LOW, 19)), "True"]
+    assert (tmp_path / "alone.log").read_text().split() == [str(own), "False"]
+
+
+def test_each_gate_in_the_background_has_its_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    def fails(log: IO[str]) -> str:
+        log.write("what was wrong\n")
+        return f"exit code {processes.run(['false'])}"
+
+    def breaks(_log: IO[str]) -> None:
+        raise SystemExit  # not an Exception: the thread ends
+
+    outcomes = check.InBackground([Gate("a", fails), Gate("b", asks), Gate("c", breaks), Gate("d", asks)]).wait()
+    assert [(one.name, one.reason) for one in outcomes] == [
+        ("a", "exit code 1"),
+        ("b", None),
+        ("c", "did not end"),
+        ("d", "did not end"),
+    ]
+    assert all(check.failed(one) for one in outcomes if one.reason)
+    assert "what was wrong" in capsys.readouterr().out
