@@ -36,7 +36,6 @@ TO_DO: frozenset[str] = frozenset(
         "docs/decisions/0016-a-run-that-selects-nothing-fails.md",
         "docs/decisions/0018-whose-the-operator-is.md",
         "docs/decisions/0020-ports-in-use.md",
-        "docs/inventory.md",
         "docs/proofs.md",
         "docs/roles/host_kernel.md",
         "docs/roles/host_reboot.md",
