@@ -8,7 +8,7 @@ help:
 	@echo "make test      lint, sanity, unit tests, lab scenarios; one summary at the end"
 	@echo "make check     the gates that need no lab"
 	@echo "make soak      repeated and random faults on the lab (long)"
-	@echo "make bench     figures: tasks, requests, plan and facts at scale, how often blame is right, pods of 1000 hollow nodes, preparing 200 hosts"
+	@echo "make bench     figures: tasks, requests, plan and facts at scale, accuracy of diagnosis, pods of 1000 hollow nodes, preparing 200 hosts"
 	@echo "make lab-up, lab-reset, lab-down    the virtual lab alone;  make clean    remove what was built"
 
 # Installs missing Debian packages where it may (root on Debian or Ubuntu); names them all otherwise.

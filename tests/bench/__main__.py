@@ -4,7 +4,7 @@ Parts, all of them or those of --only:
   plan       of 1000 hosts x 8 rails, as a function and as a task
   facts      rdma_facts on an 8-rail machine
   fleets     time slots of a measurement; judging and reporting of big fleets
-  blame      how often blame is right on simulated fabrics; writes docs/blame-accuracy.md
+  diagnosis  accuracy of diagnosis on simulated fabrics; writes docs/diagnosis-accuracy.md
   pods       the measurement in pods of 1000 hollow nodes: six minutes
   loopback   preparing 200 hosts that are fixture trees on this machine: half an hour beside a busy lab
   prepare    preparing the hosts of the lab, against a plain role and against pings; the lab is reset before and after
@@ -177,16 +177,16 @@ def slot_rows(slots: dict[str, dict[str, int]]) -> list[Row]:
     ]
 
 
-def blame() -> list[Row]:
-    """How often blame is right; writes docs/blame-accuracy.md anew."""
-    from tests.bench import blame
+def diagnosis() -> list[Row]:
+    """Accuracy of diagnosis; writes docs/diagnosis-accuracy.md."""
+    from tests.bench import diagnosis
 
     begin = time.perf_counter()
-    faults = blame.write_page()
+    faults = diagnosis.write_page()
     print("\n".join(f"MISSED: {fault}" for fault in faults))
     return [
-        ("blame of simulated fabrics: targets missed", len(faults), "", 0),
-        ("blame of simulated fabrics: time", time.perf_counter() - begin, "s", None),
+        ("diagnosis of simulated fabrics: targets missed", len(faults), "", 0),
+        ("diagnosis of simulated fabrics: time", time.perf_counter() - begin, "s", None),
     ]
 
 
@@ -246,7 +246,7 @@ def flat(value: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
 
 
 PARTS: dict[str, Callable[[], list[Row]]] = {
-    "plan": plan, "facts": facts, "fleets": fleets, "blame": blame, "pods": pods, "loopback": loopback,
+    "plan": plan, "facts": facts, "fleets": fleets, "diagnosis": diagnosis, "pods": pods, "loopback": loopback,
     "prepare": prepare, "measured": measured,
 }  # fmt: skip
 

@@ -20,7 +20,6 @@ TO_DO: frozenset[str] = frozenset(
         "CONTRIBUTING.md",
         "docs/README.md",
         "docs/architecture.md",
-        "docs/blame-accuracy.md",
         "docs/decisions/0002-no-data-is-not-a-pass.md",
         "docs/decisions/0004-a-switch-of-our-own.md",
         "docs/decisions/0005-host-modules-for-preflight-and-stack.md",
@@ -75,11 +74,11 @@ def idiom(pattern: str, instead: str, refused: list[str], accepted: list[str]) -
 
 
 UNITS = "rail|host|node|Node|playbook|role|port|pair|pod|run|pass|round|second|minute|module|template|page|network"
-NUMBERS = "[Oo]ne|two|three|four|five|six|seven|eight|ten|[Aa]"
+NUMBERS = "[Oo]ne|two|three|four|five|six|seven|eight|ten"
 IDIOMS = (
     idiom(
         rf"\b(?:(?:{NUMBERS}|\d[\d.]*) (?:\w+ )?[a-z]+|[Mm]s|[Ss]|MiB) an? (?:{UNITS})\b"
-        r"|\b(?:network|pool|template|module) an? (?:rail|host|node|playbook)\b",
+        r"|\b(?:network|pool|template|module|page|tester|request) an? (?:rail|host|node|playbook)\b",
         "per: one network per rail, 10 ms per host",
         [
             "one network a rail",
@@ -89,7 +88,14 @@ IDIOMS = (
             "One Job, one tester a node.",
             "7 s a host",
         ],
-        ["one network per rail", "10 ms per host", "It runs on a host.", "which is on a host"],
+        [
+            "one network per rail",
+            "10 ms per host",
+            "It runs on a host.",
+            "which is on a host",
+            "a task on a host",
+            "a fleet or a run",
+        ],
     ),
     idiom(
         r"\b[Tt](?:ell|ells|old|elling)\b|\b[Ss](?:ay|ays|aid|aying)\b",
