@@ -78,7 +78,7 @@ NUMBERS = "[Oo]ne|two|three|four|five|six|seven|eight|ten"
 IDIOMS = (
     idiom(
         rf"\b(?:(?:{NUMBERS}|\d[\d.]*) (?:\w+ )?[a-z]+|[Mm]s|[Ss]|MiB) an? (?:{UNITS})\b"
-        r"|\b(?:network|pool|template|module|page|tester|request) an? (?:rail|host|node|playbook)\b",
+        rf"|\b(?:network|pool|template|module|page|tester|request) an? (?:{UNITS})\b",
         "per: one network per rail, 10 ms per host",
         [
             "one network a rail",
