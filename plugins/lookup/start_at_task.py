@@ -17,7 +17,7 @@ options: {}
 """
 
 EXAMPLES = r"""
-- name: Check what the run addresses
+- name: Check the scope of the run
   hosts: >-
     {{ undef(hint='--start-at-task is not supported.') if lookup('gpufabric.rdma.start_at_task') else 'all:localhost' }}
   gather_facts: false

@@ -25,7 +25,7 @@ WISHES: dict[str, Any] = {
     "host_reboot_batch": 2,
 }
 PCI = {"rail0": "0000:01:00.0", "rail1": "0000:02:00.0"}
-REBOOT = "Reboot and wait until the host is back"
+REBOOT = "Reboot the host and wait for it"
 # What the product writes anew while it works: what was there before it, and why a host waits for a reboot.
 RECORDS = "/var/lib/gpufabric/"
 

@@ -101,7 +101,7 @@ def test_a_host_that_does_not_come_back_stops_the_batches(prepared: Run) -> None
     (node,) = [item for item in cluster().get("/api/v1/nodes")["items"] if item["metadata"]["name"] == "lab-1"]
     assert node["spec"]["unschedulable"]
     said = node["metadata"]["annotations"]["gpufabric.rdma/reboot"]
-    assert "Reboot and wait until the host is back: Timed out" in said
+    assert "Reboot the host and wait for it: Timed out" in said
 
 
 def kill_when_rebooting(name: str, old: str) -> None:

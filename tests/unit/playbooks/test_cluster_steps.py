@@ -44,7 +44,8 @@ def test_steps_follow_the_tags(tags: list[str], skipped: list[str], where: Any, 
     ],
 )
 def test_deploy_checks_for_both_of_its_roles(tags: list[str], skipped: list[str], steps: list[str]) -> None:
-    (task,) = [task for play in plays("deploy.yml") for task in play.get("tasks", []) if "both roles" in task["name"]]
+    name = "Check the cluster for the operator and its policy"
+    (task,) = [task for play in plays("deploy.yml") for task in play.get("tasks", []) if task["name"] == name]
     assert steps_of({"ansible_run_tags": tags, "ansible_skip_tags": skipped, **task["vars"]}) == steps
 
 

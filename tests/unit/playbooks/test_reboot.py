@@ -81,7 +81,7 @@ def test_a_reboot_that_fails_is_said_and_ends_the_batches(tmp_path: Path) -> Non
     done = play(tmp_path, {"one": REASON, "two": REASON}, host_reboot_allowed=True)
     assert done.returncode == 2
     assert f'"{REASON}"' in done.stdout
-    assert "one: reboot | Reboot and wait until the host is back: Running" in done.stdout
+    assert "one: reboot | Reboot the host and wait for it: Running" in done.stdout
     assert f"{REFUSED} Repair it, then rerun the playbook to continue from there." in done.stdout
     # The next batch was not begun, and what the reboot was for is not forgotten.
     assert (record(tmp_path, "one"), record(tmp_path, "two")) == ([REASON], None)

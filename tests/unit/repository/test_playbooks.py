@@ -43,7 +43,7 @@ def test_prepare_runs_its_roles_in_the_agreed_order() -> None:
 
 
 def test_teardown_takes_them_back_in_reverse() -> None:
-    (play,) = [play for play in plays("teardown.yml") if play["name"] == "Bring the hosts back to what they were"]
+    (play,) = [play for play in plays("teardown.yml") if play["name"] == "Restore the hosts"]
     found = roles(play)
     assert found == [name for name in reversed(ORDER) if name in found]
 
@@ -51,8 +51,8 @@ def test_teardown_takes_them_back_in_reverse() -> None:
 @pytest.mark.parametrize(
     ("name", "path"),
     [
-        ("prepare.yml", "tasks/before_reboot.yml"),
-        ("teardown.yml", "tasks/taken_back.yml"),
+        ("prepare.yml", "tasks/configure.yml"),
+        ("teardown.yml", "tasks/restore.yml"),
     ],
 )
 def test_what_can_ask_for_a_reboot_judges_again_after_it(name: str, path: str) -> None:
