@@ -35,6 +35,7 @@ def test_what_runs_beside_the_lab_has_a_low_priority_and_its_own_session(tmp_pat
     assert (tmp_path / "alone.log").read_text().split() == [str(own), "False"]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_each_gate_in_the_background_has_its_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     def fails(log: IO[str]) -> str:
         log.write("what was wrong\n")
