@@ -129,7 +129,7 @@ def slots() -> dict[int, dict[str, int]]:
         found[hosts] = {
             "one pair after another": sum(map(len, rounds)),
             "all pairs in rounds": len(rounds),
-            "3 meetings a host": len(sampled),
+            "3 meetings per host": len(sampled),
         }
     return found
 

@@ -21,7 +21,7 @@ def test_slots_are_those_of_the_circle_method() -> None:
         hosts: {
             "one pair after another": hosts * (hosts - 1),
             "all pairs in rounds": 2 * (hosts - 1 + hosts % 2),
-            "3 meetings a host": 6,
+            "3 meetings per host": 6,
         }
         for hosts in (3, 16, 64, 256)
     }

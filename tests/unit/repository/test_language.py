@@ -52,7 +52,6 @@ TO_DO: frozenset[str] = frozenset(
         "docs/roles/sriov.md",
         "docs/runbook.md",
         "docs/tutorial.md",
-        "docs/validation.md",
     }
 )
 
