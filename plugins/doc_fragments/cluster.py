@@ -1,20 +1,20 @@
 # Copyright: Contributors to the gpufabric.rdma collection
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Documentation that the modules against the cluster share."""
+"""Documentation shared by all cluster modules."""
 
 from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """How to reach the cluster: names and environment as in kubernetes.core."""
+    """Connection options, with names and environment variables as in kubernetes.core."""
 
     DOCUMENTATION = r"""
 options:
   kubeconfig:
     description:
-      - Path of the kubeconfig; also E(K8S_AUTH_KUBECONFIG) or E(KUBECONFIG). Several files are joined by colons.
-      - Without it and without O(host), C(~/.kube/config) is used, or the service account when running in a pod.
+      - Path of the kubeconfig; also E(K8S_AUTH_KUBECONFIG) or E(KUBECONFIG). Separate multiple files with colons.
+      - Without this option and O(host), C(~/.kube/config) is used, or the service account if the module runs in a pod.
     type: path
   context:
     description: Context of the kubeconfig; also E(K8S_AUTH_CONTEXT).
@@ -26,17 +26,17 @@ options:
     description: Bearer token; also E(K8S_AUTH_API_KEY).
     type: str
   username:
-    description: User name for an API server that takes one; also E(K8S_AUTH_USERNAME).
+    description: User name for HTTP basic authentication; also E(K8S_AUTH_USERNAME).
     type: str
   password:
     description: Password of O(username); also E(K8S_AUTH_PASSWORD).
     type: str
   validate_certs:
-    description: Whether to check the API server's certificate; also E(K8S_AUTH_VERIFY_SSL).
+    description: Whether to verify the certificate of the API server; also E(K8S_AUTH_VERIFY_SSL).
     type: bool
     aliases: [verify_ssl]
   ca_cert:
-    description: Path of the certificate authority's file; also E(K8S_AUTH_SSL_CA_CERT).
+    description: Path of the CA certificate file; also E(K8S_AUTH_SSL_CA_CERT).
     type: path
     aliases: [ssl_ca_cert]
   client_cert:
@@ -44,31 +44,31 @@ options:
     type: path
     aliases: [cert_file]
   client_key:
-    description: Path of the client certificate's key; also E(K8S_AUTH_KEY_FILE).
+    description: Path of the key of the client certificate; also E(K8S_AUTH_KEY_FILE).
     type: path
     aliases: [key_file]
   proxy:
     description: URL of an HTTP proxy; also E(K8S_AUTH_PROXY).
     type: str
   impersonate_user:
-    description: User to act as; also E(K8S_AUTH_IMPERSONATE_USER). Refused where commands run in pods, which it does not cover.
+    description: User to impersonate; also E(K8S_AUTH_IMPERSONATE_USER). Not supported for commands in pods.
     type: str
   impersonate_groups:
-    description: Groups to act as; also E(K8S_AUTH_IMPERSONATE_GROUPS). Refused as O(impersonate_user).
+    description: Groups to impersonate; also E(K8S_AUTH_IMPERSONATE_GROUPS). Not supported for commands in pods.
     type: list
     elements: str
 requirements:
   - kubernetes >= 29.0.0 (Python)
 attributes:
   check_mode:
-    description: Can run in check mode and says what would change, without changing it.
+    description: Can run in check mode and return changed status prediction without modifying target.
     support: full
   diff_mode:
     description: Returns the state before and after.
     support: full
   platform:
     description: Where the module can run.
-    details: On the controller; the cluster is reached over its API.
+    details: Runs on the controller and accesses the cluster through its API.
     platforms: posix
     support: full
 """

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cluster_info
-short_description: Read the cluster, and say all at once what would stop a run
+short_description: Gather information about the cluster and check it for problems
 version_added: "0.1.0"
 description:
-  - Reads version, nodes, operator, Node Feature Discovery, Multus and the objects of our kinds, and asks for every permission that a run needs.
-  - Changes nothing.
+  - Reads the version, nodes, network operator, Node Feature Discovery, Multus and the objects of the kinds that this collection manages.
+  - Checks every permission that a run needs, and reports all problems in one message. The module changes nothing.
 extends_documentation_fragment:
   - gpufabric.rdma.cluster
 options:
   hosts:
     description:
-      - The hosts of the fabric by name, each with its C(machine_id) and, to override that, the name of its C(node).
-      - The C(hosts) of a plan can be given as they are.
+      - The hosts of the fabric by name. Each has a C(machine_id), or a C(node) that names its node explicitly.
+      - Accepts the C(hosts) of a plan.
     type: dict
     default: {}
   release:
-    description: Release of the operator that shall be installed.
+    description: Release of the operator to be installed.
     type: str
   namespace:
     description: Namespace of the operator.
@@ -38,83 +38,83 @@ options:
     type: str
     default: gpufabric-validate
   test_pull_secret:
-    description: Pull secret of the testers. It must exist in O(test_namespace) when the namespace exists.
+    description: Image pull secret of the testers. If O(test_namespace) exists, the secret must exist in it.
     type: str
   pull_secrets:
     description:
-      - Pull secrets that the values of the operator's chart name, each as text or as a dict with C(name). They must exist in O(namespace)
-        when it exists.
+      - Image pull secrets that the chart values name, each as a string or as a dictionary with C(name). If O(namespace) exists, the
+        secrets must exist in it.
     type: list
     elements: raw
     default: []
   nfd:
-    description: Whether the operator's chart shall bring Node Feature Discovery.
+    description: Whether the operator's chart installs Node Feature Discovery.
     type: bool
     default: true
   node_labels:
-    description: Labels that we set on the nodes.
+    description: Labels that the run sets on the nodes.
     type: dict
     default: {}
   labels:
-    description: Further labels of the nodes to return, beside those of the fabric.
+    description: Additional node labels to return.
     type: list
     elements: str
     default: []
   steps:
-    description: Parts of the run. Permissions and problems of other parts are not checked.
+    description: Parts of the run to check. Permissions and problems of other parts are ignored.
     type: list
     elements: str
     choices: [operator, policy, networks, validate]
     default: [operator, policy, networks, validate]
   operator_name:
-    description: Helm release of the operator. Without it, nothing is read or checked about Helm releases and the chart's installation.
+    description: Helm release of the operator. If omitted, Helm releases are neither read nor checked.
     type: str
   operator_state:
     description:
       - V(present) checks that O(operator_name) can be installed or upgraded, V(installed) that its installation is complete.
-      - V(absent) checks that it can be removed; other problems are not reported then.
+      - V(absent) checks only that the release can be removed.
     type: str
     choices: [present, installed, absent]
     default: present
   existing:
     description:
-      - What to do with an operator and a policy that this collection does not manage. V(refuse) reports them as problems, V(use) leaves
-        them as they are, V(adopt) manages them from now on. Without it, policies are not checked.
+      - How to handle an unmanaged operator or policy. V(refuse) reports it as a problem, V(use) leaves it unchanged, and V(adopt) manages
+        it from now on. If omitted, policies are not checked.
     type: str
     choices: [refuse, use, adopt]
   chart_ref:
-    description: Chart to install. A path is checked, and with O(operator_name) Helm must be able to read it.
+    description: Chart to install. A path must exist, and with O(operator_name) Helm must be able to read the chart.
     type: str
   chart_repo:
-    description: URL of the repository of the chart.
+    description: URL of the chart repository.
     type: str
     default: https://helm.ngc.nvidia.com/nvidia
   helm_binary:
-    description: Path of the C(helm) binary; without it, C(helm) is looked for in E(PATH).
+    description: Path of the C(helm) binary. If omitted, it is searched in E(PATH).
     type: path
   chart_checksum:
-    description: The sha256 that the chart's archive must have.
+    description: Expected SHA-256 checksum of the chart archive.
     type: str
   objects:
-    description: What the step V(networks) applies. A pool that pods use must not assign their addresses to others.
+    description: Objects that the step V(networks) applies. A pool must not reassign addresses that pods hold.
     type: list
     elements: dict
     default: []
   disrupt_users:
-    description: Whether pools of O(objects) may be changed while pods hold their addresses. The playbooks pass C(rdma_disrupt_users).
+    description: Allow changes to pools in O(objects) while pods hold addresses from them. The playbooks pass C(rdma_disrupt_users).
     type: bool
     default: false
   workloads:
-    description: Whether to look for pods of others that use rails, which lists all running pods of the cluster.
+    description: Search for workload pods that use rails. This lists all running pods of the cluster.
     type: bool
     default: false
   require:
-    description: Fail with the list of all problems when there is one.
+    description: Fail with the list of all problems if there are any.
     type: bool
     default: false
 attributes:
   diff_mode:
-    description: Nothing changes, so there is no difference.
+    description: The module changes nothing.
     support: none
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
@@ -137,17 +137,17 @@ version:
   type: str
   sample: v1.35.4
 nodes:
-  description: Every node with C(name), C(machine_id), C(labels) and C(allocatable) that matter to a fabric, and C(ready).
+  description: Each node with its C(name), C(machine_id), C(ready), and the C(labels) and C(allocatable) resources relevant to the fabric.
   returned: always
   type: list
   elements: dict
 nodes_by_host:
-  description: The node of every host that has exactly one.
+  description: Node name per host, for hosts that match exactly one node.
   returned: always
   type: dict
   sample: {gpu-1: node-a}
 nfd:
-  description: Masters of Node Feature Discovery, with namespace, name and image.
+  description: Node Feature Discovery masters, with namespace, name and image.
   returned: always
   type: list
   elements: dict
@@ -157,21 +157,21 @@ multus:
   type: list
   elements: dict
 operator:
-  description: Network operators, with namespace, name, version, image, Helm release, and whether they are available.
+  description: Network operators, with namespace, name, version, image, Helm release and availability.
   returned: always
   type: list
   elements: dict
 release:
-  description: What is known of O(operator_name), and what to do with it.
+  description: State of the release O(operator_name) and the action it requires.
   returned: with O(operator_name)
   type: dict
   contains:
     name:
-      description: Helm release that a teardown removes; empty when none is managed by this collection.
+      description: Helm release that a teardown removes; empty if this collection manages none.
       type: str
       returned: always
     state:
-      description: State of O(operator_name) in Helm's words; empty when it does not exist.
+      description: Helm status of O(operator_name); empty if the release does not exist.
       type: str
       returned: always
     managed:
@@ -179,44 +179,44 @@ release:
       type: bool
       returned: always
     action:
-      description: V(install) (or upgrade, where something differs), V(repair) or V(none).
+      description: Required action, V(install) (also for upgrades), V(repair) or V(none).
       type: str
       returned: always
     objects:
-      description: Namespace and mark of the installation, to be applied, or with O(operator_state=absent) to be removed.
+      description: Namespace and installation marker to apply, or to remove with O(operator_state=absent).
       type: list
       elements: dict
       returned: always
     remains:
-      description: What the chart leaves behind and a teardown removes, as M(gpufabric.rdma.fabric_objects) takes it; null for nothing.
+      description: Leftovers of the chart that a teardown removes, as input for M(gpufabric.rdma.fabric_objects); null if there are none.
       type: dict
       returned: always
     notes:
-      description: What a teardown leaves as it is, and why. The namespace is searched with O(operator_state=absent) only.
+      description: Objects that a teardown keeps, and why. The namespace is searched only with O(operator_state=absent).
       type: list
       elements: str
       returned: always
 chart:
-  description: What O(chart_ref) is, V(path), V(url), or V(name) of a chart in O(chart_repo); null without it.
+  description: Type of O(chart_ref), V(path), V(url), or V(name) for a chart in O(chart_repo); null if it is not set.
   returned: always
   type: str
 objects:
-  description: By kind the objects of our kinds, with name, namespace and whether we made them.
+  description: Objects by kind, with name, namespace and whether this collection created them.
   returned: always
   type: dict
 workloads:
-  description: Pods of others that use rails, with namespace, name and node; empty unless asked for.
+  description: Workload pods that use rails, with namespace, name and node; empty unless O(workloads=true).
   returned: always
   type: list
   elements: dict
 denied:
-  description: Permissions that a run needs and that we do not have.
+  description: Permissions that the run requires and the account does not have.
   returned: always
   type: list
   elements: str
   sample: ["patch nodes", "create namespaces"]
 problems:
-  description: Everything that would stop a run, each with what to do.
+  description: All problems that would stop the run, each with its remedy.
   returned: always
   type: list
   elements: str

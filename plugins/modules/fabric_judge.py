@@ -8,15 +8,16 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fabric_judge
-short_description: Judge what was measured so far and say what to measure next
+short_description: Evaluate measurement results and schedule the next pass
 version_added: "0.1.0"
 description:
-  - One step of the measurement. Reads the plan and the raw logs collected so far, returns a verdict for every planned
-    test, and the schedule lines of the next pass until there is nothing left to measure.
-  - The first pass is the whole schedule, or the first rounds of one of six or more, which tell how long a slot must be. Later
-    ones repeat what gave no data, at most C(rdma_fabric.tests.retries) times, then ask for the tests that locate the fault, at most
+  - Performs one step of the measurement. Reads the plan and the raw logs collected so far, and returns a verdict for every planned
+    test and the schedule lines of the next pass.
+  - The first pass runs the whole schedule. A schedule of six or more rounds starts with a trial pass of its first rounds, which determines
+    the slot length.
+  - Later passes repeat tests without data, at most C(rdma_fabric.tests.retries) times, and then run tests that locate the fault, at most
     C(rdma_fabric.tests.isolation) times.
-  - Nothing is remembered and nothing is written. No data is never a pass.
+  - The module keeps no state and writes nothing. A test without data never passes.
   - Runs on the controller.
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
@@ -26,77 +27,75 @@ options:
     type: dict
     required: true
   where:
-    description: Whose measurement is judged, that of the bare hosts or that of the pods.
+    description: Whether to evaluate the measurement on the hosts or the one in pods.
     type: str
     choices: [host, pod]
     required: true
   evidence:
     description:
-      - Folder with the raw output of the testers.
-      - C(describe/NAME.log) is what a tester said of itself, C(pass-N/NAME.log) what it printed in pass N. A file
-        C(NAME.error) in place of a log says why there is none.
-      - The number of folders C(pass-N) tells how many passes were played.
+      - Directory with the raw output of the testers.
+      - C(describe/NAME.log) is the self-description of a tester, and C(pass-N/NAME.log) its output in pass N. If a log is missing, a file
+        C(NAME.error) contains the reason.
+      - The number of C(pass-N) directories is the number of completed passes.
     type: path
     required: true
   limit:
-    description: Only these endpoints of the plan; all of them when empty.
+    description: Restrict the evaluation to these endpoints of the plan. An empty list means all endpoints.
     type: list
     elements: str
     default: []
   slot_margin:
     description:
-      - Seconds that a slot is longer than the measurement in it at most, for start, retries and the guard. Passes after
-        the first take what clean tests needed, when that is less. After late or timed-out tests a slot has one margin
-        more, at most three margins.
+      - Maximum number of seconds by which a slot exceeds the measurement in it, for startup, retries and guard time. Later passes use
+        the time that clean tests needed, if that is less. Late or timed-out tests add one margin to the slot, up to three margins.
     type: int
     default: 6
   only:
     description:
-      - Named hosts (with all their partners), rails or pairs, in place of C(rdma_fabric.tests.only); a name that is not in
-        this run is refused.
+      - Hosts (with all their partners), rails or pairs to measure. Overrides C(rdma_fabric.tests.only). Names that are not part of
+        this run are rejected.
     type: dict
     default: {}
     suboptions:
       hosts:
-        description: Only tests that one of these hosts takes part in.
+        description: Run only tests that involve one of these hosts.
         type: list
         elements: str
         default: []
       rails:
-        description: Only tests on these rails.
+        description: Run only tests on these rails.
         type: list
         elements: str
         default: []
       pairs:
-        description: Only these pairs, each a list of two hosts, whatever the mode.
+        description: Run only these pairs, each a list of two hosts, regardless of the test mode.
         type: list
         elements: list
         default: []
   resume:
     description:
-      - Path of an earlier C(report.json), or the folder of a run that M(gpufabric.rdma.fabric_run) began and that did not
-        end. What passed there is taken over when its ports can be measured today and are the same, it was measured with the
-        same options, and its value passes today's rules. Everything else is measured, and RV(warnings_found) reports how
-        much of it passed there, and why it is measured again.
+      - Path of an earlier C(report.json), or the directory of an unfinished run of M(gpufabric.rdma.fabric_run).
+      - A passed result is reused if its ports are unchanged and available, it was measured with the same options, and its value passes the
+        current rules. All other tests are measured again. RV(warnings_found) reports how many of them had passed and why they are repeated.
     type: path
   hosts:
     description:
-      - Machine id and ports of the hosts, as returned by M(gpufabric.rdma.fabric_run). Results are taken over only for ports
-        that are the same as in the earlier report.
+      - Machine ID and ports of the hosts, as returned by M(gpufabric.rdma.fabric_run). Results are reused only for ports
+        that are unchanged since the earlier report.
     type: dict
     default: {}
   failure:
     description:
-      - Why the transport failed as a whole. It becomes the reason of all tests that were not played, and ends the
+      - Reason why the transport failed as a whole. It becomes the reason of all tests that did not run, and ends the
         measurement.
     type: str
     default: ""
 attributes:
   check_mode:
-    description: Can run in check mode and return what it would otherwise, since it changes nothing.
+    description: Can run in check mode and return the same result.
     support: full
   diff_mode:
-    description: Nothing changes, so there is no difference.
+    description: The module changes nothing.
     support: none
   platform:
     description: Where the module can run.
@@ -105,7 +104,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Judge, and get the lines of the next pass
+- name: Evaluate the results and get the schedule of the next pass
   gpufabric.rdma.fabric_judge:
     plan: "{{ rdma_plan }}"
     where: host
@@ -117,11 +116,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 done:
-  description: Whether there is nothing left to measure.
+  description: Whether the measurement is complete.
   returned: always
   type: bool
 pass:
-  description: Number of the pass that RV(lines) are for; the last one played when RV(done).
+  description: Number of the pass that RV(lines) describes, or of the last pass if RV(done) is true.
   returned: always
   type: int
   sample: 1
@@ -136,59 +135,59 @@ rounds:
   type: int
   sample: 6
 seconds:
-  description: How long the next pass takes from its start.
+  description: Duration of the next pass in seconds.
   returned: always
   type: int
   sample: 96
 worst:
-  description: How long the next pass, what waits and all retries take at most, in seconds. Passes of isolation come on top.
+  description: Maximum duration of the remaining passes and all retries in seconds, without isolation passes.
   returned: always
   type: int
   sample: 396
 lead:
-  description: How many seconds later than usual the next pass should begin, since hosts missed the begin of an earlier one.
+  description: Additional seconds to wait before the next pass, because hosts missed the start of an earlier one.
   returned: always
   type: int
   sample: 0
 announce:
-  description: What is measured next and how long it takes; empty when RV(done).
+  description: What the next pass measures and how long it takes; empty if RV(done) is true.
   returned: always
   type: str
   sample: >-
     pass 1 (schedule), mode all_pairs: 12 tests of write_bw in 6 rounds of 16 s, 1 min 36 s; with all retries at worst
     8 min 36 s beside the start of each pass, and up to 3 additional short passes to locate the fault
 schedule:
-  description: Mode, rounds, slot, seconds and passes, perftest's share of the slots, and how many seconds each host was late.
+  description: Mode, rounds, slot, seconds, passes, the share of perftest in the slots, and the lateness of each host in seconds.
   returned: always
   type: dict
   sample: {where: host, mode: all_pairs, rounds: 6, slot: 16, seconds: 96, passes: 1, share: 0.75, lateness: {gpu-1: 0}, text: "..."}
 links:
-  description: Links that came up below what the card or the rest of their rail can do.
+  description: Links that run below the capability of the NIC or the rest of their rail.
   returned: always
   type: list
   elements: dict
 unsteady:
-  description: Tests that failed and passed when they were repeated, by rail, port or pair, as C(thresholds.unsteady) judges them.
+  description: Tests that failed and then passed when repeated, by rail, port or pair, evaluated by C(thresholds.unsteady).
   returned: always
   type: list
   elements: dict
 outliers:
-  description: Tests that passed and are worse than the rest of their rail.
+  description: Tests that passed but are worse than the rest of their rail.
   returned: always
   type: list
   elements: dict
 endpoints:
-  description: The ports that are measured - place, and machine id, device, rate, PCI address and firmware by host and rail.
+  description: The measured ports, with machine ID, device, rate, PCI address and firmware by host and rail.
   returned: always
   type: dict
   sample: {where: host, hosts: {gpu-1: {rail0: {machine_id: 8d1f, pci: "0000:18:00.0", device: mlx5_0, rate: 400 Gb/sec, firmware: 28.43.2026}}}}
 lines:
-  description: Schedule lines by endpoint, each list closed by C(END count).
+  description: Schedule lines per endpoint. Each list ends with C(END count).
   returned: always
   type: dict
   sample: {"gpu-1": ["0 rail0 client 192.168.0.2 18500 write_bw -F -D 10", "END 1"]}
 results:
-  description: One result for every planned pair, rail and direction.
+  description: One result per planned pair, rail and direction.
   returned: always
   type: list
   elements: dict
@@ -206,16 +205,16 @@ results:
       reason: ""
       passes: [{"pass": 1, "value": 97.9, "verdict": "pass", "reason": ""}]
 summary:
-  description: Verdict of all, counts, one row per rail, and C(blames) - whom the failures point at, with evidence and the commands to repeat it.
+  description: Overall verdict, counts, one row per rail, and C(blames) - the suspected causes, with evidence and the commands to reproduce them.
   returned: always
   type: dict
 warnings_found:
-  description: What was noticed and changes no verdict.
+  description: Warnings that do not affect the verdict.
   returned: always
   type: list
   elements: str
 requests:
-  description: Requests to the API server that the transport made, from the lines of C(requests) in the evidence folder.
+  description: Number of API server requests made by the transport, as recorded in C(requests) in the evidence directory.
   returned: always
   type: int
 """

@@ -8,96 +8,96 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fabric_objects
-short_description: Apply or remove a list of Kubernetes objects
+short_description: Apply or remove Kubernetes objects
 version_added: "0.1.0"
 description:
-  - Applies objects in order by server-side apply with the field manager C(gpufabric), two requests per object, and shows the
-    difference of the fields that we own. Removes them in reverse order and waits until they are gone.
-  - An object that was there before us is shared, not taken. It does not get the label C(app.kubernetes.io/managed-by), and
-    O(state=absent) gives up the fields that we applied instead of deleting it. Nodes are always like that, and only labels of
-    a node can be applied; a node is never created nor deleted.
-  - A change of a pool of nv-ipam (C(IPPool), C(CIDRPool)) that assigns other addresses to a node is refused while pods hold
-    addresses that would be assigned again. So is a new pool whose addresses pods hold already. Nothing is applied then.
-    Blocks of addresses that stay as they are, as when a pool only grows, are no reason.
-  - Pools cost one request more, and the pods of the cluster are listed when there is such a change or a new pool.
-  - With O(state=absent), a C(NicClusterPolicy) that this collection created is not removed while there are pools that it did not
-    create, because the operator removes all pools with it.
+  - Applies objects in order with server-side apply and the field manager C(gpufabric), with two requests per object. The diff shows the
+    fields that this collection owns. With O(state=absent), removes the objects in reverse order and waits until they are gone.
+  - Objects that existed before are shared. They do not get the label C(app.kubernetes.io/managed-by), and O(state=absent) releases the
+    applied fields instead of deleting the object. Nodes are always shared. Only labels can be applied to a node, and a node is never
+    created or deleted.
+  - A change to an nv-ipam pool (C(IPPool), C(CIDRPool)) is rejected if it would reassign addresses that pods hold, and so is a new pool
+    that contains such addresses. Nothing is applied in this case. Address blocks that stay unchanged, for example in a pool that only
+    grows, are not affected.
+  - Pools require one additional request. For such a change or a new pool, the pods of the cluster are listed.
+  - With O(state=absent), a managed C(NicClusterPolicy) is not removed while unmanaged pools exist, because the operator removes all
+    pools together with the policy.
 extends_documentation_fragment:
   - gpufabric.rdma.cluster
 options:
   objects:
-    description: The objects, each with C(apiVersion), C(kind) and C(metadata).
+    description: Objects to apply or remove, each with C(apiVersion), C(kind) and C(metadata).
     type: list
     elements: dict
     default: []
   nodes:
-    description: Names of nodes that get O(node_labels); before the objects, and with O(state=absent) after them.
+    description: Names of the nodes that get O(node_labels). They are labeled before the objects are applied, or after the objects are removed.
     type: list
     elements: str
     default: []
   node_labels:
-    description: Labels of O(nodes) that are ours. With O(state=absent), all labels that we applied to them are given up.
+    description: Labels to apply to O(nodes). With O(state=absent), all labels that this collection applied are removed.
     type: dict
     default: {}
   state:
-    description: Whether the objects shall be there.
+    description: Whether the objects must exist.
     type: str
     choices: [present, absent]
     default: present
   force:
-    description: Take fields that another field manager owns. Without it such a conflict is an error that names the owner.
+    description: Take over fields that another field manager owns. By default such a conflict is an error that names the owner.
     type: bool
     default: false
   timeout:
-    description: Seconds to wait until removed objects are gone.
+    description: Maximum time in seconds to wait until removed objects are gone.
     type: int
     default: 120
   adopt:
     description:
-      - Manage O(objects) that were not created by this collection from now on. They get the label C(app.kubernetes.io/managed-by),
-        fields that another field manager owns are taken over, and O(state=absent) deletes them.
+      - Take over the management of unmanaged O(objects). They get the label C(app.kubernetes.io/managed-by), fields of other field
+        managers are taken over, and O(state=absent) deletes the objects.
     type: bool
     default: false
   disrupt_users:
     description: >-
-      Whether a pool may be changed while pods hold addresses of it, which can be assigned twice then. The playbooks pass
+      Allow changes to a pool while pods hold addresses from it. Such addresses may be assigned twice. The playbooks pass
       C(rdma_disrupt_users).
     type: bool
     default: false
   remains:
-    description: With O(state=absent), what a removed operator leaves behind.
+    description: Leftovers of a removed operator to clean up with O(state=absent).
     type: dict
     suboptions:
       definitions:
         description: >-
-          API groups whose definitions are removed when no object of their kind is left and they are not part of another Helm release.
+          API groups whose custom resource definitions are removed if no objects remain and no other Helm release contains them.
         type: list
         elements: str
         default: []
       keep:
-        description: Names of definitions that stay.
+        description: Names of custom resource definitions to keep.
         type: list
         elements: str
         default: []
       release:
-        description: Helm release that was removed.
+        description: Name of the removed Helm release.
         type: str
         default: ""
       node_labels:
-        description: Labels that are removed from all nodes, unless C(kubectl) set them.
+        description: Labels to remove from all nodes, except those set by C(kubectl).
         type: list
         elements: str
         default: []
       nfd:
-        description: Whether the labels that Node Feature Discovery lists in its annotation of each node are removed, with the annotation.
+        description: Remove the annotation of Node Feature Discovery from each node, and the labels listed in it.
         type: bool
         default: false
 attributes:
   check_mode:
-    details: By a dry run on the server. A kind that is not served yet is reported as to be created.
+    details: Uses a server-side dry run. Objects of a kind that is not served yet are reported as created.
   diff_mode:
-    description: Returns what changes.
-    details: The fields that we own; values of a Secret are hidden.
+    description: Returns the fields that this collection owns, before and after.
+    details: Values of Secrets are hidden.
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """
@@ -127,7 +127,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 objects:
-  description: What was done with each object, in order.
+  description: Action taken per object, in order.
   returned: success
   type: list
   elements: dict
@@ -141,12 +141,12 @@ objects:
       type: str
       returned: always
     namespace:
-      description: Its namespace, null when it has none.
+      description: Namespace of the object; null if it is cluster-scoped.
       type: str
       returned: always
     action:
       description: >-
-        V(create), V(update), V(delete), V(release) (our fields were given up) or V(none); in check mode what would be done.
+        V(create), V(update), V(delete), V(release) (the applied fields were released) or V(none). In check mode, the predicted action.
       type: str
       returned: always
 requests:

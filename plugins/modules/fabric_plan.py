@@ -7,72 +7,68 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fabric_plan
-short_description: Derive the plan of an RDMA fabric from intent and facts
+short_description: Calculate the plan of an RDMA fabric from intent and facts
 version_added: "0.1.0"
 description:
-  - Works out everything that the other parts of the collection need from what the user wants (the dict C(rdma_fabric))
-    and what the hosts have (the facts of M(gpufabric.rdma.rdma_facts)) - which port is which rail, interface names,
-    addresses of hosts and pools of pods, Kubernetes objects, the rate to expect of each link, and warnings.
-  - It is a calculation. The same input gives the same plan, nothing is read or changed, and all problems of one kind
-    are told in one message.
+  - Combines the intent (the dictionary C(rdma_fabric)) with the facts of M(gpufabric.rdma.rdma_facts). The plan assigns ports to rails and
+    contains interface names, host addresses, address pools for pods, Kubernetes objects, the expected rate of each link, and warnings.
+  - The module is a pure calculation. The same input gives the same plan, nothing is read or changed, and all problems of one kind
+    are reported in one message.
   - Runs on the controller, once for all hosts.
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 options:
   fabric:
     description:
-      - The intent, as C(rdma_fabric) in the inventory. An unknown key is refused with its path and the nearest known key.
+      - The intent, as C(rdma_fabric) in the inventory. Unknown keys are rejected with their path and the nearest valid key.
     type: dict
     required: true
   facts:
     description:
-      - The facts of the hosts by their inventory names, each the value of C(ansible_facts.rdma).
-      - A host of this run whose facts are missing, empty or of another type than M(gpufabric.rdma.rdma_facts) returns counts as
-        absent.
+      - Facts by inventory host name, each the value of C(ansible_facts.rdma).
+      - A host of this run without valid facts is treated as absent.
     type: dict
     required: true
   settings:
     description:
-      - What differs on single hosts, by their inventory names, each the value of the variable C(rdma_host) with the
-        keys C(number), C(node_name) and C(rails).
+      - Per-host settings by inventory host name, each the value of the variable C(rdma_host) with the keys C(number), C(node_name)
+        and C(rails).
     type: dict
     default: {}
   group:
     description:
-      - All hosts of the fabric in the order of the inventory, also those that are not part of this run. New numbers and
-        addresses follow this order.
+      - All hosts of the fabric in inventory order, including hosts that are not part of this run. New host numbers and addresses are
+        assigned in this order.
     type: list
     elements: str
     required: true
   limit:
     description:
-      - The hosts of this run. All hosts of the O(group) when left out.
+      - The hosts of this run. Defaults to all hosts of O(group).
     type: list
     elements: str
   absent:
     description:
-      - Hosts of this run that did not answer although facts of an earlier run are known.
+      - Hosts of this run that did not respond, although facts of an earlier run exist.
     type: list
     elements: str
     default: []
   nodes:
     description:
-      - The Nodes of the cluster when they are known, as M(gpufabric.rdma.cluster_info) returns them. Each host is matched
-        with its Node by machine id.
+      - The nodes of the cluster, as returned by M(gpufabric.rdma.cluster_info). Hosts are matched with nodes by machine ID.
     type: list
     elements: dict
     default: []
   groups:
     description:
-      - The groups of the inventory with their hosts, by which C(rdma_fabric.thresholds.overrides) and C(rdma_fabric.tests.groups) may
-        name hosts.
+      - The inventory groups with their hosts, for use in C(rdma_fabric.thresholds.overrides) and C(rdma_fabric.tests.groups).
     type: dict
     default: {}
   gates:
     description:
-      - Rules of your own over the report, as C(rdma_gates) in the inventory. Each has a C(name), a JMESPath C(query) that
-        must give V(true), and a C(severity), V(failure) or V(warning).
-      - Syntax, functions and fields are checked here, before anything is changed or measured.
+      - Custom acceptance rules for the report, as C(rdma_gates) in the inventory. Each rule has a C(name), a JMESPath C(query) that
+        must evaluate to V(true), and a C(severity) of V(failure) or V(warning).
+      - Syntax, functions and fields of the rules are validated before anything is changed or measured.
     type: list
     elements: dict
     default: []
@@ -81,9 +77,8 @@ attributes:
     description: Can run in check mode and return the same result.
     support: full
   diff_mode:
-    description: Returns what was changed in diff mode.
+    description: The module changes nothing.
     support: none
-    details: Nothing is changed.
   platform:
     description: Target OS on which the module runs.
     platforms: posix
@@ -126,16 +121,16 @@ plan:
     rails:
       description:
         - The rails in order, each with name, index, netdev, link_layer, subnet, host_range, pool_range,
-          pool_subnet, mtu, speed (what C(link_speed) asks for), resource, network, pool, vendors and drivers.
+          pool_subnet, mtu, speed (the value of C(link_speed)), resource, network, pool, vendors and drivers.
       type: list
       elements: dict
       returned: always
       sample: [{name: rail0, netdev: rail0, subnet: 192.168.0.0/24, resource: rdma_rail0}]
     hosts:
       description:
-        - By host name its number, machine_id, node (name of its Node, if known), and rails, each with rail, pci, driver, mac,
-          current (the interface's present name), netdev (the planned one), address, mtu, and doubt (hosts outside of this run one of
-          which may have the address already, where it is new). Hosts outside of this run are here too.
+        - The hosts by name, including hosts outside this run, each with number, machine_id, node (name of its node, if known) and rails.
+          Each rail has rail, pci, driver, mac, current (current interface name), netdev (planned interface name), address, mtu, and doubt
+          (hosts outside this run that may already use a newly assigned address).
       type: dict
       returned: always
       sample: {gpu-1: {number: 1, rails: [{rail: rail0, pci: "0000:18:00.0", address: 192.168.0.1/24}]}}
@@ -151,64 +146,64 @@ plan:
       returned: always
       sample: {policy: [{kind: NicClusterPolicy}], networks: [{kind: IPPool}, {kind: MacvlanNetwork}]}
     nodes:
-      description: Labels to set on the fabric's Nodes, and the labels that select them.
+      description: Labels to set on the nodes of the fabric, and the labels that select these nodes.
       type: dict
       returned: always
       sample: {labels: {}, selector: {feature.node.kubernetes.io/pci-15b3.present: "true"}}
     operator:
-      description: Release and namespace of the operator, whether its chart brings NFD, and the namespace of the networks.
+      description: Release and namespace of the operator, whether its chart installs NFD, and the namespace of the networks.
       type: dict
       returned: always
       sample: {release: 26.7.1, namespace: nvidia-network-operator, nfd: true, network_namespace: default}
     expectations:
       description:
-        - By rail and host what the judge computes with - rate of the link and of the NIC in Gb/s, RDMA MTU of the tests, PCIe link
-          and limit of VFs (null when unknown), and the host's thresholds.
+        - Values by rail and host from which the expected results are calculated. Contains link rate and NIC rate in Gb/s, RDMA MTU of the
+          tests, PCIe link and VF rate limit (null if unknown), and the thresholds of the host.
       type: dict
       returned: always
       sample: {rail0: {gpu-1: {rate: 400.0, max_rate: 400.0, mtu: 4096, floor: null, tolerance: 0.95, kinds: {}}}}
     thresholds:
-      description: The shares of C(gpu_paths) and when a value is one of the C(outliers); C(rdma_fabric.thresholds) with its defaults.
+      description: Fabric-wide thresholds, C(rdma_fabric.thresholds) with defaults.
       type: dict
       returned: always
       sample: {gpu_paths: {PIX: 0.97, SYS: null}, outliers: {severity: warning, deviations: 5.0}, unsteady: {severity: failure}}
     tests:
-      description: How to measure; C(rdma_fabric.tests) with its defaults.
+      description: Test settings, C(rdma_fabric.tests) with defaults.
       type: dict
       returned: always
       sample: {duration: 10, size: 65536, queue_pairs: 4}
     gates:
-      description: The rules of O(gates), checked.
+      description: The validated rules of O(gates).
       type: list
       elements: dict
       returned: always
       sample: [{name: no pair is slow, query: "length(results[?value < `90`]) == `0`", severity: failure}]
     gpus:
-      description: By rail and host the PCI address of the GPU nearest to the port, and how near (PIX, PXB, PHB, NODE, SYS).
+      description: Nearest GPU by rail and host, with its PCI address and the type of the path (PIX, PXB, PHB, NODE, SYS).
       type: dict
-      returned: when C(tests.memory) is that of GPUs
+      returned: when C(tests.memory) selects GPU memory
       sample: {rail0: {gpu-1: {bdf: "0000:1b:00.0", path: PIX}}}
     switches:
-      description: By rail and host the switch and the port there that the rail hangs on.
+      description: Switch and switch port by rail and host.
       type: dict
-      returned: when LLDP told one to the facts
+      returned: when the facts contain LLDP neighbours
       sample: {rail0: {gpu-1: {switch: leaf3, port: Ethernet12}}}
     table:
       description:
-        - The plan for review, line by line. Each class of identical hosts has its rails with PCI address, interface, supported rate, driver,
-          nearest GPU and addresses, and the ports that are not rails with the reason.
+        - The plan as text for review. For each class of identical hosts, it lists the rails with PCI address, interface, supported rate,
+          driver, nearest GPU and addresses, and the ports that are not used as rails with the reason.
       type: list
       elements: str
       returned: always
       sample: ["gpu-[01-16]: 16 identical hosts"]
     warnings:
-      description: What is not wrong but should be looked at.
+      description: Conditions that do not stop the run but require attention.
       type: list
       elements: str
       returned: always
       sample: ["gpu-7 rail3: the link came up at 100 Gb/s, most of the rail at 400 Gb/s: look at cable, transceiver, switch port and autonegotiation"]
     endpoints:
-      description: The hosts to measure, in order, bare under C(host) and in pods under C(pod).
+      description: Hosts to measure, in order, directly on the host under C(host) and in pods under C(pod).
       type: dict
       returned: always
       sample: {host: [gpu-1], pod: [gpu-1]}

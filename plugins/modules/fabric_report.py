@@ -8,13 +8,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fabric_report
-short_description: Write the report of a validated fabric
+short_description: Write the validation report of a fabric
 version_added: "0.1.0"
 description:
-  - Renders the results of M(gpufabric.rdma.fabric_judge) into files. It judges nothing; a gate, an outlier or a
-    baseline of severity V(failure) that is given fails the whole.
-  - Files are V(report.json), V(report.html), V(junit.xml), V(metrics.prom), V(report.txt) and V(plan.json).
-  - Writing a report is never a change.
+  - Renders the results of M(gpufabric.rdma.fabric_judge) into files. It does not evaluate single tests. The overall verdict also fails
+    because of gates, outliers or a baseline with the severity V(failure).
+  - Writes V(report.json), V(report.html), V(junit.xml), V(metrics.prom), V(report.txt) and V(plan.json).
+  - Writing a report is never reported as a change.
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 options:
@@ -23,56 +23,56 @@ options:
     type: dict
     required: true
   results:
-    description: Results of M(gpufabric.rdma.fabric_judge), of bare hosts and pods together.
+    description: Results of M(gpufabric.rdma.fabric_judge), for hosts and pods together.
     type: list
     elements: dict
     required: true
   path:
     description:
-      - Folder for the files, on the controller. It is made when missing.
-      - With O(run) the report of another run in it moves into C(runs/ID) of that run.
+      - Directory for the files, on the controller. It is created if it does not exist.
+      - With O(run), an existing report of another run is moved to the C(runs/ID) directory of that run.
     type: path
     required: true
   warnings:
-    description: What was noticed on the way and changes no verdict.
+    description: Warnings that do not affect the verdict.
     type: list
     elements: str
     default: []
   context:
-    description: What is known about the run - times in seconds, numbers of requests, versions. Shown as it is.
+    description: Additional information about the run, such as times in seconds, request counts and versions. Shown unchanged.
     type: dict
     default: {}
   run:
     description:
-      - The run that measured, with C(id), C(started) (seconds since 1970), C(folder), and C(resumed), the earlier report or run
-        folder whose results were taken over. When it ended is added.
-      - C(cluster) is the cluster that was measured, as returned by M(gpufabric.rdma.fabric_testers); empty or not given for none.
-      - Not given means that the results are of no run that M(gpufabric.rdma.fabric_run) began.
+      - The run that produced the results, with C(id), C(started) (Unix time), C(folder), and C(resumed), the earlier report or run
+        directory whose results were reused. The end time is added.
+      - C(cluster) is the measured cluster, as returned by M(gpufabric.rdma.fabric_testers). Omit it if no cluster was measured.
+      - Omit this option if the results do not belong to a run started by M(gpufabric.rdma.fabric_run).
     type: dict
   scope:
-    description: What the run covers, as returned by M(gpufabric.rdma.fabric_run).
+    description: Scope of the run, as returned by M(gpufabric.rdma.fabric_run).
     type: dict
   versions:
-    description: Machine id, ports and versions of the hosts, as returned by M(gpufabric.rdma.fabric_run).
+    description: Machine ID, ports and versions of the hosts, as returned by M(gpufabric.rdma.fabric_run).
     type: dict
   endpoints:
-    description: The ports that were measured, one item per place, as returned by M(gpufabric.rdma.fabric_judge).
+    description: The measured ports as returned by M(gpufabric.rdma.fabric_judge), one item for hosts and one for pods.
     type: list
     elements: dict
   shown:
     description:
-      - How many causes, or results that did not pass, are named in RV(text); the files hold all of them.
-      - RV(text) has at most 20 lines more than this.
+      - Maximum number of causes, or of results that did not pass, in RV(text). The files contain all of them.
+      - RV(text) has at most 20 additional lines.
     type: int
     default: 10
   blames:
     description:
-      - What is broken and how sure that is, with evidence and the two commands to try it by hand.
-      - Not given means that nobody looked for causes.
+      - Suspected and confirmed causes, with evidence and the two commands to reproduce them.
+      - Omit this option if no diagnosis was made.
     type: list
     elements: dict
   unsteady:
-    description: Tests that failed and passed when they were repeated.
+    description: Tests that failed and then passed when repeated.
     type: list
     elements: dict
   outliers:
@@ -80,53 +80,52 @@ options:
     type: list
     elements: dict
   links:
-    description: Links that came up slower, narrower or with a smaller MTU than they can.
+    description: Links that run with less speed, width or MTU than supported.
     type: list
     elements: dict
   baseline:
     description:
-      - Path of the C(report.json) of a good run. A test that is worse than it was there by more than
-        O(baseline_drop) is told.
+      - Path of the C(report.json) of a reference run. Tests that are worse by more than O(baseline_drop) are reported.
     type: path
   baseline_drop:
-    description: Share by which a test may be worse than in the O(baseline); 0.1 is 10 %.
+    description: Fraction by which a test may be worse than in the O(baseline). The value 0.1 means 10 %.
     type: float
     default: 0.1
   baseline_severity:
-    description: Whether a test that lost more than O(baseline_drop) fails the report.
+    description: Whether a test that is worse by more than O(baseline_drop) fails the report or causes a warning.
     type: str
     choices: [failure, warning]
     default: failure
   schedule:
-    description: How it was measured - one item for each place, with rounds, slot and lateness.
+    description: Schedules of the measurement, one item for hosts and one for pods, with rounds, slot and lateness.
     type: list
     elements: dict
   compare:
     description:
-      - Path of an earlier V(report.json). What became worse, better, is new or missing goes into all formats for people
-        and into C(comparison) of V(report.json). It changes no verdict.
-      - It may be the one that is about to be replaced.
+      - Path of an earlier V(report.json). Regressions, improvements, and new and missing tests are listed in all human-readable formats
+        and in C(comparison) of V(report.json). They do not affect the verdict.
+      - The file may be the report that this run replaces.
     type: path
   redact:
     description:
-      - V(true) replaces IP and MAC addresses, GIDs, GUIDs and serial numbers by pseudonyms in all files and in what is
-        returned. The same value has the same pseudonym in all of them.
-      - A list says what is replaced - V(addresses), V(serials), V(hosts). V(hosts) also removes the name of the cluster.
-      - The raw output of the testers lies in other files and is not touched. A redacted V(plan.json) cannot be compared
-        with a plan, so write a redacted report into a folder of its own.
+      - V(true) replaces IP and MAC addresses, GIDs, GUIDs and serial numbers with consistent pseudonyms in all files and in the return
+        values.
+      - A list selects what to replace, V(addresses), V(serials) or V(hosts). V(hosts) also removes the name of the cluster.
+      - The raw output of the testers is stored in other files and is not redacted. A redacted V(plan.json) cannot be compared
+        with a plan, so write redacted reports to a separate directory.
     type: raw
     default: false
 attributes:
   check_mode:
-    description: Can run in check mode and return what it would report, writing nothing.
+    description: Can run in check mode and return the report without writing files.
     support: full
   diff_mode:
-    description: Returns details on what has changed.
+    description: The module never reports a change.
     support: none
 """
 
 EXAMPLES = r"""
-- name: Report what was measured
+- name: Write the report
   gpufabric.rdma.fabric_report:
     plan: "{{ rdma_plan }}"
     results: "{{ step.results }}"
@@ -134,7 +133,7 @@ EXAMPLES = r"""
   delegate_to: localhost
   run_once: true
 
-- name: Write the same for the vendor's support, compared with last week
+- name: Write a redacted report for vendor support and compare it with last week
   gpufabric.rdma.fabric_report:
     plan: "{{ rdma_plan }}"
     results: "{{ step.results }}"
@@ -145,7 +144,7 @@ EXAMPLES = r"""
   run_once: true
   register: written
 
-- name: Hand the summary to the next step of a workflow
+- name: Export the summary to the workflow
   ansible.builtin.set_stats:
     data:
       rdma_fabric_report: "{{ written.summary }}"
@@ -153,17 +152,17 @@ EXAMPLES = r"""
 
 RETURN = r"""
 verdict:
-  description: V(pass) only when there are results and every one of them passed.
+  description: V(pass) only if there is at least one result and all results passed.
   returned: always
   type: str
   sample: pass
 text:
-  description: What did not pass, findings, warnings, what was measured, and a table rail by rail.
+  description: Failed tests, findings, warnings, the scope of the measurement, and a table per rail.
   returned: always
   type: list
   elements: str
 summary:
-  description: Small enough for C(set_stats) - verdict, counts, the first causes, gates that failed, the folder, the cluster.
+  description: Short summary for C(set_stats), with verdict, counts, first causes, failed gates, report directory and cluster.
   returned: always
   type: dict
   sample:
@@ -181,11 +180,11 @@ summary:
     release: 26.7.1
     cluster: lab (https://10.0.0.1:6443, Kubernetes v1.35.4)
 path:
-  description: The folder of the files.
+  description: Directory of the files.
   returned: always
   type: str
 files:
-  description: Names of the files in the folder.
+  description: Names of the files in the directory.
   returned: always
   type: list
   elements: str

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fabric_run
-short_description: Begin and end a run of the measurement
+short_description: Start and finish a measurement run
 version_added: "0.1.0"
 description:
-  - V(decided) decides whether to measure, and reports what a run would cover.
-  - V(begun) gives the run an id and a folder of its own, C(runs/ID) in O(path). A report of an earlier run moves into the
-    folder of that run, so that no older report keeps the current name. Runs that measured and have no report are kept.
-  - V(ended) fails unless the report in O(path) is that of the run, or the run's report was set aside by another run since.
-  - Runs on the controller. A folder for a report is never a change.
+  - V(decided) decides whether to measure, and returns the scope of the run.
+  - V(begun) assigns an ID and a directory to the run, C(runs/ID) in O(path). The report of an earlier run is moved to the directory of
+    that run. Interrupted runs that have results but no report are kept.
+  - V(ended) fails unless the report in O(path) belongs to the run, or a later run has archived the report of this one.
+  - Runs on the controller. Creating a report directory is never reported as a change.
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 options:
   state:
-    description: Which step of a run to do.
+    description: Step of the run to perform.
     type: str
     choices: [decided, begun, ended]
     required: true
   path:
-    description: Folder of the report.
+    description: Directory of the report.
     type: path
     required: true
   plan:
@@ -33,80 +33,81 @@ options:
     type: dict
   facts:
     description:
-      - The facts of the hosts by name, each the value of C(ansible_facts.rdma) that was read just now, for V(decided).
-      - A host without facts is always measured.
+      - Current facts by host name, each the value of C(ansible_facts.rdma). For V(decided).
+      - Hosts without facts are always measured.
     type: dict
     default: {}
   play:
-    description: The hosts of the play, for V(decided). It is an error if O(plan) has no endpoint for one of them.
+    description: Hosts of the play. It is an error if O(plan) has no endpoint for one of them. For V(decided).
     type: list
     elements: str
     default: []
   when:
     description:
-      - V(changed) measures unless the last report is a pass of the same scope, plan, versions and state of the ports. For V(decided).
+      - V(changed) skips the measurement if the last report has the verdict pass and the same scope, plan, versions and port state.
+        For V(decided).
     type: str
     choices: [always, changed, never]
     default: always
   where:
-    description: Where to measure, for V(decided).
+    description: Whether to measure on hosts, in pods, or both. For V(decided).
     type: list
     elements: str
     choices: [host, pod]
     default: [host, pod]
   only:
-    description: Hosts, rails or pairs that are measured, empty for all. For V(decided).
+    description: Hosts, rails or pairs to measure. An empty dictionary selects everything. For V(decided).
     type: dict
     default: {}
   limit:
-    description: The limit of the playbook run, for V(decided).
+    description: Value of C(--limit) of the playbook run. For V(decided).
     type: str
     default: ""
   image:
-    description: The image of the testers, for V(decided).
+    description: Image of the testers. For V(decided).
     type: str
     default: ""
   host_network:
-    description: Whether testers in pods use the network of the host, for V(decided).
+    description: Whether testers in pods use the host network. For V(decided).
     type: bool
     default: false
   scope:
-    description: RV(scope) of the step V(decided), for V(begun).
+    description: RV(scope) returned by V(decided). For V(begun).
     type: dict
     default: {}
   hosts:
-    description: RV(hosts) of the step V(decided), for V(begun).
+    description: RV(hosts) returned by V(decided). For V(begun).
     type: dict
     default: {}
   earlier:
     description:
-      - Paths of earlier reports that the run needs, by a name of your choice. RV(earlier) returns where they are after the
-        reports have moved. For V(begun).
+      - Paths of earlier reports that the run needs, by a name of your choice. RV(earlier) returns their paths after reports have been
+        moved. For V(begun).
     type: dict
     default: {}
   keep:
     description:
-      - Number of finished runs to keep, for V(begun), 0 or more. A report that records no run counts as one of them.
-      - Unfinished runs that began a pass are never removed, nor is a run that is still in progress, nor the runs that O(earlier) names.
-        Of unfinished runs without a pass the last 10 are kept. Only folders whose name is that of a run, or that hold
-        nothing but a report that records no run, are ever removed.
+      - Number of finished runs to keep, 0 or more. A report without a run ID counts as one run. For V(begun).
+      - Runs in progress, unfinished runs with at least one pass, and runs named in O(earlier) are never removed. The last 10 unfinished
+        runs without a pass are kept. The module only removes directories that are named like a run, or that contain nothing but a
+        report without a run ID.
     type: int
     default: 5
   process:
     description:
-      - The process that measures, as returned by M(gpufabric.rdma.report_folder), for V(begun). It is how a later run knows
-        whether this one is still in progress.
+      - The measuring process, as returned by M(gpufabric.rdma.report_folder). Later runs use it to detect whether this run is still in
+        progress. For V(begun).
     type: dict
     default: {}
   run:
-    description: Id of the run, for V(ended).
+    description: ID of the run. For V(ended).
     type: str
 attributes:
   check_mode:
-    description: In check mode V(decided) decides not to measure, and nothing is written.
+    description: Can run in check mode. V(decided) then decides not to measure, and nothing is written.
     support: full
   diff_mode:
-    description: Nothing is reported as changed, so there is no difference.
+    description: The module never reports a change.
     support: none
   platform:
     description: Where the module can run.
@@ -123,7 +124,7 @@ EXAMPLES = r"""
     when: changed
   register: decision
 
-- name: Begin the run
+- name: Start the run
   gpufabric.rdma.fabric_run:
     state: begun
     path: /srv/report
@@ -140,45 +141,44 @@ measure:
   returned: O(state=decided)
   type: bool
 text:
-  description: Why, or what was found, for people.
+  description: Reason for the decision and findings, as text.
   returned: always
   type: list
   elements: str
   sample: ["rdma_validate_when is never; the last report is /srv/report/report.json: run 20261123T013000Z-3f9a2c, ended 2026-11-23 01:41 UTC, verdict pass"]
 scope:
-  description: What the run covers.
+  description: Scope of the run.
   returned: O(state=decided)
   type: dict
   sample: {where: [host], hosts: [gpu-1, gpu-2], rails: [rail0], only: {}, limit: "", image: "", host_network: false, subset: ["pods not measured"]}
 hosts:
-  description: Machine id, ports and versions of the hosts of the run.
+  description: Machine ID, ports and versions of the hosts of the run.
   returned: O(state=decided)
   type: dict
 run:
-  description: Id of the run.
+  description: ID of the run.
   returned: O(state=begun)
   type: str
   sample: 20261123T013000Z-3f9a2c
 folder:
-  description: Folder of the run.
+  description: Directory of the run.
   returned: O(state=begun)
   type: str
   sample: /srv/report/runs/20261123T013000Z-3f9a2c
 started:
-  description: When the run began, in seconds since 1970.
+  description: Start time of the run, as Unix time.
   returned: O(state=begun)
   type: int
 earlier:
-  description: The values of O(earlier), each where it is now.
+  description: The current paths of the reports in O(earlier).
   returned: O(state=begun)
   type: dict
 leftover:
   description:
-    - The run whose testers may have left logs on the hosts that were not fetched. It is the unfinished run that C(resume) of
-      O(earlier) names, or without it the newest unfinished run. Empty when there is none.
-    - C(pass) is its last pass on the bare hosts, 0 for none, C(folder) where the logs of that pass belong, C(hosts) the
-      hosts whose log is not there as a whole, C(ended) whether the run is known to have ended, C(largest) the number of
-      bytes that such a log can have.
+    - The unfinished run whose logs may still be on the hosts. This is the run that C(resume) of O(earlier) names, otherwise the newest
+      unfinished run. Empty if there is none.
+    - C(pass) is its last pass on the hosts (0 for none), C(folder) the directory for the logs of that pass, C(hosts) the hosts without
+      a complete log, C(ended) whether the run is known to have ended, and C(largest) the maximum size of a log in bytes.
   returned: O(state=begun)
   type: dict
   sample:

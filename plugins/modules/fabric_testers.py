@@ -11,54 +11,54 @@ module: fabric_testers
 short_description: Run the testers of a fabric in pods
 version_added: "0.1.0"
 description:
-  - O(state=started) starts one tester a node as an Indexed Job in a namespace of its own, waits until the pods run or says why not, and
-    keeps what each says of its rails.
-  - O(state=played) hands every tester its lines by one short exec, waits until the announced end of the pass, and brings the logs back.
-  - O(state=absent) removes everything of O(run), or of all runs.
-  - Testers of tests with huge pages ask for as many as perftest takes, those of GPU memory for the GPUs of their node. A node that cannot give
-    that gets no tester.
-  - An endpoint with a problem stops nobody else. The reason is returned, and kept as C(NAME.error) beside the logs of the others.
+  - O(state=started) starts one tester per node as an Indexed Job in a dedicated namespace, waits until the pods run, and stores the rail
+    description that each tester prints.
+  - O(state=played) sends the schedule lines to each tester with one short exec, waits until the pass ends, and fetches the logs.
+  - O(state=absent) removes all objects of O(run), or of all runs.
+  - Testers request the huge pages that perftest needs, and the GPUs of their node for tests with GPU memory. Nodes that cannot provide
+    these resources get no tester.
+  - A problem on one endpoint does not affect the others. The reason is returned and stored as C(NAME.error) next to the logs.
 notes:
-  - Never reports a change. What it starts it takes away again, and measuring changes nothing.
-  - One run at a time measures in a cluster. With O(run) a Lease in O(namespace) says which one. It is renewed every 10 seconds during a step,
-    and valid for 45 seconds and 0.2 seconds for each endpoint, which covers the time between two steps. A run that was killed is taken
-    over when its Lease has expired.
+  - Never reports a change, because all created objects are removed again and measuring changes nothing.
+  - Only one run can measure in a cluster at a time. With O(run), a Lease in O(namespace) identifies it. The Lease is renewed every 10
+    seconds during a step and is valid for 45 seconds plus 0.2 seconds per endpoint, which covers the time between two steps. After a run
+    was killed, the next run takes over when the Lease has expired.
 extends_documentation_fragment:
   - gpufabric.rdma.cluster
 options:
   state:
-    description: Which step to do.
+    description: Step to perform.
     type: str
     choices: [started, played, absent]
     required: true
   plan:
     description:
-      - The plan, as returned by M(gpufabric.rdma.fabric_plan); needed for O(state=started). A host's Node is found by its machine id,
-        unless the plan names it.
+      - The plan, as returned by M(gpufabric.rdma.fabric_plan). Required for O(state=started). Nodes are identified by machine ID unless
+        the plan contains the node name.
     type: dict
   limit:
-    description: Only these endpoints of the plan; all of them when empty.
+    description: Restrict the step to these endpoints of the plan. An empty list means all endpoints.
     type: list
     elements: str
     default: []
   evidence:
     description:
-      - Folder for the raw output, needed unless O(state=absent). C(describe/NAME.log) is what a tester said of itself,
-        C(pass-N/NAME.log) what it printed in pass N, C(NAME.error) why there is no log or no more of it.
+      - Directory for the raw output. Required unless O(state=absent). C(describe/NAME.log) is the self-description of a tester,
+        C(pass-N/NAME.log) its output in pass N, and C(NAME.error) the reason for a missing or incomplete log.
     type: path
   namespace:
-    description: Namespace of the testers. It is made with the labels that pod security asks for, and removed if it was made by us.
+    description: Namespace of the testers. It is created with the required Pod Security labels, and removed if this collection created it.
     type: str
     default: gpufabric-validate
   run:
     description:
-      - ID of the run, a label value of Kubernetes. All objects are labeled with it, pods are selected by it, and it holds the Lease.
-      - O(state=absent) without it removes the testers of all runs.
-      - O(state=started) and O(state=played) without it take no Lease, and would remove or use the testers of another run.
+      - ID of the run, a valid Kubernetes label value. It labels all objects, selects the pods and holds the Lease.
+      - Without it, O(state=absent) removes the testers of all runs.
+      - Without it, O(state=started) and O(state=played) take no Lease, and may remove or use the testers of another run.
     type: str
     default: ""
   wait:
-    description: Seconds that O(state=started) waits for another run that holds the Lease.
+    description: Maximum time in seconds that O(state=started) waits for a Lease held by another run.
     type: int
     default: 120
   name:
@@ -66,7 +66,7 @@ options:
     type: str
     default: gpufabric-testers
   image:
-    description: Image of the testers, needed for O(state=started). It has sh, coreutils and perftest.
+    description: Image of the testers, with sh, coreutils and perftest. Required for O(state=started).
     type: str
   image_pull_policy:
     description: When to pull the image.
@@ -74,15 +74,15 @@ options:
     choices: [Always, IfNotPresent, Never]
     default: IfNotPresent
   image_pull_secret:
-    description: Name of a pull secret in O(namespace), which must be there before.
+    description: Name of an existing image pull secret in O(namespace).
     type: str
   script:
-    description: Path of the tester script on the controller, needed for O(state=started).
+    description: Path of the tester script on the controller. Required for O(state=started).
     type: path
   host_network:
     description:
-      - Run privileged on the hosts' network and measure the hosts' own RDMA devices (where RDMA cannot be in pods).
-      - Without it a tester asks for the secondary network and the RDMA resource of every rail.
+      - Run privileged on the host network and measure the RDMA devices of the hosts. Use this if pods cannot use RDMA.
+      - By default, a tester requests the secondary network and the RDMA resource of every rail.
     type: bool
     default: false
   tolerations:
@@ -95,55 +95,55 @@ options:
     type: str
   gpu_resource:
     description:
-      - Resource by which a tester asks for all GPUs of its node when the plan's tests use their memory. All, since of fewer the device plugin
-        chooses, and not by what is next to the rails.
-      - When empty, nothing is asked for, and C(NVIDIA_VISIBLE_DEVICES=all) asks the runtime class to show all.
+      - Resource with which a tester requests all GPUs of its node if the tests use GPU memory. It requests all of them because the device
+        plugin does not select GPUs by their distance to the rails.
+      - If empty, no GPUs are requested, and C(NVIDIA_VISIBLE_DEVICES=all) makes the runtime class expose all GPUs.
     type: str
     default: nvidia.com/gpu
   lifetime:
     description:
-      - Seconds after which a tester is ended whatever happens.
-      - By default 4 hours, and twice the announced worst case of O(plan) with all retries.
+      - Maximum lifetime of a tester in seconds.
+      - Defaults to 4 hours plus twice the worst case duration of O(plan) with all retries.
     type: int
   slot_margin:
-    description: Seconds that a slot is longer than the measurement in it at most, as for M(gpufabric.rdma.fabric_judge).
+    description: Maximum number of seconds by which a slot exceeds the measurement in it, as for M(gpufabric.rdma.fabric_judge).
     type: int
     default: 6
   cpu:
-    description: CPU that a tester requests, as a Kubernetes quantity. It has no CPU limit, since throttling would be measured.
+    description: CPU request of a tester, as a Kubernetes quantity. No CPU limit is set, because throttling would distort the measurement.
     type: str
     default: 100m
   idle:
-    description: Seconds without lines after which a tester ends itself.
+    description: Seconds without schedule lines after which a tester exits.
     type: int
     default: 900
   timeout:
-    description: Seconds to wait until pods run, or until they are gone.
+    description: Maximum time in seconds to wait until pods run, or until they are gone.
     type: int
     default: 180
   pass:
-    description: Number of the pass, from 1; needed for O(state=played), as are O(lines), O(slot) and O(seconds).
+    description: Number of the pass, starting at 1. Required for O(state=played), as are O(lines), O(slot) and O(seconds).
     type: int
   lines:
-    description: Schedule lines by endpoint, each list closed by C(END count), as returned by M(gpufabric.rdma.fabric_judge).
+    description: Schedule lines per endpoint, as returned by M(gpufabric.rdma.fabric_judge). Each list ends with C(END count).
     type: dict
   slot:
-    description: Seconds of a round.
+    description: Duration of a round in seconds.
     type: int
   seconds:
     description: Seconds from the first round to the end of the pass.
     type: int
   start_in:
     description:
-      - Seconds from the first line handed out to the first round. It is more when there are so many endpoints, or handing out lines
-        takes so long in this cluster, that they would not all have theirs in time.
+      - Minimum time in seconds from sending the first schedule line to the first round. It is extended if distributing the lines to all
+        endpoints takes longer.
     type: int
     default: 0
 attributes:
   check_mode:
-    details: Nothing is measured, so nothing is written to O(evidence).
+    details: Measures nothing and writes nothing to O(evidence).
   diff_mode:
-    description: Nothing changes, so there is no difference.
+    description: The module never reports a change.
     support: none
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
@@ -160,7 +160,7 @@ EXAMPLES = r"""
   delegate_to: localhost
   run_once: true
 
-- name: Play a pass
+- name: Run a pass
   gpufabric.rdma.fabric_testers:
     state: played
     evidence: /tmp/evidence/pod
@@ -180,28 +180,28 @@ EXAMPLES = r"""
 
 RETURN = r"""
 endpoints:
-  description: Node of every endpoint that was asked for and has one that can give what a tester needs.
+  description: Node per selected endpoint, for nodes that provide the resources of a tester.
   returned: O(state=started) or O(state=played)
   type: dict
   sample: {gpu-1: node-a}
 cluster:
   description:
-    - The cluster, with C(name) (in the kubeconfig), C(server) (URL of the API server) and C(version); empty text for what is unknown.
-    - It is empty when the API server did not answer. It is returned also when the testers could not be started.
+    - The cluster, with C(name) (in the kubeconfig), C(server) (URL of the API server) and C(version). Unknown values are empty strings.
+    - Empty if the API server did not respond. Also returned if the testers could not be started.
   returned: O(state=started)
   type: dict
   sample: {name: lab, server: "https://10.0.0.1:6443", version: v1.35.4}
 problems:
-  description: Endpoints without a tester or without a complete log, and why.
+  description: Reasons per endpoint without a tester or a complete log.
   returned: O(state=started) or O(state=played)
   type: dict
   sample: {gpu-2: "no tester on node node-b: pod gpufabric-testers-1-x2v cannot be scheduled: 0/3 nodes are available"}
 start_in:
-  description: Seconds from the first line handed out to the first round.
+  description: Seconds from sending the first schedule line to the first round.
   returned: O(state=played)
   type: int
 removed:
-  description: What was there and was removed; in check mode what would be.
+  description: The removed objects. In check mode, the objects that would be removed.
   returned: O(state=absent)
   type: list
   elements: str

@@ -8,30 +8,31 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fabric_wait
-short_description: Wait until policy, pools and networks are really ready
+short_description: Wait until the policy, pools and networks are ready
 version_added: "0.1.0"
 description:
-  - The state that the operator reports is not enough. It is shown before anything was rolled out, and it flaps. So a policy is ready when its
-    status belongs to its newest generation, every DaemonSet and Deployment that it owns runs its newest pods on exactly the expected nodes, and
-    these offer the expected resources. A network is ready when its NetworkAttachmentDefinition is what it should be, a pool when every
-    node has its block. All of it must hold for O(stable) seconds.
-  - Fails with all reasons at O(timeout), or earlier when waiting cannot help, such as an image that cannot be pulled.
-  - Changes nothing. A poll costs the same few requests for any number of nodes.
+  - Checks more than the state that the operator reports, because the operator reports ready before the rollout and the state flaps.
+  - A policy is ready if its status belongs to the latest generation, every DaemonSet and Deployment that it owns runs the latest pods on
+    exactly the expected nodes, and these nodes offer the expected resources.
+  - A network is ready if its NetworkAttachmentDefinition matches the network. A pool is ready if every node has an address block.
+  - All conditions must hold for O(stable) seconds.
+  - Fails with all reasons after O(timeout), or earlier if waiting cannot help, for example if an image cannot be pulled.
+  - Changes nothing. The number of requests per poll does not depend on the number of nodes.
 extends_documentation_fragment:
   - gpufabric.rdma.cluster
 options:
   objects:
-    description: What was applied; objects of kind NicClusterPolicy, IPPool and MacvlanNetwork.
+    description: The applied objects, such as NicClusterPolicy, IPPool and MacvlanNetwork.
     type: list
     elements: dict
     required: true
   nodes:
-    description: Names of the nodes that must have it.
+    description: Names of the nodes on which the objects must be ready.
     type: list
     elements: str
     required: true
   release:
-    description: Release of the operator; says what its status can tell.
+    description: Release of the operator. It determines which status fields exist.
     type: str
     required: true
   namespace:
@@ -39,22 +40,22 @@ options:
     type: str
     default: nvidia-network-operator
   resources:
-    description: Device plugin resources, without their prefix C(rdma/), and how many of each every node must offer.
+    description: Number of each device plugin resource that every node must offer, by resource name without the prefix C(rdma/).
     type: dict
     default: {}
   timeout:
-    description: Seconds to wait at most.
+    description: Maximum time to wait in seconds.
     type: int
     default: 600
   stable:
-    description: Seconds for which everything must be ready on end. A falsely reported ready of 7 seconds was recorded.
+    description: Seconds for which all conditions must hold without interruption. False ready states of up to 7 seconds have been observed.
     type: int
     default: 8
 attributes:
   check_mode:
-    details: Says what it would wait for, and waits for nothing.
+    details: Returns the conditions in RV(reasons) without waiting.
   diff_mode:
-    description: Nothing changes, so there is no difference.
+    description: The module changes nothing.
     support: none
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
@@ -73,15 +74,15 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ready:
-  description: Whether everything was ready; false in check mode, which does not look.
+  description: Whether all conditions are met. Always false in check mode.
   returned: success
   type: bool
 waited:
-  description: Seconds that it took.
+  description: Time waited in seconds.
   returned: always
   type: float
 reasons:
-  description: Why something is not ready; in check mode what would be waited for.
+  description: Conditions that are not met. In check mode, the conditions to wait for.
   returned: always
   type: list
   elements: str

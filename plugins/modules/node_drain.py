@@ -8,29 +8,29 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_drain
-short_description: Drain the Node of a host before it reboots, and uncordon it afterwards
+short_description: Drain the node of a host before a reboot and uncordon it afterwards
 version_added: "0.1.0"
 description:
-  - Cordons the Node and evicts its pods by the eviction API, so PodDisruptionBudgets hold. A budget that says no is asked again until
-    O(timeout); then the module fails and names every pod that is left and the budget that holds it.
-  - Pods of DaemonSets, of the kubelet itself and those that have ended stay. A pod without a controller or with data on the node is refused
-    before anything changes, unless told otherwise.
-  - That it was us who cordoned the Node stands in its annotation C(gpufabric.rdma/cordoned), what for in C(gpufabric.rdma/reboot). So a run
-    that was cut off can be finished by the next one, and a Node that somebody else cordoned stays cordoned.
-  - A host is drained, or known not to be a node, or the module fails. It is not a node when the list of Nodes is complete and none of them
-    matches the host, and the host shows no sign of a kubelet. Without any configuration of a cluster, the host must show no sign of a kubelet.
-  - The Node is found by machine id or O(node) and confirmed by a second property of O(identity). A Node that only one property matches is
-    refused.
-  - A node of the control plane is refused while another one is not Ready or has the annotation C(gpufabric.rdma/reboot).
+  - Cordons the node and evicts its pods through the eviction API, so that PodDisruptionBudgets are respected. Evictions that a budget
+    blocks are retried until O(timeout). Then the module fails and lists every remaining pod with the budget that blocks it.
+  - DaemonSet pods, static pods and completed pods are not evicted. Pods without a controller or with local data are rejected before
+    anything changes, unless O(evict_unmanaged) or O(evict_local_storage) allow their eviction.
+  - The annotation C(gpufabric.rdma/cordoned) records that this collection cordoned the node, and C(gpufabric.rdma/reboot) records the
+    reason. The next run can therefore finish an interrupted one, and a node that another tool cordoned stays cordoned.
+  - The module fails unless it can drain the host or prove that the host is not a node. A host is not a node if the list of nodes is
+    complete and no node matches the host, or no cluster is configured, and the host shows no sign of a kubelet.
+  - The node is found by machine ID or O(node) and confirmed by a second property of O(identity). A node that matches only one property
+    is rejected.
+  - A control plane node is rejected while another one is not Ready or has the annotation C(gpufabric.rdma/reboot).
 extends_documentation_fragment:
   - gpufabric.rdma.cluster
 options:
   inventory_host:
-    description: Name of the host, for messages.
+    description: Name of the host, used in messages.
     type: str
     required: true
   identity:
-    description: What the host reports about itself, RV(gpufabric.rdma.reboot_reasons#module:identity).
+    description: Identity of the host, as returned in RV(gpufabric.rdma.reboot_reasons#module:identity).
     type: dict
     required: true
     suboptions:
@@ -39,72 +39,73 @@ options:
         type: str
         default: ""
       hostname:
-        description: The host's name.
+        description: Hostname of the host.
         type: str
         default: ""
       addresses:
-        description: The host's addresses.
+        description: IP addresses of the host.
         type: list
         elements: str
         default: []
       kubelet:
-        description: Signs of a kubelet; an empty list means that there are none. Without it they are unknown, which counts as a kubelet.
+        description: Signs of a kubelet. An empty list means that there are none. If omitted, the host is assumed to run a kubelet.
         type: list
         elements: str
       control_plane:
-        description: Whether the host runs a part of a control plane. The labels of its Node decide.
+        description: Whether the host runs control plane components. The labels of the node take precedence.
         type: bool
   node:
-    description: Name of the Node, where the machine id does not identify it.
+    description: Name of the node, if the machine ID does not identify it.
     type: str
     default: ""
   state:
     description:
-      - V(drained) cordons and drains, with O(reason) as the annotation.
-      - V(released) waits until the kubelet of the boot O(boot_id) says Ready, then takes the annotations off, and uncordons when we cordoned it.
-      - V(kept) leaves the Node as it is and writes O(reason) to it, when it has our annotation.
+      - V(drained) cordons and drains the node, and records O(reason) in the annotation.
+      - V(released) waits until the kubelet of the boot O(boot_id) reports Ready, removes the annotations, and uncordons the node if this
+        collection cordoned it.
+      - V(kept) keeps the node cordoned and records O(reason), if the node has an annotation of this collection.
     type: str
     choices: [drained, released, kept]
     default: drained
   reason:
-    description: What the Node is closed for, or what went wrong.
+    description: Reason for the drain, or for keeping the node cordoned.
     type: str
     default: ""
   boot_id:
-    description: Boot id that the kubelet must report, see C(/proc/sys/kernel/random/boot_id); without it any is fine.
+    description: Boot ID that the kubelet must report, see C(/proc/sys/kernel/random/boot_id). If empty, any boot ID is accepted.
     type: str
     default: ""
   evict_unmanaged:
-    description: Whether pods may be evicted that no controller makes again.
+    description: Allow the eviction of pods that no controller recreates.
     type: bool
     default: false
   evict_local_storage:
-    description: Whether pods may be evicted whose emptyDir volumes are lost with it.
+    description: Allow the eviction of pods with emptyDir volumes, whose data is lost.
     type: bool
     default: false
   grace_period:
-    description: Seconds that evicted pods have to end; default is what each pod says.
+    description: Termination grace period of evicted pods in seconds. Defaults to the value of each pod.
     type: int
   timeout:
-    description: Seconds to wait at most, for the drain or for Ready.
+    description: Maximum time in seconds to wait for the drain or for Ready.
     type: int
     default: 600
 attributes:
   check_mode:
-    details: Waits for nothing. Budgets are not asked.
+    details: Does not wait and does not evaluate PodDisruptionBudgets.
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """
 
 EXAMPLES = r"""
-- name: Empty the node of this host
+- name: Cordon and drain the node of this host
   gpufabric.rdma.node_drain:
     inventory_host: "{{ inventory_hostname }}"
     identity: "{{ found.identity }}"  # registered from gpufabric.rdma.reboot_reasons
     reason: "reboot: iommu=pt is not in /proc/cmdline"
   delegate_to: localhost
 
-- name: Open it again
+- name: Uncordon the node after the reboot
   gpufabric.rdma.node_drain:
     inventory_host: "{{ inventory_hostname }}"
     identity: "{{ found.identity }}"
@@ -114,19 +115,19 @@ EXAMPLES = r"""
 
 RETURN = r"""
 diff:
-  description: What is changed of the Node, and the pods that go, before and after.
+  description: Changes to the node and the evicted pods, before and after.
   returned: always
   type: dict
 node:
-  description: Name of the Node, null when the host is none.
+  description: Name of the node; null if the host is not a node.
   returned: always
   type: str
 why_none:
-  description: Why there is no Node, empty when there is one.
+  description: Reason why the host is not a node; empty if it is one.
   returned: always
   type: str
 evicted:
-  description: Pods that went; in check mode those that would be asked to go.
+  description: The evicted pods. In check mode, the pods that would be evicted.
   returned: always
   type: list
   elements: str
