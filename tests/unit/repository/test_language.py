@@ -49,7 +49,6 @@ TO_DO: frozenset[str] = frozenset(
         "docs/roles/rdma_validate.md",
         "docs/roles/secondary_networks.md",
         "docs/roles/sriov.md",
-        "docs/runbook.md",
         "docs/tutorial.md",
     }
 )
