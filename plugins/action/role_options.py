@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,21 @@ class ActionModule(ActionBase):
 
     TRANSFERS_FILES = False
     _requires_connection = False
-    _VALID_ARGS = frozenset({"fabric"})
+    _VALID_ARGS = frozenset({"effective", "fabric", "hosts"})
 
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
-        _checked, params = self.validate_argument_spec({"fabric": {"type": "bool", "default": True}})
+        _checked, params = self.validate_argument_spec(
+            {
+                "effective": {"type": "list", "elements": "str", "default": []},
+                "fabric": {"type": "bool", "default": True},
+                "hosts": {"type": "list", "elements": "str"},
+            }
+        )
+        if params["effective"]:
+            hosts = task_vars["ansible_play_hosts"] if params["hosts"] is None else params["hosts"]
+            result.update(changed=False, options=self._effective(params["effective"], hosts))
+            return result
         known = {**self._options(), **role_variables.PLAYBOOKS}
         roles = [path.name for path in ROLES.iterdir()]
         fabrics = Fabrics(params["fabric"])
@@ -49,6 +59,28 @@ class ActionModule(ActionBase):
             said = "; ".join([*result["problems"], *warnings])
             result.update(failed=True, msg=f"variables, {len(wrong)} problem(s): {said}")
         return result
+
+    def _effective(self, roles: Iterable[str], hosts: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Return the options of roles by host: what is set for it, and the default where nothing is."""
+        defaults: dict[str, Any] = {}
+        for role in roles:
+            path = str(ROLES / role / "defaults" / "main.yml")
+            defaults.update(self._loader.load_from_file(path, trusted_as_template=True))
+        return {host: self._options_of(host, defaults) for host in hosts}
+
+    def _options_of(self, name: str, defaults: Mapping[str, Any]) -> dict[str, Any]:
+        # As the play sees it: hostvars has none of the play's own variables.
+        manager = self._task.get_variable_manager()
+        host = manager._inventory.get_host(name)
+        seen = manager.get_vars(play=self._task.get_play(), host=host, task=self._task)
+        templar = self._templar.copy_with_new_env(available_variables={**defaults, **seen})
+        found = {}
+        for option, default in defaults.items():
+            try:
+                found[option] = templar.template(seen.get(option, default))
+            except AnsibleUndefinedVariable:
+                continue  # It depends on something that this host does not have; whoever needs it reports it.
+        return found
 
     def _options(self) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {}

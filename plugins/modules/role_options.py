@@ -23,6 +23,18 @@ description:
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 options:
+  effective:
+    description:
+      - Roles of the collection. Returns their options for each host in RV(options), with the defaults of the roles where nothing
+        is set, in place of checking variables.
+      - The values are those at this point of the run, so they can depend on facts and on the plan.
+    type: list
+    elements: str
+    default: []
+  hosts:
+    description: Hosts to return O(effective) options of. All hosts of the play by default.
+    type: list
+    elements: str
   fabric:
     description: Whether the run needs C(rdma_fabric). With V(false) it is not looked at.
     type: bool
@@ -45,13 +57,29 @@ EXAMPLES = r"""
   gpufabric.rdma.role_options:
     fabric: false
   run_once: true
+
+- name: Read the options of a role for all hosts
+  gpufabric.rdma.role_options:
+    effective: [rdma_stack]
+  run_once: true
+  register: stack
+
+- name: Show the provider of this host
+  ansible.builtin.debug:
+    msg: "{{ stack.options[inventory_hostname].rdma_stack_provider }}"
 """
 
 RETURN = r"""
+options:
+  description: >-
+    By host the options of the O(effective) roles. An option whose value cannot be evaluated yet is missing.
+  type: dict
+  returned: with O(effective)
+  sample: {gpu-1: {rail_names_vfs: false, rail_names_apply: now}}
 problems:
   description: What is wrong, each with the hosts that it is about.
   type: list
   elements: str
-  returned: always
+  returned: without O(effective)
   sample: ["value of host_kernel_iommu must be one of: auto, passthrough, none, got: pasthrough (on gpu-1, gpu-2)"]
 """

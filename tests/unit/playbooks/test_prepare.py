@@ -14,7 +14,8 @@ def of_preflight(name: str, variables: dict[str, Any]) -> str:
     """Return what the play gives preflight for an input, from these variables of a user."""
     plays = yaml.safe_load((REPO / "playbooks" / "prepare.yml").read_text())
     (role,) = (role for play in plays for role in play.get("roles", []) if role["role"] == "gpufabric.rdma.preflight")
-    return jinja2.Environment().from_string(role["vars"][name]).render(variables)
+    defaults = yaml.safe_load((REPO / "roles/host_kernel/defaults/main.yml").read_text())
+    return jinja2.Environment().from_string(role["vars"][name]).render(__options={**defaults, **variables})
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def test_hosts_that_were_lost_count_in_batches_of_any_size(percentage: Any, batc
     task = book[-1]["tasks"][-1]
     hosts = [f"gpu-{number}" for number in range(batch)]
     known = {"__reboot_batch": hosts, "ansible_play_batch": hosts[lost:]}
-    known["host_reboot_max_fail_percentage"] = percentage
+    known["__batches"] = {"host_reboot_max_fail_percentage": percentage}
     jinja = jinja2.Environment(autoescape=False)
     # Ansible's own: what is in the first list only.
     jinja.filters["difference"] = lambda left, right: [item for item in left if item not in right]

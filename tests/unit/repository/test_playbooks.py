@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+import jinja2
 import pytest
 import yaml
 from tests.unit.support.playbook_files import ROOT, plays
@@ -70,7 +73,12 @@ def test_what_can_ask_for_a_reboot_judges_again_after_it(name: str, path: str) -
 def test_batches_are_those_that_the_role_documents(keyword: str, name: str) -> None:
     defaults = yaml.safe_load((ROOT / "roles/host_reboot/defaults/main.yml").read_text())
     (play,) = [play for play in plays("reboot.yml") if "serial" in play]
-    assert f".{name} | default({defaults[name]}) " in play[keyword]
+    assert f"__batches.{name} " in play[keyword] and name in defaults
+    reads = [
+        task for other in plays("reboot.yml") for task in other["tasks"] if task.get("register") == "__reboot_options"
+    ]
+    (read,) = [task["gpufabric.rdma.role_options"] for task in reads]
+    assert read["effective"] == ["host_reboot"] and read["hosts"].endswith("[:1] }}")
 
 
 def test_only_one_task_reboots() -> None:
@@ -111,3 +119,61 @@ def test_a_host_without_news_is_quiet(role: str) -> None:
 def test_the_gate_sees_a_task_that_always_prints() -> None:
     task = {"name": "Say it", "ansible.builtin.debug": {"msg": "x"}}
     assert always_printing([task, {**task, "when": "news"}]) == ["Say it"]
+
+
+# --- defaults are those of the roles ----------------------------------------------------------------------------
+
+
+def role_defaults() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for path in (ROOT / "roles").glob("*/defaults/main.yml"):
+        found.update(yaml.safe_load(path.read_text()) or {})
+    return found
+
+
+def texts(node: Any) -> Iterator[str]:
+    """Every text in a YAML document; conditions are expressions without braces."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            bare = key in ("when", "that", "until", "failed_when", "changed_when")
+            yield from (f"{{{{ {text} }}}}" if bare and "{{" not in text else text for text in texts(value))
+    elif isinstance(node, list):
+        for item in node:
+            yield from texts(item)
+    elif isinstance(node, str):
+        yield node
+
+
+def repeated_defaults(text: str, options: Mapping[str, Any]) -> list[str]:
+    """Options of roles that a template gives a literal default."""
+    found = []
+    for node in jinja2.Environment().parse(text).find_all(jinja2.nodes.Filter):
+        of = node.node
+        name = getattr(of, "name", None) or getattr(of, "attr", None)
+        literal = node.args and isinstance(node.args[0], jinja2.nodes.Literal)
+        if node.name in ("default", "d") and name in options and (literal or not node.args):
+            found.append(name)
+    return found
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "playbooks").rglob("*.yml")), ids=lambda path: path.name)
+def test_no_playbook_repeats_the_default_of_a_role(path: Path) -> None:
+    options = role_defaults()
+    document = yaml.safe_load(path.read_text())
+    assert [name for text in texts(document) for name in repeated_defaults(text, options)] == []
+
+
+def test_the_gate_sees_a_default_that_is_repeated() -> None:
+    options = role_defaults()
+    task = {
+        "when": ["rdma_validate_when | default('always') != 'never'"],
+        "vars": {
+            "vfs": "{{ (sriov_vfs | default(0, true)) + 1 }}",
+            "batch": "{{ hostvars['x'].host_reboot_batch | default(1) }}",
+            "state": "{{ host_kernel_state | default }}",
+            # The default of a module, another variable, and a value that is no literal.
+            "fine": "{{ rdma_validate_namespace | default(omit, true) }} {{ rdma_disrupt_users | default(false) }}",
+        },
+    }
+    found = [name for text in texts(task) for name in repeated_defaults(text, options)]
+    assert found == ["rdma_validate_when", "sriov_vfs", "host_reboot_batch", "host_kernel_state"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -75,3 +76,46 @@ def test_what_a_user_may_give_is_fine(tmp_path: Path) -> None:
     fine = {"sriov_vfs": "4", "rail_names_vfs": "{{ sriov_vfs | int > 0 }}", "pcie_acs_rails": "{{ rdma_plan.rails }}"}
     done = play(tmp_path, {"one": {}}, **fine)
     assert done.returncode == 0 and "is not a variable" not in done.stderr, done.stdout + done.stderr
+
+
+def effective(tmp_path: Path, known: dict[str, dict[str, Any]], shared: dict[str, Any], **read: Any) -> dict[str, Any]:
+    """What the action returns in a play with variables of its own, seen by the first host."""
+    tasks = [
+        {"gpufabric.rdma.role_options": read, "run_once": True, "register": "found"},
+        {
+            "ansible.builtin.copy": {"content": "{{ found.options | to_json }}", "dest": str(tmp_path / "found")},
+            "run_once": True,
+        },
+    ]
+    book = {
+        "hosts": "all",
+        "gather_facts": False,
+        "vars": {**shared, "ansible_python_interpreter": sys.executable},
+        "tasks": tasks,
+    }
+    (tmp_path / "play.yml").write_text(json.dumps([book]))
+    (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": known}}))
+    done = ansible_playbook(tmp_path, "-i", tmp_path / "hosts.json", "-c", "local", tmp_path / "play.yml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return dict(json.loads((tmp_path / "found").read_text()))
+
+
+def test_options_of_roles_are_what_is_set_or_their_default(tmp_path: Path) -> None:
+    """Of the inventory, of the play, of a template, and of nobody; one that cannot be known is missing. 2 s."""
+    hosts = {
+        "one": {"sriov_vfs": 4, "rail_names_rdma": "{{ rdma_plan.later }}", "rdma_report_dir": "/srv/r"},
+        "two": {"rail_names_vfs": "{{ inventory_hostname == 'two' }}"},
+    }
+    play_vars = {"sriov_trust": True, "rail_names_apply": "{{ 'now' if sriov_vfs | default(0) else 'boot' }}"}
+    roles = ["sriov", "rail_names", "rdma_validate"]
+    found = effective(tmp_path, hosts, play_vars, effective=roles)
+    one, two = found["one"], found["two"]
+    names = ("sriov_vfs", "sriov_trust", "sriov_identity", "rail_names_vfs", "rail_names_apply", "rail_names_rdma")
+    assert [one.get(name) for name in names] == [4, True, "derived", False, "now", None]
+    assert [two.get(name) for name in names] == [None, True, "derived", True, "boot", "keep"]
+    assert "rail_names_rdma" not in one and one["rdma_validate_report_dir"] == "/srv/r"
+    assert two["rdma_validate_report_dir"].endswith("/rdma-report") and one["rdma_validate_where"] == ["host", "pod"]
+
+
+def test_options_are_read_of_the_hosts_that_are_named(tmp_path: Path) -> None:
+    assert list(effective(tmp_path, {"one": {}, "two": {}}, {}, effective=["sriov"], hosts=["two"])) == ["two"]
