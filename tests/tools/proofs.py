@@ -17,12 +17,11 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "proofs.md"
 #: From the strongest to the weakest.
 WAYS = ("lab", "fixture", "unit")
-HEADER = """# What is proven, where, and how
+HEADER = """# Test evidence per role and distribution
 
-Written by `python -m tests.tools.proofs` from the marks of the tests. **lab**: a real host of that distribution was
-changed
-and looked at. **fixture**: recorded or hand-made files and outputs of it; a fixture says which it is.
-**unit**: logic alone. Empty: nothing.
+`python -m tests.tools.proofs` writes this page from the marks of the tests. **lab**: a real host of that distribution was
+changed and verified. **fixture**: files and outputs of that distribution, recorded or written by hand; each fixture
+states which. **unit**: logic only. Empty: no test.
 
 """
 
