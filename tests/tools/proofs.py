@@ -19,8 +19,8 @@ PAGE = ROOT / "docs" / "proofs.md"
 WAYS = ("lab", "fixture", "unit")
 HEADER = """# Test evidence per role and distribution
 
-`python -m tests.tools.proofs` writes this page from the marks of the tests. **lab**: a real host of that distribution was
-changed and verified. **fixture**: files and outputs of that distribution, recorded or written by hand; each fixture
+`python -m tests.tools.proofs` writes this page from the marks of the tests. **lab**: a real host of that distribution
+was changed and verified. **fixture**: files and outputs of that distribution, recorded or written by hand; each fixture
 states which. **unit**: logic only. Empty: no test.
 
 """
