@@ -1,47 +1,47 @@
 # Copyright: Contributors to the gpufabric.rdma collection
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Documentation that the modules on hosts share: options, and what they can do in check mode and diff."""
+"""Documentation shared by all host modules."""
 
 from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """The roots that a chroot or a test redirects."""
+    """Options and attributes of host modules."""
 
     DOCUMENTATION = r"""
 options:
   sysfs_root:
-    description: Where sysfs is mounted.
+    description: Mount point of sysfs.
     type: path
     default: /sys
   proc_root:
-    description: Where procfs is mounted.
+    description: Mount point of procfs.
     type: path
     default: /proc
   etc_root:
-    description: The host's configuration folder.
+    description: Directory of the host configuration.
     type: path
     default: /etc
   run_root:
-    description: The host's folder of run-time data.
+    description: Directory of run-time data.
     type: path
     default: /run
   boot_root:
-    description: Where kernels and the menu of the boot loader are.
+    description: Directory of the kernels and the boot loader menu.
     type: path
     default: /boot
   modules_root:
-    description: Where the modules of each kernel are.
+    description: Directory of the kernel modules.
     type: path
     default: /lib/modules
   state_root:
-    description: Where this collection records the values that it replaced.
+    description: Directory in which this collection records original values.
     type: path
     default: /var/lib/gpufabric
 attributes:
   check_mode:
-    description: Can run in check mode and says what would change, without changing it.
+    description: Can run in check mode and return changed status prediction without modifying target.
     support: full
   diff_mode:
     description: Returns the state before and after.
@@ -55,7 +55,7 @@ attributes:
     RAILS = r"""
 options:
   rails:
-    description: The host's slice of the plan, C(plan.hosts[name].rails) of M(gpufabric.rdma.fabric_plan).
+    description: Rails of the host, C(plan.hosts[name].rails) of M(gpufabric.rdma.fabric_plan).
     type: list
     elements: dict
     default: []
@@ -69,27 +69,27 @@ options:
         type: str
         required: true
       driver:
-        description: Driver of the port; the files match it beside the PCI path.
+        description: Driver of the port. The files match it together with the PCI path.
         type: str
       mac:
-        description: MAC address of the port when the plan was made; for reading only.
+        description: MAC address of the port at planning time. For information only.
         type: str
       current:
-        description: Name of the network device when the plan was made; for reading only.
+        description: Name of the network device at planning time. For information only.
         type: str
       netdev:
-        description: Name that the network device shall have.
+        description: Desired name of the network device.
         type: str
         required: true
       address:
-        description: IPv4 address with prefix; none leaves the addresses as they are.
+        description: IPv4 address with prefix length. If omitted, addresses are not changed.
         type: str
       mtu:
         description: MTU in bytes.
         type: int
         required: true
       doubt:
-        description: Hosts whose addresses the plan does not know. The address may be one of theirs, and is not set where it is new.
+        description: Hosts outside the plan that may already use the address. A new address is not set in this case.
         type: str
 """
 
@@ -97,8 +97,8 @@ options:
 options:
   disrupt_users:
     description:
-      - Whether ports may be changed while something uses them. The playbooks pass C(rdma_disrupt_users).
-      - Users are mounts over the port, established TCP connections and RDMA queue pairs. What cannot be read counts as a user.
+      - Allow changes to ports that are in use. The playbooks pass C(rdma_disrupt_users).
+      - Users are mounts over the port, established TCP connections and RDMA queue pairs. Unreadable state counts as a user.
     type: bool
     default: false
 """
@@ -107,8 +107,8 @@ options:
 options:
   hugepages:
     description:
-      - Hugepages. Those with C(at=boot) become kernel arguments by M(gpufabric.rdma.kernel_cmdline), the others are for
-        M(gpufabric.rdma.kernel_settings); both take the same list.
+      - Hugepages to reserve. M(gpufabric.rdma.kernel_cmdline) handles entries with C(at=boot), M(gpufabric.rdma.kernel_settings) all
+        others. Both modules accept the same list.
     type: list
     elements: dict
     default: []
@@ -118,14 +118,14 @@ options:
         type: str
         required: true
       count:
-        description: How many pages.
+        description: Number of pages.
         type: int
         required: true
       numa_node:
-        description: On which NUMA node; none leaves it to the kernel.
+        description: NUMA node of the pages. If omitted, the kernel distributes them.
         type: int
       at:
-        description: V(now) asks the running kernel, and each later one once it runs; V(boot) reserves them while memory is whole.
+        description: V(now) reserves pages in the running kernel, immediately and after each boot. V(boot) reserves them with kernel arguments.
         type: str
         choices: [now, boot]
         default: now

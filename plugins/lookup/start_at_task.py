@@ -5,12 +5,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: start_at_task
-short_description: Return the option --start-at-task of ansible-playbook
+short_description: Return the value of the ansible-playbook option --start-at-task
 version_added: "0.1.0"
 description:
-  - With C(--start-at-task) Ansible skips all tasks before the named one, and reports success when no task has the name.
-    So no task can refuse the option. The playbooks of this collection refuse it in the expression for C(hosts) of their
-    first play, which Ansible evaluates in any case.
+  - With C(--start-at-task), Ansible skips all tasks before the named one, and reports success if no task has this name.
+    A task can therefore not reject the option. The playbooks of this collection reject it in the C(hosts) expression of
+    their first play, which Ansible always evaluates.
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 options: {}
@@ -25,7 +25,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _raw:
-  description: The name of the task, empty without the option.
+  description: The name of the task, or an empty string if the option is not set.
   type: list
   elements: str
   sample: [Install packages]

@@ -7,43 +7,44 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: kernel_settings
-short_description: Set what the running kernel can change, and keep it over boots
+short_description: Manage kernel modules, sysctl values, memory locking and hugepages
 version_added: "0.1.0"
 description:
-  - Kernel modules and their options, sysctl values, the limit of locked memory, hugepages. Each is set now where the kernel can, and kept by
-    one file of our own in C(modules-load.d), C(modprobe.d), C(sysctl.d), C(security/limits.d) and C(tmpfiles.d).
-  - Values before the first change are recorded once and come back with O(state=absent), or when they are not asked for any more.
-  - Refuses before the first write a sysctl key that the kernel does not have, a file of C(sysctl.d) that comes after ours and sets
-    another value, and hugepages of a size that the kernel does not have. Hugepages that memory has no room for are given back at once.
-  - Never reboots. Options of a module that is loaded already wait for a boot, see RV(reasons).
+  - Manages kernel modules and their options, sysctl values, the limit of locked memory, and hugepages. Settings are applied immediately if
+    the kernel supports it, and persisted in one file each in C(modules-load.d), C(modprobe.d), C(sysctl.d), C(security/limits.d) and
+    C(tmpfiles.d).
+  - Original values are recorded before the first change. They are restored with O(state=absent), or if a setting is no longer requested.
+  - Fails before the first write if the kernel does not support a sysctl key or hugepage size, or if a later file in C(sysctl.d) sets a
+    different value. Hugepages that do not fit into memory are released immediately.
+  - Never reboots. Options of loaded modules take effect at the next boot, see RV(reasons).
 extends_documentation_fragment:
   - gpufabric.rdma.host
   - gpufabric.rdma.host.hugepages
 options:
   state:
-    description: V(absent) gives back the recorded values, removes the files, and unloads modules that came with us when nothing uses them.
+    description: V(absent) restores the recorded values, removes the files, and unloads modules that were loaded by this module and are unused.
     type: str
     choices: [present, absent]
     default: present
   modules:
-    description: Kernel modules to load, now and at each boot.
+    description: Kernel modules to load, immediately and at each boot.
     type: list
     elements: str
     default: []
   module_options:
-    description: Options by kernel module, as C(NAME=VALUE) with blanks between them.
+    description: Options by kernel module, as C(NAME=VALUE) separated by spaces.
     type: dict
     default: {}
   sysctl:
-    description: Values by sysctl key, such as C(vm.swappiness). Other keys are not touched.
+    description: Values by sysctl key, such as C(vm.swappiness). Other keys are not changed.
     type: dict
     default: {}
   memlock:
-    description: Limit of locked memory of each login, V(unlimited) or a number of KiB; empty leaves it alone. Services have limits of their own.
+    description: Limit of locked memory for logins, V(unlimited) or a number of KiB. If empty, it is not changed. Services are not affected.
     type: str
     default: unlimited
   lib_root:
-    description: Where the distribution has C(sysctl.d) and C(modules).
+    description: Directory with C(sysctl.d) and C(modules) of the distribution.
     type: path
     default: /usr/lib
 author:
@@ -51,10 +52,10 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Let every login lock memory
+- name: Allow every login to lock memory
   gpufabric.rdma.kernel_settings:
 
-- name: No page migration, 512 hugepages on each of two NUMA nodes
+- name: Disable NUMA balancing and reserve 512 hugepages on each of two NUMA nodes
   gpufabric.rdma.kernel_settings:
     sysctl:
       kernel.numa_balancing: 0
@@ -62,7 +63,7 @@ EXAMPLES = r"""
       - {size: 2M, count: 512, numa_node: 0}
       - {size: 2M, count: 512, numa_node: 1}
 
-- name: Take it back
+- name: Restore the original settings
   gpufabric.rdma.kernel_settings:
     state: absent
 """
@@ -74,19 +75,19 @@ diff:
   type: dict
   contains:
     before:
-      description: State found.
+      description: State before the change.
       returned: always
       type: dict
     after:
-      description: State wanted; with check mode off also the state reached.
+      description: State after the change. In check mode, the predicted state.
       returned: always
       type: dict
 reboot_required:
-  description: Whether a change is pending until the next boot.
+  description: Whether a change takes effect only at the next boot.
   returned: always
   type: bool
 reasons:
-  description: The changes that are pending until the next boot, and why.
+  description: Changes that take effect at the next boot, and why.
   returned: always
   type: list
   elements: str

@@ -7,58 +7,58 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: netdev_names
-short_description: Give the ports of a host predictable names by PCI path
+short_description: Manage interface names of rails by PCI path
 version_added: "0.1.0"
 description:
-  - Writes one systemd C(.link) file a rail, with a low number, that matches the port by PCI path and driver.
-  - Refuses before the first write when another C(.link) file, netplan or a udev rule would give the port another name, when another
-    network device has the name, or when a port carries the default route, the ssh connection or is a member of a bond.
-  - The name before is recorded once and comes back with O(state=absent), unless another tool renamed the device since.
-  - A port, VF or representor that has another owner now keeps its name.
-  - Names the VFs of rails and their representors too when asked to, by udev rules that hold for VFs of any later time.
-  - Makes a new initramfs when files changed and the driver of a port is in it, since the port would get its name there.
+  - Writes one systemd C(.link) file per rail, with a low number, that matches the port by PCI path and driver.
+  - Fails before the first write if another C(.link) file, netplan or a udev rule would assign a different name, if another network device
+    has the name, or if a port carries the default route or the ssh connection or is a member of a bond.
+  - The original name is recorded once and restored with O(state=absent), unless another tool has renamed the device since.
+  - Ports, VFs and representors that are managed by another tool keep their names.
+  - Optionally names the VFs of the rails and their representors with udev rules, which also apply to VFs created later.
+  - Rebuilds the initramfs if files changed and it contains the driver of a port, because the port gets its name there.
 extends_documentation_fragment:
   - gpufabric.rdma.host
   - gpufabric.rdma.host.rails
 options:
   state:
     description:
-      - V(present) makes the host as the rails say. Ports that were rails before and are none now get their recorded state back.
-      - V(absent) restores the recorded state of all ports and removes the files; O(rails) is ignored.
+      - V(present) configures the ports as described in O(rails). Ports that are no longer rails are restored to their recorded state.
+      - V(absent) restores the recorded state of all ports and removes the files. O(rails) is ignored.
     type: str
     choices: [present, absent]
     default: present
   vfs:
     description:
-      - Whether VF N of each rail is named after the rail, V(rail0v3) for VF 3 of V(rail0), by what the port's link C(virtfn3) leads to.
-      - The rule holds for VFs that are made later, up to C(sriov_totalvfs) of the port, and for one that comes back from a pod.
-      - Refused when a name has more than 15 characters, and like the names of ports when somebody else has or gives it.
+      - Name the VFs after their rail, for example V(rail0v3) for VF 3 of V(rail0). The VF is found by the link C(virtfn3) of the port.
+      - The rule also applies to VFs created later, up to C(sriov_totalvfs) of the port, and to VFs returned from a pod.
+      - Fails if a name has more than 15 characters, is in use, or is assigned by another tool.
     type: bool
     default: false
   representors:
     description:
-      - Whether the representor of VF N, which a port in switchdev mode has, is named after the rail, V(rail0r3) for VF 3 of V(rail0).
-      - Those of subfunctions, and of VFs of another controller (a DPU's host), keep their names.
+      - Name the VF representors of ports in switchdev mode after their rail, for example V(rail0r3) for VF 3 of V(rail0).
+      - Representors of subfunctions and of VFs of another controller (the host of a DPU) keep their names.
     type: bool
     default: false
   apply:
     description:
-      - V(now) renames at once what nothing uses (no address, nothing on top, no process on the RDMA device of a VF); the link goes down and
-        up for it. A VF in another network namespace, as that of a pod, is left alone.
-      - V(boot) leaves every rename to the next boot.
+      - V(now) immediately renames unused devices. These have no address and no device on top, and no process uses the RDMA device of a VF.
+        The link is set down during the rename. VFs in another network namespace, such as that of a pod, are not renamed.
+      - V(boot) applies all renames at the next boot.
     type: str
     choices: [now, boot]
     default: boot
   rdma:
     description:
-      - V(rail) gives the RDMA device of each rail's port the rail's name too, by a udev rule that calls rdma-core's C(rdma_rename). So the order
-        of RDMA devices is that of the rails, whatever the driver counted. With O(vfs) the RDMA device of a VF has the name of the VF.
-      - V(keep) leaves RDMA devices alone, and takes back what was done before.
+      - V(rail) also names the RDMA device of each port after its rail, with a udev rule that calls C(rdma_rename) of rdma-core. The order of
+        RDMA devices then matches the rails, regardless of the driver. With O(vfs), the RDMA device of a VF is named after the VF.
+      - V(keep) does not name RDMA devices, and restores RDMA device names set earlier.
     type: str
     choices: [keep, rail]
     default: keep
   lib_root:
-    description: Where the distribution has its C(systemd/network) and C(udev/rules.d) folders.
+    description: Directory with C(systemd/network) and C(udev/rules.d) of the distribution.
     type: path
     default: /usr/lib
 author:
@@ -66,21 +66,21 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Name the rails, at once where nothing uses them
+- name: Name the rails and rename unused ports immediately
   gpufabric.rdma.netdev_names:
     rails:
       - {rail: rail0, pci: "0000:18:00.0", driver: mlx5_core, netdev: rail0, mtu: 9000}
       - {rail: rail1, pci: "0000:3a:00.0", driver: mlx5_core, netdev: rail1, mtu: 9000}
     apply: now
 
-- name: Name the VFs of a rail too, those that are there and those that come, and their RDMA devices
+- name: Name the rails, their VFs and their RDMA devices
   gpufabric.rdma.netdev_names:
     rails:
       - {rail: rail0, pci: "0000:18:00.0", driver: mlx5_core, netdev: rail0, mtu: 9000}
     vfs: true
     rdma: rail
 
-- name: Give all ports their first names back
+- name: Restore the original names of all ports
   gpufabric.rdma.netdev_names:
     state: absent
     apply: now
@@ -93,24 +93,24 @@ diff:
   type: dict
   contains:
     before:
-      description: State found.
+      description: State before the change.
       returned: always
       type: dict
     after:
-      description: State wanted; with check mode off also the state reached.
+      description: State after the change. In check mode, the predicted state.
       returned: always
       type: dict
 reboot_required:
-  description: Whether a change is pending until the next boot.
+  description: Whether a change takes effect only at the next boot.
   returned: always
   type: bool
 reasons:
-  description: The changes that are pending until the next boot, and why.
+  description: Changes that take effect at the next boot, and why.
   returned: always
   type: list
   elements: str
 initramfs:
-  description: The initramfs images that were made anew; they have the driver of a port whose files changed.
+  description: The rebuilt initramfs images, which contain the driver of a port whose files changed.
   returned: always
   type: list
   elements: str

@@ -7,108 +7,108 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: nic_firmware
-short_description: Set firmware parameters of NVIDIA NICs for the next boot, and judge firmware versions
+short_description: Manage firmware parameters of NVIDIA NICs and check firmware versions
 version_added: "0.1.0"
 description:
-  - Compares the wanted parameters with those that the next boot loads, by C(mlxconfig) or C(mstconfig), sets what differs, reads again and
-    fails with what the card did not take. Values are compared as values, so C(True(1)), C(1) and V(true) are the same.
-  - All cards are asked before the first one is set. A parameter that a card does not know is an error that names it.
-  - Says what has to be loaded by a reboot, and what was not loaded by one and needs a power cycle. Never resets a card, never reboots and
-    never burns an image.
-  - Two ports of one card are one device. Values before us are recorded once and come back with O(state=absent), for the next boot too.
+  - Compares the desired parameters with the values for the next boot using C(mlxconfig) or C(mstconfig), sets the parameters that differ,
+    reads them again and fails if the card did not accept a value. Values are normalized, so C(True(1)), C(1) and V(true) are equal.
+  - All cards are read before the first one is changed. It is an error if a card does not support a parameter.
+  - Reports which changes require a reboot, and which ones were not loaded by a reboot and require a power cycle. The module never resets
+    a card, reboots or flashes a firmware image.
+  - Two ports of one card are one device. Original values are recorded once and restored with O(state=absent), effective at the next boot.
 extends_documentation_fragment:
   - gpufabric.rdma.host
   - gpufabric.rdma.host.rails
 options:
   state:
     description:
-      - V(present) sets the parameters of O(settings) on the cards of the rails. Other parameters stay as they are, also those that an
-        earlier run set.
-      - V(absent) restores the recorded values of all cards; O(rails) is ignored.
+      - V(present) sets the parameters in O(settings) on the cards of the rails. Other parameters are not changed, even if an earlier run
+        set them.
+      - V(absent) restores the recorded values of all cards. O(rails) is ignored.
     type: str
     choices: [present, absent]
     default: present
   settings:
     description:
-      - Parameter -> value, such as C(SRIOV_EN), C(NUM_OF_VFS), C(LINK_TYPE_P1), C(ADVANCED_PCI_SETTINGS), C(PCI_WR_ORDERING),
-        C(MAX_ACC_OUT_READ), C(ATS_ENABLED), or any other one that the card knows.
-      - A value is true or false, a number, or a name such as V(ETH). C(NAME[0..3]) takes one value for all, or a list.
+      - Values by parameter, such as C(SRIOV_EN), C(NUM_OF_VFS), C(LINK_TYPE_P1), C(ADVANCED_PCI_SETTINGS), C(PCI_WR_ORDERING),
+        C(MAX_ACC_OUT_READ), C(ATS_ENABLED), or any other parameter that the card supports.
+      - A value is a boolean, a number, or a name such as V(ETH). Arrays such as C(NAME[0..3]) take one value for all elements, or a list.
       - Parameters that a card hides while C(ADVANCED_PCI_SETTINGS) is off are set as soon as they are visible.
     type: dict
     default: {}
   minimum:
-    description: Firmware versions that cards must have at least, one for each kind of card; its first number is the kind.
+    description: Minimum firmware versions, one per card type. The first number of a version identifies the card type.
     type: list
     elements: str
     default: []
   exact:
-    description: The same, but exactly this version.
+    description: Exact firmware versions, one per card type.
     type: list
     elements: str
     default: []
   version_policy:
-    description: Whether a card of another version is reported as a warning or fails the task before anything is set.
+    description: Whether a version mismatch is a warning, or fails the task before anything is changed.
     type: str
     choices: [report, fail]
     default: report
   management_allowed:
-    description: Whether a card may be changed one of whose ports carries the default route or the ssh connection of this run.
+    description: Allow changes to cards that carry the default route or the ssh connection of this run.
     type: bool
     default: false
 attributes:
   check_mode:
-    details: What C(ADVANCED_PCI_SETTINGS) hides is not known yet.
+    details: Parameters hidden by C(ADVANCED_PCI_SETTINGS) are not predicted.
   diff_mode:
-    description: Returns the values that the next boot loads, before and after.
+    description: Returns the values for the next boot, before and after.
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """
 
 EXAMPLES = r"""
-- name: Have 16 VFs, Ethernet, and firmware that is new enough
+- name: Enable 16 VFs, set Ethernet mode and require a minimum firmware version
   gpufabric.rdma.nic_firmware:
     rails:
       - {rail: rail0, pci: "0000:18:00.0", driver: mlx5_core, netdev: rail0, mtu: 9000}
     settings: {SRIOV_EN: true, NUM_OF_VFS: 16, LINK_TYPE_P1: ETH}
     minimum: ["28.43.1014"]
 
-- name: Give all cards their values back
+- name: Restore the original values of all cards
   gpufabric.rdma.nic_firmware:
     state: absent
 """
 
 RETURN = r"""
 diff:
-  description: PCI address -> parameter -> the value that the next boot loads.
+  description: Values for the next boot, by PCI address and parameter.
   returned: always
   type: dict
   contains:
     before:
-      description: State found.
+      description: State before the change.
       returned: always
       type: dict
     after:
-      description: State wanted; with check mode off also the state reached.
+      description: State after the change. In check mode, the predicted state.
       returned: always
       type: dict
 reboot_required:
-  description: Whether something waits for a reboot.
+  description: Whether a change takes effect only at the next boot.
   returned: always
   type: bool
 reasons:
-  description: What waits for a reboot, and why.
+  description: Changes that take effect at the next boot, and why.
   returned: always
   type: list
   elements: str
 power_cycle:
-  description: What a reboot did not load or will not load; those cards need a power cycle, or a reset by the vendor's tool.
+  description: Changes that a reboot does not load. The cards require a power cycle or a reset with the vendor tool.
   returned: always
   type: list
   elements: str
 cards:
   description: >-
-    The cards with C(pci) address, C(firmware) version, board id (C(psid)) and C(settings), the C(default), C(current) and C(next_boot) value of each wanted
-    parameter; in check mode as they are now.
+    The cards with C(pci) address, C(firmware) version, board ID (C(psid)) and C(settings), the C(default), C(current) and C(next_boot) value
+    of each requested parameter. In check mode, the current values.
   returned: always
   type: list
   elements: dict

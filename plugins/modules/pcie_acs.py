@@ -7,24 +7,25 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pcie_acs
-short_description: Turn PCIe Access Control Services off between the NICs of rails and their GPUs
+short_description: Disable PCIe Access Control Services (ACS) between NICs and GPUs
 version_added: "0.1.0"
 description:
-  - Clears the ACS control register of the switch ports on the way between each rail's NIC and the GPUs that it reaches without passing a
-    root port, and of no others. Now, and at each boot by a systemd unit.
-  - With ACS on, a switch sends what a NIC and a GPU have for each other up to the CPU and down again. That costs bandwidth, or hangs.
-  - The price is isolation. Devices below these switches reach each other's memory past the IOMMU. So it refuses virtual machines, hosts
-    with devices on C(vfio-pci), and NICs or GPUs for which the IOMMU translates (it must be off or in passthrough).
-  - All ports are read before the first write, and read again after it. The registers as they were are recorded once and come back with
-    O(state=absent), or when a port is on no such way any more.
-  - Needs C(setpci) of pciutils, and root. Ports that a hotplug, a rescan or a reset of the bus sets up again keep what the kernel gives
-    them until the module or the unit runs again.
+  - Clears the ACS control register of the switch ports between the NIC of each rail and the GPUs that are reachable without passing a
+    root port. This happens immediately, and at each boot through a systemd unit. Other ports are not changed.
+  - With ACS enabled, a switch redirects traffic between NIC and GPU through the CPU, which reduces the bandwidth or causes hangs.
+  - Disabling ACS removes isolation, because devices below these switches can access the memory of each other without the IOMMU. The
+    module therefore rejects virtual machines, hosts with devices bound to C(vfio-pci), and NICs or GPUs with IOMMU translation (the
+    IOMMU must be off or in passthrough mode).
+  - All ports are read before the first write and verified afterwards. The original registers are recorded once. They are restored with
+    O(state=absent), or if a port is no longer between a NIC and a GPU.
+  - Requires root and C(setpci) of pciutils. After a hotplug, rescan or bus reset, ports have the kernel defaults until the module or the
+    unit runs again.
 extends_documentation_fragment:
   - gpufabric.rdma.host
   - gpufabric.rdma.host.rails
 options:
   state:
-    description: V(absent) restores the recorded registers of all ports and removes the unit; O(rails) is ignored.
+    description: V(absent) restores the recorded registers of all ports and removes the unit. O(rails) is ignored.
     type: str
     choices: [present, absent]
     default: present
@@ -33,41 +34,41 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Let NICs and GPUs of one switch reach each other directly
+- name: Disable ACS between NICs and GPUs on the same switch
   gpufabric.rdma.pcie_acs:
     rails:
       - {rail: rail0, pci: "0000:18:00.0", driver: mlx5_core, netdev: rail0, mtu: 9000}
 
-- name: Give all ports their recorded registers back
+- name: Restore the original registers of all ports
   gpufabric.rdma.pcie_acs:
     state: absent
 """
 
 RETURN = r"""
 diff:
-  description: State before and after, registers in the words of lspci.
+  description: State before and after, with registers in the notation of lspci.
   returned: always
   type: dict
   contains:
     before:
-      description: State found.
+      description: State before the change.
       returned: always
       type: dict
     after:
-      description: State wanted; with check mode off also the state reached.
+      description: State after the change. In check mode, the predicted state.
       returned: always
       type: dict
 reboot_required:
-  description: Whether a change is pending until the next boot.
+  description: Whether a change takes effect only at the next boot.
   returned: always
   type: bool
 reasons:
-  description: The changes that are pending until the next boot, and why.
+  description: Changes that take effect at the next boot, and why.
   returned: always
   type: list
   elements: str
 ports:
-  description: The switch ports with ACS off, each with the C(nic) and the C(gpu) between which it is.
+  description: The switch ports with ACS disabled, each with the C(nic) and the C(gpu) that it connects.
   returned: always
   type: dict
   sample: {"0000:17:00.0": {nic: "0000:18:00.0", gpu: "0000:1b:00.0"}}

@@ -7,29 +7,29 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: peer_memory
-short_description: Let NICs reach GPU memory, by DMA-BUF or by nvidia-peermem
+short_description: Enable GPUDirect RDMA with DMA-BUF or nvidia-peermem
 version_added: "0.1.0"
 description:
-  - Decides for the host how RDMA reaches GPU memory and says why. DMA-BUF needs nothing but the right kernel and driver; with nvidia-peermem the
-    module is loaded, and a systemd unit that is bound to the RDMA stack keeps it loaded when the stack is loaded again.
-  - Fails with the reasons when no way is possible. A host without a GPU is left alone.
+  - Selects how RDMA accesses GPU memory on the host and returns the reason. DMA-BUF only requires a supported kernel and driver. For
+    nvidia-peermem, the module is loaded, and a systemd unit bound to the RDMA stack keeps it loaded when the stack is reloaded.
+  - Fails with the reasons if neither mode is possible. Hosts without a GPU are not changed.
 extends_documentation_fragment:
   - gpufabric.rdma.host
 options:
   state:
-    description: V(absent) takes back what this module did; packages of the legacy module are not installed again.
+    description: V(absent) reverts the changes of this module. Removed packages of the legacy module are not reinstalled.
     type: str
     choices: [present, absent]
     default: present
   mode:
     description:
-      - V(auto) takes DMA-BUF where the host can, nvidia-peermem otherwise, and leaves hosts alone whose NVIDIA driver is not loaded yet.
-      - V(dmabuf) and V(peermem) ask for one way and fail without it; V(none) asks for nothing.
+      - V(auto) uses DMA-BUF if the host supports it, otherwise nvidia-peermem. Hosts whose NVIDIA driver is not loaded are not changed.
+      - V(dmabuf) and V(peermem) require one mode and fail if it is not possible. V(none) requires no mode.
     type: str
     choices: [auto, dmabuf, peermem, none]
     default: auto
   legacy_packages:
-    description: Packages of the legacy module C(nv_peer_mem), to be removed where GPU memory is prepared.
+    description: Packages of the legacy module C(nv_peer_mem) to remove if GPUDirect RDMA is enabled.
     type: list
     elements: str
     default: [nv_peer_mem, nvidia-peer-memory, nvidia-peer-memory-dkms, nvidia_peer_memory]
@@ -38,36 +38,36 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Let NICs reach GPU memory
+- name: Enable GPUDirect RDMA
   gpufabric.rdma.peer_memory:
 
-- name: Insist on DMA-BUF
+- name: Require DMA-BUF
   gpufabric.rdma.peer_memory:
     mode: dmabuf
 """
 
 RETURN = r"""
 mode:
-  description: The way that is taken, V(dmabuf), V(peermem) or V(none).
+  description: The selected mode, V(dmabuf), V(peermem) or V(none).
   returned: always
   type: str
 reason:
-  description: Why this way.
+  description: Reason for the selection.
   returned: always
   type: str
 proof:
   description: >-
-    With V(peermem) what shows that it serves, C(clients) of the RDMA core, C(users) of the module, C(symbols) of the kernel; null otherwise and
-    when check mode would load it.
+    Evidence that V(peermem) is in use, with C(clients) of the RDMA core, C(users) of the module and C(symbols) of the kernel. Null for other
+    modes, and if check mode would load the module.
   returned: always
   type: dict
 findings:
-  description: What people should know, though it does not stop the run.
+  description: Warnings that do not stop the run.
   returned: always
   type: list
   elements: str
 packages:
-  description: C(remove) lists packages of the legacy module that are installed.
+  description: Package changes to make. C(remove) lists the installed packages of the legacy module.
   returned: always
   type: dict
 diff:
@@ -76,19 +76,19 @@ diff:
   type: dict
   contains:
     before:
-      description: State found.
+      description: State before the change.
       returned: always
       type: dict
     after:
-      description: State wanted; with check mode off also the state reached.
+      description: State after the change. In check mode, the predicted state.
       returned: always
       type: dict
 reboot_required:
-  description: Whether a change is pending until the next boot; never true for this module.
+  description: Whether a change takes effect only at the next boot. Always false for this module.
   returned: always
   type: bool
 reasons:
-  description: The changes that are pending until the next boot, and why.
+  description: Changes that take effect at the next boot, and why.
   returned: always
   type: list
   elements: str

@@ -7,30 +7,30 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: preflight
-short_description: Judge whether a host can be prepared, all problems at once
+short_description: Check whether a host can be prepared
 version_added: "0.1.0"
 description:
-  - Reads the host and compares it with its slice of the plan. Fails with every problem of the host in one message. Changes nothing.
-  - Looks at operating system and kernel, Secure Boot, IOMMU and VFs, the space for an initramfs, package sources, what DOCA-OFED asks of a host,
-    kernels that wait for a boot, the network manager, who else would name the ports, links and PCIe links, and who uses RDMA.
-  - Where packages are missing it looks whether they can be had. apt fetches the smallest one from each server into a folder that is removed again, dnf
-    reads its repositories anew.
+  - Reads the host and compares it with its part of the plan. Fails with all problems of the host in one message. Changes nothing.
+  - Checks the operating system and kernel, Secure Boot, IOMMU and VFs, the space for an initramfs, package sources, the requirements of
+    DOCA-OFED, pending kernel updates, the network manager, conflicting interface names, links and PCIe links, and users of RDMA.
+  - Checks the availability of missing packages. With apt, the smallest package of each server is downloaded to a temporary directory. With
+    dnf, the repository metadata is refreshed.
 extends_documentation_fragment:
   - gpufabric.rdma.host
   - gpufabric.rdma.host.rails
   - gpufabric.rdma.host.consent
 options:
   installs_packages:
-    description: Whether the run installs missing packages by itself.
+    description: Whether the run installs missing packages.
     type: bool
     default: true
   packages:
-    description: The packages that it installs; none means those that the distribution needs.
+    description: Packages to install. An empty list selects the packages that the distribution requires.
     type: list
     elements: str
     default: []
   doca:
-    description: What of DOCA-OFED the run installs, if it does; the same as in M(gpufabric.rdma.rdma_stack), but for the key.
+    description: DOCA-OFED installation of the run, if any. Same as in M(gpufabric.rdma.rdma_stack), except for the key.
     type: dict
     suboptions:
       release:
@@ -40,76 +40,76 @@ options:
         description: Exact version of its package.
         type: str
       key:
-        description: Where the key of the package source is; only that it is said anywhere is looked at.
+        description: Public key of the package source. Only its presence is checked.
         type: str
       fingerprint:
-        description: Fingerprint that the key must have.
+        description: Expected fingerprint of the key.
         type: str
       build:
-        description: V(dkms) needs the headers of the kernels.
+        description: Type of the kernel modules. V(dkms) requires kernel headers.
         type: str
         choices: [dkms, precompiled]
         default: dkms
       supported:
-        description: Distribution to beginnings of kernel releases, in place of what is known of the release.
+        description: Supported kernel release prefixes by distribution. Overrides the support matrix of the release.
         type: dict
         default: {}
   unsigned_modules:
-    description: Whether the run builds kernel modules that nobody signs, as DKMS does.
+    description: Whether the run builds unsigned kernel modules, as DKMS does.
     type: bool
     default: false
   vfs:
-    description: VFs that every rail shall have.
+    description: Number of VFs per rail.
     type: int
     default: 0
   sets_firmware:
-    description: Whether the run sets the firmware of the NICs too, so that VFs it cannot have yet do not stop it.
+    description: Whether the run configures the NIC firmware. Missing VF support is then not a problem.
     type: bool
     default: false
   kernel_arguments:
-    description: Whether the run sets kernel arguments, so that the boot loader must be one that M(gpufabric.rdma.kernel_cmdline) knows.
+    description: Whether the run sets kernel arguments. M(gpufabric.rdma.kernel_cmdline) must then support the boot loader.
     type: bool
     default: false
   acs:
-    description: Whether the run turns PCIe ACS off between NICs and GPUs, as M(gpufabric.rdma.pcie_acs) does, so that nothing may rely on it.
+    description: Whether the run disables PCIe ACS with M(gpufabric.rdma.pcie_acs). The host must then not rely on ACS.
     type: bool
     default: false
   boot_roots:
-    description: Folders where boot files can be.
+    description: Directories that may contain boot files.
     type: list
     elements: path
     default: [/boot, /boot/efi, /efi]
   links_manager:
-    description: Which network manager configures the rails, as in M(gpufabric.rdma.rail_links).
+    description: Network manager that configures the rails, as in M(gpufabric.rdma.rail_links).
     type: str
     choices: [auto, networkd, networkmanager, netplan]
     default: auto
   names_vfs:
-    description: Whether the run names the VFs of the rails too.
+    description: Whether the run also names the VFs of the rails.
     type: bool
     default: false
   names_representors:
-    description: Whether the run names the representors of these VFs too.
+    description: Whether the run also names the representors of the VFs.
     type: bool
     default: false
   lib_root:
-    description: Where the distribution has its C(systemd/network) folder.
+    description: Directory with C(systemd/network) of the distribution.
     type: path
     default: /usr/lib
   var_root:
-    description: Where the package manager has its lists, and DKMS its certificate.
+    description: Directory with the lists of the package manager and the certificate of DKMS.
     type: path
     default: /var
 attributes:
   diff_mode:
-    description: Nothing changes, so there is no difference.
+    description: The module changes nothing.
     support: none
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """
 
 EXAMPLES = r"""
-- name: Judge the host
+- name: Check the host
   gpufabric.rdma.preflight:
     rails:
       - {rail: rail0, pci: "0000:18:00.0", driver: mlx5_core, netdev: rail0, address: 192.168.0.1/24, mtu: 9000}
@@ -117,17 +117,17 @@ EXAMPLES = r"""
 
 RETURN = r"""
 problems:
-  description: Everything that stops the run on this host.
+  description: All problems that stop the run on this host.
   returned: always
   type: list
   elements: str
 findings:
-  description: What people should know, though it does not stop the run (no carrier, a slow PCIe link).
+  description: Warnings that do not stop the run, for example no carrier or a slow PCIe link.
   returned: always
   type: list
   elements: str
 host:
-  description: What the host is, for reading; C(virtual) tells a virtual machine from metal.
+  description: Summary of the host, for information. C(virtual) is true for virtual machines.
   returned: always
   type: dict
   sample:

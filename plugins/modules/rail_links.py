@@ -7,15 +7,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rail_links
-short_description: Set MTU, address, ARP rules and source routing of rails, now and after a boot
+short_description: Manage MTU, addresses, ARP settings and source routing of rails
 version_added: "0.1.0"
 description:
-  - Writes what the host's network manager keeps for each rail (a file of systemd-networkd, a connection of NetworkManager, or a
-    definition of netplan) and one sysctl file, applies both at once, reads the state again and fails with what the kernel refused.
-  - Only the links of rails are brought to their new state. C(netplan apply) is never run, it would restart links of others.
-  - All ports are checked before the first write. A port that carries the default route, the ssh connection, or is a member of a bond
-    is refused, and so is one that a file of somebody else configures first, and a host where it is not clear who manages the network.
-  - Ports are found by PCI address, so the module works before and after a rename. The state before is recorded once and comes back
+  - Writes the configuration of the network manager for each rail (a systemd-networkd file, a NetworkManager connection or a netplan
+    definition) and one sysctl file, applies both immediately, reads the state again and fails with the settings that the kernel rejected.
+  - Only the links of rails are reconfigured. C(netplan apply) is never run, because it would restart other links.
+  - All ports are checked before the first write. The module rejects ports that carry the default route or the ssh connection, are members
+    of a bond, or are configured by another file with a higher priority, and hosts where the active network manager is ambiguous.
+  - Ports are identified by PCI address, so the module works before and after a rename. The original state is recorded once and restored
     with O(state=absent).
 extends_documentation_fragment:
   - gpufabric.rdma.host
@@ -24,32 +24,32 @@ extends_documentation_fragment:
 options:
   state:
     description:
-      - V(present) makes the host as the rails say. Ports that were rails before and are none now get their recorded state back.
-      - V(absent) restores the recorded state of all ports and removes the files; O(rails) is ignored.
+      - V(present) configures the ports as described in O(rails). Ports that are no longer rails are restored to their recorded state.
+      - V(absent) restores the recorded state of all ports and removes the files. O(rails) is ignored.
     type: str
     choices: [present, absent]
     default: present
   manager:
     description:
-      - Who gets the files. V(auto) is netplan where it has files, and the service that runs otherwise; with both services and no
-        netplan it is refused.
-      - Where both services run, V(networkd) makes NetworkManager leave the rails alone.
+      - Network manager to configure. V(auto) selects netplan if it has files, otherwise the active service. It fails if both services are
+        active and netplan is not in use.
+      - If both services are active, V(networkd) makes NetworkManager ignore the rails.
     type: str
     choices: [auto, networkd, networkmanager, netplan]
     default: auto
   source_routing:
     description:
-      - A routing table and a rule a rail, so that what is sent from a rail's address leaves through that rail.
-      - V(auto) does so for rails of one host that share a subnet, V(always) for all rails with an address in O(rails).
+      - Configure one routing table and one rule per rail, so that traffic from the address of a rail leaves through that rail.
+      - V(auto) applies to rails of a host that share a subnet, V(always) to all rails with an address in O(rails).
     type: str
     choices: [auto, always, never]
     default: auto
   lib_root:
-    description: Where the distribution has its folders C(systemd/network) and C(NetworkManager).
+    description: Directory with C(systemd/network) and C(NetworkManager) of the distribution.
     type: path
     default: /usr/lib
   timeout:
-    description: Seconds that kernel and network manager get to take the new state over.
+    description: Maximum time in seconds to wait until kernel and network manager have applied the new state.
     type: int
     default: 20
 author:
@@ -62,7 +62,7 @@ EXAMPLES = r"""
     rails:
       - {rail: rail0, pci: "0000:18:00.0", driver: mlx5_core, netdev: rail0, address: 192.168.0.1/24, mtu: 9000}
 
-- name: Give all ports their recorded state back
+- name: Restore the original state of all ports
   gpufabric.rdma.rail_links:
     state: absent
 """
@@ -74,23 +74,23 @@ diff:
   type: dict
   contains:
     before:
-      description: State found.
+      description: State before the change.
       returned: always
       type: dict
     after:
-      description: State wanted; with check mode off also the state reached.
+      description: State after the change. In check mode, the predicted state.
       returned: always
       type: dict
 has_qos:
-  description: Whether M(gpufabric.rdma.rail_qos) has settings on this host that it may have to give back.
+  description: Whether M(gpufabric.rdma.rail_qos) has settings on this host that it may need to restore.
   returned: always
   type: bool
 reboot_required:
-  description: Whether a change is pending until the next boot.
+  description: Whether a change takes effect only at the next boot.
   returned: always
   type: bool
 reasons:
-  description: The changes that are pending until the next boot, and why.
+  description: Changes that take effect at the next boot, and why.
   returned: always
   type: list
   elements: str

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rail_qos
-short_description: Set trust, PFC, ETS, ECN, RoCE mode, rings and pause of rails, now and at every boot
+short_description: Manage trust mode, PFC, ETS, ECN, RoCE mode, rings and pause frames of rails
 version_added: "0.1.0"
 description:
-  - Sets only what is asked for, by C(mlnx_qos) (on NICs with a driver mlx*), C(dcb) of iproute2, C(ethtool), or files of the kernel;
-    reads everything again and says what the hardware did not take.
-  - The settings are lost at boot and with the driver, so each rail gets a systemd unit that sets them when its network device appears.
-  - All rails are checked before the first write. A NIC that cannot do what is asked is refused by name and reason.
-  - Values before are recorded once for each setting. They come back when the setting is not asked for any more, and with
-    O(state=absent).
+  - Applies only the requested settings, with C(mlnx_qos) (for mlx drivers), C(dcb) of iproute2, C(ethtool), or kernel files. Reads all
+    settings again and reports the values that the hardware did not accept.
+  - The settings do not survive a reboot or driver reload, so each rail gets a systemd unit that applies them when its network device
+    appears.
+  - All rails are checked before the first write. The module fails with the name and reason of each NIC that does not support a setting.
+  - Original values are recorded once per setting. They are restored if the setting is no longer requested, and with O(state=absent).
 extends_documentation_fragment:
   - gpufabric.rdma.host
   - gpufabric.rdma.host.rails
@@ -23,26 +23,26 @@ extends_documentation_fragment:
 options:
   state:
     description:
-      - V(present) makes the rails as O(settings) say.
-      - V(absent) restores the recorded values of all ports and removes the units; O(rails) and O(settings) are ignored.
+      - V(present) applies O(settings) to the rails.
+      - V(absent) restores the recorded values of all ports and removes the units. O(rails) and O(settings) are ignored.
     type: str
     choices: [present, absent]
     default: present
   settings:
     description:
-      - What is asked for, the same for all rails. All wrong keys and values are named at once. A key that is left out is left alone.
-      - C(trust), what a priority is taken from, V(dscp) or V(pcp).
-      - C(pfc), a list of the priorities with priority flow control; all others have none.
+      - Settings to apply to all rails. All invalid keys and values are reported in one message. Omitted keys are not changed.
+      - C(trust), the source of the priority, V(dscp) or V(pcp).
+      - C(pfc), the list of priorities with priority flow control. It is disabled on all other priorities.
       - C(ets), C(tsa) and C(bandwidth) of the eight traffic classes (V(ets) or V(strict); percent, together 100), and
         C(priorities), the traffic class of each priority.
       - C(buffer), C(size) of the eight receive buffers in bytes, and C(priorities), the buffer of each priority.
-      - C(ecn), a list of the priorities with congestion control; all others have none.
-      - C(cnp_dscp), the DSCP of congestion notifications.
-      - C(dscp) or C(traffic_class), what RDMA packets carry. DSCP 26 is traffic class 106, with the bits that allow ECN. It is
-        the default of RDMA-CM, and where the driver can also of everything else.
-      - C(roce), V(v1) or V(v2), the default RoCE mode of RDMA-CM, and so the GID that it chooses.
-      - C(rings), descriptors in the C(rx) and C(tx) rings.
-      - C(pause), whether frames of global pause are sent and honoured.
+      - C(ecn), the list of priorities with congestion control. It is disabled on all other priorities.
+      - C(cnp_dscp), the DSCP of congestion notification packets.
+      - C(dscp) or C(traffic_class), the marking of RDMA packets. DSCP 26 corresponds to traffic class 106, including the ECN bits. It is
+        the default for RDMA-CM and, if the driver supports it, for all other traffic.
+      - C(roce), V(v1) or V(v2), the default RoCE mode of RDMA-CM, which determines the GID that it selects.
+      - C(rings), the number of descriptors in the C(rx) and C(tx) rings.
+      - C(pause), whether global pause frames are sent and honored.
     type: dict
     default: {}
 author:
@@ -50,13 +50,13 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Lossless RoCE v2 on priority 3
+- name: Configure lossless RoCE v2 on priority 3
   gpufabric.rdma.rail_qos:
     rails:
       - {rail: rail0, pci: "0000:18:00.0", driver: mlx5_core, netdev: rail0, mtu: 9000}
     settings: {trust: dscp, pfc: [3], ecn: [3], cnp_dscp: 48, dscp: 26, roce: v2, pause: false}
 
-- name: Give all ports their recorded values back
+- name: Restore the original values of all ports
   gpufabric.rdma.rail_qos:
     state: absent
 """
@@ -68,19 +68,19 @@ diff:
   type: dict
   contains:
     before:
-      description: State found.
+      description: State before the change.
       returned: always
       type: dict
     after:
-      description: State wanted; with check mode off also the state reached.
+      description: State after the change. In check mode, the predicted state.
       returned: always
       type: dict
 reboot_required:
-  description: Whether a change is pending until the next boot.
+  description: Whether a change takes effect only at the next boot.
   returned: always
   type: bool
 reasons:
-  description: The changes that are pending until the next boot, and why.
+  description: Changes that take effect at the next boot, and why.
   returned: always
   type: list
   elements: str

@@ -7,27 +7,27 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rdma_facts
-short_description: Read what a host has for RDMA
+short_description: Gather RDMA facts of a host
 version_added: "0.1.0"
 description:
-  - Reads network ports, RDMA devices, GPUs, PCI paths, NUMA nodes, links, addresses, the RDMA stack and who uses it
-    in one call, and returns them as the fact V(rdma).
-  - Only physical functions are listed. Changes nothing.
+  - Gathers network ports, RDMA devices, GPUs, PCI paths, NUMA nodes, links, addresses, the RDMA stack and its users in one call, and
+    returns them as the fact V(rdma).
+  - Lists only physical functions. Changes nothing.
 extends_documentation_fragment:
   - gpufabric.rdma.host
 attributes:
   diff_mode:
-    description: Nothing changes, so there is no difference.
+    description: The module changes nothing.
     support: none
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """
 
 EXAMPLES = r"""
-- name: Read the host
+- name: Gather RDMA facts
   gpufabric.rdma.rdma_facts:
 
-- name: Show its ports
+- name: Show the ports
   ansible.builtin.debug:
     var: ansible_facts.rdma.ports
 """
@@ -39,7 +39,7 @@ ansible_facts:
   type: dict
   contains:
     rdma:
-      description: The host as the collection knows it.
+      description: RDMA facts of the host.
       returned: always
       type: dict
       contains:
@@ -72,34 +72,33 @@ ansible_facts:
           type: bool
           returned: always
         secure_boot:
-          description: Whether secure boot is on; null when it cannot be told.
+          description: Whether Secure Boot is enabled; null if unknown.
           type: bool
           returned: always
         iommu_groups:
-          description: Number of IOMMU groups; 0 when the IOMMU is off.
+          description: Number of IOMMU groups; 0 if the IOMMU is off.
           type: int
           returned: always
         managers:
-          description: Network managers that run.
+          description: Active network managers.
           type: list
           elements: str
           returned: always
         ports:
           description: >-
-            Physical network functions by PCI address, with netdev, MAC, MTU, speed in Gb/s, C(max_speed) (of the fastest link mode of its driver,
-            null where it names none), carrier, link layer, NUMA node, PCIe link (with C(max_payload), the bytes of a packet, which only root can
-            read), VFs (with C(rate), the lowest limit of one in Gb/s),
-            master, addresses, RDMA devices, the path from the PCI root, C(duty) (C(carries the default route), also when a VLAN, bond or bridge on
-            the port does; empty when nothing must be kept from being cut off), C(switch) (C(system), C(chassis) and C(port) of the
-            LLDP neighbour; null where neither lldpd nor systemd-networkd tells one), C(uses) (what uses the port now, each with C(kind) (V(address), V(route),
-            V(mount), V(bridge), V(vlan), V(bond), V(tcp), V(queue_pairs), V(dynamic) for an IPv6 address that the network gave,
-            or V(unknown) where it cannot be read) and C(text); the address of a rail is not listed),
-            and C(configured) (C(rail) that M(gpufabric.rdma.rail_links) made of the port and the C(addresses) that it set there, null for others).
+            Physical network functions by PCI address, with netdev, MAC, MTU, speed in Gb/s, C(max_speed) (fastest link mode of the driver, null
+            if unknown), carrier, link layer, NUMA node, PCIe link (with C(max_payload) in bytes, readable only by root), VFs (with C(rate), the
+            lowest rate limit in Gb/s), master, addresses, RDMA devices, the path from the PCI root, C(duty) (for example C(carries the default
+            route), directly or through a VLAN, bond or bridge; empty if the port is not critical for connectivity), C(switch) (C(system),
+            C(chassis) and C(port) of the LLDP neighbour; null if neither lldpd nor systemd-networkd reports one), C(uses) (current users of the
+            port, each with C(kind) and C(text); the kind is V(address), V(route), V(mount), V(bridge), V(vlan), V(bond), V(tcp), V(queue_pairs),
+            V(dynamic) for an IPv6 address assigned by the network, or V(unknown) if it cannot be read; addresses of rails are not listed), and
+            C(configured) (the C(rail) and C(addresses) that M(gpufabric.rdma.rail_links) configured on the port, null for other ports).
           type: list
           elements: dict
           returned: always
         lost_rails:
-          description: Rails that M(gpufabric.rdma.rail_links) configured at PCI addresses where no port is now, with these addresses.
+          description: Rails that M(gpufabric.rdma.rail_links) configured on ports that no longer exist, with their PCI addresses.
           type: dict
           returned: always
         rdma_devices:
@@ -118,7 +117,7 @@ ansible_facts:
           elements: str
           returned: always
         ssh_netdev:
-          description: Network device of the ssh connection of this run, null without one.
+          description: Network device of the ssh connection of this run; null if there is none.
           type: str
           returned: always
         networks:
@@ -127,39 +126,39 @@ ansible_facts:
           elements: str
           returned: always
         modules:
-          description: RDMA related kernel modules with their use count.
+          description: RDMA-related kernel modules with their use count.
           type: dict
           returned: always
         drivers:
           description: >-
-            Version of each loaded driver of network ports and of RDMA devices: its C(version) and C(srcversion) as the kernel shows them;
-            for an in-tree driver without a C(srcversion) the release of the kernel. Null when it is unknown.
+            Version of each loaded driver of network ports and RDMA devices, with its C(version) and C(srcversion) as shown by the kernel, or
+            the kernel release for an in-tree driver without C(srcversion). Null if unknown.
           type: dict
           returned: always
         perftest:
-          description: C(path) and C(version) of perftest, null when it is not installed.
+          description: C(path) and C(version) of perftest; null if it is not installed.
           type: dict
           returned: always
         nvidia_driver:
-          description: C(version) of the NVIDIA driver and whether its kernel modules are C(open) ones, null when none is loaded.
+          description: C(version) of the NVIDIA driver, and whether it uses the C(open) kernel modules; null if no driver is loaded.
           type: dict
           returned: always
         memory_peers:
-          description: Clients of the RDMA core's peer memory interface, such as C(nv_mem) of nvidia-peermem.
+          description: Clients of the peer memory interface of the RDMA core, such as C(nv_mem) of nvidia-peermem.
           type: list
           elements: str
           returned: always
         workloads:
-          description: Open C(queue_pairs) of programs (null when unknown) and their C(holders).
+          description: Number of open C(queue_pairs) of user processes (null if unknown) and their C(holders).
           type: dict
           returned: always
         reboot:
-          description: Reasons to reboot that modules of this collection left since the last boot.
+          description: Reboot reasons recorded by modules of this collection since the last boot.
           type: list
           elements: str
           returned: always
         next_kernel:
-          description: Release of the kernel that boots next, null when it cannot be told.
+          description: Release of the kernel for the next boot; null if unknown.
           type: str
           returned: always
 """

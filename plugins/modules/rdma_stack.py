@@ -7,100 +7,100 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rdma_stack
-short_description: Have the RDMA stack of a provider on a host, now and over boots
+short_description: Manage the RDMA stack of a host
 version_added: "0.1.0"
 description:
-  - Loads the kernel modules of user space RDMA and has them loaded at boot. With V(soft_roce) also makes one soft-RoCE device C(rxe_NETDEV)
-    on each rail, by a systemd unit that is bound to the network device.
-  - With V(doca_ofed) the vendor's stack comes from a signed package source, in exactly the release and version that are asked for. Key, source,
-    version, kernel headers and what the release supports are checked before anything changes, for the running kernel and for the one that boots next.
-    Drivers are loaded again when nobody uses them; otherwise they wait for a boot, and RV(reasons) says who does.
-  - Says which packages are missing; installing them is left to a package module, whose change it is. Run it again afterwards. Packages that came, and
-    versions that were replaced, are recorded, so that O(state=absent) and another provider can say what to remove and what to bring back.
+  - Loads the kernel modules for user space RDMA, immediately and at boot. With O(provider=soft_roce), also creates one soft-RoCE device
+    C(rxe_NETDEV) per rail, with a systemd unit bound to the network device.
+  - With O(provider=doca_ofed), the vendor stack is installed from a signed package source in the exact release and version requested. Key,
+    source, version, kernel headers and the support matrix are checked before anything changes, for the running and the next kernel.
+    Unused drivers are reloaded. If they are in use, the change takes effect at the next boot, and RV(reasons) names the users.
+  - Returns the packages to install and remove in RV(packages). Use a package module to install them, then run this module again. Installed
+    packages and replaced versions are recorded, so that O(state=absent) or another provider can restore them.
 extends_documentation_fragment:
   - gpufabric.rdma.host
   - gpufabric.rdma.host.rails
   - gpufabric.rdma.host.consent
 options:
   state:
-    description: V(absent) takes back what this module did, and names the packages that came with us.
+    description: V(absent) reverts the changes of this module, and returns the packages that were installed by this collection.
     type: str
     choices: [present, absent]
     default: present
   provider:
     description:
-      - V(inbox) uses the drivers of the distribution, V(soft_roce) puts software RDMA on plain NICs, V(doca_ofed) installs the vendor's stack on the
-        host. V(container) (the operator's driver container) is not supported yet and is refused, because nothing would deploy the container.
+      - V(inbox) uses the drivers of the distribution, V(soft_roce) configures software RDMA on NICs without RDMA, and V(doca_ofed) installs
+        the vendor stack on the host. V(container), the driver container of the operator, is not supported yet and is rejected.
     type: str
     choices: [inbox, soft_roce, doca_ofed, container]
     default: inbox
   install_packages:
-    description: Whether packages are looked at.
+    description: Whether to check for missing packages.
     type: bool
     default: true
   packages:
-    description: Packages that must be there; none means those that the distribution needs.
+    description: Required packages. An empty list selects the packages that the distribution requires.
     type: list
     elements: str
     default: []
   replace:
-    description: Whether DOCA-OFED may be replaced by another provider, or packages of another vendor stack by this one.
+    description: Allow replacing DOCA-OFED with another provider, or the packages of another vendor stack with this provider.
     type: bool
     default: false
   restart:
-    description: V(idle) loads the drivers again when nobody uses them, V(never) leaves that to a boot.
+    description: V(idle) reloads unused drivers. V(never) defers the change to the next boot.
     type: str
     choices: [idle, never]
     default: idle
   vendor_packages:
-    description: Packages that are a vendor stack on the host and do not go together with another one.
+    description: Vendor stack packages on the host that conflict with other stacks.
     type: list
     elements: str
     default: [doca-ofed, doca-all, mlnx-ofed-kernel-dkms, mlnx-ofed-kernel-modules, mlnx-ofa_kernel, mlnx-ofa_kernel-dkms, kmod-mlnx-ofa_kernel]
   doca:
-    description: What provider V(doca_ofed) installs, and from where.
+    description: Version and source of the packages for O(provider=doca_ofed).
     type: dict
     suboptions:
       release:
-        description: Release of DOCA-OFED, such as V(3.2.1). It says which systems and kernels are supported.
+        description: Release of DOCA-OFED, such as V(3.2.1). It determines the supported systems and kernels.
         type: str
       package:
-        description: Package that brings the rest.
+        description: Metapackage to install.
         type: str
         default: doca-ofed
       version:
-        description: Exact version of that package.
+        description: Exact version of the package.
         type: str
       repository:
-        description: Address of the package source; C({release}), C({distribution}) and C({arch}) are filled in.
+        description: URL of the package source. C({release}), C({distribution}) and C({arch}) are replaced.
         type: str
         default: https://linux.mellanox.com/public/repo/doca/{release}/{distribution}/{arch}
       suite:
-        description: Suite of a Debian package source; one that ends with a slash is a folder.
+        description: Suite of a Debian package source. A suite that ends with a slash is a directory.
         type: str
         default: ./
       components:
-        description: Components of the suite, none for a folder.
+        description: Components of the suite. Leave empty for a directory.
         type: list
         elements: str
         default: []
       key:
-        description: The public key of the package source, ASCII-armoured text.
+        description: Public key of the package source, as ASCII-armored text.
         type: str
       fingerprint:
-        description: Full fingerprint that the key must have, 40 hexadecimal digits.
+        description: Expected full fingerprint of the key, 40 hexadecimal digits.
         type: str
       build:
-        description: V(dkms) builds kernel modules on the host and needs the kernel's headers, V(precompiled) takes those of the source.
+        description: V(dkms) builds the kernel modules on the host and requires kernel headers. V(precompiled) installs modules from the source.
         type: str
         choices: [dkms, precompiled]
         default: dkms
       hold:
-        description: Whether package managers must leave the version alone.
+        description: Whether to hold the packages at this version.
         type: bool
         default: true
       supported:
-        description: Distribution to beginnings of kernel releases, in place of what is known of the release.
+        description: Supported kernel release prefixes by distribution. Overrides the support matrix of the release.
         type: dict
         default: {}
 author:
@@ -108,11 +108,11 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Load the distribution's RDMA stack
+- name: Load the RDMA stack of the distribution
   gpufabric.rdma.rdma_stack:
     provider: inbox
 
-- name: Have DOCA-OFED on the host
+- name: Configure DOCA-OFED
   gpufabric.rdma.rdma_stack:
     provider: doca_ofed
     doca:
@@ -121,7 +121,7 @@ EXAMPLES = r"""
       key: "{{ lookup('ansible.builtin.file', 'GPG-KEY-Mellanox.pub') }}"
       fingerprint: "{{ doca_key_fingerprint }}"
 
-- name: Have soft-RoCE on the rails
+- name: Configure soft-RoCE on the rails
   gpufabric.rdma.rdma_stack:
     provider: soft_roce
     rails:
@@ -135,30 +135,31 @@ diff:
   type: dict
   contains:
     before:
-      description: State found.
+      description: State before the change.
       returned: always
       type: dict
     after:
-      description: State wanted; with check mode off also the state reached.
+      description: State after the change. In check mode, the predicted state.
       returned: always
       type: dict
 reboot_required:
-  description: Whether a change is pending until the next boot.
+  description: Whether a change takes effect only at the next boot.
   returned: always
   type: bool
 reasons:
-  description: The changes that are pending until the next boot, and why.
+  description: Changes that take effect at the next boot, and why.
   returned: always
   type: list
   elements: str
 packages:
   description: >-
-    C(remove) lists packages that must go first, C(install) those that are missing or come back, with their version where one is asked for, C(manager)
-    is C(apt) or C(dnf), C(pinned) whether versions are among them. C(new_source) is true where check mode would make the package source of which they come.
+    Package changes to make. C(remove) lists the packages to remove first, C(install) the packages to install, with a version if one is
+    requested, C(manager) is C(apt) or C(dnf), and C(pinned) is true if versions are included. C(new_source) is true if the package source
+    does not exist yet in check mode.
   returned: always
   type: dict
 findings:
-  description: What people should know, though it does not stop the run.
+  description: Warnings that do not stop the run.
   returned: always
   type: list
   elements: str

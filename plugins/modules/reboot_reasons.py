@@ -7,28 +7,28 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: reboot_reasons
-short_description: Say why a host must be rebooted, and after it whether that helped
+short_description: Read reboot reasons and verify the host after a reboot
 version_added: "0.1.0"
 description:
-  - Modules of this collection leave their reasons to reboot in C(/run/gpufabric/reboot.d), which a boot takes away. This module reads them
-    all, so that one reboot serves them all. It never reboots.
-  - What a reboot is for is recorded before it. So reasons that stay are found after it, also by a later run, and a host is not rebooted
-    again and again for what a reboot does not cure.
+  - The modules of this collection record reboot reasons in C(/run/gpufabric/reboot.d), which is cleared at boot. This module reads all of
+    them, so that one reboot serves all reasons. It never reboots the host.
+  - The reasons are recorded before the reboot. The module, also in a later run, can therefore detect reasons that a reboot did not
+    resolve, and the host is not rebooted repeatedly for the same reason.
 extends_documentation_fragment:
   - gpufabric.rdma.host
   - gpufabric.rdma.host.consent
 options:
   state:
     description:
-      - V(read) changes nothing, and fails when the host must be rebooted and may not be.
-      - V(begun) records the reasons and the boot id, before the reboot. It fails when a reboot would end the work of users of RDMA ports.
-      - V(verified) fails when the host did not boot since then, or when there are reasons again.
+      - V(read) changes nothing, and fails if the host requires a reboot that is not allowed.
+      - V(begun) records the reasons and the boot ID before the reboot. It fails if RDMA ports are in use.
+      - V(verified) fails if the host has not booted since then, or if reasons remain.
       - V(finished) removes the record.
     type: str
     choices: [read, begun, verified, finished]
     default: read
   inventory_host:
-    description: Name of the host for messages; default is its own.
+    description: Name of the host, used in messages. Defaults to its hostname.
     type: str
     default: ""
   allowed:
@@ -36,80 +36,81 @@ options:
     type: bool
     default: false
   required:
-    description: Whether V(read) fails when the host may not be rebooted; otherwise, and in check mode, that is a warning.
+    description: Whether V(read) fails if a required reboot is not allowed. Otherwise, and in check mode, it issues a warning.
     type: bool
     default: true
   expected:
-    description: Further reasons, such as those that modules announced in check mode, where they leave none.
+    description: Additional reasons, such as those predicted by modules in check mode.
     type: list
     elements: str
     default: []
   repeat:
-    description: Whether the host may be rebooted again for a reason that a reboot of ours did not cure.
+    description: Allow another reboot for a reason that an earlier reboot did not resolve.
     type: bool
     default: false
   drain:
     description:
-      - What O(state=begun) takes for users. TCP connections on the device of the default route or of the ssh connection never count, nor do those
-        of kubelets and container runtimes.
-      - V(none), when the node is not drained, means all mounts over RDMA ports, TCP connections on their addresses, and queue pairs.
-      - V(next), when it is drained after this, leaves out pods with their mounts, and what only the kernel holds, since that may be a pod's.
-      - V(done), when it was drained, leaves out pods alone. Those are of DaemonSets or static, and the module warns of them.
+      - Determines which users O(state=begun) considers. TCP connections on the device of the default route or the ssh connection, and those
+        of kubelets and container runtimes, are always ignored.
+      - V(none) means that the node is not drained. All mounts over RDMA ports, TCP connections on their addresses, and queue pairs count.
+      - V(next) means that the node is drained later. Pods with their mounts, and resources held only by the kernel, are ignored.
+      - V(done) means that the node has been drained. Only pods are ignored. These are DaemonSet or static pods, and the module warns about
+        them.
     type: str
     choices: [none, next, done]
     default: none
   controller_boot_id:
-    description: Boot id of the machine that runs Ansible. A host with the same boot id is that machine, or runs its container, and is refused.
+    description: Boot ID of the controller. A host with the same boot ID is the controller, or runs its container, and is rejected.
     type: str
     default: ""
   var_root:
-    description: The host's folder of variable data, where kubelets keep theirs.
+    description: Directory of variable data, which contains the data of kubelets.
     type: path
     default: /var
 attributes:
   check_mode:
-    details: There was no reboot, so there is nothing to verify.
+    details: V(verified) has nothing to verify without a reboot.
   diff_mode:
-    description: The record is bookkeeping and no change, so there is no difference.
+    description: The record is internal and not reported as a change.
     support: none
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """
 
 EXAMPLES = r"""
-- name: Read why this host must be rebooted
+- name: Read the reboot reasons
   gpufabric.rdma.reboot_reasons:
     allowed: "{{ host_reboot_allowed }}"
   register: found
 
-- name: Show it
+- name: Show the reboot reasons
   ansible.builtin.debug:
     var: found.reasons
 """
 
 RETURN = r"""
 reasons:
-  description: Every reason to reboot.
+  description: All reboot reasons.
   returned: always
   type: list
   elements: str
 boot_id:
-  description: Id of the running boot.
+  description: Boot ID of the running system.
   returned: success
   type: str
 identity:
   description:
-    - Which machine this is, for M(gpufabric.rdma.node_drain). C(machine_id), C(hostname), C(addresses); C(kubelet), a list of signs that it runs or
-      ran a kubelet; C(control_plane), whether it runs an API server or etcd.
+    - Identity of the host, for M(gpufabric.rdma.node_drain), with C(machine_id), C(hostname), C(addresses), C(kubelet) (signs that it runs
+      or has run a kubelet), and C(control_plane) (whether it runs an API server or etcd).
   returned: success
   type: dict
   sample: {machine_id: 3f0c, hostname: gpu-1, addresses: [10.0.0.1], kubelet: [kubelet.service is active], control_plane: false}
 due:
-  description: Whether there is something to do, a reboot or the rest of one that was cut off.
+  description: Whether a reboot, or the completion of an interrupted one, is due.
   returned: success
   type: bool
 go:
-  description: Whether that may be done.
+  description: Whether the due action is allowed.
   returned: success
   type: bool
 """

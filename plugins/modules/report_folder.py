@@ -8,31 +8,31 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: report_folder
-short_description: Check that the folder of the report can be written
+short_description: Check that the report directory is writable
 version_added: "0.1.0"
 description:
-  - Fails when the folder, or its nearest parent that exists when it does not, cannot be written by the user that runs Ansible, and when the
-    folder lies in an installed collection. It creates nothing.
-  - The playbook C(site) does this before the first host is changed, the role C(rdma_validate) before it measures.
+  - Fails if the user that runs Ansible cannot write to the directory or, if it does not exist, to its nearest existing parent. Also fails
+    if the directory is inside an installed collection. Creates nothing.
+  - The playbook C(site) runs this check before the first host is changed, and the role C(rdma_validate) before it measures.
   - Runs on the controller and contacts no host.
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 options:
   path:
-    description: The folder, as an absolute path.
+    description: Absolute path of the directory.
     type: path
     required: true
 attributes:
   check_mode:
-    description: Can run in check mode and checks the same.
+    description: Can run in check mode and performs the same checks.
     support: full
   diff_mode:
-    description: Nothing is ever changed.
+    description: The module changes nothing.
     support: none
 """
 
 EXAMPLES = r"""
-- name: Check that the report can be written
+- name: Check that the report directory is writable
   gpufabric.rdma.report_folder:
     path: /srv/rdma-report
   run_once: true
@@ -40,12 +40,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 path:
-  description: The folder.
+  description: The directory.
   type: str
   returned: always
   sample: /srv/rdma-report
 process:
-  description: The process of ansible-playbook, for M(gpufabric.rdma.fabric_run). Empty on a controller without C(/proc).
+  description: The ansible-playbook process, for M(gpufabric.rdma.fabric_run). Empty on controllers without C(/proc).
   type: dict
   returned: always
   sample: {system: "3f0c9d1e-5a8b-4c55-9d6e-2f1b7c7f4a10 pid:[4026531836]", pid: 4711, start: "8839175"}

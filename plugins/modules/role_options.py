@@ -8,18 +8,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: role_options
-short_description: Judge the variables of the playbooks and of all roles before a host is contacted
+short_description: Validate the variables of the playbooks and all roles before a host is contacted
 version_added: "0.1.0"
 description:
-  - Ansible judges a role's variables when the role begins, so a wrong value for a late role would be found on hosts that earlier
-    ones have changed, perhaps after a reboot. This judges the variables of all roles of the collection at once, for all hosts of the play.
-  - Types, choices and structure are judged, by the argument specifications of the roles.
-  - The variables of the playbooks are judged too, among them C(rdma_fabric), as far as that needs no facts of the hosts, C(rdma_gates) and
+  - Ansible validates the variables of a role when the role starts. An invalid value for a late role would be found only after earlier
+    roles have changed or rebooted the hosts. This module validates the variables of all roles first, for all hosts of the play.
+  - Checks types, choices and structure with the argument specifications of the roles.
+  - Also validates the variables of the playbooks, including C(rdma_fabric) (as far as possible without facts), C(rdma_gates) and
     C(rdma_host).
-  - A variable with a name that is nearly that of a variable of the playbooks is an error, since the run would go on without the value. One with a name
-    that is nearly that of an option of a role is a warning.
-  - A variable that stands on what the run has still to find out is left to its role.
-  - Runs on the controller, once for all hosts, and contacts none.
+  - Fails if a variable looks like a misspelled playbook variable, because its value would be ignored. Warns about variables that look like
+    misspelled role options.
+  - Variables that depend on values discovered later are validated by their role.
+  - Runs on the controller, once for all hosts, and contacts no host.
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 options:
@@ -36,24 +36,24 @@ options:
     type: list
     elements: str
   fabric:
-    description: Whether the run needs C(rdma_fabric). With V(false) it is not looked at.
+    description: Whether the run requires C(rdma_fabric). With V(false), this variable is not validated.
     type: bool
     default: true
 attributes:
   check_mode:
-    description: Can run in check mode and judges the same.
+    description: Can run in check mode and performs the same checks.
     support: full
   diff_mode:
-    description: Nothing is ever changed.
+    description: The module changes nothing.
     support: none
 """
 
 EXAMPLES = r"""
-- name: Judge the variables of the playbooks and of all roles
+- name: Validate the variables of the playbooks and all roles
   gpufabric.rdma.role_options:
   run_once: true
 
-- name: Judge the variables of a playbook that needs no plan
+- name: Validate the variables of a playbook that requires no plan
   gpufabric.rdma.role_options:
     fabric: false
   run_once: true
@@ -77,7 +77,7 @@ options:
   returned: with O(effective)
   sample: {gpu-1: {rail_names_vfs: false, rail_names_apply: now}}
 problems:
-  description: What is wrong, each with the hosts that it is about.
+  description: All problems, each with the affected hosts.
   type: list
   elements: str
   returned: without O(effective)

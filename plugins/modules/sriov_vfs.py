@@ -7,16 +7,16 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: sriov_vfs
-short_description: Make the virtual functions (VFs) of rails, now and after a boot
+short_description: Manage SR-IOV virtual functions (VFs) of rails
 version_added: "0.1.0"
 description:
-  - Makes the wanted number of VFs on the rails' ports, with addresses that are derived from the port and so are the same after every boot,
-    and with trust, spoof check, rate limit and MTU. Drivers bind to the VFs when all that is set.
-  - The kernel refuses to change a number of VFs that is not 0, so a change takes all VFs of the port away first. It is refused, before
-    the first write, when one of them is in use; the message says by whom.
-  - At boot, and after a reload of the driver, a udev rule by PCI address starts a systemd unit that makes them again without Python.
-  - Number and settings of before are recorded once and come back with O(state=absent), unless another tool changed the VFs since.
-  - Changes no limit of the NIC's firmware and binds no drivers for pods.
+  - Creates the requested number of VFs on the ports of the rails, with trust, spoof check, rate limit and MTU. Their addresses are derived
+    from the port and stay the same across reboots. Drivers are bound to the VFs after all settings have been applied.
+  - The kernel cannot change a number of VFs other than 0, so a change first removes all VFs of the port. The module fails before the first
+    write if a VF is in use, and names its users.
+  - At boot and after a driver reload, a udev rule that matches the PCI address starts a systemd unit that recreates the VFs without Python.
+  - The original number and settings are recorded once and restored with O(state=absent), unless another tool has changed the VFs since.
+  - Does not change firmware limits of the NIC and does not bind drivers for pods.
 extends_documentation_fragment:
   - gpufabric.rdma.host
   - gpufabric.rdma.host.rails
@@ -24,54 +24,55 @@ extends_documentation_fragment:
 options:
   state:
     description:
-      - V(present) makes the VFs of the rails that have a number in O(vfs) or O(vfs_by_rail), and leaves all other ports alone.
-      - V(absent) restores the recorded VFs of all ports and removes the files; O(rails) is ignored. VFs of the SR-IOV operator, and those
-        whose number or addresses have changed since they were set, stay as they are. The run warns of them and removes their record.
+      - V(present) creates the VFs of the rails with a number in O(vfs) or O(vfs_by_rail). Other ports are not changed.
+      - V(absent) restores the recorded VFs of all ports and removes the files. O(rails) is ignored. VFs of the SR-IOV operator, and VFs
+        whose number or addresses have changed since, are kept. The module warns about them and removes their record.
     type: str
     choices: [present, absent]
     default: present
   vfs:
-    description: How many VFs each rail shall have. V(0) means none; not given, rails are left alone.
+    description: Number of VFs per rail. V(0) removes all VFs. If omitted, the number is not changed.
     type: int
   vfs_by_rail:
-    description: Name of a rail -> its own number of VFs.
+    description: Number of VFs by rail name. Overrides O(vfs).
     type: dict
     default: {}
   identity:
     description:
-      - V(derived) gives each VF a locally administered MAC address (on InfiniBand a node and port GUID) made of its port's own and its index.
-      - V(driver) leaves that to the driver, which may take other ones at each boot.
+      - V(derived) assigns each VF a locally administered MAC address (on InfiniBand a node and port GUID) derived from the address of the
+        port and the VF index.
+      - V(driver) keeps the addresses assigned by the driver, which may change at each boot.
     type: str
     choices: [derived, driver]
     default: derived
   trust:
-    description: Whether VFs may change their MAC address and be promiscuous. Not given, it stays as it is.
+    description: Whether VFs may change their MAC address and use promiscuous mode. If omitted, it is not changed.
     type: bool
   spoof_check:
-    description: Whether frames with another source address than the VF's are dropped. Not given, it stays as it is.
+    description: Whether to drop frames whose source address is not that of the VF. If omitted, it is not changed.
     type: bool
   max_tx_rate:
-    description: The most that each VF may send, in Mb/s; V(0) is no limit. Not given, it stays as it is.
+    description: Maximum transmit rate per VF in Mb/s. V(0) means unlimited. If omitted, it is not changed.
     type: int
   link_state:
     description:
-      - V(auto) follows the port, V(enable) is always up, V(disable) always down.
-      - Not given, VFs on InfiniBand get V(auto), since they are down otherwise, and those on Ethernet stay as they are.
+      - V(auto) follows the port, V(enable) is always up, and V(disable) is always down.
+      - If omitted, VFs on InfiniBand use V(auto), because they would be down otherwise, and VFs on Ethernet are not changed.
     type: str
     choices: [auto, enable, disable]
   mtu:
-    description: MTU of the VFs' network devices in bytes. Not given, it is the rail's. One in another network namespace is left alone.
+    description: MTU of the network devices of the VFs in bytes. Defaults to the MTU of the rail. Other network namespaces are not changed.
     type: int
   firmware_vfs:
     description:
-      - How many VFs the firmware of NVIDIA's NICs shall allow (C(NUM_OF_VFS) as M(gpufabric.rdma.nic_firmware) sets it). Only for check mode,
-        which then predicts what comes after the reboot; without check mode ports must have them by now.
+      - Number of VFs to be allowed by the firmware of NVIDIA NICs (C(NUM_OF_VFS) set by M(gpufabric.rdma.nic_firmware)). Used only in check
+        mode, to predict the state after the reboot. Outside check mode, the ports must already support the number of VFs.
     type: int
     default: 0
   operator_managed:
     description:
-      - PCI addresses of ports whose VFs the SR-IOV operator makes. To want VFs on one of them is an error.
-      - So is a port of which C(/etc/sriov-operator/pci) on the host, kept by the operator's agent, says that the operator makes its VFs.
+      - PCI addresses of ports whose VFs are managed by the SR-IOV operator. Requesting VFs on such a port is an error.
+      - This also applies to ports that C(/etc/sriov-operator/pci) on the host, maintained by the agent of the operator, marks as managed.
     type: list
     elements: str
     default: []
@@ -80,7 +81,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Eight VFs on each rail, with jumbo frames
+- name: Create eight VFs per rail with jumbo frames
   gpufabric.rdma.sriov_vfs:
     rails:
       - {rail: rail0, pci: "0000:18:00.0", driver: mlx5_core, netdev: rail0, mtu: 9000}
@@ -89,7 +90,7 @@ EXAMPLES = r"""
     trust: true
     spoof_check: false
 
-- name: Give all ports the VFs back that they had
+- name: Restore the original VFs of all ports
   gpufabric.rdma.sriov_vfs:
     state: absent
 """
@@ -101,19 +102,19 @@ diff:
   type: dict
   contains:
     before:
-      description: State found.
+      description: State before the change.
       returned: always
       type: dict
     after:
-      description: State wanted; with check mode off also the state reached.
+      description: State after the change. In check mode, the predicted state.
       returned: always
       type: dict
 reboot_required:
-  description: Whether a change is pending until the next boot; never true for this module.
+  description: Whether a change takes effect only at the next boot. Always false for this module.
   returned: always
   type: bool
 reasons:
-  description: The changes that are pending until the next boot, and why.
+  description: Changes that take effect at the next boot, and why.
   returned: always
   type: list
   elements: str
