@@ -93,15 +93,12 @@ reasons:
   elements: str
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._common.errors import CommandError, FabricError
-from ..module_utils._host.kernel import settings as kernel_settings
-from ..module_utils._host.kernel import settings_io
-from ..module_utils._host.system import arguments, files, lock, records
+from ..module_utils._common.errors import FabricError
+from ..module_utils._host.kernel import settings, settings_io
+from ..module_utils._host.system import arguments, files
+from ..module_utils._host.system.converge import converge
 
 NAME = "kernel_settings"
 ARGUMENTS = {
@@ -116,46 +113,28 @@ ARGUMENTS = {
 }
 
 
-def converge(params: Mapping[str, Any], check_mode: bool) -> kernel_settings.SettingsPlan:
-    """Plan, apply unless in check mode, and make sure that nothing is left to do."""
-    roots, lib = files.Roots.from_params(params), params["lib_root"]
-    want = kernel_settings.Want.from_params(params)
-    record = records.load(params["state_root"], NAME)
-
-    def read_plan(known: Mapping[str, Any]) -> kernel_settings.SettingsPlan:
-        return kernel_settings.plan_settings(want, settings_io.read(roots, lib, want, known), known, roots.etc)
-
-    plan = read_plan(record)
-    if check_mode:
-        return plan
-    if plan.change.changed or plan.unload:
-        # What is given back stays recorded until it is.
-        records.save(params["state_root"], NAME, kernel_settings.joined(record, plan.record, plan.change))
-        settings_io.apply(plan, roots, lib, want)
-        left = read_plan(plan.record).change
-        if left.changed:
-            raise CommandError(f"the kernel has {left.before} after the change, expected {left.after}")
-    records.save(params["state_root"], NAME, plan.record)
-    records.set_reasons(roots, NAME, plan.reasons)
-    return plan
-
-
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    roots, lib = files.Roots.from_params(module.params), module.params["lib_root"]
+
     try:
-        with lock.held(module.params, NAME, module.check_mode):
-            plan = converge(module.params, module.check_mode)
+        want = settings.Want.from_params(module.params)
+        done = converge(
+            NAME,
+            roots,
+            module.check_mode,
+            lambda record: settings.plan_settings(want, settings_io.read(roots, lib, want, record), record, roots.etc),
+            lambda plan: settings_io.apply(plan, roots, lib, want),
+            # The kernel may refuse to unload a module, so that is no part of the change.
+            is_due=lambda plan: plan.change.changed or bool(plan.unload),
+            unsettled=settings.unsettled,
+        )
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
-    for text in plan.warnings:
+    for text in done.first.warnings:
         module.warn(text)
-    module.exit_json(
-        changed=plan.change.changed,
-        diff=plan.change.diff(),
-        reboot_required=bool(plan.reasons),
-        reasons=list(plan.reasons),
-    )
+    module.exit_json(**done.result)
 
 
 if __name__ == "__main__":

@@ -83,7 +83,8 @@ from ..module_utils._common.errors import CommandError, FabricError
 from ..module_utils._host.facts import io as facts_io
 from ..module_utils._host.facts.rail_ports import parse_rails
 from ..module_utils._host.gpu_direct import acs, acs_io
-from ..module_utils._host.system import arguments, files, lock, records
+from ..module_utils._host.system import arguments, files
+from ..module_utils._host.system.converge import converge
 
 NAME = "pcie_acs"
 ARGUMENTS = {**arguments.ROOTS, **arguments.RAILS, **arguments.STATE}
@@ -93,55 +94,43 @@ TRADE = (
 )
 
 
-def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[acs.AcsPlan, dict[str, tuple[str, str]]]:
-    """Plan, apply unless in check mode, read again; return the plan and the ports with their NIC and GPU."""
-    roots = files.Roots.from_params(params)
-    record = records.load(params["state_root"], NAME)
-    rails = parse_rails(params["rails"]) if params["state"] == "present" else ()
-    inventory = facts_io.read_inventory(roots) if rails else None
-    wanted = acs.paths(inventory, [rail.pci for rail in rails]) if inventory else {}
-    devices = [device for pair in wanted.values() for device in pair]
+class Acs:
+    """The switch ports that this run is about, and how they are read."""
 
-    def read_plan() -> acs.AcsPlan:
-        have = acs_io.read(roots, [*wanted, *(port for port in record if port not in wanted)], devices)
-        if inventory:
-            acs.check(inventory, wanted, have)
-        return acs.plan_acs(wanted, have, record, f"{acs_io.units(roots)}/{acs.UNIT}")
+    def __init__(self, params: Mapping[str, Any], roots: files.Roots) -> None:
+        rails = parse_rails(params["rails"]) if params["state"] == "present" else ()
+        self.roots = roots
+        self.inventory = facts_io.read_inventory(roots) if rails else None
+        self.wanted = acs.paths(self.inventory, [rail.pci for rail in rails]) if self.inventory else {}
 
-    plan = read_plan()
-    missing = acs_io.no_setpci()
-    if missing and (plan.writes or plan.record):
-        raise CommandError(missing)
-    if not check_mode:
-        if plan.change.changed:
-            records.save(params["state_root"], NAME, {**record, **plan.record})
-            acs_io.apply(plan)
-            left = read_plan().change
-            if left.changed:
-                raise CommandError(f"the ports or systemd did not take it: {left.before}, expected {left.after}")
-        records.save(params["state_root"], NAME, plan.record)
-    return plan, {port: pair for port, pair in wanted.items() if port in plan.record}
+    def read_plan(self, record: Mapping[str, Any]) -> acs.AcsPlan:
+        """Read registers and unit and work out what to do."""
+        devices = [device for pair in self.wanted.values() for device in pair]
+        have = acs_io.read(self.roots, [*self.wanted, *(port for port in record if port not in self.wanted)], devices)
+        if self.inventory:
+            acs.check(self.inventory, self.wanted, have)
+        plan = acs.plan_acs(self.wanted, have, record, f"{acs_io.units(self.roots)}/{acs.UNIT}")
+        missing = acs_io.no_setpci()
+        if missing and (plan.writes or plan.record):
+            raise CommandError(missing)
+        return plan
 
 
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    roots = files.Roots.from_params(module.params)
     try:
-        with lock.held(module.params, NAME, module.check_mode):
-            plan, ports = converge(module.params, module.check_mode)
+        topic = Acs(module.params, roots)
+        done = converge(NAME, roots, module.check_mode, topic.read_plan, acs_io.apply)
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
-    for text in plan.warnings:
+    ports = {port: pair for port, pair in topic.wanted.items() if port in done.first.record}
+    for text in done.first.warnings:
         module.warn(text)
-    if plan.change.changed and ports:
+    if done.first.change.changed and ports:
         module.warn(TRADE % ", ".join(ports))
-    module.exit_json(
-        changed=plan.change.changed,
-        diff=plan.change.diff(),
-        reboot_required=False,
-        reasons=[],
-        ports={port: {"nic": nic, "gpu": gpu} for port, (nic, gpu) in ports.items()},
-    )
+    module.exit_json(**done.result, ports={port: {"nic": nic, "gpu": gpu} for port, (nic, gpu) in ports.items()})
 
 
 if __name__ == "__main__":

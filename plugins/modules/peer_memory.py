@@ -94,16 +94,19 @@ reasons:
   elements: str
 """
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.change import Change
-from ..module_utils._common.errors import CommandError, FabricError
+from ..module_utils._common.errors import FabricError
 from ..module_utils._host.facts import io as facts_io
+from ..module_utils._host.facts.inventory import HostInventory
 from ..module_utils._host.gpu_direct import peer_memory, peer_memory_io
-from ..module_utils._host.system import arguments, files, lock, records
+from ..module_utils._host.system import arguments, files
+from ..module_utils._host.system.converge import converge
 
 NAME = "peer_memory"
 LEGACY_PACKAGES = ["nv_peer_mem", "nvidia-peer-memory", "nvidia-peer-memory-dkms", "nvidia_peer_memory"]
@@ -115,53 +118,71 @@ ARGUMENTS = {
 }
 
 
-def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[Change, dict[str, Any]]:
-    """Decide, apply unless in check mode, read again and prove; return the change and the result's values."""
-    roots = files.Roots.from_params(params)
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """What was read, the way that is taken, and the plan for it."""
+
+    inventory: HostInventory
+    have: peer_memory.Have
+    choice: peer_memory.Choice
+    plan: peer_memory.PeerPlan
+
+    @property
+    def change(self) -> Change:
+        """The change of the plan."""
+        return self.plan.change
+
+    @property
+    def record(self) -> Mapping[str, bool]:
+        """The record of the plan."""
+        return self.plan.record
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Nothing here waits for a boot."""
+        return ()
+
+
+def read_plan(params: Mapping[str, Any], roots: files.Roots, record: Mapping[str, Any]) -> Decision:
+    """Read the host and decide."""
     present = params["state"] == "present"
+    inventory = facts_io.read_inventory(roots)
+    have = peer_memory_io.read(roots, inventory, params["legacy_packages"])
+    choice = peer_memory.choose(params["mode"] if present else "none", inventory, have)
+    mode, folder = choice.mode if present else None, peer_memory_io.folder(roots)
+    return Decision(inventory, have, choice, peer_memory.plan_peer_memory(mode, inventory, have, record, folder))
 
-    def read_plan() -> tuple[Any, ...]:
-        inventory = facts_io.read_inventory(roots)
-        have = peer_memory_io.read(roots, inventory, params["legacy_packages"])
-        choice = peer_memory.choose(params["mode"] if present else "none", inventory, have)
-        record = records.load(params["state_root"], NAME)
-        mode, folder = choice.mode if present else None, peer_memory_io.folder(roots)
-        return inventory, have, choice, peer_memory.plan_peer_memory(mode, inventory, have, record, folder)
 
-    inventory, have, choice, plan = read_plan()
-    first = plan.change
-    if first.changed and not check_mode:
-        if plan.record:
-            records.save(params["state_root"], NAME, plan.record)
-        peer_memory_io.apply(first.before, first.after)
-        inventory, have, choice, plan = read_plan()
-        if plan.change.changed:
-            raise CommandError(
-                f"peer memory is {plan.change.before} after the change, expected {plan.change.after}; see the kernel's log"
-            )
-    if not check_mode:
-        records.save(params["state_root"], NAME, plan.record)
-    proven = choice.mode == "peermem" and not (check_mode and first.changed)
-    return first, {
+def values(params: Mapping[str, Any], last: Decision, proven: bool) -> dict[str, Any]:
+    """Return the module's own values of the result; with ``proven`` the proof that nvidia-peermem serves."""
+    choice = last.choice
+    return {
         "mode": choice.mode,
-        "reason": choice.reason if present else "state is absent",
+        "reason": choice.reason if params["state"] == "present" else "state is absent",
         "findings": list(choice.warnings),
-        "proof": peer_memory.prove(inventory, have) if proven else None,
-        "packages": {"remove": list(have.packages) if choice.mode != "none" else []},
+        "proof": peer_memory.prove(last.inventory, last.have) if proven and choice.mode == "peermem" else None,
+        "packages": {"remove": list(last.have.packages) if choice.mode != "none" else []},
     }
 
 
 def main() -> None:
     """Decide and carry it out."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    params, roots = module.params, files.Roots.from_params(module.params)
     try:
-        with lock.held(module.params, NAME, module.check_mode):
-            change, values = converge(module.params, module.check_mode)
+        done = converge(
+            NAME,
+            roots,
+            module.check_mode,
+            lambda record: read_plan(params, roots, record),
+            lambda decision: peer_memory_io.apply(decision.change.before, decision.change.after),
+        )
+        own = values(params, done.last, proven=not (module.check_mode and done.first.change.changed))
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
-    for text in values["findings"]:
+    for text in own["findings"]:
         module.warn(text)
-    module.exit_json(changed=change.changed, diff=change.diff(), reboot_required=False, reasons=[], **values)
+    module.exit_json(**done.result, **own)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,7 @@ class AcsPlan:
     writes: Mapping[str, int]
     record: Mapping[str, int]
     warnings: tuple[str, ...]
+    reasons: tuple[str, ...] = ()
 
 
 def show(value: int) -> str:

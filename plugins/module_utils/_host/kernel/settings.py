@@ -155,13 +155,18 @@ def plan_settings(want: Want, have: Have, record: Mapping[str, Any], etc: str) -
     return SettingsPlan(change, record, tuple(unload), tuple(reasons), (*warnings, *more))
 
 
-def joined(record: Mapping[str, Any], new: Mapping[str, Any], change: Change) -> dict[str, Any]:
-    """Return the record while values change: those before us of what goes, and of what comes, and which change."""
-    modules = [*record.get("modules", ()), *new.get("modules", ())]
-    kinds = {kind: {**new.get(kind, {}), **record.get(kind, {})} for kind in ("sysctl", "pages", "parameters")}
-    before, after = ({**one["sysctl"], **one["hugepages"]} for one in (change.before, change.after))
-    changing = {*record.get("changing", ()), *(key for key in after if before[key] != after[key])}
-    found: dict[str, Any] = {"modules": sorted(dict.fromkeys(modules)), "changing": sorted(changing), **kinds}
+def unsettled(plan: SettingsPlan, merged: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record while values change: it names those that do, which can have any value after a power cut.
+
+    What is not restored, since another tool changed it, is not in it: the file that says what was set may go.
+    """
+    before, after = ({**one["sysctl"], **one["hugepages"]} for one in (plan.change.before, plan.change.after))
+    changing = {*merged.get("changing", ()), *(key for key in after if before[key] != after[key])}
+    values = {
+        kind: {key: value for key, value in merged.get(kind, {}).items() if key in after}
+        for kind in ("sysctl", "pages")
+    }
+    found = {**merged, **values, "changing": sorted(changing)}
     return {key: value for key, value in found.items() if value}
 
 
