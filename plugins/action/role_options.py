@@ -14,6 +14,7 @@ from ansible.module_utils.errors import UnsupportedError
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._fabric.intent import role_variables
+from ..module_utils._fabric.operator.profiles import registry
 
 ROLES = Path(__file__).resolve().parents[2] / "roles"
 
@@ -107,7 +108,8 @@ class Fabrics:
         if problem:
             return [problem]
         if not self._first:
-            self._first, self._problem = [fabric], role_variables.fabric_problem(fabric)
+            self._first = [fabric]
+            self._problem = role_variables.fabric_problem(fabric, registry.names())
         elif fabric != self._first[0]:
             return ["rdma_fabric differs from that of the first host. All hosts of the group need the same"]
         return [self._problem] if self._problem else []
@@ -134,7 +136,8 @@ def text_problems(variables: Mapping[str, Any]) -> Iterator[str]:
             continue  # It stands on something that the run is still to find out.
         found = role_variables.text_problem(name, value)
         if name == "rdma_validate_namespace" and value and not found and "rdma_fabric" in variables:
-            found = role_variables.namespace_problem(value, evaluated(variables, "rdma_fabric")[0])
+            fabric = evaluated(variables, "rdma_fabric")[0]
+            found = role_variables.namespace_problem(value, fabric, registry.names())
         yield from filter(None, [found])
 
 

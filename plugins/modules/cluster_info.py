@@ -95,6 +95,10 @@ options:
   chart_checksum:
     description: Expected SHA-256 checksum of the chart archive.
     type: str
+  profile:
+    description: Network model of the plan, C(rdma_plan.profile.name). Without it, the default of C(rdma_fabric.profile).
+    type: str
+    default: ""
   objects:
     description: Objects that the step V(networks) applies. A pool must not reassign addresses that pods hold.
     type: list
@@ -254,6 +258,7 @@ SPEC: dict[str, Any] = {
     "chart_repo": {"type": "str", "default": "https://helm.ngc.nvidia.com/nvidia"},
     "helm_binary": {"type": "path"},
     "chart_checksum": {"type": "str"},
+    "profile": {"type": "str", "default": ""},
     "objects": {"type": "list", "elements": "dict", "default": []},
     "disrupt_users": {"type": "bool", "default": False},
     "workloads": {"type": "bool", "default": False},

@@ -140,6 +140,12 @@ plan:
       elements: str
       returned: always
       sample: []
+    profile:
+      description:
+        - The network model, with its name and operator_makes_vfs (whether the VFs of rails belong to the SR-IOV operator).
+      type: dict
+      returned: always
+      sample: {name: macvlan, operator_makes_vfs: false}
     objects:
       description: Kubernetes objects to apply, in order, under C(policy) and C(networks).
       type: dict

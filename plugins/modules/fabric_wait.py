@@ -22,7 +22,7 @@ extends_documentation_fragment:
   - gpufabric.rdma.cluster
 options:
   objects:
-    description: The applied objects, such as NicClusterPolicy, IPPool and MacvlanNetwork.
+    description: The applied objects, of the kinds in C(rdma_plan.objects).
     type: list
     elements: dict
     required: true
@@ -40,7 +40,8 @@ options:
     type: str
     default: nvidia-network-operator
   resources:
-    description: Number of each device plugin resource that every node must offer, by resource name without the prefix C(rdma/).
+    description:
+      - Number of each device plugin resource that every node must offer, by resource name. The prefix C(rdma/) can be omitted.
     type: dict
     default: {}
   timeout:

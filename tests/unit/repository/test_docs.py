@@ -12,6 +12,7 @@ import yaml
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common import reader as _common_reader
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.intent import Intent
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "roles").glob("*/README.md")])
@@ -110,7 +111,7 @@ def intent_keys(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         readers.append(self)
 
     monkeypatch.setattr(_common_reader.Reader, "__init__", remember)
-    Intent.from_params({**SMALLEST, "rails": [{"name": "name"}]})
+    Intent.from_params({**SMALLEST, "rails": [{"name": "name"}]}, registry.names())
     paths = {f"{reader.path}.{key}" for reader in readers for key in reader._seen}
     return {path.replace("rdma_fabric.", "", 1).replace("[0]", "[]") for path in paths}
 
@@ -150,7 +151,7 @@ def shown(value: Any) -> str:
 
 
 def test_inventory_reference_has_the_defaults() -> None:
-    intent = Intent.from_params({"addresses": "keep"})
+    intent = Intent.from_params({"addresses": "keep"}, registry.names())
     told = {
         key: default
         for key, default in reference().items()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,14 +92,17 @@ class Intent:
     absent_hosts: str
 
     @classmethod
-    def from_params(cls, params: Any) -> Intent:
-        """Read ``rdma_fabric``; raise one InputError that names every wrong key by its path."""
+    def from_params(cls, params: Any, profiles: Sequence[str]) -> Intent:
+        """Read ``rdma_fabric``; raise one InputError that names every wrong key by its path.
+
+        ``profiles``: the names of the network models, the default first (operator/profiles/registry.py has them).
+        """
         problems: list[str] = []
         reader = Reader(params, "rdma_fabric", problems)
         raise_problems(problems)
         rails = _rails(reader)
         intent = cls(
-            profile=reader.text("profile", "macvlan", choices=("macvlan",)),
+            profile=reader.text("profile", profiles[0], choices=profiles),
             rails=rails,
             select=_select(reader.section("select")),
             rail_count=reader.integer("rail_count", len(rails) or None, 1, 64),

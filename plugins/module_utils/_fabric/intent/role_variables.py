@@ -84,9 +84,12 @@ def misspelled(
     return refused, warned
 
 
-def fabric_problem(fabric: Any) -> str:
-    """Return what is wrong with ``rdma_fabric``, whatever the hosts have; empty when nothing is."""
-    return _refused(Intent.from_params, fabric)
+def fabric_problem(fabric: Any, profiles: Sequence[str]) -> str:
+    """Return what is wrong with ``rdma_fabric``, whatever the hosts have; empty when nothing is.
+
+    ``profiles``: the names of the network models.
+    """
+    return _refused(lambda found: Intent.from_params(found, profiles), fabric)
 
 
 def text_problem(name: str, value: Any) -> str:
@@ -97,10 +100,10 @@ def text_problem(name: str, value: Any) -> str:
     return f'{name}: expected {form.words}, found "{value}"'
 
 
-def namespace_problem(namespace: Any, fabric: Any) -> str:
+def namespace_problem(namespace: Any, fabric: Any, profiles: Sequence[str]) -> str:
     """Return why the testers cannot have a namespace, empty when they can or ``rdma_fabric`` is wrong itself."""
     try:
-        intent = Intent.from_params(fabric)
+        intent = Intent.from_params(fabric, profiles)
     except FabricError:
         return ""
     return refusal(str(namespace), intent.operator.namespace, intent.network_namespace)

@@ -5,23 +5,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..._common.reader import some
 from .readiness import Finding, Readiness
 
 Object = Mapping[str, Any]
-_STATUS_LINK = "macvlanNetworkAttachmentDef"
 
 
-def network_ready(network: Object, nad: Object | None) -> Readiness:
-    """Return whether a MacvlanNetwork stands as its NetworkAttachmentDefinition ``nad`` (None: not there)."""
-    return Readiness.of(_network(network, nad))
+def network_ready(kind: str, plugin: str, keys: Sequence[str], network: Object, nad: Object | None) -> Readiness:
+    """Return whether a network is in force as its NetworkAttachmentDefinition ``nad`` (None: not there).
+
+    ``plugin``: the type of CNI plugin that the operator makes of a network of this ``kind``; ``keys``: those of its
+    spec that the plugin's config repeats beside ``ipam``.
+    """
+    name = f"{kind} {network['metadata']['name']}"
+    return Readiness.of([*_status(name, network, nad), *_config(name, plugin, keys, network["spec"], nad)])
 
 
-def _network(network: Object, nad: Object | None) -> Iterator[Finding]:
-    name = f"MacvlanNetwork {network['metadata']['name']}"
+def _status(name: str, network: Object, nad: Object | None) -> Iterator[Finding]:
     status = network.get("status") or {}
     # A reason is not cleared when the network recovers, so it counts only with a state that is not ready.
     if status.get("state") != "ready":
@@ -36,17 +39,18 @@ def _network(network: Object, nad: Object | None) -> Iterator[Finding]:
         yield Finding(
             f"{name}: its NetworkAttachmentDefinition is in {nad['metadata'].get('namespace')}, not {namespace}"
         )
-    yield from _config(name, network["spec"], (nad.get("spec") or {}).get("config") or "")
 
 
-def _config(name: str, spec: Object, text: str) -> Iterator[Finding]:
+def _config(name: str, plugin: str, keys: Sequence[str], spec: Object, nad: Object | None) -> Iterator[Finding]:
+    if nad is None:
+        return
     try:
-        found = json.loads(text)
-        wanted = {"type": "macvlan", "ipam": json.loads(spec.get("ipam") or "{}")}
+        found = json.loads((nad.get("spec") or {}).get("config") or "")
+        wanted = {"type": plugin, "ipam": json.loads(spec.get("ipam") or "{}")}
     except ValueError:
         yield Finding(f"{name}: its NetworkAttachmentDefinition holds no valid JSON", True)
         return
-    wanted.update({key: spec[key] for key in ("master", "mode", "mtu") if spec.get(key)})
+    wanted.update({key: spec[key] for key in keys if spec.get(key)})
     for key, value in wanted.items():
         if found.get(key) != value:
             yield Finding(

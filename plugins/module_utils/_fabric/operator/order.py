@@ -7,18 +7,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# The policy brings nv-ipam and with it the kind IPPool; a network's pods need their pool.
-_ORDER = ("Namespace", "Node", "NicClusterPolicy", "IPPool", "MacvlanNetwork")
+from .profiles import registry
 
-
-def _rank(item: Mapping[str, Any]) -> int:
-    kind = item.get("kind", "")
-    return _ORDER.index(kind) if kind in _ORDER else len(_ORDER)
+# The policy brings nv-ipam and with it the kinds of pools; a network's pods need their pool.
+_FIRST = ("Namespace", "Node", "NicClusterPolicy")
 
 
 def apply_order(objects: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the objects in the order to apply them; those of one kind keep theirs, unknown kinds come last."""
-    return sorted(objects, key=_rank)
+    known = (*_FIRST, *(kind.kind for kind in registry.kinds()))
+    order = {kind: rank for rank, kind in enumerate(dict.fromkeys(known))}
+    return sorted(objects, key=lambda item: order.get(item.get("kind", ""), len(order)))
 
 
 def delete_order(objects: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

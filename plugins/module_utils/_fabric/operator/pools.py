@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import ipaddress
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
+from ..intent.intent import Intent
 from .common import metadata, node_selector
+from .nodes import fabric_selector
 
 KINDS = ("IPPool", "CIDRPool")
 _NETWORKS = "k8s.v1.cni.cncf.io/networks"
@@ -41,6 +43,12 @@ def build_pool(name: str, namespace: str, subnet: str, block_size: int, selector
         "metadata": metadata(name, namespace),
         "spec": spec,
     }
+
+
+def ip_pools(intent: Intent, rails: Sequence[Mapping[str, Any]], block_size: int) -> list[dict[str, Any]]:
+    """Return one pool per rail of the plan, with ``block_size`` addresses for each node of the fabric."""
+    space, selector = intent.operator.namespace, fabric_selector(intent.node_selector)
+    return [build_pool(rail["pool"], space, rail["pool_subnet"], block_size, selector) for rail in rails]
 
 
 @dataclass(frozen=True)

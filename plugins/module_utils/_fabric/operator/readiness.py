@@ -17,6 +17,7 @@ from ..intent.releases import Line, line_of
 from .deployments import is_operator
 from .nodes import NIC_LABEL, NIC_LABEL_NAME
 from .pod_failures import pod_findings
+from .sections import resource_key
 
 Object = Mapping[str, Any]
 
@@ -96,7 +97,7 @@ def policy_ready(
     """Return whether the NicClusterPolicy is in force on all ``expected_nodes``.
 
     All objects are dicts as the API returns them; those of other owners may be among them. ``deployments`` holds
-    the operator's own too. ``resources``: device plugin resource (without prefix) -> count that every node must offer.
+    the operator's own too. ``resources``: device plugin resource (as in the plan) -> count that every node must offer.
     """
     if policy is None:
         return Readiness.of([Finding("NicClusterPolicy is absent")])
@@ -240,7 +241,7 @@ def _nodes(
         for node in known:
             yield from _driver(node)
     for resource, count in resources.items():
-        yield from _allocatable(known, f"rdma/{resource}", count)
+        yield from _allocatable(known, resource_key(resource), count)
 
 
 def _driver(node: Object) -> Iterator[Finding]:

@@ -11,11 +11,9 @@ from typing import Any
 from ..._common.errors import InputError
 from ..._common.units import IB_MTUS, roce_mtu
 from ..intent.intent import Intent
+from ..operator.profiles import registry
 from .hosts import Host
 from .rails import Port, RailMap
-
-# Profiles whose pods share the port itself; others give each pod a VF.
-SHARED = ("macvlan",)
 
 
 def rdma_mtu(netdev_mtu: int) -> int:
@@ -52,7 +50,8 @@ def expectations(
     own name and those of its groups.
     """
     mtu = _test_mtu(intent)
-    found = {host.name: _sides(host, rails, intent.profile) for host in hosts}
+    shares_port = registry.get(intent.profile).shares_port
+    found = {host.name: _sides(host, rails, shares_port) for host in hosts}
     return {
         rail: {
             name: {"mtu": mtu, **sides[index], **intent.thresholds.side(rail, names[name])}
@@ -62,7 +61,7 @@ def expectations(
     }
 
 
-def _sides(host: Host, rails: RailMap, profile: str) -> list[dict[str, Any]]:
+def _sides(host: Host, rails: RailMap, shares_port: bool) -> list[dict[str, Any]]:
     """Return what the facts tell of each rail's port."""
     if not host.facts:
         return [{"rate": None, "max_rate": None, "pcie": None, "vf_rate": None} for _rail in rails.names]
@@ -74,7 +73,7 @@ def _sides(host: Host, rails: RailMap, profile: str) -> list[dict[str, Any]]:
             "rate": port_rate(port, devices),
             "max_rate": port.get("max_speed"),
             "pcie": _pcie_link(port, cards[_card(port)]),
-            "vf_rate": None if profile in SHARED else port["vfs"].get("rate"),
+            "vf_rate": None if shares_port else port["vfs"].get("rate"),
         }
         for port in own
     ]

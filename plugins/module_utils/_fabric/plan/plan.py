@@ -13,10 +13,9 @@ from ..intent.gates import check
 from ..intent.intent import Intent
 from ..intent.releases import line_of
 from ..intent.thresholds import check_matches, groups_of
-from ..operator.networks import build_macvlan
 from ..operator.nodes import NIC_LABEL, NIC_LABEL_NAME, fabric_selector
-from ..operator.policy import build_policy, resource_name
-from ..operator.pools import build_pool
+from ..operator.policy import build_policy
+from ..operator.profiles import registry
 from . import link_findings
 from .addresses import Seat
 from .capabilities import expectations
@@ -71,7 +70,7 @@ def plan(
     ``topology`` the content of the file that ``tests.groups`` are taken from.
     Raise a FabricError that lists all problems of one kind.
     """
-    intent = Intent.from_params(fabric)
+    intent = Intent.from_params(fabric, registry.names())
     rules = check(gates)
     order = list(hosts) if group is None else list(group)
     chosen = set(order if limit is None else limit)
@@ -134,8 +133,10 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
     intent, members = layout.intent, layout.hosts
     rails = [_rail(layout, index) for index in range(len(layout.rails.names))]
     run = [host.name for host in members if host.limited]
+    profile = registry.get(intent.profile)
     return {
         "schema": SCHEMA,
+        "profile": {"name": profile.name, "operator_makes_vfs": profile.operator_makes_vfs},
         "rails": rails,
         "hosts": {host.name: _host(layout, host, nodes[host.name]) for host in members},
         "absent": [host.name for host in members if host.absent],
@@ -164,6 +165,7 @@ def _rail(layout: Layout, index: int) -> dict[str, Any]:
     name = layout.rails.names[index]
     ports = [own[index] for own in layout.rails.ports.values()]
     own = layout.ranges[index] if layout.ranges else None
+    profile = registry.get(layout.intent.profile)
     return {
         "name": name,
         "index": index,
@@ -175,8 +177,8 @@ def _rail(layout: Layout, index: int) -> dict[str, Any]:
         "pool_subnet": str(own.pool) if own else None,
         "mtu": layout.intent.mtu,
         "speed": layout.intent.link_speed,
-        "resource": resource_name(name),
-        "share": layout.intent.shared_devices_max,
+        "resource": profile.resource(name),
+        "share": profile.devices(layout.intent),
         "network": name,
         "pool": name,
         "vendors": sorted({port["vendor"] for port in ports}),
@@ -239,21 +241,17 @@ def _gpus(layout: Layout) -> dict[str, Any]:
 
 def _policy(intent: Intent, rails: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     line = line_of(intent.operator.release)
-    return [build_policy(intent, line, rails)] if line else []
+    further = registry.get(intent.profile).policies(intent, rails)
+    return [build_policy(intent, line, rails), *further] if line else []
 
 
 def _networks(layout: Layout, rails: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     intent = layout.intent
     if not layout.ranges:
         return []
+    profile = registry.get(intent.profile)
     size = block_size(layout.ranges[0].pool, intent.capacity.hosts)
-    selector = fabric_selector(intent.node_selector)
-    pools = [build_pool(rail["pool"], intent.operator.namespace, rail["pool_subnet"], size, selector) for rail in rails]
-    networks = [
-        build_macvlan(rail["network"], rail["netdev"], rail["mtu"], rail["pool"], intent.network_namespace)
-        for rail in rails
-    ]
-    return pools + networks
+    return profile.pools(intent, rails, size) + profile.networks(intent, rails)
 
 
 def _warnings(layout: Layout) -> Iterator[str]:

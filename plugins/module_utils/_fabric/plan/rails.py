@@ -12,6 +12,8 @@ from ..._common.errors import InputError
 from ..._common.fold import fold, fold_addresses
 from ..._common.reader import MOST, and_more, some
 from ..intent.intent import Intent
+from ..operator.profiles import registry
+from ..operator.profiles.profile import Profile
 from .doubt import CHOOSE, check_classes, check_kept, check_lost_cards, folded
 from .hosts import Host
 from .select import Network, Port, ServerClass, inside, management, ports_at, server_classes, supported_rate
@@ -122,14 +124,14 @@ def _host_rails(
     if free and len(rest) != len(free):
         why.append(f"{len(rest)} ports match for {', '.join(free)}")
     chosen.update(zip(free, rest))
-    unfit = [text for name, port in chosen.items() for text in _unfit(name, port)]
+    profile = registry.get(intent.profile)
+    unfit = [text for name, port in chosen.items() for text in _unfit(name, port, profile)]
     return tuple(chosen[name] for name in names if name in chosen), [*why, *unfit, *_twice(chosen)]
 
 
-def _unfit(name: str, port: Port) -> list[str]:
-    reason = management(port)
-    if port["link_layer"] == "infiniband":
-        reason = "is an InfiniBand port, which cannot carry macvlan"
+def _unfit(name: str, port: Port, profile: Profile) -> list[str]:
+    refused = profile.refuses(port)
+    reason = f"{refused}, which cannot carry {profile.name}" if refused else management(port)
     return [f"{name}: {port['pci']} {reason}"] if reason else []
 
 

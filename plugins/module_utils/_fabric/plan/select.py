@@ -15,6 +15,7 @@ from ..._common.fold import fold, fold_addresses
 from ..._common.host_facts import HIDDEN_QUEUE_PAIRS, Use, is_job
 from ..._common.reader import MOST, and_more
 from ..intent.intent import Intent, Select
+from ..operator.profiles import registry
 from .hosts import Host
 
 Port = Mapping[str, Any]
@@ -157,9 +158,9 @@ def _uses(intent: Intent, hosts: Iterable[Host], ports: Mapping[str, Port]) -> d
 
 
 def _carried(intent: Intent, port: Port) -> list[str]:
-    # The one profile so far lays macvlan over rails, which the kernel refuses on InfiniBand.
-    if port["link_layer"] == "infiniband":
-        return ["is an InfiniBand port"]
+    refused = registry.get(intent.profile).refuses(port)
+    if refused:
+        return [refused]
     if intent.select.drivers and port["driver"] and port["driver"] not in intent.select.drivers:
         return [f"has driver {port['driver']}, which is not in rdma_fabric.select.drivers"]
     return foreign_uses(port, intent.supernet) if not recorded_rail(port) or _lost_address(port) else []

@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Optional
 
 from ..._common.errors import InputError
+from ..._fabric.operator.profiles import registry
+from ..._fabric.operator.profiles.profile import Kind
 from ..client.api import Api
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -69,12 +71,19 @@ class Permission(NamedTuple):
 
 
 def needed(
-    operator: str, networks: str, tests: str, installs: bool = True, steps: Collection[str] = STEPS
+    operator: str,
+    networks: str,
+    tests: str,
+    installs: bool = True,
+    steps: Collection[str] = STEPS,
+    profile: str = "",
 ) -> list[Permission]:
     """Return what the ``steps`` of a run need: ``operator``, ``networks`` and ``tests`` are namespaces.
 
     ``installs``: whether the run installs the operator's chart, or uses an operator that is there.
+    ``profile``: name of the network model.
     """
+    kinds = registry.get(profile).kinds
     table: dict[str, list[_Row]] = {
         "operator": [*_RELEASE, *_in(operator, _RELEASE_IN), *(_CHART if installs else ())]
         + (_in(operator, _CHART_IN) if installs else []),
@@ -82,17 +91,25 @@ def needed(
             ("", "nodes", None, ("patch",)),
             ("mellanox.com", "nicclusterpolicies", None, ("list", *_WRITE)),
             ("", "pods", operator, ("list",)),
+            *_of(kinds, "policy", None),
+            *_of(kinds, "policy", operator),
         ],
         "networks": [
-            ("mellanox.com", "macvlannetworks", None, ("list", *_WRITE)),
+            *_of(kinds, "networks", None),
             ("k8s.cni.cncf.io", "network-attachment-definitions", networks, ("list",)),
-            ("nv-ipam.nvidia.com", "ippools", operator, ("list", *_WRITE)),
+            *_of(kinds, "networks", operator),
         ],
         "validate": [("", "namespaces", None, _WRITE), *_in(tests, _TESTERS)],
     }
     rows = [*_ALWAYS, *(row for step in STEPS if step in steps for row in table[step])]
     found = [Permission(verb, group, name, space) for group, name, space, verbs in rows for verb in verbs]
     return list(dict.fromkeys(found))
+
+
+def _of(kinds: Sequence[Kind], step: str, namespace: str | None) -> list[_Row]:
+    """Return what a step needs on those kinds of a network model that live in a namespace, or in none."""
+    found = [kind for kind in kinds if kind.step == step and kind.namespaced == bool(namespace)]
+    return [(own.group, own.plural, namespace, ("list", *_WRITE)) for own in found]
 
 
 def _in(namespace: str, rows: Sequence[tuple[str, str, tuple[str, ...]]]) -> list[_Row]:

@@ -22,7 +22,7 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
     params = _selected(params)
     spaces = (params["namespace"], params["network_namespace"], params["test_namespace"])
     version, numbers = survey.version(api)
-    denied = access.denied(api, access.needed(*spaces, params["existing"] != "use", params["steps"]))
+    denied = access.denied(api, access.needed(*spaces, params["existing"] != "use", params["steps"], params["profile"]))
     nodes = survey.listed(api, "v1", "nodes")
     deployments = survey.listed(api, "apps/v1", "deployments")
     daemonsets = survey.listed(api, "apps/v1", "daemonsets")

@@ -10,21 +10,17 @@ from urllib.parse import urlsplit, urlunsplit
 
 from ..._fabric.operator.common import made_by_us
 from ..._fabric.operator.deployments import images, is_available, is_operator
+from ..._fabric.operator.profiles import registry
 from ..client.api import Api, ApiError
-from ..client.kinds import CNI, NICS, POOLS, collection
+from ..client.kinds import CNI, NICS, collection
 from ..client.nodes import machine_id
 from ..client.pods import ready_nodes
 
 _LABELS = ("feature.node.kubernetes.io/pci-", "network.nvidia.com/", "nvidia.com/", "kubernetes.io/hostname")
-_RESOURCES = ("rdma/", "nvidia.com/")
+# GPUs, and the resources of network models.
+_RESOURCES = ("nvidia.com/",)
 _NFD = "node-feature-discovery"
 _NETWORKS = "k8s.v1.cni.cncf.io/networks"
-_OURS = (
-    ("NicClusterPolicy", NICS, "nicclusterpolicies"),
-    ("MacvlanNetwork", NICS, "macvlannetworks"),
-    ("IPPool", POOLS, "ippools"),
-    ("NetworkAttachmentDefinition", CNI, "network-attachment-definitions"),
-)
 
 
 def version(api: Api) -> tuple[str, tuple[int, int] | None]:
@@ -64,12 +60,13 @@ def node_summary(node: Mapping[str, Any], ready: set[str], wanted: Collection[st
     """Return of a node what matters here, and the ``wanted`` labels: full nodes of a fleet are megabytes."""
     name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
     allocatable = (node.get("status") or {}).get("allocatable") or {}
+    resources = (*_RESOURCES, *registry.resource_prefixes())
     return {
         "name": name,
         "machine_id": machine_id(node),
         "labels": {key: value for key, value in sorted(labels.items()) if key.startswith(_LABELS) or key in wanted},
         "ready": name in ready,
-        "allocatable": {key: value for key, value in sorted(allocatable.items()) if key.startswith(_RESOURCES)},
+        "allocatable": {key: value for key, value in sorted(allocatable.items()) if key.startswith(resources)},
     }
 
 
@@ -134,16 +131,26 @@ def objects(api: Api) -> dict[str, list[dict[str, Any]]]:
             }
             for item in listed(api, version_, plural)
         ]
-        for kind, version_, plural in _OURS
+        for kind, version_, plural in _our_kinds()
     }
+
+
+def _our_kinds() -> list[tuple[str, str, str]]:
+    """Return kind, apiVersion and plural of the objects of a plan, and of what the operator makes of them."""
+    found = sorted(registry.kinds(), key=lambda kind: kind.namespaced)
+    return [
+        ("NicClusterPolicy", NICS, "nicclusterpolicies"),
+        *((kind.kind, kind.api_version, kind.plural) for kind in found),
+        ("NetworkAttachmentDefinition", CNI, "network-attachment-definitions"),
+    ]
 
 
 def workloads(pods: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the pods of others that ask for RDMA resources or secondary networks: namespace, name, node."""
-    found = []
+    found, prefixes = [], registry.resource_prefixes()
     for pod in pods:
         limits = [c.get("resources", {}).get("limits") or {} for c in pod["spec"].get("containers") or []]
-        uses = any(key.startswith("rdma/") for limit in limits for key in limit)
+        uses = any(key.startswith(prefixes) for limit in limits for key in limit)
         if (uses or _NETWORKS in (pod["metadata"].get("annotations") or {})) and not made_by_us(pod):
             found.append({**_place(pod), "node": pod["spec"].get("nodeName")})
     return found

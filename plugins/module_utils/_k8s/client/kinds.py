@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ..._common.errors import InputError
+from ..._fabric.operator.profiles import registry
 from . import answers
 from .api import Api, ApiError
 
@@ -17,7 +18,7 @@ POOLS = "nv-ipam.nvidia.com/v1alpha1"
 CNI = "k8s.cni.cncf.io/v1"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-# (apiVersion, kind) -> (plural, namespaced)
+# (apiVersion, kind) -> (plural, namespaced), beside those of network models.
 KNOWN: dict[tuple[str, str], tuple[str, bool]] = {
     ("v1", "ConfigMap"): ("configmaps", True),
     ("v1", "Namespace"): ("namespaces", False),
@@ -30,11 +31,9 @@ KNOWN: dict[tuple[str, str], tuple[str, bool]] = {
     ("batch/v1", "Job"): ("jobs", True),
     (NICS, "HostDeviceNetwork"): ("hostdevicenetworks", False),
     (NICS, "IPoIBNetwork"): ("ipoibnetworks", False),
-    (NICS, "MacvlanNetwork"): ("macvlannetworks", False),
     (NICS, "NicClusterPolicy"): ("nicclusterpolicies", False),
     (NICS, "NicNodePolicy"): ("nicnodepolicies", False),
     (POOLS, "CIDRPool"): ("cidrpools", True),
-    (POOLS, "IPPool"): ("ippools", True),
     (CNI, "NetworkAttachmentDefinition"): ("network-attachment-definitions", True),
 }
 
@@ -59,6 +58,9 @@ def path_of(api: Api, item: Mapping[str, Any]) -> str:
 
 
 def _resource(api: Api, version: str, kind: str) -> tuple[str, bool]:
+    for own in registry.kinds():
+        if (own.api_version, own.kind) == (version, kind):
+            return own.plural, own.namespaced
     if (version, kind) not in KNOWN:
         served = api.document("/api/v1" if version == "v1" else f"/apis/{version}") or {}
         for entry in served.get("resources") or []:

@@ -6,19 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from ..._common.errors import InputError
-from ..._fabric.operator.network_ready import network_ready, pool_ready
+from ..._fabric.operator.profiles import registry
+from ..._fabric.operator.profiles.profile import Kind
 from ..._fabric.operator.readiness import Finding, Readiness, Stable, policy_ready
 from ..client.api import Api
-from ..client.kinds import CNI, NICS, POOLS, collection
+from ..client.kinds import CNI, NICS, collection
 from ..client.poll import Clock, ticks
 
 # A reason that waiting will not cure may still be a flap of its source.
 TERMINAL_SECONDS = 10.0
 POLL = 2.0
-KINDS = ("IPPool", "MacvlanNetwork", "NicClusterPolicy")
+_POLICY = "NicClusterPolicy"
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,10 @@ class Waited:
 
 def check(wanted: Wanted) -> None:
     """InputError when there is an object that we cannot tell the readiness of."""
-    unknown = sorted({str(item.get("kind")) for item in wanted.objects} - set(KINDS))
+    known = sorted({_POLICY, *(kind.kind for kind in registry.kinds())})
+    unknown = sorted({str(item.get("kind")) for item in wanted.objects} - set(known))
     if unknown:
-        raise InputError(f"kinds that cannot be waited for: {', '.join(unknown)}; known: {', '.join(KINDS)}")
+        raise InputError(f"kinds that cannot be waited for: {', '.join(unknown)}; known: {', '.join(known)}")
 
 
 def wait(api: Api, wanted: Wanted, timeout: float, stable: float, clock: Clock) -> Waited:
@@ -73,12 +76,11 @@ def wait(api: Api, wanted: Wanted, timeout: float, stable: float, clock: Clock) 
 
 def look(api: Api, wanted: Wanted) -> Iterator[Readiness]:
     """Yield the readiness of everything wanted as it is now."""
-    for policy in wanted.of("NicClusterPolicy"):
+    for policy in wanted.of(_POLICY):
         yield _policy(api, wanted, policy)
-    if wanted.of("IPPool"):
-        yield from _pools(api, wanted)
-    if wanted.of("MacvlanNetwork"):
-        yield from _networks(api, wanted)
+    for kind in registry.kinds():
+        if wanted.of(kind.kind):
+            yield from _objects(api, wanted, kind)
 
 
 def _policy(api: Api, wanted: Wanted, policy: Mapping[str, Any]) -> Readiness:
@@ -95,30 +97,27 @@ def _policy(api: Api, wanted: Wanted, policy: Mapping[str, Any]) -> Readiness:
     return policy_ready(live, parts[0], parts[1], nodes, parts[2], wanted.nodes, wanted.release, wanted.resources)
 
 
-def _pools(api: Api, wanted: Wanted) -> Iterator[Readiness]:
-    live = _by_name(api, POOLS, "ippools", sorted({item["metadata"]["namespace"] for item in wanted.of("IPPool")}))
-    for item in wanted.of("IPPool"):
-        meta = item["metadata"]
-        yield pool_ready(live.get((meta["namespace"], meta["name"])), wanted.nodes, meta["name"])
-
-
-def _networks(api: Api, wanted: Wanted) -> Iterator[Readiness]:
-    networks = wanted.of("MacvlanNetwork")
-    spaces = {item["metadata"]["name"]: item["spec"].get("networkNamespace") or "default" for item in networks}
-    live = {item["metadata"]["name"]: item for item in api.items(collection(NICS, "macvlannetworks"))}
-    nads = _by_name(api, CNI, "network-attachment-definitions", sorted(set(spaces.values())))
-    for name, namespace in spaces.items():
-        if name in live:
-            yield network_ready(live[name], nads.get((namespace, name)))
+def _objects(api: Api, wanted: Wanted, kind: Kind) -> Iterator[Readiness]:
+    """Yield the readiness of the objects of a network model's kind, after one list for each namespace."""
+    items = wanted.of(kind.kind)
+    places = [item["metadata"]["namespace"] if kind.namespaced else None for item in items]
+    live = _by_name(api, kind.api_version, kind.plural, places)
+    spaces = [item["spec"].get("networkNamespace") or "default" for item in items] if kind.attaches else []
+    nads = _by_name(api, CNI, "network-attachment-definitions", spaces)
+    for item, place, space in zip_longest(items, places, spaces):
+        name = item["metadata"]["name"]
+        found = live.get((place, name))
+        if found is None:
+            yield Readiness.of([Finding(f"{kind.kind} {name} is absent")])
         else:
-            yield Readiness.of([Finding(f"MacvlanNetwork {name} is absent")])
+            yield kind.ready(found, nads.get((space, name)), wanted.nodes)
 
 
 def _by_name(
-    api: Api, version: str, plural: str, namespaces: Sequence[str]
-) -> dict[tuple[str, str], Mapping[str, Any]]:
+    api: Api, version: str, plural: str, namespaces: Sequence[str | None]
+) -> dict[tuple[str | None, str], Mapping[str, Any]]:
     return {
         (namespace, item["metadata"]["name"]): item
-        for namespace in namespaces
+        for namespace in sorted(set(namespaces), key=str)
         for item in api.items(collection(version, plural, namespace))
     }

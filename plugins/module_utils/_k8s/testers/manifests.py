@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..._fabric.operator.sections import resource_key
 from ..client.api import MANAGER
 from ..objects.ownership import MARK
 from .resources import Needs
@@ -35,7 +36,7 @@ _MAILBOX = "512Mi"
 
 @dataclass(frozen=True)
 class Testers:
-    """What to start. ``rails``: name, netdev, network (namespace/name) and resource of each, in order."""
+    """What to start. ``rails``: name, netdev, resource and network (its entry in a pod's annotation), in order."""
 
     namespace: str
     name: str
@@ -190,7 +191,7 @@ def _resources(testers: Testers) -> dict[str, Any]:
     Huge pages need no volume: perftest takes them as System V shared memory, for which IPC_LOCK is enough.
     """
     rails = () if testers.host_network else testers.rails
-    limits = {f"rdma/{rail['resource']}": "1" for rail in rails}
+    limits = {resource_key(rail["resource"]): "1" for rail in rails}
     limits.update({resource: str(amount) for resource, amount in testers.needs.amounts.items()})
     limits.update({"memory": str(testers.memory), "ephemeral-storage": _DISK})
     # Without a request for disk its limit would be one.

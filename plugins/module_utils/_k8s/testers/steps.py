@@ -14,6 +14,7 @@ from ..._common.errors import InputError
 from ..._fabric.intent.namespaces import refusal
 from ..._fabric.measure.schedule.hugepages import memory_at_once
 from ..._fabric.measure.schedule.lifetime import lifetime
+from ..._fabric.operator.profiles import registry
 from ..client.api import Api
 from ..client.kinds import collection
 from ..client.nodes import machine_id, nodes_of_hosts
@@ -116,8 +117,9 @@ def _others(api: Api, testers: Testers) -> list[str]:
 
 def _testers(params: Mapping[str, Any], script: str, wanted: Needs | None = None) -> Testers:
     plan = params.get("plan") or {}
+    profile = registry.of_plan(plan)
     namespace = (plan.get("operator") or {}).get("network_namespace") or "default"
-    rails = [{**rail, "network": f"{namespace}/{rail['network']}"} for rail in plan.get("rails") or []]
+    rails = [{**rail, "network": profile.pod_network(rail, namespace)} for rail in plan.get("rails") or []]
     return Testers(
         namespace=params["namespace"],
         name=params["name"],

@@ -9,8 +9,14 @@ import pytest
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.intent import Intent
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles.registry import names
 
 NET = {"supernet": "192.168.0.0/16"}
+
+
+def read(params: Any) -> Intent:
+    return Intent.from_params(params, names())
+
 
 BAD: list[tuple[Any, str]] = [
     ("rails", 'rdma_fabric: expected a dict, found "rails" (text)'),
@@ -143,7 +149,7 @@ BAD: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("params", "message"), BAD, ids=range(len(BAD)))
 def test_bad_input(params: Any, message: str) -> None:
     with pytest.raises(InputError) as caught:
-        Intent.from_params(params)
+        read(params)
     assert str(caught.value) == message
 
 
@@ -151,13 +157,13 @@ def test_numbers_and_booleans_may_be_text_as_in_options_of_roles() -> None:
     """Templates, `-e` and surveys give text."""
     tests = {"sizes": ["64", 4096.0], "rdma_cm": "on"}
     texts = {**NET, "mtu": " 4200", "link_speed": "0.5", "rename": "no", "rail_count": 2.0, "tests": tests}
-    intent = Intent.from_params(texts)
+    intent = read(texts)
     assert (intent.mtu, intent.link_speed, intent.rename, intent.rail_count) == (4200, 0.5, False, 2)
     assert (intent.tests["sizes"], intent.tests["rdma_cm"]) == ([64, 4096], True)
 
 
 def test_defaults() -> None:
-    intent = Intent.from_params(NET)
+    intent = read(NET)
     assert intent.supernet == ipaddress.IPv4Network("192.168.0.0/16")
     assert (intent.profile, intent.rails, intent.rail_count, intent.rename) == ("macvlan", (), None, True)
     assert (intent.rail_prefix, intent.mtu, intent.shared_devices_max) == (24, 9000, 63)
@@ -170,24 +176,24 @@ def test_defaults() -> None:
 
 
 def test_null_means_default() -> None:
-    intent = Intent.from_params({**NET, "rail_count": None, "rails": None, "operator": {"component_version": None}})
+    intent = read({**NET, "rail_count": None, "rails": None, "operator": {"component_version": None}})
     assert intent.rail_count is None
     assert intent.operator.component_version == "network-operator-v26.7.1"
 
 
 def test_a_supernet_is_not_needed_to_keep_addresses() -> None:
-    assert Intent.from_params({"addresses": "keep"}).supernet is None
+    assert read({"addresses": "keep"}).supernet is None
 
 
 def test_rails_that_are_routed_may_be_crossed() -> None:
-    intent = Intent.from_params({**NET, "routing": "between_rails", "tests": {"cross_rail": True}})
+    intent = read({**NET, "routing": "between_rails", "tests": {"cross_rail": True}})
     assert (intent.routing, intent.tests["cross_rail"]) == ("between_rails", True)
-    assert Intent.from_params(NET).routing == "none"
+    assert read(NET).routing == "none"
 
 
 @pytest.mark.parametrize("value", ["nvcr.io", "r.example:5000/mellanox", "localhost/a/b-c", "r-1.example/a_b"])
 def test_repositories(value: str) -> None:
-    assert Intent.from_params({**NET, "operator": {"image_repository": value}}).operator.image_repository == value
+    assert read({**NET, "operator": {"image_repository": value}}).operator.image_repository == value
 
 
 @pytest.mark.parametrize("value", [
@@ -196,6 +202,6 @@ def test_repositories(value: str) -> None:
 ])  # fmt: skip
 def test_what_is_not_a_repository(value: str) -> None:
     with pytest.raises(InputError) as caught:
-        Intent.from_params({**NET, "operator": {"image_repository": value}})
+        read({**NET, "operator": {"image_repository": value}})
     assert str(caught.value).startswith("rdma_fabric.operator.image_repository: expected a repository such as")
     assert str(caught.value).endswith(f'found "{value}"')

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.support.real_play import ROOT
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import role_variables
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
 
 ROLES = ["rdma_validate", "rail_links", "sriov"]
 KNOWN = ["rdma_validate_where", "rail_links_manager", "sriov_vfs", "sriov_vfs_by_rail"]
@@ -65,7 +66,7 @@ def test_the_variables_are_those_of_the_reference() -> None:
         "set addresses: keep")),
 ])  # fmt: skip
 def test_the_fabric(fabric: Any, message: str) -> None:
-    assert role_variables.fabric_problem(fabric) == message
+    assert role_variables.fabric_problem(fabric, registry.names()) == message
 
 
 def test_gates_and_hosts() -> None:
@@ -147,7 +148,7 @@ def test_texts_of_another_form(name: str, value: str) -> None:
 ])  # fmt: skip
 def test_a_namespace_of_the_testers_with_another_use(namespace: str, use: str) -> None:
     fabric = {"supernet": "10.0.0.0/8", "operator": {"namespace": "op"}, "network_namespace": "nets"}
-    found = role_variables.namespace_problem(namespace, fabric)
+    found = role_variables.namespace_problem(namespace, fabric, registry.names())
     assert found.startswith(f"rdma_validate_namespace is {namespace}, which is {use}. The testers need a namespace")
-    assert role_variables.namespace_problem("gpufabric-validate", fabric) == ""
-    assert role_variables.namespace_problem(namespace, {"supernet": "x"}) == ""
+    assert role_variables.namespace_problem("gpufabric-validate", fabric, registry.names()) == ""
+    assert role_variables.namespace_problem(namespace, {"supernet": "x"}, registry.names()) == ""

@@ -14,6 +14,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.thre
     check_matches,
     groups_of,
 )
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles.registry import names
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
 NET = {"supernet": "192.168.0.0/16"}
@@ -23,7 +24,7 @@ KINDS = ("write_bw", "read_bw", "write_lat")
 
 
 def thresholds(*overrides: dict[str, Any], **fleet: Any) -> Thresholds:
-    return Intent.from_params({**NET, "thresholds": {**fleet, "overrides": list(overrides)}}).thresholds
+    return Intent.from_params({**NET, "thresholds": {**fleet, "overrides": list(overrides)}}, names()).thresholds
 
 
 def test_the_last_override_that_matches_wins() -> None:

@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 from tests.unit.support.operator_recording import NIC_LABEL, World, moments
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.network_ready import (
-    network_ready,
-    pool_ready,
-)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.network_ready import pool_ready
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.readiness import (
     Readiness,
     Stable,
@@ -19,6 +17,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.re
 
 RELEASE = "26.7.1"
 NODES = ("gpu-1", "gpu-2", "gpu-3")
+(NETWORK,) = (kind for kind in registry.kinds() if kind.kind == "MacvlanNetwork")
 
 
 def judge(world: World) -> Readiness:
@@ -246,7 +245,7 @@ def networks_at_the_end() -> dict[str, Readiness]:
         for name, spec in specs.items():
             network = world.one("MacvlanNetwork", name)
             if network and name not in found and network["status"]:
-                answer = network_ready({**network, "spec": spec}, world.one("NetworkAttachmentDefinition", name))
+                answer = NETWORK.ready({**network, "spec": spec}, world.one("NetworkAttachmentDefinition", name), NODES)
                 found[name] = answer
     return found
 
@@ -270,12 +269,12 @@ def test_a_nad_that_was_edited_is_seen() -> None:
     network = {"metadata": {"name": "rail0"}, "spec": spec, "status": {"state": "ready"}}
     config = '{"type":"macvlan","master":"rail0","mode":"bridge","mtu":1500,"ipam":{"type":"nv-ipam"}}'
     nad = {"metadata": {"name": "rail0", "namespace": "a"}, "spec": {"config": config}}
-    assert network_ready(network, nad).reasons == (
+    assert NETWORK.ready(network, nad, NODES).reasons == (
         "MacvlanNetwork rail0: its NetworkAttachmentDefinition has mtu 1500, expected 9000; delete it if that stays, "
         "the operator makes it again",
     )
     nad["spec"]["config"] = config.replace("1500", "9000")
-    assert network_ready(network, nad).ready
+    assert NETWORK.ready(network, nad, NODES).ready
 
 
 def test_pools() -> None:

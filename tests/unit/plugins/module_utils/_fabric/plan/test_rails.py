@@ -9,6 +9,7 @@ from tests.unit.support.plan_factory import host_facts, port, rail_port
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.intent import Intent
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.hosts import Host
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.rails import (
     check_names_free,
@@ -24,7 +25,7 @@ def host(name: str, ports: list[dict[str, Any]], rails: dict[str, str] | None = 
 
 
 def intent(**params: Any) -> Intent:
-    return Intent.from_params({"supernet": "192.168.0.0/16", **params})
+    return Intent.from_params({"supernet": "192.168.0.0/16", **params}, registry.names())
 
 
 def two() -> list[dict[str, Any]]:

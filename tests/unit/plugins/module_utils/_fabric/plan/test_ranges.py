@@ -12,6 +12,7 @@ from tests.unit.support.plan_factory import host_facts, rail_port
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ConflictError, InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.intent import Intent
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.ranges import (
     block_size,
     check_capacity,
@@ -101,7 +102,7 @@ def test_blocks_of_all_hosts_fit(prefix: int, hosts: int) -> None:
     ],
 )
 def test_capacity(capacity: dict[str, int], group: int, message: str | None) -> None:
-    intent = Intent.from_params({"supernet": "10.0.0.0/8", "capacity": capacity})
+    intent = Intent.from_params({"supernet": "10.0.0.0/8", "capacity": capacity}, registry.names())
     own = rail_ranges(Net("10.0.0.0/8"), 24, 1)[0]
     if message is None:
         check_capacity(intent, own, group)

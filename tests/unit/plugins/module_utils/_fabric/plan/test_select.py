@@ -15,6 +15,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors impo
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.fold import fold, fold_addresses
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.host_facts import HIDDEN_QUEUE_PAIRS
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.intent import Intent
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.hosts import Host
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.rails import RailMap, find_rails
@@ -40,7 +41,7 @@ def unknown(number: int) -> Host:
 
 
 def find(*hosts: Host, **fabric: Any) -> RailMap:
-    return find_rails(Intent.from_params({**NET, **fabric}), hosts)
+    return find_rails(Intent.from_params({**NET, **fabric}, registry.names()), hosts)
 
 
 def chosen(*hosts: Host, **fabric: Any) -> dict[str, list[str]]:
@@ -402,7 +403,7 @@ def test_a_limited_run_does_not_guess_what_other_servers_carry() -> None:
 def test_no_port_with_an_address_of_others_is_ever_chosen(addresses: list[str], count: int) -> None:
     ports = [rail_port(number, addresses=[text] if text else []) for number, text in enumerate(addresses)]
     servers = [host(number, *ports) for number in range(1, count + 1)]
-    (own,) = server_classes(Intent.from_params(NET), servers)
+    (own,) = server_classes(Intent.from_params(NET, registry.names()), servers)
     free = [port["pci"] for port in ports if "10.1.1.1/24" not in port["addresses"]]
     assert (list(own.candidates), own.problems) == (free, ())
 

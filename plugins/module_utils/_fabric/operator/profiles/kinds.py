@@ -1,0 +1,18 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kinds that several network models use."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ..network_ready import pool_ready
+from ..readiness import Readiness
+from .profile import Kind, Object
+
+
+def _ready(pool: Object, _nad: Object | None, nodes: Collection[str]) -> Readiness:
+    return pool_ready(pool, nodes)
+
+
+IP_POOL = Kind("nv-ipam.nvidia.com/v1alpha1", "IPPool", "ippools", _ready, namespaced=True)

@@ -1,0 +1,78 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The network model macvlan: a macvlan interface over each rail, RDMA shared device plugin, addresses of nv-ipam.
+
+Pods share the port of a rail. Nothing is made on the host; the kernel refuses macvlan on InfiniBand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ...intent.intent import Intent
+from ...intent.releases import Line
+from .. import sections
+from ..common import metadata, to_json
+from ..network_ready import network_ready
+from ..pools import ip_pools
+from ..readiness import Readiness
+from .kinds import IP_POOL
+from .profile import Kind, Object, Profile, Rails
+
+_API = "mellanox.com/v1alpha1"
+_KIND = "MacvlanNetwork"
+
+
+def _refuses(port: Object) -> str:
+    return "is an InfiniBand port" if port["link_layer"] == "infiniband" else ""
+
+
+def _devices(intent: Intent) -> int:
+    return intent.shared_devices_max
+
+
+def _sections(intent: Intent, line: Line, rails: Rails) -> dict[str, Any]:
+    return {
+        **sections.shared_device_plugin(intent, line, rails),
+        **sections.nv_ipam(line),
+        **sections.secondary_network(line),
+    }
+
+
+def _networks(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
+    return [_network(rail, intent.network_namespace) for rail in rails]
+
+
+def _network(rail: Mapping[str, Any], namespace: str) -> dict[str, Any]:
+    """Return the network over a rail's interface; its NetworkAttachmentDefinition goes to ``namespace``."""
+    return {
+        "apiVersion": _API,
+        "kind": _KIND,
+        "metadata": metadata(rail["network"]),
+        "spec": {
+            "networkNamespace": namespace,
+            "master": rail["netdev"],
+            "mode": "bridge",
+            "mtu": rail["mtu"],
+            "ipam": to_json({"type": "nv-ipam", "poolName": rail["pool"], "poolType": "ippool"}),
+        },
+    }
+
+
+def _ready(network: Object, nad: Object | None, nodes: Collection[str]) -> Readiness:
+    return network_ready(_KIND, "macvlan", ("master", "mode", "mtu"), network, nad)
+
+
+PROFILE = Profile(
+    name="macvlan",
+    refuses=_refuses,
+    shares_port=True,
+    resource=sections.shared_resource,
+    resource_prefix=sections.SHARED_PREFIX,
+    devices=_devices,
+    sections=_sections,
+    pools=ip_pools,
+    networks=_networks,
+    kinds=(IP_POOL, Kind(_API, _KIND, "macvlannetworks", _ready, attaches=True)),
+)

@@ -1,0 +1,46 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The network models by name; the first is the default of ``rdma_fabric.profile``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...._common.errors import InputError
+from ...._common.reader import describe
+from . import macvlan
+from .profile import Kind, Profile
+
+PROFILES: dict[str, Profile] = {
+    macvlan.PROFILE.name: macvlan.PROFILE,
+}
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all models, the default first."""
+    return tuple(PROFILES)
+
+
+def get(name: str) -> Profile:
+    """Return the model of a name; the default for an empty one."""
+    found = PROFILES.get(name or names()[0])
+    if found is None:
+        raise InputError(f"profile: expected one of {', '.join(names())}, found {describe(name)}")
+    return found
+
+
+def of_plan(plan: Mapping[str, Any]) -> Profile:
+    """Return the model of a plan; the default for a plan that names none."""
+    return get((plan.get("profile") or {}).get("name", ""))
+
+
+def kinds() -> tuple[Kind, ...]:
+    """Return the kinds of all models, in the order to apply their objects."""
+    found = {(kind.api_version, kind.kind): kind for profile in PROFILES.values() for kind in profile.kinds}
+    return tuple(found.values())
+
+
+def resource_prefixes() -> tuple[str, ...]:
+    """Return how the full names of all models' resources begin."""
+    return tuple(dict.fromkeys(profile.resource_prefix for profile in PROFILES.values()))

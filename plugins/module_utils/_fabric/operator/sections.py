@@ -1,0 +1,56 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sections of the NicClusterPolicy that network models share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..intent.intent import Intent
+from ..intent.releases import Line
+from .common import to_json
+
+# The device plugin looks for devices again after so many seconds (its own default, said here so that it is seen).
+_UPDATE_INTERVAL = 60
+# The RDMA shared device plugin offers all its resources below this prefix.
+SHARED_PREFIX = "rdma/"
+
+
+def shared_resource(rail: str) -> str:
+    """Return a rail's resource of the RDMA shared device plugin, which takes letters, digits and underscore only."""
+    return "rdma_" + rail.replace("-", "_")
+
+
+def resource_key(resource: str) -> str:
+    """Return the name that nodes and pods use for a resource of the plan: complete when it has a prefix already."""
+    return resource if "/" in resource else SHARED_PREFIX + resource
+
+
+def shared_device_plugin(intent: Intent, line: Line, rails: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the section of the RDMA shared device plugin: one resource per rail (``rails``: those of the plan)."""
+    entries = [
+        {
+            "resourceName": rail["resource"],
+            "rdmaHcaMax": intent.shared_devices_max,
+            "selectors": {"ifNames": [rail["netdev"]]},
+        }
+        for rail in rails
+    ]
+    config = to_json({"periodicUpdateInterval": _UPDATE_INTERVAL, "configList": entries})
+    return {"rdmaSharedDevicePlugin": {"image": line.images["rdma_shared_device_plugin"], "config": config}}
+
+
+def nv_ipam(line: Line) -> dict[str, Any]:
+    """Return the section that gives pods addresses of pools."""
+    return {"nvIpam": {"image": line.images["nv_ipam"], "enableWebhook": False}}
+
+
+def secondary_network(line: Line) -> dict[str, Any]:
+    """Return the section that attaches pods to more than one network: Multus and the CNI plugins."""
+    return {
+        "secondaryNetwork": {
+            "cniPlugins": {"image": line.images["cni_plugins"]},
+            "multus": {"image": line.images["multus"]},
+        }
+    }
