@@ -18,11 +18,6 @@ description:
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 options:
-  fabric:
-    description:
-      - The intent, as C(rdma_fabric) in the inventory. Unknown keys are rejected with their path and the nearest valid key.
-    type: dict
-    required: true
   facts:
     description:
       - Facts by inventory host name, each the value of C(ansible_facts.rdma).
@@ -31,8 +26,11 @@ options:
     required: true
   settings:
     description:
-      - Per-host settings by inventory host name, each the value of the variable C(rdma_host) with the keys C(number), C(node_name)
-        and C(rails).
+      - Per-host settings by inventory host name, each the value of the variable C(rdma_host).
+      - C(number) (integer) is the position of the host in the host block of every rail, in which its addresses end. Set it if addresses
+        must not depend on the order of the group.
+      - C(node_name) (string) is the name of its Node. By default, the Node with the same machine ID.
+      - C(rails) (dictionary) maps a rail to a PCI address, if C(rdma_fabric.rails) does not apply to this host.
     type: dict
     default: {}
   group:
@@ -86,6 +84,8 @@ attributes:
   idempotent:
     description: Running it again with the same input has the same result.
     support: full
+extends_documentation_fragment:
+  - gpufabric.rdma.fabric
 seealso:
   - module: gpufabric.rdma.rdma_facts
 """
@@ -225,10 +225,11 @@ from ansible.module_utils.common.yaml import yaml_load
 
 from ..module_utils._common.errors import FabricError, InputError
 from ..module_utils._fabric.intent.host_groups import topology_file
+from ..module_utils._fabric.intent.options import FABRIC, given
 from ..module_utils._fabric.plan.plan import plan
 
 ARGUMENT_SPEC = {
-    "fabric": {"type": "dict", "required": True},
+    "fabric": {"type": "dict", "required": True, "options": FABRIC},
     "facts": {"type": "dict", "required": True},
     "settings": {"type": "dict", "default": {}},
     "group": {"type": "list", "elements": "str", "required": True},
@@ -261,7 +262,7 @@ def main() -> None:
     # To look for cycles among the facts of a big fleet again and again takes longer than to plan.
     gc.disable()
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    params = module.params
+    params = {**module.params, "fabric": given(module.params["fabric"])}
     hosts = {
         name: {"facts": params["facts"].get(name), "rdma_host": params["settings"].get(name)}
         for name in params["group"]

@@ -1,0 +1,437 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Written by python -m tests.tools.fabric_options from the tables of docs/inventory.md."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options:
+  fabric:
+    description:
+      - The intent, as C(rdma_fabric) in the inventory. A key without a value has its default.
+    type: dict
+    required: true
+    suboptions:
+      profile:
+        description:
+          - "How pods reach the rails. The only supported profile is C(macvlan): macvlan networks, RDMA shared device plugin, nv-ipam. Default:
+            C(macvlan)."
+        type: str
+      rails:
+        description:
+          - The rails by name, in order. By default they are derived from the hosts' facts and named C(rail0), C(rail1), ... by PCI address.
+        type: list
+        elements: dict
+        suboptions:
+          name:
+            description:
+              - Name of the rail, and of its network interface, network, pool and resource. Lowercase letters, digits and C(-), at most 15
+                characters, starting with a letter.
+            type: str
+          pci:
+            description:
+              - PCI addresses such as C(0000:18:00.0), one per class of host. The first one that exists on a host is its port. Listing a port is
+                consent to use it even if it carries other traffic. A port with the default route or the SSH connection and a member of a bond or
+                bridge are always rejected.
+            type: list
+            elements: str
+      select:
+        description:
+          - Which ports can be rails when C(pci) is not set.
+        type: dict
+        suboptions:
+          vendors:
+            description:
+              - "PCI vendors whose ports can be rails when C(pci) is not set. C(15b3) is NVIDIA (Mellanox). Default: C(['15b3'])."
+            type: list
+            elements: str
+          drivers:
+            description:
+              - "Drivers whose ports can be rails; empty: any."
+            type: list
+            elements: str
+          min_speed:
+            description:
+              - "Ports with a lower supported rate are not rails. The current speed of a link is never considered. Default: C(0.0)."
+            type: float
+      rail_count:
+        description:
+          - "Number of rails that every host must have. Default: the length of C(rails), otherwise the number found, which must be the same on all
+            hosts."
+        type: int
+      rename:
+        description:
+          - "Whether ports are renamed to the rail's name. With C(false) the names must already be the same on all hosts. Default: C(true)."
+        type: bool
+      supernet:
+        description:
+          - The network that the rails' subnets are allocated from, in order. Required unless C(addresses) is C(keep). It must not overlap any
+            other network of a host.
+        type: str
+      rail_prefix:
+        description:
+          - "Prefix length of a rail's subnet. The first half is the block of the hosts, the second half the pool of the pods. Default: C(24)."
+        type: int
+      capacity:
+        description:
+          - Size of the address blocks of each rail.
+        type: dict
+        suboptions:
+          hosts:
+            description:
+              - "Number of hosts that the blocks are sized for. It is checked against the blocks. Set it larger than the current fleet: a later
+                change can move the addresses of pods, and is rejected while pods use them. Default: C(32)."
+            type: int
+          pods_per_host:
+            description:
+              - "Number of pods per host that can use a rail. Default: C(2)."
+            type: int
+      addresses:
+        description:
+          - "C(plan): each host gets an address from the block of each rail. C(keep): the addresses of hosts are not changed. Default: C(plan)."
+        type: str
+        choices: ["plan", "keep"]
+      mtu:
+        description:
+          - "MTU of every rail, on hosts and in pods. Default: C(9000)."
+        type: int
+      link_speed:
+        description:
+          - "The rate that links should come up at, if it is lower than the rate of their NICs (split ports, slower switches). A slower link is a
+            finding. Default: the rate that the NIC supports, or that most ports of the rail have."
+        type: float
+      routing:
+        description:
+          - "Whether each rail reaches every other rail. Set C(between_rails) if routers or one common network connect the rails, from hosts and
+            pods. The key describes the fabric and configures no route; C(tests.cross_rail) requires it. Default: C(none)."
+        type: str
+        choices: ["none", "between_rails"]
+      operator:
+        description:
+          - The network operator.
+        type: dict
+        suboptions:
+          release:
+            description:
+              - "Chart version. Supported lines: 26.4 and 26.7. Default: C(26.7.1)."
+            type: str
+          namespace:
+            description:
+              - "Namespace of the operator and its components. Default: C(nvidia-network-operator)."
+            type: str
+          image_repository:
+            description:
+              - "Registry of the components' images. To use a mirror, set it here without C(https://), tag or digest. Its format is checked before
+                any host is contacted. Its reachability is not checked, since the nodes pull the images, perhaps over another network. If the
+                operator's namespace exists, the pull secrets named in C(network_operator_values) must exist in it. Default:
+                C(nvcr.io/nvidia/mellanox)."
+            type: str
+          component_version:
+            description:
+              - "Tag of the components' images. Default: C(network-operator-v) and the release. Default: C(network-operator-v26.7.1)."
+            type: str
+          nfd:
+            description:
+              - "Whether the chart installs Node Feature Discovery. Set C(false) if it already runs in the cluster, or if C(node_labels) replaces
+                it. Default: C(true)."
+            type: bool
+          existing:
+            description:
+              - "What to do with a network operator or a policy that this collection does not manage. C(refuse): fail. C(use): install nothing and
+                use it unchanged; its release line must be that of C(operator.release). C(adopt): manage it from now on, and remove it at
+                teardown. Details. Default: C(refuse)."
+            type: str
+            choices: ["refuse", "use", "adopt"]
+      network_namespace:
+        description:
+          - "Namespace of the network attachment definitions. Default: C(default)."
+        type: str
+      shared_devices_max:
+        description:
+          - "Number of pods per node that can share one rail's RDMA device (C(rdmaHcaMax)). Default: C(63)."
+        type: int
+      node_labels:
+        description:
+          - Labels that are set on the fabric's nodes and removed at teardown, for clusters without Node Feature Discovery.
+        type: dict
+      node_selector:
+        description:
+          - Additional labels that a node must have to be served.
+        type: dict
+      thresholds:
+        description:
+          - What results must reach.
+        type: dict
+        suboptions:
+          tolerance:
+            description:
+              - "Share of the expected bandwidth that a result must reach. validation.md describes how the expectation is computed. Default:
+                C(0.95)."
+            type: float
+          bidirectional:
+            description:
+              - "The same for tests in both directions at once, as a share of twice the bandwidth. Default: C(0.9)."
+            type: float
+          floor:
+            description:
+              - Replaces the computed expectation. For emulated or unusual links.
+            type: float
+          latency_us:
+            description:
+              - "Maximum latency. Without it, latency is only compared within the fleet: see outliers."
+            type: float
+          overrides:
+            description:
+              - Exceptions. Each has a scope (C(rails), C(hosts), C(kinds); an omitted key means all) and sets one or more values. If several
+                match, the last one applies. An exception that matches nothing is rejected.
+            type: list
+            elements: dict
+            suboptions:
+              rails:
+                description:
+                  - Names of rails.
+                type: list
+                elements: str
+              hosts:
+                description:
+                  - Hosts, or groups of the inventory. A pair is judged by its slower end.
+                type: list
+                elements: str
+              kinds:
+                description:
+                  - Kinds of tests, from C(tests.kinds).
+                type: list
+                elements: str
+              tolerance:
+                description:
+                  - Tolerance within this scope.
+                type: float
+              bidirectional:
+                description:
+                  - Share of twice the bandwidth within this scope.
+                type: float
+              floor:
+                description:
+                  - Floor within this scope.
+                type: float
+              latency_us:
+                description:
+                  - Maximum latency within this scope.
+                type: float
+          gpu_paths:
+            description:
+              - Share of the host's own rate that GPU memory reaches, by path from NIC to GPU.
+            type: dict
+            suboptions:
+              PIX:
+                description:
+                  - "Share of the host's own rate that GPU memory reaches when NIC and GPU are behind one PCIe switch. Default: C(0.97)."
+                type: float
+              PXB:
+                description:
+                  - "The same behind several PCIe switches. Default: C(0.97)."
+                type: float
+              PHB:
+                description:
+                  - The same through a host bridge. The value depends on the processor, so there is no default; without it such tests are no_data.
+                type: float
+              NODE:
+                description:
+                  - The same across host bridges of one socket.
+                type: float
+              SYS:
+                description:
+                  - The same across sockets.
+                type: float
+          unsteady:
+            description:
+              - Tests that fail and pass when they are repeated.
+            type: dict
+            suboptions:
+              severity:
+                description:
+                  - "Severity of more unsteady tests than chance explains. Default: C(failure)."
+                type: str
+                choices: ["warning", "failure"]
+              background:
+                description:
+                  - "Share of tests that fail once and pass when repeated, without a cause. Default: C(0.001)."
+                type: float
+          outliers:
+            description:
+              - Values that are worse than those of the rest of the fleet.
+            type: dict
+            suboptions:
+              severity:
+                description:
+                  - "Severity of an outlier. Default: C(warning)."
+                type: str
+                choices: ["warning", "failure"]
+              deviations:
+                description:
+                  - "A value is an outlier when it is worse than its rail's median by this many deviations (1.4826 x MAD) ... Default: C(5.0)."
+                type: float
+              margin:
+                description:
+                  - "... and by this share of the median. Default: C(0.05)."
+                type: float
+              latency_margin:
+                description:
+                  - "The same share for latency, which varies more: an additional hop is not a fault. Default: C(0.25)."
+                type: float
+      tests:
+        description:
+          - What is measured.
+        type: dict
+        suboptions:
+          mode:
+            description:
+              - "C(auto): C(all_pairs) up to 32 hosts, C(sampled) above. Default: C(auto)."
+            type: str
+          rounds:
+            description:
+              - "Modes C(sampled) and C(topology): number of other hosts that each host meets (in C(topology) inside its group, and number of
+                other groups that each group meets). Default: C(3)."
+            type: int
+          seed:
+            description:
+              - "Seed of the sample. The same seed and hosts give the same schedule. Default: C(1)."
+            type: int
+          groups:
+            description:
+              - "Mode C(topology): name of a rack or leaf switch -> its hosts. A dict instead of a list adds a level; only the lists at the lowest
+                level are used. Every host of the run must be in exactly one group. Alternatively the source of the groups, as described below."
+            type: dict
+          fan:
+            description:
+              - "Modes C(incast) and C(one_to_many): number of hosts that share one host's port. Default: C(8)."
+            type: int
+          directions:
+            description:
+              - "C(swap): each pair twice, with the roles swapped. C(together): both directions at once; the value is their sum. C(one): the first
+                direction only. Default: C(swap)."
+            type: str
+            choices: ["swap", "together", "one"]
+          rails_at_once:
+            description:
+              - "All rails of a pair in one round. C(false): each rail in a separate round, which multiplies the time by the number of rails.
+                Default: C(true)."
+            type: bool
+          cross_rail:
+            description:
+              - "Also test from each rail to every other rail. Rejected unless C(routing) is C(between_rails). If only hosts have the routes,
+                measure with C(rdma_validate_where: [host]). Default: C(false)."
+            type: bool
+          only:
+            description:
+              - A part of the schedule.
+            type: dict
+            suboptions:
+              hosts:
+                description:
+                  - Only tests that include one of these hosts. For a single run, set C(rdma_validate_only) instead.
+                type: list
+                elements: str
+              rails:
+                description:
+                  - Only tests on these rails.
+                type: list
+                elements: str
+              pairs:
+                description:
+                  - Only these pairs of hosts, such as C([[gpu-1, gpu-2]]), whatever the mode.
+                type: list
+                elements: list
+          kinds:
+            description:
+              - "Kinds of tests: C(write_bw), C(read_bw), C(send_bw), C(write_lat), C(read_lat), C(send_lat). Default: C(['write_bw'])."
+            type: list
+            elements: str
+          duration:
+            description:
+              - "Duration of each bandwidth test. Default: C(10)."
+            type: int
+          size:
+            description:
+              - "Message size. For links of 400 Gb/s with one queue pair, set 1 MiB or more. Default: C(65536)."
+            type: int
+          sizes:
+            description:
+              - Several sizes instead of C(size), each a separate test. Small messages cannot fill a link, so set a floor for such rails.
+            type: list
+            elements: int
+          queue_pairs:
+            description:
+              - "Queue pairs per bandwidth test. Default: C(4)."
+            type: int
+          tx_depth:
+            description:
+              - "Depth of the send queue. Default: C(128)."
+            type: int
+          mtu:
+            description:
+              - "Requested RDMA MTU. Default: the MTU of the port."
+            type: int
+            choices: [256, 512, 1024, 2048, 4096]
+          latency_size:
+            description:
+              - "Message size of latency tests. Default: 2, and 64 with GPU memory."
+            type: int
+          latency_iterations:
+            description:
+              - "Number of messages per latency test. Default: C(10000)."
+            type: int
+          memory:
+            description:
+              - "Memory that is sent. C(cuda) uses the GPU nearest to each rail's port, through DMA-BUF or the peer memory module; a rail without
+                a GPU is no_data and never measured from host memory. For pods, see resources of testers. Default: C(host)."
+            type: str
+            choices: ["host", "cuda:dmabuf", "cuda:peermem"]
+          hugepages:
+            description:
+              - "Places buffers in huge pages. The hosts must have them (C(host_kernel_hugepages)), and their Nodes must offer them as
+                C(hugepages-2Mi): resources of testers. Default: C(false)."
+            type: bool
+          inline:
+            description:
+              - Messages up to this size are sent inline.
+            type: int
+          traffic_class:
+            description:
+              - "Traffic class of the packets: the DSCP times 4."
+            type: int
+          rdma_cm:
+            description:
+              - "Connect through RDMA-CM instead of exchanged GIDs. Often impossible in pods. Default: C(false)."
+            type: bool
+          control:
+            description:
+              - "Network on which the two sides of a test connect to each other. Default: C(rail)."
+            type: str
+            choices: ["rail", "management"]
+          port_base:
+            description:
+              - "First TCP port of the exchange between the two sides of a test. Eight times the number of rails are used from here (with
+                C(incast) and C(one_to_many) times C(fan)); all of them must be below 30000. Default: C(18500)."
+            type: int
+          repeats:
+            description:
+              - "Number of measurements per test. The worst one is used; the report shows the spread. Default: C(1)."
+            type: int
+          retries:
+            description:
+              - "Additional passes for results without data. Default: C(2)."
+            type: int
+          isolation:
+            description:
+              - "Additional short passes that locate the fault. Default: C(3)."
+            type: int
+      absent_hosts:
+        description:
+          - "C(stop): a host that is unreachable or returns invalid facts fails the run by name. C(report): the other hosts are measured, and the
+            report lists every pair of the absent host as no_data. Default: C(stop)."
+        type: str
+        choices: ["stop", "report"]
+"""

@@ -1,0 +1,156 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The argument specification of ``rdma_fabric``.
+
+Written by python -m tests.tools.fabric_options from the tables of docs/inventory.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+FABRIC: dict[str, Any] = {
+    "profile": {"type": "str"},
+    "rails": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "name": {"type": "str"},
+            "pci": {"type": "list", "elements": "str"},
+        },
+    },
+    "select": {
+        "type": "dict",
+        "options": {
+            "vendors": {"type": "list", "elements": "str"},
+            "drivers": {"type": "list", "elements": "str"},
+            "min_speed": {"type": "float"},
+        },
+    },
+    "rail_count": {"type": "int"},
+    "rename": {"type": "bool"},
+    "supernet": {"type": "str"},
+    "rail_prefix": {"type": "int"},
+    "capacity": {
+        "type": "dict",
+        "options": {
+            "hosts": {"type": "int"},
+            "pods_per_host": {"type": "int"},
+        },
+    },
+    "addresses": {"type": "str", "choices": ["plan", "keep"]},
+    "mtu": {"type": "int"},
+    "link_speed": {"type": "float"},
+    "routing": {"type": "str", "choices": ["none", "between_rails"]},
+    "operator": {
+        "type": "dict",
+        "options": {
+            "release": {"type": "str"},
+            "namespace": {"type": "str"},
+            "image_repository": {"type": "str"},
+            "component_version": {"type": "str"},
+            "nfd": {"type": "bool"},
+            "existing": {"type": "str", "choices": ["refuse", "use", "adopt"]},
+        },
+    },
+    "network_namespace": {"type": "str"},
+    "shared_devices_max": {"type": "int"},
+    "node_labels": {"type": "dict"},
+    "node_selector": {"type": "dict"},
+    "thresholds": {
+        "type": "dict",
+        "options": {
+            "tolerance": {"type": "float"},
+            "bidirectional": {"type": "float"},
+            "floor": {"type": "float"},
+            "latency_us": {"type": "float"},
+            "overrides": {
+                "type": "list",
+                "elements": "dict",
+                "options": {
+                    "rails": {"type": "list", "elements": "str"},
+                    "hosts": {"type": "list", "elements": "str"},
+                    "kinds": {"type": "list", "elements": "str"},
+                    "tolerance": {"type": "float"},
+                    "bidirectional": {"type": "float"},
+                    "floor": {"type": "float"},
+                    "latency_us": {"type": "float"},
+                },
+            },
+            "gpu_paths": {
+                "type": "dict",
+                "options": {
+                    "PIX": {"type": "float"},
+                    "PXB": {"type": "float"},
+                    "PHB": {"type": "float"},
+                    "NODE": {"type": "float"},
+                    "SYS": {"type": "float"},
+                },
+            },
+            "unsteady": {
+                "type": "dict",
+                "options": {
+                    "severity": {"type": "str", "choices": ["warning", "failure"]},
+                    "background": {"type": "float"},
+                },
+            },
+            "outliers": {
+                "type": "dict",
+                "options": {
+                    "severity": {"type": "str", "choices": ["warning", "failure"]},
+                    "deviations": {"type": "float"},
+                    "margin": {"type": "float"},
+                    "latency_margin": {"type": "float"},
+                },
+            },
+        },
+    },
+    "tests": {
+        "type": "dict",
+        "options": {
+            "mode": {"type": "str"},
+            "rounds": {"type": "int"},
+            "seed": {"type": "int"},
+            "groups": {"type": "dict"},
+            "fan": {"type": "int"},
+            "directions": {"type": "str", "choices": ["swap", "together", "one"]},
+            "rails_at_once": {"type": "bool"},
+            "cross_rail": {"type": "bool"},
+            "only": {
+                "type": "dict",
+                "options": {
+                    "hosts": {"type": "list", "elements": "str"},
+                    "rails": {"type": "list", "elements": "str"},
+                    "pairs": {"type": "list", "elements": "list"},
+                },
+            },
+            "kinds": {"type": "list", "elements": "str"},
+            "duration": {"type": "int"},
+            "size": {"type": "int"},
+            "sizes": {"type": "list", "elements": "int"},
+            "queue_pairs": {"type": "int"},
+            "tx_depth": {"type": "int"},
+            "mtu": {"type": "int", "choices": [256, 512, 1024, 2048, 4096]},
+            "latency_size": {"type": "int"},
+            "latency_iterations": {"type": "int"},
+            "memory": {"type": "str", "choices": ["host", "cuda:dmabuf", "cuda:peermem"]},
+            "hugepages": {"type": "bool"},
+            "inline": {"type": "int"},
+            "traffic_class": {"type": "int"},
+            "rdma_cm": {"type": "bool"},
+            "control": {"type": "str", "choices": ["rail", "management"]},
+            "port_base": {"type": "int"},
+            "repeats": {"type": "int"},
+            "retries": {"type": "int"},
+            "isolation": {"type": "int"},
+        },
+    },
+    "absent_hosts": {"type": "str", "choices": ["stop", "report"]},
+}
+
+
+def given(value: Any) -> Any:
+    """Return options without the keys that have no value, which Ansible adds for every option that is not given."""
+    if isinstance(value, dict):
+        return {key: given(one) for key, one in value.items() if one is not None}
+    return [given(one) for one in value] if isinstance(value, list) else value
