@@ -205,7 +205,7 @@ results:
       reason: ""
       passes: [{"pass": 1, "value": 97.9, "verdict": "pass", "reason": ""}]
 summary:
-  description: Overall verdict, counts, one row per rail, and C(blames) - the suspected causes, with evidence and the commands to reproduce them.
+  description: Overall verdict, counts, one row per rail, and C(diagnoses) - the suspected causes, with evidence and the commands to reproduce them.
   returned: always
   type: dict
 warnings_found:
@@ -226,7 +226,7 @@ import os
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import FabricError, InputError
-from ..module_utils._fabric.measure.judge import earlier
+from ..module_utils._fabric.measure.judge import earlier, stored
 from ..module_utils._fabric.measure.judge.step import step
 from ..module_utils._fabric.measure.readings.tester_log import LARGEST_FILE, Evidence, Pass
 
@@ -299,7 +299,9 @@ def read_earlier(path: str | None, where: str) -> dict | None:
     file = os.path.join(path, "report.json") if os.path.isdir(path) else path
     try:
         if file == path or os.path.isfile(file):
-            return earlier.of_report(read_json(file))
+            report = read_json(file)
+            stored.check_version("resume", file, report)
+            return earlier.of_report(report)
         run, plan = (read_json(os.path.join(path, name)) for name in ("run.json", "plan.json"))
         evidence = read_evidence(os.path.join(path, "evidence", where), "the run did not end")
         return earlier.of_run(run, plan, where, evidence, read_earlier(run["earlier"].get("resume"), where))

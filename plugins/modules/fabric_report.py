@@ -65,7 +65,7 @@ options:
       - RV(text) has at most 20 additional lines.
     type: int
     default: 10
-  blames:
+  diagnoses:
     description:
       - Suspected and confirmed causes, with evidence and the two commands to reproduce them.
       - Omit this option if no diagnosis was made.
@@ -172,7 +172,7 @@ summary:
     pass: 8
     fail: 4
     no_data: 0
-    blames: ["gpu-2 rail0: none of its 4 tests passed"]
+    diagnoses: ["gpu-2 rail0: none of its 4 tests passed"]
     gates: []
     path: /srv/report
     run: 20261123T013000Z-3f9a2c
@@ -202,7 +202,7 @@ from ansible.module_utils.parsing.convert_bool import BOOLEANS, boolean
 from ..module_utils._common.errors import FabricError, InputError, harmless
 from ..module_utils._controller import report_folder
 from ..module_utils._fabric.intent import gates
-from ..module_utils._fabric.measure.judge import baseline
+from ..module_utils._fabric.measure.judge import baseline, stored
 from ..module_utils._fabric.report import runs
 from ..module_utils._fabric.report.compare import compare
 from ..module_utils._fabric.report.formats import redacted, render
@@ -210,7 +210,7 @@ from ..module_utils._fabric.report.redact import kinds
 from ..module_utils._fabric.report.summary import brief, build, with_gates
 
 # What fabric_judge found beside the results.
-JUDGED = ("blames", "unsteady", "outliers", "links", "schedule", "endpoints")
+JUDGED = ("diagnoses", "unsteady", "outliers", "links", "schedule", "endpoints")
 ARGUMENT_SPEC = {
     "plan": {"type": "dict", "required": True},
     "results": {"type": "list", "elements": "dict", "required": True},
@@ -238,10 +238,12 @@ def earlier_report(option: str, path: str) -> object:
     """Return what an earlier report.json holds; ``option`` names where its path was given."""
     try:
         with open(path, encoding="utf-8") as file:
-            return json.load(file)
+            found = json.load(file)
     except (OSError, ValueError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else "no JSON (%s)" % exc
         raise InputError("%s: cannot read %s: %s; give the path of a report.json" % (option, path, reason)) from exc
+    stored.check_version(option, path, found)
+    return found
 
 
 def made(params: dict) -> tuple[dict, dict]:
@@ -298,7 +300,10 @@ def main() -> None:
         changed=False,
         verdict=report["verdict"],
         text=files["report.txt"].splitlines(),
-        summary={**(short := brief(report, params["path"])), "blames": [harmless(text) for text in short["blames"]]},
+        summary={
+            **(short := brief(report, params["path"])),
+            "diagnoses": [harmless(text) for text in short["diagnoses"]],
+        },
         path=params["path"],
         files=list(files),
     )

@@ -256,8 +256,9 @@ def begun(params: dict[str, Any], check: bool) -> dict[str, Any]:
         with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
             json.dump(value, out)
     used = [real(path) for path in made["earlier"].values()]
-    known = read_runs(os.path.join(params["path"], "runs"), name, params["process"])
+    known, others = read_runs(os.path.join(params["path"], "runs"), name, params["process"])
     made["text"], newest = remove_old(os.path.join(params["path"], "runs"), known, params["keep"], used)
+    made["text"] += kept.of_other_versions(os.path.join(params["path"], "runs"), others)
     made["leftover"] = leftover(real(made["earlier"].get("resume")) or newest, params["plan"], params["process"])
     return made
 

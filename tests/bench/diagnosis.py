@@ -25,7 +25,7 @@ from tests.tools.fabric_model import (  # noqa: E402
     Fault,
     Outcome,
     Round,
-    blame,
+    diagnose,
     every_pair,
     from_gpus,
     isolate,
@@ -108,8 +108,8 @@ def one(hosts: int, kind: str, count: int, seed: int, schedule: str = "", share:
 
 def rates(outcomes: Sequence[Outcome]) -> tuple[float, float]:
     """Precision and recall; no diagnosis is a precision of 0 where a fault was planted."""
-    right, blamed, planted = (sum(getattr(o, key) for o in outcomes) for key in ("right", "blamed", "planted"))
-    return (right / blamed if blamed else float(not planted)), (right / planted if planted else 1.0)
+    right, diagnosed, planted = (sum(getattr(o, key) for o in outcomes) for key in ("right", "diagnosed", "planted"))
+    return (right / diagnosed if diagnosed else float(not planted)), (right / planted if planted else 1.0)
 
 
 def row(head: Sequence[object], cells: Sequence[Sequence[Outcome]]) -> str:
@@ -181,9 +181,9 @@ def intermittent(seeds: int) -> tuple[list[str], list[str]]:
             outcome = isolate(fabric, sampled(fabric.names, fabric.rail_names, BANDWIDTH, 3, seed), goes=3)
             found = diagnosis_unsteady.find(outcome.results, UNSTEADY)
             failed = sum(result["verdict"] != "pass" for result in outcome.results)
-            named = sum(blame.host is not None for blame in outcome.blames)
+            named = sum(found.host is not None for found in outcome.diagnoses)
             count, severity = sum(one["count"] for one in found), ", ".join(one["severity"] for one in found) or "-"
-            columns.append((count, severity, failed, len(outcome.blames), named))
+            columns.append((count, severity, failed, len(outcome.diagnoses), named))
             faults += [f"intermittent {share:.0%}, seed {seed}: {named} hosts named"] if named else []
             faults += [] if found or failed else [f"intermittent {share:.0%}, seed {seed}: not found"]
         cells = [f"{share:.0%}", *(", ".join(map(str, column)) for column in zip(*columns))]
@@ -201,9 +201,9 @@ def healthy(sizes: dict[int, int]) -> tuple[list[str], list[str]]:
     for hosts, number in sizes.items():
         outcomes = [one(hosts, "host", 0, run, "3 meetings") for run in range(number)]
         slots = len(schedule_of(Fabric(hosts, RAILS), "host", 0, "3 meetings"))
-        blamed, tests = sum(o.blamed for o in outcomes), sum(o.tests for o in outcomes)
-        lines.append(f"| {hosts} | 3 | {slots} | {number} | {blamed} | {tests} |")
-        faults += [f"{hosts} healthy hosts: {blamed} diagnoses, {tests} extra tests"] if blamed or tests else []
+        diagnosed, tests = sum(o.diagnosed for o in outcomes), sum(o.tests for o in outcomes)
+        lines.append(f"| {hosts} | 3 | {slots} | {number} | {diagnosed} | {tests} |")
+        faults += [f"{hosts} healthy hosts: {diagnosed} diagnoses, {tests} extra tests"] if diagnosed or tests else []
         print(lines[-1], flush=True)
     return lines, faults
 
@@ -219,7 +219,7 @@ def speed(hosts: int) -> tuple[list[str], list[str]]:
         fabric.faults = tuple(Fault("host", None, name) for name in fabric.names[:: hosts // max(bad, 1)][:bad])
         results = fabric.play(sampled(fabric.names, fabric.rail_names, BANDWIDTH, 8, 1))
         begin = time.perf_counter()
-        blame(results)
+        diagnose(results)
         middle = time.perf_counter()
         next_tests(results, fabric.names, fabric.rail_names)
         times = middle - begin, time.perf_counter() - middle

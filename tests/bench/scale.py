@@ -66,7 +66,7 @@ def main(hosts: int, rails: int, mode: str, rounds: int) -> None:
             break
         passes.append(played(found, owners(made)))
     parts = {
-        "blames": found.summary["blames"],
+        "diagnoses": found.summary["diagnoses"],
         "unsteady": found.unsteady,
         "outliers": found.outliers,
         "links": found.links,
@@ -75,8 +75,8 @@ def main(hosts: int, rails: int, mode: str, rounds: int) -> None:
     report = timed("report", lambda: build(made, found.results, found.warnings, {}, parts))
     files = timed("report", lambda: render(report, made, 10))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    blames = [(blame["kind"], blame["host"], blame["rail"]) for blame in report["blames"]]
-    assert blames == [("port", *BAD)], blames
+    diagnoses = [(diagnosis["kind"], diagnosis["host"], diagnosis["rail"]) for diagnosis in report["diagnoses"]]
+    assert diagnoses == [("port", *BAD)], diagnoses
     print(
         json.dumps(
             {

@@ -174,7 +174,7 @@ def validate(
 
 
 def bandwidth(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Results of the planned tests, without those by which isolation found out whom to blame."""
+    """Results of the planned tests, without those by which isolation found out whom to diagnosis."""
     return [r for r in result["results"] if r["test"] == "write_bw"]
 
 
@@ -183,9 +183,9 @@ def touching(result: Mapping[str, Any], name: str, rail: str | None = None) -> l
     return [r for r in bandwidth(result) if name in (r["client"], r["server"]) and rail in (None, r["rail"])]
 
 
-def blamed(result: Mapping[str, Any]) -> set[tuple[str, str | None, str | None]]:
-    """Kind, host and rail of every blame."""
-    return {(blame["kind"], blame["host"], blame["rail"]) for blame in result["blames"]}
+def diagnosed(result: Mapping[str, Any]) -> set[tuple[str, str | None, str | None]]:
+    """Kind, host and rail of every diagnosis."""
+    return {(diagnosis["kind"], diagnosis["host"], diagnosis["rail"]) for diagnosis in result["diagnoses"]}
 
 
 def verdicts(results: Iterable[Mapping[str, Any]]) -> set[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.follow_up import (
-    blame,
+    diagnose,
     next_tests,
 )
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.modes import circle
@@ -239,16 +239,16 @@ def _draw(draw: random.Random, fabric: Fabric, kind: str, rounds: Sequence[Round
 
 @dataclass(frozen=True)
 class Outcome:
-    """What isolation made of a fabric: counts of blames, and what it cost beyond the first schedule."""
+    """What isolation made of a fabric: counts of diagnoses, and what it cost beyond the first schedule."""
 
     planted: int
-    blamed: int
+    diagnosed: int
     right: int
     sure: int
     tests: int
     rounds: int
     goes: int
-    blames: list[Any] = field(compare=False)
+    diagnoses: list[Any] = field(compare=False)
     results: list[dict[str, Any]] = field(compare=False, repr=False)
 
 
@@ -257,11 +257,11 @@ def again(before: dict[str, Any] | None, result: dict[str, Any]) -> dict[str, An
     if before is None:
         return result
     first, second = ({key: one.get(key) for key in ("value", "verdict", "reason")} for one in (before, result))
-    return {**result, "passes": [first, {**second, "again": True}]}
+    return {**result, "passes": [first, {**second, "repeated": True}]}
 
 
 def isolate(fabric: Fabric, rounds: Sequence[Round], goes: int = 10) -> Outcome:
-    """Play the schedule and what isolation asks for, at most ``goes`` times, and compare blames with faults."""
+    """Play the schedule and what isolation asks for, at most ``goes`` times, and compare diagnoses with faults."""
     found = {subject(result): result for result in fabric.play(rounds)}
     tests = extra = count = 0
     while count < goes:
@@ -272,8 +272,10 @@ def isolate(fabric: Fabric, rounds: Sequence[Round], goes: int = 10) -> Outcome:
         extra += len(played)
         for result in fabric.play(played):
             found[subject(result)] = again(found.get(subject(result)), result)
-    blames = blame(list(found.values()))
-    blamed = [Fault(b.kind, b.rail, b.host, b.peer, b.direction, b.peer_rail or None) for b in blames]
-    right = len(set(blamed) & set(fabric.faults))
-    sure = sum(b.sure == "sure" for b in blames)
-    return Outcome(len(fabric.faults), len(blamed), right, sure, tests, extra, count, blames, list(found.values()))
+    diagnoses = diagnose(list(found.values()))
+    diagnosed = [Fault(b.kind, b.rail, b.host, b.peer, b.direction, b.peer_rail or None) for b in diagnoses]
+    right = len(set(diagnosed) & set(fabric.faults))
+    sure = sum(b.confidence == "confirmed" for b in diagnoses)
+    return Outcome(
+        len(fabric.faults), len(diagnosed), right, sure, tests, extra, count, diagnoses, list(found.values())
+    )

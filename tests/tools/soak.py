@@ -15,12 +15,12 @@ import sys
 import threading
 import time
 
-from tests.scenario import HOSTS, REPO, REPORT, blamed, lab, playbook, report, validate
+from tests.scenario import HOSTS, REPO, REPORT, diagnosed, lab, playbook, report, validate
 from tests.scenario.preparation import WISHES, cut_in, prepare, unfinished
 from tests.scenario.state import files
 from tests.tools import environment, fuzz
 
-# The lab's fault, and the blame that it must end in; {host} and {rail} are drawn anew for each run.
+# The lab's fault, and the diagnosis that it must end in; {host} and {rail} are drawn anew for each run.
 FAULTS = {
     "cable": (("cable", "{host}", "{rail}"), ("port", "{host}", "rail{rail}")),
     "slow": (("slow", "{host}", "{rail}", "10mbit"), ("port", "{host}", "rail{rail}")),
@@ -29,7 +29,7 @@ FAULTS = {
 }
 # Each run has a fault of one kind on one rail, and of the other kind on the other rail.
 PAIRS = (("cable", "slow"), ("black hole of a port", "black hole of a rail"))
-STEPS = ("fuzz", "properties", "repeat", "blame", "flap", "power cut", "hosts", "batches", "managers")
+STEPS = ("fuzz", "properties", "repeat", "diagnosis", "flap", "power cut", "hosts", "batches", "managers")
 CUT_HOST = "lab-2"
 # Reports of runs that were told wrong.
 KEPT = REPO / ".cache" / "soak"
@@ -41,7 +41,7 @@ def main() -> int:
     if set(options.only) - {"fuzz", "properties"}:
         lab("up")
     problems: list[str] = []
-    for name, steps in zip(STEPS, (parsers, properties, repeat, blame, flap, power_cuts, hosts, batches, managers)):
+    for name, steps in zip(STEPS, (parsers, properties, repeat, diagnosis, flap, power_cuts, hosts, batches, managers)):
         if name in options.only:
             problems += [f"{name}: {problem}" for problem in steps(options)]
     print("\n".join(["", f"soak: {len(problems)} problems", *problems]))
@@ -84,8 +84,8 @@ def repeat(options: argparse.Namespace) -> list[str]:
     return problems
 
 
-def blame(options: argparse.Namespace) -> list[str]:
-    """Planted faults are found and nothing else is blamed. A run has two: one on each rail, of two hosts."""
+def diagnosis(options: argparse.Namespace) -> list[str]:
+    """Planted faults are found and nothing else is diagnosed. A run has two: one on each rail, of two hosts."""
     lab("reset")
     playbook("prepare").must()
     chance = random.Random(options.seed)
@@ -95,29 +95,29 @@ def blame(options: argparse.Namespace) -> list[str]:
         for kind in FAULTS
         if (told := [wrong[kind] for pair, wrong in runs if kind in pair])
     ]
-    print("\n".join(["| fault | runs | blamed right | wrong |", "| --- | --- | --- | --- |", *rows]), flush=True)
+    print("\n".join(["| fault | runs | diagnosed right | wrong |", "| --- | --- | --- | --- |", *rows]), flush=True)
     return [problem for _pair, wrong in runs for problem in wrong.values() if problem]
 
 
 def faulty_run(pair: tuple[str, str], chance: random.Random) -> dict[str, str]:
-    """Plant two faults, measure, heal; by kind "" when it was blamed and no other port was, else what was wrong."""
+    """Plant two faults, measure, heal; by kind "" when it was diagnosed and no other port was, else what was wrong."""
     places = [{"host": name, "rail": rail} for name, rail in zip(chance.sample(HOSTS, 2), chance.sample("01", 2))]
     expected = {}
     try:
         for kind, place in zip(pair, places):
-            words, blame = FAULTS[kind]
+            words, diagnosis = FAULTS[kind]
             lab("fault", *(word.format(**place) for word in words))
-            expected[kind] = tuple(part and part.format(**place) for part in blame)
+            expected[kind] = tuple(part and part.format(**place) for part in diagnosis)
         run, result = validate("host", retries=1)
     finally:
         lab("heal")
-    found = blamed(result) if result else set()
+    found = diagnosed(result) if result else set()
     others = found - set(expected.values())
     wrong = {
-        kind: f"{kind}: expected {blame}, blamed {found}, exit code {run.rc}"
-        if others or blame not in found or not run.rc
+        kind: f"{kind}: expected {diagnosis}, diagnosed {found}, exit code {run.rc}"
+        if others or diagnosis not in found or not run.rc
         else ""
-        for kind, blame in expected.items()
+        for kind, diagnosis in expected.items()
     }
     print("\n".join(told or f"{kind} {expected[kind]}: right" for kind, told in wrong.items()), flush=True)
     if any(wrong.values()) and result:

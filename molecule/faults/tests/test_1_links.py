@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.scenario import HOSTS, Run, bandwidth, blamed, host, lab, touching, validate, verdicts
+from tests.scenario import HOSTS, Run, bandwidth, diagnosed, host, lab, touching, validate, verdicts
 from tests.scenario.state import jobs_left, leftovers
 
 HOLDS_QUEUE_PAIRS = "rdma resource show qp | grep -q ib_write_bw"
@@ -34,15 +34,16 @@ def faulty() -> tuple[Run, dict[str, Any]]:
 def on_hosts(faulty: tuple[Run, dict[str, Any]]) -> dict[str, Any]:
     """The report of that run, with the results and diagnoses of the hosts alone."""
     result = faulty[1]
-    return {**result, **{key: [one for one in result[key] if one["where"] == "host"] for key in ("results", "blames")}}
+    own = {key: [one for one in result[key] if one["where"] == "host"] for key in ("results", "diagnoses")}
+    return {**result, **own}
 
 
 def test_run_fails_and_everything_has_a_result(faulty: tuple[Run, dict[str, Any]], on_hosts: dict[str, Any]) -> None:
     run, result = faulty[0], on_hosts
     assert run.rc != 0
     assert result["verdict"] == "no_data"
-    assert blamed(result) == {("port", "lab-1", "rail0"), ("mtu", "lab-2", "rail1")}
-    assert {blame["sure"] for blame in result["blames"]} == {"sure"}
+    assert diagnosed(result) == {("port", "lab-1", "rail0"), ("mtu", "lab-2", "rail1")}
+    assert {diagnosis["confidence"] for diagnosis in result["diagnoses"]} == {"confirmed"}
     assert len(bandwidth(result)) == 12
     assert [line for name in HOSTS for line in leftovers(name)] == []
 

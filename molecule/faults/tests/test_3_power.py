@@ -52,7 +52,8 @@ def test_slow_nic_is_named(faulty: tuple[Run, dict[str, Any]]) -> None:
     hit = [r for r in touching(result, "lab-1", "rail1") if r not in touching(result, "lab-3")]
     assert len(hit) == 2
     assert verdicts(hit) <= {"fail", "no_data"}
-    assert any("lab-1" in blame["text"] for blame in result["blames"] if blame["rail"] == "rail1"), result["blames"]
+    found = result["diagnoses"]
+    assert any("lab-1" in diagnosis["text"] for diagnosis in found if diagnosis["rail"] == "rail1"), found
     assert "lab-1" in run.output and "rail1" in run.output
 
 

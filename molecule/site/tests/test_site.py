@@ -130,7 +130,7 @@ def test_the_summary_is_handed_to_the_next_step_of_a_workflow(converged: Any) ->
         "pass": tests,
         "fail": 0,
         "no_data": 0,
-        "blames": [],
+        "diagnoses": [],
         "gates": [],
         "subset": [],
     }

@@ -8,17 +8,21 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._common.errors import InputError
 from .._fabric.report import kept, runs
-from .._fabric.report.summary import is_report
+from .._fabric.report.summary import SCHEMA, is_report
 from . import process
 
 # Bytes at the end of a log, with its last lines.
 _END = 1024
+# Bytes at the start of a report, whose first key is its schema: the whole of it may be large.
+_HEAD = 4096
+_SCHEMA = re.compile(rb'"schema"\s*:\s*"(gpufabric\.rdma/report/[^"]*)"')
 
 
 def read(path: str) -> dict[str, Any]:
@@ -63,6 +67,16 @@ def is_unknown(path: str) -> bool:
     return is_report(read(os.path.join(path, "report.json")))
 
 
+def is_other_version(path: str) -> bool:
+    """Whether a folder holds a report that another version of this collection wrote."""
+    try:
+        with open(os.path.join(path, "report.json"), "rb") as file:
+            found = _SCHEMA.search(file.read(_HEAD))
+    except OSError:
+        return False
+    return found is not None and found[1] != SCHEMA.encode()
+
+
 def read_run(path: str, own: Mapping[str, Any]) -> kept.Known:
     """Return what the folder of a run tells. ``own``: this process, which measures one thing after the other."""
     about = read(os.path.join(path, "run.json"))
@@ -77,17 +91,23 @@ def read_run(path: str, own: Mapping[str, Any]) -> kept.Known:
     )
 
 
-def read_runs(place: str, now: str, own: Mapping[str, Any]) -> dict[str, kept.Known]:
-    """Return the folders of runs in ``place`` but ``now`` by name, also those of reports that record no run."""
-    known = {}
+def read_runs(place: str, now: str, own: Mapping[str, Any]) -> tuple[dict[str, kept.Known], list[str]]:
+    """Return the folders of runs in ``place`` but ``now`` by name, also those of reports that record no run.
+
+    And the names of those whose report another version of this collection wrote: what they hold is not known.
+    """
+    known, others = {}, []
     for entry in os.scandir(place):
         if not entry.is_dir(follow_symlinks=False) or entry.name == now:
+            continue
+        if (runs.RUN.fullmatch(entry.name) or runs.UNKNOWN.fullmatch(entry.name)) and is_other_version(entry.path):
+            others.append(entry.name)
             continue
         if is_unknown(entry.path):
             known[entry.name] = kept.Known(done=True)
         elif runs.RUN.fullmatch(entry.name):
             known[entry.name] = read_run(entry.path, own)
-    return known
+    return known, sorted(others)
 
 
 def size_of(place: str, names: Sequence[str]) -> int:

@@ -36,7 +36,7 @@ def play(
     step = {
         "results": made["results"],
         "warnings_found": made["warnings"],
-        "summary": {"blames": parts["blames"]},
+        "summary": {"diagnoses": parts["diagnoses"]},
         "outliers": [],
         "unsteady": [],
         "endpoints": {"where": "host", "hosts": {}},
@@ -83,7 +83,7 @@ def test_a_workflow_gets_the_summary_whatever_the_verdict(
             "pass": 12 - bad,
             "fail": bad,
             "no_data": 0,
-            "blames": [blame["text"] for blame in made["parts"]["blames"]],
+            "diagnoses": [diagnosis["text"] for diagnosis in made["parts"]["diagnoses"]],
             "gates": [],
             "path": str(tmp_path / "report"),
             "run": RUN,

@@ -77,7 +77,7 @@ SILENT = [
 def last_words(verdict: str, causes: list[str], rules: list[str], removed: dict[str, Any]) -> dict[str, Any]:
     """The message with which a run fails, as a task that shows it."""
     task: dict[str, Any] = yaml.safe_load((TASKS / "report.yml").read_text())[-1]
-    report = {"verdict": verdict, "summary": {"blames": causes, "gates": rules}}
+    report = {"verdict": verdict, "summary": {"diagnoses": causes, "gates": rules}}
     more = {
         "__rdma_validate_report": report,
         "__rdma_validate_removed": removed,

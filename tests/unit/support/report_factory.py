@@ -1,7 +1,7 @@
 """Made-up plans and results for tests of reports: N hosts, R rails, with planted failures and all that judges add.
 
 plan(3, 1), results(3, 1, bad)              # every ordered pair, tables of two lines
-fleet(1024, 8, rounds=8, faults={...})      # the arguments of summary.build for a sampled fleet, with blames
+fleet(1024, 8, rounds=8, faults={...})      # the arguments of summary.build for a sampled fleet, with diagnoses
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def fleet(hosts: int, rails: int, rounds: int = 0, faults: Faults | None = None)
         for rail in range(rails)
         for client, server in pairs
     ]
-    blames = [blame(host, rail, kind, made, names) for (host, rail), kind in (faults or {}).items()]
+    diagnoses = [diagnosis(host, rail, kind, made, names) for (host, rail), kind in (faults or {}).items()]
     schedule = [
         {
             "where": "host",
@@ -144,15 +144,15 @@ def fleet(hosts: int, rails: int, rounds: int = 0, faults: Faults | None = None)
         "results": made,
         "warnings": [],
         "context": {"written": "2026-11-21 03:12 UTC"},
-        "parts": {"blames": blames, "links": links, "schedule": schedule},
+        "parts": {"diagnoses": diagnoses, "links": links, "schedule": schedule},
     }
 
 
 def measured(client: str, server: str, rail: str, faults: Faults, names: list[str]) -> dict[str, Any]:
     """One result of a fleet, with a value that differs a little from pair to pair, and always in the same way."""
     noise = zlib.crc32(f"{client} {server} {rail}".encode()) % 1000 / 1000
-    why = f"95 % of what RoCE v2 can carry at MTU 4096 on the 200 Gb/s port of {client}"
-    base = {"rail": rail, "expected": EXPECTED, "why": why, "bound_by": "link"}
+    basis = f"95 % of what RoCE v2 can carry at MTU 4096 on the 200 Gb/s port of {client}"
+    base = {"rail": rail, "expected": EXPECTED, "basis": basis, "bound_by": "link"}
     for side, host, peer in (("client", client, server), ("server", server, client)):
         kind = faults.get((host, rail))
         if kind == "cable":
@@ -169,7 +169,7 @@ def measured(client: str, server: str, rail: str, faults: Faults, names: list[st
         next_one = names[(names.index(host) + 1) % len(names)] if kind == "pair" else ""
         if kind == "slow" or (kind == "receive" and side == "server") or (next_one and peer == next_one):
             value = round(22 + noise, 2)
-            reason = f"{value} Gb/s measured, {EXPECTED} Gb/s expected ({why})"
+            reason = f"{value} Gb/s measured, {EXPECTED} Gb/s expected ({basis})"
             grown = {side: {"rx_discards_phy": 1000 + int(900 * noise), "out_of_sequence": 17}}
             return result(
                 client,
@@ -187,8 +187,8 @@ def measured(client: str, server: str, rail: str, faults: Faults, names: list[st
     )
 
 
-def blame(host: str, rail: str, kind: str, made: list[dict[str, Any]], names: list[str]) -> dict[str, Any]:
-    """The blame for one planted fault, as the isolation words it."""
+def diagnosis(host: str, rail: str, kind: str, made: list[dict[str, Any]], names: list[str]) -> dict[str, Any]:
+    """The diagnosis for one planted fault, as the isolation words it."""
     own = [r for r in made if r["rail"] == rail and host in (r["client"], r["server"])]
     failed = [r for r in own if r["verdict"] != "pass"]
     peer = names[(names.index(host) + 1) % len(names)]
@@ -206,7 +206,7 @@ def blame(host: str, rail: str, kind: str, made: list[dict[str, Any]], names: li
         "host": host,
         "peer": peer if kind == "pair" else None,
         "direction": direction,
-        "sure": "likely" if kind == "pair" else "sure",
+        "confidence": "suspected" if kind == "pair" else "confirmed",
         "failed": len(failed),
         "tests": len(own),
         "text": f"{host} {rail}: {what[1]}",
@@ -215,5 +215,5 @@ def blame(host: str, rail: str, kind: str, made: list[dict[str, Any]], names: li
             f"its partners pass with others on {rail}",
             f"{host} passes on its other rails",
         ],
-        "again": [f"ssh {host} -- {SERVER}", f"ssh {peer} -- {SERVER} 192.168.3.8"],
+        "reproduce": [f"ssh {host} -- {SERVER}", f"ssh {peer} -- {SERVER} 192.168.3.8"],
     }

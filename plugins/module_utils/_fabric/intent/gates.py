@@ -24,14 +24,15 @@ PATH = "rdma_gates"
 KEYS = frozenset(
     word
     for line in """
-    schema verdict findings rails hosts results warnings context blames outliers links gates baseline schedule
-    where rail client server test value unit expected bound_by reason passes pass why counters link spread memory gpu
-    peer_rail star min max n rate width mtu bdf path pairs fail no_data worst median node pci netdev address
-    kind host peer direction sure failed tests evidence text again deviations severity found name query before change
-    mode rounds slot seconds share lateness latency_median latency_worst
-    absence duplicate unsteady count readings first comparison compared better worse new missing now trend written size
-    switch run scope versions id folder started ended endpoints subset only limit resumed image host_network machine_id
-    kernel perftest version drivers release collection cluster fault
+    schema verdict findings rails hosts results warnings context diagnoses outliers links gates baseline
+    schedule where rail client server test value unit expected bound_by reason passes pass basis cause counters
+    link spread memory gpu peer_rail star min max n rate width mtu bdf path pairs fail no_data worst median node
+    pci netdev address kind host peer direction confidence failed tests evidence text reproduce repeated
+    deviations severity found name query before change mode rounds slot seconds share lateness latency_median
+    latency_worst absence duplicate unsteady count readings first comparison compared better worse new missing
+    remaining resolved now trend written size switch run scope versions id folder started ended endpoints subset
+    only limit resumed image host_network machine_id kernel perftest version drivers release collection cluster
+    fault
     """.splitlines()
     for word in line.split()
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 # Rail -> host -> {switch, port}.
 Switches = Mapping[str, Mapping[str, Mapping[str, str]]]
-# A blame names so many switches and rails.
+# A diagnosis names so many switches and rails.
 _SHOWN = 4
 
 
@@ -45,10 +45,13 @@ def text(own: Mapping[str, str] | None) -> str:
     return f"{own['switch']} port {own['port']}" if own else ""
 
 
-def evidence(switches: Switches, blame: Mapping[str, Any]) -> list[str]:
-    """Return where the ports of a blame (report.json ``blames[]``) hang: a sentence a host, or one for a whole rail."""
+def evidence(switches: Switches, diagnosis: Mapping[str, Any]) -> list[str]:
+    """Return to which switch ports a diagnosis (report.json ``diagnoses[]``) leads: a sentence per host or rail."""
     told = []
-    for host, own_rail in ((blame["host"], blame["rail"]), (blame["peer"], blame.get("peer_rail") or blame["rail"])):
+    for host, own_rail in (
+        (diagnosis["host"], diagnosis["rail"]),
+        (diagnosis["peer"], diagnosis.get("peer_rail") or diagnosis["rail"]),
+    ):
         if not host:
             continue
         rails = [own_rail] if own_rail else list(switches)
@@ -56,8 +59,8 @@ def evidence(switches: Switches, blame: Mapping[str, Any]) -> list[str]:
         shown = ", ".join(f"{rail} is on {text(own)}" for rail, own in known[:_SHOWN])
         more = f" and {len(known) - _SHOWN} rails more" if len(known) > _SHOWN else ""
         told += [f"{host} {shown}{more}"] if known else []
-    if blame["kind"] == "rail" and blame["rail"] in switches:
-        names = sorted({own["switch"] for own in switches[blame["rail"]].values()})
+    if diagnosis["kind"] == "rail" and diagnosis["rail"] in switches:
+        names = sorted({own["switch"] for own in switches[diagnosis["rail"]].values()})
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         told += [f"the rail is on {', '.join(names[:_SHOWN])}{more}"] if names else []
     return told

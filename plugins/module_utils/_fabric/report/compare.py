@@ -24,7 +24,8 @@ def compare(report: Mapping[str, Any], earlier: Any, change: float = CHANGE) -> 
     """Return the ``comparison`` of ``report`` with ``earlier`` (a report.json that was read).
 
     ``worse`` and ``better``: tests of both whose verdict changed, or whose value did by more than the share ``change``;
-    ``new`` and ``missing``: ports that only one of the two has; ``blames``: texts that are new, gone or still there.
+    ``new`` and ``missing``: ports that only one of the two has; ``diagnoses``: texts, new, resolved
+    or remaining.
     Raise InputError when ``earlier`` is no report.
     """
     check(earlier)
@@ -38,7 +39,7 @@ def compare(report: Mapping[str, Any], earlier: Any, change: float = CHANGE) -> 
         "better": [row for row in changes if row["trend"] == "better"],
         "new": _only(report, earlier),
         "missing": _only(earlier, report),
-        "blames": _blames(report, earlier),
+        "diagnoses": _diagnoses(report, earlier),
     }
     made["text"] = _text(report, made)
     return made
@@ -90,16 +91,16 @@ def _only(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[dict[str, st
     return [{"where": where, "host": host, "rail": rail} for where, host, rail in missing]
 
 
-def _blames(report: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, list[str]]:
+def _diagnoses(report: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, list[str]]:
     keys = ("where", "kind", "rail", "host", "peer", "direction", "peer_rail")
     now, before = (
-        {tuple(blame.get(key) for key in keys): blame["text"] for blame in one.get("blames", [])}
+        {tuple(diagnosis.get(key) for key in keys): diagnosis["text"] for diagnosis in one.get("diagnoses", [])}
         for one in (report, earlier)
     )
     return {
         "new": [text for key, text in now.items() if key not in before],
-        "still": [text for key, text in now.items() if key in before],
-        "gone": [text for key, text in before.items() if key not in now],
+        "remaining": [text for key, text in now.items() if key in before],
+        "resolved": [text for key, text in before.items() if key not in now],
     }
 
 
@@ -119,7 +120,7 @@ def _text(report: Mapping[str, Any], made: Mapping[str, Any]) -> list[str]:
         len(made["worse"]),
         len(made["better"]),
     )
-    told = ["%s: %s" % (word, text) for word in ("new", "gone", "still") for text in made["blames"][word]]
+    told = ["%s: %s" % (word, text) for word in ("new", "resolved", "remaining") for text in made["diagnoses"][word]]
     told += [*_groups("worse", made["worse"]), *_groups("better", made["better"])]
     told += _ports("measured now and not before", made["new"]) + _ports("not measured now", made["missing"])
     more = ["... and %d more" % (len(told) - _SENTENCES)] if len(told) > _SENTENCES else []

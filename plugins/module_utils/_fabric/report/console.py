@@ -68,14 +68,14 @@ def number(value: float | None) -> str:
 
 
 def _causes(report: Mapping[str, Any], shown: int) -> list[str]:
-    """Blames say what results would only repeat; without blames the findings and the results themselves."""
-    blames = report.get("blames", [])
-    if not blames:
+    """Blames say what results would only repeat; without diagnoses the findings and the results themselves."""
+    diagnoses = report.get("diagnoses", [])
+    if not diagnoses:
         return [*problems(report, shown), *_first(report["findings"], shown)]
     bad = sum(1 for result in report["results"] if result["verdict"] != "pass")
-    lines = ["%s: %s" % (level(blame), blame["text"]) for blame in blames[:shown]]
+    lines = ["%s: %s" % (level(diagnosis), diagnosis["text"]) for diagnosis in diagnoses[:shown]]
     rest = ["%d of %d tests did not pass; report.html lists them" % (bad, len(report["results"]))]
-    return [*_first(lines, shown, len(blames)), *rest]
+    return [*_first(lines, shown, len(diagnoses)), *rest]
 
 
 def _noticed(report: Mapping[str, Any]) -> list[str]:

@@ -25,11 +25,11 @@ _OPEN = 2
 
 
 def causes(report: Mapping[str, Any]) -> str:
-    """Return what is broken: blames with their evidence and commands, else what the failures have in common."""
-    blames = report.get("blames", [])
-    if blames:
-        shown = "".join(_blame(blame, number_ < _OPEN) for number_, blame in enumerate(blames[:_CAUSES]))
-        body = shown + more(_CAUSES, len(blames), "causes")
+    """Return what is broken: diagnoses with their evidence and commands, else what the failures have in common."""
+    diagnoses = report.get("diagnoses", [])
+    if diagnoses:
+        shown = "".join(_diagnosis(diagnosis, number_ < _OPEN) for number_, diagnosis in enumerate(diagnoses[:_CAUSES]))
+        body = shown + more(_CAUSES, len(diagnoses), "causes")
         return section("What is broken", body)
     items = "".join('<li class="fail">%s' % escape(text) for text in report["findings"])
     if not items and report["verdict"] != "pass" and report["results"]:
@@ -82,7 +82,7 @@ def limits(report: Mapping[str, Any]) -> str:
         groups.setdefault(key, []).append(r)
     rows = []
     for (where, rail, test, unit, bound, memory), own in groups.items():
-        said = Counter(r["why"] for r in own if r.get("why")).most_common()
+        said = Counter(r["basis"] for r in own if r.get("basis")).most_common()
         why = Raw("<br>".join(escape("%s (%d tests)" % item) for item in said[:_LIMITS]))
         if len(said) > _LIMITS:
             why = Raw(why + "<br>and %d more" % (len(said) - _LIMITS))
@@ -113,8 +113,8 @@ def hosts(report: Mapping[str, Any], known: Mapping[Key, Port]) -> str:
     order = sorted(report["hosts"], key=lambda name: report["hosts"][name]["verdict"] == "pass")
     places = list(dict.fromkeys(where for where, _host, _rail in known))
     texts: dict[str, list[str]] = {}
-    for blame in report.get("blames", []):
-        texts.setdefault(blame.get("host") or "", []).append(blame["text"])
+    for diagnosis in report.get("diagnoses", []):
+        texts.setdefault(diagnosis.get("host") or "", []).append(diagnosis["text"])
     rails: dict[str, dict[str, Any]] = {name: {r["rail"]: r for r in report["hosts"][name]["rails"]} for name in order}
     for _where, name, rail in known:
         rails[name].setdefault(rail, {})
@@ -143,29 +143,29 @@ def schedule(report: Mapping[str, Any]) -> str:
     return section("How it was measured", table(head, rows))
 
 
-def _blame(blame: Mapping[str, Any], unfolded: bool) -> str:
-    title = _title(blame["text"])
-    whole = "" if title == blame["text"] else "<p>%s</p>" % escape(blame["text"])
-    tag = '<span class="tag">%s</span>' % escape(level(blame))
+def _diagnosis(diagnosis: Mapping[str, Any], unfolded: bool) -> str:
+    title = _title(diagnosis["text"])
+    whole = "" if title == diagnosis["text"] else "<p>%s</p>" % escape(diagnosis["text"])
+    tag = '<span class="tag">%s</span>' % escape(level(diagnosis))
     facts = "%s, %s: %d of %d tests did not pass" % (
-        blame["kind"],
-        PLACES.get(blame["where"], blame["where"]),
-        blame["failed"],
-        blame["tests"],
+        diagnosis["kind"],
+        PLACES.get(diagnosis["where"], diagnosis["where"]),
+        diagnosis["failed"],
+        diagnosis["tests"],
     )
-    evidence = "".join("<li>%s" % escape(text) for text in blame["evidence"])
-    lines = zip(("Try it by hand: first the server", "then the client"), blame["again"])
-    again = "".join('<p class="step">%s</p><pre tabindex="0">%s</pre>' % (words, escape(line)) for words, line in lines)
+    evidence = "".join("<li>%s" % escape(text) for text in diagnosis["evidence"])
+    lines = zip(("Try it by hand: first the server", "then the client"), diagnosis["reproduce"])
+    steps = "".join('<p class="step">%s</p><pre tabindex="0">%s</pre>' % (words, escape(line)) for words, line in lines)
     return (
-        '<article class="blame"><h3>%s %s</h3><details class="bad"%s><summary class="quiet">%s</summary>%s%s</details>'
-        "</article>"
+        '<article class="diagnosis"><h3>%s %s</h3><details class="bad"%s><summary class="quiet">%s</summary>%s%s'
+        "</details></article>"
         % (
             escape(title),
             tag,
             " open" if unfolded else "",
             escape(facts),
             "%s<ul>%s</ul>" % (whole, evidence) if evidence or whole else "",
-            again,
+            steps,
         )
     )
 

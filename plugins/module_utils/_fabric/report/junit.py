@@ -68,21 +68,21 @@ def _case(report: Mapping[str, Any], port: Port) -> _Case:
 
 
 def _causes(report: Mapping[str, Any], port: Port) -> list[str]:
-    """Return the texts of the blames that name the port, or its host or its rail as a whole."""
+    """Return the texts of the diagnoses that name the port, or its host or its rail as a whole."""
     return [
-        blame["text"]
-        for blame in report.get("blames", [])
-        if blame["where"] == port.where
-        and blame["host"] in (None, port.host)
-        and port.rail in _rails(blame, port.rail)
-        and (blame["host"] or blame["rail"])
+        diagnosis["text"]
+        for diagnosis in report.get("diagnoses", [])
+        if diagnosis["where"] == port.where
+        and diagnosis["host"] in (None, port.host)
+        and port.rail in _rails(diagnosis, port.rail)
+        and (diagnosis["host"] or diagnosis["rail"])
     ]
 
 
-def _rails(blame: Mapping[str, Any], rail: str) -> tuple[str, ...]:
-    """Return the rails that a blame names of its host, or of no host; of all rails it names ``rail`` too."""
-    both = blame["host"] == blame["peer"]
-    return (blame["rail"] or rail, *([blame["peer_rail"]] if both and blame.get("peer_rail") else []))
+def _rails(diagnosis: Mapping[str, Any], rail: str) -> tuple[str, ...]:
+    """Return the rails that a diagnosis names of its host, or of no host; of all rails it names ``rail`` too."""
+    both = diagnosis["host"] == diagnosis["peer"]
+    return (diagnosis["rail"] or rail, *([diagnosis["peer_rail"]] if both and diagnosis.get("peer_rail") else []))
 
 
 def _reasons(bad: Sequence[Mapping[str, Any]]) -> str:

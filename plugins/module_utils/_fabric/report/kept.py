@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..intent.tests import STARS, complete
+from ..measure.judge.stored import SCHEMA
 from .runs import UNKNOWN
 
 # Of runs that ended before their first pass, which measured nothing, so many are kept for their messages.
@@ -107,3 +108,14 @@ def unfinished(folder: str, known: Mapping[str, Known], size: int) -> list[str]:
             f" rm -r {shlex.quote(f'{folder}/{ended[0]}')}"
         )
     return lines
+
+
+def of_other_versions(folder: str, names: Sequence[str]) -> list[str]:
+    """Return what to do with the runs in ``folder`` whose reports another version of this collection wrote."""
+    if not names:
+        return []
+    return [
+        f"{len(names)} runs in {folder} have a report of another version of this collection (its schema is not"
+        f" {SCHEMA}). They are never removed automatically. Remove the ones that you do not need, such as the oldest:"
+        f" rm -r {shlex.quote(f'{folder}/{names[0]}')}"
+    ]

@@ -95,9 +95,12 @@ def _ports(report: Mapping[str, Any]) -> list[str]:
 
 
 def _judged(report: Mapping[str, Any]) -> list[str]:
-    blames = {
-        tuple((key, str(blame[key] or "")) for key in ("where", "kind", "rail", "host", "peer", "direction", "sure")): 1
-        for blame in report.get("blames", [])
+    diagnoses = {
+        tuple(
+            (key, str(diagnosis[key] or ""))
+            for key in ("where", "kind", "rail", "host", "peer", "direction", "confidence")
+        ): 1
+        for diagnosis in report.get("diagnoses", [])
     }
     unsteady = {
         tuple((key, str(row[key] or "")) for key in ("where", "kind", "rail", "host", "peer", "severity")): row["count"]
@@ -108,7 +111,7 @@ def _judged(report: Mapping[str, Any]) -> list[str]:
         for gate in report.get("gates", [])
     ]
     return [
-        *_metric("blame", "What is blamed for tests that did not pass.", [(dict(key), 1) for key in blames]),
+        *_metric("diagnosis", "Cause of tests that did not pass.", [(dict(key), 1) for key in diagnoses]),
         *_metric(
             "unsteady_tests",
             "Tests that failed and passed when they were repeated.",

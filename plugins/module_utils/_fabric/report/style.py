@@ -31,12 +31,12 @@ header p { margin: .2rem 0; } header .quiet { color: inherit; opacity: .8; }
 .verdict { float: right; font-size: 1.9rem; line-height: 1.2; font-weight: 700; text-transform: uppercase;
   color: var(--no_data); }
 header.pass .verdict { color: var(--pass); } header.fail .verdict { color: var(--fail); }
-.blame { border: 1px solid var(--line); border-left: .6rem solid var(--fail); border-radius: .4rem;
+.diagnosis { border: 1px solid var(--line); border-left: .6rem solid var(--fail); border-radius: .4rem;
   padding: .7rem 1rem; margin: .6rem 0; }
-.blame details { border: 0; padding: 0; }
-.blame p { margin: .2rem 0; } .blame ul { margin: .3rem 0 .5rem; padding-left: 1.2rem; }
+.diagnosis details { border: 0; padding: 0; }
+.diagnosis p { margin: .2rem 0; } .diagnosis ul { margin: .3rem 0 .5rem; padding-left: 1.2rem; }
 .tag { border: 1px solid currentColor; border-radius: 1rem; padding: 0 .5rem; font-size: .8em; font-weight: 500; }
-.blame .step { color: var(--quiet); font-size: .9em; }
+.diagnosis .step { color: var(--quiet); font-size: .9em; }
 pre { background: var(--soft); border: 1px solid var(--line); border-radius: .3rem; padding: .5rem .7rem;
   margin: .2rem 0 .5rem; white-space: pre-wrap; overflow-wrap: anywhere;
   font: 13px/1.4 ui-monospace, monospace; user-select: all; }
@@ -86,12 +86,13 @@ input { font: inherit; color: inherit; background: var(--paper); border: 1px sol
 footer { margin-top: 2.5rem; color: var(--quiet); font-size: .9em; }
 @media (max-width: 40rem) { .verdict { float: none; } main { padding: .6rem .5rem 2rem; }
   header { padding: .6rem .8rem; }
-  th, td { padding: .25rem .4rem; } .blame { padding: .5rem .7rem; }
+  th, td { padding: .25rem .4rem; } .diagnosis { padding: .5rem .7rem; }
   .map td { min-width: 3rem; } }
 @media print { body { font-size: 11px; } td:not(:last-child) { white-space: normal; }
   main { max-width: none; padding: 0; } .scroll { overflow: visible; }
   .find { display: none; }
   details.bad::details-content { content-visibility: visible; display: block; height: auto; }
-  .blame, tr, figure, canvas { break-inside: avoid; } h2, summary { break-after: avoid; } output.told { display: none; }
+  .diagnosis, tr, figure, canvas { break-inside: avoid; }
+  h2, summary { break-after: avoid; } output.told { display: none; }
   * { -webkit-print-color-adjust: exact; print-color-adjust: exact; } }
 """ % {"light": _LIGHT, "dark": _DARK}

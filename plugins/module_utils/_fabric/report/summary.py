@@ -10,15 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..intent.tests import complete
-from ..measure.diagnosis.wording import CONFIRMED, level
+from ..measure.diagnosis.wording import CONFIRMED_FAULT, level
+from ..measure.judge.stored import SCHEMA
 from ..measure.judge.verdict import FAIL, PASS, VERDICTS, findings, overall, rail_rows
 from ..measure.schedule.schedule import subject
 from ..plan.switch_ports import Switches, text
 from . import runs
 
-SCHEMA = "gpufabric.rdma/report/1"
 # What judges may add; a list that was not asked for is absent from the report.
-PARTS = ("blames", "unsteady", "outliers", "links", "gates", "baseline", "schedule")
+PARTS = ("diagnoses", "unsteady", "outliers", "links", "gates", "baseline", "schedule")
 # What is known about the run; absent when the results are those of no run.
 ABOUT = ("run", "scope", "versions")
 
@@ -44,14 +44,14 @@ def build(
     ordered = sorted((dict(result) for result in results), key=_order)
     given = parts or {}
     known = {name: list(given[name]) for name in PARTS if given.get(name) is not None}
-    if "blames" in known:
+    if "diagnoses" in known:
         # What makes readings missing comes before what the rest of them show.
-        known["blames"] = sorted(known["blames"], key=lambda blame: blame.get("kind") != "overload")
+        known["diagnoses"] = sorted(known["diagnoses"], key=lambda diagnosis: diagnosis.get("kind") != "overload")
     report = {
         "schema": SCHEMA,
         "verdict": overall(ordered),
         **{name: given[name] for name in ABOUT if given.get(name)},
-        "findings": _findings(ordered, known.get("blames", [])),
+        "findings": _findings(ordered, known.get("diagnoses", [])),
         "rails": _rails(ordered),
         "hosts": _hosts(plan, ordered),
         "results": ordered,
@@ -85,7 +85,7 @@ def subset(report: Mapping[str, Any]) -> list[str]:
 
 def confirmed(report: Mapping[str, Any]) -> int:
     """Return how many confirmed faults a report names."""
-    return sum(level(blame) == CONFIRMED for blame in report.get("blames", []))
+    return sum(level(diagnosis) == CONFIRMED_FAULT for diagnosis in report.get("diagnoses", []))
 
 
 def _not_told(warnings: Sequence[str], links: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -122,14 +122,14 @@ def name_of(host: str, rail: str, where: str) -> str:
 
 def brief(report: Mapping[str, Any], path: str, shown: int = 10) -> dict[str, Any]:
     """Return the few values that a workflow hands on (``set_stats``): verdict, counts, the first causes, the folder."""
-    causes = [blame["text"] for blame in report.get("blames", [])] or report["findings"]
+    causes = [diagnosis["text"] for diagnosis in report.get("diagnoses", [])] or report["findings"]
     causes = [*causes, *(row["text"] for row in report.get("unsteady", []) if row["severity"] == "failure")]
     return {
         "verdict": report["verdict"],
         "hosts": len(report["hosts"]),
         "tests": len(report["results"]),
         **count(report["results"]),
-        "blames": causes[:shown],
+        "diagnoses": causes[:shown],
         "gates": [row["name"] for row in stops(report) if "name" in row],
         "path": path,
         "run": (report.get("run") or {}).get("id", ""),
@@ -139,10 +139,10 @@ def brief(report: Mapping[str, Any], path: str, shown: int = 10) -> dict[str, An
     }
 
 
-def _findings(results: Sequence[Mapping[str, Any]], blames: Sequence[Mapping[str, Any]]) -> list[str]:
+def _findings(results: Sequence[Mapping[str, Any]], diagnoses: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what failures have in common. Blames rest on more tests, so they take the place of the guess."""
-    if blames:
-        return [blame["text"] for blame in blames]
+    if diagnoses:
+        return [diagnosis["text"] for diagnosis in diagnoses]
     return [] if all(result["verdict"] == PASS for result in results) else findings(results)
 
 

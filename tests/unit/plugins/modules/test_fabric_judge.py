@@ -187,6 +187,19 @@ def test_a_folder_that_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[s
 OTHER = "resume: PATH is neither a report.json nor a run folder of this collection; give one of an earlier run"
 
 
+@pytest.mark.parametrize("folder", [False, True])
+def test_a_report_of_an_older_schema_is_not_resumed(
+    folder: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "report.json"
+    path.write_text('{"schema": "gpufabric.rdma/report/1", "results": []}')
+    answer = run(capsys, tmp_path, resume=str(tmp_path if folder else path))
+    assert answer["failed"] and answer["msg"] == (
+        f"resume: {path} has the schema gpufabric.rdma/report/1, expected gpufabric.rdma/report/2: another version of"
+        " this collection wrote it. Run a new measurement, and give its report.json"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -78,7 +78,7 @@ def test_summary_is_small_and_complete(tmp_path: Path, capsys: pytest.CaptureFix
         "fail": 14,
         "no_data": 0,
         "gates": [],
-        "blames": [made["parts"]["blames"][0]["text"]],
+        "diagnoses": [made["parts"]["diagnoses"][0]["text"]],
         "path": str(tmp_path),
         "run": "",
         "subset": [],
@@ -117,8 +117,8 @@ def test_a_run_of_several_sizes_is_a_baseline_for_the_next(tmp_path: Path, capsy
     [
         (None, "No such file or directory"),
         ("{", "no JSON ("),
-        ("[]", "schema gpufabric.rdma/report/1 expected, list found"),
-        ('{"schema": "other/2"}', "schema gpufabric.rdma/report/1 expected, other/2 found"),
+        ("[]", "schema gpufabric.rdma/report/2 expected, list found"),
+        ('{"schema": "other/2"}', "schema gpufabric.rdma/report/2 expected, other/2 found"),
     ],
 )
 def test_compare_with_what_is_no_report(
@@ -131,6 +131,21 @@ def test_compare_with_what_is_no_report(
     assert answer["failed"] and expected in answer["msg"]
     assert answer["msg"].startswith("compare: ") and answer["msg"].endswith("report.json")
     assert not (tmp_path / "report").exists()
+
+
+@pytest.mark.parametrize("option", ["baseline", "compare"])
+def test_a_report_of_an_older_schema_is_refused(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, path=str(tmp_path / "old"))
+    earlier = tmp_path / "old" / "report.json"
+    earlier.write_text(earlier.read_text().replace("rdma/report/2", "rdma/report/1"))
+    answer = run(capsys, path=str(tmp_path / "new"), **{option: str(earlier)})
+    assert answer["failed"] and answer["msg"] == (
+        f"{option}: {earlier} has the schema gpufabric.rdma/report/1, expected gpufabric.rdma/report/2: another version"
+        " of this collection wrote it. Run a new measurement, and give its report.json"
+    )
+    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize(
@@ -263,11 +278,11 @@ def test_hostile_text_reaches_no_terminal_and_no_number_is_infinite(
 ) -> None:
     bad = "\x1b[2J\x9b31m\x07 \udc80 gone"
     failed = factory.result("gpu-000", "gpu-001", verdict="fail", reason=bad, value=float("inf"), rail="r\x1b[0m")
-    made = factory.fleet(3, 1, faults={("gpu-001", "rail0"): "slow"})["parts"]["blames"][0]
-    answer = run(capsys, path=str(tmp_path), results=[failed], warnings=[bad], blames=[{**made, "text": bad}])
-    assert answer["verdict"] == "fail" and "gone" in answer["summary"]["blames"][0]
+    made = factory.fleet(3, 1, faults={("gpu-001", "rail0"): "slow"})["parts"]["diagnoses"][0]
+    answer = run(capsys, path=str(tmp_path), results=[failed], warnings=[bad], diagnoses=[{**made, "text": bad}])
+    assert answer["verdict"] == "fail" and "gone" in answer["summary"]["diagnoses"][0]
     texts = [(tmp_path / name).read_text() for name in answer["files"]]
-    for text in [*texts, *answer["text"], *answer["summary"]["blames"]]:
+    for text in [*texts, *answer["text"], *answer["summary"]["diagnoses"]]:
         assert not [char for char in text if (char < " " and char not in "\n\t") or "\x7f" <= char <= "\x9f"]
     strict = json.loads(texts[0], parse_constant=lambda word: pytest.fail(word))
     assert strict["results"][0]["value"] is None

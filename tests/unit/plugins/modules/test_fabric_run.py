@@ -17,6 +17,7 @@ from tests.unit.support.plan_factory import host_facts, port, rdma_device
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._controller import process, report_folder
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import kept, runs
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report.formats import to_json
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report.summary import SCHEMA
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -142,6 +143,35 @@ def test_reports_without_an_id_are_kept_as_long_as_those_of_runs(
     kept = tmp_path / "runs/unknown-20261105T000000Z-00000a/report.json"
     again = begin(capsys, tmp_path, keep=0, earlier={"compare": str(kept)})
     assert kept.exists() and not (tmp_path / "runs/unknown-20261106T000000Z-00000a").exists() and not again["changed"]
+
+
+def test_reports_of_an_older_schema_are_never_removed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = ["20251101T000000Z-00000a", "20251102T000000Z-00000a", "unknown-20251103T000000Z-00000a"]
+    new = ["20251104T000000Z-00000a", "20251105T000000Z-00000a"]
+    for name in [*old, *new]:
+        place = tmp_path / "runs" / name
+        place.mkdir(parents=True)
+        made = {"schema": SCHEMA.replace("/2", "/1") if name in old else SCHEMA, "verdict": "pass"}
+        (place / "report.json").write_text(to_json(made))
+    answer = begin(capsys, tmp_path, keep=1)
+    assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == sorted([*old, new[1], answer["run"]])
+    assert answer["text"] == [
+        f"3 runs in {tmp_path}/runs have a report of another version of this collection (its schema is not {SCHEMA})."
+        " They are never removed automatically. Remove the ones that you do not need, such as the oldest:"
+        f" rm -r {tmp_path}/runs/{old[0]}"
+    ]
+
+
+@pytest.mark.parametrize("when", ["never", "changed"])
+def test_a_report_of_an_older_schema_is_not_relied_on(
+    when: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report(tmp_path, **{**whole(capsys, tmp_path), "schema": "gpufabric.rdma/report/1"})
+    answer = decide(capsys, tmp_path, when=when)
+    assert answer["measure"] is (when == "changed") and answer["text"][0].endswith(
+        f"{tmp_path}/report.json is not a report of this collection: schema: expected gpufabric.rdma/report/2, found"
+        " gpufabric.rdma/report/1, which another version of this collection wrote"
+    )
 
 
 def folders(path: Path, names: Mapping[str, bool]) -> None:

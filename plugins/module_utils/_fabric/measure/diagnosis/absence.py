@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ..readings.counters import link_went_down
 from ..readings.exchange import NEVER_MET
 from ..readings.perftest import KILLED, MISSED, OWN_CAUSES, TIMED_OUT, Run
-from .wording import Blame, listed
+from .wording import SUSPECTED, Diagnosis, listed
 
 Result = Mapping[str, Any]
 # Passes that ended within so many seconds before another one belong to the same minutes.
@@ -39,13 +39,13 @@ _TRANSFER = re.compile(r"Failed status|Failed to modify QP|not one message was a
 
 
 class Shown(NamedTuple):
-    """What an attempt shows: FIRM, WEAK or NONE; with NONE ``why`` and of which hosts, the latest by ``seconds``.
+    """What an attempt shows: FIRM, WEAK or NONE; with NONE ``cause`` and of which hosts, the latest by ``seconds``.
 
     ``fault``: a transfer failed or a link went down, which stays a fault when the test passes later.
     """
 
     level: str
-    why: str = ""
+    cause: str = ""
     hosts: tuple[str, ...] = ()
     seconds: float = 0.0
     fault: bool = False
@@ -159,15 +159,15 @@ def combined(found: Iterable[Shown]) -> dict[str, Any] | None:
     found = list(found)
     if any(one.level != NONE for one in found):
         return None
-    why = min((one.why for one in found), key=_ORDER.index)
-    same = [one for one in found if one.why == why]
+    cause = min((one.cause for one in found), key=_ORDER.index)
+    same = [one for one in found if one.cause == cause]
     hosts = list(dict.fromkeys(name for one in same for name in one.hosts))
-    return absence(why, hosts, max(one.seconds for one in same))
+    return absence(cause, hosts, max(one.seconds for one in same))
 
 
-def absence(why: str, hosts: Sequence[str], seconds: float = 0.0) -> dict[str, Any]:
+def absence(cause: str, hosts: Sequence[str], seconds: float = 0.0) -> dict[str, Any]:
     """Return ``absence`` of a result: why nothing is known, of which hosts, and how late they were."""
-    return {"why": why, "hosts": list(hosts), "seconds": seconds}
+    return {"cause": cause, "hosts": list(hosts), "seconds": seconds}
 
 
 def split(results: Sequence[Result]) -> tuple[Sequence[Result], list[Result]]:
@@ -176,21 +176,21 @@ def split(results: Sequence[Result]) -> tuple[Sequence[Result], list[Result]]:
     return ([result for result in results if not result.get("absence")] if gone else results), gone
 
 
-def blames(where: str, gone: Sequence[Result], results: Sequence[Result]) -> list[Blame]:
-    """Return what is to be said of tests of which nothing is known. None of it is ever sure.
+def diagnoses(where: str, gone: Sequence[Result], results: Sequence[Result]) -> list[Diagnosis]:
+    """Return what is to be said of tests of which nothing is known. None of it is ever confirmed.
 
     ``results``: all of the measurement: what most hosts lack is no matter of single ones.
     """
-    told: list[Blame] = []
+    told: list[Diagnosis] = []
     hosts = len({result[side] for result in results for side in ("client", "server")}) if gone else 0
-    for why in _ORDER:
-        own = [result for result in gone if result["absence"]["why"] == why]
+    for cause in _ORDER:
+        own = [result for result in gone if result["absence"]["cause"] == cause]
         if own:
-            told += {LATE: _late, TIMEOUT: _timeout, LOST: _lost}[why](where, own, hosts)
+            told += {LATE: _late, TIMEOUT: _timeout, LOST: _lost}[cause](where, own, hosts)
     return told
 
 
-def _late(where: str, gone: Sequence[Result], hosts: int) -> list[Blame]:
+def _late(where: str, gone: Sequence[Result], hosts: int) -> list[Diagnosis]:
     seconds: dict[str, float] = {}
     for result in gone:
         for name in result["absence"]["hosts"]:
@@ -198,7 +198,7 @@ def _late(where: str, gone: Sequence[Result], hosts: int) -> list[Blame]:
     what = f"{_tests(gone)} gave no data. Reduce the load and validate again"
     text = overload(seconds)
     host = next(iter(seconds)) if len(seconds) == 1 else None
-    return [_blame(where, "overload", host, gone, f"{text}; {what}")]
+    return [_diagnosis(where, "overload", host, gone, f"{text}; {what}")]
 
 
 def overload(seconds: Mapping[str, float]) -> str:
@@ -209,24 +209,26 @@ def overload(seconds: Mapping[str, float]) -> str:
     return f"{listed(seconds)} started up to {worst:.1f} s late: the hosts or the controller are overloaded"
 
 
-def _timeout(where: str, gone: Sequence[Result], hosts: int) -> list[Blame]:
+def _timeout(where: str, gone: Sequence[Result], hosts: int) -> list[Diagnosis]:
     pairs = listed({f"{result['client']} to {result['server']}" for result in gone})
     text = (
         f"{_tests(gone)} ran out of time and had to be killed ({pairs}). Check for a slow start of perftest or of its "
         "GPU memory, then set rdma_validate_slot_margin to a higher value"
     )
-    return [_blame(where, "tester", None, gone, text)]
+    return [_diagnosis(where, "tester", None, gone, text)]
 
 
-def _lost(where: str, gone: Sequence[Result], hosts: int) -> list[Blame]:
+def _lost(where: str, gone: Sequence[Result], hosts: int) -> list[Diagnosis]:
     names = list(dict.fromkeys(name for result in gone for name in result["absence"]["hosts"]))
     if not names or 2 * len(names) > hosts > 2:
         text = f"{_tests(gone)} gave no data: no results from {listed(names) or 'any host'}"
-        return [_blame(where, "tester", None, gone, f"{text} ({gone[0]['reason']})")]
+        return [_diagnosis(where, "tester", None, gone, f"{text} ({gone[0]['reason']})")]
     told = []
     for name in names:
         own = [result for result in gone if name in result["absence"]["hosts"]]
-        told.append(_blame(where, "tester", name, own, f"{name}: {_tests(own)} gave no data ({_of_host(name, own)})"))
+        told.append(
+            _diagnosis(where, "tester", name, own, f"{name}: {_tests(own)} gave no data ({_of_host(name, own)})")
+        )
     return told
 
 
@@ -236,9 +238,9 @@ def _of_host(name: str, gone: Sequence[Result]) -> str:
     return next((part[len(name) + 2 :] for part in parts if part.startswith(f"{name}: ")), gone[0]["reason"])
 
 
-def _blame(where: str, kind: str, host: str | None, gone: Sequence[Result], text: str) -> Blame:
+def _diagnosis(where: str, kind: str, host: str | None, gone: Sequence[Result], text: str) -> Diagnosis:
     evidence = (f"{len(gone)} no_data, none of them shows a fault of hardware or of a path",)
-    return Blame(where, kind, None, host, None, None, "likely", len(gone), len(gone), evidence, text)
+    return Diagnosis(where, kind, None, host, None, None, SUSPECTED, len(gone), len(gone), evidence, text)
 
 
 def _tests(gone: Sequence[Result]) -> str:

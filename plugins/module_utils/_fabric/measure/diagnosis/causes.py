@@ -174,7 +174,7 @@ def _by_chance(fleet: Fleet, cause: Cause, shaky: Mapping[str, float]) -> bool:
     if not rails <= shaky.keys():
         return False
     share = max(shaky[rail] for rail in rails)
-    if all(failure.again for failure in cause.failures):
+    if all(failure.repeated for failure in cause.failures):
         share *= share
     failed = len(cause.failures)
     alike = 2 * max(len(fleet.hosts_of[rail]) for rail in rails)

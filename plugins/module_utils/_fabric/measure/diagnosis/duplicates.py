@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..readings.tester_log import Endpoint
-from .wording import Blame
+from .wording import CONFIRMED, Diagnosis
 
 Result = Mapping[str, Any]
 
@@ -89,8 +89,8 @@ def split(results: Sequence[Result]) -> tuple[Sequence[Result], list[Result]]:
     return ([result for result in results if not result.get("duplicate")] if hit else results), hit
 
 
-def blames(where: str, hit: Sequence[Result]) -> list[Blame]:
-    """Return a blame for each duplicate address. Both testers reported it, so it is sure."""
+def diagnoses(where: str, hit: Sequence[Result]) -> list[Diagnosis]:
+    """Return a diagnosis for each duplicate address. Both testers reported it, so it is confirmed."""
     groups: dict[str, list[Result]] = {}
     for result in hit:
         groups.setdefault(result["duplicate"]["text"], []).append(result)
@@ -101,14 +101,14 @@ def blames(where: str, hit: Sequence[Result]) -> list[Blame]:
         evidence = (one["evidence"],)
         first, second = one["hosts"][:2]
         told.append(
-            Blame(
+            Diagnosis(
                 where,
                 "address",
                 one["rail"],
                 first,
                 second,
                 None,
-                "sure",
+                CONFIRMED,
                 len(own),
                 len(own),
                 evidence,

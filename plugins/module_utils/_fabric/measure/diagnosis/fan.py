@@ -15,7 +15,7 @@ from typing import Any
 
 from ..schedule.schedule import Test, star_of, subject
 from .pass_index import Result, ways_of
-from .wording import Blame, listed
+from .wording import SUSPECTED, Diagnosis, listed
 
 # How the reason of a share begins whose star had another without data.
 VOID = "its share says nothing"
@@ -115,8 +115,8 @@ def shares_alone(stars: Sequence[Star], pairs: Sequence[Result]) -> list[Test]:
     return [test for star in stars if not _explained(star, verdicts) for test in _alone(star) if test not in verdicts]
 
 
-def blames(where: str, stars: Sequence[Star], pairs: Sequence[Result], results: Sequence[Result]) -> list[Blame]:
-    """Return blames for the stars that no test of two hosts explains, in ``where``; none of them is sure.
+def diagnoses(where: str, stars: Sequence[Star], pairs: Sequence[Result], results: Sequence[Result]) -> list[Diagnosis]:
+    """Return diagnoses for the stars that no test of two hosts explains, in ``where``; none of them is confirmed.
 
     ``pairs``: the evidence about two hosts. ``results``: all, for the stars that passed.
     """
@@ -150,50 +150,52 @@ class _Rail:
     passed: int
 
 
-def _of_rail(rail: _Rail, stars: Sequence[Star]) -> list[Blame]:
-    """Return the blames of the failed stars of one rail."""
+def _of_rail(rail: _Rail, stars: Sequence[Star]) -> list[Diagnosis]:
+    """Return the diagnoses of the failed stars of one rail."""
     if len(stars) > 1 and not rail.passed and all(_passes_alone(star, rail.verdicts) for star in stars):
         text = f"{rail.name}: none of its {len(stars)} stars passed, every two hosts alone do: congestion on the rail"
-        return [_blame(rail, stars, "rail", None, None, text)]
+        return [_diagnosis(rail, stars, "rail", None, None, text)]
     centres = [star for star in stars if star.open(rail.good) <= {star.centre}]
     rest = [star for star in stars if star not in centres]
     return [*(_of_centre(rail, star) for star in centres), *([_of_rest(rail, rest)] if rest else [])]
 
 
-def _of_centre(rail: _Rail, star: Star) -> Blame:
+def _of_centre(rail: _Rail, star: Star) -> Diagnosis:
     alone = "each of them alone passes" if _passes_alone(star, rail.verdicts) else "each of them passes in other stars"
     preposition = "from" if star.role == "receive" else "to"
     others = listed(star.hosts() - {star.centre})
     text = f"{star.centre} {star.rail}: too slow when it is to {star.role} {preposition} {others} at once, {alone}"
-    return _blame(rail, [star], "direction", star.centre, star.role, text)
+    return _diagnosis(rail, [star], "direction", star.centre, star.role, text)
 
 
-def _of_rest(rail: _Rail, stars: Sequence[Star]) -> Blame:
-    """Return the blame of stars of which more than the centre may be bad: of the only one who is in all of them."""
+def _of_rest(rail: _Rail, stars: Sequence[Star]) -> Diagnosis:
+    """Return the diagnosis of stars of which more than the centre may be bad: of the only one who is in all of them."""
     suspects = set.intersection(*(star.open(rail.good) for star in stars))
     count = f"{len(stars)} stars" if len(stars) > 1 else "1 star"
     if len(suspects) == 1:
         (host,) = suspects
         text = f"{host} {rail.name}: {count} with it did not pass, it is the only one in all of them not seen to pass"
-        return _blame(rail, stars, "port", host, None, text)
+        return _diagnosis(rail, stars, "port", host, None, text)
     names = listed(set().union(*(star.open(rail.good) for star in stars)))
-    text = f"{rail.name}: {count} did not pass; which of their hosts is to blame is not known ({names})"
-    return _blame(rail, stars, "unknown", None, None, text)
+    text = f"{rail.name}: {count} did not pass; which of their hosts is the cause is not known ({names})"
+    return _diagnosis(rail, stars, "unknown", None, None, text)
 
 
-def _blame(rail: _Rail, stars: Sequence[Star], kind: str, host: str | None, direction: str | None, text: str) -> Blame:
+def _diagnosis(
+    rail: _Rail, stars: Sequence[Star], kind: str, host: str | None, direction: str | None, text: str
+) -> Diagnosis:
     failed = sum(len(star.shares) for star in stars)
     reasons = Counter(star.reason for star in stars if star.reason)
     centres = listed({star.centre for star in stars})
     mode = stars[0].shares[0].star
-    return Blame(
+    return Diagnosis(
         where=rail.where,
         kind=kind,
         rail=rail.name,
         host=host,
         peer=None,
         direction=direction,
-        sure="likely",
+        confidence=SUSPECTED,
         failed=failed,
         tests=failed,
         evidence=(f"{mode} with {centres} in the middle did not pass", f"{rail.passed} stars of the rail passed"),
@@ -210,7 +212,7 @@ def _alone(star: Star) -> list[Test]:
 
 
 def _explained(star: Star, verdicts: Mapping[Test, str]) -> bool:
-    """Return whether a share fails alone as well: then the test of the two is blamed on somebody."""
+    """Return whether a share fails alone as well: then the test of the two has a diagnosis of its own."""
     return any(verdicts.get(test, "pass") != "pass" for test in _alone(star))
 
 

@@ -1,10 +1,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whom failures point at, and the few tests more that make it sure.
+"""What failures point at, and the few further tests that confirm it.
 
 A host that failed is not bad yet: it may have met a bad one. So it is tried again with partners that passed with
 others, never with another suspect, until two of them failed with it or one passed. And a single test that nothing else
-explains may have failed by chance: it is measured once more before anybody is blamed for it.
+explains may have failed by chance: it is measured once more before it becomes a diagnosis.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..schedule.schedule import Test, subject
 from . import absence, duplicates, fan
 from .causes import Cause, causes, center
 from .pass_index import BASE, GPU, MTU, OPPOSITE, End, Failure, Fleet, Result, Scope
-from .wording import ENOUGH_PARTNERS, WHOLE, Blame, is_sure, tell
+from .wording import CONFIRMED, ENOUGH_PARTNERS, WHOLE, Diagnosis, is_confirmed, tell
 
 # How often one good partner is used in one go: rounds of the retry, each for one direction.
 _USES = 4
@@ -28,28 +28,28 @@ _REPEATS = 64
 _SMALL = "write_lat"
 
 
-def blame(results: Sequence[Result]) -> list[Blame]:
+def diagnose(results: Sequence[Result]) -> list[Diagnosis]:
     """Return the fewest causes that explain all tests that did not pass, place by place; [] when all passed.
 
-    ``results``: dicts of report.json. Every failure is explained by at least one blame: silence is never a pass.
+    ``results``: dicts of report.json. Every failure is explained by at least one diagnosis: silence is never a pass.
     """
     told = []
     for where in dict.fromkeys(result["where"] for result in results):
         everything = [result for result in results if result["where"] == where]
         here, gone = absence.split(everything)
-        told += absence.blames(where, gone, everything)
+        told += absence.diagnoses(where, gone, everything)
         here, hit = duplicates.split(here)
-        told += duplicates.blames(where, hit)
+        told += duplicates.diagnoses(where, hit)
         pairs, failed = fan.split(here)
         fleet = Fleet.of(pairs)
         told += [tell(fleet, where, cause) for cause in causes(fleet)]
-        told += fan.blames(where, failed, pairs, here)
+        told += fan.diagnoses(where, failed, pairs, here)
     return sorted(told, key=_weight)
 
 
-def _weight(found: Blame) -> tuple[object, ...]:
+def _weight(found: Diagnosis) -> tuple[object, ...]:
     """Sort what takes most with it to the front."""
-    first = (found.where, found.kind != "overload", found.sure != "sure")
+    first = (found.where, found.kind != "overload", found.confidence != CONFIRMED)
     return (*first, -found.failed, found.rail or "", found.host or "", found.peer or "")
 
 
@@ -58,10 +58,11 @@ def next_tests(results: Sequence[Result], names: Sequence[str], rails: Sequence[
 
     ``results``: of one place, every test that was asked for among them, also those that could not be played: none
     is asked for twice but the only one that a cause explains and small messages without an answer, and a suspect not
-    more than twice a direction, so that this ends. A reading that was asked for as the second has ``again`` in the
-    result's ``passes``. ``names``, ``rails``: who may be used. A sure suspect is probed as well, to see on which layer
-    it fails: from host memory where it failed from GPU memory, then with small messages (MTU), unless large ones came
-    through too slowly. Of failed stars their shares are asked for alone. schedule.repeat() makes rounds of the tests.
+    more than twice a direction, so that this ends. A reading that was asked for as the second has ``repeated`` in the
+    result's ``passes``. ``names``, ``rails``: who may be used. A confirmed suspect is probed as well, to see on which
+    layer it fails: from host memory where it failed from GPU memory, then with small messages (MTU), unless large ones
+    came through too slowly. Of failed stars their shares are asked for alone. schedule.repeat() makes rounds of the
+    tests.
     """
     known, _hit = duplicates.split(absence.split(results)[0])
     pairs, failed = fan.split(known)
@@ -128,7 +129,7 @@ class _Chooser:
     def _needs(self, found: Sequence[Cause]) -> dict[str, list[_Need]]:
         """Return for every host the sides that failed without a pass and without enough good partners."""
         needs: dict[tuple[str, str, str], _Need] = {}
-        closed = {cause.scope for cause in found if is_sure(self.fleet, cause) or cause.scope.kind in WHOLE}
+        closed = {cause.scope for cause in found if is_confirmed(self.fleet, cause) or cause.scope.kind in WHOLE}
         for failure in self.fleet.failures:
             for end in failure.ends:
                 for role in self._open(failure, end, closed):
@@ -143,7 +144,7 @@ class _Chooser:
         return by_host
 
     def _open(self, failure: Failure, end: End, closed: set[Scope]) -> list[str]:
-        """Return the sides of a port in a failed test that neither passed anywhere nor are blamed for sure."""
+        """Return the sides of a port in a failed test that neither passed anywhere nor are in a confirmed diagnosis."""
         host, rail = end
         above = {Scope("all"), Scope("rail", rail), Scope("host", None, host), Scope("port", rail, host)}
         if rail not in self.rails or host not in self.places or not closed.isdisjoint(above):
@@ -185,11 +186,11 @@ class _Chooser:
                 self.tests.update(both.difference(self.seen))
 
     def singles(self, found: Sequence[Cause]) -> None:
-        """Ask once more for the one test that a cause alone explains, unless that cause is sure without it."""
+        """Ask once more for the one test that a cause alone explains, unless that cause is confirmed without it."""
         explained = Counter(failure for cause in found for failure in cause.failures)
         for cause in found:
             own = [failure for failure in cause.failures if explained[failure] == 1]
-            if len(own) != 1 or own[0].again or cause.named or is_sure(self.fleet, cause):
+            if len(own) != 1 or own[0].repeated or cause.named or is_confirmed(self.fleet, cause):
                 continue
             # The share of a star is tried alone.
             test = own[0].test._replace(star="")
@@ -203,7 +204,7 @@ class _Chooser:
         asked: Counter[str] = Counter()
         for failure in self.fleet.failures:
             rail = failure.test.rail
-            if failure.verdict != "fail" or failure.again or failure in named or asked[rail] >= _REPEATS:
+            if failure.verdict != "fail" or failure.repeated or failure in named or asked[rail] >= _REPEATS:
                 continue
             works = all(self.fleet.clears(failure, end) for end in failure.ends)
             if works and not failure.test.star and self._may_use(failure.test):
@@ -229,7 +230,7 @@ class _Chooser:
         for cause in found:
             whole = cause.scope.kind in WHOLE
             only_time = all(failure.timed_out for failure in cause.failures)
-            if cause.named or cause.layer != BASE or not (whole or only_time or is_sure(self.fleet, cause)):
+            if cause.named or cause.layer != BASE or not (whole or only_time or is_confirmed(self.fleet, cause)):
                 continue
             tried = {side for failure in cause.failures for side in _sides(cause, failure, failure.test)}
             slow = any(failure.arrived for failure in cause.failures)

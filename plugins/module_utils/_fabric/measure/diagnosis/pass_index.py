@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What tests needed and which of it is known to work: the evidence that blame is drawn from.
+"""What tests needed and which of it is known to work: the evidence for diagnoses.
 
 A test needs its rail, both hosts, both ports, the sending side of one and the receiving side of the other. Where it
 crosses from one rail to another it needs both rails and the way between them. One that passed clears all of them.
@@ -67,14 +67,14 @@ class Failure:
     passes: Sequence[Mapping[str, Any]] = ()
 
     @property
-    def again(self) -> bool:
+    def repeated(self) -> bool:
         """Whether it was measured again because it was the only failure of its pair."""
-        return any(one.get("again") for one in self.passes)
+        return any(one.get("repeated") for one in self.passes)
 
     @property
     def firm(self) -> bool:
         """Whether it may confirm a diagnosis: a reading, or evidence in every attempt."""
-        if any(one.get("again") and one.get("evidence") for one in self.passes):
+        if any(one.get("repeated") and one.get("evidence") for one in self.passes):
             return False
         return self.verdict == "fail" or not any(one.get("evidence") for one in self.passes)
 
@@ -127,7 +127,7 @@ class Failure:
     @property
     def silent(self) -> bool:
         """Whether it is about small messages in host memory and gave no data, the first time."""
-        return self.layers == (BASE,) and self.verdict == "no_data" and not self.again
+        return self.layers == (BASE,) and self.verdict == "no_data" and not self.repeated
 
 
 def pair_scope(one: End, other: End) -> Scope:

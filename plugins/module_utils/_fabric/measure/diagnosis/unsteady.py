@@ -28,12 +28,12 @@ def flipped(result: Result) -> bool:
         return False
     if any(one.get("fault") for one in passes):
         return True
-    return any(one.get("again") for one in passes) and first_reading(result) is not None
+    return any(one.get("repeated") for one in passes) and first_reading(result) is not None
 
 
 def first_reading(result: Result) -> float | None:
     """Return the reading by which a test failed first."""
-    failed = (one for one in result["passes"] if one["verdict"] == "fail" and not one.get("again"))
+    failed = (one for one in result["passes"] if one["verdict"] == "fail" and not one.get("repeated"))
     found: float | None = next((one.get("value") for one in failed), None)
     return found
 

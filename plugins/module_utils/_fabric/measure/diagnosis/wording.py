@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cause in words: what to look at, how sure that is, and the evidence."""
+"""A cause in words: what to look at, how certain that is, and the evidence."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _OF_HOST = ("host", "port", "send", "receive")
 
 
 @dataclass(frozen=True)
-class Blame:
-    """Whom failures point at (report.json ``blames[]``).
+class Diagnosis:
+    """What failures point at (report.json ``diagnoses[]``).
 
     ``kind``: host, port, rail, routing (between rails), direction, pair, mtu, gpu, address, unknown,
-    configuration, overload or tester (no results). ``sure``: "sure" (confirmed) or "likely" (suspected). ``rail`` None:
+    configuration, overload or tester (no results). ``confidence``: "confirmed" or "suspected". ``rail`` None:
     all rails.
     ``direction``: "send" or "receive", of ``host``. ``failed`` of ``tests`` that needed it did not pass.
-    ``again``: the commands [server, client] by which a person can repeat it, when the caller has filled them in.
+    ``reproduce``: the commands [server, client] that reproduce it, when the caller has filled them in.
     ``peer_rail``: the peer's rail, or the other rail, "" where it is ``rail``.
     """
 
@@ -44,32 +44,33 @@ class Blame:
     host: str | None
     peer: str | None
     direction: str | None
-    sure: str
+    confidence: str
     failed: int
     tests: int
     evidence: tuple[str, ...]
     text: str
-    again: tuple[str, ...] = ()
+    reproduce: tuple[str, ...] = ()
     peer_rail: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the blame as a plain dict with lists; ``peer_rail`` is only there where it says something."""
-        told = {**asdict(self), "evidence": list(self.evidence), "again": list(self.again)}
+        """Return the diagnosis as a plain dict with lists; ``peer_rail`` is only there where it says something."""
+        told = {**asdict(self), "evidence": list(self.evidence), "reproduce": list(self.reproduce)}
         return told if self.peer_rail else {key: value for key, value in told.items() if key != "peer_rail"}
 
 
-CONFIRMED = "FAULT (confirmed)"
+CONFIRMED, SUSPECTED = "confirmed", "suspected"
+CONFIRMED_FAULT = "FAULT (confirmed)"
 _NO_FAULT = {"overload": "OVERLOAD", "tester": "NO DATA", "configuration": "CONFIGURATION"}
 
 
-def level(blame: Mapping[str, Any]) -> str:
-    """Return how a blame is headed: an overload, missing results and settings are no fault."""
-    if blame["kind"] in _NO_FAULT:
-        return _NO_FAULT[blame["kind"]]
-    return CONFIRMED if blame["sure"] == "sure" else "FAULT (suspected)"
+def level(diagnosis: Mapping[str, Any]) -> str:
+    """Return how a diagnosis is headed: an overload, missing results and settings are no fault."""
+    if diagnosis["kind"] in _NO_FAULT:
+        return _NO_FAULT[diagnosis["kind"]]
+    return CONFIRMED_FAULT if diagnosis["confidence"] == CONFIRMED else "FAULT (suspected)"
 
 
-def is_sure(fleet: Fleet, cause: Cause) -> bool:
+def is_confirmed(fleet: Fleet, cause: Cause) -> bool:
     """Return whether nothing else explains the failures: partners that pass with others, in every direction.
 
     Only failures with firm evidence count.
@@ -85,7 +86,7 @@ def is_sure(fleet: Fleet, cause: Cause) -> bool:
         return steady and len(hosts) >= _ENOUGH_HOSTS and not center(failures)
     if scope.kind in ("pair", "path"):
         # A single test may have failed by chance.
-        return (len(failures) > 1 or failures[0].again) and _both_pass_elsewhere(fleet, failures)
+        return (len(failures) > 1 or failures[0].repeated) and _both_pass_elsewhere(fleet, failures)
     if fleet.passes[cause.layer, scope] or len(fleet.good_partners(failures, scope)) < ENOUGH_PARTNERS:
         return False
     return scope.kind != "port" or all(
@@ -111,8 +112,8 @@ def doubtful(fleet: Fleet, cause: Cause) -> End | None:
     return ends.pop() if len(ends) == 1 and scope.rail else (ends.pop()[0], "")
 
 
-def tell(fleet: Fleet, where: str, cause: Cause) -> Blame:
-    """Return the blame of a cause: its kind, its sentence and its evidence."""
+def tell(fleet: Fleet, where: str, cause: Cause) -> Diagnosis:
+    """Return the diagnosis of a cause: its kind, its sentence and its evidence."""
     scope, layer = cause.scope, _layer(cause)
     no_fault = not_hardware.kind_of(cause)
     peer = None if no_fault == not_hardware.CONFIGURATION else doubtful(fleet, cause)
@@ -123,7 +124,7 @@ def tell(fleet: Fleet, where: str, cause: Cause) -> Blame:
         (first, other), direction = cause.failures[0].ways[0], "send"
     failed = len(cause.failures)
     rail = first[1] if scope.rail else None
-    return Blame(
+    return Diagnosis(
         where=where,
         kind=kind,
         rail=rail,
@@ -131,7 +132,7 @@ def tell(fleet: Fleet, where: str, cause: Cause) -> Blame:
         peer=other[0],
         peer_rail=other[1] if rail and other[1] and other[1] != rail else "",
         direction=direction,
-        sure="sure" if not peer and kind != not_hardware.TESTER and is_sure(fleet, cause) else "likely",
+        confidence=CONFIRMED if not peer and kind != not_hardware.TESTER and is_confirmed(fleet, cause) else SUSPECTED,
         failed=failed,
         tests=failed + (0 if scope.kind == "path" else fleet.passes[layer, scope]),
         evidence=tuple(_evidence(fleet, cause)),
@@ -208,7 +209,7 @@ def _base_sentence(fleet: Fleet, cause: Cause) -> str:
     if scope.kind == "port":
         return f": {few or f'none of its {failed} tests passed'}{others}: host, NIC port or cable"
     if scope.kind == "pair":
-        chance = ", or chance" if failed == 1 and not cause.failures[0].again else ""
+        chance = ", or chance" if failed == 1 and not cause.failures[0].repeated else ""
         count = f"{failed} of {failed + passed} tests did not pass"
         if scope.host == scope.peer:
             return f": {count}, both rails pass with others: the path between these rails of the host{chance}"
@@ -244,9 +245,9 @@ def _evidence(fleet: Fleet, cause: Cause) -> list[str]:
 
 def _readings(failure: Failure) -> list[str]:
     """Return what a test gave that was measured again, before and then."""
-    if not failure.again:
+    if not failure.repeated:
         return []
-    told = [("measured again" if one.get("again") else "measured first", one) for one in failure.passes]
+    told = [("measured again" if one.get("repeated") else "measured first", one) for one in failure.passes]
     return [f"{when}: {one['reason'] or one['verdict']}" for when, one in told]
 
 

@@ -16,28 +16,31 @@ from .session import State
 SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies")
 
 
-def notices(state: State, lateness: Mapping[str, float], blames: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the sentences, an overload first. ``lateness``: by host in seconds; ``blames`` say some of it already."""
+def notices(state: State, lateness: Mapping[str, float], diagnoses: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the sentences, an overload first.
+
+    ``lateness``: by host in seconds; ``diagnoses`` contain some of it already.
+    """
     return [
-        *_late(lateness, blames),
-        *_addresses(state, blames),
+        *_late(lateness, diagnoses),
+        *_addresses(state, diagnoses),
         *_slow_clocks(state),
         *_far_cpus(state),
         *_doubts(state),
     ]
 
 
-def _late(lateness: Mapping[str, float], blames: Sequence[Mapping[str, Any]]) -> list[str]:
+def _late(lateness: Mapping[str, float], diagnoses: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the sentence about hosts that were late, where no test lacks its reading because of it."""
     seconds = {name: late for name, late in lateness.items() if late >= MISSED}
-    told = any(one["kind"] == "overload" for one in blames)
+    told = any(one["kind"] == "overload" for one in diagnoses)
     return [overload(seconds)] if seconds and not told else []
 
 
-def _addresses(state: State, blames: Sequence[Mapping[str, Any]]) -> list[str]:
+def _addresses(state: State, diagnoses: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the sentences about addresses that are not planned, or that two hosts have while their tests pass."""
     told = {one["text"] for one in state.duplicates.values()}
-    known = " ".join(one["text"] for one in blames if one["kind"] == "address")
+    known = " ".join(one["text"] for one in diagnoses if one["kind"] == "address")
     twice = [text for text in sorted(told) if text not in known]
     return [*twice, *duplicates.unplanned(state.plan, state.where, state.endpoints)]
 

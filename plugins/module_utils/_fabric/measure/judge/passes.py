@@ -80,7 +80,7 @@ def _isolate(course: Course) -> list[Round]:
     rounds = _possible(state, schedule.repeat(set(asked), state.tests)) * state.tests["repeats"]
     for test in asked:
         if state.attempts.get(test):
-            state.again.setdefault(test, len(state.attempts[test]))
+            state.repeated.setdefault(test, len(state.attempts[test]))
     course.isolated += bool(rounds)
     course.what = "isolation"
     return rounds

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The two commands by which a person can repeat what a blame rests on."""
+"""The two commands that reproduce a failure on which a diagnosis rests."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .session import State, gpu_of
 Result = Mapping[str, Any]
 
 
-def commands(state: State, blame: Mapping[str, Any], results: Sequence[Result]) -> list[str]:
-    """Return the server's and the client's command for one failed test of a blame; [] when a side is not known.
+def commands(state: State, diagnosis: Mapping[str, Any], results: Sequence[Result]) -> list[str]:
+    """Return the server's and the client's command for one failed test of a diagnosis; [] when a side is not known.
 
-    ``blame``: an item of report.json ``blames[]``. The commands are those of the testers, with their GID index, CPUs
-    and options.
+    ``diagnosis``: an item of report.json ``diagnoses[]``. The commands are those of the testers, with their GID
+    index, CPUs and options.
     """
-    if blame["kind"] in ("overload", "tester"):
+    if diagnosis["kind"] in ("overload", "tester"):
         # Nothing failed that could be repeated.
         return []
-    failed = next((result for result in results if result["verdict"] != "pass" and covers(blame, result)), None)
+    failed = next((result for result in results if result["verdict"] != "pass" and covers(diagnosis, result)), None)
     if failed is None:
         return []
     test = subject(failed)
@@ -38,16 +38,18 @@ def commands(state: State, blame: Mapping[str, Any], results: Sequence[Result]) 
     ]
 
 
-def covers(blame: Mapping[str, Any], result: Result) -> bool:
-    """Return whether a result is one of those that a blame is about."""
+def covers(diagnosis: Mapping[str, Any], result: Result) -> bool:
+    """Return whether a result is one of those that a diagnosis is about."""
     test = subject(result)
     client, server = (test.client, test.rail), (test.server, test.server_rail)
     sent = (server, client) if test.kind.startswith("read") else (client, server)
-    if result["where"] != blame["where"] or (blame["kind"] == "routing" and not test.peer_rail):
+    if result["where"] != diagnosis["where"] or (diagnosis["kind"] == "routing" and not test.peer_rail):
         return False
-    ways = {"send": [sent], "receive": [sent[::-1]]}.get(blame["direction"] or "", [sent, sent[::-1]])
-    peer_rail = blame.get("peer_rail") or (blame["rail"] if blame["kind"] == "pair" else None)
-    return any(_is_at(blame["host"], blame["rail"], a) and _is_at(blame["peer"], peer_rail, b) for a, b in ways)
+    ways = {"send": [sent], "receive": [sent[::-1]]}.get(diagnosis["direction"] or "", [sent, sent[::-1]])
+    peer_rail = diagnosis.get("peer_rail") or (diagnosis["rail"] if diagnosis["kind"] == "pair" else None)
+    return any(
+        _is_at(diagnosis["host"], diagnosis["rail"], a) and _is_at(diagnosis["peer"], peer_rail, b) for a, b in ways
+    )
 
 
 def _is_at(host: str | None, rail: str | None, end: tuple[str, str]) -> bool:

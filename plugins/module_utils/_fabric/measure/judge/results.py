@@ -95,8 +95,8 @@ def _port(test: Test, side: str) -> tuple[str, str]:
 def _of_port(state: State, name: str, rail: str, run: Run) -> list[str]:
     """Return what grew and what its link is, as read after the test.
 
-    Blame takes a part that begins with a port for its cause. Only a link that went down is one for sure: what else grew
-    is seen on the healthy end too.
+    The diagnosis takes a part that begins with a port for its cause. Only a link that went down certainly is one: what
+    else grew is seen on the healthy end too.
     """
     port = f"{name} {rail}" if link_went_down(run.counters) else f"at {name}"
     return [f"{port}: {text}" for text in sentences(run.counters)] + [
@@ -142,13 +142,13 @@ def result(state: State, test: Test) -> dict[str, Any]:
         "unit": expectation.unit,
         "expected": expected(expectation, around),
         "bound_by": expectation.bound_by,
-        "why": expectation.why,
+        "basis": expectation.why,
         "verdict": outcome,
         "reason": reason,
         **_options(state, test, judged),
         **(_noticed(state, test, attempt) if attempt else {}),
         **_known(state, test, outcome, worth),
-        "passes": _passes(judged, state.again.get(test), worth, found),
+        "passes": _passes(judged, state.repeated.get(test), worth, found),
     }
 
 
@@ -183,8 +183,8 @@ def _known(state: State, test: Test, outcome: str, worth: Sequence[Shown]) -> di
     return {"absence": absence(LOST, list(dict.fromkeys([*lost, *untold])))}
 
 
-def _passes(judged: Judged, again: int | None, worth: Sequence[Shown], faulty: Sequence[bool]) -> list[dict[str, Any]]:
-    """Return every attempt; ``again``: from which on they are those of the second measurement.
+def _passes(judged: Judged, since: int | None, worth: Sequence[Shown], faulty: Sequence[bool]) -> list[dict[str, Any]]:
+    """Return every attempt; ``since``: from which on they are those of the second measurement.
 
     ``worth``: what each shows; only what is less than firm evidence is told. ``faulty``: which showed a fault.
     """
@@ -192,8 +192,8 @@ def _passes(judged: Judged, again: int | None, worth: Sequence[Shown], faulty: S
         {"pass": a.number, "value": a.sample.value if a.sample else None, "verdict": v, "reason": r}
         for a, v, r in judged
     ]
-    for one in told[again:] if again else ():
-        one["again"] = True
+    for one in told[since:] if since else ():
+        one["repeated"] = True
     for one, shows in zip(told, worth):
         if shows.level != FIRM:
             one["evidence"] = shows.level
@@ -228,7 +228,7 @@ def _outcome(state: State, test: Test, judged: Judged) -> tuple[Attempt | None, 
     """
     if not judged:
         return None, verdict.NO_DATA, blocked(state, test) or state.failure or "not played"
-    first = state.again.get(test, len(judged))
+    first = state.repeated.get(test, len(judged))
     second = _of_runs(state, test, judged[first:]) if judged[first:] else None
     return second if second and second[1] == verdict.PASS else _of_runs(state, test, judged)
 

@@ -114,7 +114,7 @@ def _below(state: State, test: Test, value: float) -> str:
 
 def _today(expectation: Expectation, result: Result, around: int) -> dict[str, Any]:
     expected = results.expected(expectation, around)
-    return {**result, "expected": expected, "bound_by": expectation.bound_by, "why": expectation.why}
+    return {**result, "expected": expected, "bound_by": expectation.bound_by, "basis": expectation.why}
 
 
 def _why(refused: Mapping[Test, str], count: int) -> str:

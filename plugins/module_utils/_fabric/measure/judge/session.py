@@ -58,7 +58,7 @@ class State:
     duplicates: dict[tuple[str, str, str], Mapping[str, Any]] = field(default_factory=dict)
     known_recent: dict[int, Conduct] = field(default_factory=dict)
     # How many attempts a test had when isolation asked for it once more.
-    again: dict[Test, int] = field(default_factory=dict)
+    repeated: dict[Test, int] = field(default_factory=dict)
     # By pass, round and what its shares have in common: what the tests of a star reached together.
     stars: dict[tuple[int, int, tuple[object, ...]], list[tuple[Test, Attempt]]] = field(default_factory=dict)
     # What was worked out once: by what a test is but for its size; by host, rail and memory of its sides.

@@ -123,7 +123,7 @@ def step(
         results=found,
         summary=summary,
         warnings=[
-            *notices(state, course.clock.lateness if summary else {}, summary.get("blames", ())),
+            *notices(state, course.clock.lateness if summary else {}, summary.get("diagnoses", ())),
             *exchange_warnings(state),
             *_resumed(course),
         ],
@@ -141,15 +141,15 @@ def step(
 def _summary(state: State, found: Results) -> dict[str, Any]:
     summary = verdict.summary(found)
     switches = state.plan.get("switches", {})
-    blames = [
+    diagnoses = [
         {
             **one,
             "evidence": [*one["evidence"], *switch_ports_evidence(switches, one)],
-            "again": commands(state, one, found),
+            "reproduce": commands(state, one, found),
         }
-        for one in summary["blames"]
+        for one in summary["diagnoses"]
     ]
-    return {**summary, "blames": blames}
+    return {**summary, "diagnoses": diagnoses}
 
 
 def _begin(

@@ -11,9 +11,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ...._common.errors import InputError
 from ...._common.reader import describe
 from ...intent.typed import Type, Unfit, dict_of, list_of, matching, number, optional, plain, record
 
+SCHEMA = "gpufabric.rdma/report/2"
+_FAMILY = SCHEMA.rpartition("/")[0] + "/"
 _MOST = 100_000_000
 
 
@@ -83,7 +86,7 @@ _REPORT = _partial(
     endpoints=_by_name(_by_name(_by_name(_DICT))),
     results=list_of(_RESULT, _MOST),
     context=_DICT,
-    blames=list_of(
+    diagnoses=list_of(
         _all(
             record(text=_word),
             _partial(**dict.fromkeys(("where", "kind", "rail", "host", "peer", "direction", "peer_rail"), _WORDS)),
@@ -93,8 +96,25 @@ _REPORT = _partial(
 )
 
 
+def other_version(report: Any) -> str:
+    """Return the schema of a report that another version of the collection wrote, "" for anything else."""
+    found = report.get("schema") if isinstance(report, Mapping) else None
+    return found if isinstance(found, str) and found.startswith(_FAMILY) and found != SCHEMA else ""
+
+
+def check_version(option: str, path: str, report: Any) -> None:
+    """Raise InputError for a report of another version: its keys have other names or meanings."""
+    if found := other_version(report):
+        raise InputError(
+            f"{option}: {path} has the schema {plain(found, 80)}, expected {SCHEMA}: another version of this collection"
+            " wrote it. Run a new measurement, and give its report.json"
+        )
+
+
 def problem(report: Any) -> str:
     """Return what is wrong with a report that was read, "" when all that is there can be used."""
+    if other := other_version(report):
+        return f"schema: expected {SCHEMA}, found {plain(other, 80)}, which another version of this collection wrote"
     try:
         _REPORT(report)
     except Unfit as error:

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..diagnosis.follow_up import blame
-from ..diagnosis.wording import Blame
+from ..diagnosis.follow_up import diagnose
+from ..diagnosis.wording import Diagnosis
 from ..readings.perftest import Sample
 from .expectation import ABOVE, Expectation
 
@@ -90,23 +90,23 @@ def rail_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
 
 
 def summary(results: Sequence[Result]) -> dict[str, Any]:
-    """Return the sums over all results, the rows per rail, the blames and their sentences."""
+    """Return the sums over all results, the rows per rail, the diagnoses and their sentences."""
     counts = Counter(result["verdict"] for result in results)
-    blames = blame(results)
+    diagnoses = diagnose(results)
     return {
         "verdict": overall(results),
         "tests": len(results),
         **{verdict: counts[verdict] for verdict in VERDICTS},
         "rails": rail_rows(results),
-        "findings": _sentences(blames),
-        "blames": [found.to_dict() for found in blames],
+        "findings": _sentences(diagnoses),
+        "diagnoses": [found.to_dict() for found in diagnoses],
     }
 
 
 def findings(results: Sequence[Result]) -> list[str]:
-    """Return the sentences of all blames, each with its place."""
-    return _sentences(blame(results))
+    """Return the sentences of all diagnoses, each with its place."""
+    return _sentences(diagnose(results))
 
 
-def _sentences(blames: Sequence[Blame]) -> list[str]:
-    return [f"{'hosts' if found.where == 'host' else 'pods'}: {found.text}" for found in blames]
+def _sentences(diagnoses: Sequence[Diagnosis]) -> list[str]:
+    return [f"{'hosts' if found.where == 'host' else 'pods'}: {found.text}" for found in diagnoses]

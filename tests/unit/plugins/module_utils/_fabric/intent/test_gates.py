@@ -57,10 +57,10 @@ def test_the_entry() -> None:
             "fail",
             "rule: found nothing ([]), and nothing is no proof; compare, as in length(...) == `0`",
         ),
-        ("blames", "fail", "rule: found nothing (null), and nothing is no proof; compare, as in length(...) == `0`"),
+        ("diagnoses", "fail", "rule: found nothing (null), and nothing is no proof; compare, as in length(...) == `0`"),
         ("length(rails)", "fail", "rule: expected true, found 2; compare it with what it must be"),
         ("verdict", "fail", 'rule: expected true, found "fail"; compare it with what it must be'),
-        ("blames == `null` && 'true'", "fail", 'rule: expected true, found "true"; compare it with what it must be'),
+        ("diagnoses == `null` && 'true'", "fail", 'rule: expected true, found "true"; compare it with what it must be'),
         # An ordering of something that is not there is null, not false.
         (
             "outliers[0].value > `1`",
@@ -68,7 +68,7 @@ def test_the_entry() -> None:
             "rule: found nothing (null), and nothing is no proof; compare, as in length(...) == `0`",
         ),
         (
-            "length(blames) == `0`",
+            "length(diagnoses) == `0`",
             "fail",
             "rule: could not be computed: In function length(), invalid type for value: None, expected one of: "
             "['string', 'array', 'object'], received: \"null\"",

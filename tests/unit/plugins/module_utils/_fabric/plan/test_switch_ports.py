@@ -1,4 +1,4 @@
-"""Switch ports in the plan, and what a blame says of them."""
+"""Switch ports in the plan, and what a diagnosis says of them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SWITCHES = {
 
 
 @pytest.mark.parametrize(
-    ("blame", "told"),
+    ("diagnosis", "told"),
     [
         ({"kind": "port", "rail": "rail0", "host": "a", "peer": None}, ["a rail0 is on leaf1 port swp7"]),
         (
@@ -55,9 +55,9 @@ SWITCHES = {
         ({"kind": "port", "rail": "rail1", "host": "b", "peer": None}, []),
     ],
 )
-def test_evidence_names_switch_ports(blame: dict[str, Any], told: list[str]) -> None:
-    assert evidence(SWITCHES, blame) == told
-    assert evidence({}, blame) == []
+def test_evidence_names_switch_ports(diagnosis: dict[str, Any], told: list[str]) -> None:
+    assert evidence(SWITCHES, diagnosis) == told
+    assert evidence({}, diagnosis) == []
 
 
 def test_evidence_of_many_rails_is_cut() -> None:

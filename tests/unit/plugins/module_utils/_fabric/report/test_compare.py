@@ -51,11 +51,11 @@ def test_ports_that_only_one_report_has() -> None:
     assert "not measured now: c rail0 (host)" in made["text"]
 
 
-def test_blames_that_are_new_gone_and_still_there() -> None:
+def test_diagnoses_that_are_new_resolved_and_remaining() -> None:
     before = summary.build(**factory.fleet(4, 2, faults={("gpu-000", "rail0"): "slow", ("gpu-001", "rail1"): "cable"}))
     now = summary.build(**factory.fleet(4, 2, faults={("gpu-000", "rail0"): "slow", ("gpu-003", "rail1"): "slow"}))
     made = compare.compare(now, before)
-    assert [len(made["blames"][word]) for word in ("new", "still", "gone")] == [1, 1, 1]
+    assert [len(made["diagnoses"][word]) for word in ("new", "remaining", "resolved")] == [1, 1, 1]
     assert made["text"][1].startswith("new: gpu-003 rail1")
     # The two tests between these hosts had no data and fail now, which is better than nothing.
     assert "better: gpu-001 rail1 (host) in 6 tests" in made["text"]

@@ -89,7 +89,7 @@ def test_page_is_one_file_that_reaches_nothing_and_escapes_what_it_shows(hosts: 
     for one in made["results"]:
         if one["verdict"] == "fail":
             one["reason"] = REASON
-    made["parts"]["blames"][0].update(text=REASON, evidence=[REASON], again=[REASON, REASON])
+    made["parts"]["diagnoses"][0].update(text=REASON, evidence=[REASON], reproduce=[REASON, REASON])
     made["warnings"] = [REASON]
     text = html.to_html(summary.build(**made))
     page = Page(text)
@@ -151,7 +151,7 @@ def full() -> Page:
     )
     made["results"][0]["link"] = {"server": {"width": 8}}
     for one in made["results"]:
-        one["why"] = "95 % of a 200 Gb/s port"
+        one["basis"] = "95 % of a 200 Gb/s port"
     report = summary.build(**made)
     report["comparison"] = compare.compare(report, summary.build(**factory.fleet(4, 2)))
     return Page(html.to_html(report))
@@ -362,7 +362,7 @@ def test_files_of_a_thousand_hosts_stay_small(everything_fails: bool) -> None:
     assert len(made["results"]) == 65536
     if everything_fails:
         for number, one in enumerate(made["results"]):
-            one.update(verdict="fail", reason=f"{number / 1000} Gb/s measured, 186 Gb/s expected ({one['why']})")
+            one.update(verdict="fail", reason=f"{number / 1000} Gb/s measured, 186 Gb/s expected ({one['basis']})")
     files = formats.render(summary.build(**made), made["plan"], 10)
     sizes = {name: len(text.encode()) for name, text in files.items()}
     assert sizes["report.html"] < 5_000_000
@@ -394,8 +394,8 @@ SCOPE = {
 def test_the_head_agrees_with_what_was_found_and_shows_what_was_measured() -> None:
     made = factory.fleet(3, 1, faults={("gpu-001", "rail0"): "cable"})
     made["parts"] = {**made["parts"], "run": RUN, "scope": SCOPE}
-    for blame in made["parts"]["blames"]:
-        blame["sure"] = "sure"
+    for diagnosis in made["parts"]["diagnoses"]:
+        diagnosis["confidence"] = "confirmed"
     report = summary.build(**made)
     assert report["verdict"] == "no_data"
     head = html.to_html(report).partition("</header>")[0]
@@ -412,7 +412,7 @@ def test_the_head_agrees_with_what_was_found_and_shows_what_was_measured() -> No
         console.table(report).splitlines()[0],
     ]
     assert console.verdict_line(report) == "no_data, 1 fault confirmed (subset: pods not measured)"
-    made["parts"]["blames"][0]["sure"] = "likely"
+    made["parts"]["diagnoses"][0]["confidence"] = "suspected"
     assert console.verdict_line(summary.build(**made)) == "no_data (subset: pods not measured)"
 
 
@@ -439,7 +439,7 @@ def test_the_cluster_is_named_as_far_as_it_is_known(cluster: dict[str, str] | No
 def test_a_long_cause_has_a_short_title_and_is_whole_below() -> None:
     made = factory.fleet(3, 1, faults={("gpu-001", "rail0"): "slow"})
     text = "gpu-001 rail0: none of its 4 tests passed, others pass; " + "at gpu-001: out_of_sequence grew by 17; " * 8
-    made["parts"]["blames"][0]["text"] = text
+    made["parts"]["diagnoses"][0]["text"] = text
     page = html.to_html(summary.build(**made))
-    title = page.partition('<article class="blame"><h3>')[2].partition(" <span")[0]
+    title = page.partition('<article class="diagnosis"><h3>')[2].partition(" <span")[0]
     assert len(title) < 130 and text.startswith(title[:-2]) and "<p>%s</p>" % text in page

@@ -157,12 +157,12 @@ def test_nothing_planted_survives_in_any_format(planted: list[str], serial: str,
     port = {"rail": "rail0", "pci": "0000:1a:00.0", "netdev": "rail0", "address": planted[0], "mac": planted[1]}
     plan["hosts"][host] = {"node": f"{host}.example.org", "machine_id": MACHINE, "rails": [port]}
     text = " ".join([*planted, serial, host])
-    bad = {"verdict": "fail", "value": 3.0, "reason": text, "why": text}
-    blame = {
-        **factory.fleet(2, 1, faults={("gpu-000", "rail0"): "slow"})["parts"]["blames"][0],
+    bad = {"verdict": "fail", "value": 3.0, "reason": text, "basis": text}
+    diagnosis = {
+        **factory.fleet(2, 1, faults={("gpu-000", "rail0"): "slow"})["parts"]["diagnoses"][0],
         "text": text,
         "evidence": [text],
-        "again": [text, text],
+        "reproduce": [text, text],
         "host": host,
     }
     report = summary.build(
@@ -170,7 +170,7 @@ def test_nothing_planted_survives_in_any_format(planted: list[str], serial: str,
         [factory.result(host, "gpu-000", **bad)],
         [text],
         {"name": text, text: 1},
-        {"blames": [blame], "gates": [gate(text)]},
+        {"diagnoses": [diagnosis], "gates": [gate(text)]},
     )
     report, redacted_plan = formats.redacted(report, plan, KINDS)
     for name, content in formats.render(report, redacted_plan, 10).items():

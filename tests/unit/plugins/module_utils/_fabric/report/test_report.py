@@ -106,8 +106,8 @@ def test_switch_ports_are_told_where_they_are_known() -> None:
 
 
 def test_parts_that_nobody_asked_for_are_absent() -> None:
-    built = summary.build({}, [], parts={"blames": [], "gates": None})
-    assert built["blames"] == [] and not {"gates", "outliers", "comparison"} & set(built)
+    built = summary.build({}, [], parts={"diagnoses": [], "gates": None})
+    assert built["diagnoses"] == [] and not {"gates", "outliers", "comparison"} & set(built)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_latency_does_not_mix_with_rates() -> None:
 def test_brief_summary_for_workflows() -> None:
     brief = summary.brief(whole(), "/srv/report")
     assert brief["gates"] == ["no slow pair"] and brief["path"] == "/srv/report" and brief["verdict"] == "fail"
-    assert brief["blames"][0].startswith("gpu-001 rail1: every test is slow")
+    assert brief["diagnoses"][0].startswith("gpu-001 rail1: every test is slow")
     assert brief["tests"] == brief["pass"] + brief["fail"] + brief["no_data"] == 25
 
 
@@ -213,15 +213,15 @@ def test_console_says_causes_first_and_does_not_repeat_their_tests() -> None:
     assert lines[-1] == "verdict: fail"
 
 
-@pytest.mark.parametrize("blamed", [True, False])
+@pytest.mark.parametrize("diagnosed", [True, False])
 @pytest.mark.parametrize(("hosts", "rails"), [(3, 1), (12, 24)])
-def test_console_stays_short_whatever_fails(hosts: int, rails: int, blamed: bool) -> None:
+def test_console_stays_short_whatever_fails(hosts: int, rails: int, diagnosed: bool) -> None:
     faults = {(f"gpu-{h:03d}", f"rail{r}"): "slow" for h in range(hosts) for r in range(rails)}
     made = factory.fleet(hosts, rails, faults=faults)
     made["warnings"] = [f"warning {number}" for number in range(50)]
     made["parts"].update(gates=[GATE] * 9, outliers=[OUTLIER] * 9, links=made["parts"]["links"] * 9)
-    if not blamed:
-        del made["parts"]["blames"]
+    if not diagnosed:
+        del made["parts"]["diagnoses"]
     built = summary.build(**made)
     built["comparison"] = compare.compare(built, built)
     text = console.text(built)
@@ -264,7 +264,7 @@ def test_junit_says_a_cause_at_its_own_rail_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("blamed", "named"),
+    ("diagnosed", "named"),
     [
         ({"kind": "routing", "rail": "rail0", "peer_rail": "rail1"}, {("a", "rail0"), ("b", "rail1"), ("a", "rail1")}),
         ({"kind": "pair", "rail": "rail0", "host": "a", "peer": "b", "peer_rail": "rail1"}, {("a", "rail0")}),
@@ -275,10 +275,10 @@ def test_junit_says_a_cause_at_its_own_rail_only() -> None:
         ({"kind": "port", "rail": "rail1", "host": "b"}, {("b", "rail1")}),
     ],
 )
-def test_junit_says_the_cause_at_both_rails_of_what_crosses(blamed: dict[str, Any], named: Any) -> None:
+def test_junit_says_the_cause_at_both_rails_of_what_crosses(diagnosed: dict[str, Any], named: Any) -> None:
     bad = [factory.result(*ways, peer_rail="rail1", verdict="fail", value=5.0) for ways in (("a", "b"), ("a", "a"))]
-    cause = {"where": "host", "host": None, "peer": None, "text": "the cause", **blamed}
-    suite = ElementTree.fromstring(junit.to_junit({"results": bad, "blames": [cause], "verdict": "fail"}))
+    cause = {"where": "host", "host": None, "peer": None, "text": "the cause", **diagnosed}
+    suite = ElementTree.fromstring(junit.to_junit({"results": bad, "diagnoses": [cause], "verdict": "fail"}))
     told = {(c.get("name") or "").replace(" (host)", "") for c in suite if "the cause" in (c[0].get("message") or "")}
     assert told == {" ".join(port) for port in named}
 
@@ -321,7 +321,7 @@ def test_metrics_are_what_the_collector_reads() -> None:
         seen.append((match[1], match[2]))
     assert len(seen) == len(set(seen))
     assert {
-        "gpufabric_rdma_blame",
+        "gpufabric_rdma_diagnosis",
         "gpufabric_rdma_gate_passed",
         "gpufabric_rdma_latency_seconds",
         "gpufabric_rdma_port_counter_growth",

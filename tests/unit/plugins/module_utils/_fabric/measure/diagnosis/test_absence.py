@@ -197,11 +197,11 @@ def test_no_absence_of_any_kind_is_confirmed(first: int) -> None:
         made = Absences(seed)
         lost = {kind: made.odd[kind] for kind in ("gone", "cut")}
         last = measured(made, made.hosts, made.rails, None, made.odd["silent"], **lost)[-1]
-        blames = last.summary["blames"]
-        assert all(one["sure"] != "sure" for one in blames), (seed, made.kinds, blames)
+        diagnoses = last.summary["diagnoses"]
+        assert all(one["confidence"] != "confirmed" for one in diagnoses), (seed, made.kinds, diagnoses)
         if set(made.kinds.values()) <= {"late", "once", "shifted"}:
-            assert {one["kind"] for one in blames} <= {"overload"}, (seed, made.kinds, blames)
-        assert last.summary["verdict"] != "fail" and (blames or last.summary["verdict"] == "pass")
+            assert {one["kind"] for one in diagnoses} <= {"overload"}, (seed, made.kinds, diagnoses)
+        assert last.summary["verdict"] != "fail" and (diagnoses or last.summary["verdict"] == "pass")
 
 
 def dead_port(name: str, words: list[str], number: int) -> Any:
@@ -231,14 +231,14 @@ def one_way(name: str, words: list[str], number: int) -> Any:
 
 @pytest.mark.parametrize(("answer", "kind"), [(dead_port, "port"), (black_hole, "mtu"), (one_way, "direction")])
 def test_a_fault_that_was_observed_is_confirmed(answer: Answer, kind: str) -> None:
-    (found,) = measured(answer)[-1].summary["blames"]
-    assert [found[key] for key in ("kind", "rail", "host", "sure")] == [kind, "rail0", "lab-2", "sure"]
+    (found,) = measured(answer)[-1].summary["diagnoses"]
+    assert [found[key] for key in ("kind", "rail", "host", "confidence")] == [kind, "rail0", "lab-2", "confirmed"]
 
 
 def test_a_pulled_cable_is_confirmed() -> None:
     broken = {"lab-2": {"rail0": "rail0 has no link: cable, transceiver or switch port"}}
-    (found,) = measured(lambda name, words, number: fine(words), broken=broken)[-1].summary["blames"]
-    assert [found[key] for key in ("kind", "rail", "host", "sure")] == ["port", "rail0", "lab-2", "sure"]
+    (found,) = measured(lambda name, words, number: fine(words), broken=broken)[-1].summary["diagnoses"]
+    assert [found[key] for key in ("kind", "rail", "host", "confidence")] == ["port", "rail0", "lab-2", "confirmed"]
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -252,9 +252,9 @@ def test_a_schedule_that_came_late_accuses_nobody_where_the_tester_tells_it(know
         late = 7.0 if known and name == "lab-2" else 0.0
         return (1, late, NOBODY) if words[2] == "client" else (124, late, "")
 
-    blames = measured(shifted, HOSTS)[-1].summary["blames"]
-    found = {(one["kind"], one["host"], one["sure"]) for one in blames}
-    assert found == ({("overload", "lab-2", "likely")} if known else {("host", "lab-2", "likely")})
+    diagnoses = measured(shifted, HOSTS)[-1].summary["diagnoses"]
+    found = {(one["kind"], one["host"], one["confidence"]) for one in diagnoses}
+    assert found == ({("overload", "lab-2", "suspected")} if known else {("host", "lab-2", "suspected")})
 
 
 def test_a_dead_port_beside_an_overloaded_host_is_confirmed_and_the_overload_comes_first() -> None:
@@ -263,13 +263,13 @@ def test_a_dead_port_beside_an_overloaded_host_is_confirmed_and_the_overload_com
             return 125, 6.6, "gpufabric: missed the round, 6 s late"
         return (1, 0.0, NOBODY) if words[3].endswith(".4") else dead_port(name, words, number)
 
-    overload, port = measured(both, HOSTS)[-1].summary["blames"]
-    assert (overload["kind"], overload["host"], overload["sure"]) == ("overload", "lab-4", "likely")
+    overload, port = measured(both, HOSTS)[-1].summary["diagnoses"]
+    assert (overload["kind"], overload["host"], overload["confidence"]) == ("overload", "lab-4", "suspected")
     assert overload["text"] == (
         "lab-4 started up to 6.6 s late: the host or the controller is overloaded; 12 tests gave no data. Reduce the "
         "load and validate again"
     )
-    assert [port[key] for key in ("kind", "rail", "host", "sure")] == ["port", "rail0", "lab-2", "sure"]
+    assert [port[key] for key in ("kind", "rail", "host", "confidence")] == ["port", "rail0", "lab-2", "confirmed"]
 
 
 def test_a_dead_port_is_diagnosed_though_its_host_missed_one_round() -> None:
@@ -284,7 +284,9 @@ def test_a_dead_port_is_diagnosed_though_its_host_missed_one_round() -> None:
         return (1, 0.0, NOBODY) if number == 1 and peer == "lab-1" and words[0] == "4" else fine(words)
 
     last = measured(dead)[-1]
-    assert [(one["kind"], one["rail"], one["host"]) for one in last.summary["blames"]] == [("port", "rail1", "lab-1")]
+    assert [(one["kind"], one["rail"], one["host"]) for one in last.summary["diagnoses"]] == [
+        ("port", "rail1", "lab-1")
+    ]
     assert last.warnings == ["lab-1 started up to 1.1 s late: the host or the controller is overloaded"]
 
 
@@ -307,8 +309,8 @@ def test_time_outs_of_hosts_that_measure_elsewhere_are_suspected_at_most(answer:
         peer = f"lab-{words[3].rsplit('.', 1)[1]}"
         return answer(name, words, number) if words[1] == "rail0" and "lab-2" in (name, peer) else fine(words)
 
-    (found,) = measured(one_port)[-1].summary["blames"]
-    assert [found[key] for key in ("kind", "rail", "host", "sure")] == ["tester", "rail0", "lab-2", "likely"]
+    (found,) = measured(one_port)[-1].summary["diagnoses"]
+    assert [found[key] for key in ("kind", "rail", "host", "confidence")] == ["tester", "rail0", "lab-2", "suspected"]
     assert "NIC" not in found["text"]
 
 
@@ -325,8 +327,8 @@ def test_what_carries_nothing_is_suspected(rails: list[str], silent: list[str], 
         peer = f"lab-{words[3].rsplit('.', 1)[1]}"
         return (124, 0.0, "") if {name, peer} & set(silent) else fine(words)
 
-    (found,) = measured(dumb, HOSTS, rails)[-1].summary["blames"]
-    assert [found[key] for key in ("kind", "rail", "host", "sure")] == ["tester", *told[1:], "likely"]
+    (found,) = measured(dumb, HOSTS, rails)[-1].summary["diagnoses"]
+    assert [found[key] for key in ("kind", "rail", "host", "confidence")] == ["tester", *told[1:], "suspected"]
     assert "NIC" not in found["text"] and found["text"].endswith(
         ". It carries nothing: check switch, VLAN and cable, and whether perftest or its GPU memory starts slowly"
     )
@@ -349,8 +351,8 @@ def slow_when_late(first: float, then: float) -> Answer:
 def test_a_low_reading_of_an_overloaded_host_is_no_evidence(then: float) -> None:
     last = measured(slow_when_late(6.6, then))[-1]
     assert last.summary["verdict"] == "no_data"
-    (found,) = last.summary["blames"]
-    assert (found["kind"], found["host"], found["sure"], found["failed"]) == ("overload", "lab-1", "likely", 8)
+    (found,) = last.summary["diagnoses"]
+    assert (found["kind"], found["host"], found["confidence"], found["failed"]) == ("overload", "lab-1", "suspected", 8)
     reason = next(one["reason"] for one in last.results if one["client"] == "lab-1")
     overload = "the host or the controller is overloaded"
     assert reason.startswith(f"lab-1 started up to {then:.1f} s late: {overload}; 40 Gb/s measured")
@@ -359,9 +361,9 @@ def test_a_low_reading_of_an_overloaded_host_is_no_evidence(then: float) -> None
 @pytest.mark.parametrize(("first", "then"), [(6.6, 0.0), (0.0, 0.0), (0.0, 0.5)])
 def test_a_low_reading_of_testers_on_time_stays_firm(first: float, then: float) -> None:
     last = measured(slow_when_late(first, then))[-1]
-    (found,) = last.summary["blames"]
+    (found,) = last.summary["diagnoses"]
     assert last.summary["verdict"] == "fail"
-    assert (found["kind"], found["host"], found["sure"]) == ("host", "lab-1", "sure")
+    assert (found["kind"], found["host"], found["confidence"]) == ("host", "lab-1", "confirmed")
 
 
 STATUS = " Failed status 12: wr_id 0 syndrom 0x81"
@@ -395,7 +397,7 @@ def test_only_a_fault_that_was_observed_leaves_a_trace_when_its_test_passes_late
         return client if words[2] == "client" else server
 
     last = measured(once)[-1]
-    assert (last.summary["verdict"], last.summary["blames"]) == ("pass", [])
+    assert (last.summary["verdict"], last.summary["diagnoses"]) == ("pass", [])
     readings = [reading for row in last.unsteady for reading in row["readings"]]
     assert [(one["client"], one["server"], one["first"]) for one in readings] == (
         [("lab-2", "lab-3", None)] if reason else []
@@ -409,8 +411,8 @@ def test_where_nobody_measured_anything_an_unanswered_peer_is_only_suspected() -
     def dead(name: str, words: list[str], number: int) -> Any:
         return (1, 0.0, NOBODY) if words[2] == "client" else (124, 0.0, "")
 
-    (found,) = measured(dead, HOSTS, ["rail0"])[-1].summary["blames"]
-    assert (found["kind"], found["sure"]) == ("rail", "likely")
+    (found,) = measured(dead, HOSTS, ["rail0"])[-1].summary["diagnoses"]
+    assert (found["kind"], found["confidence"]) == ("rail", "suspected")
 
 
 def test_a_server_that_was_late_is_no_reason_for_another_exchange() -> None:
@@ -511,9 +513,9 @@ def test_gpu_memory_that_starts_too_slowly_is_no_fault_of_its_path(who: tuple[st
         rc, late, text = fine(words)
         return rc, late, text + ("\nallocated GPU buffer at 1\nusing DMA-BUF for GPU buffer" if cuda else "")
 
-    blames = measured(slow, given=of_gpus())[-1].summary["blames"]
-    assert {(one["kind"], one["sure"]) for one in blames} == {("tester", "likely")}
-    assert not any(word in one["text"] for one in blames for word in ("ACS", "peer memory", "NIC", "not from GPU"))
+    diagnoses = measured(slow, given=of_gpus())[-1].summary["diagnoses"]
+    assert {(one["kind"], one["confidence"]) for one in diagnoses} == {("tester", "suspected")}
+    assert not any(word in one["text"] for one in diagnoses for word in ("ACS", "peer memory", "NIC", "not from GPU"))
 
 
 @pytest.mark.parametrize("retries", [0, 1])
@@ -527,8 +529,8 @@ def test_a_server_that_starts_slowly_is_no_matter_of_the_mtu(retries: int) -> No
         return fine(words)
 
     last = measured(slow, HOSTS, given=plan(HOSTS, RAILS, retries=retries))[-1]
-    assert [(one["kind"], one["sure"]) for one in last.summary["blames"]] == [("tester", "likely")]
-    assert "MTU" not in last.summary["blames"][0]["text"]
+    assert [(one["kind"], one["confidence"]) for one in last.summary["diagnoses"]] == [("tester", "suspected")]
+    assert "MTU" not in last.summary["diagnoses"][0]["text"]
 
 
 MISSING = {
@@ -557,7 +559,7 @@ def test_facts_and_settings_that_are_missing_are_no_hardware(lacks: str) -> None
         return rc, late, text + "\nallocated GPU buffer at 1\nusing DMA-BUF for GPU buffer"
 
     broken, given = MISSING[lacks]
-    blames = measured(answer, broken=broken, given=given)[-1].summary["blames"]
-    assert {one["kind"] for one in blames} == {"configuration"}
-    assert not any(word in one["text"] for one in blames for word in ("NIC", "cable", "the host itself", "switch"))
-    assert lacks == "gpus" or {one["host"] for one in blames} == {"lab-2"}
+    diagnoses = measured(answer, broken=broken, given=given)[-1].summary["diagnoses"]
+    assert {one["kind"] for one in diagnoses} == {"configuration"}
+    assert not any(word in one["text"] for one in diagnoses for word in ("NIC", "cable", "the host itself", "switch"))
+    assert lacks == "gpus" or {one["host"] for one in diagnoses} == {"lab-2"}

@@ -88,30 +88,30 @@ def measured(
 def test_a_secondary_duplicate_address_does_not_explain_tests_with_another_one() -> None:
     """lab-2 has lab-3's address besides its own; its tests with lab-1 fail for another reason."""
     found = measured({"lab-2": ("10.0.0.3",)}, {"lab-2"})
-    told = [(one["kind"], one["host"], one["failed"]) for one in found.summary["blames"]]
+    told = [(one["kind"], one["host"], one["failed"]) for one in found.summary["diagnoses"]]
     assert ("address", "lab-2", 2) in told and any(kind != "address" and failed == 2 for kind, _host, failed in told)
 
 
 def test_a_duplicate_address_that_no_test_uses_is_a_warning() -> None:
     found = measured({"lab-1": ("10.0.0.3",), "lab-2": ("10.0.0.3", "10.0.0.9"), "lab-3": ("10.0.0.9",)}, {"lab-3"})
-    assert [one["text"][:33] for one in found.summary["blames"]] == ["rail0: duplicate address 10.0.0.3"]
+    assert [one["text"][:33] for one in found.summary["diagnoses"]] == ["rail0: duplicate address 10.0.0.3"]
     assert any("duplicate address 10.0.0.9 on lab-2 and lab-3" in text for text in found.warnings)
 
 
 @pytest.mark.parametrize("where", ["host", "pod"])
 def test_an_address_of_two_hosts_is_named_as_such(where: str) -> None:
     found = measured({"lab-2": ("10.0.0.3",)}, {"lab-3"}, where)
-    (blame,) = found.summary["blames"]
-    assert [blame[key] for key in ("kind", "rail", "host", "peer", "sure", "failed")] == [
+    (diagnosis,) = found.summary["diagnoses"]
+    assert [diagnosis[key] for key in ("kind", "rail", "host", "peer", "confidence", "failed")] == [
         "address",
         "rail0",
         "lab-2",
         "lab-3",
-        "sure",
+        "confirmed",
         4,
     ]
     action = "lab-2" if where == "host" else "all but one of them"
-    assert blame["text"] == (
+    assert diagnosis["text"] == (
         f"rail0: duplicate address 10.0.0.3 on lab-2 and lab-3. Remove it from {action}; 4 tests with these hosts did "
         "not pass"
     )
@@ -129,10 +129,10 @@ def test_a_pod_with_the_planned_address_of_another_host_is_named_as_such() -> No
         "the network of the pods"
     )
     last = measured({}, {"lab-2"}, "pod", {"lab-2": "10.0.0.1", "lab-1": "10.0.0.101"})
-    assert [(one["kind"], one["host"], one["peer"], one["sure"]) for one in last.summary["blames"]] == [
-        ("address", "lab-2", "lab-1", "sure")
+    assert [(one["kind"], one["host"], one["peer"], one["confidence"]) for one in last.summary["diagnoses"]] == [
+        ("address", "lab-2", "lab-1", "confirmed")
     ]
-    assert last.summary["blames"][0]["evidence"] == [
+    assert last.summary["diagnoses"][0]["evidence"] == [
         "the tester in the pod of lab-2 reports 10.0.0.1 on rail0, which the plan assigns to lab-1"
     ]
 
@@ -153,7 +153,7 @@ def test_an_unplanned_address_is_a_warning() -> None:
 def test_what_no_duplicate_explains_is_blamed_as_before() -> None:
     results = measured({}, {"lab-3"}).results
     assert duplicates.split(results) == (results, [])
-    assert [one.kind for one in follow_up.blame(results)] == ["port"]
+    assert [one.kind for one in follow_up.diagnose(results)] == ["port"]
 
 
 def test_an_older_tester_reports_one_address() -> None:

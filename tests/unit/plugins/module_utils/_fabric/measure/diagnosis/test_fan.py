@@ -1,4 +1,4 @@
-"""Who is blamed when hosts that share the port of one do not reach what it can."""
+"""Who is diagnosed when hosts that share the port of one do not reach what it can."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.tools.fabric_model import Fabric, Fault, isolate, stars
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.follow_up import (
-    blame,
+    diagnose,
     next_tests,
 )
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import Test as Trial
@@ -37,7 +37,9 @@ def test_planted_faults_are_blamed_and_nobody_else(mode: str, faults: Any, shows
     planted = tuple(replace(f, shows=shows) for f in faults if int((f.host or "h0")[1:]) < hosts)
     fabric = Fabric(hosts, 2, planted, noise=False)
     outcome = isolate(fabric, stars(fabric.names, fabric.rail_names, mode))
-    assert (outcome.right, outcome.blamed, outcome.sure) == (len(planted), len(planted), len(planted)), outcome.blames
+    assert (outcome.right, outcome.diagnosed, outcome.sure) == (len(planted), len(planted), len(planted)), (
+        outcome.diagnoses
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -46,7 +48,7 @@ def test_where_the_others_make_good_for_a_slow_one_nobody_else_is_blamed(mode: s
     fabric = Fabric(10, 2, faults, noise=False, fair=True)
     outcome = isolate(fabric, stars(fabric.names, fabric.rail_names, mode))
     bad = {(f.rail, f.host) for f in faults} | {(f.rail, f.peer) for f in faults if f.peer}
-    assert {(b.rail, b.host) for b in outcome.blames} <= bad
+    assert {(b.rail, b.host) for b in outcome.diagnoses} <= bad
 
 
 @pytest.mark.parametrize("goes", [0, 1, 2])
@@ -59,9 +61,9 @@ def test_the_innocent_are_not_blamed_for_sure_however_little_is_tried(
     fabric = Fabric(10, 2, tuple(replace(fault, shows=shows) for fault in faults), noise=False)
     outcome = isolate(fabric, stars(fabric.names, fabric.rail_names, mode), goes=goes)
     bad = {f.host for f in faults} | {f.peer for f in faults}
-    assert all(b.host in (*bad, None) for b in outcome.blames if b.sure == "sure"), outcome.blames
-    assert all(b.host in bad or b.host is None for b in outcome.blames if b.kind != "unknown" and shows == "fail")
-    assert bool(outcome.blames) == bool(faults)
+    assert all(b.host in (*bad, None) for b in outcome.diagnoses if b.confidence == "confirmed"), outcome.diagnoses
+    assert all(b.host in bad or b.host is None for b in outcome.diagnoses if b.kind != "unknown" and shows == "fail")
+    assert bool(outcome.diagnoses) == bool(faults)
 
 
 class Crowded(Fault):
@@ -75,19 +77,19 @@ class Crowded(Fault):
 def test_a_port_that_only_fails_with_several_at_once(mode: str, role: str, word: str) -> None:
     fabric = Fabric(10, 2, (Crowded("direction", "rail0", "h0001", None, role),), noise=False)
     rounds = stars(fabric.names, fabric.rail_names, mode)
-    (before,) = isolate(fabric, rounds, goes=0).blames
-    assert (before.kind, before.host, before.direction, before.sure) == ("direction", "h0001", role, "likely")
+    (before,) = isolate(fabric, rounds, goes=0).diagnoses
+    assert (before.kind, before.host, before.direction, before.confidence) == ("direction", "h0001", role, "suspected")
     assert before.text == (
         f"h0001 rail0: too slow when it is to {role} {word} h0000, h0002, h0003, h0004 at once, "
         "each of them passes in other stars (planted)"
     )
     outcome = isolate(fabric, rounds)
-    (found,) = outcome.blames
-    assert (found.kind, found.host, found.direction, found.sure, outcome.tests) == (
+    (found,) = outcome.diagnoses
+    assert (found.kind, found.host, found.direction, found.confidence, outcome.tests) == (
         "direction",
         "h0001",
         role,
-        "likely",
+        "suspected",
         4,
     )
     assert found.text.endswith("at once, each of them alone passes (planted)")
@@ -99,10 +101,10 @@ def test_a_port_that_only_fails_with_several_at_once(mode: str, role: str, word:
 def test_a_rail_on_which_only_stars_fail(mode: str) -> None:
     fabric = Fabric(10, 2, (Crowded("rail", "rail0"),), noise=False)
     rounds = stars(fabric.names, fabric.rail_names, mode)
-    (before,) = isolate(fabric, rounds, goes=0).blames
-    assert (before.kind, before.rail, before.host, before.sure) == ("unknown", "rail0", None, "likely")
-    (found,) = isolate(fabric, rounds).blames
-    assert (found.kind, found.rail, found.sure) == ("rail", "rail0", "likely")
+    (before,) = isolate(fabric, rounds, goes=0).diagnoses
+    assert (before.kind, before.rail, before.host, before.confidence) == ("unknown", "rail0", None, "suspected")
+    (found,) = isolate(fabric, rounds).diagnoses
+    assert (found.kind, found.rail, found.confidence) == ("rail", "rail0", "suspected")
     assert found.text == (
         "rail0: none of its 10 stars passed, every two hosts alone do: congestion on the rail (planted)"
     )
@@ -110,10 +112,10 @@ def test_a_rail_on_which_only_stars_fail(mode: str) -> None:
 
 def test_without_tests_of_two_hosts_a_star_tells_no_more_than_that_somebody_in_it_is_bad() -> None:
     fabric = Fabric(10, 2, (Fault("port", "rail0", "h0001"),), noise=False)
-    (found,) = isolate(fabric, stars(fabric.names, fabric.rail_names, "incast"), goes=0).blames
-    assert (found.kind, found.rail, found.host, found.sure) == ("unknown", "rail0", None, "likely")
+    (found,) = isolate(fabric, stars(fabric.names, fabric.rail_names, "incast"), goes=0).diagnoses
+    assert (found.kind, found.rail, found.host, found.confidence) == ("unknown", "rail0", None, "suspected")
     assert found.text == (
-        "rail0: 5 stars did not pass; which of their hosts is to blame is not known (h0000, h0001, "
+        "rail0: 5 stars did not pass; which of their hosts is the cause is not known (h0000, h0001, "
         "h0002, h0003 and 1 more) (planted)"
     )
 
@@ -121,8 +123,8 @@ def test_without_tests_of_two_hosts_a_star_tells_no_more_than_that_somebody_in_i
 def test_the_only_one_who_is_in_all_failed_stars_is_the_suspect() -> None:
     """Seven hosts, three around each centre: four stars with h0001, three without it."""
     fabric = Fabric(7, 1, (Fault("port", "rail0", "h0001"),), noise=False)
-    (found,) = isolate(fabric, stars(fabric.names, fabric.rail_names, "incast", 3), goes=0).blames
-    assert (found.kind, found.rail, found.host, found.sure) == ("port", "rail0", "h0001", "likely")
+    (found,) = isolate(fabric, stars(fabric.names, fabric.rail_names, "incast", 3), goes=0).diagnoses
+    assert (found.kind, found.rail, found.host, found.confidence) == ("port", "rail0", "h0001", "suspected")
     assert found.text == (
         "h0001 rail0: 4 stars with it did not pass, it is the only one in all of them not seen to pass (planted)"
     )
@@ -145,5 +147,5 @@ def test_a_silent_share_is_named_and_not_those_that_say_nothing_because_of_it() 
     fabric = Fabric(10, 1, (Fault("direction", "rail0", "h0001", None, "send", shows="no_data"),), noise=False)
     found = fabric.play(stars(fabric.names, fabric.rail_names, "incast"))
     assert sum(r["verdict"] == "no_data" for r in found) == 16
-    (blamed,) = blame(found)
-    assert (blamed.host, blamed.failed) == ("h0001", 4)
+    (diagnosed,) = diagnose(found)
+    assert (diagnosed.host, diagnosed.failed) == ("h0001", 4)

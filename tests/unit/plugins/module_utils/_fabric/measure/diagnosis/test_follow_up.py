@@ -1,4 +1,4 @@
-"""Who is blamed for what, which tests are asked for, and how often that is right in a simulated fabric."""
+"""Who is diagnosed for what, which tests are asked for, and how often that is right in a simulated fabric."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.tools.fabric_model import (
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis import unsteady
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.follow_up import (
-    blame,
+    diagnose,
     next_tests,
 )
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import Test as Trial
@@ -68,7 +68,7 @@ def results(
 
 
 def told(found: Any) -> list[tuple[Any, ...]]:
-    return sorted(((b.kind, b.rail, b.host, b.peer, b.direction, b.sure) for b in blame(found)), key=str)
+    return sorted(((b.kind, b.rail, b.host, b.peer, b.direction, b.confidence) for b in diagnose(found)), key=str)
 
 
 def ends(test: Trial) -> tuple[str, str]:
@@ -79,33 +79,33 @@ def ends(test: Trial) -> tuple[str, str]:
     ("bad", "expected"),
     [
         (lambda *_: False, []),
-        (lambda r, c, s: "a" in (c, s), [("host", None, "a", None, None, "sure")]),
-        (lambda r, c, s: r == "r0" and "a" in (c, s), [("port", "r0", "a", None, None, "sure")]),
-        (lambda r, c, s: r == "r0", [("rail", "r0", None, None, None, "sure")]),
-        (lambda r, c, s: r == "r0" and c == "a", [("direction", "r0", "a", None, "send", "sure")]),
-        (lambda r, c, s: r == "r0" and s == "a", [("direction", "r0", "a", None, "receive", "sure")]),
-        (lambda r, c, s: r == "r0" and {c, s} == {"a", "b"}, [("pair", "r0", "a", "b", None, "sure")]),
-        (lambda r, c, s: r == "r0" and (c, s) == ("b", "a"), [("pair", "r0", "b", "a", "send", "likely")]),
+        (lambda r, c, s: "a" in (c, s), [("host", None, "a", None, None, "confirmed")]),
+        (lambda r, c, s: r == "r0" and "a" in (c, s), [("port", "r0", "a", None, None, "confirmed")]),
+        (lambda r, c, s: r == "r0", [("rail", "r0", None, None, None, "confirmed")]),
+        (lambda r, c, s: r == "r0" and c == "a", [("direction", "r0", "a", None, "send", "confirmed")]),
+        (lambda r, c, s: r == "r0" and s == "a", [("direction", "r0", "a", None, "receive", "confirmed")]),
+        (lambda r, c, s: r == "r0" and {c, s} == {"a", "b"}, [("pair", "r0", "a", "b", None, "confirmed")]),
+        (lambda r, c, s: r == "r0" and (c, s) == ("b", "a"), [("pair", "r0", "b", "a", "send", "suspected")]),
         # On every rail that they share: one cause, not one a rail.
-        (lambda r, c, s: {c, s} == {"a", "b"}, [("pair", None, "a", "b", None, "sure")]),
+        (lambda r, c, s: {c, s} == {"a", "b"}, [("pair", None, "a", "b", None, "confirmed")]),
         # Two bad hosts that met each other, and a third that is bad on one rail.
         (
             lambda r, c, s: bool({"a", "b"} & {c, s}),
-            [("host", None, "a", None, None, "sure"), ("host", None, "b", None, None, "sure")],
+            [("host", None, "a", None, None, "confirmed"), ("host", None, "b", None, None, "confirmed")],
         ),
         (
             lambda r, c, s: "a" in (c, s) or (r == "r1" and "b" in (c, s)),
-            [("host", None, "a", None, None, "sure"), ("port", "r1", "b", None, None, "sure")],
+            [("host", None, "a", None, None, "confirmed"), ("port", "r1", "b", None, None, "confirmed")],
         ),
         # A bad rail beside a bad port of the other.
         (
             lambda r, c, s: r == "r0" or "a" in (c, s),
-            [("port", "r1", "a", None, None, "sure"), ("rail", "r0", None, None, None, "sure")],
+            [("port", "r1", "a", None, None, "confirmed"), ("rail", "r0", None, None, None, "confirmed")],
         ),
         # Every host bad is something that all share, never as many hosts.
-        (lambda *_: True, [("rail", None, None, None, None, "sure")]),
+        (lambda *_: True, [("rail", None, None, None, None, "confirmed")]),
         # All but two of six are bad: these two still pass with each other.
-        (lambda r, c, s: not {c, s} <= {"e", "f"}, [("host", None, h, None, None, "sure") for h in "abcd"]),
+        (lambda r, c, s: not {c, s} <= {"e", "f"}, [("host", None, h, None, None, "confirmed") for h in "abcd"]),
     ],
 )
 def test_blame_of_all_pairs(bad: Bad, expected: Any) -> None:
@@ -116,13 +116,13 @@ def test_blame_of_all_pairs(bad: Bad, expected: Any) -> None:
     ("hosts", "rails", "bad", "expected"),
     [
         # On a single rail a host is not more than its port.
-        (HOSTS, ("r0",), lambda r, c, s: "a" in (c, s), [("port", "r0", "a", None, None, "sure")]),
-        (HOSTS, ("r0",), lambda *_: True, [("rail", "r0", None, None, None, "sure")]),
+        (HOSTS, ("r0",), lambda r, c, s: "a" in (c, s), [("port", "r0", "a", None, None, "confirmed")]),
+        (HOSTS, ("r0",), lambda *_: True, [("rail", "r0", None, None, None, "confirmed")]),
         # Two hosts cannot be told apart, nor two bad ones of three from the rail.
-        (("a", "b"), ("r0",), lambda *_: True, [("rail", "r0", None, None, None, "likely")]),
-        (("a", "b"), RAILS, lambda *_: True, [("rail", None, None, None, None, "likely")]),
-        (("a", "b", "c"), ("r0",), lambda *_: True, [("rail", "r0", None, None, None, "likely")]),
-        (("a", "b", "c"), ("r0",), lambda r, c, s: "a" in (c, s), [("port", "r0", "a", None, None, "sure")]),
+        (("a", "b"), ("r0",), lambda *_: True, [("rail", "r0", None, None, None, "suspected")]),
+        (("a", "b"), RAILS, lambda *_: True, [("rail", None, None, None, None, "suspected")]),
+        (("a", "b", "c"), ("r0",), lambda *_: True, [("rail", "r0", None, None, None, "suspected")]),
+        (("a", "b", "c"), ("r0",), lambda r, c, s: "a" in (c, s), [("port", "r0", "a", None, None, "confirmed")]),
     ],
 )
 def test_blame_in_small_fleets(hosts: Any, rails: Any, bad: Bad, expected: Any) -> None:
@@ -132,40 +132,40 @@ def test_blame_in_small_fleets(hosts: Any, rails: Any, bad: Bad, expected: Any) 
 def test_a_host_that_has_only_some_rails() -> None:
     others = results(lambda *_: False, "bcdef", ("r0", "r1", "r2"))
     bad = [result(r, *way, "no_data") for r in RAILS for h in "bcd" for way in (("a", h), (h, "a"))]
-    assert told([*others, *bad]) == [("host", None, "a", None, None, "sure")]
+    assert told([*others, *bad]) == [("host", None, "a", None, None, "confirmed")]
 
 
 def test_a_read_is_sent_by_the_server() -> None:
     found = results(lambda r, c, s: r == "r0" and s == "a", test="read_bw")
-    assert told(found) == [("direction", "r0", "a", None, "send", "sure")]
+    assert told(found) == [("direction", "r0", "a", None, "send", "confirmed")]
 
 
 def test_places_are_judged_apart() -> None:
     pods = [{**r, "where": "pod"} for r in results(lambda r, c, s: "a" in (c, s))]
-    assert [(b.where, b.kind, b.host) for b in blame([*results(lambda *_: False), *pods])] == [("pod", "host", "a")]
+    assert [(b.where, b.kind, b.host) for b in diagnose([*results(lambda *_: False), *pods])] == [("pod", "host", "a")]
 
 
 @pytest.mark.parametrize("memory", ["cuda:dmabuf", "cuda:peermem"])
 def test_gpu_path(memory: str) -> None:
     host = results(lambda *_: False)
     gpu = results(lambda r, c, s: r == "r0" and "a" in (c, s), memory=memory)
-    assert told([*host, *gpu]) == [("gpu", "r0", "a", None, None, "sure")]
+    assert told([*host, *gpu]) == [("gpu", "r0", "a", None, None, "confirmed")]
     assert told([*host, *results(lambda r, c, s: "a" in (c, s), memory=memory)]) == [
-        ("gpu", None, "a", None, None, "sure")
+        ("gpu", None, "a", None, None, "confirmed")
     ]
-    assert told([*host, *results(lambda *_: True, memory=memory)]) == [("gpu", None, None, None, None, "sure")]
+    assert told([*host, *results(lambda *_: True, memory=memory)]) == [("gpu", None, None, None, None, "confirmed")]
     # Bad in host memory too: not the GPU path.
     both = [*results(lambda r, c, s: "a" in (c, s)), *results(lambda r, c, s: "a" in (c, s), memory=memory)]
-    assert told(both) == [("host", None, "a", None, None, "sure")]
+    assert told(both) == [("host", None, "a", None, None, "confirmed")]
 
 
 @pytest.mark.parametrize(
     ("bad", "expected"),
     [
-        (lambda r, c, s: r == "r0" and "a" in (c, s), ("mtu", "r0", "a", None, None, "sure")),
-        (lambda r, c, s: r == "r0", ("mtu", "r0", None, None, None, "sure")),
-        (lambda r, c, s: r == "r0" and c == "a", ("mtu", "r0", "a", None, "send", "sure")),
-        (lambda r, c, s: r == "r0" and {c, s} == {"a", "b"}, ("mtu", "r0", "a", "b", None, "sure")),
+        (lambda r, c, s: r == "r0" and "a" in (c, s), ("mtu", "r0", "a", None, None, "confirmed")),
+        (lambda r, c, s: r == "r0", ("mtu", "r0", None, None, None, "confirmed")),
+        (lambda r, c, s: r == "r0" and c == "a", ("mtu", "r0", "a", None, "send", "confirmed")),
+        (lambda r, c, s: r == "r0" and {c, s} == {"a", "b"}, ("mtu", "r0", "a", "b", None, "confirmed")),
     ],
 )
 def test_mtu_path(bad: Bad, expected: Any) -> None:
@@ -177,10 +177,10 @@ def test_mtu_path(bad: Bad, expected: Any) -> None:
 @pytest.mark.parametrize(
     ("bad", "expected"),
     [
-        (lambda r, c, s: r == "r0" and "a" in (c, s), ("port", "r0", "a", None, None, "sure")),
-        (lambda r, c, s: r == "r0", ("rail", "r0", None, None, None, "sure")),
-        (lambda r, c, s: r == "r0" and c == "a", ("direction", "r0", "a", None, "send", "sure")),
-        (lambda r, c, s: r == "r0" and {c, s} == {"a", "b"}, ("pair", "r0", "a", "b", None, "sure")),
+        (lambda r, c, s: r == "r0" and "a" in (c, s), ("port", "r0", "a", None, None, "confirmed")),
+        (lambda r, c, s: r == "r0", ("rail", "r0", None, None, None, "confirmed")),
+        (lambda r, c, s: r == "r0" and c == "a", ("direction", "r0", "a", None, "send", "confirmed")),
+        (lambda r, c, s: r == "r0" and {c, s} == {"a", "b"}, ("pair", "r0", "a", "b", None, "confirmed")),
     ],
 )
 def test_large_messages_that_came_through_slowly_are_no_matter_of_the_mtu(bad: Bad, expected: Any) -> None:
@@ -201,7 +201,7 @@ def test_reasons_may_say_mtu_but_an_acknowledgement_that_is_missing_does_not() -
             {**r, "reason": reason if r["verdict"] != "pass" else ""}
             for r in results(lambda r, c, s: r == "r0" and "a" in (c, s))
         ]
-        return blame(found)[0].kind
+        return diagnose(found)[0].kind
 
     assert with_reason("b (client): mtu mismatch: local=4096 remote=1024") == "mtu"
     status = "b (client): Failed status 12 (no acknowledgement: path broken one way, MTU too large for a hop, or loss)"
@@ -213,13 +213,13 @@ def test_a_suspect_is_tried_with_partners_that_passed_until_it_is_sure() -> None
     """One round of disjoint pairs: a-b fail, c-d and e-f pass."""
     way = [("a", "b"), ("c", "d"), ("e", "f")]
     found = [result("r0", *pair, "fail" if "a" in pair else "pass") for c, s in way for pair in ((c, s), (s, c))]
-    assert told(found) == [("unknown", "r0", "a", "b", None, "likely")]
+    assert told(found) == [("unknown", "r0", "a", "b", None, "suspected")]
     asked = next_tests(found, HOSTS, ["r0"])
     assert {(t.client, t.server) for t in asked} == {("a", "c"), ("c", "a"), ("b", "d"), ("d", "b")}
     assert len(repeat(asked)) == 2
     later = [*found, *(result(t.rail, *ends(t), "fail" if "a" in ends(t) else "pass") for t in asked)]
     # b passed with d, so its failure with a counts against a now.
-    assert (told(later), next_tests(later, HOSTS, ["r0"])) == ([("port", "r0", "a", None, None, "sure")], [])
+    assert (told(later), next_tests(later, HOSTS, ["r0"])) == ([("port", "r0", "a", None, None, "confirmed")], [])
 
 
 def test_both_ends_of_a_failed_pair_pass_with_others() -> None:
@@ -236,7 +236,7 @@ def beside_a_bad_host(*again: str) -> list[dict[str, Any]]:
         verdict=(again or ("no_data",))[-1],
         passes=[
             {"verdict": "no_data", "reason": "rate of 0"},
-            *({"verdict": verdict, "reason": "", "again": True} for verdict in again),
+            *({"verdict": verdict, "reason": "", "repeated": True} for verdict in again),
         ],
     )
     return found
@@ -256,7 +256,7 @@ def single(verdict: str, *again: str) -> list[dict[str, Any]]:
     bad = next(r for r in found if r["verdict"] != "pass")
     passes = [
         {"verdict": verdict, "reason": "40 Gb/s measured"},
-        *({"verdict": verdict, "reason": reason, "again": True} for reason in again),
+        *({"verdict": verdict, "reason": reason, "repeated": True} for reason in again),
     ]
     bad.update(verdict=verdict, reason=passes[0]["reason"], passes=passes)
     return found
@@ -265,13 +265,13 @@ def single(verdict: str, *again: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("verdict", ["fail", "no_data"])
 def test_the_only_failure_of_a_pair_is_measured_again_before_the_pair_is_blamed(verdict: str) -> None:
     found = single(verdict)
-    assert told(found) == [("pair", "r0", "a", "b", "send", "likely")]
+    assert told(found) == [("pair", "r0", "a", "b", "send", "suspected")]
     assert next_tests(found, HOSTS, RAILS) == [Trial("r0", "a", "b", "write_bw")]
     later = single(verdict, "41 Gb/s measured")
-    (blamed,) = blame(later)
-    assert (blamed.kind, blamed.host, blamed.peer, blamed.sure) == ("pair", "a", "b", "sure")
-    assert blamed.evidence[1:3] == ("measured first: 40 Gb/s measured", "measured again: 41 Gb/s measured")
-    assert "or chance" not in blamed.text
+    (diagnosed,) = diagnose(later)
+    assert (diagnosed.kind, diagnosed.host, diagnosed.peer, diagnosed.confidence) == ("pair", "a", "b", "confirmed")
+    assert diagnosed.evidence[1:3] == ("measured first: 40 Gb/s measured", "measured again: 41 Gb/s measured")
+    assert "or chance" not in diagnosed.text
     # Where nothing came back, small messages may tell why.
     assert [t.kind for t in next_tests(later, HOSTS, RAILS)] == (["write_lat"] if verdict == "no_data" else [])
 
@@ -295,7 +295,7 @@ def test_what_failed_between_ports_that_pass_with_others_is_repeated_once() -> N
     assert next_tests(found, HOSTS, RAILS) == [Trial("r0", "a", "b", "write_bw"), Trial("r0", "b", "a", "write_bw")]
     later = [again(one, one) if one["verdict"] == "fail" else one for one in found]
     assert next_tests(later, HOSTS, RAILS) == []
-    assert told(later) == [("pair", "r0", "a", "b", None, "sure")]
+    assert told(later) == [("pair", "r0", "a", "b", None, "confirmed")]
 
 
 @pytest.mark.parametrize("share", [0.01, 0.02, 0.05, 0.1, 0.25, 0.5])
@@ -304,7 +304,7 @@ def test_a_path_that_is_slow_now_and_then_is_found_and_blamed_on_no_port(share: 
     for seed in (1, 2, 3):
         fabric = Fabric(128, 2, (Fault("across", "rail0", share=share),), seed=seed)
         outcome = isolate(fabric, sampled(fabric.names, fabric.rail_names, BANDWIDTH, 3, seed), goes=3)
-        assert {(one.kind, one.rail, one.host) for one in outcome.blames} <= {("unknown", "rail0", None)}
+        assert {(one.kind, one.rail, one.host) for one in outcome.diagnoses} <= {("unknown", "rail0", None)}
         found = unsteady.find(outcome.results, {"severity": "failure", "background": 0.001})
         assert [(one["kind"], one["rail"]) for one in found] == [("rail", "rail0")], (seed, found)
         assert found[0]["severity"] == ("failure" if found[0]["count"] > 3 else "warning")
@@ -314,8 +314,10 @@ def test_a_bad_port_on_a_path_that_is_slow_now_and_then_is_still_blamed() -> Non
     faults = (Fault("across", "rail0", share=0.1), Fault("port", "rail0", "h0007"))
     fabric = Fabric(128, 2, faults, seed=5)
     outcome = isolate(fabric, sampled(fabric.names, fabric.rail_names, BANDWIDTH, 3, 5), goes=3)
-    assert ("port", "rail0", "h0007", "sure") in {(one.kind, one.rail, one.host, one.sure) for one in outcome.blames}
-    assert {one.host for one in outcome.blames} <= {"h0007", None}
+    assert ("port", "rail0", "h0007", "confirmed") in {
+        (one.kind, one.rail, one.host, one.confidence) for one in outcome.diagnoses
+    }
+    assert {one.host for one in outcome.diagnoses} <= {"h0007", None}
 
 
 def test_one_host_that_all_tests_share_is_told_from_the_rail() -> None:
@@ -343,10 +345,10 @@ def test_probes_are_asked_for_a_sure_suspect_and_only_where_they_tell_something(
     answers = [result(t.rail, t.client, t.server, "no_data", test=t.kind) for t in asked]
     # Small messages without an answer are tried once more before they speak against an MTU, and no more than that.
     assert next_tests([*silent, *answers], HOSTS, RAILS) == asked
-    readings = [{"verdict": "no_data"}, {"verdict": "no_data", "again": True}]
+    readings = [{"verdict": "no_data"}, {"verdict": "no_data", "repeated": True}]
     again = [{**answer, "passes": readings} for answer in answers]
     assert next_tests([*silent, *again], HOSTS, RAILS) == []
-    assert told([*silent, *again]) == [("port", "r0", "a", None, None, "sure")]
+    assert told([*silent, *again]) == [("port", "r0", "a", None, None, "confirmed")]
     assert told([*silent, *({**answer, "verdict": "pass"} for answer in again)])[0][0] == "mtu"
 
 
@@ -369,10 +371,10 @@ def test_what_fails_from_gpu_memory_is_tried_from_host_memory_and_then_with_smal
         ("write_bw", "host", ("b", "a")),
     ]
     passed = [result(t.rail, *ends(t), memory="host") for t in asked]
-    assert told([*silent, *passed]) == [("gpu", "r0", "a", None, None, "sure")]
+    assert told([*silent, *passed]) == [("gpu", "r0", "a", None, None, "confirmed")]
     assert next_tests([*silent, *passed], HOSTS, RAILS) == []
     failed = [result(t.rail, *ends(t), "no_data", memory="host") for t in asked]
-    assert told([*silent, *failed]) == [("port", "r0", "a", None, None, "sure")]
+    assert told([*silent, *failed]) == [("port", "r0", "a", None, None, "confirmed")]
     assert [(t.kind, t.memory) for t in next_tests([*silent, *failed], HOSTS, RAILS)] == [("write_lat", "host")]
 
 
@@ -412,14 +414,14 @@ Draws = st.lists(
 @given(Draws, st.randoms(use_true_random=False))
 @settings(max_examples=150)
 def test_any_evidence_is_explained_and_isolation_ends(draws: Any, random: Any) -> None:
-    """No order in what passed and what did not: every failure is under a blame, no test is asked for twice."""
+    """No order in what passed and what did not: every failure is under a diagnosis, no test is asked for twice."""
     found = [result(rail, *pair, verdict, test=kind) for pair, rail, verdict, kind in draws]
     goes = 0
     while True:
-        blames, failed = blame(found), [r for r in found if r["verdict"] != "pass"]
-        assert bool(blames) == bool(failed)
-        assert sum(b.failed for b in blames) >= len(failed)
-        assert all(b.failed <= b.tests for b in blames)
+        diagnoses, failed = diagnose(found), [r for r in found if r["verdict"] != "pass"]
+        assert bool(diagnoses) == bool(failed)
+        assert sum(b.failed for b in diagnoses) >= len(failed)
+        assert all(b.failed <= b.tests for b in diagnoses)
         asked = next_tests(found, HOST_NAMES, RAILS)
         if not asked:
             return
@@ -445,7 +447,7 @@ def test_the_order_of_results_does_not_matter(random: Any) -> None:
     fabric = Fabric(8, 4, (Fault("host", None, "h0001"), Fault("port", "rail2", "h0005")), noise=False)
     found = fabric.play(sampled(fabric.names, fabric.rail_names, BANDWIDTH, 2, 3))
     mixed = random.sample(found, len(found))
-    assert set(b.text for b in blame(mixed)) == set(b.text for b in blame(found))
+    assert set(b.text for b in diagnose(mixed)) == set(b.text for b in diagnose(found))
     assert next_tests(mixed, fabric.names, fabric.rail_names) == next_tests(found, fabric.names, fabric.rail_names)
 
 
@@ -467,7 +469,7 @@ def test_planted_faults_are_blamed_and_nobody_else(schedule: str, kind: str, cou
         rounds = from_gpus(rounds) if kind == "gpu" else rounds
         fabric.faults = plant(fabric, [kind] * count, rounds)
         outcome = isolate(fabric, rounds)
-        assert (outcome.right, outcome.blamed) == (count, count), [fabric.faults, outcome.blames]
+        assert (outcome.right, outcome.diagnosed) == (count, count), [fabric.faults, outcome.diagnoses]
         assert outcome.goes <= 4
 
 
@@ -475,7 +477,7 @@ def test_planted_faults_are_blamed_and_nobody_else(schedule: str, kind: str, cou
 def test_a_healthy_fleet_accuses_nobody_and_costs_nothing_more(seed: int) -> None:
     fabric = Fabric(232, 2, seed=seed)
     outcome = isolate(fabric, sampled(fabric.names, fabric.rail_names, BANDWIDTH, 3, seed))
-    assert (outcome.blames, outcome.tests, outcome.rounds) == ([], 0, 0)
+    assert (outcome.diagnoses, outcome.tests, outcome.rounds) == ([], 0, 0)
 
 
 def test_the_simulation_sees_a_fault_that_is_not_blamed() -> None:
@@ -488,31 +490,31 @@ def test_the_simulation_sees_a_fault_that_is_not_blamed() -> None:
 
 CROSSED = [
     ((), []),
-    ((Fault("port", "rail1", "h0002"),), ["sure"]),
-    ((Fault("host", None, "h0002"),), ["sure"]),
-    ((Fault("rail", "rail1"),), ["sure"]),
-    ((Fault("direction", "rail1", "h0002", None, "send"),), ["sure"]),
-    ((Fault("direction", "rail1", "h0002", None, "receive"),), ["sure"]),
+    ((Fault("port", "rail1", "h0002"),), ["confirmed"]),
+    ((Fault("host", None, "h0002"),), ["confirmed"]),
+    ((Fault("rail", "rail1"),), ["confirmed"]),
+    ((Fault("direction", "rail1", "h0002", None, "send"),), ["confirmed"]),
+    ((Fault("direction", "rail1", "h0002", None, "receive"),), ["confirmed"]),
     # Only on its own rail, on which one is the client's and one the server's, and in both orders of their names.
-    ((Fault("pair", "rail0", "h0001", "h0003", None, "rail2"),), ["sure"]),
-    ((Fault("pair", "rail2", "h0001", "h0003", None, "rail0"),), ["sure"]),
-    ((Fault("pair", "rail1", "h0001", "h0003"),), ["sure"]),
-    ((Fault("routing", "rail0", peer_rail="rail2"),), ["sure"]),
-    ((Fault("routing"),), ["sure"]),
+    ((Fault("pair", "rail0", "h0001", "h0003", None, "rail2"),), ["confirmed"]),
+    ((Fault("pair", "rail2", "h0001", "h0003", None, "rail0"),), ["confirmed"]),
+    ((Fault("pair", "rail1", "h0001", "h0003"),), ["confirmed"]),
+    ((Fault("routing", "rail0", peer_rail="rail2"),), ["confirmed"]),
+    ((Fault("routing"),), ["confirmed"]),
     # Two at once: each is one cause.
-    ((Fault("routing"), Fault("port", "rail1", "h0002")), ["sure", "sure"]),
-    ((Fault("routing", "rail0", peer_rail="rail2"), Fault("rail", "rail1")), ["sure", "sure"]),
-    ((Fault("port", "rail0", "h0000"), Fault("port", "rail2", "h0005")), ["sure", "sure"]),
+    ((Fault("routing"), Fault("port", "rail1", "h0002")), ["confirmed", "confirmed"]),
+    ((Fault("routing", "rail0", peer_rail="rail2"), Fault("rail", "rail1")), ["confirmed", "confirmed"]),
+    ((Fault("port", "rail0", "h0000"), Fault("port", "rail2", "h0005")), ["confirmed", "confirmed"]),
 ]
 
 
 @pytest.mark.parametrize("shows", ["fail", "no_data"])
-@pytest.mark.parametrize(("faults", "sure"), CROSSED)
-def test_planted_faults_are_blamed_where_tests_cross_from_rail_to_rail(faults: Any, sure: Any, shows: str) -> None:
+@pytest.mark.parametrize(("faults", "confirmed"), CROSSED)
+def test_planted_faults_are_blamed_where_tests_cross_from_rail_to_rail(faults: Any, confirmed: Any, shows: str) -> None:
     fabric = Fabric(6, 3, tuple(replace(fault, shows=shows) for fault in faults), noise=False)
     outcome = isolate(fabric, crossed(fabric.names, fabric.rail_names, BANDWIDTH))
-    assert (outcome.right, outcome.blamed) == (len(faults), len(faults)), outcome.blames
-    assert [blamed.sure for blamed in outcome.blames] == sure
+    assert (outcome.right, outcome.diagnosed) == (len(faults), len(faults)), outcome.diagnoses
+    assert [diagnosed.confidence for diagnosed in outcome.diagnoses] == confirmed
 
 
 @pytest.mark.parametrize("hosts", [6, 7, 16])
@@ -524,7 +526,7 @@ def test_a_suspect_among_crossed_samples_is_tried_again_on_its_own_rail(hosts: i
     assert {(test.rail, test.peer_rail) for test in asked} == {("rail1", "")}
     assert {name for test in asked for name in ends(test)} >= {"h0002"}
     outcome = isolate(fabric, planned(fabric.names, fabric.rail_names, tests))
-    assert (outcome.right, outcome.blamed, outcome.sure) == (1, 1, 1), outcome.blames
+    assert (outcome.right, outcome.diagnosed, outcome.sure) == (1, 1, 1), outcome.diagnoses
 
 
 def test_a_large_frame_that_vanishes_between_rails_is_a_matter_of_the_mtu_there() -> None:
@@ -533,44 +535,44 @@ def test_a_large_frame_that_vanishes_between_rails_is_a_matter_of_the_mtu_there(
             return test.kind != "write_lat" and super().breaks(test)
 
     fabric = Fabric(6, 3, (Narrow("routing", shows="no_data"),), noise=False)
-    (found,) = isolate(fabric, crossed(fabric.names, fabric.rail_names, BANDWIDTH)).blames
-    assert (found.kind, found.rail, found.host, found.sure) == ("mtu", None, None, "sure")
+    (found,) = isolate(fabric, crossed(fabric.names, fabric.rail_names, BANDWIDTH)).diagnoses
+    assert (found.kind, found.rail, found.host, found.confidence) == ("mtu", None, None, "confirmed")
     assert found.text.startswith("between rails: small messages pass, large ones do not: MTU of a port or switch")
 
 
 LOOPBACK = [
     ((), 3, []),
-    ((Fault("port", "rail1", "h0002"),), 3, ["sure"]),
-    ((Fault("direction", "rail1", "h0002", None, "send"),), 3, ["sure"]),
+    ((Fault("port", "rail1", "h0002"),), 3, ["confirmed"]),
+    ((Fault("direction", "rail1", "h0002", None, "send"),), 3, ["confirmed"]),
     # Nothing else was tried with the host: it may be what its rails share outside.
-    ((Fault("host", None, "h0002"),), 3, ["likely"]),
-    ((Fault("pair", "rail0", "h0002", "h0002", None, "rail1"),), 3, ["sure"]),
-    ((Fault("rail", "rail1"),), 3, ["sure"]),
-    ((Fault("routing", "rail0", peer_rail="rail1"),), 3, ["sure"]),
-    ((Fault("routing"),), 3, ["sure"]),
-    ((Fault("routing", "rail0", peer_rail="rail1"),), 2, ["sure"]),
+    ((Fault("host", None, "h0002"),), 3, ["suspected"]),
+    ((Fault("pair", "rail0", "h0002", "h0002", None, "rail1"),), 3, ["confirmed"]),
+    ((Fault("rail", "rail1"),), 3, ["confirmed"]),
+    ((Fault("routing", "rail0", peer_rail="rail1"),), 3, ["confirmed"]),
+    ((Fault("routing"),), 3, ["confirmed"]),
+    ((Fault("routing", "rail0", peer_rail="rail1"),), 2, ["confirmed"]),
 ]
 
 
 @pytest.mark.parametrize("shows", ["fail", "no_data"])
-@pytest.mark.parametrize(("faults", "rails", "sure"), LOOPBACK)
-def test_planted_faults_are_blamed_inside_hosts(faults: Any, rails: int, sure: Any, shows: str) -> None:
+@pytest.mark.parametrize(("faults", "rails", "confirmed"), LOOPBACK)
+def test_planted_faults_are_blamed_inside_hosts(faults: Any, rails: int, confirmed: Any, shows: str) -> None:
     fabric = Fabric(6, rails, tuple(replace(fault, shows=shows) for fault in faults), noise=False)
     outcome = isolate(fabric, loopback(fabric.names, fabric.rail_names, BANDWIDTH), goes=0)
-    assert (outcome.right, outcome.blamed) == (len(faults), len(faults)), outcome.blames
-    assert [blamed.sure for blamed in outcome.blames] == sure
+    assert (outcome.right, outcome.diagnosed) == (len(faults), len(faults)), outcome.diagnoses
+    assert [diagnosed.confidence for diagnosed in outcome.diagnoses] == confirmed
 
 
 def test_two_rails_of_one_host_cannot_be_told_apart() -> None:
     fabric = Fabric(6, 2, (Fault("port", "rail1", "h0002"),), noise=False)
-    (found,) = isolate(fabric, loopback(fabric.names, fabric.rail_names, BANDWIDTH), goes=0).blames
-    assert (found.kind, found.rail, found.host, found.peer, found.peer_rail, found.sure) == (
+    (found,) = isolate(fabric, loopback(fabric.names, fabric.rail_names, BANDWIDTH), goes=0).diagnoses
+    assert (found.kind, found.rail, found.host, found.peer, found.peer_rail, found.confidence) == (
         "unknown",
         "rail0",
         "h0002",
         "h0002",
         "rail1",
-        "likely",
+        "suspected",
     )
     assert found.text == "h0002 rail0 or h0002 rail1: none of their 2 tests passed (planted)"
 
@@ -578,7 +580,7 @@ def test_two_rails_of_one_host_cannot_be_told_apart() -> None:
 def test_one_host_alone_is_not_the_fabric() -> None:
     fabric = Fabric(1, 3, (Fault("host", None, "h0000"),), noise=False)
     outcome = isolate(fabric, loopback(fabric.names, fabric.rail_names, BANDWIDTH), goes=0)
-    assert (outcome.right, outcome.blamed, outcome.sure) == (1, 1, 0), outcome.blames
+    assert (outcome.right, outcome.diagnosed, outcome.sure) == (1, 1, 0), outcome.diagnoses
 
 
 def test_suspects_share_no_partner_while_there_are_enough() -> None:

@@ -128,9 +128,9 @@ def test_failures_are_told_apart_and_a_fleet_without_any_counts_nothing() -> Non
     [
         ("fail", [{"verdict": "fail"}], True),
         ("fail", [{"verdict": "no_data", "evidence": "none"}, {"verdict": "fail"}], True),
-        ("fail", [{"verdict": "fail"}, {"verdict": "fail", "again": True}], True),
+        ("fail", [{"verdict": "fail"}, {"verdict": "fail", "repeated": True}], True),
         # What was measured again on an overloaded host confirms nothing.
-        ("fail", [{"verdict": "fail"}, {"verdict": "no_data", "again": True, "evidence": "none"}], False),
+        ("fail", [{"verdict": "fail"}, {"verdict": "no_data", "repeated": True, "evidence": "none"}], False),
         ("no_data", [{"verdict": "no_data"}, {"verdict": "no_data"}], True),
         ("no_data", [{"verdict": "no_data"}, {"verdict": "no_data", "evidence": "weak"}], False),
     ],

@@ -15,7 +15,7 @@ POLICY = {"severity": "failure", "background": 0.001}
 def result(client: str, server: str, first: float | None = None, rail: str = "rail0", **change: Any) -> dict[str, Any]:
     """A test that passed with 390 Gb/s, at once or after a first reading that failed."""
     passes = [{"pass": 1, "value": first, "verdict": "fail", "reason": "slow"}] if first else []
-    passes += [{"pass": 2, "value": 390.0, "verdict": "pass", "reason": "", **({"again": True} if first else {})}]
+    passes += [{"pass": 2, "value": 390.0, "verdict": "pass", "reason": "", **({"repeated": True} if first else {})}]
     return {
         "where": "host",
         "rail": rail,
@@ -82,7 +82,7 @@ def test_both_readings_are_told() -> None:
         # No data at first, whatever the reason, is no reading that failed.
         [
             {"pass": 1, "value": None, "verdict": "no_data", "reason": "late"},
-            {"pass": 2, "value": 390.0, "verdict": "pass", "reason": "", "again": True},
+            {"pass": 2, "value": 390.0, "verdict": "pass", "reason": "", "repeated": True},
         ],
         [{"pass": 1, "value": 300.0, "verdict": "no_data"}, {"pass": 2, "value": 390.0, "verdict": "pass"}],
     ],

@@ -1,4 +1,4 @@
-"""The words of a blame: what to look at, evidence, and counts that are right."""
+"""The words of a diagnosis: what to look at, evidence, and counts that are right."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.follow_up import blame
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.wording import Blame
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.follow_up import diagnose
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.wording import Diagnosis
 
 HOSTS, RAILS = ("a", "b", "c", "d", "e", "f"), ("r0", "r1")
 Bad = Callable[[str, str, str], bool]
@@ -42,8 +42,8 @@ def never(*_: str) -> bool:
     return False
 
 
-def only(found: list[dict[str, Any]]) -> Blame:
-    (one,) = blame(found)
+def only(found: list[dict[str, Any]]) -> Diagnosis:
+    (one,) = diagnose(found)
     return one
 
 
@@ -271,13 +271,13 @@ def test_the_rail_of_the_peer_is_told_where_it_is_another() -> None:
         "send",
     ]
     routing = only(crossed(lambda a, b: {a[1], b[1]} == {"r0", "r2"})).to_dict()
-    assert [routing[key] for key in ("kind", "rail", "host", "peer", "peer_rail", "sure")] == [
+    assert [routing[key] for key in ("kind", "rail", "host", "peer", "peer_rail", "confidence")] == [
         "routing",
         "r0",
         None,
         None,
         "r2",
-        "sure",
+        "confirmed",
     ]
 
 
@@ -295,12 +295,16 @@ def test_two_that_only_met_each_other_are_told_as_such() -> None:
         for c, s in (("a", "b"), ("c", "d"), ("e", "f"))
     ]
     one = only(found)
-    assert (one.kind, one.sure, one.text) == ("unknown", "likely", "a r0 or b r0: none of their 1 tests passed")
+    assert (one.kind, one.confidence, one.text) == (
+        "unknown",
+        "suspected",
+        "a r0 or b r0: none of their 1 tests passed",
+    )
 
 
 def test_what_takes_most_with_it_comes_first_and_the_sure_before_the_likely() -> None:
     found = results(lambda r, c, s: "a" in (c, s) or (r == "r0" and {c, s} == {"b", "c"}))
-    assert [one.kind for one in blame(found)] == ["host", "pair"]
+    assert [one.kind for one in diagnose(found)] == ["host", "pair"]
 
 
 def test_to_dict_has_the_keys_of_the_report_and_lists() -> None:
@@ -312,12 +316,12 @@ def test_to_dict_has_the_keys_of_the_report_and_lists() -> None:
         "host",
         "peer",
         "direction",
-        "sure",
+        "confidence",
         "failed",
         "tests",
         "evidence",
         "text",
-        "again",
+        "reproduce",
     ]
-    assert (one["kind"], one["host"], one["direction"], one["again"]) == ("direction", "a", "receive", [])
+    assert (one["kind"], one["host"], one["direction"], one["reproduce"]) == ("direction", "a", "receive", [])
     assert isinstance(one["evidence"], list)

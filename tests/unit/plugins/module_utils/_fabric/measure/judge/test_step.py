@@ -146,7 +146,7 @@ def test_all_good_is_done_after_one_pass() -> None:
         "bound_by": "link",
         "verdict": "pass",
         "reason": "",
-        "why": "95 % of the 100 Gb/s link of lab-1 at RDMA MTU 4096",
+        "basis": "95 % of the 100 Gb/s link of lab-1 at RDMA MTU 4096",
         "passes": [{"pass": 1, "value": 97.9, "verdict": "pass", "reason": ""}],
     }
     assert found.summary["rails"][0] == {
@@ -269,7 +269,7 @@ def test_a_host_that_dies_is_not_used_again_and_costs_nobody_else() -> None:
     assert all(r["reason"].startswith("lab-3: ssh: no route; lab-3 (") for r in of_dead)
     assert {r["verdict"] for r in second.results if r not in of_dead} == {"pass"}
     assert second.summary["findings"] == ["hosts: lab-3: 8 tests gave no data (ssh: no route)"]
-    assert [one["sure"] for one in second.summary["blames"]] == ["likely"]
+    assert [one["confidence"] for one in second.summary["diagnoses"]] == ["suspected"]
 
 
 def test_a_tester_that_was_killed_keeps_what_it_had_measured() -> None:
@@ -603,8 +603,8 @@ def test_of_a_star_that_failed_the_shares_are_measured_alone_and_only_the_bad_po
         passes.append(framed(steps[-1], told))
         steps.append(step(made, "host", Evidence(evidence.describe, {}, tuple(passes))))
     last = steps[-1]
-    assert [(b["kind"], b["rail"], b["host"], b["sure"]) for b in last.summary["blames"]] == [
-        ("port", "rail0", "h1", "sure")
+    assert [(b["kind"], b["rail"], b["host"], b["confidence"]) for b in last.summary["diagnoses"]] == [
+        ("port", "rail0", "h1", "confirmed")
     ]
     # A silent share names its host by itself. Alone a test must reach what the link can, not a share of it.
     alone = [r for r in last.results if "star" not in r and r["unit"] == "Gb/s"]
@@ -641,8 +641,14 @@ def test_a_rail_that_only_the_server_lacks_blocks_what_crosses_to_it() -> None:
     missing = "lab-2 rail1: rail1 has no link: cable, transceiver or switch port"
     assert told["rail0", "lab-1", "lab-2", "rail1"] == told["rail1", "lab-2", "lab-1", "rail0"] == missing
     assert ("rail1", "lab-1", "lab-2", "rail0") not in told and set(told.values()) == {missing}
-    (found,) = last.summary["blames"]
-    assert [found[key] for key in ("kind", "rail", "host", "sure", "failed")] == ["port", "rail1", "lab-2", "sure", 8]
+    (found,) = last.summary["diagnoses"]
+    assert [found[key] for key in ("kind", "rail", "host", "confidence", "failed")] == [
+        "port",
+        "rail1",
+        "lab-2",
+        "confirmed",
+        8,
+    ]
 
 
 def test_what_crosses_is_judged_by_the_port_of_the_servers_rail() -> None:
@@ -666,9 +672,15 @@ def test_a_port_that_also_fails_as_the_server_of_another_rail_is_blamed_with_com
         hit = (name, rail) == ("lab-2", "rail1") or peer == address("lab-2", "rail1")
         return 0, ROW % ("9.9" if hit else "97.9")
 
-    (found,) = play_all(plan(cross_rail=True), everybody(), slow)[-1].summary["blames"]
-    assert [found[key] for key in ("kind", "rail", "host", "sure", "failed")] == ["port", "rail1", "lab-2", "sure", 8]
-    server, client = found["again"]
+    (found,) = play_all(plan(cross_rail=True), everybody(), slow)[-1].summary["diagnoses"]
+    assert [found[key] for key in ("kind", "rail", "host", "confidence", "failed")] == [
+        "port",
+        "rail1",
+        "lab-2",
+        "confirmed",
+        8,
+    ]
+    server, client = found["reproduce"]
     assert server.startswith("ssh lab-2 ") and client.startswith("ssh lab-1 ") and client.endswith(" 10.1.0.2")
 
 
@@ -711,8 +723,8 @@ def test_a_port_that_fails_from_gpu_memory_is_probed_from_host_memory(also_from_
         passes.append(framed(steps[-1], told))
         steps.append(step(made, "host", everybody(*passes)))
     assert [s.rounds for s in steps] == [6, 2, 0]
-    (found,) = steps[-1].summary["blames"]
-    assert (found["kind"], found["rail"], found["host"], found["sure"]) == (kind, "rail1", "lab-2", "sure")
+    (found,) = steps[-1].summary["diagnoses"]
+    assert (found["kind"], found["rail"], found["host"], found["confidence"]) == (kind, "rail1", "lab-2", "confirmed")
     assert ("passes from host memory, not from GPU memory" in found["text"]) == (kind == "gpu")
     probes = [r for r in steps[-1].results if r["memory"] == "host"]
     assert {(r["rail"], r["verdict"], r["bound_by"]) for r in probes} == {
@@ -799,7 +811,7 @@ def test_what_is_kept_is_shown_with_todays_expectation() -> None:
         today["expectations"]["rail0"][name]["tolerance"] = 0.9
     last = play_all(today, everybody(), earlier=reported(before))[-1]
     kept = [r for r in last.results if r["rail"] == "rail0"]
-    assert {(round(r["expected"], 2), r["why"][:4]) for r in kept} == {(88.23, "90 %")}
+    assert {(round(r["expected"], 2), r["basis"][:4]) for r in kept} == {(88.23, "90 %")}
 
 
 def test_a_star_is_taken_over_as_a_whole() -> None:
@@ -948,7 +960,7 @@ def test_only_of_one_run_takes_the_place_of_that_of_the_plan() -> None:
         step(plan(), "host", everybody(), only={"hosts": ["gpu-7"]})
 
 
-def blame(results: Any, names: Any, rails: Any) -> list[Trial]:
+def diagnosis(results: Any, names: Any, rails: Any) -> list[Trial]:
     """Ask for each failed test with the first host that is not in it, as long as there is one."""
     assert (names, rails) == (HOSTS, RAILS)
     known = {(r["rail"], r["client"], r["server"], r["test"]) for r in results}
@@ -966,7 +978,7 @@ def slow_lab_2(name: str, number: int, rail: str, role: str, peer: str) -> Any:
 
 
 def test_isolation_is_asked_once_there_is_nothing_to_retry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge_passes, "next_tests", blame)
+    monkeypatch.setattr(judge_passes, "next_tests", diagnosis)
     steps = play_all(plan(), everybody(), slow_lab_2)
     assert [s.rounds for s in steps] == [6, 2, 0]
     assert steps[1].announce.startswith("pass 2 (isolation), mode all_pairs: 2 tests of send_bw in 2 rounds")
@@ -1016,8 +1028,13 @@ def test_a_single_failure_that_passes_when_measured_again_is_a_warning_and_no_bl
     assert "pass 2 (isolation), mode all_pairs: 1 test of write_bw in 1 round" in steps[1].announce
     last = steps[-1]
     (one,) = [r for r in last.results if len(r["passes"]) > 1]
-    assert (one["verdict"], one["value"], last.summary["verdict"], last.summary["blames"]) == ("pass", 97.5, "pass", [])
-    assert [(p["pass"], p["value"], p["verdict"], p.get("again")) for p in one["passes"]] == [
+    assert (one["verdict"], one["value"], last.summary["verdict"], last.summary["diagnoses"]) == (
+        "pass",
+        97.5,
+        "pass",
+        [],
+    )
+    assert [(p["pass"], p["value"], p["verdict"], p.get("repeated")) for p in one["passes"]] == [
         (1, 40.0, "fail", None),
         (2, 97.5, "pass", True),
     ]
@@ -1039,13 +1056,13 @@ def test_a_single_failure_that_passes_when_measured_again_is_a_warning_and_no_bl
 @pytest.mark.parametrize("then", ["41.0", "0.00"])
 def test_a_single_failure_that_fails_again_is_blamed_with_both_readings(then: str) -> None:
     last = play_all(plan(), everybody(), only_once("40.0", then))[-1]
-    (found,) = last.summary["blames"]
-    assert [found[key] for key in ("kind", "rail", "host", "peer", "sure")] == [
+    (found,) = last.summary["diagnoses"]
+    assert [found[key] for key in ("kind", "rail", "host", "peer", "confidence")] == [
         "pair",
         "rail1",
         "lab-2",
         "lab-1",
-        "sure",
+        "confirmed",
     ]
     first, second = [text for text in found["evidence"] if text.startswith("measured")]
     assert first.startswith("measured first: 40 Gb/s measured, 93.1 Gb/s expected")
@@ -1058,7 +1075,7 @@ def test_a_lone_test_without_data_is_tried_once_more_after_its_retries() -> None
     steps = play_all(plan(retries=1), everybody(), only_once("0.00", "0.00"))
     # The last two are a test of small messages, and that once more: the pair is sure to be bad by then.
     assert [s.rounds for s in steps] == [6, 1, 1, 1, 1, 0]
-    assert steps[-1].summary["blames"][0]["sure"] == "sure"
+    assert steps[-1].summary["diagnoses"][0]["confidence"] == "confirmed"
 
 
 def test_what_is_measured_again_is_measured_as_often_as_repeats_say() -> None:
@@ -1078,17 +1095,17 @@ LATENCY = (
 
 def test_a_port_that_sends_slowly_is_blamed_with_the_commands_to_try_it() -> None:
     last = play_all(plan(), everybody(), slow_lab_2)[-1]
-    (found,) = last.summary["blames"]
-    assert [found[key] for key in ("where", "kind", "rail", "host", "direction", "sure")] == [
+    (found,) = last.summary["diagnoses"]
+    assert [found[key] for key in ("where", "kind", "rail", "host", "direction", "confidence")] == [
         "host",
         "direction",
         "rail1",
         "lab-2",
         "send",
-        "sure",
+        "confirmed",
     ]
     assert last.summary["findings"] == [f"hosts: {found['text']}"]
-    server, client = found["again"]
+    server, client = found["reproduce"]
     assert server == (
         "ssh lab-1 taskset -c 0 ib_write_bw -d mlx5_0 -i 1 -x 3 -p 18499 -F --report_gbits -c RC -q 4 -s 65536 -t 128 "
         "-D 10 -f 2"
@@ -1098,7 +1115,7 @@ def test_a_port_that_sends_slowly_is_blamed_with_the_commands_to_try_it() -> Non
 
 def test_a_blame_says_on_which_switch_port_it_is() -> None:
     made = {**plan(), "switches": {"rail1": {"lab-2": {"switch": "leaf3", "port": "Ethernet12"}}}}
-    (found,) = play_all(made, everybody(), slow_lab_2)[-1].summary["blames"]
+    (found,) = play_all(made, everybody(), slow_lab_2)[-1].summary["diagnoses"]
     assert found["evidence"][-1] == "lab-2 rail1 is on leaf3 port Ethernet12"
 
 
@@ -1123,7 +1140,7 @@ def test_large_messages_that_vanish_are_told_by_small_ones_that_pass() -> None:
     while not steps or not steps[-1].done:
         steps.append(step(plan(retries=0), "host", everybody(*passes)))
         passes.append(played(steps[-1], hole))
-    (found,) = steps[-1].summary["blames"]
+    (found,) = steps[-1].summary["diagnoses"]
     assert (found["kind"], found["rail"], found["host"]) == ("mtu", "rail1", "lab-2")
     small = [r for r in steps[-1].results if r["test"] == "write_lat"]
     assert {(r["verdict"], r["unit"], r["value"]) for r in small} == {("pass", "us", 1.11)}
@@ -1190,7 +1207,7 @@ def test_a_link_that_went_down_is_no_pass_however_fast() -> None:
         "lab-3 rail1: packets came out of order: lost on the way here (out_of_sequence +3)"
     )
     assert hit[0]["counters"] == {"server": {"link_downed": 1, "out_of_sequence": 3}}
-    assert [(b["kind"], b["host"], b["rail"]) for b in last.summary["blames"]] == [("port", "lab-3", "rail1")]
+    assert [(b["kind"], b["host"], b["rail"]) for b in last.summary["diagnoses"]] == [("port", "lab-3", "rail1")]
 
 
 def test_counters_of_a_healthy_end_name_no_cause() -> None:
@@ -1206,7 +1223,7 @@ def test_counters_of_a_healthy_end_name_no_cause() -> None:
         passes.append(framed(steps[-1], told))
         steps.append(step(made, "host", Evidence(evidence.describe, {}, tuple(passes))))
     last = steps[-1]
-    assert [(b["kind"], b["host"], b["rail"]) for b in last.summary["blames"]] == [("port", "h2", "rail1")]
+    assert [(b["kind"], b["host"], b["rail"]) for b in last.summary["diagnoses"]] == [("port", "h2", "rail1")]
     grown = [r for r in last.results if "counters" in r]
     assert len(grown) == 2 and all(
         r["reason"].endswith("; at h3: packets came out of order: lost on the way here (out_of_sequence +3)")

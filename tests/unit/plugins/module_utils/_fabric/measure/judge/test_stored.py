@@ -42,9 +42,17 @@ SCOPE = {
     "host_network": False,
     "subset": ["pods not measured"],
 }
-BLAME = {"kind": "port", "where": "host", "rail": "rail0", "host": "a", "peer": None, "direction": None, "text": "a"}
+DIAGNOSIS = {
+    "kind": "port",
+    "where": "host",
+    "rail": "rail0",
+    "host": "a",
+    "peer": None,
+    "direction": None,
+    "text": "a",
+}
 REPORT: dict[str, Any] = {
-    **summary.build({}, [factory.result("a", "b", size=65536)]), "blames": [BLAME], "scope": SCOPE,
+    **summary.build({}, [factory.result("a", "b", size=65536)]), "diagnoses": [DIAGNOSIS], "scope": SCOPE,
     "run": {"id": "20261122T000000Z-00000a", "ended": "2026-11-22"}, "versions": {"a": VERSIONS, "b": VERSIONS},
     "endpoints": {"host": {"a": {"rail0": PORT}, "b": {"rail0": PORT}}},
     "tests": {"mode": "ring", "size": 65536, "sizes": []},

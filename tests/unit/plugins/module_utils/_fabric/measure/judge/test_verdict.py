@@ -130,8 +130,8 @@ def test_a_row_never_mixes_latency_and_rate() -> None:
 
 def test_summary_has_the_blames_and_their_sentences() -> None:
     found = summary(results(lambda r, c, s: r == "r1" and "b" in (c, s)))
-    assert [(b["kind"], b["rail"], b["host"], b["failed"], b["tests"]) for b in found["blames"]] == [
+    assert [(b["kind"], b["rail"], b["host"], b["failed"], b["tests"]) for b in found["diagnoses"]] == [
         ("port", "r1", "b", 6, 6)
     ]
-    assert found["findings"] == [f"hosts: {b['text']}" for b in found["blames"]]
-    assert summary(results())["blames"] == []
+    assert found["findings"] == [f"hosts: {b['text']}" for b in found["diagnoses"]]
+    assert summary(results())["diagnoses"] == []
