@@ -114,20 +114,20 @@ cards:
   elements: dict
 """
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.change import Change
-from ..module_utils._common.errors import CommandError, ConflictError, FabricError
+from ..module_utils._common.errors import ConflictError, FabricError
 from ..module_utils._host.facts import io as facts_io
 from ..module_utils._host.facts.rail_ports import parse_rails
 from ..module_utils._host.firmware import io as firmware_io
 from ..module_utils._host.firmware import plan as firmware_plan
 from ..module_utils._host.firmware.mlxconfig import wanted_values
-from ..module_utils._host.system import arguments, files, lock, records
+from ..module_utils._host.system import arguments, files, records
+from ..module_utils._host.system.converge import Done, converge
 
 NAME = "nic_firmware"
 ARGUMENTS = {
@@ -147,7 +147,7 @@ ROUNDS = 2
 def find_cards(params: Mapping[str, Any], roots: files.Roots) -> tuple[tuple[firmware_plan.Card, ...], list[str]]:
     """Return the cards that this run is about, and warnings; nothing is read where nothing is wanted."""
     present = params["state"] == "present"
-    record = records.load(params["state_root"], NAME)
+    record = records.load(roots.state, NAME)
     if not (any(params[key] for key in ("settings", "minimum", "exact")) if present else record):
         return (), []
     inventory = facts_io.read_inventory(roots)
@@ -168,74 +168,51 @@ def judge_versions(params: Mapping[str, Any], cards: tuple[firmware_plan.Card, .
     return problems
 
 
-def write(params: Mapping[str, Any], tool: firmware_io.Tool, plan: firmware_plan.FirmwarePlan) -> None:
-    """Set what the plan says, with the record of before us kept first, so that half a run can be taken back."""
-    record = {**records.load(params["state_root"], NAME), **plan.record}
-    records.save(params["state_root"], NAME, record)
-    cold = [pci for pci, values in plan.sets.items() if firmware_io.apply(tool, pci, values)]
-    record.update({pci: {**record[pci], "cold": True} for pci in cold if pci in record})
-    records.save(params["state_root"], NAME, record)
+def set_cards(
+    cards: tuple[firmware_plan.Card, ...], roots: files.Roots, present: bool, check_mode: bool
+) -> Done[firmware_plan.FirmwarePlan]:
+    """Set the parameters of the cards, unless in check mode; where none are wanted reasons and record stay."""
+    if not any(card.want for card in cards):
+        nothing = firmware_plan.FirmwarePlan(Change({}, {}), {}, (), (), {}, {})
+        return Done(nothing, nothing)
+    boot, tool = facts_io.boot_id(roots), firmware_io.find_tool()
 
+    def read_plan(record: Mapping[str, Any]) -> firmware_plan.FirmwarePlan:
+        known = [card for card in cards if present or card.pci in record]
+        return firmware_plan.plan_settings(known, firmware_io.read(tool, known), record, boot, present)
 
-def converge(
-    params: Mapping[str, Any], cards: tuple[firmware_plan.Card, ...], check_mode: bool
-) -> firmware_plan.FirmwarePlan:
-    """Plan, set unless in check mode, and make sure that nothing is left to do."""
-    roots = files.Roots.from_params(params)
-    boot = facts_io.boot_id(roots)
-    tool = firmware_io.find_tool()
+    def apply(plan: firmware_plan.FirmwarePlan) -> dict[str, Any]:
+        return {pci: {"cold": True} for pci, values in plan.sets.items() if firmware_io.apply(tool, pci, values)}
 
-    def read_plan() -> firmware_plan.FirmwarePlan:
-        record = records.load(params["state_root"], NAME)
-        have = firmware_io.read(tool, cards)
-        return firmware_plan.plan_settings(cards, have, record, boot, params["state"] == "present")
-
-    first = plan = read_plan()
-    if check_mode:
-        return plan
-    for _round in range(ROUNDS):
-        if plan.sets:
-            write(params, tool, plan)
-            plan = read_plan()
-    if plan.sets:
-        raise CommandError(f"the tool set all, but the next boot loads {plan.change.before}; still to set: {plan.sets}")
-    records.save(params["state_root"], NAME, plan.record)
-    records.set_reasons(roots, NAME, plan.reasons)
-    return dataclasses.replace(plan, change=Change(first.change.before, plan.change.after), warnings=first.warnings)
-
-
-def run(
-    params: Mapping[str, Any], check_mode: bool
-) -> tuple[firmware_plan.FirmwarePlan, list[dict[str, Any]], list[str]]:
-    """Return the plan, the cards for the result, and what to warn of."""
-    roots = files.Roots.from_params(params)
-    cards, warnings = find_cards(params, roots)
-    warnings += judge_versions(params, cards)
-    plan = firmware_plan.FirmwarePlan(Change({}, {}), {}, (), (), {}, {})
-    if any(card.want for card in cards):
-        plan = converge(params, cards, check_mode)
-    shown = [firmware_io.describe(roots, card, plan) for card in cards]
-    return plan, shown, [*warnings, *plan.warnings, *(f"{text}, or a reset by the vendor's tool" for text in plan.cold)]
+    return converge(
+        NAME,
+        roots,
+        check_mode,
+        read_plan,
+        apply,
+        # The plan knows the record: an entry names the values before the write that is to come.
+        unsettled=lambda plan, _earlier, merged: {**merged, **plan.record},
+        rounds=ROUNDS,
+    )
 
 
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    params, roots = module.params, files.Roots.from_params(module.params)
     try:
-        with lock.held(module.params, NAME, module.check_mode):
-            plan, cards, warnings = run(module.params, module.check_mode)
+        cards, warnings = find_cards(params, roots)
+        warnings += judge_versions(params, cards)
+        done = set_cards(cards, roots, params["state"] == "present", module.check_mode)
+        shown = [firmware_io.describe(roots, card, done.last) for card in cards]
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
-    for warning in warnings:
-        module.warn(f"{NAME}: {warning}")
-    module.exit_json(
-        changed=plan.change.changed,
-        diff=plan.change.diff(),
-        reboot_required=bool(plan.reasons),
-        reasons=list(plan.reasons),
-        power_cycle=list(plan.cold),
-        cards=cards,
-    )
+    cold = [f"{text}, or a reset by the vendor's tool" for text in done.last.cold]
+    for text in (*warnings, *done.first.warnings, *cold):
+        module.warn(f"{NAME}: {text}")
+    # A parameter that another one hides is known after the first round only.
+    diff = Change(done.first.change.before, done.last.change.after).diff()
+    module.exit_json(**{**done.result, "diff": diff}, power_cycle=list(done.last.cold), cards=shown)
 
 
 if __name__ == "__main__":

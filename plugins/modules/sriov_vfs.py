@@ -120,12 +120,13 @@ reasons:
   elements: str
 """
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._common.errors import CommandError, FabricError, InputError
+from ..module_utils._common.errors import FabricError, InputError
 from ..module_utils._common.pci import PciAddress
 from ..module_utils._host.facts import disruption
 from ..module_utils._host.facts import io as facts_io
@@ -135,7 +136,8 @@ from ..module_utils._host.sriov import io as sriov_io
 from ..module_utils._host.sriov import plan as sriov_plan
 from ..module_utils._host.sriov import vf_restore
 from ..module_utils._host.sriov.boot_unit import Target
-from ..module_utils._host.system import arguments, files, lock, records
+from ..module_utils._host.system import arguments, files
+from ..module_utils._host.system.converge import converge
 
 NAME = "sriov_vfs"
 ARGUMENTS = {
@@ -180,10 +182,10 @@ def wanted(
 
 
 def read_plan(
-    params: Mapping[str, Any], record: Mapping[str, Any], inventory: HostInventory, check_mode: bool
-) -> tuple[sriov_plan.VfPlan, sriov_plan.Have, list[str]]:
-    """Read the host and work out what to do; also returns the VFs and warnings."""
-    roots = files.Roots.from_params(params)
+    params: Mapping[str, Any], roots: files.Roots, record: Mapping[str, Any], check_mode: bool
+) -> sriov_plan.VfPlan:
+    """Read the host and work out what to do; ConflictError where that would disturb users."""
+    inventory = facts_io.read_inventory(roots)
     where = sriov_io.folders(roots)
     managed = {str(PciAddress.parse(address)): "operator_managed" for address in params["operator_managed"]}
     managed.update(sriov_io.of_operator(roots.etc))
@@ -196,43 +198,30 @@ def read_plan(
         have = sriov_io.read(roots, inventory, [target.port for target in targets])
     own = sriov_io.read_files(where)
     plan = sriov_plan.plan_vfs(targets, have, own, record, where, params["state"] == "present", owned)
-    return plan, have, [*owned.values(), *warnings]
-
-
-def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[sriov_plan.VfPlan, list[str]]:
-    """Plan, apply unless in check mode, and make sure that nothing is left to do; also returns warnings."""
-    roots = files.Roots.from_params(params)
-    record = records.load(params["state_root"], NAME)
-    inventory = facts_io.read_inventory(roots)
-    plan, have, warnings = read_plan(params, record, inventory, check_mode)
-    sriov_plan.check_users(inventory, plan, have, params["disrupt_users"])
-    if check_mode:
-        return plan, warnings
-    to_keep = disruption.with_owners(inventory, plan.record)
-    if plan.change.changed:
-        # What was there before us is kept before the first write, so that a run that fails half way can be taken back.
-        records.save(params["state_root"], NAME, vf_restore.while_changing(plan, to_keep, record))
-        sriov_io.apply(plan, have, sriov_io.folders(roots))
-        left = read_plan(params, record, facts_io.read_inventory(roots), check_mode)[0].change
-        if left.changed:
-            raise CommandError(
-                f"settings did not take effect: {sriov_plan.mismatches(left)}. Check the kernel log for errors"
-            )
-    records.save(params["state_root"], NAME, to_keep)
-    return plan, warnings
+    sriov_plan.check_users(inventory, plan, params["disrupt_users"])
+    return dataclasses.replace(
+        plan, record=disruption.with_owners(inventory, plan.record), warnings=(*owned.values(), *warnings)
+    )
 
 
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    roots = files.Roots.from_params(module.params)
     try:
-        with lock.held(module.params, NAME, module.check_mode):
-            plan, warnings = converge(module.params, module.check_mode)
+        done = converge(
+            NAME,
+            roots,
+            module.check_mode,
+            lambda record: read_plan(module.params, roots, record, module.check_mode),
+            lambda plan: sriov_io.apply(plan, sriov_io.folders(roots)),
+            unsettled=vf_restore.unsettled,
+        )
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
-    for text in warnings:
+    for text in done.first.warnings:
         module.warn(text)
-    module.exit_json(changed=plan.change.changed, diff=plan.change.diff(), reboot_required=False, reasons=[])
+    module.exit_json(**done.result)
 
 
 if __name__ == "__main__":

@@ -155,7 +155,7 @@ def plan_settings(want: Want, have: Have, record: Mapping[str, Any], etc: str) -
     return SettingsPlan(change, record, tuple(unload), tuple(reasons), (*warnings, *more))
 
 
-def unsettled(plan: SettingsPlan, merged: Mapping[str, Any]) -> dict[str, Any]:
+def unsettled(plan: SettingsPlan, _earlier: Mapping[str, Any], merged: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record while values change: it names those that do, which can have any value after a power cut.
 
     What is not restored, since another tool changed it, is not in it: the file that says what was set may go.

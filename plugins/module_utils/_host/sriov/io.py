@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from ..facts.devices import Port
@@ -67,7 +67,7 @@ def read(roots: Roots, inventory: HostInventory, ports: Iterable[Port]) -> dict[
     return {port.pci: tuple(whole(port, one) for one in found[port.pci]) for port in ports}
 
 
-def apply(plan: sriov_plan.VfPlan, have: Mapping[str, tuple[vf.Vf, ...]], where: Folders) -> None:
+def apply(plan: sriov_plan.VfPlan, where: Folders) -> None:
     """Write our files, then bring each PF there."""
     before, after = plan.change.before["files"], plan.change.after["files"]
     systemd.write_units(before, after)
@@ -78,7 +78,7 @@ def apply(plan: sriov_plan.VfPlan, have: Mapping[str, tuple[vf.Vf, ...]], where:
     if before != after:
         command.run(["udevadm", "control", "--reload"])
     for target in plan.targets:
-        now = have[target.port.pci]
+        now = plan.have[target.port.pci]
         if target.up and not target.is_up:
             command.run(["ip", "link", "set", "dev", target.netdev, "up"])
         if target.port.pci in plan.anew:

@@ -47,12 +47,15 @@ class Wish:
 
 @dataclasses.dataclass(frozen=True)
 class VfPlan:
-    """The change; the PFs whose VFs are made anew; what to keep of before us, by PCI address."""
+    """The change; the PFs whose VFs are made anew; what to keep of before us, by PCI address; VFs as they are now."""
 
     change: Change
     targets: tuple[Target, ...]
     anew: tuple[str, ...]
     record: Mapping[str, Any]
+    have: Have
+    warnings: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
 
 
 def wanted(
@@ -97,12 +100,12 @@ def made_by_operator(text: str) -> bool:
         return False
 
 
-def check_users(inventory: HostInventory, plan: VfPlan, have: Have, consent: bool) -> None:
+def check_users(inventory: HostInventory, plan: VfPlan, consent: bool) -> None:
     """ConflictError when the plan would disturb users of a PF, which is reset or goes down, or of a VF's link."""
     changes = {pci: "a new number of VFs" for pci in plan.anew}
     changes.update({one.port.pci: "its link going down" for one in plan.targets if one.is_up and not one.up})
     stay = [one for one in plan.targets if one.port.pci not in plan.anew]
-    of_vfs = [text for target in stay for text in _disturbed(target, have[target.port.pci])]
+    of_vfs = [text for target in stay for text in _disturbed(target, plan.have[target.port.pci])]
     disruption.refuse([*disruption.problems(inventory, changes), *of_vfs], consent)
 
 
@@ -155,26 +158,7 @@ def plan_vfs(
         for target in targets
     }
     kept = {pci: record[pci] for pci in owned}
-    return VfPlan(change, targets, anew, {**record, **first} if present else kept)
-
-
-def mismatches(change: Change) -> str:
-    """Return every setting and file of a change that is not as expected, by port and VF."""
-    found, expected = change.before, change.after
-    texts = [f"{path} differs" for path, text in expected["files"].items() if found["files"].get(path) != text]
-    texts += [f"{path} still exists" for path in found["files"] if path not in expected["files"]]
-    for pci, wanted in expected["pfs"].items():
-        state = found["pfs"][pci]
-        places = {pci: (state, {key: wanted[key] for key in ("up", "count")})}
-        pairs = enumerate(zip(state["vfs"], wanted["vfs"]))
-        places.update({f"{pci} VF {index}": pair for index, pair in pairs})
-        texts += [
-            f"{place}: {key} is {now.get(key)}, expected {value}"
-            for place, (now, want) in places.items()
-            for key, value in want.items()
-            if now.get(key) != value
-        ]
-    return "; ".join(texts)
+    return VfPlan(change, targets, anew, {**record, **first} if present else kept, have)
 
 
 def counts(now: int, wish: int) -> tuple[int, ...]:

@@ -88,8 +88,19 @@ def left_alone(inventory: HostInventory, record: Mapping[str, Any], managed: Col
     return disruption.left_alone(inventory, known, "Its VFs are")
 
 
-def while_changing(plan: sriov_plan.VfPlan, keep: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record while the plan is carried out; of PFs that change nothing counts as set."""
+def unsettled(plan: sriov_plan.VfPlan, _earlier: Mapping[str, Any], merged: Mapping[str, Entry]) -> dict[str, Entry]:
+    """Return the record while the plan is carried out: what changes does not count as set."""
     before, after = plan.change.before["pfs"], plan.change.after["pfs"]
-    changing = {pci for pci in after if before[pci] != after[pci]}
-    return {pci: {**entry, "set": {}} if pci in changing else entry for pci, entry in {**record, **keep}.items()}
+    changing = {pci: _steady(merged[pci], before[pci]["vfs"], after[pci]["vfs"]) for pci in after if pci in merged}
+    return {
+        **merged,
+        **{pci: {**merged[pci], "set": {} if pci in plan.anew else ours} for pci, ours in changing.items()},
+    }
+
+
+def _steady(
+    entry: Entry, now: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
+) -> dict[str, list[dict[str, Any]]]:
+    ours = entry["set"].get("vfs", ())
+    same = len(ours) == len(now) == len(after)
+    return {"vfs": [restore.while_changing(*one) for one in zip(ours, now, after)]} if same else {}

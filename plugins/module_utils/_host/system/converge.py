@@ -66,8 +66,8 @@ def is_changed(plan: Plan) -> bool:
     return plan.change.changed
 
 
-def is_settled(_plan: Plan, merged: Record) -> Record:
-    """Return the record while a plan is carried out, where the merged one says it all."""
+def is_settled(_plan: Plan, _earlier: Record, merged: Record) -> Record:
+    """Return the record while a plan is carried out, where the merged one is right."""
     return merged
 
 
@@ -79,7 +79,7 @@ def converge(
     apply: Callable[[PlanT], Record | None],
     *,
     is_due: Callable[[PlanT], bool] = is_changed,
-    unsettled: Callable[[PlanT, Record], Record] = is_settled,
+    unsettled: Callable[[PlanT, Record, Record], Record] = is_settled,
     rounds: int = 1,
     may_wait: Collection[str] = (),
 ) -> Done[PlanT]:
@@ -88,7 +88,8 @@ def converge(
     ``read_plan`` reads the host and plans with the record that it gets. ``apply`` carries a plan out; what it returns
     is added to the entries of the record, for what only the change itself tells.
     ``is_due``: whether to apply, where it is not the change alone that decides.
-    ``unsettled``: makes the record while a plan is carried out of the merged one; see ``restore.unsettled``.
+    ``unsettled``: makes the record while a plan is carried out, of the earlier one and the merged one; see
+    ``restore.unsettled``.
     ``rounds``: how often to apply, where one change makes the next one possible.
     ``may_wait``: parts of the change that may differ after it, since they take effect at a boot.
 
@@ -101,7 +102,7 @@ def converge(
             return Done(first, first)
         for _round in range(rounds):
             if is_due(plan):
-                record = unsettled(plan, merge(record, plan.record))
+                record = unsettled(plan, record, merge(record, plan.record))
                 records.save(roots.state, name, record)
                 record = _with_told(record, apply(plan) or {})
                 records.save(roots.state, name, record)
@@ -156,7 +157,7 @@ def differences(actual: Any, desired: Any, place: tuple[str, ...] = ()) -> list[
     elif actual == desired:
         return []
     else:
-        return [(place, f"{' '.join(place[1:]) or place[0]} is {_shown(actual)}, expected {_shown(desired)}")]
+        return [(place, f"{' '.join(place)} is {_shown(actual)}, expected {_shown(desired)}")]
     return [found for key, one, other in pairs for found in differences(one, other, (*place, str(key)))]
 
 

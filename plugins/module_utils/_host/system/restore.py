@@ -30,6 +30,16 @@ def while_changing(ours: Mapping[Key, Any], now: Mapping[Key, Any], after: Mappi
     return {key: value for key, value in ours.items() if key not in after or now.get(key) == after[key]}
 
 
+def unsettled(
+    record: Mapping[str, Any], now: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return a record of entries while a run changes the states ``now`` into those of ``after``."""
+    return {
+        key: {**entry, "set": while_changing(entry["set"], now[key], after[key])} if key in after else entry
+        for key, entry in record.items()
+    }
+
+
 def kept(what: str, before: Any, ours: Any, now: Any) -> str:
     """Return the warning that a value is not restored; ``what`` is its object and its name."""
     return (

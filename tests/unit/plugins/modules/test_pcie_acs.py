@@ -144,7 +144,7 @@ def test_hardware_that_refuses_is_named(host: Host, capsys: pytest.CaptureFixtur
     host.reacts = lambda argv: None if argv[0] == "setpci" else obey(host, argv)
     result = call(host, capsys)
     assert result["failed"] is True
-    assert result["msg"].startswith("pcie_acs: after the change 0000:")
+    assert result["msg"].startswith("pcie_acs: after the change acs 0000:")
     assert ON in result["msg"]
     # What was before us is known, so the next run can go on and absent can take it back.
     assert recorded(host) == dict.fromkeys(PORTS, 0x1D)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._common.change import Change
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ConflictError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.devices import Port
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.network import parse_interfaces
@@ -107,15 +106,3 @@ def test_a_boot_is_served_where_there_are_vfs(target: boot_unit.Target) -> None:
     files = plan(target, (), {}, True).change.after["files"]
     assert len(files) == (3 if target.vfs else 0)
     assert plan(target, (), files, False).change.after["files"] == {}
-
-
-def test_what_did_not_take_effect_is_named_by_port_vf_and_setting() -> None:
-    found = {"up": True, "count": 2, "vfs": [{"trust": False, "mac": "a"}, {"trust": True, "mac": "b"}]}
-    wanted = {"up": True, "count": 3, "vfs": [{"trust": True, "mac": "a"}, {"trust": True, "mac": "b"}, {"mac": "c"}]}
-    change = Change(
-        before={"files": {"/a": "1", "/b": "1"}, "pfs": {PF: found}},
-        after={"files": {"/a": "2"}, "pfs": {PF: wanted}},
-    )
-    assert sriov_plan.mismatches(change) == (
-        f"/a differs; /b still exists; {PF}: count is 2, expected 3; {PF} VF 0: trust is False, expected True"
-    )
