@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.tests import KINDS
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.kinds import KINDS
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.perftest import (
     Run,
     memory_missing,

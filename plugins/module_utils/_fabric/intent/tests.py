@@ -10,13 +10,11 @@ from typing import Any
 from ..._common.reader import Reader, describe
 from ..._common.units import IB_MTUS
 from .host_groups import read_groups
+from .kinds import KINDS, USUAL
 
 # Ports repeat after this many rounds: long enough for sockets of an earlier round to be gone.
 PORT_CYCLE = 8
 
-BANDWIDTH = ("write_bw", "read_bw", "send_bw")
-LATENCY = ("write_lat", "read_lat", "send_lat")
-KINDS = BANDWIDTH + LATENCY
 # Several at once on one port: the sum is judged.
 STARS = ("incast", "one_to_many")
 MODES = ("auto", "all_pairs", "ring", "sampled", "topology", *STARS, "loopback")
@@ -33,7 +31,7 @@ DEFAULTS: Mapping[str, Any] = {
     "rails_at_once": True,
     "cross_rail": False,
     "only": {"hosts": [], "rails": [], "pairs": []},
-    "kinds": ["write_bw"],
+    "kinds": [USUAL],
     "duration": 10,
     "size": 65536,
     "sizes": [],
@@ -99,7 +97,7 @@ def _who(reader: Reader) -> dict[str, Any]:
 
 def _what(reader: Reader) -> dict[str, Any]:
     tests = {
-        "kinds": list(reader.texts("kinds", DEFAULTS["kinds"], choices=KINDS)),
+        "kinds": list(reader.texts("kinds", DEFAULTS["kinds"], choices=tuple(KINDS))),
         "duration": reader.integer("duration", DEFAULTS["duration"], 1, 3600),
         "size": reader.integer("size", DEFAULTS["size"], 2, 1 << 30),
         "sizes": reader.integers("sizes", 2, 1 << 30),
@@ -136,17 +134,23 @@ def _how(reader: Reader) -> dict[str, Any]:
 
 def _conflicts(tests: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield (key, message) for options that perftest or the mode cannot do together."""
-    latency = [kind for kind in tests["kinds"] if kind in LATENCY]
-    reads = [kind for kind in tests["kinds"] if kind.startswith("read")]
+    kinds = [KINDS[name] for name in tests["kinds"]]
+    latency = [kind.name for kind in kinds if kind.latency]
+    whole = [kind.name for kind in kinds if not kind.inline]
+    on_host = [kind for kind in kinds if not kind.gpu_memory]
     cuda, mode = tests["memory"] != "host", tests["mode"]
-    if cuda and "write_lat" in latency:
-        yield "kinds", f"write_lat cannot use memory {tests['memory']}; take read_lat or send_lat, or memory: host"
+    if cuda and on_host:
+        others = [kind.name for kind in KINDS.values() if kind.gpu_memory and kind.unit == on_host[0].unit]
+        yield (
+            "kinds",
+            f"{on_host[0].name} cannot use memory {tests['memory']}; take {' or '.join(others)}, or memory: host",
+        )
     if cuda and tests["inline"]:
         yield "inline", f"messages in {tests['memory']} are never inline; leave it out, or memory: host"
     if cuda and tests["hugepages"]:
         yield "hugepages", f"the buffers are in {tests['memory']}; leave it out, or memory: host"
-    if tests["inline"] and reads:
-        yield "inline", f"{reads[0]} has no inline messages; leave it out, or measure {reads[0]} in a run of its own"
+    if tests["inline"] and whole:
+        yield "inline", f"{whole[0]} has no inline messages; leave it out, or measure {whole[0]} in a run of its own"
     if tests["rdma_cm"] and tests["control"] == "management":
         yield "control", "rdma_cm connects over the rail itself; take control: rail, or rdma_cm: false"
     if tests["directions"] == "together" and latency:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..._common.reader import Reader, nearest, raise_problems, some
-from .tests import LATENCY
+from .kinds import KINDS
 
 # Share of the host's own rate that reaches GPU memory by each path from NIC to GPU. Behind PCIe switches line rate
 # is what fleets ask for and get. Through the CPU (PHB, NODE, SYS) published results go from 0.5 to 1 and depend on
@@ -182,7 +182,7 @@ def check_matches(
     """
     known = {name for own in names.values() for name in own}
     problems = []
-    if thresholds.fleet.latency_us is not None and not any(kind in LATENCY for kind in kinds):
+    if thresholds.fleet.latency_us is not None and not any(KINDS[kind].latency for kind in kinds):
         problems.append(f"rdma_fabric.thresholds.latency_us: no latency is measured (tests: {', '.join(kinds)})")
     for number, one in enumerate(thresholds.overrides):
         path = f"{PATH}[{number}]"
@@ -205,7 +205,7 @@ def _nearest(name: str, known: Collection[str]) -> str:
 
 def _idle(path: str, one: Override, kinds: Sequence[str]) -> list[str]:
     """Return a problem for each value that no test of ``kinds`` reads."""
-    latency = {kind in LATENCY for kind in kinds}
+    latency = {KINDS[kind].latency for kind in kinds}
     return [
         f"{path}.{key}: it judges {'latency' if key == 'latency_us' else 'bandwidth'}, and these tests measure none "
         f"({', '.join(kinds)})"

@@ -13,8 +13,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...intent.kinds import KINDS
 from ..schedule.schedule import Test, star_of, subject
-from .pass_index import Result, ways_of
+from .pass_index import Result
 from .wording import SUSPECTED, Diagnosis, listed
 
 # How the reason of a share begins whose star had another without data.
@@ -56,7 +57,7 @@ class Star:
 
 def _sides(test: Test) -> Iterator[_Side]:
     """Yield the side that a test needs of each of its hosts."""
-    way = ways_of(test.kind, (test.client, test.rail), (test.server, test.server_rail))[0]
+    way = KINDS[test.kind].ways((test.client, test.rail), (test.server, test.server_rail))[0]
     for role, (host, rail) in zip(("send", "receive"), way):
         yield rail, host, role
 

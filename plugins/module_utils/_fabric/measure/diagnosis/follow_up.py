@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ...intent.tests import LATENCY
+from ...intent.kinds import KINDS, PROBE
 from ..schedule.schedule import Test, subject
 from . import absence, duplicates, fan
 from .causes import Cause, causes, center
@@ -24,8 +24,6 @@ from .wording import CONFIRMED, ENOUGH_PARTNERS, WHOLE, Diagnosis, is_confirmed,
 _USES = 4
 # How many tests of a rail are repeated in one go.
 _REPEATS = 64
-# Of small messages, whatever the sizes asked for.
-_SMALL = "write_lat"
 
 
 def diagnose(results: Sequence[Result]) -> list[Diagnosis]:
@@ -262,7 +260,7 @@ class _Chooser:
 
 def _test(need: _Need, host: str, partner: str) -> Test:
     """Return the test in which ``host`` is on the side of ``need``; who reads is the client and receives."""
-    is_client = (need.role == "receive") == need.failed.kind.startswith("read")
+    is_client = (need.role == "receive") == (KINDS[need.failed.kind].sends == "server")
     return _between(need.failed, need.rail, *((host, partner) if is_client else (partner, host)))
 
 
@@ -280,7 +278,7 @@ def _sides(cause: Cause, failure: Failure, test: Test) -> set[tuple[str, str, st
     """Return which sides of a cause ``test`` tries in the place of a failed one: latency both at once."""
     end = _end(cause, failure)
     roles = failure.roles(end) if cause.scope.host else [""]
-    both = test.kind in LATENCY and roles != [""]
+    both = KINDS[test.kind].latency and roles != [""]
     return {(end[1], role, test.kind, test.memory) for role in (OPPOSITE if both else roles)}
 
 
@@ -292,4 +290,4 @@ def _probes(failure: Failure, slow: bool) -> Iterator[Test]:
     if GPU in failure.layers:
         yield failure.test._replace(memory="host", star="")
     if MTU in failure.layers and not slow:
-        yield failure.test._replace(kind=_SMALL, size=0, memory="host", star="")
+        yield failure.test._replace(kind=PROBE, size=0, memory="host", star="")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ...intent.tests import LATENCY
+from ...intent.kinds import KINDS
 from ..readings.perftest import NO_END
 from ..schedule.schedule import Test, subject
 from .unsteady import flipped
@@ -156,16 +156,11 @@ def layers_of(result: Result) -> tuple[str, ...]:
 @lru_cache(maxsize=256)
 def _layers(kind: str, size: int | None, mtu: int | None, memory: str | None) -> tuple[str, ...]:
     sizes = [number for number in (size, mtu) if number]
-    large = min(sizes) > SMALL if sizes else kind not in LATENCY
+    own = KINDS[kind]
+    usual = own.size is None or own.size > SMALL
+    large = min(sizes) > SMALL if sizes else not own.latency and usual
     gpu = memory not in (None, "host")
     return (BASE, *((MTU,) if large else ()), *((GPU,) if gpu else ()))
-
-
-def ways_of(kind: str, client: End, server: End) -> tuple[tuple[End, End], ...]:
-    """Return (sender, receiver) of the data: a read pulls it to the client, latency tests send it to and fro."""
-    if kind in LATENCY:
-        return ((client, server), (server, client))
-    return ((server, client),) if kind.startswith("read") else ((client, server),)
 
 
 @dataclass
@@ -212,7 +207,7 @@ class Fleet:
         loops: Counter[tuple[str, tuple[str, ...]]] = Counter()
         for (rail, client, peer_rail, server, kind, layers), count in passed.items():
             ends = (client, rail), (server, peer_rail)
-            ways = ways_of(kind, *ends)
+            ways = KINDS[kind].ways(*ends)
             rails[rail, peer_rail, layers] += count
             for role, end in zip(("send", "receive"), ways[0]):
                 sides[end, role if len(ways) == 1 else "both", layers] += count
@@ -261,5 +256,5 @@ def _failure(result: Result) -> Failure:
     test = subject(result)
     ends = (test.client, test.rail), (test.server, test.server_rail)
     reason = result.get("reason") or ""
-    ways = ways_of(test.kind, *ends)
+    ways = KINDS[test.kind].ways(*ends)
     return Failure(test, ends, ways, layers_of(result), result["verdict"], reason, result.get("passes", ()))

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ...._common.units import leading_number
-from ...intent.tests import LATENCY
+from ...intent.kinds import KINDS, USUAL
 from ...intent.thresholds import GPU_PATHS
 from ...plan.link_rates import USUAL_PAYLOAD, efficiency, pcie_link, pcie_rate, rdma_mtu
 
@@ -43,7 +43,7 @@ class Asked(NamedTuple):
     link. ``gpu_paths``: path class to share where it differs from ``GPU_PATHS``.
     """
 
-    kind: str = "write_bw"
+    kind: str = USUAL
     bidirectional: bool = False
     together: bool = True
     gpu_paths: Mapping[str, float | None] = {}
@@ -73,7 +73,7 @@ def expect(
     """
     asked = asked or Asked()
     own = {name: _of_kind(side, asked.kind) for name, side in sides.items()}
-    if asked.kind in LATENCY:
+    if KINDS[asked.kind].latency:
         return _latency(own.values())
     floors = [side["floor"] for side in own.values() if side.get("floor") is not None]
     if not floors:
@@ -130,7 +130,8 @@ def _computed(
     rail: Mapping[str, Any], sides: Mapping[str, Mapping[str, Any]], planned_mtu: int | None, asked: Asked
 ) -> Expectation:
     layer = rail.get("link_layer") or "ethernet"
-    sender = list(sides)[-1 if asked.kind.startswith("read") else 0]
+    names = list(sides)
+    senders = {sender for sender, _receiver in KINDS[asked.kind].ways(names[0], names[-1])}
     links, bounds = [], []
     for name, side in sides.items():
         mtu = _mtu(rail, side, planned_mtu, layer)
@@ -143,7 +144,7 @@ def _computed(
         bounds.append(_Bound(links[-1], "link", f"{rate:g} Gb/s link of {name} {at}"))
         bounds += _pcie_bound(name, side, asked.together, rate)
         # A limit of a VF holds for what it sends.
-        if side.get("vf_rate") and (asked.bidirectional or name == sender):
+        if side.get("vf_rate") and (asked.bidirectional or name in senders):
             what = f"{side['vf_rate']:g} Gb/s limit of a VF of {name} {at}"
             bounds.append(_Bound(side["vf_rate"] * share, "vf", what))
     bound = _to_gpu_memory(min(bounds), sides, asked.gpu_paths)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import Any
 
+from ...intent.kinds import KINDS
 from ..schedule.schedule import Test, subject
 from ..schedule.tester_input import perftest_args
 from .session import State, gpu_of
@@ -42,10 +43,11 @@ def covers(diagnosis: Mapping[str, Any], result: Result) -> bool:
     """Return whether a result is one of those that a diagnosis is about."""
     test = subject(result)
     client, server = (test.client, test.rail), (test.server, test.server_rail)
-    sent = (server, client) if test.kind.startswith("read") else (client, server)
     if result["where"] != diagnosis["where"] or (diagnosis["kind"] == "routing" and not test.peer_rail):
         return False
-    ways = {"send": [sent], "receive": [sent[::-1]]}.get(diagnosis["direction"] or "", [sent, sent[::-1]])
+    sent = list(KINDS[test.kind].ways(client, server))
+    received = [way[::-1] for way in sent]
+    ways = {"send": sent, "receive": received}.get(diagnosis["direction"] or "", [*sent, *received])
     peer_rail = diagnosis.get("peer_rail") or (diagnosis["rail"] if diagnosis["kind"] == "pair" else None)
     return any(
         _is_at(diagnosis["host"], diagnosis["rail"], a) and _is_at(diagnosis["peer"], peer_rail, b) for a, b in ways
@@ -67,7 +69,7 @@ def _command(state: State, test: Test, name: str, rail: str, side: Mapping[str, 
     cpus = side.get("cpus", "-")
     words = [f"ssh {quote(name)}" if state.where == "host" else f"in a pod on {name}:"]
     words += [f"taskset -c {quote(cpus)}"] if cpus != "-" else []
-    words += [f"ib_{test.kind} -d {quote(side['device'])} -i {quote(side['port'])} -x {quote(side['gid'])}"]
+    words += [f"{KINDS[test.kind].program} -d {quote(side['device'])} -i {quote(side['port'])} -x {quote(side['gid'])}"]
     # A port that no run uses.
     words += [f"-p {int(state.tests['port_base']) - 1}", perftest_args(state.tests, test.kind, test.size, gpu)]
     return " ".join(words)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...intent.tests import LATENCY
+from ...intent.kinds import KINDS
 from ..diagnosis.absence import FIRM, LOST, WEAK, Shown, absence, combined, overload, overloaded
 from ..diagnosis.fan import VOID
 from ..readings.counters import link_went_down, sentences
@@ -246,7 +246,7 @@ def _of_runs(state: State, test: Test, judged: Judged) -> tuple[Attempt | None, 
 def _worst(test: Test, judged: Judged) -> tuple[Attempt, str, str]:
     def value(one: tuple[Attempt, str, str]) -> float:
         reached = one[0].sample.value if one[0].sample else 0.0
-        return -reached if test.kind in LATENCY else reached
+        return -reached if KINDS[test.kind].latency else reached
 
     return min(judged, key=value)
 

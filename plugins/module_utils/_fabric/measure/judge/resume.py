@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ...intent.tests import LATENCY, STARS, complete
+from ...intent.kinds import KINDS
+from ...intent.tests import STARS, complete
 from ..readings import identity
 from ..readings.perftest import Sample
 from ..schedule.schedule import Test, star_of
@@ -33,7 +34,7 @@ _UNTOLD = "the earlier report does not record how they were measured"
 def manner(tests: Mapping[str, Any], kind: str, size: int) -> dict[str, Any]:
     """Return what decides a reading of a test of ``kind`` and ``size`` (0: the only one): option to value."""
     tests = complete(tests)
-    keys = (*_ALWAYS, "latency_iterations") if kind in LATENCY else (*_ALWAYS, *_OF_BANDWIDTH)
+    keys = (*_ALWAYS, "latency_iterations") if KINDS[kind].latency else (*_ALWAYS, *_OF_BANDWIDTH)
     found = {key: tests[key] for key in keys}
     found["size"] = message_size(tests, kind, size)
     found["directions"] = "together" if tests["directions"] == "together" else "one way"

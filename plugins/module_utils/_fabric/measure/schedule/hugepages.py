@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...intent.tests import LATENCY, STARS, complete
+from ...intent.kinds import KINDS
+from ...intent.tests import STARS, complete
 from .tester_input import message_size
 
 PAGE = 2 << 20
@@ -49,7 +50,7 @@ def memory_at_once(plan: Mapping[str, Any]) -> int:
 
 def _buffer(tests: Mapping[str, Any], kind: str, size: int) -> int:
     """Return the bytes of one program's buffer."""
-    latency = kind in LATENCY
+    latency = KINDS[kind].latency
     message = -(-message_size(tests, kind, 0 if latency else size) // _CACHE_LINE) * _CACHE_LINE
     return 2 * (1 if latency else int(tests["queue_pairs"])) * max(message, _SMALLEST)
 

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from ...._common.errors import InputError
 from ...._common.reader import some
-from ...intent.tests import BANDWIDTH, STARS, complete
+from ...intent.kinds import KINDS
+from ...intent.tests import STARS, complete
 from ...plan.groups import of_run
 from . import modes
 
@@ -21,7 +22,7 @@ ALL_PAIRS_UP_TO = 32
 
 
 class Test(NamedTuple):
-    """One measurement: ``client`` sends to ``server`` on ``rail`` with perftest's ``ib_<kind>``.
+    """One measurement: ``client`` sends to ``server`` on ``rail`` with perftest's program of its ``kind``.
 
     A tuple, since a fleet has a hundred thousand of them as keys of dicts.
 
@@ -90,7 +91,7 @@ def planned(names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any]
     star = mode if mode in STARS else ""
     rounds = []
     for kind in tests["kinds"]:
-        several = kind in BANDWIDTH and len(tests["sizes"]) > 1
+        several = not KINDS[kind].latency and len(tests["sizes"]) > 1
         for size in tests["sizes"] if several else [0]:
             for flows in _flows(names, rails, tests):
                 ways = ((rail, c, s, kind, size, peer, tests["memory"], star) for c, s, rail, peer in flows)

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...intent.tests import LATENCY, PORT_CYCLE, complete
+from ...intent.kinds import KINDS, USUAL
+from ...intent.tests import PORT_CYCLE, complete
 from ..readings.exchange import swap_exchange
 
 if TYPE_CHECKING:
@@ -31,20 +32,20 @@ def message_size(tests: Mapping[str, Any], kind: str, size: int = 0) -> int:
     tests = complete(tests)
     if size:
         return size
-    if kind in LATENCY:
-        # Perftest's own default, and 64 for GPU memory as validators of GPU clusters take it.
-        return int(tests["latency_size"] or (2 if tests["memory"] == "host" else 64))
-    return int((tests["sizes"] or [tests["size"]])[0])
+    usual = KINDS[kind].message(tests["memory"])
+    if KINDS[kind].latency:
+        return int(tests["latency_size"] or usual or tests["size"])
+    return int((tests["sizes"] or [usual or tests["size"]])[0])
 
 
-def perftest_args(tests: Mapping[str, Any], kind: str = "write_bw", size: int = 0, gpu: str = "") -> str:
+def perftest_args(tests: Mapping[str, Any], kind: str = USUAL, size: int = 0, gpu: str = "") -> str:
     """Return perftest's options for one side, from the plan's ``tests``; ``gpu``: PCI address of this side's GPU.
 
     Both sides get the same but for the GPU, which rules out what perftest does when they differ.
     """
     tests = complete(tests)
     args: list[Any] = ["-F"]
-    if kind in LATENCY:
+    if KINDS[kind].latency:
         args += ["-c", "RC", "-s", message_size(tests, kind, size), "-n", tests["latency_iterations"]]
     else:
         args += ["--report_gbits", "-c", "RC", "-q", tests["queue_pairs"], "-s", message_size(tests, kind, size)]
@@ -101,7 +102,7 @@ def lines(
             if key not in known:
                 known[key] = perftest_args(tests, *key)
             args = swap_exchange(known[key]) if test in swapped else known[key]
-            result.setdefault(own, []).append(f"{number} {rail} {role} {peer} {at} {test.kind} {args}")
+            result.setdefault(own, []).append(f"{number} {rail} {role} {peer} {at} {KINDS[test.kind].tool} {args}")
     for own in result:
         result[own].append(f"END {len(result[own])}")
     return result

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.reader import Reader
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.kinds import KINDS
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.tests import (
     DEFAULTS,
-    KINDS,
     complete,
     read_only,
     read_tests,

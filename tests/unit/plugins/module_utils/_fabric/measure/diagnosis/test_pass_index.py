@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.kinds import KINDS
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.pass_index import (
     Fleet,
     Scope,
     layers_of,
     pair_scope,
-    ways_of,
 )
 
 
@@ -56,7 +56,7 @@ def test_layers(changes: dict[str, Any], layers: tuple[str, ...]) -> None:
     ],
 )
 def test_ways(kind: str, ways: Any) -> None:
-    assert ways_of(kind, "a", "b") == ways
+    assert KINDS[kind].ways("a", "b") == ways
 
 
 def test_a_pass_clears_all_that_it_needed_and_nothing_else() -> None:
