@@ -85,7 +85,7 @@ def works(place: Place) -> None:
     empty.mkdir()
     place.run("ansible-playbook --syntax-check -i localhost, gpufabric.rdma.site", empty)
     assert "fabric_plan" in place.run("ansible-doc gpufabric.rdma.fabric_plan", empty)
-    place.run("python -c 'import kubernetes, jmespath'", empty)
+    place.run("python -c 'import kubernetes, jmespath, netaddr'", empty)
     assert sorted(path.name for path in empty.iterdir()) == []
 
 

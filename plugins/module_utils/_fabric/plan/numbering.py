@@ -31,7 +31,7 @@ def _kept(host: Host, rails: RailMap, ranges: Sequence[RailRange]) -> tuple[int 
 
 def _number_of(host: Host, port: Port, own: RailRange) -> int | None:
     """Return the number of the port's address, also of a recorded one that is gone, unless ``number`` is set."""
-    first = int(own.subnet.network_address)
+    first = own.subnet.first
     recorded = port["configured"]["addresses"] if port["configured"] and host.number is None else []
     for text in (*port["addresses"], *recorded):
         if ":" not in text:

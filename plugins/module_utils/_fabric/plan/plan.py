@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -119,12 +120,12 @@ def _known_of(
 def _ranges(intent: Intent, hosts: Sequence[Host], rails: RailMap) -> tuple[RailRange, ...]:
     if intent.supernet is None:
         return ()
-    ranges = rail_ranges(intent.supernet, intent.rail_prefix, len(rails.names))
+    ranges = rail_ranges(str(intent.supernet), intent.rail_prefix, len(rails.names))
     check_capacity(intent, ranges[0], len(hosts))
     networks = {host.name: other_networks(host.facts, rails.ports[host.name]) for host in hosts if host.facts}
     check_overlap(rails.names, ranges, networks)
     if intent.addresses == "plan":
-        check_subnets(intent, hosts, rails, [own.subnet for own in ranges])
+        check_subnets(intent, hosts, rails, [ipaddress.IPv4Network(str(own.subnet)) for own in ranges])
     return ranges
 
 

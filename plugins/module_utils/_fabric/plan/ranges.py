@@ -1,13 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Cutting the supernet: one subnet a rail, its first half for hosts, its second half for pods.
-
-The standard library's ``ipaddress`` is enough here, so the controller needs no further package.
-"""
+"""Cutting the supernet: one subnet per rail, its first half for hosts, its second half for pods."""
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,15 +12,18 @@ from ..._common.errors import ConflictError, InputError
 from ..._common.reader import some
 from ..intent.intent import Intent
 
-Network = ipaddress.IPv4Network
+try:
+    from netaddr import IPNetwork
+except ImportError:
+    IPNetwork = None
 
 
 @dataclass(frozen=True)
 class RailRange:
     """The addresses of one rail: host number n has address ``subnet + n`` for n in 1..``host_count``."""
 
-    subnet: Network
-    pool: Network
+    subnet: IPNetwork
+    pool: IPNetwork
     host_count: int
 
     def host_address(self, number: int) -> str:
@@ -42,30 +41,38 @@ class RailRange:
         return [str(self.pool[1]), str(self.pool[-2])]
 
 
-def rail_ranges(supernet: Network, prefix: int, count: int) -> tuple[RailRange, ...]:
+def rail_ranges(supernet: str, prefix: int, count: int) -> tuple[RailRange, ...]:
     """Return the ranges of ``count`` rails, in order, each with a subnet of ``prefix``."""
-    available = 2 ** (prefix - supernet.prefixlen) if prefix >= supernet.prefixlen else 0
+    network = _network(supernet)
+    available = 2 ** (prefix - network.prefixlen) if prefix >= network.prefixlen else 0
     if count > available:
         raise InputError(
-            f"rdma_fabric.supernet is too small: {count} rails need {count} subnets /{prefix}, {supernet} has "
+            f"rdma_fabric.supernet is too small: {count} rails need {count} subnets /{prefix}, {network} has "
             f"{available}. Use a larger supernet or a longer rail_prefix"
         )
-    size = 2 ** (32 - prefix)
-    first = int(supernet.network_address)
-    return tuple(_range(Network((first + index * size, prefix))) for index in range(count))
+    return tuple(_range(subnet) for subnet in network.subnet(prefix, count=count))
 
 
-def _range(subnet: Network) -> RailRange:
-    half = subnet.num_addresses // 2
+def _network(text: str) -> IPNetwork:
+    """Return the network of an address with prefix."""
+    if IPNetwork is None:
+        raise InputError(
+            "the plan of addresses needs the Python package netaddr where the playbook runs, which is not installed. "
+            "Install the packages of requirements.txt"
+        )
+    return IPNetwork(text).cidr
+
+
+def _range(subnet: IPNetwork) -> RailRange:
     # The pool is a network of its own, not an exclusion of the rail's: nv-ipam hands out its blocks of
     # addresses from the start of the subnet without regard to exclusions, so the first nodes would get nothing.
-    pool = Network((int(subnet.network_address) + half, subnet.prefixlen + 1))
-    return RailRange(subnet, pool, half - 1)
+    hosts, pool = subnet.subnet(subnet.prefixlen + 1)
+    return RailRange(subnet, pool, hosts.size - 1)
 
 
-def block_size(pool: Network, hosts: int) -> int:
+def block_size(pool: IPNetwork, hosts: int) -> int:
     """Return how many addresses of a pool each node gets: a power of two, 0 when there is not one each."""
-    share = (pool.num_addresses - 2) // hosts
+    share = (pool.size - 2) // hosts
     return 1 << (share.bit_length() - 1) if share else 0
 
 
@@ -86,7 +93,7 @@ def check_capacity(intent: Intent, ranges: RailRange, group_size: int) -> None:
     if block_size(ranges.pool, hosts) < share:
         problems.append(
             f"the pod block of a rail (second half of a /{prefix}) is too small: {hosts} hosts x {share} addresses = "
-            f"{hosts * share} needed, {ranges.pool.num_addresses - 2} available"
+            f"{hosts * share} needed, {ranges.pool.size - 2} available"
         )
     if problems:
         raise InputError(f"{'; '.join(problems)}. Use a shorter rail_prefix or change rdma_fabric.capacity")
@@ -108,9 +115,9 @@ def check_overlap(
             users.setdefault(text, []).append(host)
     problems = []
     for text, hosts in users.items():
-        other = ipaddress.ip_network(text, strict=False)
+        other = _network(text)
         for name, own in zip(names, ranges):
-            if other.version == 4 and own.subnet.overlaps(other):
+            if own.subnet in other or other in own.subnet:
                 problems.append(f"{own.subnet} ({name}) and {text} of {some(hosts)}")
     if problems:
         raise ConflictError(
@@ -129,4 +136,4 @@ def other_networks(facts: Mapping[str, Any], rail_ports: Sequence[Mapping[str, A
 
 
 def _networks(port: Mapping[str, Any]) -> list[str]:
-    return [str(ipaddress.ip_interface(address).network) for address in port["addresses"]]
+    return [str(_network(address)) for address in port["addresses"]]
