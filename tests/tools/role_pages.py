@@ -1,6 +1,6 @@
 """`python -m tests.tools.role_pages`: writes the table of inputs in docs/roles/ROLE.md from the role's argument specs.
 
-The rest of a page is written by hand: what the role changes, and how to take it back.
+The rest of a page is written by hand: what the role changes, and how to restore the original state.
 """
 
 from __future__ import annotations

@@ -18,20 +18,6 @@ ROOT = Path(__file__).resolve().parents[3]
 TO_DO: frozenset[str] = frozenset(
     {
         "docs/architecture.md",
-        "docs/roles/host_kernel.md",
-        "docs/roles/host_reboot.md",
-        "docs/roles/network_operator.md",
-        "docs/roles/nic_cluster_policy.md",
-        "docs/roles/nic_firmware.md",
-        "docs/roles/pcie_acs.md",
-        "docs/roles/peer_memory.md",
-        "docs/roles/preflight.md",
-        "docs/roles/rail_links.md",
-        "docs/roles/rail_names.md",
-        "docs/roles/rdma_stack.md",
-        "docs/roles/rdma_validate.md",
-        "docs/roles/secondary_networks.md",
-        "docs/roles/sriov.md",
     }
 )
 
@@ -54,7 +40,7 @@ def idiom(pattern: str, instead: str, refused: list[str], accepted: list[str]) -
 
 UNITS = "rail|host|node|Node|playbook|role|port|pair|pod|run|pass|round|second|minute|module|template|page|network"
 NUMBERS = "[Oo]ne|two|three|four|five|six|seven|eight|ten"
-NOUN = r"(?!(?:and|as|at|by|for|from|in|of|on|or|to|with)\b)[a-z]+"
+NOUN = r"(?!(?:and|as|at|by|for|from|has|if|in|is|of|on|or|that|to|when|which|while|with)\b)[a-z]+"
 IDIOMS = (
     idiom(
         rf"\b(?:(?:{NUMBERS}|\d[\d.]*) (?:\w+ )?{NOUN}|[Mm]s|[Ss]|MiB) an? (?:{UNITS})\b"

@@ -1,4 +1,4 @@
-"""Every role has a page in docs/roles: its inputs by its argument specs, what it changes, how to take it back."""
+"""Every role has a page in docs/roles: its inputs by its argument specs, what it changes, how to restore the original state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.tools import role_pages
 
-HEADINGS = ("## What it changes", "## How to take it back", "## Inputs")
+HEADINGS = ("## What it changes", "## Restore the original state", "## Inputs")
 
 
 @pytest.mark.parametrize("role", role_pages.roles(), ids=lambda p: p.name)
