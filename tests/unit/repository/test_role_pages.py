@@ -1,4 +1,4 @@
-"""Every role has a page in docs/roles: its inputs by its argument specs, what it changes, how to restore the original state."""
+"""Every role has a page in docs/roles: its inputs from its argument specs, and the sections of HEADINGS."""
 
 from __future__ import annotations
 
