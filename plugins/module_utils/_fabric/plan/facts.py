@@ -57,7 +57,7 @@ _PORT = record(
     pcie=record(
         speed=_RATE, width=optional(_COUNT), max_speed=_RATE, max_width=optional(_COUNT), max_payload=optional(_COUNT)
     ),
-    vfs=record(rate=_RATE),
+    vfs=record(rate=_RATE, total=_COUNT, count=_COUNT),
     master=_NETDEV,
     addresses=list_of(interface, _MOST),
     rdma=list_of(name("the name of an RDMA device"), _MOST),

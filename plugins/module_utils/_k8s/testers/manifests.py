@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..._fabric.operator.profiles import registry
 from ..._fabric.operator.sections import resource_key
 from ..client.api import MANAGER
 from ..objects.ownership import MARK
@@ -60,6 +61,13 @@ class Testers:
     def selector(self) -> str:
         """Selects what the run made; what any run made when it has no ID."""
         return f"{SELECTOR},{RUN}={self.run}" if self.run else SELECTOR
+
+
+def pod_rails(plan: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rails of a plan, each with its entry in a pod's annotation as ``network``."""
+    profile = registry.of_plan(plan)
+    namespace = (plan.get("operator") or {}).get("network_namespace") or "default"
+    return [{**rail, "network": profile.pod_network(rail, namespace)} for rail in plan.get("rails") or []]
 
 
 def pod_rail_names(rails: Sequence[Mapping[str, Any]], host_network: bool) -> dict[str, str]:

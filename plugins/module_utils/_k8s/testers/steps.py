@@ -14,7 +14,6 @@ from ..._common.errors import InputError
 from ..._fabric.intent.namespaces import refusal
 from ..._fabric.measure.schedule.hugepages import memory_at_once
 from ..._fabric.measure.schedule.lifetime import lifetime
-from ..._fabric.operator.profiles import registry
 from ..client.api import Api
 from ..client.kinds import collection
 from ..client.nodes import machine_id, nodes_of_hosts
@@ -24,7 +23,7 @@ from . import jobs, passes
 from . import namespace as testers_namespace
 from .lease import Lease, renewed
 from .logs import Evidence
-from .manifests import Testers
+from .manifests import Testers, pod_rails
 from .resources import Needs, needs, refusals
 
 _NODES = collection("v1", "nodes")
@@ -117,15 +116,12 @@ def _others(api: Api, testers: Testers) -> list[str]:
 
 def _testers(params: Mapping[str, Any], script: str, wanted: Needs | None = None) -> Testers:
     plan = params.get("plan") or {}
-    profile = registry.of_plan(plan)
-    namespace = (plan.get("operator") or {}).get("network_namespace") or "default"
-    rails = [{**rail, "network": profile.pod_network(rail, namespace)} for rail in plan.get("rails") or []]
     return Testers(
         namespace=params["namespace"],
         name=params["name"],
         image=params["image"] or "",
         script=script,
-        rails=rails,
+        rails=pod_rails(plan),
         host_network=params["host_network"],
         lifetime=params["lifetime"] or (lifetime(plan, _names(params), params["slot_margin"]) if plan else 0),
         idle=params["idle"],

@@ -1,0 +1,86 @@
+"""No file but a network model's own may know its name or the kinds of its objects (docs/extending.md)."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.tools.environment import REPO
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles.kinds import IP_POOL
+
+HOME = "module_utils/_fabric/operator/profiles"
+# What ansible-doc shows may give examples of models.
+DOCUMENTATION = {"DOCUMENTATION", "EXAMPLES", "RETURN"}
+
+
+def words() -> list[str]:
+    """The kinds that only one model has, and their plurals; pools are shared."""
+    return sorted(word for kind in registry.kinds() if kind != IP_POOL for word in (kind.kind, kind.plural))
+
+
+def texts(tree: ast.AST) -> Iterator[str]:
+    """Names and texts of a file, without comments, docstrings and what ansible-doc shows."""
+    shown = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and {target.id for target in node.targets if isinstance(target, ast.Name)} & DOCUMENTATION
+        for part in ast.walk(node)
+    }
+    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if id(node) in shown | said:
+            continue
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        for name in ("id", "attr", "name", "arg", "module"):
+            if isinstance(getattr(node, name, None), str):
+                yield str(getattr(node, name))
+
+
+def known_in(path: Path) -> list[str]:
+    """The names and kinds of models that a file of Python or YAML knows: a name as a whole text, a kind anywhere."""
+    text = path.read_text()
+    parts = list(texts(ast.parse(text))) if path.suffix == ".py" else [*re.findall(r"['\"]([^'\"]*)['\"]", text), text]
+    names = [name for name in registry.names() if name in parts]
+    return [*names, *(word for word in words() if any(word in part for part in parts))]
+
+
+def code() -> list[Path]:
+    python = [path for path in (REPO / "plugins").rglob("*.py") if HOME not in path.as_posix()]
+    roles = [path for path in (REPO / "roles").rglob("*.yml") if path.name != "argument_specs.yml"]
+    return sorted([*python, *roles, *(REPO / "playbooks").rglob("*.yml")])
+
+
+def test_only_its_own_file_knows_a_network_model() -> None:
+    assert {str(path.relative_to(REPO)): found for path in code() if (found := known_in(path))} == {}
+
+
+def test_each_model_has_one_file() -> None:
+    folder = REPO / "plugins" / HOME
+    for name in registry.names():
+        owners = [path.name for path in folder.glob("*.py") if f'name="{name}"' in path.read_text()]
+        assert owners == [f"{name}.py"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("a.py", 'if profile == "macvlan":\n    pass', ["macvlan"]),
+        ("a.py", 'PATH = "/apis/mellanox.com/v1alpha1/macvlannetworks"', ["macvlannetworks"]),
+        ("a.py", "from .objects import build_MacvlanNetwork", ["MacvlanNetwork"]),
+        ("a.py", 'def f():\n    """MacvlanNetwork"""\n    return 1  # MacvlanNetwork', []),
+        ("a.py", 'RETURN = "MacvlanNetwork"', []),
+        ("a.yml", "when: item.kind == 'MacvlanNetwork'", ["MacvlanNetwork"]),
+        ("a.yml", "when: rdma_fabric.profile == 'macvlan'", ["macvlan"]),
+    ],
+)
+def test_the_gate_sees_a_model(tmp_path: Path, name: str, text: str, found: list[str]) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    assert known_in(path) == found
