@@ -107,16 +107,19 @@ reasons:
   elements: str
 """
 
+import dataclasses
 import os
 from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._common.errors import CommandError, FabricError
+from ..module_utils._common.change import Change
+from ..module_utils._common.errors import FabricError
 from ..module_utils._host.kernel import boot_loader, boot_loader_io, boot_plan, cmdline, requirements
 from ..module_utils._host.kernel.cmdline import Wanted
-from ..module_utils._host.system import arguments, files, lock, records
+from ..module_utils._host.system import arguments, files
+from ..module_utils._host.system.converge import converge
 
 NAME = "kernel_cmdline"
 ARGUMENTS = {
@@ -152,47 +155,63 @@ def wanted_arguments(params: Mapping[str, Any], roots: files.Roots, record: Mapp
     return Wanted.from_texts([*texts, *params["arguments"], *pages], absent)
 
 
-def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[boot_plan.BootPlan, str]:
-    """Plan, apply unless in check mode, read again; return the plan and the name of the boot loader."""
-    roots = files.Roots.from_params(params)
-    boots, record = params["boot_roots"], records.load(params["state_root"], NAME)
-    wanted = wanted_arguments(params, roots, record)
-    dropin = dropin_path(roots)
-    idle = wanted == Wanted() and not record and not os.path.exists(dropin)
+@dataclasses.dataclass(frozen=True)
+class Boot:
+    """What was found and wanted, and the plan for it; ``loader`` is None where nothing is asked of it."""
+
+    wanted: Wanted
+    loader: boot_loader.Loader | None
+    plan: boot_plan.BootPlan
+
+    @property
+    def change(self) -> Change:
+        """The change of the plan."""
+        return self.plan.change
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        """The record of the plan."""
+        return self.plan.record
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why a boot is needed."""
+        return self.plan.reasons
+
+
+def read_plan(params: Mapping[str, Any], roots: files.Roots, record: Mapping[str, Any]) -> Boot:
+    """Read running kernel and boot loader and work out what to do."""
+    boots, wanted = params["boot_roots"], wanted_arguments(params, roots, record)
+    idle = wanted == Wanted() and not record and not os.path.exists(dropin_path(roots))
     loader = None if idle else boot_loader_io.detect(roots, boots)
+    have = boot_loader_io.read(roots, boots, params["lib_root"], loader)
+    return Boot(wanted, loader, boot_plan.plan_boot(wanted, loader, have, record))
 
-    def read_plan(known: Mapping[str, Any]) -> boot_plan.BootPlan:
-        return boot_plan.plan_boot(wanted, loader, boot_loader_io.read(roots, boots, params["lib_root"], loader), known)
 
-    plan = read_plan(record)
-    if not check_mode:
-        if loader and plan.change.changed:
-            records.save(params["state_root"], NAME, plan.first)
-            boot_loader_io.apply(plan, loader, os.path.dirname(dropin), wanted)
-            left = read_plan(plan.record).change
-            if left.changed:
-                raise CommandError(f"the boot loader has {left.before} after the change, expected {left.after}")
-        records.save(params["state_root"], NAME, plan.record)
-        records.set_reasons(roots, NAME, plan.reasons)
-    return plan, loader.name if loader else ""
+def apply(boot: Boot, roots: files.Roots) -> dict[str, Any]:
+    """Change the boot loader; tell from what its menu is made now."""
+    if boot.loader:
+        boot_loader_io.apply(boot.plan, boot.loader, os.path.dirname(dropin_path(roots)), boot.wanted)
+    return {"made_from": boot.record.get("made_from", "")} if "made_from" in boot.plan.pending else {}
 
 
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    roots = files.Roots.from_params(module.params)
     try:
-        with lock.held(module.params, NAME, module.check_mode):
-            plan, loader = converge(module.params, module.check_mode)
+        done = converge(
+            NAME,
+            roots,
+            module.check_mode,
+            lambda record: read_plan(module.params, roots, record),
+            lambda boot: apply(boot, roots),
+            unsettled=lambda boot, _earlier, merged: {**merged, **boot.plan.pending},
+        )
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
-    module.exit_json(
-        changed=plan.change.changed,
-        diff=plan.change.diff(),
-        arguments=plan.arguments,
-        loader=loader,
-        reboot_required=bool(plan.reasons),
-        reasons=list(plan.reasons),
-    )
+    loader = done.first.loader
+    module.exit_json(**done.result, arguments=done.first.plan.arguments, loader=loader.name if loader else "")
 
 
 if __name__ == "__main__":

@@ -116,22 +116,23 @@ initramfs:
   elements: str
 """
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.change import Change
-from ..module_utils._common.errors import CommandError, FabricError
+from ..module_utils._common.errors import FabricError
 from ..module_utils._host.facts import io as facts_io
-from ..module_utils._host.facts.inventory import HostInventory
 from ..module_utils._host.facts.rail_ports import parse_rails
 from ..module_utils._host.naming import io as naming_io
 from ..module_utils._host.naming import model as naming_model
 from ..module_utils._host.naming import plan as naming_plan
-from ..module_utils._host.naming import rdma_io, recorded
+from ..module_utils._host.naming import rdma_io, rdma_plan
 from ..module_utils._host.naming.model import Wish
-from ..module_utils._host.system import arguments, files, lock, records
+from ..module_utils._host.system import arguments, files
+from ..module_utils._host.system.converge import converge
 
 NAME = "netdev_names"
 ARGUMENTS = {
@@ -153,71 +154,91 @@ def read_wish(params: Mapping[str, Any], wanted: bool) -> Wish:
     return Wish(parse_rails(params["rails"] if given else []), kinds, params["apply"] == "now")
 
 
-def read_plan(inventory: HostInventory, params: Mapping[str, Any], roots: files.Roots) -> naming_plan.NamePlan:
-    """Read the host's files and work out what to do."""
-    functions = naming_io.read_functions(roots, inventory)
-    record = records.load(params["state_root"], NAME)
-    found = naming_io.read_files(roots, params["lib_root"])
-    return naming_plan.plan_names(inventory, functions, read_wish(params, True), record, found)
+@dataclasses.dataclass(frozen=True)
+class Names:
+    """The plans for both kinds of names. RDMA devices have a record of their own, ``rdma_record`` before the change."""
+
+    netdevs: naming_plan.NamePlan
+    rdma: rdma_plan.RdmaPlan
+    rdma_record: Mapping[str, Any]
+
+    @property
+    def change(self) -> Change:
+        """Both changes; that of RDMA devices only where it matters: most hosts keep their names."""
+        first, second = self.netdevs.change, self.rdma.change
+        if not (second.changed or self.rdma.record):
+            return first
+        return Change({**first.before, "rdma": second.before}, {**first.after, "rdma": second.after})
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        """The record of network devices."""
+        return self.netdevs.record
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why a boot is needed."""
+        return [*self.netdevs.reasons, *self.rdma.reasons]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is left alone."""
+        return list(dict.fromkeys([*self.netdevs.warnings, *self.rdma.warnings]))
 
 
-def converge(plan: naming_plan.NamePlan, params: Mapping[str, Any], roots: files.Roots) -> list[str]:
-    """Carry out the plan and make sure that nothing is left to do; return new initramfs images."""
-    # There as long as the files and the initramfs may differ: a run that was cut off is finished by the next one.
-    marker, images = f"{params['state_root']}/{NAME}.initramfs", []
-    record = records.load(params["state_root"], NAME)
-    records.save(params["state_root"], NAME, recorded.while_changing(record, plan.record))
-    if plan.changes_links:
-        files.write(marker, "")
-    if plan.change.changed:
-        naming_io.apply(plan)
-        left = read_plan(facts_io.read_inventory(roots), params, roots).change
-        if left.changed:
-            raise CommandError(f"after renaming the host has {left.before['names']}, expected {left.after['names']}")
-    if files.read(marker) is not None:
-        images = naming_io.renew_initramfs(roots, list(plan.change.after["names"]))
-        files.remove(marker)
-    # Only now: a rename that failed half way still knows the first names.
-    records.save(params["state_root"], NAME, plan.record)
-    return images
+class Naming:
+    """How the names of a host are read and changed; ``images`` are those initramfs images that were made anew.
 
+    ``converge`` has the record of network devices, this class the one of RDMA devices: each was there before the other.
+    """
 
-def carry_out(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
-    """Plan both kinds of names, carry them out unless in check mode; return the module's result."""
-    roots = files.Roots.from_params(params)
-    places = (roots, params["lib_root"], params["state_root"], read_wish(params, params["rdma"] == "rail"))
-    inventory = facts_io.read_inventory(roots)
-    plan = read_plan(inventory, params, roots)
-    rdma = rdma_io.read_plan(inventory, *places)
-    reasons = [*plan.reasons, *rdma.reasons]
-    warnings = list(dict.fromkeys([*plan.warnings, *rdma.warnings]))
-    images: list[str] = []
-    if not check_mode:
-        images = converge(plan, params, roots)
-        rdma_io.apply(rdma, *places)
-        records.set_reasons(roots, NAME, reasons)
-    # Shown only where it matters: most hosts keep the names of their RDMA devices.
-    used = rdma.change.changed or rdma.record
-    change = Change(
-        {**plan.change.before, **({"rdma": rdma.change.before} if used else {})},
-        {**plan.change.after, **({"rdma": rdma.change.after} if used else {})},
-    )
-    result: dict[str, Any] = {"changed": change.changed, "diff": change.diff(), "initramfs": images}
-    return {**result, "reboot_required": bool(reasons), "reasons": reasons, "warnings": warnings}
+    def __init__(self, params: Mapping[str, Any], roots: files.Roots) -> None:
+        self.params, self.roots = params, roots
+        # There as long as the files and the initramfs may differ: a run that was cut off is finished by the next one.
+        self.marker = f"{roots.state}/{NAME}.initramfs"
+        self.images: list[str] = []
+
+    def read_plan(self, record: Mapping[str, Any]) -> Names:
+        """Read the host and work out what to do."""
+        lib = self.params["lib_root"]
+        inventory = facts_io.read_inventory(self.roots)
+        functions = naming_io.read_functions(self.roots, inventory)
+        found = naming_io.read_files(self.roots, lib)
+        plan = naming_plan.plan_names(inventory, functions, read_wish(self.params, True), record, found)
+        wish, known = read_wish(self.params, self.params["rdma"] == "rail"), rdma_io.load(self.roots)
+        have = rdma_io.read(self.roots, lib)
+        return Names(plan, rdma_plan.plan_rdma(inventory, functions, wish, known, have), known)
+
+    def is_due(self, plan: Names) -> bool:
+        """Whether names, records or an initramfs are not as they are to be."""
+        late = plan.rdma.record != plan.rdma_record or files.read(self.marker) is not None
+        return plan.change.changed or late
+
+    def apply(self, plan: Names) -> None:
+        """Write files, rename, make the initramfs anew."""
+        if plan.netdevs.changes_links:
+            files.write(self.marker, "")
+        if plan.netdevs.change.changed:
+            naming_io.apply(plan.netdevs)
+        if files.read(self.marker) is not None:
+            self.images = naming_io.renew_initramfs(self.roots, list(plan.netdevs.change.after["names"]))
+            files.remove(self.marker)
+        rdma_io.apply(plan.rdma, self.roots)
 
 
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    roots = files.Roots.from_params(module.params)
+    topic = Naming(module.params, roots)
     try:
-        with lock.held(module.params, NAME, module.check_mode):
-            result = carry_out(module.params, module.check_mode)
-            warnings = result.pop("warnings")
+        # The second round settles the record of RDMA devices, which were read again by then.
+        done = converge(NAME, roots, module.check_mode, topic.read_plan, topic.apply, is_due=topic.is_due, rounds=2)
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
-    for text in warnings:
+    for text in done.first.warnings:
         module.warn(text)
-    module.exit_json(**result)
+    module.exit_json(**done.result, initramfs=topic.images)
 
 
 if __name__ == "__main__":

@@ -107,7 +107,8 @@ from ..module_utils._host.facts.rail_ports import parse_rails
 from ..module_utils._host.links import io as links_io
 from ..module_utils._host.links import link_restore, network_managers, routing
 from ..module_utils._host.links import plan as links_plan
-from ..module_utils._host.system import arguments, files, lock, records
+from ..module_utils._host.system import arguments, files, records
+from ..module_utils._host.system.converge import converge
 
 NAME = "rail_links"
 ARGUMENTS = {
@@ -122,50 +123,48 @@ ARGUMENTS = {
 }
 
 
-def read_plan(params: Mapping[str, Any], roots: files.Roots) -> links_plan.LinkPlan:
-    """Read the host and work out what to do."""
-    inventory = facts_io.read_inventory(roots)
-    rails = parse_rails(params["rails"] if params["state"] == "present" else [])
-    asked = params["source_routing"]
-    return links_plan.plan_links(
-        inventory,
-        rails,
-        records.load(params["state_root"], NAME),
-        links_io.read_have(roots, params["lib_root"], inventory, bool(routing.tables(rails, asked))),
-        links_plan.Wish(params["manager"], asked, roots.etc, params["disrupt_users"]),
-    )
+class Links:
+    """How the links of a host are read and changed; ``warnings`` are those of the change."""
 
+    def __init__(self, params: Mapping[str, Any], roots: files.Roots) -> None:
+        self.params, self.roots = params, roots
+        self.warnings: list[str] = []
 
-def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[links_plan.LinkPlan, list[str]]:
-    """Plan, and apply unless in check mode; also returns warnings."""
-    roots = files.Roots.from_params(params)
-    plan = read_plan(params, roots)
-    warnings = list(plan.warnings)
-    if check_mode:
-        return plan, warnings
-    if plan.change.changed:
-        known = records.load(params["state_root"], NAME)
+    def read_plan(self, record: Mapping[str, Any]) -> links_plan.LinkPlan:
+        """Read the host and work out what to do."""
+        params = self.params
+        inventory = facts_io.read_inventory(self.roots)
+        rails = parse_rails(params["rails"] if params["state"] == "present" else [])
+        asked = params["source_routing"]
+        have = links_io.read_have(self.roots, params["lib_root"], inventory, bool(routing.tables(rails, asked)))
+        wish = links_plan.Wish(params["manager"], asked, self.roots.etc, params["disrupt_users"])
+        return links_plan.plan_links(inventory, rails, record, have, wish)
+
+    def apply(self, plan: links_plan.LinkPlan) -> None:
+        """Write files and set links."""
+        self.warnings += links_io.apply(plan, self.roots, self.params["timeout"])
+
+    def unsettled(
+        self, plan: links_plan.LinkPlan, earlier: Mapping[str, Any], merged: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """Return the record while the plan is carried out."""
         now, after = plan.change.before["links"], plan.change.after["links"]
-        records.save(params["state_root"], NAME, link_restore.while_changing(known, plan.record, now, after))
-        warnings += links_io.apply(plan, roots, params["timeout"])
-    records.save(params["state_root"], NAME, plan.record)
-    return plan, warnings
+        return link_restore.unsettled(earlier, plan.record, merged, now, after)
 
 
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    roots = files.Roots.from_params(module.params)
+    topic = Links(module.params, roots)
     try:
-        with lock.held(module.params, NAME, module.check_mode):
-            plan, warnings = converge(module.params, module.check_mode)
-        has_qos = bool(records.load(module.params["state_root"], "rail_qos"))
+        done = converge(NAME, roots, module.check_mode, topic.read_plan, topic.apply, unsettled=topic.unsettled)
+        has_qos = bool(records.load(roots.state, "rail_qos"))
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
-    for warning in warnings:
-        module.warn(warning)
-    module.exit_json(
-        changed=plan.change.changed, diff=plan.change.diff(), has_qos=has_qos, reboot_required=False, reasons=[]
-    )
+    for text in (*done.first.warnings, *topic.warnings):
+        module.warn(text)
+    module.exit_json(**done.result, has_qos=has_qos)
 
 
 if __name__ == "__main__":

@@ -38,10 +38,13 @@ class Have:
 
 @dataclasses.dataclass(frozen=True)
 class BootPlan:
-    """The change; the record before the first write and after the last; what the running kernel has."""
+    """The change; the record after it; what the running kernel has.
+
+    ``pending``: what the record has otherwise while the plan is carried out.
+    """
 
     change: Change
-    first: Mapping[str, Any]
+    pending: Mapping[str, Any]
     record: Mapping[str, Any]
     live: Mapping[str, bool]
 
@@ -87,9 +90,9 @@ def _plan_menu(wanted: Wanted, watched: Wanted, have: Have, record: Mapping[str,
     running = watched.state(have.live)
     kept = _kept(wanted, watched, running, then, {**now, **record.get("before", {})})
     # Until grub.cfg is made, nobody knows what it was made from.
-    first = {**_joined(record, kept), "made_from": None}
+    pending = {"made_from": None}
     last = {**kept, "made_from": text or ""} if kept or text else {}
-    return BootPlan(change, first, last, running)
+    return BootPlan(change, pending, last, running)
 
 
 def _plan_entries(wanted: Wanted, watched: Wanted, have: Have, record: Mapping[str, Any]) -> BootPlan:
@@ -113,8 +116,7 @@ def _plan_entries(wanted: Wanted, watched: Wanted, have: Have, record: Mapping[s
     # Entries that were right already are recorded too: they are none that came after us.
     recorded = files if wanted != Wanted() else {}
     last = {**kept, "files": recorded} if kept or recorded else {}
-    first = {**_joined(record, kept), "files": {**known, **recorded}}
-    return BootPlan(change, first, last, running)
+    return BootPlan(change, {"files": {**known, **recorded}}, last, running)
 
 
 def _plan_kernels(
@@ -181,12 +183,6 @@ def _state(watched: Wanted, lines: Iterable[Line]) -> dict[str, bool]:
     states = [watched.state(line) for line in lines]
     unwanted = {word.text for word in watched.unwanted}
     return {text: (any if text in unwanted else all)(state[text] for state in states) for text in watched.state(())}
-
-
-def _joined(record: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record while the host changes: a run that is cut leaves what was and what is to be."""
-    lists = {kind: list(dict.fromkeys([*record.get(kind, []), *kept.get(kind, [])])) for kind in ("groups", "unwanted")}
-    return {**lists, "before": {**kept.get("before", {}), **record.get("before", {})}}
 
 
 def _kept(

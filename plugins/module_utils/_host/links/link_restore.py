@@ -93,15 +93,20 @@ def entry(rail: Rail, owners: Sequence[str], first: Entry | None, now: State, af
     return {**known, "rail": rail.name, "set": {**after, "addresses": ours}}
 
 
-def while_changing(record: Record, after_it: Record, now: States, after: States) -> dict[str, Entry]:
-    """Return the record while a run changes links from ``now`` to ``after``, ``after_it`` being the one after it."""
-    changing = {}
-    for pci in (pci for pci in {**record, **after_it} if pci in after):
-        entries = [one[pci] for one in (record, after_it) if pci in one]
-        ours = restore.while_changing(entries[-1]["set"], now[pci], after[pci])
+def unsettled(earlier: Record, after_it: Record, merged: Record, now: States, after: States) -> dict[str, Entry]:
+    """Return the record while a run changes links from ``now`` to ``after``, ``after_it`` being the one after it.
+
+    ``merged`` is that of ``earlier`` and ``after_it``: the addresses that either set can be there until the change is
+    done.
+    """
+    found = restore.unsettled(merged, now, after)
+    for pci in (pci for pci in found if pci in after):
+        entries = [one[pci] for one in (earlier, after_it) if pci in one]
         addresses = sorted({address for one in entries for address in one["set"]["addresses"]})
-        changing[pci] = {**entries[-1], "set": {**ours, "addresses": addresses}}
-    return {**record, **after_it, **changing}
+        rules = restore.while_changing(merged[pci]["set"].get("sysctl", {}), now[pci]["sysctl"], after[pci]["sysctl"])
+        ours = {**found[pci]["set"], "addresses": addresses, "sysctl": rules}
+        found[pci] = {**found[pci], "rail": entries[-1]["rail"], "set": ours}
+    return found
 
 
 def without_ours(entry: Entry, now: State, in_use: Mapping[str, Any]) -> dict[str, Any]:

@@ -72,6 +72,7 @@ class LinkPlan:
     commands: tuple[tuple[str, ...], ...]
     record: Record
     warnings: tuple[str, ...]
+    reasons: tuple[str, ...] = ()
 
 
 def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, have: Have, wish: Wish) -> LinkPlan:

@@ -4,45 +4,41 @@
 
 from __future__ import annotations
 
-from ..._common.errors import CommandError
-from ..facts.inventory import HostInventory
-from ..facts.io import read_inventory
-from ..system import command, files, records
+from typing import Any
+
+from ..system import command, converge, files, records
 from ..system.files import Roots
-from . import io, model, rdma_plan, recorded
-from .model import Wish
+from . import io, model, rdma_plan
 
 RECORD = "rdma_names"
 _RENAMES = "rdma_rename"
 
 
-def read_plan(inventory: HostInventory, roots: Roots, lib: str, state_root: str, wish: Wish) -> rdma_plan.RdmaPlan:
-    """Read the host and work out what to do; ``wish`` is about the RDMA devices that get their rail's name."""
-    functions = io.read_functions(roots, inventory)
-    return rdma_plan.plan_rdma(inventory, functions, wish, records.load(state_root, RECORD), _have(roots, lib))
+def load(roots: Roots) -> dict[str, Any]:
+    """Return the record of names before the first change."""
+    return records.load(roots.state, RECORD)
 
 
-def apply(plan: rdma_plan.RdmaPlan, roots: Roots, lib: str, state_root: str, wish: Wish) -> None:
-    """Write the rule, rename, and make sure that nothing is left to do."""
-    if plan.change.changed:
-        records.save(state_root, RECORD, recorded.while_changing(records.load(state_root, RECORD), plan.record))
-        before, after = plan.change.before["rules"], plan.change.after["rules"]
-        if before != after:
-            files.put(_path(roots), after)
-            command.run(["udevadm", "control", "--reload"])
-        for argv in rdma_plan.rename_commands(plan.renames):
-            command.run(argv)
-        left = read_plan(read_inventory(roots), roots, lib, state_root, wish).change
-        if left.changed:
-            raise CommandError(f"RDMA devices are {left.before['names']} after renaming, not {left.after['names']}")
-    records.save(state_root, RECORD, plan.record)
+def apply(plan: rdma_plan.RdmaPlan, roots: Roots) -> None:
+    """Record first names, write the rule, rename; what is restored leaves the record once nothing is left to do."""
+    if not plan.change.changed:
+        records.save(roots.state, RECORD, plan.record)
+        return
+    records.save(roots.state, RECORD, converge.merge(load(roots), plan.record))
+    before, after = plan.change.before["rules"], plan.change.after["rules"]
+    if before != after:
+        files.put(_path(roots), after)
+        command.run(["udevadm", "control", "--reload"])
+    for argv in rdma_plan.rename_commands(plan.renames):
+        command.run(argv)
 
 
 def _path(roots: Roots) -> str:
     return f"{roots.etc}/udev/rules.d/{rdma_plan.FILE}"
 
 
-def _have(roots: Roots, lib: str) -> rdma_plan.Have:
+def read(roots: Roots, lib: str) -> rdma_plan.Have:
+    """Read the rules that decide about names; ``lib`` has the distribution's."""
     path = _path(roots)
     texts = io.read_rules(roots)
     found = texts.pop(path, None)

@@ -50,13 +50,3 @@ def following(
         earlier = [] if after.get(key) == wanted[key] else [one for one in found[key]["set"] if one != wanted[key]]
         found[key] = {**found[key], "set": [*earlier, wanted[key]]}
     return found
-
-
-def while_changing(record: Record, after_it: Record) -> dict[str, Mapping[str, Any]]:
-    """Return the record while a run changes names: those of both, ``after_it`` being the one after the run."""
-    both = {
-        key: {**entry, "set": list(dict.fromkeys([*record[key]["set"], *entry["set"]]))}
-        for key, entry in after_it.items()
-        if key in record
-    }
-    return {**record, **after_it, **both}
