@@ -46,6 +46,13 @@ attributes:
   diff_mode:
     description: Returns the state before and after.
     support: full
+  idempotent:
+    description: When run twice in a row outside check mode with the same arguments, the second run reports no change.
+    support: full
+  action_group:
+    description: Use C(group/gpufabric.rdma.host) in C(module_defaults) to set defaults for all host modules.
+    support: full
+    membership: [gpufabric.rdma.host]
   platform:
     description: Where the module can run.
     platforms: linux

@@ -120,6 +120,12 @@ attributes:
   diff_mode:
     description: The module changes nothing.
     support: none
+seealso:
+  - module: gpufabric.rdma.fabric_objects
+  - module: gpufabric.rdma.fabric_wait
+  - name: Role network_operator
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/network_operator.md
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

@@ -19,6 +19,15 @@ description:
     C(rdma_fabric.tests.isolation) times.
   - The module keeps no state and writes nothing. A test without data never passes.
   - Runs on the controller.
+extends_documentation_fragment:
+  - gpufabric.rdma.controller
+seealso:
+  - module: gpufabric.rdma.fabric_plan
+  - module: gpufabric.rdma.fabric_run
+  - module: gpufabric.rdma.fabric_report
+  - name: Role rdma_validate
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/rdma_validate.md
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 options:
@@ -90,17 +99,6 @@ options:
         measurement.
     type: str
     default: ""
-attributes:
-  check_mode:
-    description: Can run in check mode and return the same result.
-    support: full
-  diff_mode:
-    description: The module changes nothing.
-    support: none
-  platform:
-    description: Where the module can run.
-    platforms: posix
-    support: full
 """
 
 EXAMPLES = r"""

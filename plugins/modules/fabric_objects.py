@@ -98,6 +98,16 @@ attributes:
   diff_mode:
     description: Returns the fields that this collection owns, before and after.
     details: Values of Secrets are hidden.
+seealso:
+  - module: gpufabric.rdma.fabric_plan
+  - module: gpufabric.rdma.fabric_wait
+  - module: gpufabric.rdma.cluster_info
+  - name: Role nic_cluster_policy
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/nic_cluster_policy.md
+  - name: Role secondary_networks
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/secondary_networks.md
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

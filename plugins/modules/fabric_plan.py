@@ -15,6 +15,10 @@ description:
   - The module is a pure calculation. The same input gives the same plan, nothing is read or changed, and all problems of one kind
     are reported in one message.
   - Runs on the controller, once for all hosts.
+seealso:
+  - module: gpufabric.rdma.rdma_facts
+  - module: gpufabric.rdma.fabric_objects
+  - module: gpufabric.rdma.fabric_judge
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 options:
@@ -70,24 +74,9 @@ options:
     type: list
     elements: dict
     default: []
-attributes:
-  check_mode:
-    description: Can run in check mode and return the same result.
-    support: full
-  diff_mode:
-    description: The module changes nothing.
-    support: none
-  platform:
-    description: Target OS on which the module runs.
-    platforms: posix
-    support: full
-  idempotent:
-    description: Running it again with the same input has the same result.
-    support: full
 extends_documentation_fragment:
+  - gpufabric.rdma.controller
   - gpufabric.rdma.fabric
-seealso:
-  - module: gpufabric.rdma.rdma_facts
 """
 
 EXAMPLES = r"""

@@ -15,6 +15,15 @@ description:
     because of gates, outliers or a baseline with the severity V(failure).
   - Writes V(report.json), V(report.html), V(junit.xml), V(metrics.prom), V(report.txt) and V(plan.json).
   - Writing a report is never reported as a change.
+extends_documentation_fragment:
+  - gpufabric.rdma.controller
+seealso:
+  - module: gpufabric.rdma.fabric_judge
+  - module: gpufabric.rdma.fabric_run
+  - module: gpufabric.rdma.report_folder
+  - name: Role rdma_validate
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/rdma_validate.md
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 options:
@@ -122,6 +131,9 @@ attributes:
   diff_mode:
     description: The module never reports a change.
     support: none
+  idempotent:
+    support: partial
+    details: Never reports a change, but rewrites the files each time.
 """
 
 EXAMPLES = r"""

@@ -16,6 +16,15 @@ description:
     that run. Interrupted runs that have results but no report are kept.
   - V(ended) fails unless the report in O(path) belongs to the run, or a later run has archived the report of this one.
   - Runs on the controller. Creating a report directory is never reported as a change.
+extends_documentation_fragment:
+  - gpufabric.rdma.controller
+seealso:
+  - module: gpufabric.rdma.fabric_judge
+  - module: gpufabric.rdma.fabric_report
+  - module: gpufabric.rdma.report_folder
+  - name: Role rdma_validate
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/rdma_validate.md
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 options:
@@ -109,10 +118,9 @@ attributes:
   diff_mode:
     description: The module never reports a change.
     support: none
-  platform:
-    description: Where the module can run.
-    platforms: posix
-    support: full
+  idempotent:
+    support: partial
+    details: Never reports a change, but V(begun) creates a new run each time.
 """
 
 EXAMPLES = r"""

@@ -145,6 +145,15 @@ attributes:
   diff_mode:
     description: The module never reports a change.
     support: none
+  idempotent:
+    support: partial
+    details: Never reports a change, but V(played) measures each time.
+seealso:
+  - module: gpufabric.rdma.fabric_plan
+  - module: gpufabric.rdma.fabric_judge
+  - name: Role rdma_validate
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/rdma_validate.md
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

@@ -58,6 +58,15 @@ attributes:
   diff_mode:
     description: The module changes nothing.
     support: none
+seealso:
+  - module: gpufabric.rdma.fabric_objects
+  - module: gpufabric.rdma.cluster_info
+  - name: Role nic_cluster_policy
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/nic_cluster_policy.md
+  - name: Role secondary_networks
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/secondary_networks.md
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

@@ -57,6 +57,12 @@ options:
     description: Directory with the C(kernel/cmdline) of the distribution, if it has one.
     type: path
     default: /usr/lib
+seealso:
+  - module: gpufabric.rdma.kernel_settings
+  - module: gpufabric.rdma.reboot_reasons
+  - name: Role host_kernel
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/host_kernel.md
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

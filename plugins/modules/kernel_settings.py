@@ -47,6 +47,12 @@ options:
     description: Directory with C(sysctl.d) and C(modules) of the distribution.
     type: path
     default: /usr/lib
+seealso:
+  - module: gpufabric.rdma.kernel_cmdline
+  - module: gpufabric.rdma.reboot_reasons
+  - name: Role host_kernel
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/host_kernel.md
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

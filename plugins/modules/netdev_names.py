@@ -61,6 +61,12 @@ options:
     description: Directory with C(systemd/network) and C(udev/rules.d) of the distribution.
     type: path
     default: /usr/lib
+seealso:
+  - module: gpufabric.rdma.rail_links
+  - module: gpufabric.rdma.reboot_reasons
+  - name: Role rail_names
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/rail_names.md
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

@@ -60,6 +60,12 @@ attributes:
     details: Parameters hidden by C(ADVANCED_PCI_SETTINGS) are not predicted.
   diff_mode:
     description: Returns the values for the next boot, before and after.
+seealso:
+  - module: gpufabric.rdma.sriov_vfs
+  - module: gpufabric.rdma.reboot_reasons
+  - name: Role nic_firmware
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/nic_firmware.md
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

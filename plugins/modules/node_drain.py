@@ -93,6 +93,11 @@ options:
 attributes:
   check_mode:
     details: Does not wait and does not evaluate PodDisruptionBudgets.
+seealso:
+  - module: gpufabric.rdma.reboot_reasons
+  - name: Role host_reboot
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/host_reboot.md
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

@@ -29,6 +29,12 @@ options:
     type: str
     choices: [present, absent]
     default: present
+seealso:
+  - module: gpufabric.rdma.peer_memory
+  - module: gpufabric.rdma.preflight
+  - name: Role pcie_acs
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/pcie_acs.md
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

@@ -33,6 +33,12 @@ options:
     type: list
     elements: str
     default: [nv_peer_mem, nvidia-peer-memory, nvidia-peer-memory-dkms, nvidia_peer_memory]
+seealso:
+  - module: gpufabric.rdma.rdma_stack
+  - module: gpufabric.rdma.pcie_acs
+  - name: Role peer_memory
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/peer_memory.md
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

@@ -104,6 +104,12 @@ attributes:
   diff_mode:
     description: The module changes nothing.
     support: none
+seealso:
+  - module: gpufabric.rdma.rdma_facts
+  - module: gpufabric.rdma.fabric_plan
+  - name: Role preflight
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/preflight.md
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

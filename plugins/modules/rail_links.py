@@ -52,6 +52,12 @@ options:
     description: Maximum time in seconds to wait until kernel and network manager have applied the new state.
     type: int
     default: 20
+seealso:
+  - module: gpufabric.rdma.netdev_names
+  - module: gpufabric.rdma.rail_qos
+  - name: Role rail_links
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/rail_links.md
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

@@ -45,6 +45,11 @@ options:
       - C(pause), whether global pause frames are sent and honored.
     type: dict
     default: {}
+seealso:
+  - module: gpufabric.rdma.rail_links
+  - name: Role rail_links
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/rail_links.md
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

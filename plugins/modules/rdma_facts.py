@@ -19,6 +19,12 @@ attributes:
   diff_mode:
     description: The module changes nothing.
     support: none
+seealso:
+  - module: gpufabric.rdma.fabric_plan
+  - module: gpufabric.rdma.preflight
+  - name: Role rdma_validate
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/rdma_validate.md
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

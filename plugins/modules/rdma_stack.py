@@ -103,6 +103,13 @@ options:
         description: Supported kernel release prefixes by distribution. Overrides the support matrix of the release.
         type: dict
         default: {}
+seealso:
+  - module: gpufabric.rdma.rdma_facts
+  - module: gpufabric.rdma.peer_memory
+  - module: gpufabric.rdma.preflight
+  - name: Role rdma_stack
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/rdma_stack.md
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

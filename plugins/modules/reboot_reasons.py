@@ -73,6 +73,11 @@ attributes:
   diff_mode:
     description: The record is internal and not reported as a change.
     support: none
+seealso:
+  - module: gpufabric.rdma.node_drain
+  - name: Role host_reboot
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/host_reboot.md
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """

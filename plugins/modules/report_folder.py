@@ -15,6 +15,14 @@ description:
     if the directory is inside an installed collection. Creates nothing.
   - The playbook C(site) runs this check before the first host is changed, and the role C(rdma_validate) before it measures.
   - Runs on the controller and contacts no host.
+extends_documentation_fragment:
+  - gpufabric.rdma.controller
+seealso:
+  - module: gpufabric.rdma.fabric_run
+  - module: gpufabric.rdma.fabric_report
+  - name: Role rdma_validate
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/rdma_validate.md
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 options:
@@ -22,13 +30,6 @@ options:
     description: Absolute path of the directory.
     type: path
     required: true
-attributes:
-  check_mode:
-    description: Can run in check mode and performs the same checks.
-    support: full
-  diff_mode:
-    description: The module changes nothing.
-    support: none
 """
 
 EXAMPLES = r"""

@@ -20,6 +20,10 @@ description:
     misspelled role options.
   - Variables that depend on values discovered later are validated by their role.
   - Runs on the controller, once for all hosts, and contacts no host.
+extends_documentation_fragment:
+  - gpufabric.rdma.controller
+seealso:
+  - module: gpufabric.rdma.run_scope
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 options:
@@ -39,13 +43,6 @@ options:
     description: Whether the run requires C(rdma_fabric). With V(false), this variable is not validated.
     type: bool
     default: true
-attributes:
-  check_mode:
-    description: Can run in check mode and performs the same checks.
-    support: full
-  diff_mode:
-    description: The module changes nothing.
-    support: none
 """
 
 EXAMPLES = r"""

@@ -19,16 +19,15 @@ description:
   - Use this module with C(run_once) in a play on C(all:localhost), as in playbooks/plays/guard.yml. Ansible would skip a play on an empty
     group, and C(--limit) would exclude a play on C(localhost).
   - Runs on the controller and contacts no host.
+extends_documentation_fragment:
+  - gpufabric.rdma.controller
+seealso:
+  - module: gpufabric.rdma.role_options
+  - plugin: gpufabric.rdma.start_at_task
+    plugin_type: lookup
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 options: {}
-attributes:
-  check_mode:
-    description: Can run in check mode and performs the same checks.
-    support: full
-  diff_mode:
-    description: The module changes nothing.
-    support: none
 """
 
 EXAMPLES = r"""

@@ -76,6 +76,12 @@ options:
     type: list
     elements: str
     default: []
+seealso:
+  - module: gpufabric.rdma.nic_firmware
+  - module: gpufabric.rdma.netdev_names
+  - name: Role sriov
+    description: The role that uses this module.
+    link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/sriov.md
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 """
