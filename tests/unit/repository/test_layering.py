@@ -40,7 +40,7 @@ MAY = {
     "host module": {"_common", "_host", "ansible"},
     "localhost module": {"_common", "_fabric", "_k8s", "_controller", "ansible"},
     "action": {"_common", "_fabric", "_controller", "ansible"},
-    "lookup": {"ansible"},
+    "lookup": {"_fabric", "ansible"},
 }
 # Folders in their order: each imports only those before it.
 FLOORS = {

@@ -13,7 +13,7 @@ from typing import Any
 from ..._common.reader import Form, Reader, raise_problems
 from .images import REPOSITORY, TAG
 from .namespaces import NAMESPACE
-from .releases import LINES, line_of
+from .releases import DEFAULT, LINES, line_of
 from .tests import PORT_CYCLE, STARS, read_tests
 from .thresholds import Thresholds, read_thresholds
 
@@ -25,7 +25,7 @@ _RAIL_NAME = Form(
     'a name such as rail0 (lowercase letters, digits and "-" inside, first a letter, at most 15 characters)',
 )
 _PCI = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
-_RELEASE = Form(r"\d+\.\d+\.\d+(-[a-z0-9.]+)?", 'a release such as 26.7.1 (three numbers, without "v")')
+_RELEASE = Form(r"\d+\.\d+\.\d+(-[a-z0-9.]+)?", f'a release such as {DEFAULT} (three numbers, without "v")')
 _FIRST_NODE_PORT = 30000
 
 
@@ -178,7 +178,7 @@ def _capacity(reader: Reader) -> Capacity:
 
 
 def _operator(reader: Reader) -> Operator:
-    release = reader.text("release", "26.7.1", form=_RELEASE)
+    release = reader.text("release", DEFAULT, form=_RELEASE)
     line = line_of(release)
     if line is None:
         reader.refuse("release", f"{release} is of no supported line; supported: {', '.join(LINES)}")

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What differs between the release lines of NVIDIA Network Operator that we deploy."""
+"""The release lines of NVIDIA Network Operator: the only place in the product where a release is named."""
 
 from __future__ import annotations
 
@@ -32,15 +32,18 @@ _IMAGES = {
     "rdma_shared_device_plugin": "k8s-rdma-shared-dev-plugin",
 }
 
-# An automation must name what it knows: lines older than 26.4 have no `global` section and are out of support.
-LINES: Mapping[str, Line] = {
+# In the order of upgrades. An automation must name what it knows: lines older than 26.4 have no `global` section and
+# are out of support.
+LINES: dict[str, Line] = {
     "26.4": Line("26.4", (1, 21), False, "nvcr.io/nvidia/mellanox", _IMAGES),
     "26.7": Line("26.7", (1, 32), True, "nvcr.io/nvidia/mellanox", _IMAGES),
 }
 
-# Every line in the order of upgrades: the vendor supports an upgrade within a line or to the next one.
-ORDER = ((25, 10), (26, 1), (26, 4), (26, 7))
-STEPS = " -> ".join(f"{year}.{month}" for year, month in ORDER)
+# What is installed unless the user asks for another release.
+DEFAULT = "26.7.1"
+
+# Lines that are not deployed but can be found in a cluster: they come before LINES in the order of upgrades.
+_OUTDATED = ("25.10", "26.1")
 _VERSION = re.compile(r"(?a)v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:-([0-9A-Za-z.-]+))?")
 
 
@@ -74,6 +77,11 @@ def name_of(line: tuple[int, int]) -> str:
     return "{}.{}".format(*line)
 
 
+def order() -> tuple[str, ...]:
+    """Return every line in the order of upgrades: the vendor supports an upgrade within a line or to the next one."""
+    return (*_OUTDATED, *LINES)
+
+
 def upgrade_problem(installed: str, desired: str) -> str:
     """Return why the operator cannot go from one release to another; empty when it can."""
     before, after = version(installed), version(desired)
@@ -88,15 +96,16 @@ def upgrade_problem(installed: str, desired: str) -> str:
         )
     if before.line == after.line:
         return ""
-    if before.line not in ORDER:
+    lines = order()
+    if name_of(before.line) not in lines:
         return (
             f"no upgrade from the installed release {installed} to {desired} is known. Release lines in the order of"
-            f" upgrades: {STEPS}"
+            f" upgrades: {' -> '.join(lines)}"
         )
-    steps = ORDER[ORDER.index(before.line) : ORDER.index(after.line) + 1]
+    steps = lines[lines.index(name_of(before.line)) : lines.index(name_of(after.line)) + 1]
     if len(steps) == 2:
         return ""
     return (
         f"an upgrade from {installed} to {desired} would skip a release line. Upgrade one line at a time:"
-        f" {' -> '.join(name_of(line) for line in steps)}"
+        f" {' -> '.join(steps)}"
     )

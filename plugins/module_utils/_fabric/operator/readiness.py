@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._common.reader import some
-from ..intent.releases import Line, line_of
+from ..intent.releases import LINES, Line, line_of
 from .deployments import is_operator
 from .nodes import NIC_LABEL, NIC_LABEL_NAME
 from .pod_failures import pod_findings
@@ -102,6 +102,9 @@ def policy_ready(
     if policy is None:
         return Readiness.of([Finding("NicClusterPolicy is absent")])
     line = line_of(release)
+    if line is None:
+        # What its policy says cannot be judged.
+        return Readiness.of([Finding(f"release {release} is not supported. Supported: {', '.join(LINES)}", True)])
     own = [item for item in daemonsets if is_owned(item, policy)]
     wanted = sorted(expected_nodes)
     findings = [
@@ -126,7 +129,7 @@ def is_owned(item: Object, owner: Object) -> bool:
     return False
 
 
-def _status(policy: Object, line: Line | None) -> Iterator[Finding]:
+def _status(policy: Object, line: Line) -> Iterator[Finding]:
     status = policy.get("status") or {}
     if not status.get("state"):
         yield Finding("NicClusterPolicy: the operator has not seen it yet")
@@ -143,9 +146,9 @@ def _status(policy: Object, line: Line | None) -> Iterator[Finding]:
             yield Finding(f"{part['name']} is {part['state']}{message}", part["state"] == "error" and bool(message))
 
 
-def _generation(policy: Object, status: Object, line: Line | None) -> Iterator[Finding]:
+def _generation(policy: Object, status: Object, line: Line) -> Iterator[Finding]:
     """Yield a finding while the status belongs to an older spec (only newer lines tell)."""
-    if line is None or not line.observed_generation:
+    if not line.observed_generation:
         return
     seen = [c.get("observedGeneration") for c in status.get("conditions", ()) if c["type"] == "Ready"]
     generation = policy["metadata"].get("generation")

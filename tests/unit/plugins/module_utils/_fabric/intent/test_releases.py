@@ -85,8 +85,11 @@ def test_nothing_older_is_ever_installed_over_something_newer(installed: str, de
 
 
 def test_every_supported_line_has_its_place_in_the_order() -> None:
-    assert set(releases.LINES) <= {releases.name_of(line) for line in releases.ORDER}
-    assert list(releases.ORDER) == sorted(releases.ORDER)
+    lines = [releases.version(name) for name in releases.order()]
+    assert None not in lines and len(set(lines)) == len(lines)
+    assert lines == sorted(lines)  # type: ignore[type-var]
+    assert set(releases.LINES) <= set(releases.order())
+    assert releases.line_of(releases.DEFAULT)
 
 
 @pytest.mark.parametrize("text", ["", "26", "26.x", "26.7.1.2", "26.7.1-", "2٦.7.1", "9" * 5000 + ".1.1"])
