@@ -16,6 +16,8 @@ from . import console, html, junit, prometheus
 from .redact import Redactor
 
 # A name of DNS, which an address of either kind is not.
+# Made once: a report has more than 100000 rows, and json.dumps makes one for each call.
+_ENCODER = json.JSONEncoder(allow_nan=False)
 _DOMAIN = re.compile(r"(?:[\w-]+\.)*[A-Za-z][\w-]*")
 
 
@@ -66,9 +68,9 @@ def _lines(item: Any) -> str:
 
 def _dumps(value: Any) -> str:
     try:
-        return json.dumps(value, allow_nan=False)
+        return _ENCODER.encode(value)
     except ValueError:
-        return json.dumps(_finite(value), allow_nan=False)
+        return _ENCODER.encode(_finite(value))
 
 
 def _finite(value: Any) -> Any:

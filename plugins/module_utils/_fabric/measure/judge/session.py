@@ -72,9 +72,12 @@ class State:
 
 def blocked(state: State, test: Test) -> str:
     """Return why a test cannot be run (again), "" when it can."""
+    flaws = flawed(state, test)
+    if not flaws and not state.lost:
+        return ""
     ends = ((test.client, test.rail), (test.server, test.server_rail))
     reasons = [state.lost[name] for name, _rail in ends if name in state.lost]
-    return "; ".join(dict.fromkeys([*reasons, *flawed(state, test)]))
+    return "; ".join(dict.fromkeys([*reasons, *flaws]))
 
 
 def flawed(state: State, test: Test) -> list[str]:

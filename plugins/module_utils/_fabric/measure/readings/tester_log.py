@@ -19,7 +19,7 @@ from .perftest import Run
 
 # In the order in which testers write it; older ones have less.
 _TEST = re.compile(
-    r"test (?P<round>\d{1,9}) (?P<rail>\S+) (?P<role>\S+) (?P<peer>\S+) rc=(?P<rc>\d{1,9}) "
+    r"test (?P<round>\d{1,9}) (?P<rail>\S+) \S+ (?P<peer>\S+) rc=(?P<rc>\d{1,9}) "
     r"(?:start=(?P<start>\S*) ?)?(?:seconds=(?P<seconds>\S*) ?)?(?:late=(?P<late>\S*) ?)?(?:ran=(?P<ran>\S*) ?)?"
     r"(?:exchange=(?P<exchange>\S*) ?)?(?:memory=(?P<memory>\S*))?"
 )
@@ -175,36 +175,39 @@ def _run(frame: re.Match[str], body: str) -> Run:
         if len(line) > _LONGEST:
             raise ParseError(f"a line of a frame has {len(line)} characters; expected {_LONGEST} at most")
         added[word], body = _quoted_pairs(pairs), rest
+    _round, _rail, _peer, rc, start, seconds, late, ran, exchange, memory = frame.groups()
     return Run(
-        int(frame["rc"]),
+        int(rc),
         _output(body),
-        started=_whole(_number(frame, "start")),
-        seconds=_number(frame, "seconds"),
-        late=_number(frame, "late"),
-        ran=_number(frame, "ran"),
+        started=_whole(_number(start, "start")),
+        seconds=_number(seconds, "seconds"),
+        late=_number(late, "late"),
+        ran=_number(ran, "ran"),
         counters=_growth(added["counters"]) if "counters" in added else {},
         link=added.get("link", {}),
         link_before=added.get("link_before", {}),
-        exchange=sys.intern(frame["exchange"] or ""),
-        memory=sys.intern(frame["memory"] or ""),
+        exchange=sys.intern(exchange or ""),
+        memory=sys.intern(memory or ""),
     )
 
 
 def _output(body: str) -> str:
     """Return perftest's output, each line as far as it can mean anything: patterns take long for longer lines."""
-    lines = body[-_LONGEST:].strip().split("\n")
+    body = body[-_LONGEST:].strip()
+    lines = body.split("\n")
+    if max(map(len, lines)) <= _LONGEST_OUTPUT:
+        return body
     return "\n".join(line[:_LONGEST_OUTPUT] for line in lines)
 
 
-def _number(frame: re.Match[str], name: str) -> float | None:
-    """Return the seconds in a field of a frame; None without them, ParseError when they are no such number."""
-    text = frame[name]
+def _number(text: str | None, name: str) -> float | None:
+    """Return the seconds in a field of a frame; None without them, ParseError when they are not such a number."""
     if not text:
         return None
     if not _SECONDS.fullmatch(text):
         raise ParseError(f"{name}={plain(text, 40)} is not a number of seconds")
     # A difference below zero tells nothing.
-    return None if text.startswith("-") else float(text)
+    return None if text[0] == "-" else float(text)
 
 
 def _whole(number: float | None) -> int | None:
