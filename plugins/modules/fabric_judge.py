@@ -206,6 +206,11 @@ summary:
   description: Overall verdict, counts, one row per rail, and C(diagnoses) - the suspected causes, with evidence and the commands to reproduce them.
   returned: always
   type: dict
+verdicts:
+  description: Number of tests by verdict in the passes so far. A test that is measured again can still change.
+  returned: always
+  type: dict
+  sample: {"pass": 118, "fail": 2}
 warnings_found:
   description: Warnings that do not affect the verdict.
   returned: always

@@ -139,6 +139,12 @@ options:
         endpoints takes longer.
     type: int
     default: 0
+  rounds:
+    description: Number of rounds of the pass. With it, one line per minute shows how far the pass is.
+    type: int
+  verdicts:
+    description: Number of tests by verdict in earlier passes, shown in that line.
+    type: dict
 attributes:
   check_mode:
     details: Measures nothing and writes nothing to O(evidence).
@@ -258,6 +264,8 @@ SPEC: dict[str, Any] = {
     "slot": {"type": "int"},
     "seconds": {"type": "int"},
     "start_in": {"type": "int", "default": 0},
+    "rounds": {"type": "int"},
+    "verdicts": {"type": "dict"},
 }
 NEEDS = [
     ("state", "started", ["plan", "evidence", "image", "script"]),

@@ -11,6 +11,12 @@ import yaml
 from tests.unit.support.real_play import ROOT, ansible_playbook
 
 ROLE = ROOT / "roles/rdma_validate"
+
+
+def recovers(task: dict[str, Any]) -> bool:
+    return dict(task.get("gpufabric.rdma.host_testers", {})).get("state") == "recovered"
+
+
 LOG = "=== gpufabric batch 2 begin 1\n=== gpufabric batch 2 done 1 0\n"
 
 
@@ -24,8 +30,10 @@ def play(folder: Path, resumed: str, ended: bool) -> dict[str, Any]:
         "largest": 1000,
         "hosts": ["gpu-1", "gpu-2", "gpu-3"],
     }
-    begun = {"leftover": left, "earlier": {"resume": resumed}}
-    tasks = [{"include_tasks": str(ROLE / "tasks/hosts_collect.yml")}]
+    begun = {"run": "r9", "folder": str(folder), "leftover": left, "earlier": {"resume": resumed}}
+    block = yaml.safe_load((ROLE / "tasks/hosts.yml").read_text())[0]
+    (task,) = [task for task in block["block"] if recovers(task)]
+    tasks = [{"module_defaults": block["module_defaults"], "block": [task]}]
     return {
         "hosts": "all",
         "gather_facts": False,
@@ -50,6 +58,7 @@ def test_logs_of_a_run_that_did_not_end_are_fetched(tmp_path: Path) -> None:
     where = {
         "__rdma_validate_folder": f"{host}/{{{{ inventory_hostname }}}}/tester",
         "rdma_validate_task_timeout": 20,
+        "__rdma_validate_answered": True,
         "__rdma_validate_unit": "gpufabric-no-unit",
         "ansible_python_interpreter": sys.executable,
     }
@@ -65,7 +74,7 @@ def test_logs_of_a_run_that_did_not_end_are_fetched(tmp_path: Path) -> None:
 def test_logs_are_looked_for_only_when_a_run_left_some(tmp_path: Path) -> None:
     """A condition must be a boolean: a dict, also an empty one, ends the play. One play, 2 s."""
     block = yaml.safe_load((ROLE / "tasks/hosts.yml").read_text())[0]["block"]
-    (when,) = (task["when"] for task in block if task.get("ansible.builtin.include_tasks") == "hosts_collect.yml")
+    (when,) = (task["when"] for task in block if recovers(task))
     tasks = [
         {"debug": {"msg": f"looks: {name}"}, "when": when, "vars": {"__rdma_validate_leftover": leftover}}
         for name, leftover in (("nothing", {}), ("a run", {"run": "R", "pass": 1}))

@@ -12,29 +12,22 @@ import pytest
 import yaml
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ConflictError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._controller import host_tester
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import lock
 
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "rdma_validate"
 TESTER = 'echo "=== gpufabric $1"\n'
 
 
-def script(name: str) -> str:
-    tasks = yaml.safe_load((ROLE / "tasks" / name).read_text())
-    argv = tasks[0]["block"][0]["ansible.builtin.command"]["argv"]
-    assert argv[:2] == ["sh", "-c"]
-    return str(argv[2])
-
-
-START, BRING = script("hosts_start.yml"), script("hosts_bring.yml")
-
-
 VARS = yaml.safe_load((ROLE / "vars" / "main.yml").read_text())
-END = yaml.safe_load((ROLE / "tasks" / "hosts_fetch.yml").read_text())[0]["block"][0]["ansible.builtin.raw"]
 CHANGED = (
     "another run changes this host: module rail_links, process 4711, since then. Wait until it has ended, then measure "
     "again\n"
 )
 LOST = "this run lost the host to another run, or to the playbook gpufabric.rdma.abort\n"
+
+
+Done = subprocess.CompletedProcess[str]
 
 
 def uptime() -> float:
@@ -53,54 +46,39 @@ class Host:
             (path / "bin" / name).chmod(0o755)
         self.env = {"PATH": f"{path}/bin:/usr/bin:/bin"}
 
-    def run(self, text: str, *args: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        argv = ["sh", "-c", text, "sh", *map(str, args)]
+    def run(self, *argv: str, stdin: str = "") -> Done:
+        argv = tuple(arg.replace("flock -w 20", "flock -w 0") for arg in argv)
         return subprocess.run(argv, input=stdin, env=self.env, text=True, capture_output=True, timeout=20)
 
-    def start(self, run: str, hold: int = 300, continued: str = "") -> subprocess.CompletedProcess[str]:
-        args = ("unit", self.folder, "rail r0 eth0", run, hold, 500.25, continued)
-        return self.run(self.text(START), *args, stdin=TESTER)
+    def start(self, run: str, hold: int = 300, continued: str = "", tester: str = TESTER) -> Done:
+        argv = host_tester.prepare(self.tester(run), "rail r0 eth0", hold, 500.25, continued)
+        return self.run(*argv, stdin=tester)
 
-    def look(self, run: str, number: int, ended: bool = True) -> subprocess.CompletedProcess[str]:
+    def look(self, run: str, number: int, ended: bool = True) -> Done:
         """Another run looks for the log of this run and pass."""
-        left = {"run": run, "pass": number, "ended": ended, "largest": 100}
-        return self.run(self.text(VARS["__rdma_validate_look"], __rdma_validate_leftover=left))
+        return self.raw(host_tester.find(self.tester(run), number, ended, 100))
 
     def play_on(self) -> None:
         """From now on the unit is active."""
         (self.folder.parents[1] / "bin/systemctl").write_text("#!/bin/sh\nexit 0\n")
 
-    def bring(self, run: str, batch: str = "BATCH", seconds: int = 590) -> subprocess.CompletedProcess[str]:
-        return self.run(self.text(BRING, run, seconds=seconds), stdin=batch)
+    def bring(self, run: str, batch: str = "BATCH", seconds: int = 590) -> Done:
+        return self.run(*host_tester.deliver(self.tester(run), 310 + seconds, 500.25), stdin=batch)
 
-    def text(self, text: str, run: str = "", number: int = 1, seconds: int = 10, **more: object) -> str:
-        """The text of a task in this pass of a run."""
-        step = {"pass": number, "seconds": seconds, "lines": {"here": []}}
-        known = {
-            "__rdma_validate_folder": self.folder,
-            "__rdma_validate_run": run,
-            "__rdma_validate_left": 5,
-            "__rdma_validate_hold": 300,
-            "__rdma_validate_lead": 10,
-            "__rdma_validate_now": 500.25,
-            "__rdma_validate_start": 515.5,
-            "__rdma_validate_step": step,
-            "inventory_hostname": "here",
-        }
-        jinja = jinja2.Environment(autoescape=False)
-        jinja.filters["dirname"] = os.path.dirname
-        while "{{" in text:
-            text = jinja.from_string(text).render({**VARS, **known, **more})
-        return text.replace("flock -w 20", "flock -w 0")
+    def tester(self, run: str) -> host_tester.Tester:
+        return host_tester.Tester(str(self.folder), "unit", run)
 
-    def raw(self, text: str, run: str, number: int) -> subprocess.CompletedProcess[str]:
-        return self.run(self.text(text, run, number))
+    def raw(self, text: str) -> Done:
+        return self.run("sh", "-c", text)
 
-    def play(self, run: str, number: int) -> subprocess.CompletedProcess[str]:
-        return self.raw(VARS["__rdma_validate_play"], run, number)
+    def play(self, run: str, number: int) -> Done:
+        return self.raw(host_tester.start(self.tester(run), number, 10, 515.5, 500.25, 320))
 
-    def end(self, run: str, number: int) -> subprocess.CompletedProcess[str]:
-        return self.raw(END, run, number)
+    def end(self, run: str, number: int) -> Done:
+        return self.raw(host_tester.collect(self.tester(run), number, 0))
+
+    def clean(self, run: str) -> Done:
+        return self.raw(host_tester.remove(self.tester(run)))
 
     def mark(self) -> list[str]:
         return Path(f"{self.folder}.run").read_text().split()
@@ -160,12 +138,12 @@ def test_a_mark_that_has_expired_or_says_nothing_is_taken_over(host: Host, mark:
 
 def test_a_description_is_limited(host: Host) -> None:
     tester = "head -c 9000000 /dev/zero | tr '\\0' x\n"
-    done = host.run(host.text(START), "unit", host.folder, "rail", "r1", 60, 500.25, stdin=tester)
+    done = host.start("r1", tester=tester)
     assert (done.returncode, len(done.stdout)) == (0, 262144)
 
 
 def test_a_tester_that_fails_is_an_error(host: Host) -> None:
-    done = host.run(host.text(START), "unit", host.folder, "rail", "r1", 60, 500.25, stdin="echo broken >&2; exit 3\n")
+    done = host.start("r1", tester="echo broken >&2; exit 3\n")
     assert (done.returncode, done.stderr) == (3, "broken\n")
 
 
@@ -249,7 +227,8 @@ def test_only_a_run_that_is_known_to_have_ended_is_continued(host: Host) -> None
         ({"run": "r1", "ended": True}, "/r/r1", "r1"), ({"run": "r1", "ended": True}, "", ""),
         ({"run": "r1", "ended": False}, "/r/r1", ""), ({}, "/r/report.json", ""),
     ):  # fmt: skip
-        assert host.text(text, __rdma_validate_leftover=left, __rdma_validate_resumed=resumed) == found
+        known = {"__rdma_validate_leftover": left, "__rdma_validate_resumed": resumed}
+        assert jinja2.Environment(autoescape=False).from_string(text).render(known) == found
 
 
 # --- changing modules -------------------------------------------------------------------------------------------
@@ -258,7 +237,8 @@ def test_only_a_run_that_is_known_to_have_ended_is_continued(host: Host) -> None
 def test_the_lock_of_modules_is_that_of_the_role() -> None:
     folder = Path(VARS["__rdma_validate_folder"])
     assert (f"{folder}.run", folder.parent.name) == (f"/run/gpufabric/{lock.MARK}", "gpufabric")
-    assert f"/{lock.HOLDER};" in VARS["__rdma_validate_lock"]
+    tester = host_tester.Tester(str(folder), "unit", "r1")
+    assert f"<{folder.parent}/{lock.HOLDER}\n" in host_tester.start(tester, 1, 10, 1.0, 1.0, 1)
 
 
 def test_nothing_is_measured_where_a_module_changes_the_host(host: Host) -> None:
@@ -282,10 +262,10 @@ def test_a_folder_that_is_locked_is_not_removed(host: Host) -> None:
     host.start("r1")
     folder = os.open(host.folder.parent, os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)
-    assert host.raw(VARS["__rdma_validate_clean"], "r1", 1).returncode == 0
+    assert host.clean("").returncode == 0
     assert list(host.folder.parent.iterdir()) == []
     os.close(folder)
-    assert host.raw(VARS["__rdma_validate_clean"], "r1", 1).returncode == 0
+    assert host.clean("").returncode == 0
     assert not host.folder.parent.exists()
     # What abort removed is lost, and stays removed.
     for lost in (host.bring("r1"), host.play("r1", 1)):
@@ -304,7 +284,7 @@ def test_a_measurement_and_a_module_exclude_each_other(host: Host, monkeypatch: 
         lock.held(params, "sriov_vfs", False).__enter__()
     # It lasts longer with each pass, and the refusal left nothing behind.
     assert host.bring("r1", batch="BATCH 1 0 14\nEND 0\n").returncode == 0 and host.play("r1", 1).returncode == 0
-    host.raw(VARS["__rdma_validate_clean"], "r1", 1)
+    host.clean("")
     with lock.held(params, "sriov_vfs", False):
         pass
 
@@ -321,3 +301,14 @@ def test_a_run_whose_mark_expired_notices_that_the_host_was_changed(host: Host) 
         pass
     lost = host.play("r1", 1)
     assert (lost.returncode, lost.stdout) == (75, LOST)
+
+
+def test_a_run_removes_only_its_own_tester(host: Host) -> None:
+    host.start("r1")
+    assert host.clean("r2").returncode == 0 and host.mark()[0] == "r1" and (host.folder / "rails").exists()
+    assert host.clean("r1").returncode == 0 and not host.folder.parent.exists()
+
+
+def test_a_run_that_never_had_the_host_removes_nothing(host: Host) -> None:
+    host.folder.mkdir(parents=True)
+    assert host.clean("r1").returncode == 0 and host.folder.exists()

@@ -14,6 +14,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+import yaml
 from tests.unit.support.real_play import ROOT, ansible_playbook
 
 
@@ -63,8 +64,11 @@ def test_a_folder_or_the_parent_that_will_hold_it_must_be_writable(
 
 
 def play(tmp_path: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    role = {"name": "gpufabric.rdma.rdma_validate", "tasks_from": "folder"}
-    book = {"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.import_role": role}]}
+    """The check of the playbook site, and what it reads the folder from."""
+    read = yaml.safe_load((ROOT / "playbooks/tasks/cluster.yml").read_text())[0]
+    site = yaml.safe_load((ROOT / "playbooks/site.yml").read_text())
+    (check,) = [task for play in site for task in play.get("tasks", []) if "gpufabric.rdma.report_folder" in task]
+    book = {"hosts": "all", "gather_facts": False, "tasks": [read, check]}
     (tmp_path / "plays").mkdir(exist_ok=True)
     (tmp_path / "plays/play.yml").write_text(json.dumps([book]))
     return ansible_playbook(tmp_path, "-v", "-i", "nobody,", tmp_path / "plays/play.yml", *args)

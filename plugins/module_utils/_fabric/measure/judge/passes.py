@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -105,6 +106,17 @@ def results(course: Course) -> Results:
         if course.kept:
             course.found = sorted([*course.found, *course.kept], key=schedule.subject)
     return course.found
+
+
+def verdicts(course: Course) -> dict[str, int]:
+    """Return how many tests of the passes so far have which verdict; each may still be measured again."""
+    if course.found is not None:
+        told = (result["verdict"] for result in course.found if result["passes"])
+    else:
+        # Only after the trial at the begin of a schedule, so these are few.
+        tried = course.state.attempts.items()
+        told = (judge_results.judge(course.state, test, own[-1])[0] for test, own in tried if own)
+    return dict(Counter(told))
 
 
 def worst(course: Course, rounds: Sequence[Round]) -> int:

@@ -26,7 +26,7 @@ from ..schedule.tester_input import lines
 from . import outliers, verdict
 from . import results as judge_results
 from .notices import notices
-from .passes import Course, Results, announce, next_rounds, results, worst
+from .passes import Course, Results, announce, next_rounds, results, verdicts, worst
 from .passes import summary as passes_summary
 from .reproduce import commands
 from .resume import take_over
@@ -49,6 +49,7 @@ class Step:
     ``announce``: what to say before the pass, "" when ``done``. ``worst``: this pass, what waits and all
     retries, without isolation. ``lead``: how much later than usual the pass should begin, since hosts missed a begin.
     ``schedule``: as the report has it: {mode, rounds, slot, seconds, passes, share, lateness, text}.
+    ``verdicts``: how many tests of the passes so far have which verdict.
     """
 
     done: bool
@@ -67,6 +68,7 @@ class Step:
     outliers: list[dict[str, Any]]
     endpoints: Mapping[str, Any]
     unsteady: list[dict[str, Any]]
+    verdicts: Mapping[str, int]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the step as fabric_judge returns it."""
@@ -86,6 +88,7 @@ class Step:
             "outliers": self.outliers,
             "endpoints": dict(self.endpoints),
             "unsteady": self.unsteady,
+            "verdicts": dict(self.verdicts),
         }
 
 
@@ -135,6 +138,7 @@ def step(
         outliers=outliers.find(found, plan["thresholds"]["outliers"]),
         endpoints={"where": where, "hosts": identity.described(where, state.endpoints, hosts or {})},
         unsteady=unsteady.find(found, plan["thresholds"]["unsteady"]),
+        verdicts=verdicts(course),
     )
 
 
