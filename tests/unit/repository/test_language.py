@@ -6,6 +6,7 @@ To examine more text, add a line to SOURCES: a name, and a function that yields 
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -172,16 +173,24 @@ FENCE = re.compile(r"^(`{3,}|~{3,})[^\n]*\n.*?^\1[^\n]*$", re.MULTILINE | re.DOT
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 GENERATED = re.compile(r"<!-- inputs: from .*?<!-- inputs: end -->", re.DOTALL)
 CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
+# Code in the documentation of plugins, and what is not a sentence in a YAML file.
+MARKUP = re.compile(r"\b(?:C|V|O|M|E|RV|P|L|U|I|B)\([^)]*\)|\{\{.*?\}\}", re.DOTALL)
+YAML_CODE = re.compile(r"^\s*(?:default|choices|type|elements|required): .*$|^\s*[\w-]+:$", re.MULTILINE)
 TARGET = re.compile(r"\]\([^)\s]*\)")
 # Stands for code in a sentence: neither a word nor a space.
 GAP = "\N{HORIZONTAL ELLIPSIS}"
+
+
+def gap(match: re.Match[str]) -> str:
+    """What replaces code: lines keep their numbers."""
+    return GAP + "\n" * match[0].count("\n")
 
 
 def prose(markdown: str) -> str:
     """The sentences of a page, without code, comments and the targets of links; lines keep their numbers."""
     for pattern in (FENCE, GENERATED, COMMENT):
         markdown = pattern.sub(lambda match: "\n" * match[0].count("\n"), markdown)
-    markdown = CODE.sub(lambda match: GAP + "\n" * match[0].count("\n"), markdown)
+    markdown = CODE.sub(gap, markdown)
     return TARGET.sub("]", markdown)
 
 
@@ -204,9 +213,51 @@ def role_readmes() -> Texts:
         yield from paragraphs(path)
 
 
+def strings(path: Path, root: Path = ROOT) -> Texts:
+    """The documentation that a plugin assigns to names, without its code: C(...), V(...), O(...), expressions."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield f"{path.relative_to(root)}:{node.value.lineno}", MARKUP.sub(gap, node.value.value)
+
+
+def plugin_docs() -> Texts:
+    for folder in ("modules", "doc_fragments", "lookup"):
+        for path in sorted((ROOT / "plugins" / folder).glob("*.py")):
+            yield from strings(path)
+
+
+def descriptions(path: Path, root: Path = ROOT) -> Texts:
+    """The descriptions in a YAML file: everything but keys, defaults and choices."""
+    text = YAML_CODE.sub(gap, path.read_text())
+    yield f"{path.relative_to(root)}:1", CODE.sub(gap, text)
+
+
+def role_specs() -> Texts:
+    for name in ("argument_specs.yml", "main.yml"):
+        for path in sorted((ROOT / "roles").glob(f"*/meta/{name}")):
+            yield from descriptions(path)
+
+
+def names(path: Path, root: Path = ROOT) -> Texts:
+    """The names of plays, tasks and blocks in a file."""
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        match = re.match(r"\s*- name: (.+)", line)
+        if match:
+            yield f"{path.relative_to(root)}:{number}", match[1]
+
+
+def task_names() -> Texts:
+    for pattern in ("playbooks/**/*.yml", "roles/*/tasks/**/*.yml", "molecule/**/*.yml"):
+        for path in sorted(ROOT.glob(pattern)):
+            yield from names(path)
+
+
 SOURCES: list[tuple[str, Callable[[], Texts]]] = [
     ("pages", pages),
     ("READMEs of roles", role_readmes),
+    ("documentation of plugins", plugin_docs),
+    ("specs of roles", role_specs),
+    ("names of plays and tasks", task_names),
 ]
 
 
@@ -296,3 +347,26 @@ def test_text_beside_code_is_examined(tmp_path: Path) -> None:
         "page.md:4: told",
         "page.md:4: shall",
     ]
+
+
+def test_documentation_of_a_plugin_is_examined_without_its_code(tmp_path: Path) -> None:
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text(
+        '"""shall"""\n\nRETURN = r"""\nx:\n  description: It shall V(tell) O(told) or\n    is told.\n"""\n'
+    )
+    assert [finding.split(" -> ")[0] for finding in found(strings(plugin, tmp_path))] == [
+        "plugin.py:6: told",
+        "plugin.py:5: shall",
+    ]
+
+
+def test_descriptions_of_a_role_are_examined_without_their_code(tmp_path: Path) -> None:
+    spec = tmp_path / "spec.yml"
+    spec.write_text("tells:\n  description: >-\n    It `tells` us.\n  default: told\n  choices: [shall]\n")
+    assert [finding.split(" -> ")[0] for finding in found(descriptions(spec, tmp_path))] == ["spec.yml:3: us"]
+
+
+def test_names_of_tasks_are_examined(tmp_path: Path) -> None:
+    tasks = tmp_path / "tasks.yml"
+    tasks.write_text("- name: x | Go on\n  debug:\n    msg: told\n- name: x | Say why\n")
+    assert [finding.split(" -> ")[0] for finding in found(names(tasks, tmp_path))] == ["tasks.yml:4: Say"]
