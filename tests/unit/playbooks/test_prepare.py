@@ -7,15 +7,21 @@ from typing import Any
 import jinja2
 import pytest
 import yaml
+from jinja2.nativetypes import NativeEnvironment
 from tests.tools.environment import REPO
+
+
+def text_of(role: str, name: str) -> str:
+    """Return what a play gives a role for an input, not evaluated yet."""
+    plays = yaml.safe_load((REPO / "playbooks" / "prepare.yml").read_text())
+    (own,) = (own for play in plays for own in play.get("roles", []) if own["role"] == f"gpufabric.rdma.{role}")
+    return str(own["vars"][name])
 
 
 def of_preflight(name: str, variables: dict[str, Any]) -> str:
     """Return what the play gives preflight for an input, from these variables of a user."""
-    plays = yaml.safe_load((REPO / "playbooks" / "prepare.yml").read_text())
-    (role,) = (role for play in plays for role in play.get("roles", []) if role["role"] == "gpufabric.rdma.preflight")
     defaults = yaml.safe_load((REPO / "roles/host_kernel/defaults/main.yml").read_text())
-    return jinja2.Environment().from_string(role["vars"][name]).render(__options={**defaults, **variables})
+    return jinja2.Environment().from_string(text_of("preflight", name)).render(__options={**defaults, **variables})
 
 
 @pytest.mark.parametrize(
@@ -34,3 +40,10 @@ def of_preflight(name: str, variables: dict[str, Any]) -> str:
 )
 def test_a_boot_loader_is_needed_only_where_arguments_are_set(variables: dict[str, Any], asked: str) -> None:
     assert of_preflight("preflight_kernel_arguments", variables) == asked
+
+
+@pytest.mark.parametrize(("makes", "managed"), [(True, ["0000:18:00.0"]), (False, [])])
+def test_the_network_model_can_leave_vfs_to_the_operator(makes: bool, managed: list[str]) -> None:
+    text = NativeEnvironment().from_string(text_of("sriov", "sriov_operator_managed"))
+    plan = {"profile": {"operator_makes_vfs": makes}}
+    assert list(text.render(rdma_plan=plan, __rails=[{"pci": "0000:18:00.0"}])) == managed

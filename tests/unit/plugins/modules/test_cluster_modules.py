@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 from tests.unit.support.cluster_fake import FakeClock, FakeCluster, Response, down, ok, status
 from tests.unit.support.module_run import PACKAGE, run
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
 
 MODULES = ("cluster_info", "fabric_objects", "fabric_testers", "fabric_wait", "node_drain")
 POOL = {
@@ -72,6 +75,18 @@ def test_info_fails_with_everything_at_once(cluster: FakeCluster, capsys: pytest
     ]
     failed = run("cluster_info", capsys, require=True, **given)
     assert failed["failed"] and failed["msg"].startswith("cluster_info: this stops the run:\n- permissions are missing")
+
+
+def test_info_checks_the_permissions_of_a_network_model(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = dataclasses.replace(registry.get("macvlan"), name="other", kinds=())
+    monkeypatch.setitem(registry.PROFILES, "other", other)
+    cluster.denied = ("patch macvlannetworks",)
+    assert run("cluster_info", capsys)["denied"] == ["patch macvlannetworks.mellanox.com"]
+    assert run("cluster_info", capsys, profile="other")["denied"] == []
+    found = run("cluster_info", capsys, profile="mcvlan")
+    assert found["msg"] == 'cluster_info: profile: expected one of macvlan, other, found "mcvlan" (text)'
 
 
 def test_a_cluster_that_is_down(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
