@@ -165,6 +165,17 @@ def problems(known: Mapping[str, Mapping[str, Any]], variables: Mapping[str, Any
                 given[name] = variables[name]
             except AnsibleUndefinedVariable:
                 continue  # It stands on something that the run is still to find out, such as the plan.
-    errors = ArgumentSpecValidator(known).validate(given, validate_role_argument_spec=True).errors
+    shapes = role_variables.not_dicts(
+        known, {name: evaluated(given, name)[0] for name in given if "options" in known[name]}
+    )
+    judged = {name: value for name, value in given.items() if name not in shapes}
+    # One by one: for two options with unknown keys, ansible-core lists the keys that one of them supports.
+    errors = [
+        error
+        for name, value in judged.items()
+        for error in ArgumentSpecValidator({name: known[name]})
+        .validate({name: value}, validate_role_argument_spec=True)
+        .errors
+    ]
     told = [f"not known: {error.msg}" if isinstance(error, UnsupportedError) else error.msg for error in errors]
-    return [*told, *role_variables.unsupported(given)]
+    return [*shapes.values(), *told, *role_variables.unsupported(given)]

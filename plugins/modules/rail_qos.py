@@ -30,21 +30,102 @@ options:
     default: present
   settings:
     description:
-      - Settings to apply to all rails. All invalid keys and values are reported in one message. Omitted keys are not changed.
-      - C(trust), the source of the priority, V(dscp) or V(pcp).
-      - C(pfc), the list of priorities with priority flow control. It is disabled on all other priorities.
-      - C(ets), C(tsa) and C(bandwidth) of the eight traffic classes (V(ets) or V(strict); percent, together 100), and
-        C(priorities), the traffic class of each priority.
-      - C(buffer), C(size) of the eight receive buffers in bytes, and C(priorities), the buffer of each priority.
-      - C(ecn), the list of priorities with congestion control. It is disabled on all other priorities.
-      - C(cnp_dscp), the DSCP of congestion notification packets.
-      - C(dscp) or C(traffic_class), the marking of RDMA packets. DSCP 26 corresponds to traffic class 106, including the ECN bits. It is
-        the default for RDMA-CM and, if the driver supports it, for all other traffic.
-      - C(roce), V(v1) or V(v2), the default RoCE mode of RDMA-CM, which determines the GID that it selects.
-      - C(rings), the number of descriptors in the C(rx) and C(tx) rings.
-      - C(pause), whether global pause frames are sent and honored.
+      - Settings to apply to all rails. Omitted keys are not changed. Values out of range and contradictions are reported in one message.
     type: dict
     default: {}
+    suboptions:
+      pause:
+        description:
+          - Whether global pause frames are sent and honored. Configured by C(ethtool -A).
+        type: bool
+      rings:
+        description:
+          - Number of descriptors in the rings, up to the limits of the NIC. Configured by C(ethtool -G).
+        type: dict
+        suboptions:
+          rx:
+            description:
+              - Receive ring.
+            type: int
+          tx:
+            description:
+              - Transmit ring.
+            type: int
+      trust:
+        description:
+          - Field of a packet that determines its priority. Configured by C(mlnx_qos) or C(dcb); requires DCB.
+        type: str
+        choices: [dscp, pcp]
+      buffer:
+        description:
+          - The eight receive buffers. Configured by C(mlnx_qos) or C(dcb); requires DCB.
+        type: dict
+        suboptions:
+          size:
+            description:
+              - Size of each of the eight buffers in bytes.
+            type: list
+            elements: int
+          priorities:
+            description:
+              - Buffer of each of the eight priorities.
+            type: list
+            elements: int
+      ets:
+        description:
+          - The eight traffic classes (ETS). Configured by C(mlnx_qos) or C(dcb); requires DCB.
+        type: dict
+        suboptions:
+          tsa:
+            description:
+              - Scheduling of each of the eight traffic classes.
+            type: list
+            elements: str
+            choices: [ets, strict]
+            required: true
+          bandwidth:
+            description:
+              - Share of each of the eight traffic classes in percent. V(0) for strict classes; the other shares must add up to
+                100.
+            type: list
+            elements: int
+            required: true
+          priorities:
+            description:
+              - Traffic class of each of the eight priorities.
+            type: list
+            elements: int
+      pfc:
+        description:
+          - Priorities with priority flow control, V(0) to V(7); all others have none. Mutually exclusive with
+            O(settings.pause=true). Configured by C(mlnx_qos) or C(dcb); requires DCB.
+        type: list
+        elements: int
+      ecn:
+        description:
+          - Priorities with congestion control, V(0) to V(7); all others have none. Configured in sysfs; requires the driver of
+            DOCA-OFED, because with in-tree drivers the firmware controls congestion.
+        type: list
+        elements: int
+      cnp_dscp:
+        description:
+          - DSCP of congestion notification packets, V(0) to V(63). Configured in sysfs; requires the driver of DOCA-OFED.
+        type: int
+      dscp:
+        description:
+          - DSCP of RDMA packets, V(0) to V(63). It sets the traffic class with ECN enabled, such as traffic class 106 for DSCP
+            26. Mutually exclusive with O(settings.traffic_class). Requires an RDMA device.
+        type: int
+      traffic_class:
+        description:
+          - Traffic class of RDMA packets, V(0) to V(255). It is the default of RDMA-CM in configfs and, with the driver of
+            DOCA-OFED, also of programs that connect without RDMA-CM. Requires an RDMA device.
+        type: int
+      roce:
+        description:
+          - Default RoCE mode of RDMA-CM in configfs, which determines the GID that RDMA-CM selects. Requires an RDMA device.
+        type: str
+        choices: [v1, v2]
 seealso:
   - module: gpufabric.rdma.rail_links
   - name: Role rail_links
@@ -112,7 +193,7 @@ ARGUMENTS = {
     **arguments.RAILS,
     **arguments.STATE,
     **arguments.CONSENT,
-    "settings": {"type": "dict", "default": {}},
+    "settings": {"type": "dict", "default": {}, "options": qos_settings.argument_spec()},
 }
 
 

@@ -34,6 +34,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._host.kernel import
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import network_manager, routing
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.naming import systemd_files
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import programs
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import settings as qos_settings
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import openpgp
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.sriov import vf
 
@@ -142,8 +143,14 @@ def parsers() -> list[Parser]:
         Parser("vf.parse_vfs", vf.parse_vfs, [VFS, f"5: rail0: <UP> mtu 9000\n    {VFS}"]),
         Parser("dcb.ring_limits", programs.ring_limits, qos[programs.ETHTOOL]),
         *(
-            Parser(f"dcb.parse {tool} {setting}", lambda text, t=tool, s=setting: programs.parse(t, s, text), qos[tool])  # type: ignore[misc]
-            for tool, setting in ((programs.MLNX_QOS, "trust"), (programs.MLNX_QOS, "pfc"), (programs.ETHTOOL, "rings"))
+            Parser(
+                f"dcb.parse {tool.name} {name}",
+                lambda text, t=tool, s=name: programs.parse(t, s, text),  # type: ignore[misc]
+                qos[tool.name],
+            )
+            for name in ("trust", "pfc", "rings")
+            for tool in qos_settings.find(name).programs
+            if tool.name in qos
         ),
         Parser("topology.parse_conf", topology_file.parse_conf, [CONF]),
         Parser("evidence.parse_describe", tester_log.parse_describe, [DESCRIBE]),

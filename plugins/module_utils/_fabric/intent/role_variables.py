@@ -56,6 +56,33 @@ def user_given(options: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, 
     }
 
 
+def not_dicts(known: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Return option -> what is wrong with it, for options with suboptions that hold something else than them.
+
+    ansible-core itself ends with an exception for a number or null in their place.
+    """
+    found = {}
+    for name, option in known.items():
+        value = given.get(name)
+        if "options" not in option or value is None:
+            continue
+        listed = option.get("type") == "list"
+        ones = value if listed and isinstance(value, list) else [value]
+        places = [f"{prefix}{name}[{index}]" if listed else f"{prefix}{name}" for index in range(len(ones))]
+        problems = [text for place, one in zip(places, ones) for text in _not_dict(option["options"], one, place)]
+        if problems:
+            found[name] = "; ".join(problems)
+    return found
+
+
+def _not_dict(options: Mapping[str, Mapping[str, Any]], value: Any, place: str) -> list[str]:
+    if isinstance(value, str):
+        return []  # ansible-core reads a dict from it, or reports that it cannot.
+    if isinstance(value, Mapping):
+        return [*not_dicts(options, value, f"{place}.").values()]
+    return [f"{place}: expected a dict, found {describe(value)}"]
+
+
 def unsupported(given: Mapping[str, Any]) -> list[str]:
     """Return why values that the options allow are refused now, from the options that a user gives."""
     return [NO_CONTAINER] if given.get("rdma_stack_provider") == "container" else []

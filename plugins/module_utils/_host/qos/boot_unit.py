@@ -7,14 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..naming.systemd_files import instance
-from .kernel_files import Device, Step
+from . import settings
+from .setting import Device, Step
 
 TITLE = "Written by gpufabric.rdma.rail_qos, which removes it with state: absent."
 PREFIX = "gpufabric-qos-"
 # Seconds that the RDMA device gets to appear after the network device.
 PATIENCE = 120
-# ethtool ends so when the device already has the pause and ring settings.
-UNCHANGED = "78 80"
 
 
 def name(netdev: str) -> str:
@@ -40,7 +39,7 @@ def text(device: Device, steps: Iterable[Step]) -> str:
         "Type=oneshot",
         "RemainAfterExit=yes",
         f"TimeoutStartSec={PATIENCE}",
-        f"SuccessExitStatus={UNCHANGED}",
+        f"SuccessExitStatus={' '.join(str(status) for status in settings.unchanged_statuses())}",
         *([f"ExecStartPre=/bin/sh -c '{wait}'"] if device.rdma else []),
         *(f"ExecStart={_line(step)}" for step in steps),
         "",

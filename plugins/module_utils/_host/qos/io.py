@@ -14,10 +14,8 @@ from ..system import command, files, systemd
 from ..system.files import Roots, names, read_text
 from . import boot_unit, kernel_files, programs
 from . import plan as qos_plan
-from .kernel_files import Device, Step
-from .plan import NO_RDMA, Reason
-
-_NO_ECN = Reason("has no ECN settings in sysfs", "use the driver of DOCA-OFED, which has them")
+from . import settings as qos_settings
+from .setting import Device, KernelFiles, Program, Reason, Setting, Step
 
 
 def read(
@@ -65,8 +63,7 @@ def apply(plan: qos_plan.QosPlan) -> None:
 def _take(step: Step) -> None:
     if step.argv:
         result = command.run(step.argv, check=False)
-        # ethtool says by these that nothing had to change.
-        if result.rc and not (step.argv[0] == programs.ETHTOOL and str(result.rc) in boot_unit.UNCHANGED.split()):
+        if result.rc and result.rc not in step.unchanged:
             said = (result.stderr.strip() or result.stdout.strip() or "nothing").replace("\n", " ")
             raise CommandError(f"'{' '.join(step.argv)}' failed with status {result.rc} and said: {said}")
     else:
@@ -76,62 +73,59 @@ def _take(step: Step) -> None:
 def _read_port(roots: Roots, host: str, rail: str | None, port: Port, settings: tuple[str, ...]) -> qos_plan.Found:
     netdev = port.netdev.name if port.netdev else ""
     device = Device(netdev, port.rdma[0] if port.rdma else None, roots.sysfs)
-    tools = {name: _tool(name, port) for name in settings if name not in kernel_files.FILE_SETTINGS}
+    wanted = [qos_settings.find(name) for name in settings]
+    tools = {setting.name: _program(setting, port) for setting in wanted if setting.programs}
     printed: dict[tuple[str, ...], command.Result] = {}
     found = {
-        name: _read_program(tools[name], netdev, name, printed) if name in tools else _read_file(device, name)
-        for name in settings
+        setting.name: _read_files(device, setting.source)
+        if isinstance(setting.source, KernelFiles)
+        else _read_program(tools[setting.name], netdev, setting, printed)
+        for setting in wanted
     }
-    rings = printed.get(tuple(programs.read_argv(programs.ETHTOOL, netdev, "rings")))
     return qos_plan.Found(
         title=f"{host} {rail or netdev} ({port.driver or 'no driver'})",
         device=device,
         values={name: value for name, value in found.items() if value is not None and not isinstance(value, Reason)},
         reasons={name: value for name, value in found.items() if isinstance(value, Reason)},
-        tools=tools,
-        limits=programs.ring_limits(rings.stdout) if rings else {},
+        programs=tools,
+        limits={name: _limits(tool, netdev, printed) for name, tool in tools.items() if tool.limits},
     )
 
 
-def _read_program(tool: str, netdev: str, name: str, printed: dict[tuple[str, ...], command.Result]) -> Any:
+def _read_program(tool: Program, netdev: str, setting: Setting, printed: dict[tuple[str, ...], command.Result]) -> Any:
     """Return the value of a setting, or the Reason why there is none; each command runs once."""
-    if not command.find(tool):
-        return _missing(tool)
-    argv = tuple(programs.read_argv(tool, netdev, name))
+    if not command.find(tool.name):
+        return _missing(setting)
+    argv = tuple(tool.read_argv(netdev))
     if argv not in printed:
         printed[argv] = command.run(argv, check=False)
     result = printed[argv]
-    return _refusal(name, tool, result) if result.rc else programs.parse(tool, name, result.stdout)
+    return _refusal(tool, result) if result.rc else programs.parse(tool, setting.name, result.stdout)
 
 
-def _read_file(device: Device, name: str) -> Any:
-    """Return the value of a setting, the Reason why there is none, or None where nobody misses it."""
-    texts = {path: read_text(path) for path in kernel_files.paths(name, device)}
-    try:
-        return kernel_files.parse(name, device, texts)
-    except LookupError:
-        if name in ("ecn", "cnp_dscp"):
-            return _NO_ECN
-        # A driver without a traffic class of its own is fine: what uses RDMA-CM gets it there.
-        return NO_RDMA if device.rdma is None else None
+def _limits(tool: Program, netdev: str, printed: Mapping[tuple[str, ...], command.Result]) -> dict[str, int]:
+    result = printed.get(tuple(tool.read_argv(netdev)))
+    return tool.limits.parse(result.stdout) if tool.limits and result else {}
 
 
-def _tool(name: str, port: Port) -> str:
-    if name in programs.ETHTOOL_SETTINGS:
-        return programs.ETHTOOL
-    # It knows the vendor's own NICs only.
-    if (port.driver or "").startswith("mlx") and command.find(programs.MLNX_QOS):
-        return programs.MLNX_QOS
-    return programs.DCB
+def _read_files(device: Device, source: KernelFiles) -> Any:
+    """Return the value of a setting, the Reason why there is none, or None where it is left out silently."""
+    return kernel_files.read(source, device, {path: read_text(path) for path in source.paths(device)})
 
 
-def _missing(tool: str) -> Reason:
-    if tool == programs.DCB:
-        return Reason("cannot be asked: neither mlnx_qos nor dcb (iproute2) is installed", "install one of them")
-    return Reason(f"cannot be asked: {tool} is not installed", "install it")
+def _program(setting: Setting, port: Port) -> Program:
+    """Return the first program that supports the driver and is installed, the last one without."""
+    fitting = (tool for tool in setting.programs if (port.driver or "").startswith(tool.drivers))
+    return next((tool for tool in fitting if command.find(tool.name)), setting.programs[-1])
 
 
-def _refusal(name: str, program: str, result: command.Result) -> Reason:
+def _missing(setting: Setting) -> Reason:
+    titles = [tool.title for tool in setting.programs]
+    if len(titles) > 1:
+        return Reason(f"cannot be asked: neither {' nor '.join(titles)} is installed", "install one of them")
+    return Reason(f"cannot be asked: {titles[0]} is not installed", "install it")
+
+
+def _refusal(tool: Program, result: command.Result) -> Reason:
     said = (result.stderr.strip() or result.stdout.strip() or "nothing").replace("\n", " ")
-    what = f"{name} to set" if name in programs.ETHTOOL_SETTINGS else "DCB"
-    return Reason(f"has no {what} ({program} said: {said})", "use a NIC and a driver that have")
+    return Reason(f"has no {tool.feature} ({tool.name} said: {said})", "use a NIC and a driver that have")

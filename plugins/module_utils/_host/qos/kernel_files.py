@@ -1,104 +1,92 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""QoS of a port in files of the kernel: ECN and CNP, the traffic class of verbs, RoCE mode and ToS of RDMA-CM.
+"""Settings of a port in files of the kernel: ECN and CNP, the traffic class of verbs, RoCE mode and ToS of RDMA-CM.
 
 ECN and traffic class are files of NVIDIA's own drivers only; RDMA-CM's are in configfs of every kernel, in a
-folder that exists once somebody makes it. Removing the folder does not reset what was set.
+folder that exists once it is made. Removing the folder does not reset what was set.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from ..._common.errors import ParseError
-from .settings import CLASSES
+from .setting import CLASSES, NO_RDMA, Device, KernelFiles, Reason, Step
 
-FILE_SETTINGS = ("ecn", "cnp_dscp", "traffic_class", "rdma_cm")
 # Both ends of congestion control: notification point (who gets marked packets), reaction point (who sends).
 POINTS = ("roce_np", "roce_rp")
 MODES = {"v1": "IB/RoCE v1", "v2": "RoCE v2"}
 # What the kernel starts with on a device that can RoCE v2.
 RDMA_CM_DEFAULTS = {"roce": "v2", "tos": 0}
-# Takes the driver's own traffic class back, so that programs choose again.
+# Removes the driver's own traffic class, so that programs choose again.
 NO_TRAFFIC_CLASS = -1
+NO_ECN = Reason("has no ECN settings in sysfs", "use the driver of DOCA-OFED, which has them")
 
 
-class Step(NamedTuple):
-    """One change: a command, or a value for a file."""
+def read(files: KernelFiles, device: Device, texts: Mapping[str, str | None]) -> Any:
+    """Return the value of a setting, or the Reason why there is none, or None where it is left out silently.
 
-    argv: tuple[str, ...] = ()
-    path: str = ""
-    value: str = ""
-
-
-class Device(NamedTuple):
-    """Where the files of a port are: its network device, its RDMA device (None without one), sysfs."""
-
-    netdev: str
-    rdma: str | None
-    sysfs: str = "/sys"
-
-
-def paths(setting: str, device: Device) -> list[str]:
-    """Return the files that hold a setting; none when it needs an RDMA device and there is none."""
-    if setting == "ecn":
-        return [_ecn(device, point, priority) for point in POINTS for priority in range(CLASSES)]
-    if setting == "cnp_dscp":
-        return [f"{device.sysfs}/class/net/{device.netdev}/ecn/roce_np/cnp_dscp"]
-    if device.rdma is None:
-        return []
-    if setting == "traffic_class":
-        return [f"{device.sysfs}/class/infiniband/{device.rdma}/tc/1/traffic_class"]
-    return [f"{_manager(device)}/ports/1/default_roce_{name}" for name in ("mode", "tos")]
-
-
-def parse(setting: str, device: Device, texts: Mapping[str, str | None]) -> Any:
-    """Return the value of a setting; ``texts`` is path -> text, None where there is no such file.
-
-    LookupError when the kernel has no such setting, ParseError when a file holds something else.
+    ``texts`` is path -> text, None where there is no such file. ParseError when a file holds something else.
     """
-    found = [texts.get(path) for path in paths(setting, device)]
-    if setting == "rdma_cm" and found:
-        return {} if None in found else {"roce": _mode(found[0] or ""), "tos": _number(found[1] or "")}
-    if not found or None in found:
-        raise LookupError(setting)
-    if setting == "ecn":
-        on = [text == "1" for text in found]
-        return [priority for priority in range(CLASSES) if on[priority] and on[CLASSES + priority]]
-    if setting == "cnp_dscp":
-        return _number(found[0] or "")
-    match = re.search(r"Global tclass=(\d+)", found[0] or "")
+    if files.needs_rdma and device.rdma is None:
+        return NO_RDMA
+    found = [text for path in files.paths(device) for text in [texts.get(path)] if text is not None]
+    return files.parse(found) if len(found) == len(files.paths(device)) else files.absent
+
+
+def number_file(path: Callable[[Device], str], absent: Any = None) -> KernelFiles:
+    """Return a setting that is a number in one file."""
+    return KernelFiles(
+        paths=lambda device: [path(device)],
+        parse=lambda found: _number(found[0]),
+        steps=lambda device, value: [Step(path=path(device), value=str(value))],
+        absent=absent,
+    )
+
+
+def _ecn_paths(device: Device) -> list[str]:
+    folder = f"{device.sysfs}/class/net/{device.netdev}/ecn"
+    return [f"{folder}/{point}/enable/{priority}" for point in POINTS for priority in range(CLASSES)]
+
+
+def _parse_ecn(found: Sequence[str]) -> list[int]:
+    on = [text == "1" for text in found]
+    return [priority for priority in range(CLASSES) if on[priority] and on[CLASSES + priority]]
+
+
+def _ecn_steps(device: Device, value: Sequence[int]) -> list[Step]:
+    values: Iterable[str] = ["1" if priority in value else "0" for _point in POINTS for priority in range(CLASSES)]
+    return [Step(path=path, value=text) for path, text in zip(_ecn_paths(device), values)]
+
+
+def _class_path(device: Device) -> str:
+    return f"{device.sysfs}/class/infiniband/{device.rdma}/tc/1/traffic_class"
+
+
+def _parse_class(found: Sequence[str]) -> int:
+    match = re.search(r"Global tclass=(\d+)", found[0])
     return int(match.group(1)) if match else NO_TRAFFIC_CLASS
-
-
-def steps(setting: str, device: Device, value: Any) -> list[Step]:
-    """Return the steps that set a setting; ``{}`` for RDMA-CM is how it is without the folder."""
-    files = paths(setting, device)
-    if setting == "rdma_cm":
-        return _manager_steps(device, files, value)
-    if setting == "ecn":
-        values: Iterable[str] = ["1" if priority in value else "0" for _point in POINTS for priority in range(CLASSES)]
-        return [Step(path=path, value=text) for path, text in zip(files, values)]
-    return [Step(path=path, value=str(value)) for path in files]
-
-
-def _manager_steps(device: Device, files: list[str], value: Mapping[str, Any]) -> list[Step]:
-    wanted = value or RDMA_CM_DEFAULTS
-    texts = {"roce": MODES.get(str(wanted.get("roce")), ""), "tos": str(wanted.get("tos", ""))}
-    writes = [Step(path=path, value=texts[key]) for path, key in zip(files, ("roce", "tos")) if key in wanted]
-    if not value:
-        return [*writes, Step(("rmdir", _manager(device)))]
-    return [Step(("modprobe", "rdma_cm")), Step(("mkdir", "-p", _manager(device))), *writes]
 
 
 def _manager(device: Device) -> str:
     return f"{device.sysfs}/kernel/config/rdma_cm/{device.rdma}"
 
 
-def _ecn(device: Device, point: str, priority: int) -> str:
-    return f"{device.sysfs}/class/net/{device.netdev}/ecn/{point}/enable/{priority}"
+def _manager_paths(device: Device) -> list[str]:
+    return [f"{_manager(device)}/ports/1/default_roce_{name}" for name in ("mode", "tos")]
+
+
+def _manager_steps(device: Device, value: Mapping[str, Any]) -> list[Step]:
+    # {} is how it is without the folder.
+    desired = value or RDMA_CM_DEFAULTS
+    texts = {"roce": MODES.get(str(desired.get("roce")), ""), "tos": str(desired.get("tos", ""))}
+    paths = zip(_manager_paths(device), ("roce", "tos"))
+    writes = [Step(path=path, value=texts[key]) for path, key in paths if key in desired]
+    if not value:
+        return [*writes, Step(("rmdir", _manager(device)))]
+    return [Step(("modprobe", "rdma_cm")), Step(("mkdir", "-p", _manager(device))), *writes]
 
 
 def _mode(text: str) -> str:
@@ -112,3 +100,21 @@ def _number(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}", text):
         raise ParseError(f"'{text}' is not a number")
     return int(text)
+
+
+ECN = KernelFiles(paths=_ecn_paths, parse=_parse_ecn, steps=_ecn_steps, absent=NO_ECN)
+CNP_DSCP = number_file(lambda device: f"{device.sysfs}/class/net/{device.netdev}/ecn/roce_np/cnp_dscp", NO_ECN)
+# A driver without a traffic class of its own is fine: programs that use RDMA-CM get it there.
+TRAFFIC_CLASS = KernelFiles(
+    paths=lambda device: [_class_path(device)],
+    parse=_parse_class,
+    steps=lambda device, value: [Step(path=_class_path(device), value=str(value))],
+    needs_rdma=True,
+)
+RDMA_CM = KernelFiles(
+    paths=_manager_paths,
+    parse=lambda found: {"roce": _mode(found[0]), "tos": _number(found[1])},
+    steps=_manager_steps,
+    absent={},
+    needs_rdma=True,
+)

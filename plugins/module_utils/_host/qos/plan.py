@@ -6,49 +6,34 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..._common.change import Change
 from ..._common.errors import ConflictError
 from ..facts.rail_ports import Rail
 from ..system import restore
-from . import boot_unit, kernel_files, programs, recorded
-from .kernel_files import Device, Step
+from . import boot_unit, recorded, settings
 from .recorded import NOTHING
-from .settings import SETTINGS
+from .setting import NO_RDMA, Device, Program, Reason, Step
 
 # PCI address -> setting -> value.
 Values = Mapping[str, Mapping[str, Any]]
-# A port has one of them: to restore one would turn off the other.
-_EXCLUDES = {"pfc": "pause", "pause": "pfc"}
-# What the user calls a setting that has another name here.
-_LABELS = {"rdma_cm": ("roce", "dscp", "traffic_class")}
-
-
-class Reason(NamedTuple):
-    """Why a setting cannot be set on a port, and what would help."""
-
-    what: str
-    cure: str
-
-
-NO_RDMA = Reason("has no RDMA device", "bring it up first (role rdma_stack) and rerun the playbook")
 
 
 @dataclasses.dataclass(frozen=True)
 class Found:
     """What was read of a port: values by setting, or the reason why there is none.
 
-    A setting in neither does not exist there, and nobody misses it. ``tools`` names the program
-    of a setting, ``limits`` the largest rings, ``title`` what messages call the port.
+    A setting in neither does not exist there, and is left out without a message. ``programs`` has the program
+    of a setting, ``limits`` the largest values by key of a setting, ``title`` what messages call the port.
     """
 
     title: str
     device: Device
     values: Mapping[str, Any]
     reasons: Mapping[str, Reason]
-    tools: Mapping[str, str]
-    limits: Mapping[str, int]
+    programs: Mapping[str, Program]
+    limits: Mapping[str, Mapping[str, int]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +59,8 @@ def to_read(rails: Iterable[Rail], wanted: Mapping[str, Any], record: recorded.R
     names = {pci: {*entry["before"]} for pci, entry in record.items()}
     for rail in rails:
         names[rail.pci] = names.get(rail.pci, set()) | {*wanted}
-    return {pci: tuple(name for name in SETTINGS if name in names[pci]) for pci in sorted(names) if names[pci]}
+    known = settings.names()
+    return {pci: tuple(name for name in known if name in names[pci]) for pci in sorted(names) if names[pci]}
 
 
 def promised(found: Mapping[str, Found]) -> tuple[dict[str, Found], list[str]]:
@@ -121,9 +107,9 @@ def plan_qos(
     files = {
         f"{units}/{boot_unit.name(rail.netdev)}": _unit(rail, found[rail.pci], own[rail.pci])
         for rail in rails
-        if own[rail.pci]
+        if _lost(own[rail.pci])
     }
-    names = sorted(boot_unit.name(rail.netdev) for rail in rails if own[rail.pci])
+    names = sorted(boot_unit.name(rail.netdev) for rail in rails if _lost(own[rail.pci]))
     return QosPlan(
         Change(
             before={"files": dict(have.files), "units": sorted(have.units), "rails": before},
@@ -154,9 +140,7 @@ def differences(after: Values, found: Mapping[str, Found]) -> list[str]:
 
 def steps_of(found: Found, name: str, value: Any, device: Device) -> list[Step]:
     """Return the steps that give a setting a value on a device."""
-    if name in kernel_files.FILE_SETTINGS:
-        return kernel_files.steps(name, device, value)
-    return [Step(tuple(programs.set_argv(found.tools[name], device.netdev, name, value)))]
+    return settings.find(name).steps(found.programs.get(name), device, value)
 
 
 def _refuse(found: Iterable[Found], wanted: Mapping[str, Any]) -> None:
@@ -165,18 +149,28 @@ def _refuse(found: Iterable[Found], wanted: Mapping[str, Any]) -> None:
         by_reason: dict[Reason, list[str]] = {}
         for name in wanted:
             if name in one.reasons:
-                by_reason.setdefault(one.reasons[name], []).extend(_LABELS.get(name, (name,)))
+                by_reason.setdefault(one.reasons[name], []).extend(_labels(name))
         problems += [
             f"{one.title} {reason.what}; {reason.cure}, or leave out {', '.join(dict.fromkeys(names))} for this host"
             for reason, names in by_reason.items()
         ]
-        problems += [
-            f"{one.title} has at most {one.limits[key]} {key} descriptors, {count} requested in rings.{key}"
-            for key, count in wanted.get("rings", {}).items()
-            if count > one.limits.get(key, count)
-        ]
+        problems += [text for name, value in wanted.items() for text in _too_large(one, name, value)]
     if problems:
         raise ConflictError("; ".join(problems))
+
+
+def _labels(name: str) -> tuple[str, ...]:
+    return settings.find(name).labels or tuple(settings.find(name).options)
+
+
+def _too_large(found: Found, name: str, wanted: Any) -> list[str]:
+    largest, program = found.limits.get(name, {}), found.programs.get(name)
+    unit = program.limits.unit if program and program.limits else ""
+    return [
+        f"{found.title} has at most {largest[key]} {key} {unit}, {wanted[key]} requested in {name}.{key}"
+        for key in largest
+        if key in wanted and wanted[key] > largest[key]
+    ]
 
 
 def _applicable(wanted: Mapping[str, Any], found: Found) -> dict[str, Any]:
@@ -196,7 +190,8 @@ def _others(own: Mapping[str, Any], entry: recorded.Entry, values: Mapping[str, 
 
 def _warnings(found: Found, entry: recorded.Entry, others: Collection[str], own: Collection[str]) -> list[str]:
     before, ours, now = entry["before"], entry["set"], found.values
-    partners = {_EXCLUDES[name]: name for name in others if _EXCLUDES.get(name) in before}
+    excludes = settings.partners()
+    partners = {excludes[name]: name for name in others if excludes.get(name) in before}
     return [
         *(restore.kept(f"{found.title}: {name}", before[name], ours[name], now[name]) for name in others),
         *(
@@ -213,11 +208,12 @@ def _is(values: Mapping[str, Any], name: str, wanted: Any) -> bool:
 
 
 def _goal(own: Mapping[str, Any], entry: recorded.Entry, others: Iterable[str], found: Found) -> dict[str, Any]:
-    stay = {*others, *(_EXCLUDES[name] for name in others if name in _EXCLUDES)}
+    excludes = settings.partners()
+    stay = {*others, *(excludes[name] for name in others if name in excludes)}
     known = entry["before"].items()
     given_back = {name: value for name, value in known if name in found.values and name not in stay}
     goal = {**given_back, **own}
-    return {name: goal[name] for name in SETTINGS if name in goal}
+    return {name: goal[name] for name in settings.names() if name in goal}
 
 
 def _shown(values: Mapping[str, Any], goal: Mapping[str, Any]) -> dict[str, Any]:
@@ -254,8 +250,13 @@ def _steps(found: Found, before: Mapping[str, Any], after: Mapping[str, Any], ow
     return [step for name in ordered for step in steps_of(found, name, after[name], found.device)]
 
 
+def _lost(own: Mapping[str, Any]) -> list[str]:
+    return [name for name in own if settings.find(name).lost_at_boot]
+
+
 def _unit(rail: Rail, found: Found, own: Mapping[str, Any]) -> str:
-    needs_rdma = {"traffic_class", "rdma_cm"} & {*own}
+    lost = _lost(own)
+    needs_rdma = any(settings.find(name).needs_rdma for name in lost)
     # At boot the device has its final name, and sysfs is where it always is.
     device = Device(rail.netdev, found.device.rdma if needs_rdma else None)
-    return boot_unit.text(device, [step for name in own for step in steps_of(found, name, own[name], device)])
+    return boot_unit.text(device, [step for name in lost for step in steps_of(found, name, own[name], device)])

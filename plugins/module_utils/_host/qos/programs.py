@@ -1,48 +1,84 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""QoS of a port by a program: mlnx_qos or dcb (iproute2) for what DCB covers, ethtool for rings and pause.
+"""The programs that show and set settings of a port: one function per program makes a ``Program`` for a setting.
 
-Each program's output is read as it prints it; a value that a program does not tell is None.
+A value that a program does not print is None.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..._common.errors import ParseError
 from ..system import json_text
-from .settings import CLASSES
+from .setting import CLASSES, Limits, Program
 
 MLNX_QOS, DCB, ETHTOOL = "mlnx_qos", "dcb", "ethtool"
-DCB_SETTINGS = ("trust", "buffer", "ets", "pfc")
-# Setting -> option of ethtool that shows it; the capital letter sets it.
-ETHTOOL_SETTINGS = {"rings": "g", "pause": "a"}
-_OBJECTS = {"trust": "app", "buffer": "buffer", "ets": "ets", "pfc": "pfc"}
+# ethtool exits with these when the device already has the settings.
+_UNCHANGED = (78, 80)
 _ROW = r"((?:\s+\d+){8})\s*$"
 _MLNX_TC = re.compile(r"^tc:\s*(\d)\s.*\btsa:\s*(\w+)(?:,\s*bw:\s*(\d+)%)?")
 _MLNX_PRIORITY = re.compile(r"^\s+priority:\s*(\d)\s*$")
 _ETHTOOL_LINE = re.compile(r"^(RX|TX):\s*(\S+)\s*$", re.MULTILINE)
 
 
-def read_argv(tool: str, netdev: str, setting: str) -> list[str]:
-    """Return the command that shows a setting."""
-    if tool == ETHTOOL:
-        return [ETHTOOL, f"-{ETHTOOL_SETTINGS[setting]}", netdev]
-    if tool == MLNX_QOS:
-        return [MLNX_QOS, "-i", netdev]
-    return [DCB, "-j", _OBJECTS[setting], "show", "dev", netdev]
-
-
-def parse(tool: str, setting: str, text: str) -> Any:
-    """Return the value of a setting; ParseError when the output does not tell it."""
+def parse(program: Program, setting: str, text: str) -> Any:
+    """Return the value of a setting from the output of its program; ParseError when the output does not have it."""
     try:
-        if tool == ETHTOOL:
-            return _parse_ethtool(setting, text)
-        return _parse_mlnx_qos(setting, text) if tool == MLNX_QOS else _parse_dcb(setting, text)
+        return program.parse(text)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        raise ParseError(f"the output of {tool} does not tell '{setting}': {error!r}") from error
+        raise ParseError(f"the output of {program.name} does not contain '{setting}': {error!r}") from error
+
+
+def mlnx_qos(read: Callable[[str], Any], options: Callable[[Any], list[str]]) -> Program:
+    """Return mlnx_qos of NVIDIA's drivers for a setting; one call of it shows all settings."""
+    return Program(
+        name=MLNX_QOS,
+        read_argv=lambda netdev: [MLNX_QOS, "-i", netdev],
+        parse=read,
+        set_argv=lambda netdev, value: [MLNX_QOS, "-i", netdev, *options(value)],
+        title=MLNX_QOS,
+        feature="DCB",
+        drivers="mlx",
+    )
+
+
+def dcb(kind: str, read: Callable[[Any], Any], words: Callable[[Any], tuple[str, list[str]]]) -> Program:
+    """Return dcb of iproute2 for its object ``kind``; ``words`` are the command for a value, and its arguments."""
+
+    def set_argv(netdev: str, value: Any) -> list[str]:
+        command, arguments = words(value)
+        return [DCB, kind, command, "dev", netdev, *arguments]
+
+    return Program(
+        name=DCB,
+        read_argv=lambda netdev: [DCB, "-j", kind, "show", "dev", netdev],
+        parse=lambda text: read(json_text.loads(text) if text.strip() else {}),
+        set_argv=set_argv,
+        title="dcb (iproute2)",
+        feature="DCB",
+    )
+
+
+def ethtool(letter: str, feature: str, read: Callable[[str], Any], limits: Limits | None = None) -> Program:
+    """Return ethtool for a dict of parameters: ``letter`` is the option that shows them, its capital sets them."""
+
+    def set_argv(netdev: str, value: Mapping[str, Any]) -> list[str]:
+        pairs = ((key.replace("_", "-"), _on_off(one)) for key, one in value.items())
+        return [ETHTOOL, f"-{letter.upper()}", netdev, *(word for pair in pairs for word in pair)]
+
+    return Program(
+        name=ETHTOOL,
+        read_argv=lambda netdev: [ETHTOOL, f"-{letter}", netdev],
+        parse=read,
+        set_argv=set_argv,
+        title=ETHTOOL,
+        feature=feature,
+        limits=limits,
+        unchanged=_UNCHANGED,
+    )
 
 
 def ring_limits(text: str) -> dict[str, int]:
@@ -51,40 +87,38 @@ def ring_limits(text: str) -> dict[str, int]:
     return {key.lower(): int(value) for key, value in largest if value.isdecimal() and len(value) < 10}
 
 
-def set_argv(tool: str, netdev: str, setting: str, value: Any) -> list[str]:
-    """Return the command that sets a setting; None in a list leaves that class as it is."""
-    if tool == ETHTOOL:
-        words = {True: "on", False: "off"}
-        pairs = [[key, str(words.get(one, one) if setting == "pause" else one)] for key, one in value.items()]
-        return [ETHTOOL, f"-{ETHTOOL_SETTINGS[setting].upper()}", netdev, *(word for pair in pairs for word in pair)]
-    if tool == MLNX_QOS:
-        return [MLNX_QOS, "-i", netdev, *_mlnx_qos_options(setting, value)]
-    return _dcb_command(netdev, setting, value)
+def rings(text: str) -> dict[str, int]:
+    """Return the current rings that ``ethtool -g`` shows."""
+    found = _ethtool_lines(text.partition("Current hardware settings")[2])
+    return {key: int(found[key]) for key in ("rx", "tx")}
 
 
-def _parse_ethtool(setting: str, text: str) -> dict[str, Any]:
-    current = text.partition("Current hardware settings")[2] if setting == "rings" else text
-    found = {key.lower(): value for key, value in _ETHTOOL_LINE.findall(current)}
-    if setting == "rings":
-        return {key: int(found[key]) for key in ("rx", "tx")}
+def pause(text: str) -> dict[str, bool]:
+    """Return global pause as ``ethtool -a`` shows it."""
+    found = _ethtool_lines(text)
     return {key: {"on": True, "off": False}[found[key]] for key in ("rx", "tx")}
 
 
-def _parse_mlnx_qos(setting: str, text: str) -> Any:
-    if setting == "trust":
-        return _line(text, r"^Priority trust state:\s*(\w+)\s*$")
-    if setting == "pfc":
-        return [index for index, on in enumerate(_numbers(_line(text, rf"^\s*enabled{_ROW}"))) if on]
-    if setting == "buffer":
-        sizes = _line(text, r"^Receive buffer size \(bytes\):\s*((?:\d+,){8})")
-        return {
-            "size": [int(size) for size in sizes.split(",")[:CLASSES]],
-            "priorities": _numbers(_line(text, rf"^\s*buffer{_ROW}")),
-        }
-    return _parse_mlnx_classes(text)
+def mlnx_trust(text: str) -> str:
+    """Return what mlnx_qos shows as the trust state."""
+    return _line(text, r"^Priority trust state:\s*(\w+)\s*$")
 
 
-def _parse_mlnx_classes(text: str) -> dict[str, list[Any]]:
+def mlnx_pfc(text: str) -> list[int]:
+    """Return the priorities with PFC."""
+    return [index for index, on in enumerate(_numbers(_line(text, rf"^\s*enabled{_ROW}"))) if on]
+
+
+def mlnx_buffer(text: str) -> dict[str, list[int]]:
+    """Return the receive buffers."""
+    sizes = _line(text, r"^Receive buffer size \(bytes\):\s*((?:\d+,){8})")
+    return {
+        "size": [int(size) for size in sizes.split(",")[:CLASSES]],
+        "priorities": _numbers(_line(text, rf"^\s*buffer{_ROW}")),
+    }
+
+
+def mlnx_ets(text: str) -> dict[str, list[Any]]:
     """Return ETS; a class without a priority is not printed, and so is None."""
     found: dict[str, list[Any]] = {key: [None] * CLASSES for key in ("tsa", "bandwidth", "priorities")}
     current = -1
@@ -101,15 +135,46 @@ def _parse_mlnx_classes(text: str) -> dict[str, list[Any]]:
     return found
 
 
-def _parse_dcb(setting: str, text: str) -> Any:
-    entry = json_text.loads(text) if text.strip() else {}
-    if setting == "trust":
-        # A driver trusts DSCP as long as its table of applications has an entry for one.
-        return "dscp" if entry.get("dscp_prio") else "pcp"
-    if setting == "pfc":
-        return [index for index, on in enumerate(_list(entry, "prio_pfc", bool)) if on]
-    if setting == "buffer":
-        return {"size": _list(entry, "buffer_size", int), "priorities": _list(entry, "prio_buffer", int)}
+def mlnx_lists(**options: str) -> Callable[[Any], list[str]]:
+    """Return a function that turns a dict of lists into options of mlnx_qos; ``options`` are key -> option."""
+    # A class without a priority is not printed; it gets what a class has at first.
+    unknown = {"tsa": "vendor"}
+
+    def words(value: Mapping[str, Sequence[Any]]) -> list[str]:
+        return [
+            word
+            for key, option in options.items()
+            if key in value
+            for word in (option, ",".join(str(unknown.get(key, 0) if one is None else one) for one in value[key]))
+        ]
+
+    return words
+
+
+def dcb_trust(entry: Any) -> str:
+    """Return what a driver trusts: DSCP as long as its table of applications has an entry for one."""
+    return "dscp" if entry.get("dscp_prio") else "pcp"
+
+
+def dcb_trust_words(value: str) -> tuple[str, list[str]]:
+    """Return the usual map: the upper three bits of the DSCP are the priority."""
+    if value == "dscp":
+        return "replace", ["dscp-prio", *(f"{dscp}:{dscp >> 3}" for dscp in range(64))]
+    return "flush", ["dscp-prio"]
+
+
+def dcb_pfc(entry: Any) -> list[int]:
+    """Return the priorities with PFC."""
+    return [index for index, on in enumerate(_list(entry, "prio_pfc", bool)) if on]
+
+
+def dcb_buffer(entry: Any) -> dict[str, list[Any]]:
+    """Return the receive buffers."""
+    return {"size": _list(entry, "buffer_size", int), "priorities": _list(entry, "prio_buffer", int)}
+
+
+def dcb_ets(entry: Any) -> dict[str, list[Any]]:
+    """Return ETS."""
     return {
         "tsa": _list(entry, "tc_tsa", str),
         "bandwidth": _list(entry, "tc_bw", int),
@@ -117,47 +182,14 @@ def _parse_dcb(setting: str, text: str) -> Any:
     }
 
 
-def _mlnx_qos_options(setting: str, value: Any) -> list[str]:
-    if setting == "trust":
-        return ["--trust", value]
-    if setting == "pfc":
-        return ["--pfc", ",".join("1" if index in value else "0" for index in range(CLASSES))]
-    names = {"tsa": "--tsa", "bandwidth": "--tcbw", "priorities": "--prio_tc"}
-    if setting == "buffer":
-        names = {"priorities": "--prio2buffer", "size": "--buffer_size"}
-    # A class that nobody mapped a priority to was not told; it gets what a class has at first.
-    unknown = {"tsa": "vendor", "bandwidth": 0, "priorities": 0, "size": 0}
-    return [
-        word
-        for key, option in names.items()
-        if key in value
-        for word in (option, ",".join(str(unknown[key] if one is None else one) for one in value[key]))
-    ]
+def dcb_lists(**words: str) -> Callable[[Any], tuple[str, list[str]]]:
+    """Return a function that turns a dict of lists into arguments of dcb; None leaves a class as it is."""
 
+    def arguments(value: Mapping[str, Sequence[Any]]) -> tuple[str, list[str]]:
+        maps = [[word, *_map(value[key])] for key, word in words.items() if key in value]
+        return "set", [word for one in maps for word in one]
 
-def _dcb_command(netdev: str, setting: str, value: Any) -> list[str]:
-    tool = [DCB, _OBJECTS[setting]]
-    if setting == "trust":
-        # The usual map: the upper three bits of the DSCP are the priority.
-        table = [f"{dscp}:{dscp >> 3}" for dscp in range(64)]
-        return (
-            [*tool, "replace", "dev", netdev, "dscp-prio", *table]
-            if value == "dscp"
-            else [
-                *tool,
-                "flush",
-                "dev",
-                netdev,
-                "dscp-prio",
-            ]
-        )
-    if setting == "pfc":
-        return [*tool, "set", "dev", netdev, "prio-pfc", "all:off", *(f"{priority}:on" for priority in value)]
-    names = {"tsa": "tc-tsa", "bandwidth": "tc-bw", "priorities": "prio-tc"}
-    if setting == "buffer":
-        names = {"priorities": "prio-buffer", "size": "buffer-size"}
-    maps = [[word, *_map(value[key])] for key, word in names.items() if key in value]
-    return [*tool, "set", "dev", netdev, *(word for one in maps for word in one)]
+    return arguments
 
 
 def _map(values: Sequence[Any]) -> Iterable[str]:
@@ -169,6 +201,14 @@ def _list(entry: Any, key: str, kind: type) -> list[Any]:
     if not isinstance(found, list) or len(found) != CLASSES or not all(isinstance(one, kind) for one in found):
         raise ValueError(f"'{key}' is not a list of {CLASSES}")
     return found
+
+
+def _on_off(value: Any) -> str:
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
+
+
+def _ethtool_lines(text: str) -> dict[str, str]:
+    return {key.lower(): value for key, value in _ETHTOOL_LINE.findall(text)}
 
 
 def _line(text: str, pattern: str) -> str:

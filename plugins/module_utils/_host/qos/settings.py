@@ -1,159 +1,224 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The wanted QoS of rails: one dict from the user, checked as a whole, as settings by name."""
+"""The registry of NIC settings: one entry per setting; docs/extending.md describes how to add one. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ..._common.errors import InputError
+from . import checks, kernel_files, programs
+from .setting import CLASSES, Limits, Option, Setting
+
+# The option of the module that holds the keys.
+INPUT = "settings"
+# The ECN bits of a traffic class: packets that can be marked, ECT(0).
+ECT0 = 2
+_INT = {"type": "int"}
+_INTS = {"type": "list", "elements": "int"}
+_CLASS = checks.eight(checks.number(0, CLASSES - 1))
+
+
+def _sorted(key: str) -> Any:
+    return lambda given: sorted(given[key]) if key in given else None
+
+
+def _pause(given: Mapping[str, Any]) -> dict[str, bool] | None:
+    return {"rx": given["pause"], "tx": given["pause"]} if "pause" in given else None
+
+
+def _traffic_class(given: Mapping[str, Any]) -> int | None:
+    found: int | None = given["dscp"] * 4 + ECT0 if "dscp" in given else given.get("traffic_class")
+    return found
+
+
+def _rdma_cm(given: Mapping[str, Any]) -> dict[str, Any] | None:
+    # RDMA-CM gets the traffic class too: it does not follow the driver's.
+    manager = {"roce": given.get("roce"), "tos": _traffic_class(given)}
+    return {key: value for key, value in manager.items() if value is not None} or None
+
 
 # In the order in which they are set: pause before PFC (one excludes the other), buffers before what fills them.
-SETTINGS = ("pause", "rings", "trust", "buffer", "ets", "pfc", "ecn", "cnp_dscp", "traffic_class", "rdma_cm")
-KEYS = (
-    "trust",
-    "pfc",
-    "ets",
-    "buffer",
-    "ecn",
-    "cnp_dscp",
-    "dscp",
-    "traffic_class",
-    "roce",
-    "rings",
-    "pause",
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        name="pause",
+        source=(programs.ethtool("a", "pause to set", programs.pause),),
+        options={"pause": Option({"type": "bool"})},
+        value=_pause,
+        excludes="pfc",
+    ),
+    Setting(
+        name="rings",
+        source=(
+            programs.ethtool("g", "rings to set", programs.rings, Limits(programs.ring_limits, unit="descriptors")),
+        ),
+        options={
+            "rings": Option(
+                {"type": "dict", "options": {"rx": _INT, "tx": _INT}},
+                checks.fields({"rx": checks.number(1, 1 << 20), "tx": checks.number(1, 1 << 20)}),
+            )
+        },
+    ),
+    Setting(
+        name="trust",
+        source=(
+            programs.mlnx_qos(programs.mlnx_trust, lambda value: ["--trust", value]),
+            programs.dcb("app", programs.dcb_trust, programs.dcb_trust_words),
+        ),
+        options={"trust": Option({"type": "str", "choices": ["dscp", "pcp"]})},
+    ),
+    Setting(
+        name="buffer",
+        source=(
+            programs.mlnx_qos(
+                programs.mlnx_buffer, programs.mlnx_lists(priorities="--prio2buffer", size="--buffer_size")
+            ),
+            programs.dcb(
+                "buffer", programs.dcb_buffer, programs.dcb_lists(priorities="prio-buffer", size="buffer-size")
+            ),
+        ),
+        options={
+            "buffer": Option(
+                {"type": "dict", "options": {"size": _INTS, "priorities": _INTS}},
+                checks.fields({"size": checks.eight(checks.number(0, 1 << 31)), "priorities": _CLASS}),
+            )
+        },
+    ),
+    Setting(
+        name="ets",
+        source=(
+            programs.mlnx_qos(
+                programs.mlnx_ets, programs.mlnx_lists(tsa="--tsa", bandwidth="--tcbw", priorities="--prio_tc")
+            ),
+            programs.dcb(
+                "ets", programs.dcb_ets, programs.dcb_lists(tsa="tc-tsa", bandwidth="tc-bw", priorities="prio-tc")
+            ),
+        ),
+        options={
+            "ets": Option(
+                {
+                    "type": "dict",
+                    "options": {
+                        "tsa": {"type": "list", "elements": "str", "choices": ["ets", "strict"], "required": True},
+                        "bandwidth": {**_INTS, "required": True},
+                        "priorities": _INTS,
+                    },
+                },
+                checks.ets,
+            )
+        },
+    ),
+    Setting(
+        name="pfc",
+        source=(
+            programs.mlnx_qos(
+                programs.mlnx_pfc,
+                lambda value: ["--pfc", ",".join("1" if index in value else "0" for index in range(CLASSES))],
+            ),
+            programs.dcb(
+                "pfc",
+                programs.dcb_pfc,
+                lambda value: ("set", ["prio-pfc", "all:off", *(f"{priority}:on" for priority in value)]),
+            ),
+        ),
+        options={"pfc": Option(_INTS, checks.priorities)},
+        value=_sorted("pfc"),
+        excludes="pause",
+    ),
+    Setting(
+        name="ecn",
+        source=kernel_files.ECN,
+        options={"ecn": Option(_INTS, checks.priorities)},
+        value=_sorted("ecn"),
+    ),
+    Setting(
+        name="cnp_dscp",
+        source=kernel_files.CNP_DSCP,
+        options={"cnp_dscp": Option(_INT, checks.number(0, 63))},
+    ),
+    Setting(
+        name="traffic_class",
+        source=kernel_files.TRAFFIC_CLASS,
+        options={
+            "dscp": Option(_INT, checks.number(0, 63)),
+            "traffic_class": Option(_INT, checks.number(0, 255)),
+        },
+        value=_traffic_class,
+        labels=("traffic_class",),
+    ),
+    Setting(
+        name="rdma_cm",
+        source=kernel_files.RDMA_CM,
+        options={"roce": Option({"type": "str", "choices": ["v1", "v2"]})},
+        value=_rdma_cm,
+        labels=("roce", "dscp", "traffic_class"),
+    ),
 )
-INPUT = "rail_links_qos"
-# Priorities, traffic classes and buffers of 802.1Q.
-CLASSES = 8
-# The ECN bits of a traffic class: packets say that they can be marked, ECT(0).
-ECT0 = 2
+
+
+def find(name: str) -> Setting:
+    """Return a setting of the registry."""
+    return next(setting for setting in SETTINGS if setting.name == name)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all settings in the order in which they are set."""
+    return tuple(setting.name for setting in SETTINGS)
+
+
+def options() -> dict[str, Option]:
+    """Return the keys that a user may set."""
+    return {key: option for setting in SETTINGS for key, option in setting.options.items()}
+
+
+def argument_spec() -> dict[str, Any]:
+    """Return the suboptions of the module's option ``settings``."""
+    return {key: dict(option.spec) for key, option in options().items()}
+
+
+def partners() -> dict[str, str]:
+    """Return setting -> the one that a port turns off for it."""
+    return {setting.name: setting.excludes for setting in SETTINGS if setting.excludes}
+
+
+def unchanged_statuses() -> list[int]:
+    """Return the statuses by which programs report that nothing had to change."""
+    return sorted({status for one in SETTINGS for program in one.programs for status in program.unchanged})
 
 
 def parse(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return setting -> value of what the user wrote; InputError names everything that is wrong in it.
+    """Return setting -> value of the keys of a user, which have the types of ``argument_spec()``.
 
-    ``dscp`` becomes a traffic class, and that goes to RDMA-CM too (setting ``rdma_cm``).
+    InputError reports all problems at once.
     """
-    problems = [f"{INPUT}.{key}: no such key; known are {', '.join(KEYS)}" for key in given if key not in KEYS]
-    for key in KEYS:
-        if key in given:
-            problems += [f"{INPUT}.{key}{problem}" for problem in _CHECKS[key](given[key])]
-    problems += _contradictions(given)
+    keys = _without_none(given)
+    problems = [
+        f"{INPUT}.{key}{problem}"
+        for key, option in options().items()
+        if key in keys
+        for problem in option.check(keys[key])
+    ]
+    problems += _contradictions(keys)
     if problems:
         raise InputError("; ".join(problems))
-    return _settings(given)
+    found = {setting.name: setting.requested(keys) for setting in SETTINGS}
+    return {name: value for name, value in found.items() if value is not None}
 
 
-def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {key: given[key] for key in ("trust", "ets", "buffer", "rings") if key in given}
-    found.update({key: sorted(given[key]) for key in ("pfc", "ecn") if key in given})
-    if "cnp_dscp" in given:
-        found["cnp_dscp"] = given["cnp_dscp"]
-    if "pause" in given:
-        found["pause"] = {"rx": given["pause"], "tx": given["pause"]}
-    traffic_class = given["dscp"] * 4 + ECT0 if "dscp" in given else given.get("traffic_class")
-    if traffic_class is not None:
-        found["traffic_class"] = traffic_class
-    manager = {"roce": given.get("roce"), "tos": traffic_class}
-    manager = {key: value for key, value in manager.items() if value is not None}
-    if manager:
-        found["rdma_cm"] = manager
-    return {key: found[key] for key in SETTINGS if key in found}
+def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a user set: Ansible adds None for every suboption that is not."""
+    return {
+        key: _without_none(value) if isinstance(value, Mapping) else value
+        for key, value in given.items()
+        if value is not None
+    }
 
 
 def _contradictions(given: Mapping[str, Any]) -> list[str]:
     found = []
     if "dscp" in given and "traffic_class" in given:
-        found.append(f"{INPUT}: dscp and traffic_class say the same in two ways; leave one out")
+        found.append(f"{INPUT}: dscp and traffic_class are mutually exclusive. Set one of them")
     if given.get("pfc") and given.get("pause") is True:
-        found.append(f"{INPUT}: pfc and pause exclude each other on a port; set pause: false")
+        found.append(f"{INPUT}: pfc and pause are mutually exclusive on a port. Set pause: false")
     return found
-
-
-def _choice(*choices: str) -> Any:
-    def check(value: Any) -> list[str]:
-        return [] if value in choices else [f": {value!r} is not one of {', '.join(choices)}"]
-
-    return check
-
-
-def _number(low: int, high: int) -> Any:
-    def check(value: Any) -> list[str]:
-        return [] if _is_number(value, low, high) else [f": {value!r} is not a number from {low} to {high}"]
-
-    return check
-
-
-def _flag(value: Any) -> list[str]:
-    return [] if isinstance(value, bool) else [f": {value!r} is neither true nor false"]
-
-
-def _priorities(value: Any) -> list[str]:
-    if not isinstance(value, list):
-        return [f": {value!r} is not a list of priorities"]
-    found = [f": {one!r} is not a priority, 0 to {CLASSES - 1}" for one in value if not _is_number(one, 0, CLASSES - 1)]
-    return found or ([": a priority is there twice"] if len({*value}) < len(value) else [])
-
-
-def _fields(required: Iterable[str], checks: Mapping[str, Any]) -> Any:
-    def check(value: Any) -> list[str]:
-        if not isinstance(value, dict) or not value:
-            return [f": {value!r} is not a dict with {', '.join(checks)}"]
-        found = [f".{key}: no such key; known are {', '.join(checks)}" for key in value if key not in checks]
-        found += [f".{key}: is missing" for key in required if key not in value]
-        return found + [f".{key}{text}" for key in checks if key in value for text in checks[key](value[key])]
-
-    return check
-
-
-def _eight(check_one: Any) -> Any:
-    def check(value: Any) -> list[str]:
-        if not isinstance(value, list) or len(value) != CLASSES:
-            return [f": {value!r} is not a list of {CLASSES}"]
-        return [f"[{index}]{text}" for index, one in enumerate(value) for text in check_one(one)]
-
-    return check
-
-
-def _ets(value: Any) -> list[str]:
-    found: list[str] = _fields(
-        ("tsa", "bandwidth"),
-        {
-            "tsa": _eight(_choice("ets", "strict")),
-            "bandwidth": _eight(_number(0, 100)),
-            "priorities": _eight(_number(0, CLASSES - 1)),
-        },
-    )(value)
-    if found:
-        return found
-    shares = list(zip(value["tsa"], value["bandwidth"]))
-    strict = [
-        f".bandwidth[{index}]: a strict class has no share, so 0"
-        for index, (t, b) in enumerate(shares)
-        if t == "strict" and b
-    ]
-    total = sum(share for kind, share in shares if kind == "ets")
-    if any(kind == "ets" for kind, _share in shares) and total != 100:
-        strict.append(f".bandwidth: the classes with ets have {total} % together, expected 100")
-    return strict
-
-
-def _is_number(value: Any, low: int, high: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-
-
-_CHECKS: Mapping[str, Any] = {
-    "trust": _choice("dscp", "pcp"),
-    "pfc": _priorities,
-    "ets": _ets,
-    "buffer": _fields((), {"size": _eight(_number(0, 1 << 31)), "priorities": _eight(_number(0, CLASSES - 1))}),
-    "ecn": _priorities,
-    "cnp_dscp": _number(0, 63),
-    "dscp": _number(0, 63),
-    "traffic_class": _number(0, 255),
-    "roce": _choice("v1", "v2"),
-    "rings": _fields((), {"rx": _number(1, 1 << 20), "tx": _number(1, 1 << 20)}),
-    "pause": _flag,
-}

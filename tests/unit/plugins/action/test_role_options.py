@@ -32,7 +32,8 @@ def play(tmp_path: Path, hosts: dict[str, dict[str, Any]], **variables: Any) -> 
 def test_all_that_is_wrong_is_said_at_once_and_the_run_ends(tmp_path: Path) -> None:
     fabrics = {"two": {"mtu": "{{ absent }}"}, "three": {"supernet": "10.0.0.0/9"}}
     hosts: dict[str, dict[str, Any]] = {
-        "one": {"sriov_vfs": "many"}, "two": {"rdma_fabric": fabrics["two"]},
+        "one": {"sriov_vfs": "many", "rail_links_qos": {"rings": 512}},
+        "two": {"rdma_fabric": fabrics["two"], "rail_links_qos": {"pfcs": [3], "trust": "both"}},
         "three": {"sriov_vfs": "many", "rdma_fabric": fabrics["three"]},
     }  # fmt: skip
     pages = [{"size": "1G", "cont": 4}]
@@ -45,7 +46,7 @@ def test_all_that_is_wrong_is_said_at_once_and_the_run_ends(tmp_path: Path) -> N
     assert done.returncode != 0 and "THE NEXT STEP" not in done.stdout
     said = " ".join((done.stdout + done.stderr).split())
     for text in (
-        "variables, 15 problem(s): ",
+        "variables, 18 problem(s): ",
         'found "https://r.example/perftest" (on all 3 hosts)',
         "rdma_validate_namespace is default, which is a namespace of the cluster.",
         "argument 'sriov_vfs' is of type str and we were unable to convert to int",
@@ -54,6 +55,9 @@ def test_all_that_is_wrong_is_said_at_once_and_the_run_ends(tmp_path: Path) -> N
         "value of host_kernel_iommu must be one of: auto, passthrough, none, got: pasthrough (on all 3 hosts)",
         "not known: host_kernel_hugepages.cont. Supported parameters include: at, count, numa_node, size.",
         "missing required arguments: count found in host_kernel_hugepages (on all 3 hosts)",
+        "rail_links_qos.rings: expected a dict, found 512 (number) (on one)",
+        "not known: rail_links_qos.pfcs. Supported parameters include: buffer, cnp_dscp, dscp, ",
+        "value of trust must be one of: dscp, pcp, got: both found in rail_links_qos (on two)",
         'rdma_gate is not a variable of this collection; did you mean "rdma_gates"? (on all 3 hosts)',
         'rdma_report_dir: expected a folder such as /srv/rdma-report, found "" (text)',
         'rdma_host of two.nmber: unknown key; did you mean "number"? (on two)',
@@ -73,7 +77,12 @@ def test_a_name_that_is_nearly_an_option_is_a_warning(tmp_path: Path) -> None:
 
 def test_what_a_user_may_give_is_fine(tmp_path: Path) -> None:
     """A number as text, as -e gives it; a template; and what nobody can know before the plan."""
-    fine = {"sriov_vfs": "4", "rail_names_vfs": "{{ sriov_vfs | int > 0 }}", "pcie_acs_rails": "{{ rdma_plan.rails }}"}
+    fine = {
+        "sriov_vfs": "4",
+        "rail_links_qos": '{"pfc": [3], "rings": {"rx": "512"}}',
+        "rail_names_vfs": "{{ sriov_vfs | int > 0 }}",
+        "pcie_acs_rails": "{{ rdma_plan.rails }}",
+    }
     done = play(tmp_path, {"one": {}}, **fine)
     assert done.returncode == 0 and "is not a variable" not in done.stderr, done.stdout + done.stderr
 

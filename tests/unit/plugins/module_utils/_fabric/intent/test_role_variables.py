@@ -152,3 +152,32 @@ def test_a_namespace_of_the_testers_with_another_use(namespace: str, use: str) -
     assert found.startswith(f"rdma_validate_namespace is {namespace}, which is {use}. The testers need a namespace")
     assert role_variables.namespace_problem("gpufabric-validate", fabric, registry.names()) == ""
     assert role_variables.namespace_problem(namespace, {"supernet": "x"}, registry.names()) == ""
+
+
+SPECS = {
+    "qos": {"type": "dict", "options": {"rings": {"type": "dict", "options": {"rx": {"type": "int"}}}}},
+    "pages": {"type": "list", "elements": "dict", "options": {"size": {"type": "str"}}},
+    "other": {"type": "int"},
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "messages"),
+    [
+        ({}, []),
+        ({"qos": None, "pages": None, "other": "many"}, []),
+        # Text may be a dict in JSON: ansible-core reads it, or reports that it cannot.
+        ({"qos": "{}", "pages": [{"size": 1}, "size=1G"]}, []),
+        ({"qos": {"rings": {"rx": "no number"}, "unknown": 1}}, []),
+        ({"qos": 5}, ["qos: expected a dict, found 5 (number)"]),
+        ({"qos": [1]}, ["qos: expected a dict, found a list"]),
+        ({"qos": {"rings": 512}}, ["qos.rings: expected a dict, found 512 (number)"]),
+        ({"pages": 5}, ["pages[0]: expected a dict, found 5 (number)"]),
+        (
+            {"pages": [{}, 5, None]},
+            ["pages[1]: expected a dict, found 5 (number); pages[2]: expected a dict, found nothing (null)"],
+        ),
+    ],
+)
+def test_what_is_in_the_place_of_a_dict(given: dict[str, Any], messages: list[str]) -> None:
+    assert list(role_variables.not_dicts(SPECS, given).values()) == messages

@@ -8,13 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError, InputError, ParseError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import boot_unit, kernel_files, programs
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import settings as qos_settings
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos.kernel_files import Device, Step
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos.setting import (
+    NO_RDMA,
+    Device,
+    KernelFiles,
+    Program,
+    Step,
+)
 
 FIXTURES = Path(__file__).resolve().parents[5] / "fixtures/qos"
 STRICT = ["strict"] * 8
@@ -24,6 +31,31 @@ DEVICE = Device("rail0", "mlx5_0")
 
 def fixture(name: str) -> str:
     return (FIXTURES / name).read_text()
+
+
+def program(tool: str, setting: str) -> Program:
+    return next(one for one in qos_settings.find(setting).programs if one.name == tool)
+
+
+def parse(tool: str, setting: str, text: str) -> Any:
+    return programs.parse(program(tool, setting), setting, text)
+
+
+def files(setting: str) -> KernelFiles:
+    source = qos_settings.find(setting).source
+    assert isinstance(source, KernelFiles)
+    return source
+
+
+def refused_by_ansible(given: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
+    """What Ansible refuses before the module sees it, and what the module gets."""
+    spec = {"settings": {"type": "dict", "options": qos_settings.argument_spec()}}
+    try:
+        result = ArgumentSpecValidator(spec).validate({"settings": given})
+    except TypeError as error:
+        # ansible-core ends so when a number or null is where a dict with suboptions should be.
+        return [str(error)], {}
+    return result.error_messages, result.validated_parameters["settings"]
 
 
 def test_a_whole_wish_becomes_settings_in_their_order() -> None:
@@ -45,45 +77,72 @@ def test_a_whole_wish_becomes_settings_in_their_order() -> None:
     ("given", "message"),
     [
         (
-            {"pfcs": [3], "trust": "both", "pfc": [3, 8], "cnp_dscp": 64, "pause": "no"},
-            "rail_links_qos.pfcs: no such key; known are trust, pfc, ets, buffer, ecn, cnp_dscp, dscp, traffic_class, "
-            "roce, rings, pause; rail_links_qos.trust: 'both' is not one of dscp, pcp; rail_links_qos.pfc: 8 is not a "
-            "priority, 0 to 7; rail_links_qos.cnp_dscp: 64 is not a number from 0 to 63; rail_links_qos.pause: 'no' is "
-            "neither true nor false",
+            {"pfc": [3, 8], "cnp_dscp": 64, "traffic_class": 256, "dscp": 64},
+            "settings.pfc: 8 is not a priority, 0 to 7; settings.cnp_dscp: 64 is not a number from 0 to 63; "
+            "settings.dscp: 64 is not a number from 0 to 63; settings.traffic_class: 256 is not a number from 0 to "
+            "255; settings: dscp and traffic_class are mutually exclusive. Set one of them",
         ),
-        ({"pfc": 3}, "rail_links_qos.pfc: 3 is not a list of priorities"),
-        ({"pfc": [3, 3]}, "rail_links_qos.pfc: a priority is there twice"),
-        ({"ecn": [True]}, "rail_links_qos.ecn: True is not a priority, 0 to 7"),
+        ({"pfc": [3, 3]}, "settings.pfc: a priority is listed twice"),
+        ({"ecn": [True]}, "settings.ecn: True is not a priority, 0 to 7"),
         (
             {"dscp": 26, "traffic_class": 106},
-            "rail_links_qos: dscp and traffic_class say the same in two ways; leave one out",
+            "settings: dscp and traffic_class are mutually exclusive. Set one of them",
         ),
         (
             {"pfc": [3], "pause": True},
-            "rail_links_qos: pfc and pause exclude each other on a port; set pause: false",
+            "settings: pfc and pause are mutually exclusive on a port. Set pause: false",
         ),
-        ({"ets": {}}, "rail_links_qos.ets: {} is not a dict with tsa, bandwidth, priorities"),
+        ({"buffer": {}}, "settings.buffer: set at least one of size, priorities"),
         (
-            {"ets": {"tsa": STRICT[:7], "tcs": 1}},
-            "rail_links_qos.ets.tcs: no such key; known are tsa, bandwidth, priorities; rail_links_qos.ets.bandwidth: "
-            f"is missing; rail_links_qos.ets.tsa: {STRICT[:7]} is not a list of 8",
+            {"ets": {"tsa": STRICT[:7], "bandwidth": ZEROS, "priorities": [8, *ZEROS[1:]]}},
+            f"settings.ets.tsa: {STRICT[:7]} is not a list of 8; settings.ets.priorities[0]: 8 is not a number "
+            "from 0 to 7",
         ),
         (
             {"ets": {"tsa": ["ets", *STRICT[1:]], "bandwidth": [50, 50, *ZEROS[2:]]}},
-            "rail_links_qos.ets.bandwidth[1]: a strict class has no share, so 0; rail_links_qos.ets.bandwidth: the "
+            "settings.ets.bandwidth[1]: a strict class has no share. Set it to 0; settings.ets.bandwidth: the "
             "classes with ets have 50 % together, expected 100",
         ),
         (
             {"buffer": {"size": [-1, *ZEROS[1:]]}},
-            "rail_links_qos.buffer.size[0]: -1 is not a number from 0 to 2147483648",
+            "settings.buffer.size[0]: -1 is not a number from 0 to 2147483648",
         ),
-        ({"rings": {"rx": 0}}, "rail_links_qos.rings.rx: 0 is not a number from 1 to 1048576"),
+        ({"rings": {"rx": 0}}, "settings.rings.rx: 0 is not a number from 1 to 1048576"),
     ],
 )
 def test_everything_wrong_is_named(given: dict[str, Any], message: str) -> None:
+    errors, typed = refused_by_ansible(given)
+    assert errors == []
     with pytest.raises(InputError) as error:
-        qos_settings.parse(given)
+        qos_settings.parse(typed)
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"pfcs": [3]}, "settings.pfcs. Supported parameters include: "),
+        ({"trust": "both"}, "value of trust must be one of: dscp, pcp, got: both found in settings"),
+        ({"roce": "v3"}, "value of roce must be one of: v1, v2, got: v3 found in settings"),
+        ({"pfc": ["three"]}, "Elements value for option 'pfc' found in 'settings' is of type"),
+        ({"cnp_dscp": "high"}, "argument 'cnp_dscp' is of type"),
+        ({"pause": "never"}, "argument 'pause' is of type"),
+        ({"rings": 512}, "is not iterable"),
+        ({"ets": {}}, "missing required arguments: bandwidth, tsa found in settings -> ets"),
+        ({"ets": {"tsa": ["vendor"], "bandwidth": ZEROS}}, "value of tsa must be one or more of: ets, strict"),
+        ({"ets": {"tsa": STRICT, "bandwidth": ZEROS, "tcs": 1}}, "settings.ets.tcs. Supported parameters include: "),
+    ],
+)
+def test_ansible_refuses_types_choices_and_unknown_keys(given: dict[str, Any], message: str) -> None:
+    (error,) = refused_by_ansible(given)[0]
+    assert message in error
+
+
+def test_a_key_that_is_not_set_is_not_requested() -> None:
+    """Ansible adds None for each suboption."""
+    errors, typed = refused_by_ansible({"rings": {"rx": 512}, "pause": None})
+    assert errors == [] and typed["pfc"] is None and typed["rings"]["tx"] is None
+    assert qos_settings.parse(typed) == {"rings": {"rx": 512}}
 
 
 ANY = st.recursive(
@@ -95,10 +154,12 @@ ANY = st.recursive(
 )
 
 
-@given(given=st.dictionaries(st.sampled_from([*qos_settings.KEYS, "x"]), ANY))
+@given(given=st.dictionaries(st.sampled_from([*qos_settings.options(), "x"]), ANY))
 def test_no_wish_ends_in_another_error(given: dict[str, Any]) -> None:
+    errors, typed = refused_by_ansible(given)
     with contextlib.suppress(InputError):
-        qos_settings.parse(given)
+        if not errors:
+            qos_settings.parse(typed)
 
 
 @pytest.mark.parametrize(
@@ -159,11 +220,11 @@ def test_no_wish_ends_in_another_error(given: dict[str, Any]) -> None:
     ],
 )
 def test_what_tools_print(tool: str, setting: str, name: str, expected: Any) -> None:
-    assert programs.parse(tool, setting, fixture(name)) == expected
+    assert parse(tool, setting, fixture(name)) == expected
 
 
 def test_dcb_without_applications_trusts_pcp() -> None:
-    assert [programs.parse("dcb", "trust", text) for text in ("", "{}", "{ }\n")] == ["pcp"] * 3
+    assert [parse("dcb", "trust", text) for text in ("", "{}", "{ }\n")] == ["pcp"] * 3
 
 
 def test_limits_of_rings() -> None:
@@ -173,14 +234,11 @@ def test_limits_of_rings() -> None:
 
 def test_a_tool_that_does_not_tell_is_a_parse_error() -> None:
     with pytest.raises(ParseError) as error:
-        programs.parse("mlnx_qos", "buffer", fixture("mlnx_qos-4.2.txt"))
-    assert str(error.value).startswith("the output of mlnx_qos does not tell 'buffer': ValueError(")
+        parse("mlnx_qos", "buffer", fixture("mlnx_qos-4.2.txt"))
+    assert str(error.value).startswith("the output of mlnx_qos does not contain 'buffer': ValueError(")
 
 
-TOOLS = st.sampled_from(
-    [(tool, setting) for tool in ("mlnx_qos", "dcb") for setting in programs.DCB_SETTINGS]
-    + [("ethtool", setting) for setting in programs.ETHTOOL_SETTINGS]
-)
+TOOLS = st.sampled_from([(tool.name, setting.name) for setting in qos_settings.SETTINGS for tool in setting.programs])
 WORDS = [path.read_text() for path in sorted(FIXTURES.glob("*.*"))]
 
 
@@ -195,7 +253,7 @@ def damaged(draw: st.DrawFn) -> str:
 @given(tool=TOOLS, text=st.text() | ANY.map(json.dumps) | damaged())
 def test_other_output_is_a_value_or_a_parse_error(tool: tuple[str, str], text: str) -> None:
     with contextlib.suppress(ParseError):
-        programs.parse(*tool, text)
+        parse(*tool, text)
     programs.ring_limits(text)
 
 
@@ -235,17 +293,17 @@ ETS = {"tsa": ["ets", "strict", "strict", "ets", *STRICT[4:]], "bandwidth": [50,
     ],
 )
 def test_commands(tool: str, setting: str, value: Any, expected: str) -> None:
-    assert " ".join(programs.set_argv(tool, "rail0", setting, value)) == expected
+    assert " ".join(program(tool, setting).set_argv("rail0", value)) == expected
 
 
 def test_dcb_maps_every_dscp_by_its_upper_bits() -> None:
-    words = programs.set_argv("dcb", "rail0", "trust", "dscp")
+    words = program("dcb", "trust").set_argv("rail0", "dscp")
     assert words[:6] == ["dcb", "app", "replace", "dev", "rail0", "dscp-prio"]
     assert [words[6], words[6 + 26], words[6 + 48], words[-1]] == ["0:0", "26:3", "48:6", "63:7"]
 
 
 def texts(setting: str, *values: str | None) -> dict[str, str | None]:
-    return dict(zip(kernel_files.paths(setting, DEVICE), values))
+    return dict(zip(files(setting).paths(DEVICE), values))
 
 
 @pytest.mark.parametrize(
@@ -260,34 +318,40 @@ def texts(setting: str, *values: str | None) -> dict[str, str | None]:
     ],
 )
 def test_what_files_hold(setting: str, values: tuple[str | None, ...], expected: Any) -> None:
-    assert kernel_files.parse(setting, DEVICE, texts(setting, *values)) == expected
+    assert kernel_files.read(files(setting), DEVICE, texts(setting, *values)) == expected
 
 
-@pytest.mark.parametrize("setting", ["ecn", "cnp_dscp", "traffic_class"])
-def test_files_that_a_kernel_has_not(setting: str) -> None:
-    with pytest.raises(LookupError):
-        kernel_files.parse(setting, DEVICE, texts(setting, None))
-    assert kernel_files.paths("rdma_cm", Device("rail0", None)) == []
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [("ecn", kernel_files.NO_ECN), ("cnp_dscp", kernel_files.NO_ECN), ("traffic_class", None)],
+)
+def test_files_that_a_kernel_has_not(setting: str, expected: Any) -> None:
+    assert kernel_files.read(files(setting), DEVICE, texts(setting, None)) == expected
+
+
+@pytest.mark.parametrize("setting", ["traffic_class", "rdma_cm"])
+def test_a_port_without_an_rdma_device(setting: str) -> None:
+    assert kernel_files.read(files(setting), Device("rail0", None), {}) == NO_RDMA
 
 
 @given(
-    setting=st.sampled_from(kernel_files.FILE_SETTINGS),
+    setting=st.sampled_from([one.name for one in qos_settings.SETTINGS if not one.programs]),
     values=st.lists(st.none() | st.text(), min_size=16, max_size=16),
 )
 def test_other_files_are_a_value_or_a_known_error(setting: str, values: list[str | None]) -> None:
-    with contextlib.suppress(FabricError, LookupError):
-        kernel_files.parse(setting, DEVICE, texts(setting, *values))
+    with contextlib.suppress(FabricError):
+        kernel_files.read(files(setting), DEVICE, texts(setting, *values))
 
 
 def test_steps_of_rdma_cm_make_its_folder_and_take_it_away_as_the_kernel_has_it() -> None:
     folder = "/sys/kernel/config/rdma_cm/mlx5_0"
     tos, mode = f"{folder}/ports/1/default_roce_tos", f"{folder}/ports/1/default_roce_mode"
-    assert kernel_files.steps("rdma_cm", DEVICE, {"tos": 106}) == [
+    assert files("rdma_cm").steps(DEVICE, {"tos": 106}) == [
         Step(("modprobe", "rdma_cm")),
         Step(("mkdir", "-p", folder)),
         Step(path=tos, value="106"),
     ]
-    assert kernel_files.steps("rdma_cm", DEVICE, {}) == [
+    assert files("rdma_cm").steps(DEVICE, {}) == [
         Step(path=mode, value="RoCE v2"),
         Step(path=tos, value="0"),
         Step(("rmdir", folder)),
