@@ -29,6 +29,12 @@ JUDGE = """
     __rdma_validate_step: "{{ steps[__rdma_validate_step.pass | default(0)] }}"
   run_once: true
 """
+REFUSES = """
+- ansible.builtin.fail:
+    msg: nothing was measured
+  run_once: true
+  register: __rdma_validate_step
+"""
 
 
 def program(path: Path, text: str) -> None:
@@ -42,12 +48,14 @@ def step(number: int, done: bool, *hosts: str) -> dict[str, Any]:
     return {"pass": number, "rounds": 1, "slot": 1, "seconds": 1, "done": done, "lines": lines, **told}
 
 
-def played(tmp_path: Path, hosts: dict[str, Any], steps: list[dict[str, Any]]) -> subprocess.CompletedProcess[str]:
+def played(
+    tmp_path: Path, hosts: dict[str, Any], steps: list[dict[str, Any]], judge: str = JUDGE
+) -> subprocess.CompletedProcess[str]:
     for folder in ("bin", "tasks", "files", "run/evidence/host/describe"):
         (tmp_path / folder).mkdir(parents=True)
     for name in ("hosts.yml", "hosts_pass.yml"):
         shutil.copy(ROLE / "tasks" / name, tmp_path / "tasks")
-    (tmp_path / "tasks/hosts_judge.yml").write_text(JUDGE)
+    (tmp_path / "tasks/hosts_judge.yml").write_text(judge)
     (tmp_path / "files/tester.sh").write_text(TESTER)
     program(tmp_path / "bin/systemctl", '#!/bin/sh\n[ "$1" != is-active ]\n')
     program(tmp_path / "bin/systemd-run", SYSTEMD_RUN)
@@ -111,3 +119,11 @@ def test_passes_on_hosts_of_which_some_do_not_answer(tmp_path: Path) -> None:
     assert "On hosts: pass 2; expected end" in said and said.count("expected end") == 2
     # Nothing is left on the hosts.
     assert [path for path in (tmp_path / "on").rglob("*") if path.name not in ("gpu-1", "gpu-2")] == [], said
+
+
+def test_a_judge_that_fails_leaves_no_tester_on_hosts(tmp_path: Path) -> None:
+    hosts = {"gpu-1": {"ansible_connection": "local", "rdma_validate_task_timeout": 60}}
+    done = played(tmp_path, hosts, [], REFUSES)
+    assert done.returncode == 2 and "nothing was measured" in done.stdout
+    assert (tmp_path / "run/evidence/host/describe/gpu-1.log").exists(), done.stdout
+    assert list((tmp_path / "on/gpu-1").iterdir()) == [], done.stdout

@@ -167,6 +167,14 @@ def test_the_same_evidence_gives_the_same_step() -> None:
     assert step(plan(), "host", evidence) == step(plan(), "host", evidence)
 
 
+def test_verdicts_of_the_passes_so_far_are_known_before_the_end() -> None:
+    first = step(plan(), "host", everybody())
+    assert first.verdicts == {}
+    after = step(plan(), "host", everybody(played(first, lambda *a: None if a[2] == "rail1" else good(*a))))
+    assert not after.done and after.to_dict()["verdicts"] == {"pass": 6, "no_data": 6}
+    assert loop(good)[0].verdicts == {"pass": 12}
+
+
 def test_no_data_is_repeated_and_a_later_good_reading_counts() -> None:
     seen: list[str] = []
 
@@ -497,6 +505,9 @@ def test_a_long_schedule_learns_its_slot_from_a_trial() -> None:
     rest = step(made, "host", Evidence(evidence.describe, {}, (Pass(logs, {}),)))
     assert (rest.rounds, rest.slot, rest.number) == (38, 14, 2)
     assert rest.schedule["seconds"] == 4 * 16 + 38 * 14
+    assert rest.verdicts == {
+        "pass": sum(line.split()[2] == "client" for own in trial.lines.values() for line in own[:-1])
+    }
     second = {name: clock(text, 14) for name, text in played(rest).logs.items()}
     done = step(made, "host", Evidence(evidence.describe, {}, (Pass(logs, {}), Pass(second, {}))))
     assert done.done and done.summary["verdict"] == "pass" and len(done.results) == 22 * 21 * 2
