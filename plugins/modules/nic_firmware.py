@@ -33,6 +33,7 @@ options:
       - Values by parameter, such as C(SRIOV_EN), C(NUM_OF_VFS), C(LINK_TYPE_P1), C(ADVANCED_PCI_SETTINGS), C(PCI_WR_ORDERING),
         C(MAX_ACC_OUT_READ), C(ATS_ENABLED), or any other parameter that the card supports.
       - A value is a boolean, a number, or a name such as V(ETH). Arrays such as C(NAME[0..3]) take one value for all elements, or a list.
+      - The keys are not a fixed set of suboptions, because each card and firmware version has its own parameters.
       - Parameters that a card hides while C(ADVANCED_PCI_SETTINGS) is off are set as soon as they are visible.
     type: dict
     default: {}

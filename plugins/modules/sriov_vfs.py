@@ -34,7 +34,7 @@ options:
     description: Number of VFs per rail. V(0) removes all VFs. If omitted, the number is not changed.
     type: int
   vfs_by_rail:
-    description: Number of VFs by rail name. Overrides O(vfs).
+    description: 'Number of VFs by rail name, such as V({rail0: 8, rail1: 0}). Overrides O(vfs).'
     type: dict
     default: {}
   identity:
