@@ -11,34 +11,10 @@ class ModuleDocFragment:
 
     DOCUMENTATION = r"""
 options:
-  sysfs_root:
-    description: Mount point of sysfs.
+  root:
+    description: Root directory of the host's file system, such as a chroot. All files are read and written below it.
     type: path
-    default: /sys
-  proc_root:
-    description: Mount point of procfs.
-    type: path
-    default: /proc
-  etc_root:
-    description: Directory of the host configuration.
-    type: path
-    default: /etc
-  run_root:
-    description: Directory of run-time data.
-    type: path
-    default: /run
-  boot_root:
-    description: Directory of the kernels and the boot loader menu.
-    type: path
-    default: /boot
-  modules_root:
-    description: Directory of the kernel modules.
-    type: path
-    default: /lib/modules
-  state_root:
-    description: Directory in which this collection records original values.
-    type: path
-    default: /var/lib/gpufabric
+    default: /
 attributes:
   check_mode:
     description: Can run in check mode and return changed status prediction without modifying target.

@@ -48,15 +48,6 @@ options:
     type: list
     elements: str
     default: []
-  boot_roots:
-    description: Directories in which C(grub/grub.cfg), C(grub2/grub.cfg) and C(loader/entries) are searched.
-    type: list
-    elements: path
-    default: [/boot, /boot/efi, /efi]
-  lib_root:
-    description: Directory with the C(kernel/cmdline) of the distribution, if it has one.
-    type: path
-    default: /usr/lib
 seealso:
   - module: gpufabric.rdma.kernel_settings
   - module: gpufabric.rdma.reboot_reasons
@@ -129,14 +120,12 @@ from ..module_utils._host.system.converge import converge
 
 NAME = "kernel_cmdline"
 ARGUMENTS = {
-    **arguments.ROOTS,
+    **arguments.ROOT,
     **arguments.STATE,
-    **arguments.BOOTS,
     **arguments.HUGEPAGES,
     "iommu": {"type": "str", "choices": list(requirements.IOMMU), "default": "auto"},
     "arguments": {"type": "list", "elements": "str", "default": []},
     "arguments_absent": {"type": "list", "elements": "str", "default": []},
-    "lib_root": {"type": "path", "default": "/usr/lib"},
 }
 
 
@@ -187,10 +176,10 @@ class Boot:
 
 def read_plan(params: Mapping[str, Any], roots: files.Roots, record: Mapping[str, Any]) -> Boot:
     """Read running kernel and boot loader and work out what to do."""
-    boots, wanted = params["boot_roots"], wanted_arguments(params, roots, record)
+    wanted = wanted_arguments(params, roots, record)
     idle = wanted == Wanted() and not record and not os.path.exists(dropin_path(roots))
-    loader = None if idle else boot_loader_io.detect(roots, boots)
-    have = boot_loader_io.read(roots, boots, params["lib_root"], loader)
+    loader = None if idle else boot_loader_io.detect(roots, roots.boots)
+    have = boot_loader_io.read(roots, roots.boots, roots.lib, loader)
     return Boot(wanted, loader, boot_plan.plan_boot(wanted, loader, have, record))
 
 
@@ -204,7 +193,7 @@ def apply(boot: Boot, roots: files.Roots) -> dict[str, Any]:
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    roots = files.Roots.from_params(module.params)
+    roots = files.Roots.under(module.params["root"])
     try:
         done = converge(
             NAME,

@@ -43,10 +43,6 @@ options:
     description: Limit of locked memory for logins, V(unlimited) or a number of KiB. If empty, it is not changed. Services are not affected.
     type: str
     default: unlimited
-  lib_root:
-    description: Directory with C(sysctl.d) and C(modules) of the distribution.
-    type: path
-    default: /usr/lib
 seealso:
   - module: gpufabric.rdma.kernel_cmdline
   - module: gpufabric.rdma.reboot_reasons
@@ -108,21 +104,20 @@ from ..module_utils._host.system.converge import converge
 
 NAME = "kernel_settings"
 ARGUMENTS = {
-    **arguments.ROOTS,
+    **arguments.ROOT,
     **arguments.STATE,
     **arguments.HUGEPAGES,
     "modules": {"type": "list", "elements": "str", "default": []},
     "module_options": {"type": "dict", "default": {}},
     "sysctl": {"type": "dict", "default": {}},
     "memlock": {"type": "str", "default": "unlimited"},
-    "lib_root": {"type": "path", "default": "/usr/lib"},
 }
 
 
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    roots, lib = files.Roots.from_params(module.params), module.params["lib_root"]
+    roots = files.Roots.under(module.params["root"])
 
     try:
         want = settings.Want.from_params(module.params)
@@ -130,8 +125,10 @@ def main() -> None:
             NAME,
             roots,
             module.check_mode,
-            lambda record: settings.plan_settings(want, settings_io.read(roots, lib, want, record), record, roots.etc),
-            lambda plan: settings_io.apply(plan, roots, lib, want),
+            lambda record: settings.plan_settings(
+                want, settings_io.read(roots, roots.lib, want, record), record, roots.etc
+            ),
+            lambda plan: settings_io.apply(plan, roots, roots.lib, want),
             # The kernel may refuse to unload a module, so that is no part of the change.
             is_due=lambda plan: plan.change.changed or bool(plan.unload),
             unsettled=settings.unsettled,

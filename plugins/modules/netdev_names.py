@@ -57,10 +57,6 @@ options:
     type: str
     choices: [keep, rail]
     default: keep
-  lib_root:
-    description: Directory with C(systemd/network) and C(udev/rules.d) of the distribution.
-    type: path
-    default: /usr/lib
 seealso:
   - module: gpufabric.rdma.rail_links
   - module: gpufabric.rdma.reboot_reasons
@@ -142,14 +138,13 @@ from ..module_utils._host.system.converge import converge
 
 NAME = "netdev_names"
 ARGUMENTS = {
-    **arguments.ROOTS,
+    **arguments.ROOT,
     **arguments.RAILS,
     **arguments.STATE,
     "vfs": {"type": "bool", "default": False},
     "representors": {"type": "bool", "default": False},
     "apply": {"type": "str", "choices": ["now", "boot"], "default": "boot"},
     "rdma": {"type": "str", "choices": ["keep", "rail"], "default": "keep"},
-    "lib_root": {"type": "path", "default": "/usr/lib"},
 }
 
 
@@ -206,7 +201,7 @@ class Naming:
 
     def read_plan(self, record: Mapping[str, Any]) -> Names:
         """Read the host and work out what to do."""
-        lib = self.params["lib_root"]
+        lib = self.roots.lib
         inventory = facts_io.read_inventory(self.roots)
         functions = naming_io.read_functions(self.roots, inventory)
         found = naming_io.read_files(self.roots, lib)
@@ -235,7 +230,7 @@ class Naming:
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    roots = files.Roots.from_params(module.params)
+    roots = files.Roots.under(module.params["root"])
     topic = Naming(module.params, roots)
     try:
         # The second round settles the record of RDMA devices, which were read again by then.

@@ -138,7 +138,7 @@ from ..module_utils._host.system.converge import Done, converge
 
 NAME = "nic_firmware"
 ARGUMENTS = {
-    **arguments.ROOTS,
+    **arguments.ROOT,
     **arguments.RAILS,
     **arguments.STATE,
     "settings": {"type": "dict", "default": {}},
@@ -206,7 +206,7 @@ def set_cards(
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    params, roots = module.params, files.Roots.from_params(module.params)
+    params, roots = module.params, files.Roots.under(module.params["root"])
     try:
         cards, warnings = find_cards(params, roots)
         warnings += judge_versions(params, cards)

@@ -93,7 +93,7 @@ from ..module_utils._host.system import arguments, files
 from ..module_utils._host.system.converge import converge
 
 NAME = "pcie_acs"
-ARGUMENTS = {**arguments.ROOTS, **arguments.RAILS, **arguments.STATE}
+ARGUMENTS = {**arguments.ROOT, **arguments.RAILS, **arguments.STATE}
 TRADE = (
     "ACS is off on %s: devices below these PCIe switches reach each other's memory past the IOMMU; give none of them "
     "to a virtual machine"
@@ -125,7 +125,7 @@ class Acs:
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    roots = files.Roots.from_params(module.params)
+    roots = files.Roots.under(module.params["root"])
     try:
         topic = Acs(module.params, roots)
         done = converge(NAME, roots, module.check_mode, topic.read_plan, acs_io.apply)

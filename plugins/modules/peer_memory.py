@@ -117,7 +117,7 @@ from ..module_utils._host.system.converge import converge
 NAME = "peer_memory"
 LEGACY_PACKAGES = ["nv_peer_mem", "nvidia-peer-memory", "nvidia-peer-memory-dkms", "nvidia_peer_memory"]
 ARGUMENTS = {
-    **arguments.ROOTS,
+    **arguments.ROOT,
     **arguments.STATE,
     "mode": {"type": "str", "choices": list(peer_memory.MODES), "default": "auto"},
     "legacy_packages": {"type": "list", "elements": "str", "default": LEGACY_PACKAGES},
@@ -174,7 +174,7 @@ def values(params: Mapping[str, Any], last: Decision, proven: bool) -> dict[str,
 def main() -> None:
     """Decide and carry it out."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    params, roots = module.params, files.Roots.from_params(module.params)
+    params, roots = module.params, files.Roots.under(module.params["root"])
     try:
         done = converge(
             NAME,

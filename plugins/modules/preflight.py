@@ -74,11 +74,6 @@ options:
     description: Whether the run disables PCIe ACS with M(gpufabric.rdma.pcie_acs). The host must then not rely on ACS.
     type: bool
     default: false
-  boot_roots:
-    description: Directories that may contain boot files.
-    type: list
-    elements: path
-    default: [/boot, /boot/efi, /efi]
   links_manager:
     description: Network manager that configures the rails, as in M(gpufabric.rdma.rail_links).
     type: str
@@ -92,14 +87,6 @@ options:
     description: Whether the run also names the representors of the VFs.
     type: bool
     default: false
-  lib_root:
-    description: Directory with C(systemd/network) of the distribution.
-    type: path
-    default: /usr/lib
-  var_root:
-    description: Directory with the lists of the package manager and the certificate of DKMS.
-    type: path
-    default: /var
 attributes:
   diff_mode:
     description: The module changes nothing.
@@ -166,10 +153,9 @@ DOCA = {
     "supported": {"type": "dict", "default": {}},
 }
 ARGUMENTS = {
-    **arguments.ROOTS,
+    **arguments.ROOT,
     **arguments.RAILS,
     **arguments.CONSENT,
-    **arguments.BOOTS,
     "installs_packages": {"type": "bool", "default": True},
     "packages": {"type": "list", "elements": "str", "default": []},
     "doca": {"type": "dict", "options": DOCA},
@@ -181,8 +167,6 @@ ARGUMENTS = {
     "links_manager": {"type": "str", "choices": list(network_managers.CHOICES), "default": "auto"},
     "names_vfs": {"type": "bool", "default": False},
     "names_representors": {"type": "bool", "default": False},
-    "lib_root": {"type": "path", "default": "/usr/lib"},
-    "var_root": {"type": "path", "default": "/var"},
 }
 
 
@@ -218,16 +202,16 @@ def main() -> None:
     """Read, judge, fail with everything that was found."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
-    roots = files.Roots.from_params(params)
+    roots = files.Roots.under(params["root"])
     try:
         rails = parse_rails(params["rails"])
         inventory = facts_io.read_inventory(roots)
         consent = consent_of(params)
         # The vendor's packages have a source of their own, which rdma_stack asks.
         wanted = params["packages"] if consent.installs and not consent.doca else None
-        boots = params["boot_roots"] if params["kernel_arguments"] else ()
+        boots = roots.boots if params["kernel_arguments"] else ()
         peers = [rail.pci for rail in rails] if params["acs"] else ()
-        own = preflight_io.read(roots, params["lib_root"], params["var_root"], inventory, wanted, boots, peers)
+        own = preflight_io.read(roots, roots.lib, roots.var, inventory, wanted, boots, peers)
         findings = check(inventory, rails, own, consent)
     except FabricError as error:
         module.fail_json(msg=f"preflight: {error}")

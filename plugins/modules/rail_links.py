@@ -44,10 +44,6 @@ options:
     type: str
     choices: [auto, always, never]
     default: auto
-  lib_root:
-    description: Directory with C(systemd/network) and C(NetworkManager) of the distribution.
-    type: path
-    default: /usr/lib
   timeout:
     description: Maximum time in seconds to wait until kernel and network manager have applied the new state.
     type: int
@@ -118,13 +114,12 @@ from ..module_utils._host.system.converge import converge
 
 NAME = "rail_links"
 ARGUMENTS = {
-    **arguments.ROOTS,
+    **arguments.ROOT,
     **arguments.RAILS,
     **arguments.STATE,
     **arguments.CONSENT,
     "manager": {"type": "str", "choices": list(network_managers.CHOICES), "default": "auto"},
     "source_routing": {"type": "str", "choices": list(routing.CHOICES), "default": "auto"},
-    "lib_root": {"type": "path", "default": "/usr/lib"},
     "timeout": {"type": "int", "default": 20},
 }
 
@@ -142,7 +137,7 @@ class Links:
         inventory = facts_io.read_inventory(self.roots)
         rails = parse_rails(params["rails"] if params["state"] == "present" else [])
         asked = params["source_routing"]
-        have = links_io.read_have(self.roots, params["lib_root"], inventory, bool(routing.tables(rails, asked)))
+        have = links_io.read_have(self.roots, self.roots.lib, inventory, bool(routing.tables(rails, asked)))
         wish = links_plan.Wish(params["manager"], asked, self.roots.etc, params["disrupt_users"])
         return links_plan.plan_links(inventory, rails, record, have, wish)
 
@@ -161,7 +156,7 @@ class Links:
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    roots = files.Roots.from_params(module.params)
+    roots = files.Roots.under(module.params["root"])
     topic = Links(module.params, roots)
     try:
         done = converge(NAME, roots, module.check_mode, topic.read_plan, topic.apply, unsettled=topic.unsettled)

@@ -189,7 +189,7 @@ from ..module_utils._host.system import arguments, files, lock, records
 
 NAME = "rail_qos"
 ARGUMENTS = {
-    **arguments.ROOTS,
+    **arguments.ROOT,
     **arguments.RAILS,
     **arguments.STATE,
     **arguments.CONSENT,
@@ -206,7 +206,7 @@ def read_plan(
     rails = parse_rails(params["rails"] if present and wanted else [])
     inventory = facts_io.read_inventory(roots)
     find_links(inventory, rails)
-    entries = records.load(params["state_root"], NAME)
+    entries = records.load(roots.state, NAME)
     restored = {pci: entry["owners"] for pci, entry in entries.items() if pci not in {rail.pci for rail in rails}}
     owned = disruption.left_alone(inventory, restored, "Its QoS settings are")
     record = {pci: entry for pci, entry in entries.items() if pci not in owned}
@@ -223,20 +223,20 @@ def read_plan(
 
 def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[qos_plan.QosPlan, list[str]]:
     """Plan, apply unless in check mode, and make sure that the hardware has it; also returns warnings."""
-    roots = files.Roots.from_params(params)
+    roots = files.Roots.under(params["root"])
     plan, _found, warnings, record = read_plan(params, roots, check_mode)
     if check_mode:
         return plan, warnings
     if plan.change.changed:
-        known = records.load(params["state_root"], NAME)
+        known = records.load(roots.state, NAME)
         now, after = plan.change.before["rails"], plan.change.after["rails"]
-        records.save(params["state_root"], NAME, recorded.while_changing(known, record, now, after))
+        records.save(roots.state, NAME, recorded.while_changing(known, record, now, after))
         qos_io.apply(plan)
         found = read_plan(params, roots, check_mode)[1]
         problems = qos_plan.differences(plan.change.after["rails"], found)
         if problems:
             raise CommandError("; ".join(problems))
-    records.save(params["state_root"], NAME, record)
+    records.save(roots.state, NAME, record)
     return plan, warnings
 
 
@@ -244,7 +244,7 @@ def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        with lock.held(module.params, NAME, module.check_mode):
+        with lock.held(files.Roots.under(module.params["root"]).run, NAME, module.check_mode):
             plan, warnings = converge(module.params, module.check_mode)
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")

@@ -178,9 +178,9 @@ from ..module_utils._host.system import arguments, files
 
 def main() -> None:
     """Read and return."""
-    module = AnsibleModule(argument_spec=arguments.ROOTS, supports_check_mode=True)
+    module = AnsibleModule(argument_spec=arguments.ROOT, supports_check_mode=True)
     try:
-        inventory = facts_io.read_inventory(files.Roots.from_params(module.params))
+        inventory = facts_io.read_inventory(files.Roots.under(module.params["root"]))
     except FabricError as error:
         module.fail_json(msg=f"rdma_facts: {error}")
     module.exit_json(changed=False, ansible_facts={"rdma": inventory.to_dict()})

@@ -204,7 +204,7 @@ DOCA = {
     "supported": {"type": "dict", "default": {}},
 }
 ARGUMENTS = {
-    **arguments.ROOTS,
+    **arguments.ROOT,
     **arguments.RAILS,
     **arguments.STATE,
     **arguments.CONSENT,
@@ -237,7 +237,7 @@ def recorded(
 
 def converge(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
     """Plan, apply unless in check mode, read again; return the values of the result."""
-    roots = files.Roots.from_params(params)
+    roots = files.Roots.under(params["root"])
     inventory = facts_io.read_inventory(roots)
     soft = params["state"] == "present" and params["provider"] == "soft_roce"
     rails = parse_rails(params["rails"]) if soft else ()
@@ -246,7 +246,7 @@ def converge(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
     waits = [f"soft-RoCE on {r.netdev} waits for {r.pci} to get its name" for r in rails if r.netdev not in ready]
 
     def read_plan() -> tuple[provider_io.Reading, rdma_stack_plan.StackPlan]:
-        record = records.load(params["state_root"], NAME)
+        record = records.load(roots.state, NAME)
         reading = provider_io.read(params, roots, inventory, record, ready)
         plan = rdma_stack_plan.plan_stack(
             reading.want, reading.have, record, rdma_stack_io.folders(roots), whole=check_mode
@@ -259,7 +259,7 @@ def converge(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
     change, why = plan.change, list(reading.users)
     disruption.check(inventory, rdma_stack_plan.removals(inventory, change), params["disrupt_users"])
     if not check_mode:
-        records.save(params["state_root"], NAME, recorded(reading.want, plan, records.load(params["state_root"], NAME)))
+        records.save(roots.state, NAME, recorded(reading.want, plan, records.load(roots.state, NAME)))
         if change.changed or plan.unload:
             rdma_stack_io.apply(roots, plan)
             reading, left = read_plan()
@@ -285,7 +285,7 @@ def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        with lock.held(module.params, NAME, module.check_mode):
+        with lock.held(files.Roots.under(module.params["root"]).run, NAME, module.check_mode):
             values = converge(module.params, module.check_mode)
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")

@@ -63,10 +63,6 @@ options:
     description: Boot ID of the controller. A host with the same boot ID is the controller, or runs its container, and is rejected.
     type: str
     default: ""
-  var_root:
-    description: Directory of variable data, which contains the data of kubelets.
-    type: path
-    default: /var
 attributes:
   check_mode:
     details: V(verified) has nothing to verify without a reboot.
@@ -133,7 +129,7 @@ from ..module_utils._host.system import arguments, files, lock, records
 
 RECORD = "host_reboot"
 ARGUMENTS = {
-    **arguments.ROOTS,
+    **arguments.ROOT,
     **arguments.CONSENT,
     "drain": {"type": "str", "choices": ["none", "next", "done"], "default": "none"},
     "state": {"type": "str", "choices": ["read", "begun", "verified", "finished"], "default": "read"},
@@ -143,25 +139,24 @@ ARGUMENTS = {
     "expected": {"type": "list", "elements": "str", "default": []},
     "repeat": {"type": "bool", "default": False},
     "controller_boot_id": {"type": "str", "default": ""},
-    "var_root": {"type": "path", "default": "/var"},
 }
 
 
 def read(params: Mapping[str, Any]) -> reboot_reasons.Due:
     """Read reasons, boot id and record."""
-    roots = files.Roots.from_params(params)
+    roots = files.Roots.under(params["root"])
     return reboot_reasons.Due(
         host=params["inventory_host"] or files.read_text(f"{roots.proc}/sys/kernel/hostname") or "this host",
         boot_id=facts_io.boot_id(roots),
         reasons=tuple(dict.fromkeys([*facts_io.reboot_reasons(roots.run), *params["expected"]])),
-        record=records.load(params["state_root"], RECORD),
+        record=records.load(roots.state, RECORD),
         controller=params["controller_boot_id"],
     )
 
 
 def check_users(params: Mapping[str, Any], host: str) -> list[str]:
     """ConflictError when a reboot would end the work of users; return warnings of what it ends in pods."""
-    roots, drain = files.Roots.from_params(params), params["drain"]
+    roots, drain = files.Roots.under(params["root"]), params["drain"]
     inventory = facts_io.read_inventory(roots)
     connections = port_use_io.connection_holders(roots.proc, disruption.work_addresses(inventory))
     held = [*(inventory.activity.queue_pairs or {}).values(), *(connections or {}).values()]
@@ -180,19 +175,23 @@ def keep(params: Mapping[str, Any], due: reboot_reasons.Due) -> list[str]:
         reboot_reasons.verify(due)
     warnings = check_users(params, due.host) if params["state"] == "begun" else []
     if params["state"] in ("begun", "finished"):
-        records.save(params["state_root"], RECORD, reboot_reasons.begin(due) if params["state"] == "begun" else {})
+        records.save(
+            files.Roots.under(params["root"]).state,
+            RECORD,
+            reboot_reasons.begin(due) if params["state"] == "begun" else {},
+        )
     return warnings
 
 
 def main() -> None:
     """Read, judge, record."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    params = module.params
+    params, roots = module.params, files.Roots.under(module.params["root"])
     warnings: list[str] = []
     try:
         due = read(params)
         if not module.check_mode:
-            with lock.held(params, "reboot_reasons", params["state"] in ("read", "verified")):
+            with lock.held(roots.run, "reboot_reasons", params["state"] in ("read", "verified")):
                 warnings = keep(params, due)
     except FabricError as error:
         module.fail_json(msg=f"reboot_reasons: {error}")
@@ -204,7 +203,7 @@ def main() -> None:
         module.fail_json(msg=f"reboot_reasons: {refusal}", reasons=reasons)
     if refusal:
         module.warn(refusal)
-    identity = kubelet_io.identity(files.Roots.from_params(params), params["var_root"])
+    identity = kubelet_io.identity(roots, roots.var)
     result = {"reasons": reasons, "boot_id": due.boot_id, "identity": identity}
     module.exit_json(changed=False, due=due.due, go=due.due and not refusal, **result)
 

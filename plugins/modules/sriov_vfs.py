@@ -147,7 +147,7 @@ from ..module_utils._host.system.converge import converge
 
 NAME = "sriov_vfs"
 ARGUMENTS = {
-    **arguments.ROOTS,
+    **arguments.ROOT,
     **arguments.RAILS,
     **arguments.STATE,
     **arguments.CONSENT,
@@ -213,7 +213,7 @@ def read_plan(
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    roots = files.Roots.from_params(module.params)
+    roots = files.Roots.under(module.params["root"])
     try:
         done = converge(
             NAME,

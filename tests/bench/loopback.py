@@ -121,9 +121,7 @@ def path_defaults() -> dict[str, dict[str, Any]]:
     actions = {path.stem for path in (REPO / "plugins" / "action").glob("*.py")}
     modules = {path.stem for path in (REPO / "plugins" / "modules").glob("*.py")} - actions
     found = {name: specification(name) for name in sorted(modules)}
-    return {
-        f"gpufabric.rdma.{name}": into_tree(name, options) for name, options in found.items() if "sysfs_root" in options
-    }
+    return {f"gpufabric.rdma.{name}": into_tree(name, options) for name, options in found.items() if "root" in options}
 
 
 class _Asked(BaseException):
@@ -152,6 +150,9 @@ def into_tree(module: str, options: Mapping[str, Any]) -> dict[str, Any]:
         if "path" not in (option.get("type"), option.get("elements")):
             continue
         default = option.get("default")
+        if (name, default) == ("root", "/"):
+            found[name] = "{{ bench_tree }}"
+            continue
         paths = default if isinstance(default, list) else [default]
         if not all(isinstance(path, str) and path.startswith("/") and path != "/" for path in paths):
             raise SystemExit(f"bench: {module} would leave the fixture tree: option {name} has the default {default}")

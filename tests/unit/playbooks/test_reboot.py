@@ -27,26 +27,24 @@ def play(tmp_path: Path, reasons: dict[str, str], **variables: Any) -> subproces
 def play_all(
     tmp_path: Path, hosts: dict[str, Any], reasons: dict[str, str], serial: int, variables: dict[str, Any]
 ) -> subprocess.CompletedProcess[str]:
-    """A play over hosts with variables: ``proc`` is where a host has its /proc, ``plane`` that it runs etcd."""
+    """A play over hosts with variables: ``here`` is the machine that runs Ansible, ``plane`` is one that runs etcd."""
     for host, own in hosts.items():
         folder = tmp_path / host
         for name in ("run/gpufabric/reboot.d", "proc/sys/kernel/random", "etc/kubernetes/manifests"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         # Another machine than the one that runs Ansible, which is refused.
-        (folder / "proc/sys/kernel/random/boot_id").write_text(f"boot of {host}\n")
+        boot_id = Path("/proc/sys/kernel/random/boot_id").read_text() if own.get("here") else f"boot of {host}\n"
+        (folder / "proc/sys/kernel/random/boot_id").write_text(boot_id)
         if own.get("plane"):
             (folder / "etc/kubernetes/manifests/etcd.yaml").touch()
         if host in reasons:
             (folder / "run/gpufabric/reboot.d/kernel_cmdline").write_text(f"{reasons[host]}\n")
-    folders = ("run", "state", "etc", "sysfs")
-    roots = {f"{name}_root": f"{tmp_path}/{{{{ inventory_hostname }}}}/{name}" for name in folders}
-    roots["proc_root"] = f"{{{{ proc | default('{tmp_path}/' ~ inventory_hostname ~ '/proc') }}}}"
     book = {
         "hosts": "all",
         "gather_facts": False,
         "serial": serial,
         "max_fail_percentage": 0,
-        "module_defaults": {"gpufabric.rdma.reboot_reasons": roots},
+        "module_defaults": {"gpufabric.rdma.reboot_reasons": {"root": f"{tmp_path}/{{{{ inventory_hostname }}}}"}},
         "roles": ["gpufabric.rdma.host_reboot"],
     }
     (tmp_path / "play.yml").write_text(json.dumps([book]))
@@ -58,7 +56,7 @@ def play_all(
 
 
 def record(tmp_path: Path, host: str) -> Any:
-    path = tmp_path / host / "state/host_reboot.json"
+    path = tmp_path / host / "var/lib/gpufabric/host_reboot.json"
     return json.loads(path.read_text())["reasons"] if path.exists() else None
 
 
@@ -88,7 +86,7 @@ def test_a_reboot_that_fails_is_said_and_ends_the_batches(tmp_path: Path) -> Non
 
 
 def test_a_reason_that_a_reboot_did_not_cure_is_not_tried_again(tmp_path: Path) -> None:
-    state = tmp_path / "one/state"
+    state = tmp_path / "one/var/lib/gpufabric"
     state.mkdir(parents=True)
     (state / "host_reboot.json").write_text(json.dumps({"boot_id": "before", "reasons": [REASON]}))
     done = play(tmp_path, {"one": REASON}, host_reboot_allowed=True)
@@ -111,7 +109,7 @@ def test_batches_follow_the_inventory_whoever_answered_first(tmp_path: Path) -> 
 
 def test_the_controller_and_two_of_the_control_plane_are_not_rebooted(tmp_path: Path) -> None:
     """A play, 3 s. The controller's refusal is a warning here, so that the others go on."""
-    hosts: dict[str, Any] = {"one": {"plane": True}, "two": {"plane": True}, "here": {"proc": "/proc"}}
+    hosts: dict[str, Any] = {"one": {"plane": True}, "two": {"plane": True}, "here": {"here": True}}
     consent = {"host_reboot_allowed": True, "host_reboot_when_refused": "report"}
     done = play_all(tmp_path, hosts, dict.fromkeys(hosts, REASON), 3, consent)
     assert done.returncode == 2

@@ -276,28 +276,28 @@ def test_a_folder_that_is_locked_is_not_removed(host: Host) -> None:
 def test_a_measurement_and_a_module_exclude_each_other(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """The real module side and the real role side, in each order."""
     monkeypatch.setattr(lock, "PATIENCE", 0.0)
-    params = {"run_root": str(host.folder.parents[1])}
-    with lock.held(params, "sriov_vfs", False):
+    run = str(host.folder.parents[1])
+    with lock.held(run, "sriov_vfs", False):
         assert "another run changes this host: module sriov_vfs, process " in host.start("r1").stderr
     assert host.start("r1").returncode == 0
     with pytest.raises(ConflictError, match="this host is being measured by run r1 since "):
-        lock.held(params, "sriov_vfs", False).__enter__()
+        lock.held(run, "sriov_vfs", False).__enter__()
     # It lasts longer with each pass, and the refusal left nothing behind.
     assert host.bring("r1", batch="BATCH 1 0 14\nEND 0\n").returncode == 0 and host.play("r1", 1).returncode == 0
     host.clean("")
-    with lock.held(params, "sriov_vfs", False):
+    with lock.held(run, "sriov_vfs", False):
         pass
 
 
 def test_a_run_whose_mark_expired_notices_that_the_host_was_changed(host: Host) -> None:
-    params = {"run_root": str(host.folder.parents[1])}
+    run = str(host.folder.parents[1])
     host.start("r1", hold=0)
     host.bring("r1", batch="BATCH 1 0 14\nEND 0\n")
     Path(f"{host.folder}.run").write_text("r1 then 1\n")
     # Nothing changed the host meanwhile: the run goes on.
     assert host.play("r1", 1).returncode == 0 and int(host.mark()[2]) > uptime() + 300
     Path(f"{host.folder}.run").write_text("r1 then 1\n")
-    with lock.held(params, "sriov_vfs", False):
+    with lock.held(run, "sriov_vfs", False):
         pass
     lost = host.play("r1", 1)
     assert (lost.returncode, lost.stdout) == (75, LOST)

@@ -95,7 +95,7 @@ def rail(name: str, pci: str) -> dict[str, Any]:
 
 
 def call(host: Host, capsys: pytest.CaptureFixture[str], check: bool = False, **params: Any) -> dict[str, Any]:
-    given = {"rails": [rail("rail0", FIRST)], "settings": QOS, "state_root": str(host.root / "var")}
+    given = {"rails": [rail("rail0", FIRST)], "settings": QOS}
     return run("rail_qos", capsys, check, **{**given, **host.options(), **params})
 
 

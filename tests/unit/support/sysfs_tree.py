@@ -22,16 +22,6 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.inventory import HostInventory
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import command, files
 
-# The roots of a module -> folders of a machine here.
-ROOTS = {
-    "sysfs_root": "sys",
-    "proc_root": "proc",
-    "etc_root": "etc",
-    "run_root": "run",
-    "boot_root": "boot",
-    "modules_root": "lib/modules",
-}
-STATE = "var/lib/gpufabric"
 # What an idle host has where a manifest does not say it.
 IDLE = {"net/tcp": "  sl  local_address rem_address   st\n", "mounts": "proc /proc proc rw 0 0\n"}
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "sysfs"
@@ -52,11 +42,11 @@ class Host:
 
     @property
     def roots(self) -> files.Roots:
-        return files.Roots(*(str(self.root / name) for name in (*ROOTS.values(), STATE)))
+        return files.Roots.under(str(self.root))
 
     def options(self) -> dict[str, str]:
-        """The options of a module that redirect it to this machine."""
-        return {option: str(self.root / folder) for option, folder in ROOTS.items()}
+        """The option of a module that redirects it to this machine."""
+        return {"root": str(self.root)}
 
     def inventory(self) -> HostInventory:
         return facts_io.read_inventory(self.roots)

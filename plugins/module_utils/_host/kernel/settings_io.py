@@ -16,7 +16,7 @@ from . import settings
 from .settings import Have, SettingsPlan, Want
 
 # By rank: of two files with one name the first counts (sysctl.d(5)).
-SYSCTL_FOLDERS = ("{etc}/sysctl.d", "{run}/sysctl.d", "/usr/local/lib/sysctl.d", "{lib}/sysctl.d")
+SYSCTL_FOLDERS = ("{etc}/sysctl.d", "{run}/sysctl.d", "{usr}/local/lib/sysctl.d", "{lib}/sysctl.d")
 
 
 def read(roots: Roots, lib: str, want: Want, record: Mapping[str, Any]) -> Have:
@@ -25,7 +25,9 @@ def read(roots: Roots, lib: str, want: Want, record: Mapping[str, Any]) -> Have:
     paths = [f"{roots.etc}/{name}" for name in settings.FILES]
     others: dict[str, str] = {}
     for folder in SYSCTL_FOLDERS if want.sysctl else ():
-        others.update(files.read_folder(folder.format(etc=roots.etc, run=roots.run, lib=lib), ".conf"))
+        others.update(
+            files.read_folder(folder.format(etc=roots.etc, run=roots.run, usr=os.path.dirname(lib), lib=lib), ".conf")
+        )
     return Have(
         files={path: text for path, text in ((path, files.read(path)) for path in paths) if text is not None},
         loaded=tuple(_loaded(roots, lib, {*want.modules, *record.get("modules", ())})),

@@ -6,14 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-ROOTS: dict[str, Any] = {
-    "sysfs_root": {"type": "path", "default": "/sys"},
-    "proc_root": {"type": "path", "default": "/proc"},
-    "etc_root": {"type": "path", "default": "/etc"},
-    "run_root": {"type": "path", "default": "/run"},
-    "boot_root": {"type": "path", "default": "/boot"},
-    "modules_root": {"type": "path", "default": "/lib/modules"},
-    "state_root": {"type": "path", "default": "/var/lib/gpufabric"},
+ROOT: dict[str, Any] = {
+    "root": {"type": "path", "default": "/"},
 }
 RAILS: dict[str, Any] = {
     "rails": {
@@ -38,9 +32,6 @@ STATE: dict[str, Any] = {
 }
 CONSENT: dict[str, Any] = {
     "disrupt_users": {"type": "bool", "default": False},
-}
-BOOTS: dict[str, Any] = {
-    "boot_roots": {"type": "list", "elements": "path", "default": ["/boot", "/boot/efi", "/efi"]},
 }
 HUGEPAGES: dict[str, Any] = {
     "hugepages": {

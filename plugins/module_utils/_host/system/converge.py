@@ -95,7 +95,7 @@ def converge(
 
     CommandError names all that is not as expected after the change. The record is kept then.
     """
-    with lock.held({"run_root": roots.run}, name, check_mode):
+    with lock.held(roots.run, name, check_mode):
         record: Record = records.load(roots.state, name)
         first = plan = read_plan(record)
         if check_mode:

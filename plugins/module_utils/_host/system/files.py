@@ -124,7 +124,10 @@ def set_kernel(path: str, value: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Roots:
-    """Where to read; another root is a chroot or a test's tree."""
+    """Where the directories of a host are; see ``under``.
+
+    ``lib`` is the distribution's, ``state`` has the records of this collection, ``boots`` may have boot files.
+    """
 
     sysfs: str = "/sys"
     proc: str = "/proc"
@@ -132,12 +135,17 @@ class Roots:
     run: str = "/run"
     boot: str = "/boot"
     modules: str = "/lib/modules"
+    lib: str = "/usr/lib"
+    var: str = "/var"
     state: str = "/var/lib/gpufabric"
+    boots: tuple[str, ...] = ("/boot", "/boot/efi", "/efi")
 
     @classmethod
-    def from_params(cls, params: Mapping[str, Any]) -> Roots:
-        """Take the roots from the options of a module."""
-        return cls(*(params[f"{field.name}_root"] for field in dataclasses.fields(cls)))
+    def under(cls, root: str) -> Roots:
+        """Return the directories of the host whose file system is below ``root``, such as a chroot."""
+        base = root.rstrip("/")
+        places = {field.name: f"{base}{field.default}" for field in dataclasses.fields(cls) if field.name != "boots"}
+        return cls(**places, boots=tuple(f"{base}{path}" for path in cls.boots))
 
 
 def read_text(path: str, limit: int = 1 << 20) -> str | None:

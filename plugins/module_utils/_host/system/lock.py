@@ -14,8 +14,7 @@ import fcntl
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from ..._common.errors import ConflictError, FabricError
 from . import files
@@ -33,15 +32,15 @@ _END = "Wait until it ends, or end it with the playbook gpufabric.rdma.abort"
 
 
 @contextlib.contextmanager
-def held(params: Mapping[str, Any], module: str, check_mode: bool) -> Iterator[None]:
-    """Hold the lock while a module works, unless in check mode.
+def held(run: str, module: str, check_mode: bool) -> Iterator[None]:
+    """Hold the lock in the directory of run-time data while a module works, unless in check mode.
 
     ConflictError names who holds it, or which run measures the host, and since when.
     """
     if check_mode:
         yield
         return
-    folder = f"{params['run_root']}/gpufabric"
+    folder = f"{run}/gpufabric"
     handle = _locked(folder)
     try:
         files.write(f"{folder}/{HOLDER}", _holder(module) + "\n")

@@ -14,21 +14,21 @@ from . import files
 from .files import Roots
 
 
-def load(state_root: str, module: str) -> dict[str, Any]:
+def load(state: str, module: str) -> dict[str, Any]:
     """Return the values before us that a module recorded, empty when there are none."""
-    return files.read_record(f"{state_root}/{module}.json")
+    return files.read_record(f"{state}/{module}.json")
 
 
-def save(state_root: str, module: str, values: Mapping[str, Any]) -> None:
+def save(state: str, module: str, values: Mapping[str, Any]) -> None:
     """Record values; none of them removes the record."""
-    path = f"{state_root}/{module}.json"
+    path = f"{state}/{module}.json"
     text = json.dumps(values, indent=1, sort_keys=True) + "\n" if values else None
     if files.read(path) != text:
         files.put(path, text, mode=0o600)
     if not values:
         # Not empty: other modules have records too. Not there: nothing was ever recorded.
         with contextlib.suppress(OSError):
-            os.rmdir(state_root)
+            os.rmdir(state)
 
 
 def set_reasons(roots: Roots, module: str, reasons: Iterable[str]) -> None:

@@ -72,13 +72,7 @@ def mkconfig(host: Host, argv: list[str]) -> str | None:
 
 
 def call(host: Host, capsys: pytest.CaptureFixture[str], check: bool = False, **params: Any) -> dict[str, Any]:
-    options = {
-        **host.options(),
-        "state_root": str(host.root / "var"),
-        "boot_roots": [str(host.root / name) for name in ("boot", "boot/efi", "efi")],
-        "lib_root": str(host.root / "usr/lib"),
-    }
-    return run("kernel_cmdline", capsys, check, **{"iommu": "none", **options, **params})
+    return run("kernel_cmdline", capsys, check, **{"iommu": "none", **host.options(), **params})
 
 
 def files(host: Host) -> dict[str, bytes]:
@@ -171,7 +165,7 @@ def test_absent_after_the_boot_waits_for_one_more(make: Make, capsys: pytest.Cap
     assert (again["changed"], again["reasons"]) == (False, expected)
     reboot(host)
     assert call(host, capsys, state="absent")["reasons"] == []
-    assert not (host.root / "var").exists()
+    assert not (host.root / "var/lib/gpufabric").exists()
 
 
 @pytest.mark.parametrize("tree", TREES)
@@ -485,7 +479,7 @@ def test_iommu_auto_asks_for_passthrough_where_dma_is_translated(
     shutil.rmtree(host.root / "sys/kernel")
     groups(host, "identity", "identity")
     assert call(host, capsys, iommu="auto")["changed"] is False
-    (host.root / "var/kernel_cmdline.json").unlink()
+    (host.root / "var/lib/gpufabric/kernel_cmdline.json").unlink()
     call(host, capsys, iommu="auto")
     assert "iommu=pt" in menu(host)[0]
 
@@ -525,7 +519,7 @@ def test_iommu_passthrough_by_vendor(
 def test_the_record_says_what_it_was(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
     host = make("debian-13")
     call(host, capsys, arguments=["iommu=pt"], arguments_absent=["quiet"])
-    record = json.loads((host.root / "var/kernel_cmdline.json").read_text())
+    record = json.loads((host.root / "var/lib/gpufabric/kernel_cmdline.json").read_text())
     assert record["before"] == {"iommu=pt": False, "quiet": True}
 
 

@@ -68,7 +68,7 @@ def modprobe(host: Host, argv: list[str]) -> str | None:
 
 
 def call(host: Host, capsys: pytest.CaptureFixture[str], check: bool = False, **params: Any) -> dict[str, Any]:
-    options = {**host.options(), "state_root": str(host.root / "var"), "lib_root": str(host.root / "usr/lib")}
+    options = {**host.options()}
     return run("kernel_settings", capsys, check, **{**options, **params})
 
 
@@ -162,7 +162,7 @@ def test_module_options_leave_with_a_boot_too(host: Host, capsys: pytest.Capture
     assert (again["changed"], again["reasons"]) == (False, expected)
     put(host, "sys/module/mlx5_core/parameters/prof_sel", "2\n")
     assert call(host, capsys, state="absent")["reasons"] == []
-    assert not (host.root / "var").exists()
+    assert not (host.root / "var/lib/gpufabric").exists()
 
 
 def test_a_module_that_was_there_stays(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
@@ -311,7 +311,7 @@ def test_a_number_that_the_kernel_refused_does_not_stop_the_way_back(
 def test_pages_of_a_node(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     call(host, capsys, hugepages=[{"size": "2M", "count": 8, "numa_node": 1}])
     assert (files_of(host)[f"sys/{NODE}"], files_of(host)[f"sys/{SMALL}"]) == ("8", "0\n")
-    assert json.loads((host.root / "var/kernel_settings.json").read_text()) == {"pages": {NODE: 0}}
+    assert json.loads((host.root / "var/lib/gpufabric/kernel_settings.json").read_text()) == {"pages": {NODE: 0}}
 
 
 def test_sysctl_keys_of_both_forms() -> None:

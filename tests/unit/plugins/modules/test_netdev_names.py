@@ -43,7 +43,7 @@ RAILS = rails(("rail0", FIRST), ("rail1", SECOND))
 
 
 def call(host: Host, capsys: pytest.CaptureFixture[str], check: bool = False, **params: Any) -> dict[str, Any]:
-    options = {**host.options(), "lib_root": str(host.root / "usr/lib"), "state_root": str(host.root / "var")}
+    options = {**host.options()}
     return run("netdev_names", capsys, check, **{"rails": RAILS, "apply": "now", **options, **params})
 
 
@@ -71,7 +71,7 @@ def test_ports_are_renamed_now_and_the_file_keeps_it(host: Host, capsys: pytest.
         ["ip", "link", "set", "dev", "rail0", "up"],
         ["ip", "link", "set", "dev", "rail1", "up"],
     ]
-    record = host.root / "var/netdev_names.json"
+    record = host.root / "var/lib/gpufabric/netdev_names.json"
     assert json.loads(record.read_text()) == {
         FIRST: {"before": "enp24s0np0", "set": ["rail0"]},
         SECOND: {"before": "enp64s0np0", "set": ["rail1"]},
@@ -116,7 +116,7 @@ def test_names_can_change_places(host: Host, capsys: pytest.CaptureFixture[str])
     call(host, capsys)
     result = call(host, capsys, rails=rails(("rail0", SECOND), ("rail1", FIRST)))
     assert result["diff"]["after"]["names"] == {SECOND: "rail0", FIRST: "rail1"}
-    assert json.loads((host.root / "var/netdev_names.json").read_text()) == {
+    assert json.loads((host.root / "var/lib/gpufabric/netdev_names.json").read_text()) == {
         FIRST: {"before": "enp24s0np0", "set": ["rail1"]},
         SECOND: {"before": "enp64s0np0", "set": ["rail0"]},
     }
@@ -261,7 +261,7 @@ def test_what_the_kernel_refuses_is_said_and_the_first_names_are_kept(
         "netdev_names: 'ip link set dev enp24s0np0 name rail0' failed with status 2 and said: "
         "RTNETLINK answers: Device or resource busy"
     )
-    assert json.loads((host.root / "var/netdev_names.json").read_text())[FIRST]["before"] == "enp24s0np0"
+    assert json.loads((host.root / "var/lib/gpufabric/netdev_names.json").read_text())[FIRST]["before"] == "enp24s0np0"
 
 
 def test_an_alternative_name_gives_way(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
@@ -312,7 +312,7 @@ def test_an_initramfs_with_the_driver_is_made_anew(
     assert renewals(host) == [renewal]
     assert call(host, capsys)["initramfs"] == []
     assert call(host, capsys, state="absent", rails=[])["initramfs"] == [path]
-    assert len(renewals(host)) == 2 and not (host.root / "var").exists()
+    assert len(renewals(host)) == 2 and not (host.root / "var/lib/gpufabric").exists()
 
 
 def test_an_initramfs_without_the_driver_is_left_alone(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
@@ -355,7 +355,7 @@ def test_a_port_that_lost_its_name_after_a_firmware_update_gets_it_again(
     result = call(host, capsys)
     assert result["diff"]["before"]["names"][FIRST] == "enp24s0f0np0"
     assert result["diff"]["after"]["names"][FIRST] == "rail0"
-    assert json.loads((host.root / "var/netdev_names.json").read_text())[FIRST]["before"] == "enp24s0np0"
+    assert json.loads((host.root / "var/lib/gpufabric/netdev_names.json").read_text())[FIRST]["before"] == "enp24s0np0"
 
 
 def test_a_port_with_queue_pairs_gets_its_name_at_the_next_boot(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
@@ -370,7 +370,7 @@ def test_a_port_with_queue_pairs_gets_its_name_at_the_next_boot(host: Host, caps
 def test_a_port_that_has_another_owner_now_keeps_its_names(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     call(host, capsys, rdma="rail")
     entry = {"before": {"addresses": []}, "set": {"addresses": []}, "owners": ["address 10.1.1.11/24"]}
-    (host.root / "var/rail_links.json").write_text(json.dumps({SECOND: entry}))
+    (host.root / "var/lib/gpufabric/rail_links.json").write_text(json.dumps({SECOND: entry}))
     links = host.links()
     address = [{"local": "203.0.113.7", "prefixlen": 24, "scope": "global"}]
     host.set_links([{**one, "addr_info": address} if one["ifname"] == "rail1" else one for one in links])
@@ -385,12 +385,15 @@ def test_a_port_that_has_another_owner_now_keeps_its_names(host: Host, capsys: p
         ]
         assert (host.root / "etc/systemd/network/10-gpufabric-rail1.link").exists()
         assert "NAME_FIXED rail1" in (host.root / "etc/udev/rules.d/60-rdma-persistent-naming.rules").read_text()
-        assert json.loads((host.root / "var/netdev_names.json").read_text())[SECOND]["before"] == "enp64s0np0"
+        assert (
+            json.loads((host.root / "var/lib/gpufabric/netdev_names.json").read_text())[SECOND]["before"]
+            == "enp64s0np0"
+        )
         assert host.inventory().port(SECOND).rdma == ("rail1",)
         assert call(host, capsys, **again)["changed"] is False
     host.set_links(links)
     assert call(host, capsys, state="absent", rails=[])["changed"] is True
-    assert not (host.root / "var/netdev_names.json").exists()
+    assert not (host.root / "var/lib/gpufabric/netdev_names.json").exists()
     assert host.inventory().port(SECOND).title == "0000:40:00.0 (enp64s0np0)"
 
 
@@ -416,7 +419,9 @@ def test_a_name_that_another_tool_gave_since_stays(host: Host, capsys: pytest.Ca
         ("storage0",),
     )
     assert host.inventory().port(FIRST).title == "0000:18:00.0 (enp24s0np0)"
-    assert not list((host.root / "etc").rglob("*gpufabric*")) and not list((host.root / "var").glob("*_names.json"))
+    assert not list((host.root / "etc").rglob("*gpufabric*")) and not list(
+        (host.root / "var/lib/gpufabric").glob("*_names.json")
+    )
     again = call(host, capsys, state="absent", rails=[])
     assert (again["changed"], warned(again)) == (False, [])
 

@@ -62,7 +62,7 @@ RAILS = rails(("rail0", FIRST), ("rail1", SECOND))
 
 
 def call(cards: Cards, capsys: pytest.CaptureFixture[str], check: bool = False, **params: Any) -> dict[str, Any]:
-    options = {**cards.host.options(), "state_root": str(cards.host.root / "var")}
+    options = {**cards.host.options()}
     return run("nic_firmware", capsys, check, **{"rails": RAILS, "settings": WANT, **options, **params})
 
 
@@ -231,18 +231,18 @@ def test_a_card_with_another_owner_is_left_alone(
 ) -> None:
     call(cards, capsys)
     entry = {"set": {"addresses": []}, "owners": []}
-    (cards.host.root / "var/rail_links.json").write_text(json.dumps({FIRST: entry, SECOND: entry}))
+    (cards.host.root / "var/lib/gpufabric/rail_links.json").write_text(json.dumps({FIRST: entry, SECOND: entry}))
     links = cards.host.links()
     address = [{"local": "203.0.113.7", "prefixlen": 24, "scope": "global"}]
     cards.host.set_links([{**one, "addr_info": address} if one["ifname"] == "enp24s0np0" else one for one in links])
-    record = json.loads((cards.host.root / "var/nic_firmware.json").read_text())
+    record = json.loads((cards.host.root / "var/lib/gpufabric/nic_firmware.json").read_text())
     call(cards, capsys, state="absent")
     assert warned == [
         "nic_firmware: 0000:18:00.0 (enp24s0np0) is now used by another owner: address 203.0.113.7/24. "
         "Firmware settings of its card are not restored; the record is kept, and a run without this owner restores them"
     ]
     assert [next_values(cards, pci)["NUM_OF_VFS"] for pci in (FIRST, SECOND)] == ["16", "6"]
-    assert json.loads((cards.host.root / "var/nic_firmware.json").read_text())[FIRST] == record[FIRST]
+    assert json.loads((cards.host.root / "var/lib/gpufabric/nic_firmware.json").read_text())[FIRST] == record[FIRST]
 
 
 def test_nothing_wanted_is_nothing_read(cards: Cards, capsys: pytest.CaptureFixture[str]) -> None:
@@ -323,7 +323,7 @@ def test_a_gate_that_opens_at_once_needs_one_run(cards: Cards, capsys: pytest.Ca
     result = call(cards, capsys, rails=RAILS[:1], settings=want)
     assert next_values(cards, FIRST)["MAX_ACC_OUT_READ"] == "44"
     assert result["diff"]["after"][FIRST] == {"ADVANCED_PCI_SETTINGS": "True(1)", "MAX_ACC_OUT_READ": "44"}
-    record = json.loads((cards.host.root / "var/nic_firmware.json").read_text())
+    record = json.loads((cards.host.root / "var/lib/gpufabric/nic_firmware.json").read_text())
     assert record[FIRST]["before"] == {"ADVANCED_PCI_SETTINGS": "False(0)", "MAX_ACC_OUT_READ": "0"}
 
 

@@ -65,12 +65,12 @@ def obey(host: Host, argv: list[str]) -> str | None:
 
 
 def call(host: Host, capsys: pytest.CaptureFixture[str], check: bool = False, **params: Any) -> dict[str, Any]:
-    options = {**host.options(), "state_root": str(host.root / "var")}
+    options = {**host.options()}
     return run("pcie_acs", capsys, check, **{"rails": RAILS, **options, **params})
 
 
 def recorded(host: Host) -> dict[str, int]:
-    path = host.root / "var/pcie_acs.json"
+    path = host.root / "var/lib/gpufabric/pcie_acs.json"
     return json.loads(path.read_text()) if path.exists() else {}
 
 
@@ -127,7 +127,7 @@ def test_absent_gives_everything_back(host: Host, capsys: pytest.CaptureFixture[
     assert predicted == result and result["changed"] is True
     assert controls(host) == before
     assert not (host.root / UNIT).exists() and not os.path.lexists(host.root / WANTED)
-    assert not (host.root / "var").exists()
+    assert not (host.root / "var/lib/gpufabric").exists()
     assert call(host, capsys, state="absent")["changed"] is False
 
 

@@ -74,7 +74,7 @@ def obey(host: Host, argv: list[str]) -> str | None:
 
 
 def call(host: Host, capsys: pytest.CaptureFixture[str], check: bool = False, **params: Any) -> dict[str, Any]:
-    return run("peer_memory", capsys, check, **{**host.options(), "state_root": str(host.root / "var"), **params})
+    return run("peer_memory", capsys, check, **{**host.options(), **params})
 
 
 def driver(host: Host, text: str) -> None:

@@ -25,8 +25,7 @@ def call(
 ) -> dict[str, Any]:
     host = sysfs_tree.materialise(name, tmp_path, monkeypatch)
     before = sorted(tmp_path.rglob("*"))
-    places = {"lib_root": str(tmp_path / "usr/lib"), "var_root": str(tmp_path / "var")}
-    result = run("preflight", capsys, **host.options(), **places, **params)
+    result = run("preflight", capsys, **host.options(), **params)
     assert sorted(tmp_path.rglob("*")) == before
     return result
 
@@ -201,9 +200,8 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
                 place.mkdir(parents=True, exist_ok=True)
             else:
                 place.write_bytes(text.encode("latin-1"))
-        places = {"lib_root": str(tmp_path / "usr/lib"), "var_root": str(tmp_path / "var")}
         params = {"rails": [RAIL], "disrupt_users": True, **params}
-        return run("preflight", capsys, **host.options(), **places, **params)
+        return run("preflight", capsys, **host.options(), **params)
 
     return call_it
 
@@ -276,7 +274,7 @@ MKCONFIG = "/usr/sbin/grub-mkconfig"
 def test_kernel_arguments_need_a_boot_loader_that_is_known(
     judge: Any, tmp_path: Path, files: dict[str, str | None], program: str, asked: bool, problem: str | None
 ) -> None:
-    found = judge(files, program, kernel_arguments=asked, boot_roots=[str(tmp_path / "boot")])["problems"]
+    found = judge(files, program, kernel_arguments=asked)["problems"]
     assert len(found) == (1 if problem else 0)
     assert not problem or found[0].startswith(f"kernel arguments are requested, but {problem}")
 
@@ -353,8 +351,7 @@ def lacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         for path, text in files.items():
             (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / path).write_text(text)
-        places = {"lib_root": str(tmp_path / "usr/lib"), "var_root": str(tmp_path / "var")}
-        result = run("preflight", capsys, **host.options(), **places, rails=[], **params)
+        result = run("preflight", capsys, **host.options(), rails=[], **params)
         asked = ("apt-get", "dnf", packages_io.APT_HELPER)
         found = [text for text in result.get("problems", []) if text.startswith("packages are missing")]
         return found, [argv for argv in host.ran if argv[0] in asked]

@@ -100,7 +100,7 @@ RAILS = [rail("rail0", FIRST, "192.168.0.11/24")]
 
 
 def call(host: Host, capsys: pytest.CaptureFixture[str], check: bool = False, **params: Any) -> dict[str, Any]:
-    options = {**host.options(), "lib_root": str(host.root / "usr/lib"), "state_root": str(host.root / "var")}
+    options = {**host.options()}
     return run("rail_links", capsys, check, **{"rails": RAILS, **options, **params})
 
 
@@ -166,7 +166,7 @@ def test_an_address_that_another_host_may_have_is_not_set(host: Host, capsys: py
 def test_the_state_before_is_recorded_once(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     call(host, capsys)
     call(host, capsys, rails=[rail("rail0", FIRST, "192.168.0.12/24", 8000)])
-    record = json.loads((host.root / "var/rail_links.json").read_text())
+    record = json.loads((host.root / "var/lib/gpufabric/rail_links.json").read_text())
     ours = {"arp_announce": "2", "arp_ignore": "1", "rp_filter": "2"}
     assert record == {
         FIRST: {
@@ -213,7 +213,7 @@ def test_a_port_that_has_another_owner_now_only_loses_the_rail_s_address(
         ["ip", "address", "del", "192.168.1.11/24", "dev", "enp64s0np0"]
     ]
     assert warned(result) == [OWNED]
-    record = json.loads((host.root / "var/rail_links.json").read_text())
+    record = json.loads((host.root / "var/lib/gpufabric/rail_links.json").read_text())
     assert record[SECOND]["before"]["mtu"] == 4200
     # It is no rail any more, so the plan does not expect it among the rails.
     assert (record[SECOND]["rail"], record.get(FIRST, {}).get("rail")) == ("", None if again else "rail0")
@@ -235,7 +235,7 @@ def test_owners_from_before_us_do_not_stop_the_way_back(host: Host, capsys: pyte
     call(host, capsys)
     result = call(host, capsys, state="absent", rails=[])
     assert (warned(result), json.loads(host.prints[sysfs_tree.IP])) == ([], json.loads(before))
-    assert not (host.root / "var/rail_links.json").exists()
+    assert not (host.root / "var/lib/gpufabric/rail_links.json").exists()
 
 
 def test_what_the_network_announces_owns_no_port(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
@@ -249,7 +249,7 @@ def test_what_the_network_announces_owns_no_port(host: Host, capsys: pytest.Capt
     learned = f"{zero} 00 {zero} 00 fe80{'0' * 27}1 00000400 00000001 00000000 00450003 enp24s0np0\n"
     (host.root / "proc/net/ipv6_route").write_text(learned.replace(f"{zero} 00", f"20010db8{'0' * 24} 20", 1))
     assert warned(call(host, capsys, state="absent", rails=[])) == []
-    assert not (host.root / "var/rail_links.json").exists()
+    assert not (host.root / "var/lib/gpufabric/rail_links.json").exists()
 
 
 @pytest.mark.parametrize("again", [{"rails": RAILS}, {"state": "absent", "rails": []}], ids=["one rail less", "absent"])
@@ -776,9 +776,9 @@ def test_addresses_from_before_and_of_a_run_that_was_cut_off_are_no_foreign_ones
     host.reacts = lambda argv: None
     assert call(host, capsys, rails=[second], timeout=0)["failed"]
     host.reacts = obeys
-    record = json.loads((host.root / "var/rail_links.json").read_text())
+    record = json.loads((host.root / "var/lib/gpufabric/rail_links.json").read_text())
     assert record[FIRST]["set"]["addresses"] == ["192.168.0.11/24", "192.168.7.1/24"]
-    after_cut = host.root / "var/rail_links.json"
+    after_cut = host.root / "var/lib/gpufabric/rail_links.json"
     kept, links_then = after_cut.read_text(), host.links()
     assert warned(call(host, capsys, rails=[second])) == []
     assert addresses(host) == ["192.168.7.1/24"]

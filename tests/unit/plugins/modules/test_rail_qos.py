@@ -97,13 +97,13 @@ def test_a_setting_that_is_not_asked_for_any_more_comes_back_alone(
     assert result["diff"]["before"]["rails"][FIRST]["pfc"] == [3]
     assert result["diff"]["after"]["rails"][FIRST]["pfc"] == []
     assert "--pfc" not in (host.root / "etc/systemd/system" / UNIT).read_text()
-    record = json.loads((host.root / "var/rail_qos.json").read_text())
+    record = json.loads((host.root / "var/lib/gpufabric/rail_qos.json").read_text())
     assert (record[FIRST]["before"]["trust"], "pfc" in record[FIRST]["before"]) == ("pcp", False)
 
 
 def test_a_port_that_has_another_owner_now_keeps_its_settings(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     call(host, capsys, rails=[rail("rail0", FIRST), rail("rail1", SECOND)])
-    record = json.loads((host.root / "var/rail_qos.json").read_text())
+    record = json.loads((host.root / "var/lib/gpufabric/rail_qos.json").read_text())
     address = [{"local": "203.0.113.7", "prefixlen": 24, "scope": "global"}]
     links = host.links()
     host.set_links([{**one, "addr_info": address} if one["ifname"] == "enp64s0np0" else one for one in links])
@@ -114,7 +114,7 @@ def test_a_port_that_has_another_owner_now_keeps_its_settings(host: Host, capsys
         "settings are not restored; the record is kept, and a run without this owner restores them"
     ]
     assert host.prints["mlnx_qos -i enp64s0np0"] == before
-    assert json.loads((host.root / "var/rail_qos.json").read_text()) == record
+    assert json.loads((host.root / "var/lib/gpufabric/rail_qos.json").read_text()) == record
     host.set_links(links)
     assert call(host, capsys)["changed"] is True
     assert host.prints["mlnx_qos -i enp64s0np0"] != before
@@ -122,7 +122,7 @@ def test_a_port_that_has_another_owner_now_keeps_its_settings(host: Host, capsys
 
 def test_what_rail_links_restores_is_no_other_owner(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     before = host.prints["mlnx_qos -i enp64s0np0"]
-    record = host.root / "var/rail_links.json"
+    record = host.root / "var/lib/gpufabric/rail_links.json"
     entry = {"set": {"addresses": []}, "owners": ["address 203.0.113.7/24"]}
     put(record, json.dumps({SECOND: entry}))
     call(host, capsys, rails=[rail("rail1", SECOND)])

@@ -48,7 +48,7 @@ RAILS = rails(("enp24s0np0", FIRST), ("enp64s0np0", SECOND))
 
 
 def call(host: Host, capsys: pytest.CaptureFixture[str], check: bool = False, **params: Any) -> dict[str, Any]:
-    options = {**host.options(), "lib_root": str(host.root / "usr/lib"), "state_root": str(host.root / "var")}
+    options = {**host.options()}
     return run("netdev_names", capsys, check, **{"rails": RAILS, "apply": "now", "rdma": "rail", **options, **params})
 
 
@@ -66,7 +66,7 @@ def test_devices_get_the_names_of_their_rails(host: Host, capsys: pytest.Capture
     assert devices(host) == {FIRST: "enp24s0np0", SECOND: "enp64s0np0"}
     assert (host.root / RULE).read_text() == TEXT
     assert (result["changed"], result["reasons"]) == (True, [])
-    assert json.loads((host.root / "var/rdma_names.json").read_text()) == {
+    assert json.loads((host.root / "var/lib/gpufabric/rdma_names.json").read_text()) == {
         FIRST: {"before": "mlx5_0", "set": ["enp24s0np0"]},
         SECOND: {"before": "mlx5_2", "set": ["enp64s0np0"]},
     }
@@ -78,7 +78,7 @@ def test_the_first_names_come_back(host: Host, capsys: pytest.CaptureFixture[str
     call(host, capsys)
     assert call(host, capsys, **params)["changed"] is True
     assert devices(host) == {FIRST: "mlx5_0", SECOND: "mlx5_2"}
-    assert not (host.root / RULE).exists() and not (host.root / "var/rdma_names.json").exists()
+    assert not (host.root / RULE).exists() and not (host.root / "var/lib/gpufabric/rdma_names.json").exists()
     assert call(host, capsys, **params)["changed"] is False
 
 

@@ -67,7 +67,7 @@ def obey(host: Host, argv: list[str]) -> str | None:
 
 
 def call(host: Host, capsys: pytest.CaptureFixture[str], check: bool = False, **params: Any) -> dict[str, Any]:
-    options = {**host.options(), "state_root": str(host.root / "var")}
+    options = {**host.options()}
     return run("rdma_stack", capsys, check, **{"rails": RAILS, "provider": "soft_roce", **options, **params})
 
 
@@ -208,10 +208,10 @@ def test_only_packages_that_came_with_us_go(
     package_fake.carry_out(database, first)
     gone = call(host, capsys, state="absent")["packages"]
     assert (gone["install"], gone["remove"]) == ([], ["ibverbs-providers", "perftest"])
-    assert json.loads((host.root / "var/rdma_stack.json").read_text()) == {"packages": gone["remove"]}
+    assert json.loads((host.root / "var/lib/gpufabric/rdma_stack.json").read_text()) == {"packages": gone["remove"]}
     package_fake.carry_out(database, gone)
     assert call(host, capsys, state="absent")["packages"]["remove"] == []
-    assert not (host.root / "var").exists()
+    assert not (host.root / "var/lib/gpufabric").exists()
 
 
 def test_a_unit_that_does_not_start_is_said(host: Host, capsys: pytest.CaptureFixture[str]) -> None:

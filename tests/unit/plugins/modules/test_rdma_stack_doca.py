@@ -84,7 +84,7 @@ def boots_next(host: Host, release: str) -> None:
 
 
 def call(host: Host, capsys: pytest.CaptureFixture[str], check: bool = False, **params: Any) -> dict[str, Any]:
-    options = {**host.options(), "state_root": str(host.root / "var"), "provider": "doca_ofed"}
+    options = {**host.options(), "provider": "doca_ofed"}
     return run("rdma_stack", capsys, check, **{**options, "doca": DOCA, **params})
 
 
@@ -161,7 +161,7 @@ def test_packages_then_drivers(host: Host, database: Database, capsys: pytest.Ca
     assert (result["diff"]["before"]["drivers"], result["diff"]["after"]["drivers"]) == ([OLD], [NEW])
     assert database.held == {"doca-ofed"}
     assert restarted(host) == [["systemctl", "restart", "openibd.service"]]
-    record = json.loads((host.root / "var/rdma_stack.json").read_text())
+    record = json.loads((host.root / "var/lib/gpufabric/rdma_stack.json").read_text())
     assert record["came"] == {"doca-ofed": "3.2.1-044000", "mlnx-ofed-kernel-dkms": "25.10", "mlnx-tools": "25.10"}
     assert record["replaced"] == {"perftest": "24.01", "rdma-core": "50.0-2"}
     assert "snapshot" not in record
@@ -221,7 +221,7 @@ def test_another_provider_needs_consent_and_gives_back(
     drivers_run(host, outside=False)
     result = call(host, capsys, provider="inbox", replace=True)
     assert (database.installed, result["reasons"]) == (INBOX, [])
-    record = json.loads((host.root / "var/rdma_stack.json").read_text())
+    record = json.loads((host.root / "var/lib/gpufabric/rdma_stack.json").read_text())
     assert set(record) == {"packages", "modules"}
     assert not (host.root / "etc/apt/sources.list.d/gpufabric-doca.sources").exists()
     # And there again.
@@ -252,7 +252,7 @@ def test_another_version(host: Host, database: Database, capsys: pytest.CaptureF
     package_fake.carry_out(database, first["packages"])
     call(host, capsys, doca=older)
     assert database.held == {"doca-ofed"}
-    record = json.loads((host.root / "var/rdma_stack.json").read_text())
+    record = json.loads((host.root / "var/lib/gpufabric/rdma_stack.json").read_text())
     assert record["came"]["doca-ofed"] == "3.2.0-125000"
     assert record["replaced"] == {"perftest": "24.01", "rdma-core": "50.0-2"}
 
@@ -418,7 +418,7 @@ def test_versions_alone_come_back_too(host: Host, database: Database, capsys: py
         database.installed.pop(name)
     result = call(host, capsys, state="absent")["packages"]
     assert (result["remove"], result["install"]) == ([], ["perftest=24.01", "rdma-core=50.0-2"])
-    assert "snapshot" not in json.loads((host.root / "var/rdma_stack.json").read_text())
+    assert "snapshot" not in json.loads((host.root / "var/lib/gpufabric/rdma_stack.json").read_text())
 
 
 def test_holds_can_be_off(host: Host, database: Database, capsys: pytest.CaptureFixture[str]) -> None:
@@ -432,7 +432,7 @@ def test_an_interrupted_installation_keeps_the_first_look(
     call(host, capsys)
     database.installed["mlnx-tools"] = "25.10"
     whole(host, database, capsys)
-    record = json.loads((host.root / "var/rdma_stack.json").read_text())
+    record = json.loads((host.root / "var/lib/gpufabric/rdma_stack.json").read_text())
     assert set(record["came"]) == {"doca-ofed", "mlnx-ofed-kernel-dkms", "mlnx-tools"}
 
 

@@ -40,14 +40,13 @@ class Machine:
             self.put(f"run/gpufabric/reboot.d/{module}", reason + "\n")
 
     def call(self, state: str = "read", check: bool = False, **params: Any) -> dict[str, Any]:
-        roots = {f"{name}_root": str(self.root / name) for name in ("proc", "etc", "run", "var", "boot")}
-        roots.update(modules_root=str(self.root / "lib/modules"))
-        roots.update(sysfs_root=str(self.root / "sys"), state_root=str(self.root / "state"))
-        return run("reboot_reasons", self.capsys, check, state=state, inventory_host="gpu-1", **roots, **params)
+        return run(
+            "reboot_reasons", self.capsys, check, state=state, inventory_host="gpu-1", root=str(self.root), **params
+        )
 
     @property
     def record(self) -> Any:
-        path = self.root / "state/host_reboot.json"
+        path = self.root / "var/lib/gpufabric/host_reboot.json"
         return json.loads(path.read_text()) if path.exists() else None
 
 
@@ -234,7 +233,7 @@ def test_what_was_taken_back_before_the_reboot_needs_none(machine: Machine) -> N
 
 @pytest.mark.parametrize("text", ["{", "5", "[1]", "null"])
 def test_a_damaged_record_is_named(machine: Machine, text: str) -> None:
-    machine.put("state/host_reboot.json", text)
+    machine.put("var/lib/gpufabric/host_reboot.json", text)
     assert machine.call()["msg"].startswith("reboot_reasons: the record ")
 
 

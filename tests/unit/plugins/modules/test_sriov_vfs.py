@@ -41,7 +41,7 @@ def rails(*names: str) -> list[dict[str, Any]]:
 
 def call(kernel: VfKernel, capsys: pytest.CaptureFixture[str], check: bool = False, **params: Any) -> dict[str, Any]:
     host = kernel.host
-    options = {**host.options(), "state_root": str(host.root / "var")}
+    options = {**host.options()}
     return run("sriov_vfs", capsys, check, **{"rails": rails("rail0"), **options, **params})
 
 
@@ -495,11 +495,11 @@ def test_a_port_that_has_another_owner_now_keeps_its_vfs(kernel: VfKernel, capsy
     kernel.host.set_links(links)
     assert call(kernel, capsys, state="absent")["changed"] is True
     assert len(kernel.vfs[FIRST]) == 0
-    assert not (kernel.host.root / "var/sriov_vfs.json").exists()
+    assert not (kernel.host.root / "var/lib/gpufabric/sriov_vfs.json").exists()
 
 
 def test_what_rail_links_restores_is_no_other_owner(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
-    record = kernel.host.root / "var/rail_links.json"
+    record = kernel.host.root / "var/lib/gpufabric/rail_links.json"
     record.parent.mkdir(parents=True, exist_ok=True)
     record.write_text(json.dumps({FIRST: {"set": {"addresses": []}, "owners": ["address 203.0.113.7/24"]}}))
     call(kernel, capsys, rails=rails("rail0"), vfs=2)
@@ -566,7 +566,7 @@ def test_vfs_that_another_tool_made_since_are_not_removed(
     assert kernel.wrote == [] and json.dumps(kernel.vfs) == vfs
     # The boot must not make ours in their place.
     assert not list((kernel.host.root / "etc").rglob("*gpufabric-sriov*"))
-    assert not (kernel.host.root / "var/sriov_vfs.json").exists()
+    assert not (kernel.host.root / "var/lib/gpufabric/sriov_vfs.json").exists()
     again = call(kernel, capsys, state="absent")
     assert (again["changed"], warned(again)) == (False, [])
 

@@ -59,7 +59,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
 
 
 def call(host: Host, capsys: pytest.CaptureFixture[str], check: bool = False, **params: Any) -> dict[str, Any]:
-    options = {**host.options(), "lib_root": str(host.root / "usr/lib"), "state_root": str(host.root / "var")}
+    options = {**host.options()}
     return run("netdev_names", capsys, check, **{"rails": RAIL0, "apply": "now", "vfs": True, **options, **params})
 
 
@@ -135,7 +135,7 @@ def test_what_is_there_is_renamed_now(host: Host, capsys: pytest.CaptureFixture[
         FIRST: "rail0",
     }
     assert (netdevs(host), netdevs(host, SECOND)) == (["rail0v0", "rail0v1"], ["eth9"])
-    record = json.loads((host.root / "var/netdev_names.json").read_text())
+    record = json.loads((host.root / "var/lib/gpufabric/netdev_names.json").read_text())
     assert {key: entry["before"] for key, entry in record.items()} == first
     names = {path.name for path in (host.root / "sys/bus/pci/devices" / FIRST / "net").iterdir()}
     assert names == {"rail0", "rail0r1", "kept-pf0sf1", "kept-c1pf0vf0", "kept-pf0hpf"}
@@ -271,7 +271,9 @@ def test_a_vf_and_a_representor_with_another_owner_keep_their_names(
     assert [name for name in ("v0", "v1", "v2", "r0", "r2") if f'"rail0{name}"' in rules] == ["v0", "v1", "r0"]
     assert [name for name in ("v0", "v1", "v2") if f'NAME_FIXED rail0{name}"' in rdma_rules] == ["v0", "v1"]
     assert rdma_devices(host)[:2] == ["rail0v0", "rail0v1"]
-    assert json.loads((host.root / "var/netdev_names.json").read_text())[f"{FIRST} VF 0"]["before"] == "eth0"
+    assert (
+        json.loads((host.root / "var/lib/gpufabric/netdev_names.json").read_text())[f"{FIRST} VF 0"]["before"] == "eth0"
+    )
     assert call(host, capsys, **{"representors": True, "rdma": "rail", **params})["changed"] is False
     for name in ("rail0v0", "rail0v1"):
         give_address(host, name, "")
@@ -292,7 +294,7 @@ def test_vfs_of_a_port_with_another_owner_keep_their_names(
     params = {"representors": True, "rdma": "rail"}
     call(host, capsys, **params)
     entry = {"before": {"addresses": []}, "set": {"addresses": []}, "owners": []}
-    (host.root / "var/rail_links.json").write_text(json.dumps({FIRST: entry}))
+    (host.root / "var/lib/gpufabric/rail_links.json").write_text(json.dumps({FIRST: entry}))
     give_address(host, "rail0")
     result = call(host, capsys, **{**params, **again})
     assert (result["reasons"], netdevs(host), rdma_devices(host)) == ([], ["rail0v0"], ["rail0v0"])
@@ -303,7 +305,7 @@ def test_vfs_of_a_port_with_another_owner_keep_their_names(
     rules = (host.root / RULES).read_text()
     assert all(name in rules for name in ("rail0v0", "rail0v3", "rail0r0"))
     assert "NAME_FIXED rail0v3" in (host.root / RDMA_RULES).read_text()
-    record = json.loads((host.root / "var/netdev_names.json").read_text())
+    record = json.loads((host.root / "var/lib/gpufabric/netdev_names.json").read_text())
     assert [record[f"{FIRST} {one}"]["before"] for one in ("VF 0", "representor 0")] == ["eth0", "eth4"]
     assert call(host, capsys, **{**params, **again})["changed"] is False
     give_address(host, "rail0", "")
@@ -514,7 +516,7 @@ def test_preflight_says_the_same(host: Host, capsys: pytest.CaptureFixture[str])
     (host.root / "etc/systemd/network").mkdir(parents=True)
     path = host.root / "etc/systemd/network/05-vf.link"
     path.write_text("[Match]\nPath=pci-0000:18:00.2\n[Link]\nName=mine\n")
-    options = {**host.options(), "lib_root": str(host.root / "usr/lib"), "var_root": str(host.root / "var")}
+    options = {**host.options()}
     problem = f"{FIRST} VF 0 is to be named rail0v0, but {path} names it mine"
     assert problem not in str(run("preflight", capsys, rails=RAIL0, **options)["problems"])
     assert problem in str(run("preflight", capsys, rails=RAIL0, names_vfs=True, **options)["problems"])

@@ -140,7 +140,7 @@ def test_a_toy_setting_is_set_kept_across_boots_and_restored(host: Host, capsys:
     unit = (host.root / "etc/systemd/system" / UNIT).read_text()
     assert "ExecStart=ethtool -C rail0 rx-usecs 64\n" in unit
     assert call(host, capsys, settings=settings)["changed"] is False
-    record = json.loads((host.root / "var/rail_qos.json").read_text())[FIRST]
+    record = json.loads((host.root / "var/lib/gpufabric/rail_qos.json").read_text())[FIRST]
     assert record["before"]["coalescing"] == {"rx_usecs": 8, "tx_usecs": 16}
     # A key that is not set any more is restored alone.
     assert call(host, capsys)["diff"]["after"]["rails"][FIRST]["coalescing"]["rx_usecs"] == 8

@@ -31,17 +31,17 @@ def test_a_second_run_waits_a_bounded_time_and_names_the_holder(
     handle = take(tmp_path)
     holder = "module rail_links, process 4711, since 2026-11-23T01:30:00Z, started by ops from 192.0.2.9"
     (tmp_path / "gpufabric/holder").write_text(holder + "\n")
-    with pytest.raises(ConflictError) as caught, lock.held({"run_root": str(tmp_path)}, "sriov_vfs", False):
+    with pytest.raises(ConflictError) as caught, lock.held(str(tmp_path), "sriov_vfs", False):
         pass
     assert str(caught.value) == (
         "another run changes this host: module rail_links, process 4711, since 2026-11-23T01:30:00Z, started by ops "
         "from 192.0.2.9. Waited 0 seconds for it. Wait until that run has ended, then rerun the playbook"
     )
     # Check mode only reads.
-    with lock.held({"run_root": str(tmp_path)}, "sriov_vfs", True):
+    with lock.held(str(tmp_path), "sriov_vfs", True):
         pass
     os.close(handle)
-    with lock.held({"run_root": str(tmp_path)}, "sriov_vfs", False):
+    with lock.held(str(tmp_path), "sriov_vfs", False):
         shown = (tmp_path / "gpufabric/holder").read_text()
         assert shown.startswith(f"module sriov_vfs, process {os.getpid()}, since 20") and shown.endswith("\n")
         with pytest.raises(BlockingIOError):
@@ -52,7 +52,7 @@ def test_a_second_run_waits_a_bounded_time_and_names_the_holder(
 def test_the_lock_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     handle = take(tmp_path)
     monkeypatch.setattr(lock.time, "sleep", lambda _seconds: os.close(handle))
-    with lock.held({"run_root": str(tmp_path)}, "sriov_vfs", False):
+    with lock.held(str(tmp_path), "sriov_vfs", False):
         pass
 
 
@@ -70,7 +70,7 @@ def test_a_folder_that_was_removed_meanwhile_is_not_the_lock(
         os.close(handle)
 
     monkeypatch.setattr(lock.time, "sleep", removed)
-    with lock.held({"run_root": str(tmp_path)}, "sriov_vfs", False):
+    with lock.held(str(tmp_path), "sriov_vfs", False):
         with pytest.raises(BlockingIOError):
             take(tmp_path)
         assert (tmp_path / "gpufabric/holder").exists()
@@ -78,7 +78,7 @@ def test_a_folder_that_was_removed_meanwhile_is_not_the_lock(
 
 def test_the_lock_ends_with_its_process_and_programs_do_not_inherit_it(tmp_path: Path) -> None:
     """One process, 0.1 s."""
-    with lock.held({"run_root": str(tmp_path)}, "rdma_stack", False):
+    with lock.held(str(tmp_path), "rdma_stack", False):
         child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     try:
         os.close(take(tmp_path))
@@ -96,7 +96,7 @@ class Host:
     """A host with a mark, whose clock and the waiting for it are moved by hand."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.params, self.mark = {"run_root": str(root)}, root / "gpufabric" / "tester.run"
+        self.run, self.mark = str(root), root / "gpufabric" / "tester.run"
         self.mark.parent.mkdir()
         self.now, self.at = 1000.0, dict[float, str]()
         monkeypatch.setattr(lock.time, "clock_gettime", lambda _clock: self.now)
@@ -116,7 +116,7 @@ class Host:
 
     def refusal(self, check: bool = False) -> str:
         try:
-            with lock.held(self.params, "sriov_vfs", check):
+            with lock.held(self.run, "sriov_vfs", check):
                 return ""
         except ConflictError as error:
             return str(error)
