@@ -204,3 +204,23 @@ def test_messages_of_the_runbook_are_messages_of_the_code() -> None:
     fragments = [part.strip() for message in quoted for part in message.split("...") if part.strip(" ,:;(")]
     assert len(quoted) > 30
     assert [part for part in fragments if not any(part in known for known in texts)] == []
+
+
+def quoted_words(page: str) -> list[str]:
+    """The words between names, numbers and punctuation in the output of a faulty run that a page shows."""
+    shown = re.search(r"^```\n(FAULT .*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert shown is not None
+    words = re.split(r"[:,;()\n]|\b(?:lab-\d+|rail\d+|\d+)\b", shown[1])
+    return [part.strip() for part in words if " " in part.strip()]
+
+
+def test_the_output_in_the_tutorial_is_that_of_the_code() -> None:
+    texts = literals()
+    words = quoted_words((ROOT / "docs" / "tutorial.md").read_text())
+    assert len(words) > 4
+    assert [part for part in words if not any(part in known for known in texts)] == []
+
+
+def test_the_words_of_an_output_are_those_between_names_and_numbers() -> None:
+    page = "Text.\n\n```\nFAULT (sure): lab-1 rail0: none of its 4 tests passed\n    (lab-1 rail0: rail0 has no link)\n```\n"
+    assert quoted_words(page) == ["none of its", "tests passed", "has no link"]
