@@ -222,5 +222,5 @@ def test_the_output_in_the_tutorial_is_that_of_the_code() -> None:
 
 
 def test_the_words_of_an_output_are_those_between_names_and_numbers() -> None:
-    page = "Text.\n\n```\nFAULT (sure): lab-1 rail0: none of its 4 tests passed\n    (lab-1 rail0: rail0 has no link)\n```\n"
+    page = "Text.\n\n```\nFAULT (sure): lab-1: none of its 4 tests passed\n    (lab-1 rail0: rail0 has no link)\n```\n"
     assert quoted_words(page) == ["none of its", "tests passed", "has no link"]
