@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from .reader import MOST
+from .reader import MOST, left_out
 
 # The last number of a host name before its domain, and of an address before its prefix length.
 _HOST = re.compile(r"([^.]*?)(\d+)(\D*?(?:\..*)?)")
@@ -38,9 +38,9 @@ def _fold(names: Sequence[str], form: re.Pattern[str]) -> str:
         whole = ",".join(run for run, _count in runs[:MOST])
         shown = f"{prefix}[{whole}]{suffix}" if len(numbers) > 1 else f"{prefix}{whole}{suffix}"
         left = sum(count for _run, count in runs[MOST:])
-        parts.append((shown + (f" and {left} more" if left else ""), len(numbers)))
+        parts.append((shown + left_out(left), len(numbers)))
     left = sum(count for _text, count in parts[MOST:])
-    return ", ".join(text for text, _count in parts[:MOST]) + (f" and {left} more" if left else "")
+    return ", ".join(text for text, _count in parts[:MOST]) + left_out(left)
 
 
 def _padded(families: dict[tuple[str, str, int], list[str]]) -> dict[tuple[str, str, int], list[str]]:

@@ -9,6 +9,8 @@ import re
 
 from .errors import InputError
 
+# The vendor ID of NVIDIA's NICs (Mellanox).
+NIC_VENDOR = "15b3"
 _ADDRESS = re.compile(r"(?:([0-9a-fA-F]{4,8}):)?([0-9a-fA-F]{2}):([01][0-9a-fA-F])\.([0-7])")
 # Offsets and values of a function's config space.
 _FIRST_CAPABILITY, _PCIE_CAPABILITY = 0x34, 0x10

@@ -62,14 +62,19 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return "known here: %s" % (", ".join(words) or "nothing")
 
 
-def some(names: Sequence[str]) -> str:
+def some(names: Sequence[str], most: int = MOST) -> str:
     """Return names for a message, cut when they are many."""
-    return ", ".join(names[:MOST]) + and_more(names)
+    return ", ".join(names[:most]) + and_more(names, most)
 
 
-def and_more(items: Sequence[object]) -> str:
-    """Return how many items a message leaves out after the first ``MOST``."""
-    return f" and {len(items) - MOST} more" if len(items) > MOST else ""
+def and_more(items: Sequence[object], most: int = MOST, what: str = "") -> str:
+    """Return how many items, ``what``, a message leaves out after the first ``most``."""
+    return left_out(len(items) - most, what)
+
+
+def left_out(count: int, what: str = "") -> str:
+    """Return that a message leaves out ``count``; empty when it leaves out nothing."""
+    return f" and {count}{what and ' '}{what} more" if count > 0 else ""
 
 
 def raise_problems(problems: Sequence[str]) -> None:

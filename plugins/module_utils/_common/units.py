@@ -62,3 +62,15 @@ def version_numbers(version: str) -> tuple[int, ...]:
     """Return the leading numbers of a version: 6.8.0-51-generic gives (6, 8, 0), no number gives ()."""
     match = re.match(r"[0-9.]{1,99}", version)
     return tuple(int(part) for part in match.group().split(".") if part) if match else ()
+
+
+def exact_version(version: str) -> tuple[int, ...] | None:
+    """Return the numbers of a version that has nothing else, such as 28.43.1014; None for others."""
+    parts = version.split(".")
+    return tuple(int(part) for part in parts) if all(part.isdecimal() for part in parts) else None
+
+
+def version_key(version: str) -> list[tuple[int, int, str]]:
+    """Return a key that orders versions with words as people do: 6.12.9 before 6.12.10."""
+    parts = re.findall(r"[0-9]{1,18}|[a-zA-Z]+", version)
+    return [(1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts]

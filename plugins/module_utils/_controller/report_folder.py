@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._common.errors import InputError
+from .._fabric.measure.readings import frames
 from .._fabric.report import kept, runs
 from .._fabric.report.summary import SCHEMA, is_report
 from . import process
@@ -152,7 +153,7 @@ def _is_whole(path: str, number: int) -> bool:
     try:
         with open(path, "rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _END))
-            return f"\n=== gpufabric batch {number} done ".encode() in file.read()
+            return f"\n{frames.done(number)}".encode() in file.read()
     except OSError:
         return False
 

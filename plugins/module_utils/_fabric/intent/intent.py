@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..._common.pci import NIC_VENDOR
 from ..._common.reader import Form, Reader, raise_problems
 from .images import REPOSITORY, TAG
 from .namespaces import NAMESPACE
@@ -149,7 +150,7 @@ def _rails(reader: Reader) -> tuple[RailIntent, ...]:
 
 def _select(reader: Reader) -> Select:
     select = Select(
-        vendors=tuple(vendor.lower() for vendor in reader.texts("vendors", ("15b3",))),
+        vendors=tuple(vendor.lower() for vendor in reader.texts("vendors", (NIC_VENDOR,))),
         drivers=reader.texts("drivers"),
         min_speed=reader.number("min_speed", 0.0, 0, 10000),
     )

@@ -7,8 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..._common.pci import NIC_VENDOR
+
 # The operator itself runs nothing on a node without this label; NFD sets it where it runs.
-NIC_LABEL_NAME = "feature.node.kubernetes.io/pci-15b3.present"
+NIC_LABEL_NAME = f"feature.node.kubernetes.io/pci-{NIC_VENDOR}.present"
 NIC_LABEL = {NIC_LABEL_NAME: "true"}
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..._common.reader import and_more, some
+
 # Rail -> host -> {switch, port}.
 Switches = Mapping[str, Mapping[str, Mapping[str, str]]]
 # A diagnosis names so many switches and rails.
@@ -57,10 +59,9 @@ def evidence(switches: Switches, diagnosis: Mapping[str, Any]) -> list[str]:
         rails = [own_rail] if own_rail else list(switches)
         known = [(rail, switches[rail][host]) for rail in rails if host in switches.get(rail, {})]
         shown = ", ".join(f"{rail} is on {text(own)}" for rail, own in known[:_SHOWN])
-        more = f" and {len(known) - _SHOWN} rails more" if len(known) > _SHOWN else ""
+        more = and_more(known, _SHOWN, "rails")
         told += [f"{host} {shown}{more}"] if known else []
     if diagnosis["kind"] == "rail" and diagnosis["rail"] in switches:
         names = sorted({own["switch"] for own in switches[diagnosis["rail"]].values()})
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        told += [f"the rail is on {', '.join(names[:_SHOWN])}{more}"] if names else []
+        told += [f"the rail is on {some(names, _SHOWN)}"] if names else []
     return told

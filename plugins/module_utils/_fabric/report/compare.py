@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..._common.errors import InputError
+from ..._common.reader import and_more, some
 from ..measure.judge import stored
 from ..measure.schedule.schedule import IDENTITY
 from .ports import ends, ports
@@ -18,6 +19,7 @@ from .summary import SCHEMA, name_of
 CHANGE = 0.1
 _RANK = {"pass": 2, "fail": 1, "no_data": 0}
 _SENTENCES = 12
+_PORTS = 4
 
 
 def compare(report: Mapping[str, Any], earlier: Any, change: float = CHANGE) -> dict[str, Any]:
@@ -123,8 +125,8 @@ def _text(report: Mapping[str, Any], made: Mapping[str, Any]) -> list[str]:
     told = ["%s: %s" % (word, text) for word in ("new", "resolved", "remaining") for text in made["diagnoses"][word]]
     told += [*_groups("worse", made["worse"]), *_groups("better", made["better"])]
     told += _ports("measured now and not before", made["new"]) + _ports("not measured now", made["missing"])
-    more = ["... and %d more" % (len(told) - _SENTENCES)] if len(told) > _SENTENCES else []
-    return [first, *told[:_SENTENCES], *more]
+    more = and_more(told, _SENTENCES)
+    return [first, *told[:_SENTENCES], *(["..." + more] if more else [])]
 
 
 def _groups(word: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -143,5 +145,5 @@ def _groups(word: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def _ports(words: str, rows: Sequence[Mapping[str, str]]) -> list[str]:
     if not rows:
         return []
-    names = [name_of(row["host"], row["rail"], row["where"]) for row in rows[:4]]
-    return ["%s: %s%s" % (words, ", ".join(names), " and %d more" % (len(rows) - 4) if len(rows) > 4 else "")]
+    names = [name_of(row["host"], row["rail"], row["where"]) for row in rows]
+    return ["%s: %s" % (words, some(names, _PORTS))]

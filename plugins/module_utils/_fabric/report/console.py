@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..._common.reader import left_out
 from ..measure.diagnosis.wording import level
 from ..measure.judge.verdict import overall
 from ..measure.schedule.schedule import label
@@ -103,7 +104,7 @@ def _warned(report: Mapping[str, Any]) -> list[str]:
 def _first(lines: Sequence[str], most: int, total: int | None = None) -> list[str]:
     """Return the first lines, and how many more there are of ``total`` (default: of these lines)."""
     more = (len(lines) if total is None else total) - min(most, len(lines))
-    return [*lines[:most], "... and %d more; report.html has all" % more] if more else list(lines[:most])
+    return [*lines[:most], "...%s; report.html has all" % left_out(more)] if more else list(lines[:most])
 
 
 def _problem(result: Mapping[str, Any]) -> str:

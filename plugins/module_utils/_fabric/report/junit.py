@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
+from ..._common.reader import and_more
 from ..measure.schedule.schedule import label
 from .ports import Port, ports
 from .summary import name_of, stops
@@ -89,8 +90,8 @@ def _reasons(bad: Sequence[Mapping[str, Any]]) -> str:
     lines = [
         "%s -> %s %s: %s: %s" % (r["client"], r["server"], label(r), r["verdict"], r["reason"]) for r in bad[:_LINES]
     ]
-    more = ["... and %d more" % (len(bad) - _LINES)] if len(bad) > _LINES else []
-    return "\n".join(lines + more)
+    more = and_more(bad, _LINES)
+    return "\n".join(lines + (["..." + more] if more else []))
 
 
 def _gate(gate: Mapping[str, Any]) -> _Case:

@@ -10,6 +10,8 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..._common.units import version_key
+
 _LITERAL_DEFAULT = re.compile(r'^\s*set default="([^"$]+)"', re.MULTILINE)
 _KERNEL = re.compile(r"vmlinuz-(\S+)")
 
@@ -40,12 +42,6 @@ def next_kernel(boot: Mapping[str, Any]) -> str | None:
         if found:
             return found
     return max(boot["kernels"], key=version_key, default=None)
-
-
-def version_key(release: str) -> list[tuple[int, int, str]]:
-    """Return a key that orders kernel releases as people do: 6.12.9 before 6.12.10."""
-    parts = re.findall(r"[0-9]{1,18}|[a-zA-Z]+", release)
-    return [(1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts]
 
 
 def _menu(text: str) -> list[_Item]:

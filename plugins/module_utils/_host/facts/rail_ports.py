@@ -15,8 +15,10 @@ from ..._common.pci import PciAddress
 from .devices import Netdev, Port
 from .inventory import HostInventory
 
-# The kernel's IFNAMSIZ less the final zero; no character that .link files or sysctl keys treat specially.
-_NETDEV = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,14}")
+# The kernel's IFNAMSIZ less the final zero.
+MAX_NAME = 15
+# No character that .link files or sysctl keys treat specially.
+_NETDEV = re.compile(rf"[a-zA-Z][a-zA-Z0-9_-]{{0,{MAX_NAME - 1}}}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,8 @@ from typing import Any
 
 from ..._common.change import Change
 from ..._common.errors import ConflictError, InputError
-from ..._common.pci import PciAddress
+from ..._common.pci import NIC_VENDOR, PciAddress
+from ..._common.units import exact_version
 from ..facts.devices import Port
 from ..facts.disruption import left_alone
 from ..facts.inventory import HostInventory
@@ -18,7 +19,6 @@ from ..facts.rail_ports import Rail
 from ..system import restore
 from .mlxconfig import Setting, plain, same
 
-NVIDIA = "15b3"
 TOOLS = ("mlxconfig", "mstconfig")
 NO_TOOL = f"neither {' nor '.join(TOOLS)} is installed; install mstflint of the distribution, or MFT of DOCA"
 GATE = "ADVANCED_PCI_SETTINGS"
@@ -81,10 +81,10 @@ def find_cards(
     problems: list[str] = []
     for rail in rails:
         port = inventory.port(rail.pci)
-        if port.vendor == NVIDIA:
+        if port.vendor == NIC_VENDOR:
             names.setdefault(_ports(inventory, port)[0].pci, []).append(rail.name)
         else:
-            problems.append(f"{rail.pci} ({rail.name}) is of vendor {port.vendor}, not an NVIDIA NIC ({NVIDIA})")
+            problems.append(f"{rail.pci} ({rail.name}) is of vendor {port.vendor}, not an NVIDIA NIC ({NIC_VENDOR})")
     cards = tuple(_card(inventory, pci, f"{pci} ({', '.join(found)})", want) for pci, found in names.items())
     problems += [problem for card in cards for problem in _management(inventory, card) if not owned]
     if problems:
@@ -193,7 +193,7 @@ def version_problems(cards: Iterable[Card], minimum: Iterable[str], exact: Itera
 
 def _ports(inventory: HostInventory, port: Port) -> list[Port]:
     slot = PciAddress.parse(port.pci)
-    found = [(PciAddress.parse(one.pci), one) for one in inventory.ports if one.vendor == NVIDIA]
+    found = [(PciAddress.parse(one.pci), one) for one in inventory.ports if one.vendor == NIC_VENDOR]
     key = (slot.domain, slot.bus, slot.slot)
     return [one for address, one in sorted(found) if (address.domain, address.bus, address.slot) == key]
 
@@ -278,7 +278,7 @@ def _record(
 
 
 def _version(text: str) -> tuple[int, ...]:
-    parts = str(text).split(".")
-    if not all(part.isdecimal() for part in parts):
+    numbers = exact_version(str(text))
+    if numbers is None:
         raise InputError(f"'{text}' is not a firmware version; expected one such as 28.43.1014")
-    return tuple(int(part) for part in parts)
+    return numbers

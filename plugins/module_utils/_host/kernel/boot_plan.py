@@ -10,7 +10,7 @@ from typing import Any
 
 from ..._common.change import Change
 from ..._common.errors import ConflictError
-from ..facts.next_kernel import version_key
+from ..._common.units import version_key
 from . import boot_loader, cmdline
 from .boot_loader import Loader
 from .cmdline import Line, Wanted

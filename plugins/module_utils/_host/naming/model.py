@@ -30,7 +30,7 @@ from ..facts import devices
 from ..facts.devices import Netdev, Port
 from ..facts.inventory import HostInventory
 from ..facts.network import Interface
-from ..facts.rail_ports import Rail
+from ..facts.rail_ports import MAX_NAME, Rail
 
 TITLE = "Written by gpufabric.rdma.netdev_names, which removes it with state: absent."
 # Before 80-net-setup-link.rules, which leaves alone what has a NAME.
@@ -38,8 +38,6 @@ FILE = "70-gpufabric-names.rules"
 VF, REPRESENTOR = "VF", "representor"
 # What stands in a name between the rail's and the number.
 LETTERS = {VF: "v", REPRESENTOR: "r"}
-# The kernel's IFNAMSIZ less the final zero.
-MAX_NAME = 15
 _END, _NO_VF, _STANDS = "gpufabric_names_end", "gpufabric_names_no_vf", "gpufabric_names_representor"
 # A rule of ours for network or RDMA devices: condition, name.
 _RULE = re.compile(

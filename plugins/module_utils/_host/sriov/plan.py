@@ -10,6 +10,7 @@ from typing import Any
 
 from ..._common.change import Change
 from ..._common.errors import ConflictError, InputError
+from ..._common.pci import NIC_VENDOR
 from ..facts import disruption
 from ..facts.devices import Port
 from ..facts.inventory import HostInventory
@@ -18,7 +19,6 @@ from ..system import json_text
 from . import boot_unit, vf
 from .boot_unit import Folders, Target
 
-NVIDIA = "15b3"
 # What a change of interrupts whoever uses the VF.
 _LINK = ("mtu", "link_state")
 # PCI address of a PF -> its VFs.
@@ -167,11 +167,11 @@ def counts(now: int, wish: int) -> tuple[int, ...]:
 
 
 def _capacity(rail: Rail, port: Port, count: int, promised: int) -> list[str]:
-    most = min(max(port.vfs_total, promised if port.vendor == NVIDIA else 0), vf.MAX_VFS)
+    most = min(max(port.vfs_total, promised if port.vendor == NIC_VENDOR else 0), vf.MAX_VFS)
     if 0 <= count <= most:
         return []
     # Only NVIDIA's NICs have this number in their firmware settings.
-    raised = " or raise NUM_OF_VFS with role nic_firmware and reboot" if port.vendor == NVIDIA else ""
+    raised = " or raise NUM_OF_VFS with role nic_firmware and reboot" if port.vendor == NIC_VENDOR else ""
     return [f"{rail.pci} ({rail.name}) supports {most} VFs, {count} requested; lower sriov_vfs{raised}"]
 
 

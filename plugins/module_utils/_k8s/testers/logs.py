@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..._common.errors import ClusterError, FabricError
+from ..._fabric.measure.readings import frames
 from ..client.api import Api
 from ..client.kinds import collection
 from .manifests import CONTAINER
 
-DESCRIBED = "=== gpufabric described "
 # More than a tester prints to its log: what a long pass tells is in a file (tester.sh).
 LARGEST_LOG = 4 << 20
 
@@ -46,7 +46,7 @@ def read_log(api: Api, namespace: str, pod: str, until: str, timeout: float, sin
 
 def describe_part(text: str) -> str:
     """Return what a tester said of itself, without what it printed later; ClusterError when it is not all there."""
-    head, found, tail = text.partition("\n" + DESCRIBED)
+    head, found, tail = text.partition("\n" + frames.DESCRIBED)
     if not found:
         last = (text.strip().splitlines() or ["nothing"])[-1]
         raise ClusterError(f"the tester did not describe its rails; the last that it printed: {last[:300]}")
@@ -55,13 +55,13 @@ def describe_part(text: str) -> str:
 
 def batch_part(text: str, number: int) -> str:
     """Return what a tester printed for one batch, to its end or as far as it came; empty when it did not begin."""
-    begin = text.rfind(f"=== gpufabric batch {number} begin")
+    begin = text.rfind(frames.begin(number))
     return text[begin:] if begin >= 0 else ""
 
 
 def kept_bytes(text: str, number: int) -> int:
     """Return how many bytes of a batch the tester kept in a file, 0 when its log has them (``text``)."""
-    found = re.search(rf"^=== gpufabric batch {number} kept ([0-9]{{1,12}})$", text, re.MULTILINE)
+    found = re.search(rf"^{frames.kept(number)}([0-9]{{1,12}})$", text, re.MULTILINE)
     return int(found[1]) if found else 0
 
 

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from ..._common.errors import ClusterError, FabricError
+from ..._fabric.measure.readings import frames
 from ..client.api import Api, ApiError
 from ..client.kinds import collection
 from ..client.pods import State, ready_nodes
 from ..client.poll import Clock
 from .jobs import pod_states
-from .logs import DESCRIBED, Evidence, batch_part, describe_part, kept_bytes, pod_path, read_log, reason_without_log
+from .logs import Evidence, batch_part, describe_part, kept_bytes, pod_path, read_log, reason_without_log
 from .manifests import CONTAINER, FOLDER, MAILBOX, Testers
 
 AT_ONCE = 32
@@ -111,7 +112,7 @@ def describe(api: Api, namespace: str, running: Mapping[str, State], evidence: E
     """Keep what every tester says of itself; return endpoint -> why there is nothing."""
 
     def work(endpoint: str) -> None:
-        text = read_log(api, namespace, running[endpoint].name, DESCRIBED, _DESCRIBE_SECONDS)
+        text = read_log(api, namespace, running[endpoint].name, frames.DESCRIBED, _DESCRIBE_SECONDS)
         evidence.log(endpoint, describe_part(text))
 
     failed = {name: error for name, error in each(list(running), work).items() if error is not None}
@@ -177,7 +178,7 @@ def _collect(
     api: Api, testers: Testers, pods: Mapping[str, State], batch: Batch, evidence: Evidence, since: int
 ) -> dict[str, str]:
     """Bring back what each tester printed in the last ``since`` seconds; return endpoint -> why that is not all."""
-    done = f"=== gpufabric batch {batch.number} done "
+    done = frames.done(batch.number)
     namespace = testers.namespace
 
     def work(name: str) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ...._common.reader import some
 from . import not_hardware
 from .causes import Cause, center
 from .pass_index import BASE, GPU, MTU, OPPOSITE, End, Failure, Fleet, Scope, label
@@ -266,9 +267,7 @@ def _passes_elsewhere(fleet: Fleet, scope: Scope) -> list[str]:
 
 def listed(names: Iterable[str]) -> str:
     """Return names in their order for a sentence, cut when they are many."""
-    shown = sorted(names)
-    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-    return ", ".join(shown[:_SHOWN]) + more
+    return some(sorted(names), _SHOWN)
 
 
 def _nothing(fleet: Fleet, cause: Cause, no_fault: str) -> str:

@@ -14,12 +14,13 @@ from functools import lru_cache
 from ...._common.errors import ParseError
 from ...._common.units import natural
 from ...intent.typed import plain
+from . import frames
 from .described import checked_host, checked_rail
 from .perftest import Run
 
 # In the order in which testers write it; older ones have less.
 _TEST = re.compile(
-    r"test (?P<round>\d{1,9}) (?P<rail>\S+) \S+ (?P<peer>\S+) rc=(?P<rc>\d{1,9}) "
+    rf"{frames.TEST}(?P<round>\d{{1,9}}) (?P<rail>\S+) \S+ (?P<peer>\S+) rc=(?P<rc>\d{{1,9}}) "
     r"(?:start=(?P<start>\S*) ?)?(?:seconds=(?P<seconds>\S*) ?)?(?:late=(?P<late>\S*) ?)?(?:ran=(?P<ran>\S*) ?)?"
     r"(?:exchange=(?P<exchange>\S*) ?)?(?:memory=(?P<memory>\S*))?"
 )
@@ -31,9 +32,7 @@ _SECONDS = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{0,9})?")
 _PAIR = re.compile(r'(?<!\S)([^\s=]+)=("[^"]*"|\S*)')
 # Words of a line whose only quotations are whole values: what shlex does, many times faster.
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
-_MARK = "=== gpufabric "
-_DESCRIBE = f"{_MARK}describe v1"
-_DESCRIBED = re.compile(rf"{_MARK}described \d+")
+_DESCRIBED = re.compile(rf"{frames.DESCRIBED}\d+")
 # What a tester adds to perftest's output stands before it, on lines of its own.
 _ADDED = ("counters", "link", "link_before")
 # More than a frame, its first line, a line of a description, a line of perftest and a whole description have. What is
@@ -98,11 +97,11 @@ def parse_describe(text: str) -> Endpoint:
     if len(text) > LARGEST_DESCRIPTION:
         raise ParseError(f"it has more than {LARGEST_DESCRIPTION} characters")
     lines = text.splitlines()
-    if _DESCRIBE not in lines:
-        raise ParseError(f'no line "{_DESCRIBE}" in {len(lines)} lines')
+    if frames.DESCRIBE not in lines:
+        raise ParseError(f'no line "{frames.DESCRIBE}" in {len(lines)} lines')
     rails: dict[str, dict[str, str]] = {}
     host: dict[str, str] = {}
-    for line in lines[lines.index(_DESCRIBE) + 1 :]:
+    for line in lines[lines.index(frames.DESCRIBE) + 1 :]:
         if _DESCRIBED.match(line):
             return Endpoint({name: checked_rail(found) for name, found in rails.items()}, checked_host(host))
         if len(line) > _LONGEST_LINE:
@@ -139,9 +138,9 @@ def parse_batch(text: str, number: int) -> Log:
     frame: re.Match[str] | None = None
     body = ""
     # From mark to mark, not line by line: a fleet's logs have millions of lines.
-    for part in f"\n{text}".split(f"\n{_MARK}")[1:]:
+    for part in f"\n{text}".split(f"\n{frames.MARK}")[1:]:
         head, _newline, rest = part.partition("\n")
-        if frame and head.rstrip() == "end":
+        if frame and head.rstrip() == frames.END:
             if inside:
                 # One text for a name that stands in thousands of frames.
                 key = (int(frame["round"]), sys.intern(frame["rail"]), sys.intern(frame["peer"]))
@@ -153,7 +152,7 @@ def parse_batch(text: str, number: int) -> Log:
             # Of a frame without an end its tester was killed: what it had is no result.
             frame, body = started, rest
         elif frame:
-            body += f"\n{_MARK}{part}"
+            body += f"\n{frames.MARK}{part}"
         elif begun := _BEGIN.match(head):
             inside = int(begun[1]) == number
             runs = {} if inside else runs
