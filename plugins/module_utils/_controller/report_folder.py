@@ -15,7 +15,7 @@ from typing import Any
 
 from .._common.errors import InputError
 from .._fabric.measure.readings import frames
-from .._fabric.report import kept, runs
+from .._fabric.report import formats, kept, runs
 from .._fabric.report.summary import SCHEMA, is_report
 from . import process
 
@@ -63,7 +63,7 @@ def standing(resumed: str | None) -> str:
 
 def is_unknown(path: str) -> bool:
     """Whether a folder holds a report that records no run, and nothing that this collection did not write."""
-    if not runs.UNKNOWN.fullmatch(os.path.basename(path)) or set(os.listdir(path)) - set(runs.FILES):
+    if not runs.UNKNOWN.fullmatch(os.path.basename(path)) or set(os.listdir(path)) - set(formats.files()):
         return False
     return is_report(read(os.path.join(path, "report.json")))
 
@@ -164,8 +164,9 @@ def set_aside(path: str, run: str) -> dict[str, str]:
     if runs.name_of(report) == run:
         return {}
     moved: dict[str, str] = {}
+    present = sorted(set(formats.files()).intersection(os.listdir(path)))
     taken = os.listdir(place) if os.path.isdir(place) else []
-    for name, target in runs.moves(report, run, os.listdir(path), taken):
+    for name, target in runs.moves(report, run, present, taken):
         old, new = os.path.join(path, name), os.path.join(path, target)
         os.makedirs(os.path.dirname(new), mode=0o750, exist_ok=True)
         moved.update({real(path): os.path.dirname(new), real(old): new})

@@ -8,7 +8,8 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Callable, NamedTuple
 from urllib.parse import urlsplit
 
 from ..._common.errors import harmless
@@ -21,16 +22,42 @@ _ENCODER = json.JSONEncoder(allow_nan=False)
 _DOMAIN = re.compile(r"(?:[\w-]+\.)*[A-Za-z][\w-]*")
 
 
+class Source(NamedTuple):
+    """What formats are rendered from; ``shown`` as in console.text."""
+
+    report: Mapping[str, Any]
+    plan: Mapping[str, Any]
+    shown: int
+
+
+@dataclass(frozen=True)
+class Format:
+    """One file of a report: its name and its text. No text of others may reach a terminal from it unless it is JSON."""
+
+    file: str
+    render: Callable[[Source], str]
+
+
+# None of these files keeps its name when the next measurement begins.
+FORMATS: dict[str, Format] = {
+    "json": Format("report.json", lambda source: to_json(source.report)),
+    "html": Format("report.html", lambda source: harmless(html.to_html(source.report))),
+    "junit": Format("junit.xml", lambda source: harmless(junit.to_junit(source.report))),
+    "prometheus": Format("metrics.prom", lambda source: harmless(prometheus.to_prometheus(source.report))),
+    "text": Format("report.txt", lambda source: harmless(console.text(source.report, source.shown))),
+    "plan": Format("plan.json", lambda source: to_json(source.plan)),
+}
+
+
+def files() -> tuple[str, ...]:
+    """Return the names of the files of a report."""
+    return tuple(one.file for one in FORMATS.values())
+
+
 def render(report: Mapping[str, Any], plan: Mapping[str, Any], shown: int) -> dict[str, str]:
     """Return the text of each file by its name; ``shown`` as in console.text."""
-    return {
-        "report.json": to_json(report),
-        "report.html": harmless(html.to_html(report)),
-        "junit.xml": harmless(junit.to_junit(report)),
-        "metrics.prom": harmless(prometheus.to_prometheus(report)),
-        "report.txt": harmless(console.text(report, shown)),
-        "plan.json": to_json(plan),
-    }
+    source = Source(report, plan, shown)
+    return {one.file: one.render(source) for one in FORMATS.values()}
 
 
 def to_json(value: Mapping[str, Any]) -> str:

@@ -21,8 +21,6 @@ VERSION = "0.1.0"
 RUN = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 # REPORT_DIR/runs/unknown-ID: a report that records no run, which run ID set aside.
 UNKNOWN = re.compile(rf"unknown-({RUN.pattern}(?:-\d+)?)")
-# The files of a report. None of them keeps its name when the next measurement begins.
-FILES = ("report.json", "report.html", "junit.xml", "metrics.prom", "report.txt", "plan.json")
 _SHOWN = 3
 PLACES = {"host": "bare hosts", "pod": "pods"}
 
@@ -39,12 +37,12 @@ def moves(
 ) -> list[tuple[str, str]]:
     """Return the files of a report and where they are set aside, both relative to its folder.
 
-    ``run``: which sets them aside. ``present``: names in the folder, ``taken``: names in its folder runs. Files of an
+    ``run``: which sets them aside. ``present``: names of its files, ``taken``: names in its folder runs. Files of an
     unknown run get a folder of their own.
     """
     names = itertools.chain([f"unknown-{run}"], (f"unknown-{run}-{number}" for number in itertools.count(2)))
     target = name_of(report) or next(name for name in names if name not in taken)
-    return [(name, f"runs/{target}/{name}") for name in FILES if name in present]
+    return [(name, f"runs/{target}/{name}") for name in present]
 
 
 def told_error(error: Exception) -> str:
