@@ -11,6 +11,7 @@ from typing import Any
 from ..._common.errors import ConflictError, InputError
 from ..._common.reader import MOST, and_more, raise_problems
 from ..intent.host_settings import read_settings
+from ..operator.machines import same_machine, shared
 from .facts import read_facts
 
 
@@ -120,22 +121,17 @@ def match_nodes(hosts: Sequence[Host], nodes: Sequence[Mapping[str, Any]]) -> di
     ``nodes`` are those of ``cluster_info``: {name, machine_id}. Without nodes only ``node_name`` counts.
     Two Nodes for one host, or one Node for two hosts, are a ConflictError.
     """
-    by_id: dict[str, list[str]] = {}
-    for node in nodes:
-        if node.get("machine_id"):
-            by_id.setdefault(node["machine_id"], []).append(node["name"])
-    owners: dict[str, list[str]] = {}
-    matches: dict[str, str | None] = {}
-    problems = []
-    for host in hosts:
-        own = sorted(by_id.get((host.facts or {}).get("machine_id") or "", []))
-        if len(own) > 1 and host.node_name not in own:
-            problems.append(f"{host.name} is the Nodes {' and '.join(own)}")
-        name = host.node_name or (own[0] if own else None)
-        matches[host.name] = name
-        if name:
-            owners.setdefault(name, []).append(host.name)
-    problems += [f"the Node {node} is the hosts {' and '.join(own)}" for node, own in owners.items() if len(own) > 1]
+    same = same_machine(
+        {host.name: (host.facts or {}).get("machine_id") or "" for host in hosts},
+        ((node["name"], node.get("machine_id") or "") for node in nodes),
+    )
+    matches = {host.name: host.node_name or next(iter(same[host.name]), None) for host in hosts}
+    problems = [
+        f"{host.name} is the Nodes {' and '.join(same[host.name])}"
+        for host in hosts
+        if len(same[host.name]) > 1 and host.node_name not in same[host.name]
+    ]
+    problems += [f"the Node {node} is the hosts {' and '.join(own)}" for node, own in shared(matches).items()]
     if problems:
         raise ConflictError(
             f"hosts and Nodes do not match one to one: {'; '.join(problems)}. Delete the stale Node, or set "

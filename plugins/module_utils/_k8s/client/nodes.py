@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..._common.errors import ClusterError
+from ..._fabric.operator.machines import same_machine, shared
 
 # What distributions put on such Nodes: kubeadm and most others, RKE, MicroK8s; k0s has a label for all roles.
 _CONTROL_PLANE = (
@@ -52,15 +53,14 @@ def nodes_of_hosts(
 
     ``hosts``: name -> {machine_id, node}; ``node`` overrides.
     """
-    by_id: dict[str, list[str]] = {}
-    for node in nodes:
-        by_id.setdefault(machine_id(node), []).append(node["metadata"]["name"])
-    names = {name for same in by_id.values() for name in same}
+    known = [(node["metadata"]["name"], machine_id(node)) for node in nodes]
+    names = {name for name, _id in known}
+    same = same_machine({host: str(given.get("machine_id") or "") for host, given in hosts.items()}, known)
     found: dict[str, str] = {}
     wrong: dict[str, str] = {}
     for host, given in hosts.items():
         wanted, identity = given.get("node"), str(given.get("machine_id") or "")
-        matches = ([wanted] if wanted in names else []) if wanted else by_id.get(identity, []) if identity else []
+        matches = ([wanted] if wanted in names else []) if wanted else same[host]
         if len(matches) == 1:
             found[host] = matches[0]
         else:
@@ -84,14 +84,10 @@ def _explain(host: str, wanted: Any, identity: str, matches: list[str]) -> str:
 
 def _unique(found: dict[str, str], wrong: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Move hosts that share one Node from the found to the wrong."""
-    hosts_of: dict[str, list[str]] = {}
-    for host, node in found.items():
-        hosts_of.setdefault(node, []).append(host)
-    for node, hosts in hosts_of.items():
-        if len(hosts) > 1:
-            for host in hosts:
-                del found[host]
-                wrong[host] = f"host {host}: hosts {', '.join(hosts)} are all Node {node}; each needs its own Node"
+    for node, hosts in shared(found).items():
+        for host in hosts:
+            del found[host]
+            wrong[host] = f"host {host}: hosts {', '.join(hosts)} are all Node {node}; each needs its own Node"
     return found, wrong
 
 
