@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .._fabric.measure.readings import frames
+
 # An error that is no failure of the command: the host is in use, or is no longer that of this run.
 IN_USE = 75
 # What a host may write to its log: 2 KiB for each test, doubled.
@@ -79,7 +81,7 @@ _FIND = f"""read -r up _ </proc/uptime || exit 1
   exit 75
 fi
 [ -f @log@ ] && [ "$(wc -c <@log@)" -le @most@ ] &&
-  tail -n 1 @log@ | grep -q "^=== gpufabric batch @pass@ done " || exit 66
+  tail -n 1 @log@ | grep -q "^{frames.done("@pass@")}" || exit 66
 """
 # The unit's control group holds every process, the folder every file.
 _REMOVE = """systemctl stop @unit@.service 2>/dev/null; rm -rf @folder@ @folder@.run

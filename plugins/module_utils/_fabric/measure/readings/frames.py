@@ -13,16 +13,16 @@ TEST = "test "
 END = "end"
 
 
-def begin(number: int) -> str:
+def begin(number: int | str) -> str:
     """Return the mark before the number of lines of a batch."""
     return f"{MARK}batch {number} begin "
 
 
-def done(number: int) -> str:
+def done(number: int | str) -> str:
     """Return the mark at the end of a batch, before how many tests were played and missed."""
     return f"{MARK}batch {number} done "
 
 
-def kept(number: int) -> str:
+def kept(number: int | str) -> str:
     """Return the mark before the number of bytes that a tester kept in a file."""
     return f"{MARK}batch {number} kept "

@@ -39,12 +39,6 @@ def test_the_tester_writes_no_other_mark() -> None:
     assert written == {"describe", "described", "test", "end", "idle", *numbered}
 
 
-def test_the_role_looks_for_the_same_end_of_a_batch() -> None:
-    variables = (ROOT / "roles/rdma_validate/vars/main.yml").read_text()
-    written = re.findall(r"(=== gpufabric batch )\{\{[^}]*\}\}( done )", variables)
-    assert [f"{head}{NUMBER}{tail}" for head, tail in written] == [frames.done(NUMBER)]
-
-
 def test_nothing_else_spells_a_mark() -> None:
     found = [
         str(path.relative_to(ROOT))
