@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fabric_testers
-short_description: Run the testers of a fabric in pods
+short_description: Run fabric testers in pods
 version_added: "0.1.0"
 description:
   - O(state=started) starts one tester per node as an Indexed Job in a dedicated namespace, waits until the pods run, and stores the rail
@@ -157,6 +157,7 @@ attributes:
 seealso:
   - module: gpufabric.rdma.fabric_plan
   - module: gpufabric.rdma.fabric_judge
+  - module: gpufabric.rdma.host_testers
   - name: Role rdma_validate
     description: The role that uses this module.
     link: https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/roles/rdma_validate.md

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: host_testers
-short_description: Run the testers of a fabric on bare hosts
+short_description: Run fabric testers on hosts
 version_added: "0.1.0"
 description:
   - Performs one step of a measurement on a host, through the connection of the host. The role C(rdma_validate) calls the steps in order.
@@ -16,9 +16,9 @@ description:
   - O(state=delivered) sends the schedule of a pass. O(state=scheduled) sets the common start time of all testers, and O(state=started)
     starts the tester as a transient systemd unit.
   - O(state=awaited) waits until the pass ends and shows its progress once per minute. Run it once for all hosts.
-  - O(state=collected) fetches the log of a pass. O(state=recovered) fetches the log of a run that did not end.
+  - O(state=collected) fetches the log of a pass. O(state=recovered) fetches the log of an unfinished run.
   - O(state=absent) stops the tester and removes its files.
-  - A host that does not answer within O(timeout) does not fail. The reason is shown as a warning and stored as C(HOST.error) next to the logs.
+  - A host that does not respond within O(timeout) does not fail the task. The reason is shown as a warning and stored as C(HOST.error) next to the logs.
     Without O(run), O(state=absent) fails on such a host.
 notes:
   - Never reports a change, because all files are removed again and measuring changes nothing.
@@ -47,29 +47,29 @@ options:
     type: str
     required: true
   run:
-    description: ID of the run. With O(state=absent), only a tester of this run is removed. Empty removes any tester.
+    description: ID of the run. With O(state=absent), only a tester of this run is removed. If empty, any tester is removed.
     type: str
     default: ""
   timeout:
-    description: Seconds to wait for an answer of the host.
+    description: Maximum time in seconds to wait for a response from the host.
     type: int
     default: 120
   evidence:
     description: Directory on the controller for descriptions and logs of the hosts.
     type: path
   script:
-    description: The tester on the controller.
+    description: Path of the tester script on the controller.
     type: path
   rails:
     description: Rails of the plan, with C(name) and C(netdev).
     type: list
     elements: dict
   continued:
-    description: ID of the run that this run resumes and whose reservation of the host it takes over.
+    description: ID of the run that this run resumes and whose host reservation it takes over.
     type: str
     default: ""
   leftover:
-    description: The unfinished run whose logs are fetched, as M(gpufabric.rdma.fabric_run) returns it.
+    description: The unfinished run whose logs are fetched, as returned by M(gpufabric.rdma.fabric_run).
     type: dict
   resumed:
     description: Whether this run resumes O(leftover). It then fails if O(leftover) is still in progress.
@@ -96,7 +96,7 @@ options:
     type: int
     default: 0
   start:
-    description: Start of the first round on the clock of the controller, as O(state=scheduled) returns it.
+    description: Start of the first round on the clock of the controller, as returned by O(state=scheduled).
     type: float
   not_started:
     description: RV(why) of O(state=started).
@@ -130,7 +130,7 @@ start:
   returned: with O(state=scheduled)
   sample: 5312.5
 why:
-  description: Why the tester did not start, empty if it started.
+  description: Reason why the tester did not start; empty if it started.
   type: str
   returned: with O(state=started)
   sample: ""
