@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import itertools
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.change import Change
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import CommandError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import converge as subject
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import files, restore
 
 
 def test_what_did_not_take_effect_is_named_by_place_and_setting() -> None:
@@ -48,3 +60,162 @@ def test_what_was_recorded_first_wins_and_nothing_is_lost() -> None:
         "modules": ["x", "y", "z"],
         "name": {"before": "eth0", "set": ["rail0", "rail1"]},
     }
+
+
+class PowerCut(BaseException):
+    """Nothing can be done any more; no code of the product knows it."""
+
+
+@dataclasses.dataclass
+class Power:
+    """Ends at one moment, right before or right after a write; ``left`` counts the moments until then."""
+
+    left: int = 1_000_000
+
+    def around(self, effect: Callable[..., None]) -> Callable[..., None]:
+        def effected(*args: Any, **kwargs: Any) -> None:
+            self.moment()
+            effect(*args, **kwargs)
+            self.moment()
+
+        return effected
+
+    def moment(self) -> None:
+        self.left -= 1
+        if self.left <= 0:
+            raise PowerCut
+
+
+@dataclasses.dataclass(frozen=True)
+class ToyPlan:
+    change: Change
+    record: Mapping[str, Any]
+    reasons: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass
+class Toy:
+    """A topic whose settings are files; each is written in two steps, as hardware may need."""
+
+    root: Path
+    power: Power = dataclasses.field(default_factory=Power)
+
+    def tell(self, values: Mapping[str, str]) -> None:
+        for name, value in values.items():
+            (self.root / name).write_text(value)
+
+    def now(self) -> dict[str, str]:
+        return {name: (self.root / name).read_text() for name in NAMES}
+
+    def run(self, desired: Mapping[str, str], cut: int = 1_000_000) -> bool:
+        """Converge, nothing ``desired`` being state absent; return whether it came to its end."""
+        self.power.left = cut
+        with contextlib.ExitStack() as stack:
+            for name in ("write", "remove"):
+                stack.enter_context(patch.object(files, name, self.power.around(getattr(files, name))))
+            stack.enter_context(patch.object(files, "_flush", lambda path: None))
+            roots = files.Roots.under(str(self.root))
+            try:
+                subject.converge(
+                    "toy",
+                    roots,
+                    False,
+                    lambda record: self.read_plan(record, desired),
+                    self.apply,
+                    unsettled=lambda plan, _earlier, merged: restore.unsettled(
+                        merged, {"toy": plan.change.before}, {"toy": plan.change.after}
+                    ),
+                )
+            except PowerCut:
+                return False
+        return True
+
+    def read_plan(self, record: Mapping[str, Any], desired: Mapping[str, str]) -> ToyPlan:
+        now, entry = self.now(), record.get("toy", {"before": {}, "set": {}})
+        gone = {name: value for name, value in entry["before"].items() if name not in desired}
+        after = {**now, **restore.values(gone, entry["set"], now), **desired}
+        before = {name: entry["before"].get(name, now[name]) for name in desired}
+        return ToyPlan(Change(now, after), {"toy": {"before": before, "set": dict(desired)}} if desired else {})
+
+    def apply(self, plan: ToyPlan) -> None:
+        for name, value in plan.change.after.items():
+            if plan.change.before[name] != value:
+                for text in ("between", value):
+                    self.power.around((self.root / name).write_text)(text)
+
+
+NAMES = ("mtu", "up", "pfc")
+VALUES = st.sampled_from(("a", "b", "c"))
+STATES = st.fixed_dictionaries({name: VALUES for name in NAMES})
+DESIRED = st.dictionaries(st.sampled_from(NAMES), VALUES)
+CUT = st.integers(1, 60)
+
+
+@contextlib.contextmanager
+def toy(values: Mapping[str, str]) -> Iterator[Toy]:
+    with tempfile.TemporaryDirectory() as folder:
+        made = Toy(Path(folder))
+        made.tell(values)
+        yield made
+
+
+@given(STATES, DESIRED, DESIRED, CUT, CUT)
+def test_a_run_that_was_cut_off_is_finished_by_the_next_and_can_be_restored(
+    first: dict[str, str], earlier: dict[str, str], desired: dict[str, str], cut: int, again: int
+) -> None:
+    with toy(first) as host:
+        host.run(earlier, cut)
+        host.run(desired, again)
+        assert host.run(desired)
+        assert host.now() == {**first, **desired}
+        host.run({}, cut)
+        assert host.run({})
+        assert host.now() == first
+        assert not (host.root / "var/lib/gpufabric").exists()
+
+
+def test_every_moment_of_a_change_and_of_its_removal() -> None:
+    first, desired = dict.fromkeys(NAMES, "a"), {"mtu": "b", "up": "c"}
+    for cut in itertools.count(1):
+        with toy(first) as host:
+            host.run({"mtu": "b", "pfc": "b"})
+            changed = host.run(desired, cut)
+            assert host.run(desired) and host.now() == {**first, **desired}
+            removed = host.run({}, cut)
+            assert host.run({}) and host.now() == first
+            if changed and removed:
+                break
+    # The holder of the lock, the record twice, three settings in two steps each: more than one moment for each of them.
+    assert cut > 14
+
+
+@given(STATES, DESIRED.filter(bool), CUT, st.data())
+def test_what_another_tool_changed_meanwhile_is_not_restored(
+    first: dict[str, str], desired: dict[str, str], cut: int, data: st.DataObject
+) -> None:
+    name = data.draw(st.sampled_from(sorted(desired)))
+    with toy(first) as host:
+        assert host.run(desired)
+        host.tell({name: "of another tool"})
+        host.run({}, cut)
+        assert host.run({})
+        assert host.now() == {**first, name: "of another tool"}
+
+
+def test_check_mode_writes_nothing(tmp_path: Path) -> None:
+    host = Toy(tmp_path)
+    host.tell(dict.fromkeys(NAMES, "a"))
+    before = sorted(tmp_path.rglob("*"))
+    roots = files.Roots.under(str(tmp_path))
+    done = subject.converge("toy", roots, True, lambda record: host.read_plan(record, {"mtu": "b"}), host.apply)
+    assert done.result["changed"] is True and done.last is done.first
+    assert sorted(tmp_path.rglob("*")) == before and host.now() == dict.fromkeys(NAMES, "a")
+
+
+def test_a_change_that_does_not_take_effect_keeps_the_record(tmp_path: Path) -> None:
+    host = Toy(tmp_path)
+    host.tell(dict.fromkeys(NAMES, "a"))
+    roots = files.Roots.under(str(tmp_path))
+    with pytest.raises(CommandError, match="after the change mtu is a, expected b. "):
+        subject.converge("toy", roots, False, lambda record: host.read_plan(record, {"mtu": "b"}), lambda plan: None)
+    assert '"mtu": "a"' in (tmp_path / "var/lib/gpufabric/toy.json").read_text()
