@@ -172,20 +172,21 @@ reasons:
   elements: str
 """
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._common.errors import CommandError, FabricError
+from ..module_utils._common.errors import FabricError
 from ..module_utils._host.facts import disruption
 from ..module_utils._host.facts import io as facts_io
 from ..module_utils._host.facts.rail_ports import find_links, parse_rails
 from ..module_utils._host.qos import io as qos_io
 from ..module_utils._host.qos import plan as qos_plan
-from ..module_utils._host.qos import recorded
 from ..module_utils._host.qos import settings as qos_settings
-from ..module_utils._host.system import arguments, files, lock, records
+from ..module_utils._host.system import arguments, files, restore
+from ..module_utils._host.system.converge import converge
 
 NAME = "rail_qos"
 ARGUMENTS = {
@@ -198,15 +199,14 @@ ARGUMENTS = {
 
 
 def read_plan(
-    params: Mapping[str, Any], roots: files.Roots, check_mode: bool
-) -> tuple[qos_plan.QosPlan, dict[str, qos_plan.Found], list[str], dict[str, Any]]:
-    """Read the host and work out what to do; also returns what was read, warnings, and what to record."""
+    params: Mapping[str, Any], roots: files.Roots, entries: Mapping[str, Any], check_mode: bool
+) -> qos_plan.QosPlan:
+    """Read the host and work out what to do; ``entries`` are the record."""
     present = params["state"] == "present"
     wanted = qos_settings.parse(params["settings"] if present else {})
     rails = parse_rails(params["rails"] if present and wanted else [])
     inventory = facts_io.read_inventory(roots)
     find_links(inventory, rails)
-    entries = records.load(roots.state, NAME)
     restored = {pci: entry["owners"] for pci, entry in entries.items() if pci not in {rail.pci for rail in rails}}
     owned = disruption.left_alone(inventory, restored, "Its QoS settings are")
     record = {pci: entry for pci, entry in entries.items() if pci not in owned}
@@ -218,39 +218,32 @@ def read_plan(
     changes = {pci: "a change of its QoS settings" for pci in after if before[pci] != after[pci]}
     disruption.check(inventory, changes, params["disrupt_users"])
     kept = {**disruption.with_owners(inventory, plan.record), **{pci: entries[pci] for pci in owned}}
-    return plan, found, [*warnings, *owned.values(), *plan.warnings], kept
+    return dataclasses.replace(plan, record=kept, warnings=(*warnings, *owned.values(), *plan.warnings))
 
 
-def converge(params: Mapping[str, Any], check_mode: bool) -> tuple[qos_plan.QosPlan, list[str]]:
-    """Plan, apply unless in check mode, and make sure that the hardware has it; also returns warnings."""
-    roots = files.Roots.under(params["root"])
-    plan, _found, warnings, record = read_plan(params, roots, check_mode)
-    if check_mode:
-        return plan, warnings
-    if plan.change.changed:
-        known = records.load(roots.state, NAME)
-        now, after = plan.change.before["rails"], plan.change.after["rails"]
-        records.save(roots.state, NAME, recorded.while_changing(known, record, now, after))
-        qos_io.apply(plan)
-        found = read_plan(params, roots, check_mode)[1]
-        problems = qos_plan.differences(plan.change.after["rails"], found)
-        if problems:
-            raise CommandError("; ".join(problems))
-    records.save(roots.state, NAME, record)
-    return plan, warnings
+def unsettled(plan: qos_plan.QosPlan, _earlier: Mapping[str, Any], merged: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record while the plan is carried out."""
+    return restore.unsettled(merged, plan.change.before["rails"], plan.change.after["rails"])
 
 
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    params, roots = module.params, files.Roots.under(module.params["root"])
     try:
-        with lock.held(files.Roots.under(module.params["root"]).run, NAME, module.check_mode):
-            plan, warnings = converge(module.params, module.check_mode)
+        done = converge(
+            NAME,
+            roots,
+            module.check_mode,
+            lambda record: read_plan(params, roots, record, module.check_mode),
+            qos_io.apply,
+            unsettled=unsettled,
+        )
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
-    for text in warnings:
+    for text in done.first.warnings:
         module.warn(text)
-    module.exit_json(changed=plan.change.changed, diff=plan.change.diff(), reboot_required=False, reasons=[])
+    module.exit_json(**done.result)
 
 
 if __name__ == "__main__":

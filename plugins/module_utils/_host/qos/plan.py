@@ -52,6 +52,7 @@ class QosPlan:
     steps: tuple[Step, ...]
     record: recorded.Record
     warnings: tuple[str, ...]
+    reasons: tuple[str, ...] = ()
 
 
 def to_read(rails: Iterable[Rail], wanted: Mapping[str, Any], record: recorded.Record) -> dict[str, tuple[str, ...]]:
@@ -123,19 +124,6 @@ def plan_qos(
             for text in _warnings(one, record.get(pci, NOTHING), others[pci], own[pci])
         ),
     )
-
-
-def differences(after: Values, found: Mapping[str, Found]) -> list[str]:
-    """Say what is not as wanted after it was set."""
-    problems = []
-    for pci, goal in after.items():
-        now = _shown(found[pci].values, goal)
-        problems += [
-            f"{found[pci].title}: {name} is {now.get(name)!r}, expected {value!r}; the hardware did not take it"
-            for name, value in goal.items()
-            if now.get(name) != value
-        ]
-    return problems
 
 
 def steps_of(found: Found, name: str, value: Any, device: Device) -> list[Step]:

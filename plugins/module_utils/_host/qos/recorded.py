@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..system import restore
-
 # Settings ``before`` us and those that were ``set``, by name (see ``restore``), and the ``owners`` of the port then.
 Entry = Mapping[str, Any]
 # By PCI address.
@@ -19,18 +17,3 @@ NOTHING: Entry = {"before": {}, "set": {}}
 def entry(own: Mapping[str, Any], known: Entry, now: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record of a port whose settings become ``own``; ``known`` is the one that there is."""
     return {**known, "before": {name: known["before"].get(name, now[name]) for name in own}, "set": dict(own)}
-
-
-def while_changing(
-    record: Record, after_it: Record, now: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Entry]:
-    """Return the record while a run changes settings from ``now`` to ``after``, ``after_it`` being the one after it.
-
-    What was recorded first stays.
-    """
-    changing = {}
-    for pci in (pci for pci in {**record, **after_it} if pci in after):
-        old, new = record.get(pci, NOTHING), after_it.get(pci, NOTHING)
-        ours = restore.while_changing({**old["set"], **new["set"]}, now[pci], after[pci])
-        changing[pci] = {**new, **old, "before": {**new["before"], **old["before"]}, "set": ours}
-    return {**record, **after_it, **changing}

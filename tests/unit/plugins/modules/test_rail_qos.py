@@ -151,7 +151,7 @@ def test_nothing_asked_runs_no_tool(host: Host, capsys: pytest.CaptureFixture[st
 def test_the_hardware_that_does_not_take_it_is_named(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     host.reacts = lambda argv: None if "--pfc" in argv else obey(host, argv)
     assert call(host, capsys)["msg"] == (
-        "rail_qos: gpu-11 rail0 (mlx5_core): pfc is [], expected [3]; the hardware did not take it"
+        f"rail_qos: after the change rails {FIRST} pfc is [], expected [3]. Check the kernel log and the system journal"
     )
 
 
