@@ -14,6 +14,7 @@ description:
   - Renders the results of M(gpufabric.rdma.fabric_judge) into files. It does not evaluate single tests. The overall verdict also fails
     because of gates, outliers or a baseline with the severity V(failure).
   - Writes V(report.json), V(report.html), V(junit.xml), V(metrics.prom), V(report.txt) and V(plan.json).
+  - Runs on the controller, which renders the page. Delegate the task to C(localhost).
   - Writing a report is never reported as a change.
 extends_documentation_fragment:
   - gpufabric.rdma.controller
@@ -203,6 +204,7 @@ files:
   sample: [report.json, report.html, junit.xml, metrics.prom, report.txt, plan.json]
 """
 
+import contextlib
 import gc
 import json
 import os
@@ -215,9 +217,10 @@ from ..module_utils._common.errors import FabricError, InputError, harmless
 from ..module_utils._controller import report_folder
 from ..module_utils._fabric.intent import gates
 from ..module_utils._fabric.measure.judge import baseline, stored
-from ..module_utils._fabric.report import runs
+from ..module_utils._fabric.report import formats, runs
 from ..module_utils._fabric.report.compare import compare
 from ..module_utils._fabric.report.formats import redacted, render
+from ..module_utils._fabric.report.page import page
 from ..module_utils._fabric.report.redact import kinds
 from ..module_utils._fabric.report.summary import brief, build, with_gates
 
@@ -240,9 +243,8 @@ ARGUMENT_SPEC = {
     "compare": {"type": "path"},
     "redact": {"type": "raw", "default": False},
 }
-# The report holds addresses, so it is for the owner and the group. node-exporter runs as a user of its own and must
-# read metrics.prom, which has names of hosts and rails and no addresses.
-MODE = 0o640
+# node-exporter runs as a user of its own and must read metrics.prom, which has names of hosts and rails and no
+# addresses.
 MODES = {"metrics.prom": 0o644}
 
 
@@ -290,7 +292,10 @@ def write(folder: str, files: dict[str, str], run: str) -> None:
         if run:
             report_folder.set_aside(folder, run)
         for name, text in files.items():
-            report_folder.write(os.path.join(folder, name), text, MODES.get(name, MODE))
+            report_folder.write(os.path.join(folder, name), text, MODES.get(name, report_folder.MODE))
+        # That of an earlier report; the action plugin writes the new one.
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(folder, report_folder.PAGE))
     except OSError as exc:
         raise InputError("report: cannot write to %s: %s; choose another path" % (folder, exc.strerror)) from exc
 
@@ -317,7 +322,8 @@ def main() -> None:
             "diagnoses": [harmless(text) for text in short["diagnoses"]],
         },
         path=params["path"],
-        files=list(files),
+        files=list(formats.files()),
+        **({} if module.check_mode else {"page": json.dumps(page(report))}),
     )
 
 

@@ -19,6 +19,9 @@ from .._fabric.report import formats, kept, runs
 from .._fabric.report.summary import SCHEMA, is_report
 from . import process
 
+# The report holds addresses, so it is for the owner and the group.
+MODE = 0o640
+PAGE = "report.html"
 # Bytes at the end of a log, with its last lines.
 _END = 1024
 # Bytes at the start of a report, whose first key is its schema: the whole of it may be large.

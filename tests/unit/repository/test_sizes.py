@@ -16,7 +16,7 @@ FUNCTION_MEDIAN, FUNCTION_MAX = 12, 60
 UTIL_LINES, MODULE_LINES, MAIN_LINES = 350, 130, 40
 TASK_FILE_LINES, TASK_FILE_TASKS = 60, 12
 
-UTILS = sorted((PLUGINS / "module_utils").rglob("*.py"))
+UTILS = sorted(path for folder in ("module_utils", "plugin_utils") for path in (PLUGINS / folder).rglob("*.py"))
 MODULES = sorted((PLUGINS / "modules").glob("*.py"))
 TASK_FILES = sorted((ROOT / "roles").glob("*/tasks/*.yml"))
 

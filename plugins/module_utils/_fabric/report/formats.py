@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All files of a report from one value."""
+"""All files of a report from one value, but the page, which the controller renders (page.py has its data)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Callable, NamedTuple
 from urllib.parse import urlsplit
 
 from ..._common.errors import harmless
-from . import console, html, junit, prometheus
+from . import console, junit, page, prometheus
 from .redact import Redactor
 
 # A name of DNS, which an address of either kind is not.
@@ -32,16 +32,20 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True)
 class Format:
-    """One file of a report: its name and its text. No text of others may reach a terminal from it unless it is JSON."""
+    """One file of a report: its name and its text. No text of others may reach a terminal from it unless it is JSON.
+
+    ``template``: the text is JSON for a template of that name, which the controller renders (plugins/plugin_utils).
+    """
 
     file: str
     render: Callable[[Source], str]
+    template: bool = False
 
 
 # None of these files keeps its name when the next measurement begins.
 FORMATS: dict[str, Format] = {
     "json": Format("report.json", lambda source: to_json(source.report)),
-    "html": Format("report.html", lambda source: harmless(html.to_html(source.report))),
+    "html": Format("report.html", lambda source: json.dumps(page.page(source.report)), template=True),
     "junit": Format("junit.xml", lambda source: harmless(junit.to_junit(source.report))),
     "prometheus": Format("metrics.prom", lambda source: harmless(prometheus.to_prometheus(source.report))),
     "text": Format("report.txt", lambda source: harmless(console.text(source.report, source.shown))),
@@ -55,9 +59,9 @@ def files() -> tuple[str, ...]:
 
 
 def render(report: Mapping[str, Any], plan: Mapping[str, Any], shown: int) -> dict[str, str]:
-    """Return the text of each file by its name; ``shown`` as in console.text."""
+    """Return the text of each file by its name but those of templates; ``shown`` as in console.text."""
     source = Source(report, plan, shown)
-    return {one.file: one.render(source) for one in FORMATS.values()}
+    return {one.file: one.render(source) for one in FORMATS.values() if not one.template}
 
 
 def to_json(value: Mapping[str, Any]) -> str:

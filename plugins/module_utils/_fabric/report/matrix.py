@@ -64,7 +64,8 @@ def embedded(maps: Sequence[Grid], hosts: Sequence[str]) -> dict[str, Any]:
     all_of_them = sum(len(grid.results) for grid in maps) <= PASSED
     reasons: dict[str, int] = {}
     packed = [_packed(grid, index, reasons, all_of_them) for grid in maps]
-    return {"hosts": list(index), "levels": LEVELS, "maps": packed, "reasons": list(reasons), "whole": all_of_them}
+    read = {"signs": ALPHABET, "no_value": NO_VALUE, "levels": LEVELS}
+    return {**read, "hosts": list(index), "maps": packed, "reasons": list(reasons), "whole": all_of_them}
 
 
 def _packed(grid: Grid, index: Mapping[str, int], reasons: dict[str, int], passed: bool) -> dict[str, Any]:

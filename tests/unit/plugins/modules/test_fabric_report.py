@@ -13,6 +13,7 @@ from ansible.module_utils.testing import patch_module_args
 from tests.unit.support import report_factory as factory
 
 from ansible_collections.gpufabric.rdma.plugins.modules import fabric_report
+from ansible_collections.gpufabric.rdma.plugins.plugin_utils import page
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -21,7 +22,11 @@ def run(capsys: pytest.CaptureFixture[str], **params: Any) -> dict[str, Any]:
     args = {"plan": factory.plan(3, 1), "results": factory.results(3, 1), **params}
     with patch_module_args(args), pytest.raises(SystemExit):
         fabric_report.main()
-    return json.loads(capsys.readouterr().out)
+    answer = json.loads(capsys.readouterr().out)
+    # The action plugin does this with the module's answer.
+    if data := answer.pop("page", None):
+        page.write(answer["path"], data)
+    return answer
 
 
 def test_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 from tests.unit.support import report_factory as factory
+from tests.unit.support.page import to_html
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import html, summary
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import summary
+from ansible_collections.gpufabric.rdma.plugins.plugin_utils.page import digest
 
 BROWSER = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), "")
 FLAGS = [
@@ -99,13 +101,13 @@ for (const media of ["print", "(prefers-color-scheme: dark)"]) matchMedia(media)
 
 def with_script(page: str, place: str, script: str) -> str:
     """The page with a script of the test before ``place``, and a policy that lets this one run too."""
-    page = page.replace("script-src ", "script-src %s " % html.digest(script[len("<script>") : -len("</script>")]), 1)
+    page = page.replace("script-src ", "script-src %s " % digest(script[len("<script>") : -len("</script>")]), 1)
     return page.replace(place, script + place, 1)
 
 
 def look(made: dict[str, Any], folder: Path, probe: str = "", width: int = 1280, *flags: str) -> dict[str, Any]:
     """Open a page and return what the probe saw in it."""
-    text = with_script(html.to_html(summary.build(**made)), "<title>", WATCH)
+    text = with_script(to_html(summary.build(**made)), "<title>", WATCH)
     text = with_script(text, "</body>", PROBE % probe)
     page = folder / "page.html"
     page.write_text(text)
@@ -119,7 +121,7 @@ def look(made: dict[str, Any], folder: Path, probe: str = "", width: int = 1280,
 def printed(made: dict[str, Any], folder: Path, *flags: str) -> dict[str, Any]:
     """Print a page and return what it said of itself on paper."""
     page = folder / "page.html"
-    page.write_text(with_script(html.to_html(summary.build(**made)), "</body>", PRINT))
+    page.write_text(with_script(to_html(summary.build(**made)), "</body>", PRINT))
     argv = [
         BROWSER,
         *FLAGS,
@@ -213,7 +215,7 @@ def test_the_page_lets_nothing_be_fetched_and_the_probe_sees_it(tmp_path: Path) 
 
 def test_no_script_but_that_of_the_page_runs(tmp_path: Path) -> None:
     made = factory.fleet(2, 1)
-    assert "unsafe-inline" not in html.to_html(summary.build(**made))
+    assert "unsafe-inline" not in to_html(summary.build(**made))
     said = look(
         made,
         tmp_path,

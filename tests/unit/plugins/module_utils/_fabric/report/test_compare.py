@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from tests.unit.support import report_factory as factory
+from tests.unit.support.page import to_html
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import compare, html, summary
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import compare, summary
 
 
 def one(**changes: Any) -> dict[str, Any]:
@@ -80,5 +81,5 @@ def test_what_is_no_report(earlier: Any) -> None:
 def test_page_shows_the_comparison() -> None:
     now = one(verdict="fail", value=12.0)
     now["comparison"] = compare.compare(now, one())
-    page = html.to_html(now)
+    page = to_html(now)
     assert "Compared with the earlier report" in page and "worse: a rail0 (host) in 1 test" in page

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from tests.unit.support import report_factory as factory
+from tests.unit.support.page import files as files_of
+from tests.unit.support.page import to_html
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import (
     compare,
     console,
-    formats,
-    html,
     matrix,
     summary,
 )
@@ -77,7 +77,7 @@ class Page(HTMLParser):
 
 
 def page_of(made: dict[str, Any]) -> Page:
-    return Page(html.to_html(summary.build(**made)))
+    return Page(to_html(summary.build(**made)))
 
 
 FAULTS = {("gpu-001", "rail1"): "slow"}
@@ -91,7 +91,7 @@ def test_page_is_one_file_that_reaches_nothing_and_escapes_what_it_shows(hosts: 
             one["reason"] = REASON
     made["parts"]["diagnoses"][0].update(text=REASON, evidence=[REASON], reproduce=[REASON, REASON])
     made["warnings"] = [REASON]
-    text = html.to_html(summary.build(**made))
+    text = to_html(summary.build(**made))
     page = Page(text)
     assert page.reaches == []
     assert "default-src 'none'" in text
@@ -154,7 +154,7 @@ def full() -> Page:
         one["basis"] = "95 % of a 200 Gb/s port"
     report = summary.build(**made)
     report["comparison"] = compare.compare(report, summary.build(**factory.fleet(4, 2)))
-    return Page(html.to_html(report))
+    return Page(to_html(report))
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_a_gate_that_fails_the_whole_is_named_in_the_head() -> None:
 
 
 def test_colour_is_never_alone() -> None:
-    text = html.to_html(
+    text = to_html(
         summary.build(
             {},
             [
@@ -284,7 +284,7 @@ def test_colour_is_never_alone() -> None:
 
 
 def test_tables_can_be_reached_by_keyboard() -> None:
-    text = html.to_html(summary.build(**factory.fleet(64, 2, 8, FAULTS)))
+    text = to_html(summary.build(**factory.fleet(64, 2, 8, FAULTS)))
     assert len(re.findall(r'<div class="scroll"(?! tabindex="0" role="region" aria-label="[^"]+")', text)) == 0
     assert len(re.findall(r"<canvas(?! data-map=\"\d+\" tabindex=\"0\" role=\"img\" aria-label=\"[^\"]+\")", text)) == 0
     assert text.count("<pre") == text.count('<pre tabindex="0"') == 2
@@ -319,7 +319,7 @@ def unpacked(data: dict[str, Any], at: int) -> set[tuple[str, str, float | None,
 
 def test_embedded_data_are_the_results() -> None:
     made = factory.fleet(70, 2, 8, {("gpu-001", "rail1"): "slow", ("gpu-069", "rail1"): "cable"})
-    data = embedded(html.to_html(summary.build(**made)))
+    data = embedded(to_html(summary.build(**made)))
     for at, rail in enumerate(("rail0", "rail1")):
         own = [r for r in made["results"] if r["rail"] == rail]
         found = unpacked(data, at)
@@ -332,7 +332,7 @@ def test_embedded_data_are_the_results() -> None:
 
 def test_of_too_many_results_only_those_that_did_not_pass_are_embedded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matrix, "PASSED", 100)
-    data = embedded(html.to_html(summary.build(**factory.fleet(40, 1, 8, {("gpu-001", "rail0"): "slow"}))))
+    data = embedded(to_html(summary.build(**factory.fleet(40, 1, 8, {("gpu-001", "rail0"): "slow"}))))
     assert data["whole"] is False
     assert (data["maps"][0]["pass"], len(data["maps"][0]["fail"])) == ("", 6 * 16)
 
@@ -363,7 +363,7 @@ def test_files_of_a_thousand_hosts_stay_small(everything_fails: bool) -> None:
     if everything_fails:
         for number, one in enumerate(made["results"]):
             one.update(verdict="fail", reason=f"{number / 1000} Gb/s measured, 186 Gb/s expected ({one['basis']})")
-    files = formats.render(summary.build(**made), made["plan"], 10)
+    files = files_of(summary.build(**made), made["plan"], 10)
     sizes = {name: len(text.encode()) for name, text in files.items()}
     assert sizes["report.html"] < 5_000_000
     assert sizes["metrics.prom"] < 5_000_000
@@ -398,7 +398,7 @@ def test_the_head_agrees_with_what_was_found_and_shows_what_was_measured() -> No
         diagnosis["confidence"] = "confirmed"
     report = summary.build(**made)
     assert report["verdict"] == "no_data"
-    head = html.to_html(report).partition("</header>")[0]
+    head = to_html(report).partition("</header>")[0]
     assert "? no data, 1 fault confirmed (subset)" in head and "Not the whole fabric: pods not measured." in head
     assert "measured: bare hosts, 1 host, 1 rail" in head
     assert (
@@ -430,7 +430,7 @@ def test_the_cluster_is_named_as_far_as_it_is_known(cluster: dict[str, str] | No
     made = factory.fleet(3, 1)
     run = {**RUN, "cluster": cluster} if cluster else {key: RUN[key] for key in RUN if key != "cluster"}
     report = summary.build(**{**made, "parts": {**made["parts"], "run": run}})
-    head = html.to_html(report).partition("</header>")[0]
+    head = to_html(report).partition("</header>")[0]
     assert head.count("cluster") == bool(told) and told in head
     assert summary.brief(report, "/r")["cluster"] == told.partition("cluster ")[2]
     assert console.text(report).count("cluster") == bool(told)
@@ -440,6 +440,6 @@ def test_a_long_cause_has_a_short_title_and_is_whole_below() -> None:
     made = factory.fleet(3, 1, faults={("gpu-001", "rail0"): "slow"})
     text = "gpu-001 rail0: none of its 4 tests passed, others pass; " + "at gpu-001: out_of_sequence grew by 17; " * 8
     made["parts"]["diagnoses"][0]["text"] = text
-    page = html.to_html(summary.build(**made))
+    page = to_html(summary.build(**made))
     title = page.partition('<article class="diagnosis"><h3>')[2].partition(" <span")[0]
     assert len(title) < 130 and text.startswith(title[:-2]) and "<p>%s</p>" % text in page

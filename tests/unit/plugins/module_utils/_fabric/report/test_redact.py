@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.support import report_factory as factory
+from tests.unit.support.page import files as files_of
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import formats, summary
@@ -173,7 +174,7 @@ def test_nothing_planted_survives_in_any_format(planted: list[str], serial: str,
         {"diagnoses": [diagnosis], "gates": [gate(text)]},
     )
     report, redacted_plan = formats.redacted(report, plan, KINDS)
-    for name, content in formats.render(report, redacted_plan, 10).items():
+    for name, content in files_of(report, redacted_plan, 10).items():
         for secret in (*planted, serial, host, MACHINE):
             assert secret.lower() not in content.lower(), name
         assert "0000:1a:00.0" in content or name not in ("report.json", "report.html", "plan.json")

@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 from tests.unit.support import report_factory as factory
+from tests.unit.support.page import to_html
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import (
     compare,
@@ -373,7 +374,7 @@ def test_several_sizes_are_told_apart_in_every_format() -> None:
     samples = [line.rsplit(" ", 1)[0] for line in prometheus.to_prometheus(built).splitlines() if line[0] != "#"]
     assert len(samples) == len(set(samples))
     assert sum('size="4096"' in sample for sample in samples) == 12
-    page = formats.render(built, {}, 10)["report.html"]
+    page = to_html(built)
     titles = re.findall("<figcaption>(.*?)</figcaption>", page)
     assert titles == [f"rail0, bare hosts, write_bw {size} B" for size in (4096, 65536, 1048576)]
 

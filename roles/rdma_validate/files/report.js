@@ -1,20 +1,13 @@
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
-"""The script of the HTML report: draws the big heat maps from the embedded data, and finds a host in the list."""
-
-from __future__ import annotations
-
-from .matrix import ALPHABET, NO_VALUE
-
-SCRIPT = """
+// The script of the report page: draws the big heat maps from the embedded data, and finds a host in the list.
 "use strict";
 (() => {
 const WORDS = ["passed", "failed", "no data"], KEYS = ["pass", "fail", "no_data"];
-const SIGNS = "%(alphabet)s", code = {};
-for (let i = 0; i < SIGNS.length; i++) code[SIGNS[i]] = i;
-const number = (text, at) => code[text[at]] * 64 + code[text[at + 1]];
 const source = document.getElementById("data");
 const data = source && JSON.parse(source.textContent);
+// The number that each sign of the packed results stands for; two signs count to 4096.
+const code = {};
+[...(data ? data.signs : "")].forEach((sign, at) => { code[sign] = at; });
+const number = (text, at) => code[text[at]] * 64 + code[text[at + 1]];
 const style = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 
 // The tests of a map in the order of their rows: [row, column, value or null, verdict 0 to 2, reason].
@@ -25,7 +18,7 @@ function tests(map) {
     const text = map[key];
     for (let at = 0; at < text.length; at += 6) {
       const level = number(text, at + 4);
-      const value = level === %(no_value)d ? null : level / data.levels * map.scale;
+      const value = level === data.no_value ? null : level / data.levels * map.scale;
       const why = verdict ? map.why[bad++] : -1;
       all.push([number(text, at), number(text, at + 2), value, verdict, why]);
     }
@@ -223,4 +216,3 @@ if (find) {
   });
 }
 })();
-""" % {"alphabet": ALPHABET, "no_value": NO_VALUE}

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 from ..measure.diagnosis.wording import level
 from ..measure.schedule.schedule import label
 from .console import number
-from .html_parts import PLACES, Raw, badge, more, place, section, table
+from .page_parts import PLACES, Cell, Data, badge, listed, more, place, table
 from .ports import Key, Port, counters
 
 _ROWS = 50
@@ -22,33 +21,39 @@ _CAUSES = 40
 _TITLE = 120
 # Causes whose evidence is unfolded: all of them are to be read before one is repaired.
 _OPEN = 2
+# From more hosts than these on one can be searched for.
+_FIND = 16
 
 
-def causes(report: Mapping[str, Any]) -> str:
+def causes(report: Mapping[str, Any]) -> Data | None:
     """Return what is broken: diagnoses with their evidence and commands, else what the failures have in common."""
     diagnoses = report.get("diagnoses", [])
-    if diagnoses:
-        shown = "".join(_diagnosis(diagnosis, number_ < _OPEN) for number_, diagnosis in enumerate(diagnoses[:_CAUSES]))
-        body = shown + more(_CAUSES, len(diagnoses), "causes")
-        return section("What is broken", body)
-    items = "".join('<li class="fail">%s' % escape(text) for text in report["findings"])
-    if not items and report["verdict"] != "pass" and report["results"]:
-        items = '<li class="no_data">No single cause was found; what did not pass is listed below.'
-    return section("What is broken", '<ul class="told">%s</ul>' % items if items else "")
+    found: list[Data] = [] if diagnoses else [{"verdict": "fail", "text": text} for text in report["findings"]]
+    if not diagnoses and not found and report["verdict"] != "pass" and report["results"]:
+        found = [{"verdict": "no_data", "text": "No single cause was found; what did not pass is listed below."}]
+    shown = [_diagnosis(one, at < _OPEN) for at, one in enumerate(diagnoses[:_CAUSES])]
+    if not shown and not found:
+        return None
+    return {"diagnoses": shown, "more": more(_CAUSES, len(diagnoses), "causes"), "findings": found}
 
 
-def noticed(report: Mapping[str, Any]) -> str:
+def noticed(report: Mapping[str, Any]) -> list[Data]:
     """Return gates, links, outliers and baseline: each a table, what decides the verdict first."""
-    parts = [_gates(report), _unsteady(report), _links(report), _outliers(report), _baseline(report), _warnings(report)]
-    return "".join(parts)
+    parts = [_gates(report), _unsteady(report), _links(report), _outliers(report), _baseline(report)]
+    return [part for part in parts if part]
 
 
-def comparison(report: Mapping[str, Any]) -> str:
+def warnings(report: Mapping[str, Any]) -> Data | None:
+    """Return the first warnings."""
+    rows = report["warnings"]
+    return {"texts": list(rows[:_ROWS]), "more": more(_ROWS, len(rows), "warnings")} if rows else None
+
+
+def comparison(report: Mapping[str, Any]) -> Data | None:
     """Return what changed since the earlier report."""
     made = report.get("comparison")
     if not made:
-        return ""
-    told = '<ul class="told">%s</ul>' % "".join("<li>%s" % escape(text) for text in made["text"])
+        return None
     head = ("trend", "measured", "rail", "from", "to", "test", "before", "now", "change")
     changed = [*made["worse"], *made["better"]]
     rows = [
@@ -65,16 +70,14 @@ def comparison(report: Mapping[str, Any]) -> str:
         ]
         for row in changed[:_ROWS]
     ]
-    details = (
-        "<details><summary>Test by test</summary>%s%s</details>"
-        % (table(head, rows), more(len(rows), len(changed), "tests"))
-        if rows
-        else ""
-    )
-    return section("Compared with the earlier report", told + details)
+    return {
+        "texts": list(made["text"]),
+        "table": table(head, rows),
+        "more": more(len(rows), len(changed), "tests"),
+    }
 
 
-def limits(report: Mapping[str, Any]) -> str:
+def limits(report: Mapping[str, Any]) -> Data | None:
     """Return what bound the expectation, by rail, and the sentences that say so."""
     groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for r in report["results"]:
@@ -83,15 +86,15 @@ def limits(report: Mapping[str, Any]) -> str:
     rows = []
     for (where, rail, test, unit, bound, memory), own in groups.items():
         said = Counter(r["basis"] for r in own if r.get("basis")).most_common()
-        why = Raw("<br>".join(escape("%s (%d tests)" % item) for item in said[:_LIMITS]))
-        if len(said) > _LIMITS:
-            why = Raw(why + "<br>and %d more" % (len(said) - _LIMITS))
-        rows.append([PLACES.get(where, where), rail, test, memory, bound, len(own), "%s %s" % (_span(own), unit), why])
+        lines = ["%s (%d tests)" % item for item in said[:_LIMITS]]
+        lines += ["and %d more" % (len(said) - _LIMITS)] if len(said) > _LIMITS else []
+        expected = "%s %s" % (_span(own), unit)
+        rows.append([PLACES.get(where, where), rail, test, memory, bound, len(own), expected, Cell(lines=lines)])
     head = ("measured", "rail", "test", "memory", "bound by", "tests", "expected", "why")
-    return section("What bound the limits", table(head, rows[:_ROWS]) + more(_ROWS, len(rows), "groups"))
+    return listed("What bound the limits", head, rows[:_ROWS], len(rows), "groups")
 
 
-def grown(report: Mapping[str, Any]) -> str:
+def grown(report: Mapping[str, Any]) -> Data | None:
     """Return the port counters that grew, and links that changed while they were tested."""
     rows = counters(report["results"])
     shown = [[place(r), r["host"], r["rail"], r["counter"], r["growth"], r["tests"]] for r in rows[:_ROWS]]
@@ -102,13 +105,17 @@ def grown(report: Mapping[str, Any]) -> str:
         for side, link in (r.get("link") or {}).items()
     ]
     links = table(("measured", "host", "rail", "after the test"), changed[:_ROWS])
-    body = table(head, shown) + more(len(shown), len(rows), "counters")
-    if links:
-        body += "<h3>Links that changed while they were tested</h3>" + links + more(_ROWS, len(changed), "links")
-    return section("Counters that grew", body)
+    if not shown and not links:
+        return None
+    return {
+        "table": table(head, shown),
+        "more": more(len(shown), len(rows), "counters"),
+        "links": links,
+        "more_links": more(_ROWS, len(changed), "links"),
+    }
 
 
-def hosts(report: Mapping[str, Any], known: Mapping[Key, Port]) -> str:
+def hosts(report: Mapping[str, Any], known: Mapping[Key, Port]) -> Data | None:
     """Return a part for each host to unfold, those that did not pass first."""
     order = sorted(report["hosts"], key=lambda name: report["hosts"][name]["verdict"] == "pass")
     places = list(dict.fromkeys(where for where, _host, _rail in known))
@@ -119,11 +126,10 @@ def hosts(report: Mapping[str, Any], known: Mapping[Key, Port]) -> str:
     for _where, name, rail in known:
         rails[name].setdefault(rail, {})
     parts = [_host(name, report["hosts"][name], rails[name], known, places, texts.get(name, [])) for name in order]
-    find = '<p class="find" hidden><label>Find a host <input type="search" id="find"></label></p>'
-    return section("Hosts", (find if len(order) > 16 else "") + "\n".join(parts))
+    return {"find": len(order) > _FIND, "hosts": parts} if parts else None
 
 
-def schedule(report: Mapping[str, Any]) -> str:
+def schedule(report: Mapping[str, Any]) -> Data | None:
     """Return how it was measured: rounds, slots, the share of time in perftest, and who was late."""
     head = ("measured", "mode", "rounds", "slot", "a pass", "passes", "in perftest", "latest host", "details")
     rows = [
@@ -140,34 +146,23 @@ def schedule(report: Mapping[str, Any]) -> str:
         ]
         for row in report.get("schedule", [])
     ]
-    return section("How it was measured", table(head, rows))
+    return listed("How it was measured", head, rows, len(rows), "places")
 
 
-def _diagnosis(diagnosis: Mapping[str, Any], unfolded: bool) -> str:
+def _diagnosis(diagnosis: Mapping[str, Any], unfolded: bool) -> Data:
     title = _title(diagnosis["text"])
-    whole = "" if title == diagnosis["text"] else "<p>%s</p>" % escape(diagnosis["text"])
-    tag = '<span class="tag">%s</span>' % escape(level(diagnosis))
-    facts = "%s, %s: %d of %d tests did not pass" % (
-        diagnosis["kind"],
-        PLACES.get(diagnosis["where"], diagnosis["where"]),
-        diagnosis["failed"],
-        diagnosis["tests"],
-    )
-    evidence = "".join("<li>%s" % escape(text) for text in diagnosis["evidence"])
-    lines = zip(("Try it by hand: first the server", "then the client"), diagnosis["reproduce"])
-    steps = "".join('<p class="step">%s</p><pre tabindex="0">%s</pre>' % (words, escape(line)) for words, line in lines)
-    return (
-        '<article class="diagnosis"><h3>%s %s</h3><details class="bad"%s><summary class="quiet">%s</summary>%s%s'
-        "</details></article>"
-        % (
-            escape(title),
-            tag,
-            " open" if unfolded else "",
-            escape(facts),
-            "%s<ul>%s</ul>" % (whole, evidence) if evidence or whole else "",
-            steps,
-        )
-    )
+    where = PLACES.get(diagnosis["where"], diagnosis["where"])
+    sums = (diagnosis["kind"], where, diagnosis["failed"], diagnosis["tests"])
+    words = ("Try it by hand: first the server", "then the client")
+    return {
+        "title": title,
+        "level": level(diagnosis),
+        "open": unfolded,
+        "facts": "%s, %s: %d of %d tests did not pass" % sums,
+        "text": "" if title == diagnosis["text"] else diagnosis["text"],
+        "evidence": list(diagnosis["evidence"]),
+        "steps": [{"text": text, "command": command} for text, command in zip(words, diagnosis["reproduce"])],
+    }
 
 
 def _title(text: str) -> str:
@@ -178,7 +173,7 @@ def _title(text: str) -> str:
     return text[: next(end for end in (*ends, _TITLE) if end > _TITLE // 3)] + " \u2026"
 
 
-def _gates(report: Mapping[str, Any]) -> str:
+def _gates(report: Mapping[str, Any]) -> Data | None:
     order = sorted(report.get("gates", []), key=lambda gate: gate["verdict"] == "pass")
     rows = [
         [
@@ -187,25 +182,26 @@ def _gates(report: Mapping[str, Any]) -> str:
             g["severity"],
             g["text"],
             g.get("found"),
-            Raw("<code>%s</code>" % escape(g["query"])),
+            Cell(code=g["query"]),
         ]
         for g in order
     ]
-    return section("Acceptance rules", table(("verdict", "rule", "severity", "says", "found", "query"), rows))
+    head = ("verdict", "rule", "severity", "says", "found", "query")
+    return listed("Acceptance rules", head, rows, len(rows), "rules")
 
 
 def _gate_verdict(gate: Mapping[str, Any]) -> str:
     return "pass" if gate["verdict"] == "pass" else "fail" if gate["severity"] == "failure" else "no_data"
 
 
-def _links(report: Mapping[str, Any]) -> str:
+def _links(report: Mapping[str, Any]) -> Data | None:
     rows = report.get("links", [])
     shown = [[r["host"], r["rail"], r["kind"], r["found"], r["expected"], r["text"]] for r in rows[:_ROWS]]
-    body = table(("host", "rail", "property", "found", "expected", "details"), shown)
-    return section("Links below what they can be", body + more(len(shown), len(rows), "links"))
+    head = ("host", "rail", "property", "found", "expected", "details")
+    return listed("Links below what they can be", head, shown, len(rows), "links")
 
 
-def _unsteady(report: Mapping[str, Any]) -> str:
+def _unsteady(report: Mapping[str, Any]) -> Data | None:
     head = ("measured", "rail", "host", "severity", "unsteady", "of tests", "says")
     rows = [
         [
@@ -219,10 +215,10 @@ def _unsteady(report: Mapping[str, Any]) -> str:
         ]
         for row in report.get("unsteady", [])
     ]
-    return section("Unsteady tests", table(head, rows[:_ROWS]) + more(min(_ROWS, len(rows)), len(rows), "findings"))
+    return listed("Unsteady tests", head, rows[:_ROWS], len(rows), "findings")
 
 
-def _outliers(report: Mapping[str, Any]) -> str:
+def _outliers(report: Mapping[str, Any]) -> Data | None:
     rows = report.get("outliers", [])
     shown = [
         [
@@ -240,10 +236,10 @@ def _outliers(report: Mapping[str, Any]) -> str:
         for r in rows[:_ROWS]
     ]
     head = ("severity", "measured", "rail", "from", "to", "test", "value", "rail median", "deviations", "details")
-    return section("Outliers of the fleet", table(head, shown) + more(len(shown), len(rows), "outliers"))
+    return listed("Outliers of the fleet", head, shown, len(rows), "outliers")
 
 
-def _baseline(report: Mapping[str, Any]) -> str:
+def _baseline(report: Mapping[str, Any]) -> Data | None:
     rows = report.get("baseline", [])
     # What is only on one side names no pair and has no numbers: the text says it.
     shown = [
@@ -258,17 +254,10 @@ def _baseline(report: Mapping[str, Any]) -> str:
         for r in rows[:_ROWS]
     ]
     head = ("severity", "measured", "rail", "from", "to", "test", "value", "baseline", "change", "details")
-    return section("Against the baseline", table(head, shown) + more(len(shown), len(rows), "tests"))
+    return listed("Against the baseline", head, shown, len(rows), "tests")
 
 
-def _warnings(report: Mapping[str, Any]) -> str:
-    rows = report["warnings"]
-    items = "".join('<li class="no_data">%s' % escape(text) for text in rows[:_ROWS])
-    body = '<ul class="told">%s</ul>%s' % (items, more(_ROWS, len(rows), "warnings")) if items else ""
-    return section("Warnings", body)
-
-
-def _severity(row: Mapping[str, Any]) -> Raw:
+def _severity(row: Mapping[str, Any]) -> Cell:
     return badge("fail" if row["severity"] == "failure" else "no_data", row["severity"])
 
 
@@ -279,7 +268,7 @@ def _host(
     known: Mapping[Key, Port],
     places: Sequence[str],
     texts: Sequence[str],
-) -> str:
+) -> Data:
     keys = ["pci", "netdev", "address", "mtu"]
     head = ["rail", "PCI address", "interface", "address", "MTU"]
     if any("switch" in planned for planned in rails.values()):
@@ -293,27 +282,21 @@ def _host(
         for where in places:
             row += _port(known.get((where, name, rail)))
         rows.append(row)
-    told = "".join('<p class="cause">%s</p>' % escape(text) for text in texts)
-    sums = "%d passed, %d failed, %d without data" % (host["pass"], host["fail"], host["no_data"])
-    return (
-        '<details class="host%s" data-host="%s"><summary>%s %s <span class="quiet">%s</span></summary>%s%s</details>'
-        % (
-            "" if host["verdict"] == "pass" else " bad",
-            escape(name),
-            badge(host["verdict"]),
-            escape(name),
-            sums,
-            told,
-            table(head, rows),
-        )
-    )
+    return {
+        "name": name,
+        "verdict": badge(host["verdict"]),
+        "counts": "%d passed, %d failed, %d without data" % (host["pass"], host["fail"], host["no_data"]),
+        "bad": host["verdict"] != "pass",
+        "texts": list(texts),
+        "table": table(head, rows),
+    }
 
 
 def _port(port: Port | None) -> list[Any]:
     if port is None:
         return ["not measured", "-"]
     text = "%d of %d" % (port.counts["pass"], port.tests)
-    return [Raw(badge(port.verdict, text)) if port.bad else text, number(port.worst)]
+    return [badge(port.verdict, text) if port.bad else text, number(port.worst)]
 
 
 def _memory(result: Mapping[str, Any]) -> str:

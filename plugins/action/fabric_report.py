@@ -1,0 +1,33 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run the module fabric_report, and render the page from the data that it returns.
+
+A module gets Python files of module_utils only, so the template, the style and the script are read here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+
+from ..module_utils._common.errors import FabricError
+from ..plugin_utils import page
+
+
+class ActionModule(ActionBase):
+    """The data of the page are megabytes for a big fleet, so no callback and no registered variable gets them."""
+
+    TRANSFERS_FILES = False
+
+    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        result.update(self._execute_module(task_vars=task_vars))
+        data = result.pop("page", None)
+        if data is None:
+            return result
+        try:
+            page.write(result["path"], data)
+        except FabricError as exc:
+            result.update(failed=True, msg=str(exc))
+        return result
