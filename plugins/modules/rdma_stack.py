@@ -172,20 +172,22 @@ findings:
   elements: str
 """
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._common.errors import CommandError, FabricError
+from ..module_utils._common.change import Change
+from ..module_utils._common.errors import FabricError
 from ..module_utils._host.facts import disruption, loaded_drivers
 from ..module_utils._host.facts import io as facts_io
-from ..module_utils._host.facts.inventory import HostInventory
-from ..module_utils._host.facts.rail_ports import Rail, parse_rails
-from ..module_utils._host.rdma_stack import doca, packages_io, provider_io
+from ..module_utils._host.facts.rail_ports import parse_rails
+from ..module_utils._host.rdma_stack import doca, provider_io
 from ..module_utils._host.rdma_stack import io as rdma_stack_io
 from ..module_utils._host.rdma_stack import plan as rdma_stack_plan
-from ..module_utils._host.system import arguments, files, lock, records
+from ..module_utils._host.system import arguments, files
+from ..module_utils._host.system.converge import converge
 
 NAME = "rdma_stack"
 VENDOR = ["doca-ofed", "doca-all", "mlnx-ofed-kernel-dkms", "mlnx-ofed-kernel-modules"]
@@ -218,80 +220,79 @@ ARGUMENTS = {
 }
 
 
-def named(inventory: HostInventory, rail: Rail) -> bool:
-    """Whether the port of a rail has its name already."""
-    link = inventory.port(rail.pci).netdev
-    return link is not None and link.name == rail.netdev
+@dataclasses.dataclass(frozen=True)
+class Stack:
+    """Both sides as they were read, and the plan for them, with its record and reasons completed."""
+
+    reading: provider_io.Reading
+    plan: rdma_stack_plan.StackPlan
+    record: Mapping[str, Any]
+    reasons: tuple[str, ...]
+
+    @property
+    def change(self) -> Change:
+        """The change of the plan; packages are no part of it."""
+        return self.plan.change
 
 
-def recorded(
-    want: rdma_stack_plan.Want, plan: rdma_stack_plan.StackPlan, record: Mapping[str, Any]
-) -> Mapping[str, Any]:
-    """Return what to keep, with all packages as they were before an installation, and what it brought after it."""
-    if want.provider != rdma_stack_plan.DOCA:
-        return plan.record
-    if plan.install:
-        return {**plan.record, "snapshot": record.get("snapshot") or packages_io.everything()}
-    return rdma_stack_plan.settle(plan.record, packages_io.everything()) if "snapshot" in plan.record else plan.record
+class Topic:
+    """How the stack of a host is read. Ports do not change in a run, and the package source is asked once."""
 
+    def __init__(self, params: Mapping[str, Any], roots: files.Roots, check_mode: bool) -> None:
+        self.params, self.roots, self.check_mode = params, roots, check_mode
+        self.inventory = facts_io.read_inventory(roots)
+        soft = params["state"] == "present" and params["provider"] == "soft_roce"
+        rails = parse_rails(params["rails"]) if soft else ()
+        # In check mode the rename before us was not done either.
+        self.ready = [rail.netdev for rail in rails if check_mode or provider_io.named(self.inventory, rail)]
+        waiting = [rail for rail in rails if rail.netdev not in self.ready]
+        self.waits = [f"soft-RoCE on {rail.netdev} waits for {rail.pci} to get its name" for rail in waiting]
+        self.is_checked = False
 
-def converge(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
-    """Plan, apply unless in check mode, read again; return the values of the result."""
-    roots = files.Roots.under(params["root"])
-    inventory = facts_io.read_inventory(roots)
-    soft = params["state"] == "present" and params["provider"] == "soft_roce"
-    rails = parse_rails(params["rails"]) if soft else ()
-    # In check mode the rename before us was not done either.
-    ready = [rail.netdev for rail in rails if check_mode or named(inventory, rail)]
-    waits = [f"soft-RoCE on {r.netdev} waits for {r.pci} to get its name" for r in rails if r.netdev not in ready]
-
-    def read_plan() -> tuple[provider_io.Reading, rdma_stack_plan.StackPlan]:
-        record = records.load(roots.state, NAME)
-        reading = provider_io.read(params, roots, inventory, record, ready)
-        plan = rdma_stack_plan.plan_stack(
-            reading.want, reading.have, record, rdma_stack_io.folders(roots), whole=check_mode
+    def read_plan(self, record: Mapping[str, Any]) -> Stack:
+        """Read the host and work out what to do; ConflictError where that would disturb users."""
+        reading = provider_io.read(self.params, self.roots, self.inventory, record, self.ready)
+        folders = rdma_stack_io.folders(self.roots)
+        plan = rdma_stack_plan.plan_stack(reading.want, reading.have, record, folders, whole=self.check_mode)
+        if not self.is_checked:
+            self._check(reading, plan)
+        why = list(reading.users) or ["the kernel kept them when they were loaded again"]
+        kept = reading.have.stale if not self.check_mode or reading.users else ()
+        reasons = (*self.waits, *(loaded_drivers.reason(old, new, why) for old, new in kept))
+        return Stack(
+            reading, plan, plan.record if self.check_mode else provider_io.recorded(reading.want, plan, record), reasons
         )
-        return reading, plan
 
-    reading, plan = read_plan()
-    if reading.want.provider == rdma_stack_plan.DOCA and plan.install:
-        provider_io.check_offer(params, roots, inventory, reading)
-    change, why = plan.change, list(reading.users)
-    disruption.check(inventory, rdma_stack_plan.removals(inventory, change), params["disrupt_users"])
-    if not check_mode:
-        records.save(roots.state, NAME, recorded(reading.want, plan, records.load(roots.state, NAME)))
-        if change.changed or plan.unload:
-            rdma_stack_io.apply(roots, plan)
-            reading, left = read_plan()
-            left_over = rdma_stack_plan.differences(left.change)
-            if left_over:
-                raise CommandError(f"the stack is not as expected after the change: {left_over}")
-        why = why or ["the kernel kept them when they were loaded again"]
-    kept = reading.have.stale if not check_mode or reading.users else ()
-    waits += [loaded_drivers.reason(old, new, why) for old, new in kept]
-    if not check_mode:
-        records.set_reasons(roots, NAME, waits)
-    return {
-        "changed": change.changed,
-        "diff": change.diff(),
-        "reboot_required": bool(waits),
-        "reasons": waits,
-        "findings": list(reading.findings),
-        "packages": rdma_stack_plan.packages_result(plan, reading.have),
-    }
+    def _check(self, reading: provider_io.Reading, plan: rdma_stack_plan.StackPlan) -> None:
+        if reading.want.provider == rdma_stack_plan.DOCA and plan.install:
+            provider_io.check_offer(self.params, self.roots, self.inventory, reading)
+        removals = rdma_stack_plan.removals(self.inventory, plan.change)
+        disruption.check(self.inventory, removals, self.params["disrupt_users"])
+        self.is_checked = True
 
 
 def main() -> None:
     """Carry out the plan."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    roots = files.Roots.under(module.params["root"])
     try:
-        with lock.held(files.Roots.under(module.params["root"]).run, NAME, module.check_mode):
-            values = converge(module.params, module.check_mode)
+        done = converge(
+            NAME,
+            roots,
+            module.check_mode,
+            Topic(module.params, roots, module.check_mode).read_plan,
+            lambda stack: rdma_stack_io.apply(roots, stack.plan),
+            # The kernel may refuse to unload a module, so that is no part of the change.
+            is_due=lambda stack: stack.change.changed or bool(stack.plan.unload),
+            may_wait=("drivers",),
+        )
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
-    for text in values["findings"]:
+    findings = list(done.last.reading.findings)
+    for text in findings:
         module.warn(text)
-    module.exit_json(**values)
+    packages = rdma_stack_plan.packages_result(done.first.plan, done.last.reading.have)
+    module.exit_json(**done.result, findings=findings, packages=packages)
 
 
 if __name__ == "__main__":

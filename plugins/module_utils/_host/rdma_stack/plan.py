@@ -168,12 +168,6 @@ def removals(inventory: HostInventory, change: Change) -> dict[str, str]:
     return {port.pci: "removal of its soft-RoCE device" for port in inventory.ports if not gone.isdisjoint(port.rdma)}
 
 
-def differences(change: Change) -> str:
-    """Say what still differs after a change, empty when nothing does; drivers may wait for a boot."""
-    keys = [key for key in change.after if key != "drivers" and change.before[key] != change.after[key]]
-    return "; ".join(f"{key} is {change.before[key]}, expected {change.after[key]}" for key in keys)
-
-
 def packages_result(plan: StackPlan, have: Have) -> dict[str, Any]:
     """Return what package modules are to do."""
     source = any(path.endswith((".sources", ".repo")) for path in set(plan.change.after["files"]) - set(have.files))

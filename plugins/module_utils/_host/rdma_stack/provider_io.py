@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ..._common.errors import InputError
 from ..facts import loaded_drivers
 from ..facts.inventory import HostInventory
+from ..facts.rail_ports import Rail
 from ..system.files import Roots
 from . import doca, io, packages_io, plan, provider
 
@@ -59,6 +60,21 @@ def check_offer(params: Mapping[str, Any], roots: Roots, inventory: HostInventor
     wanted = doca.Wanted.from_params(params["doca"])
     url = doca.address(wanted, inventory)
     doca.check_offer(wanted, url, packages_io.offered(roots, wanted, reading.want.source, url))
+
+
+def named(inventory: HostInventory, rail: Rail) -> bool:
+    """Whether the port of a rail has its name already."""
+    link = inventory.port(rail.pci).netdev
+    return link is not None and link.name == rail.netdev
+
+
+def recorded(want: plan.Want, found: plan.StackPlan, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what to keep, with all packages as they were before an installation, and what it brought after it."""
+    if want.provider != plan.DOCA:
+        return found.record
+    if found.install:
+        return {**found.record, "snapshot": record.get("snapshot") or packages_io.everything()}
+    return plan.settle(found.record, packages_io.everything()) if "snapshot" in found.record else found.record
 
 
 def _packages(
