@@ -15,9 +15,9 @@ from itertools import takewhile
 from ..._common.change import Change
 from ..._common.errors import ConflictError, ParseError
 from ..facts.inventory import HostInventory
-from ..system import restore
+from ..system import restore, systemd
 
-TITLE = "Written by gpufabric.rdma.pcie_acs, which removes it with state: absent."
+TITLE = systemd.title("pcie_acs")
 UNIT = "gpufabric-pcie-acs.service"
 OFF = 0
 # Bits of the control register from 0 up, as lspci calls them.

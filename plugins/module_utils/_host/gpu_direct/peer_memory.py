@@ -18,9 +18,10 @@ from ..._common.change import Change
 from ..._common.errors import ConflictError
 from ..._common.units import version_numbers
 from ..facts.inventory import HostInventory
+from ..system import systemd
 
 MODES = ("auto", "dmabuf", "peermem", "none")
-TITLE = "Written by gpufabric.rdma.peer_memory, which removes it with state: absent."
+TITLE = systemd.title("peer_memory")
 MODULE, LEGACY = "nvidia_peermem", "nv_peer_mem"
 UNIT = "gpufabric-peer-memory.service"
 TARGETS = ("multi-user.target", "openibd.service", "rdma-hw.target")

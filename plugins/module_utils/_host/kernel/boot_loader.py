@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..._common.errors import ConflictError, ParseError
+from ..system import systemd
 from . import cmdline
 from .cmdline import Argument, Line, Wanted
 
-TITLE = "Written by gpufabric.rdma.kernel_cmdline, which removes it with state: absent."
+TITLE = systemd.title("kernel_cmdline")
 # Last in the folder: what others set there is known when it is read.
 DROPIN = "zz-gpufabric.cfg"
 VARIABLES = ("GRUB_CMDLINE_LINUX", "GRUB_CMDLINE_LINUX_DEFAULT")

@@ -16,11 +16,11 @@ from typing import Any
 
 from ..._common.change import Change
 from ..._common.errors import ConflictError, InputError
-from ..system import restore
+from ..system import restore, systemd
 from . import requirements
 from .requirements import Hugepages
 
-TITLE = "Written by gpufabric.rdma.kernel_settings, which removes it with state: absent."
+TITLE = systemd.title("kernel_settings")
 LOAD = "modules-load.d/gpufabric-kernel.conf"
 OPTIONS = "modprobe.d/gpufabric-kernel.conf"
 SYSCTL = "sysctl.d/90-gpufabric-kernel.conf"

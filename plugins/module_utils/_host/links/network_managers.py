@@ -12,8 +12,9 @@ from typing import NamedTuple
 from ..._common.errors import InputError
 from ..facts.devices import Port
 from ..facts.inventory import HostInventory
+from ..system import systemd
 
-TITLE = "Written by gpufabric.rdma.rail_links, which removes it with state: absent."
+TITLE = systemd.title("rail_links")
 # How files and connections of ours are told from others.
 PREFIX = "gpufabric-"
 NETWORKD, NETWORKMANAGER, NETPLAN = "networkd", "networkmanager", "netplan"

@@ -31,8 +31,9 @@ from ..facts.devices import Netdev, Port
 from ..facts.inventory import HostInventory
 from ..facts.network import Interface
 from ..facts.rail_ports import MAX_NAME, Rail
+from ..system import systemd
 
-TITLE = "Written by gpufabric.rdma.netdev_names, which removes it with state: absent."
+TITLE = systemd.title("netdev_names")
 # Before 80-net-setup-link.rules, which leaves alone what has a NAME.
 FILE = "70-gpufabric-names.rules"
 VF, REPRESENTOR = "VF", "representor"

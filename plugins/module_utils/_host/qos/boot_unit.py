@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..naming.systemd_files import instance
+from ..system import systemd
 from . import settings
 from .setting import Device, Step
 
-TITLE = "Written by gpufabric.rdma.rail_qos, which removes it with state: absent."
+TITLE = systemd.title("rail_qos")
 PREFIX = "gpufabric-qos-"
 # Seconds that the RDMA device gets to appear after the network device.
 PATIENCE = 120

@@ -64,8 +64,7 @@ def _take(step: Step) -> None:
     if step.argv:
         result = command.run(step.argv, check=False)
         if result.rc and result.rc not in step.unchanged:
-            said = (result.stderr.strip() or result.stdout.strip() or "nothing").replace("\n", " ")
-            raise CommandError(f"'{' '.join(step.argv)}' failed with status {result.rc} and said: {said}")
+            raise CommandError(f"'{' '.join(step.argv)}' failed with status {result.rc} and said: {result.said}")
     else:
         files.tell_kernel(step.path, step.value)
 
@@ -127,5 +126,4 @@ def _missing(setting: Setting) -> Reason:
 
 
 def _refusal(tool: Program, result: command.Result) -> Reason:
-    said = (result.stderr.strip() or result.stdout.strip() or "nothing").replace("\n", " ")
-    return Reason(f"has no {tool.feature} ({tool.name} said: {said})", "use a NIC and a driver that have")
+    return Reason(f"has no {tool.feature} ({tool.name} said: {result.said})", "use a NIC and a driver that have")

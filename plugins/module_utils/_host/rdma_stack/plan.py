@@ -13,10 +13,11 @@ from ..._common.errors import InputError
 from ..facts.inventory import HostInventory
 from ..facts.loaded_drivers import Driver
 from ..naming.systemd_files import instance, netdev_of
+from ..system import systemd
 
 PROVIDERS = ("inbox", "soft_roce", "doca_ofed", "container")
 DOCA = "doca_ofed"
-TITLE = "Written by gpufabric.rdma.rdma_stack, which removes it with state: absent."
+TITLE = systemd.title("rdma_stack")
 # User space verbs, connection manager and management datagrams: nothing loads them on demand.
 MODULES = ("ib_umad", "ib_uverbs", "rdma_ucm")
 SOFT_MODULE = "rdma_rxe"

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..facts.devices import Port
+from ..system import systemd
 from . import vf
 
-TITLE = "Written by gpufabric.rdma.sriov_vfs, which removes it with state: absent."
+TITLE = systemd.title("sriov_vfs")
 PREFIX = "gpufabric-sriov"
 UNIT = f"{PREFIX}@.service"
 

@@ -23,6 +23,11 @@ class Result(NamedTuple):
     stdout: str
     stderr: str
 
+    @property
+    def said(self) -> str:
+        """What it printed, on one line for a message: its errors, otherwise its output."""
+        return (self.stderr.strip() or self.stdout.strip() or "nothing").replace("\n", " ")
+
 
 def find(program: str) -> str | None:
     """Return the path of a program, None when it is not installed."""
@@ -57,6 +62,5 @@ def run(argv: Sequence[str], timeout: float = 60, check: bool = True) -> Result:
         done.stderr.decode("utf-8", "replace"),
     )
     if check and result.rc != 0:
-        said = (result.stderr.strip() or result.stdout.strip() or "nothing").replace("\n", " ")
-        raise CommandError(f"'{shown}' failed with status {result.rc} and said: {said}")
+        raise CommandError(f"'{shown}' failed with status {result.rc} and said: {result.said}")
     return result

@@ -15,6 +15,11 @@ SYSTEMD_FOLDERS = ("{etc}/systemd/network", "{run}/systemd/network", "{lib}/syst
 CGROUPS = ("fs/cgroup", "fs/cgroup/systemd", "fs/cgroup/unified")
 
 
+def title(module: str) -> str:
+    """Return the first line of the comment in every file that a module writes."""
+    return f"Written by gpufabric.rdma.{module}, which removes it with state: absent."
+
+
 def runs(roots: Roots, unit: str) -> bool:
     """Return whether a unit runs: a running service has a control group."""
     return any(os.path.isdir(f"{roots.sysfs}/{top}/system.slice/{unit}") for top in CGROUPS)
