@@ -94,7 +94,7 @@ class ActionModule(ActionBase):
         """Fetch the complete log of a run that did not end; the tester of this run would remove it."""
         given, left = self._params, self._params["leftover"]
         tester = host_tester.Tester(given["folder"], given["unit"], left["run"])
-        found = self._raw(host_tester.find(tester, left["pass"], bool(left["ended"]), left["largest"]))
+        found = self._raw(host_tester.find(tester, left["pass"], bool(left["ended"]), most=left["largest"]))
         if found.get("rc") == host_tester.IN_USE and given["resumed"]:
             return {"failed": True, "msg": f"{self._host}: {found['stdout'].strip()}"}
         if self._host not in left["hosts"] or found.get("rc") != 0:
@@ -107,7 +107,9 @@ class ActionModule(ActionBase):
     def _prepared(self) -> dict[str, Any]:
         given = self._params
         rails = host_tester.rails_text(given["rails"])
-        argv = host_tester.prepare(self._tester, rails, self._hold, progress_lines.clock(), given["continued"])
+        argv = host_tester.prepare(
+            self._tester, rails, self._hold, now=progress_lines.clock(), continued=given["continued"]
+        )
         answer = self._command(argv, Path(given["script"]).read_text(encoding="utf-8"))
         well = answer.get("rc") == 0
         text = str(answer["stdout"]) if well else host_tester.why_unstarted(answer)
@@ -130,7 +132,9 @@ class ActionModule(ActionBase):
         # Without a module, since a start of Python here would make some hosts late.
         given, tester = self._params, self._tester
         now, hold = progress_lines.clock(), self._hold_for_pass()
-        answer = self._raw(host_tester.start(tester, given["pass"], given["seconds"], given["start"], now, hold))
+        answer = self._raw(
+            host_tester.start(tester, given["pass"], given["seconds"], begin=given["start"], now=now, hold_for=hold)
+        )
         well = answer.get("rc", 0) == 0
         return {"why": "" if well else f"{answer['stderr']}{answer['stdout']}".strip()}
 

@@ -49,7 +49,7 @@ class ActionModule(ActionBase):
     def _hosts(self, group: str, task_vars: Any) -> str:
         groups, play = task_vars["groups"], task_vars["ansible_play_hosts_all"]
         problem = request.inventory_problem(group, dict(self._values(groups.get(group) or play)))
-        problem = problem or request.group_problem(group, groups, play, task_vars.get("ansible_limit", ""))
+        problem = problem or request.group_problem(group, groups, play, limit=task_vars.get("ansible_limit", ""))
         return problem or request.pattern_problem(group, groups[group], self._selected(group))
 
     def _values(self, hosts: Collection[str]) -> Iterator[tuple[str, Any]]:

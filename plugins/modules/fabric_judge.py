@@ -307,7 +307,9 @@ def read_earlier(path: str | None, where: str) -> dict | None:
             return earlier.of_report(report)
         run, plan = (read_json(os.path.join(path, name)) for name in ("run.json", "plan.json"))
         evidence = read_evidence(os.path.join(path, "evidence", where), "the run did not end")
-        return earlier.of_run(run, plan, where, evidence, read_earlier(run["earlier"].get("resume"), where))
+        return earlier.of_run(
+            run, plan, where, evidence=evidence, resumed=read_earlier(run["earlier"].get("resume"), where)
+        )
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
         raise InputError(
             "resume: %s is neither a report.json nor a run folder of this collection; give one of an earlier run" % path
@@ -320,11 +322,11 @@ def judge(params: dict) -> dict:
         params["plan"],
         params["where"],
         read_evidence(params["evidence"], params["failure"]),
-        params["limit"],
-        params["slot_margin"],
-        earlier.checked(params["only"]),
-        read_earlier(params["resume"], params["where"]),
-        params["hosts"],
+        limit=params["limit"],
+        slot_margin=params["slot_margin"],
+        only=earlier.checked(params["only"]),
+        earlier=read_earlier(params["resume"], params["where"]),
+        hosts=params["hosts"],
     ).to_dict()
     # "warnings" is Ansible's own key.
     found["warnings_found"] = found.pop("warnings")

@@ -214,21 +214,21 @@ def wanted_objects(params: dict[str, Any]) -> list[Any]:
     return [*nodes, *params["objects"]]
 
 
-def remove_all(api: Api, items: list[Any], params: dict[str, Any], options: Options, clock: Clock) -> list[Outcome]:
+def remove_all(api: Api, items: list[Any], params: dict[str, Any], *, options: Options, clock: Clock) -> list[Outcome]:
     """Remove what an operator left, then the objects in reverse order; wait until all are gone."""
     done: list[Outcome] = []
     given = params["remains"]
     if given:
         groups, labels = given["definitions"], given["node_labels"]
         wanted = leftovers.Wanted(groups, given["keep"], given["release"], labels, given["nfd"])
-        done += leftovers.remove(api, wanted, options, clock)
+        done += leftovers.remove(api, wanted, options, clock=clock)
     removed = [remove_object(api, item, options) for item in delete_order(items)]
     if not options.check:
-        wait_gone(api, [outcome.item for outcome in removed if outcome.action == "delete"], options, clock)
+        wait_gone(api, [outcome.item for outcome in removed if outcome.action == "delete"], options, clock=clock)
     return done + removed
 
 
-def run(api: Api, params: dict[str, Any], options: Options, clock: Clock) -> dict[str, Any]:
+def run(api: Api, params: dict[str, Any], options: Options, *, clock: Clock) -> dict[str, Any]:
     """Bring the objects to the wanted state and return the module's result."""
     items = wanted_objects(params)
     for item in items:
@@ -237,12 +237,12 @@ def run(api: Api, params: dict[str, Any], options: Options, clock: Clock) -> dic
         refused = [] if params["disrupt_users"] else pools.problems(api, items)
         if refused:
             raise ConflictError("; ".join(refused))
-        outcomes = [apply_object(api, item, options, clock) for item in apply_order(items)]
+        outcomes = [apply_object(api, item, options, clock=clock) for item in apply_order(items)]
     else:
         refused = pools.lost(api, items)
         if refused:
             raise ConflictError("; ".join(refused))
-        outcomes = remove_all(api, items, params, options, clock)
+        outcomes = remove_all(api, items, params, options=options, clock=clock)
     differ = [outcome for outcome in outcomes if outcome.action != "none"]
     change = Change(
         {label(outcome.item): outcome.before for outcome in differ},
@@ -263,7 +263,7 @@ def main() -> None:
     try:
         api = connect(module)
         options = Options(module.check_mode, params["force"], params["timeout"], params["adopt"])
-        result = run(api, params, options, Clock())
+        result = run(api, params, options, clock=Clock())
     except FabricError as error:
         module.fail_json(msg=f"fabric_objects: {error}")
     module.exit_json(**result)

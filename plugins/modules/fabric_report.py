@@ -269,8 +269,8 @@ def made(params: dict) -> tuple[dict, dict]:
     if params["baseline"]:
         before = earlier_report("baseline", params["baseline"])
         drop, severity = params["baseline_drop"], params["baseline_severity"]
-        parts["baseline"] = baseline.compare(params["results"], before, drop, severity)
-    report = build(params["plan"], params["results"], params["warnings"], params["context"], parts)
+        parts["baseline"] = baseline.compare(params["results"], before, drop, severity=severity)
+    report = build(params["plan"], params["results"], params["warnings"], context=params["context"], parts=parts)
     if params["plan"].get("gates"):
         report = with_gates(report, gates.judge(report, params["plan"]["gates"]))
     if params["compare"]:

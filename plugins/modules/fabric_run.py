@@ -265,13 +265,13 @@ def begun(params: dict[str, Any], check: bool) -> dict[str, Any]:
             json.dump(value, out)
     used = [real(path) for path in made["earlier"].values()]
     known, others = read_runs(os.path.join(params["path"], "runs"), name, params["process"])
-    made["text"], newest = remove_old(os.path.join(params["path"], "runs"), known, params["keep"], used)
+    made["text"], newest = remove_old(os.path.join(params["path"], "runs"), known, params["keep"], used=used)
     made["text"] += kept.of_other_versions(os.path.join(params["path"], "runs"), others)
     made["leftover"] = leftover(real(made["earlier"].get("resume")) or newest, params["plan"], params["process"])
     return made
 
 
-def remove_old(place: str, known: dict[str, kept.Known], keep: int, used: list[str]) -> tuple[list[str], str]:
+def remove_old(place: str, known: dict[str, kept.Known], keep: int, *, used: list[str]) -> tuple[list[str], str]:
     """Remove runs that are not to be kept nor ``used``.
 
     Return sentences about the unfinished ones that stay, and the path of the newest one that measured.

@@ -294,7 +294,7 @@ def main() -> None:
         api = connect(module)
         if module.params["state"] == "started":
             cluster = survey.cluster(api, cluster_name(module.params))
-        result = STEPS[module.params["state"]](api, module.params, module.check_mode, Clock())
+        result = STEPS[module.params["state"]](api, module.params, module.check_mode, clock=Clock())
     except FabricError as error:
         module.fail_json(msg=f"fabric_testers: {error}", cluster=cluster, invocation=invocation)
     if module.params["evidence"] and not module.check_mode:

@@ -141,7 +141,7 @@ def main() -> None:
             reasons = [f"would wait for {label(item)}" for item in params["objects"]]
             module.exit_json(changed=False, ready=False, waited=0.0, reasons=reasons, requests=0)
         api = connect(module)
-        found = wait.wait(api, wanted, params["timeout"], params["stable"], Clock())
+        found = wait.wait(api, wanted, params["timeout"], stable=params["stable"], clock=Clock())
     except FabricError as error:
         module.fail_json(msg=f"fabric_wait: {error}")
     result = {"waited": round(found.seconds, 1), "reasons": list(found.reasons), "requests": api.requests}

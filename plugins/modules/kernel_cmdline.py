@@ -145,7 +145,7 @@ def wanted_arguments(params: Mapping[str, Any], roots: files.Roots, record: Mapp
     live = [word.text for word in boot_loader_io.read_live(roots)]
     # A drop-in without its record: what it asked for is in the running kernel.
     ours = record.get("groups", live if os.path.exists(dropin_path(roots)) else [])
-    iommu = requirements.iommu_arguments(params["iommu"], boot_loader_io.read_cpu(roots), live, ours)
+    iommu = requirements.iommu_arguments(params["iommu"], boot_loader_io.read_cpu(roots), live, ours=ours)
     texts = [text for text in iommu if cmdline.parse(text)[0].name not in named]
     return Wanted.from_texts([*texts, *params["arguments"], *pages], absent)
 
@@ -179,14 +179,14 @@ def read_plan(params: Mapping[str, Any], roots: files.Roots, record: Mapping[str
     wanted = wanted_arguments(params, roots, record)
     idle = wanted == Wanted() and not record and not os.path.exists(dropin_path(roots))
     loader = None if idle else boot_loader_io.detect(roots, roots.boots)
-    have = boot_loader_io.read(roots, roots.boots, roots.lib, loader)
-    return Boot(wanted, loader, boot_plan.plan_boot(wanted, loader, have, record))
+    have = boot_loader_io.read(roots, roots.boots, roots.lib, loader=loader)
+    return Boot(wanted, loader, boot_plan.plan_boot(wanted, loader, have, record=record))
 
 
 def apply(boot: Boot, roots: files.Roots) -> dict[str, Any]:
     """Change the boot loader; tell from what its menu is made now."""
     if boot.loader:
-        boot_loader_io.apply(boot.plan, boot.loader, os.path.dirname(dropin_path(roots)), boot.wanted)
+        boot_loader_io.apply(boot.plan, boot.loader, os.path.dirname(dropin_path(roots)), wanted=boot.wanted)
     return {"made_from": boot.record.get("made_from", "")} if "made_from" in boot.plan.pending else {}
 
 
@@ -199,8 +199,8 @@ def main() -> None:
             NAME,
             roots,
             module.check_mode,
-            lambda record: read_plan(module.params, roots, record),
-            lambda boot: apply(boot, roots),
+            read_plan=lambda record: read_plan(module.params, roots, record),
+            apply=lambda boot: apply(boot, roots),
             unsettled=lambda boot, _earlier, merged: {**merged, **boot.plan.pending},
         )
     except FabricError as error:

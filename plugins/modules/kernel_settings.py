@@ -125,10 +125,10 @@ def main() -> None:
             NAME,
             roots,
             module.check_mode,
-            lambda record: settings.plan_settings(
-                want, settings_io.read(roots, roots.lib, want, record), record, roots.etc
+            read_plan=lambda record: settings.plan_settings(
+                want, settings_io.read(roots, roots.lib, want, record=record), record, etc=roots.etc
             ),
-            lambda plan: settings_io.apply(plan, roots, roots.lib, want),
+            apply=lambda plan: settings_io.apply(plan, roots, roots.lib, want=want),
             # The kernel may refuse to unload a module, so that is no part of the change.
             is_due=lambda plan: plan.change.changed or bool(plan.unload),
             unsettled=settings.unsettled,

@@ -205,10 +205,10 @@ class Naming:
         inventory = facts_io.read_inventory(self.roots)
         functions = naming_io.read_functions(self.roots, inventory)
         found = naming_io.read_files(self.roots, lib)
-        plan = naming_plan.plan_names(inventory, functions, read_wish(self.params, True), record, found)
+        plan = naming_plan.plan_names(inventory, functions, read_wish(self.params, True), record=record, files=found)
         wish, known = read_wish(self.params, self.params["rdma"] == "rail"), rdma_io.load(self.roots)
         have = rdma_io.read(self.roots, lib)
-        return Names(plan, rdma_plan.plan_rdma(inventory, functions, wish, known, have), known)
+        return Names(plan, rdma_plan.plan_rdma(inventory, functions, wish, record=known, have=have), known)
 
     def is_due(self, plan: Names) -> bool:
         """Whether names, records or an initramfs are not as they are to be."""
@@ -234,7 +234,9 @@ def main() -> None:
     topic = Naming(module.params, roots)
     try:
         # The second round settles the record of RDMA devices, which were read again by then.
-        done = converge(NAME, roots, module.check_mode, topic.read_plan, topic.apply, is_due=topic.is_due, rounds=2)
+        done = converge(
+            NAME, roots, module.check_mode, read_plan=topic.read_plan, apply=topic.apply, is_due=topic.is_due, rounds=2
+        )
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
     for text in done.first.warnings:

@@ -162,7 +162,7 @@ def find_cards(params: Mapping[str, Any], roots: files.Roots) -> tuple[tuple[fir
         return firmware_plan.recorded_cards(inventory, record, params["management_allowed"])
     want = wanted_values(params["settings"])
     rails, owned = parse_rails(params["rails"]), params["management_allowed"] or not want
-    return firmware_plan.find_cards(inventory, rails, want, owned), []
+    return firmware_plan.find_cards(inventory, rails, want, owned=owned), []
 
 
 def judge_versions(params: Mapping[str, Any], cards: tuple[firmware_plan.Card, ...]) -> list[str]:
@@ -176,7 +176,7 @@ def judge_versions(params: Mapping[str, Any], cards: tuple[firmware_plan.Card, .
 
 
 def set_cards(
-    cards: tuple[firmware_plan.Card, ...], roots: files.Roots, present: bool, check_mode: bool
+    cards: tuple[firmware_plan.Card, ...], roots: files.Roots, present: bool, *, check_mode: bool
 ) -> Done[firmware_plan.FirmwarePlan]:
     """Set the parameters of the cards, unless in check mode; where none are wanted reasons and record stay."""
     if not any(card.want for card in cards):
@@ -186,7 +186,7 @@ def set_cards(
 
     def read_plan(record: Mapping[str, Any]) -> firmware_plan.FirmwarePlan:
         known = [card for card in cards if present or card.pci in record]
-        return firmware_plan.plan_settings(known, firmware_io.read(tool, known), record, boot, present)
+        return firmware_plan.plan_settings(known, firmware_io.read(tool, known), record, boot=boot, present=present)
 
     def apply(plan: firmware_plan.FirmwarePlan) -> dict[str, Any]:
         return {pci: {"cold": True} for pci, values in plan.sets.items() if firmware_io.apply(tool, pci, values)}
@@ -195,8 +195,8 @@ def set_cards(
         NAME,
         roots,
         check_mode,
-        read_plan,
-        apply,
+        read_plan=read_plan,
+        apply=apply,
         # The plan knows the record: an entry names the values before the write that is to come.
         unsettled=lambda plan, _earlier, merged: {**merged, **plan.record},
         rounds=ROUNDS,
@@ -210,7 +210,7 @@ def main() -> None:
     try:
         cards, warnings = find_cards(params, roots)
         warnings += judge_versions(params, cards)
-        done = set_cards(cards, roots, params["state"] == "present", module.check_mode)
+        done = set_cards(cards, roots, params["state"] == "present", check_mode=module.check_mode)
         shown = [firmware_io.describe(roots, card, done.last) for card in cards]
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")

@@ -191,7 +191,7 @@ def configured(params: Mapping[str, Any]) -> bool:
     return bool(named) or (Path.home() / ".kube" / "config").exists()
 
 
-def noted(api: Api, node: cordon.Node, params: Mapping[str, Any], check: bool) -> Change:
+def noted(api: Api, node: cordon.Node, params: Mapping[str, Any], *, check: bool) -> Change:
     """Change the annotations; with ``released`` wait for Ready and undo our cordon."""
 
     def wanted(live: cordon.Node) -> dict[str, Any]:
@@ -203,7 +203,7 @@ def noted(api: Api, node: cordon.Node, params: Mapping[str, Any], check: bool) -
     if check:
         return Change(cordon.view(node), wanted(node))
     if params["state"] == "released":
-        cordon.wait_ready(api, node["metadata"]["name"], params["boot_id"], params["timeout"], Clock())
+        cordon.wait_ready(api, node["metadata"]["name"], params["boot_id"], timeout=params["timeout"], clock=Clock())
     return Change(*cordon.change(api, node["metadata"]["name"], wanted))
 
 
@@ -216,9 +216,11 @@ def carry_out(api: Api, params: Mapping[str, Any], check: bool) -> dict[str, Any
     evicted: list[str] = []
     if params["state"] == "drained":
         limits = (params["evict_unmanaged"], params["evict_local_storage"], params["timeout"], params["grace_period"])
-        change, evicted = drain.empty(api, node, drain.Rules(*limits), params["reason"], check, Clock())
+        change, evicted = drain.empty(
+            api, node, drain.Rules(*limits), reason=params["reason"], check=check, clock=Clock()
+        )
     else:
-        change = noted(api, node, params, check)
+        change = noted(api, node, params, check=check)
     result = {"node": name, "why_none": "", "evicted": evicted, "requests": api.requests}
     return {"changed": change.changed, "diff": change.diff(), **result}
 

@@ -115,7 +115,7 @@ class Acs:
         have = acs_io.read(self.roots, [*self.wanted, *(port for port in record if port not in self.wanted)], devices)
         if self.inventory:
             acs.check(self.inventory, self.wanted, have)
-        plan = acs.plan_acs(self.wanted, have, record, f"{acs_io.units(self.roots)}/{acs.UNIT}")
+        plan = acs.plan_acs(self.wanted, have, record, unit=f"{acs_io.units(self.roots)}/{acs.UNIT}")
         missing = acs_io.no_setpci()
         if missing and (plan.writes or plan.record):
             raise CommandError(missing)
@@ -128,7 +128,7 @@ def main() -> None:
     roots = files.Roots.under(module.params["root"])
     try:
         topic = Acs(module.params, roots)
-        done = converge(NAME, roots, module.check_mode, topic.read_plan, acs_io.apply)
+        done = converge(NAME, roots, module.check_mode, read_plan=topic.read_plan, apply=acs_io.apply)
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
     ports = {port: pair for port, pair in topic.wanted.items() if port in done.first.record}

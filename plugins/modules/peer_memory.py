@@ -156,7 +156,9 @@ def read_plan(params: Mapping[str, Any], roots: files.Roots, record: Mapping[str
     have = peer_memory_io.read(roots, inventory, params["legacy_packages"])
     choice = peer_memory.choose(params["mode"] if present else "none", inventory, have)
     mode, folder = choice.mode if present else None, peer_memory_io.folder(roots)
-    return Decision(inventory, have, choice, peer_memory.plan_peer_memory(mode, inventory, have, record, folder))
+    return Decision(
+        inventory, have, choice, peer_memory.plan_peer_memory(mode, inventory, have, record=record, folder=folder)
+    )
 
 
 def values(params: Mapping[str, Any], last: Decision, proven: bool) -> dict[str, Any]:
@@ -180,8 +182,8 @@ def main() -> None:
             NAME,
             roots,
             module.check_mode,
-            lambda record: read_plan(params, roots, record),
-            lambda decision: peer_memory_io.apply(decision.change.before, decision.change.after),
+            read_plan=lambda record: read_plan(params, roots, record),
+            apply=lambda decision: peer_memory_io.apply(decision.change.before, decision.change.after),
         )
         own = values(params, done.last, proven=not (module.check_mode and done.first.change.changed))
     except FabricError as error:

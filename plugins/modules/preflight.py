@@ -211,8 +211,10 @@ def main() -> None:
         wanted = params["packages"] if consent.installs and not consent.doca else None
         boots = roots.boots if params["kernel_arguments"] else ()
         peers = [rail.pci for rail in rails] if params["acs"] else ()
-        own = preflight_io.read(roots, roots.lib, roots.var, inventory, wanted, boots, peers)
-        findings = check(inventory, rails, own, consent)
+        own = preflight_io.read(
+            roots, roots.lib, roots.var, inventory=inventory, wanted=wanted, boots=boots, peers=peers
+        )
+        findings = check(inventory, rails, own, consent=consent)
     except FabricError as error:
         module.fail_json(msg=f"preflight: {error}")
     for text in findings.warnings:

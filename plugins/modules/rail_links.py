@@ -137,9 +137,9 @@ class Links:
         inventory = facts_io.read_inventory(self.roots)
         rails = parse_rails(params["rails"] if params["state"] == "present" else [])
         asked = params["source_routing"]
-        have = links_io.read_have(self.roots, self.roots.lib, inventory, bool(routing.tables(rails, asked)))
+        have = links_io.read_have(self.roots, self.roots.lib, inventory, routes=bool(routing.tables(rails, asked)))
         wish = links_plan.Wish(params["manager"], asked, self.roots.etc, params["disrupt_users"])
-        return links_plan.plan_links(inventory, rails, record, have, wish)
+        return links_plan.plan_links(inventory, rails, record, have=have, wish=wish)
 
     def apply(self, plan: links_plan.LinkPlan) -> None:
         """Write files and set links."""
@@ -150,7 +150,7 @@ class Links:
     ) -> Mapping[str, Any]:
         """Return the record while the plan is carried out."""
         now, after = plan.change.before["links"], plan.change.after["links"]
-        return link_restore.unsettled(earlier, plan.record, merged, now, after)
+        return link_restore.unsettled(earlier, plan.record, merged, now=now, after=after)
 
 
 def main() -> None:
@@ -159,7 +159,9 @@ def main() -> None:
     roots = files.Roots.under(module.params["root"])
     topic = Links(module.params, roots)
     try:
-        done = converge(NAME, roots, module.check_mode, topic.read_plan, topic.apply, unsettled=topic.unsettled)
+        done = converge(
+            NAME, roots, module.check_mode, read_plan=topic.read_plan, apply=topic.apply, unsettled=topic.unsettled
+        )
         has_qos = bool(records.load(roots.state, "rail_qos"))
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")

@@ -199,7 +199,7 @@ ARGUMENTS = {
 
 
 def read_plan(
-    params: Mapping[str, Any], roots: files.Roots, entries: Mapping[str, Any], check_mode: bool
+    params: Mapping[str, Any], roots: files.Roots, entries: Mapping[str, Any], *, check_mode: bool
 ) -> qos_plan.QosPlan:
     """Read the host and work out what to do; ``entries`` are the record."""
     present = params["state"] == "present"
@@ -211,9 +211,11 @@ def read_plan(
     owned = disruption.left_alone(inventory, restored, "Its QoS settings are")
     record = {pci: entry for pci, entry in entries.items() if pci not in owned}
     names = {rail.pci: rail.name for rail in rails}
-    found = qos_io.read(roots, inventory, qos_plan.to_read(rails, wanted, record), names)
+    found = qos_io.read(roots, inventory, qos_plan.to_read(rails, wanted, record), rails=names)
     found, warnings = qos_plan.promised(found) if check_mode else (found, [])
-    plan = qos_plan.plan_qos(rails, wanted, record, found, qos_io.units(roots), qos_io.unit_folder(roots))
+    plan = qos_plan.plan_qos(
+        rails, wanted, record, found=found, have=qos_io.units(roots), units=qos_io.unit_folder(roots)
+    )
     before, after = plan.change.before["rails"], plan.change.after["rails"]
     changes = {pci: "a change of its QoS settings" for pci in after if before[pci] != after[pci]}
     disruption.check(inventory, changes, params["disrupt_users"])
@@ -235,8 +237,8 @@ def main() -> None:
             NAME,
             roots,
             module.check_mode,
-            lambda record: read_plan(params, roots, record, module.check_mode),
-            qos_io.apply,
+            read_plan=lambda record: read_plan(params, roots, record, check_mode=module.check_mode),
+            apply=qos_io.apply,
             unsettled=unsettled,
         )
     except FabricError as error:

@@ -251,9 +251,9 @@ class Topic:
 
     def read_plan(self, record: Mapping[str, Any]) -> Stack:
         """Read the host and work out what to do; ConflictError where that would disturb users."""
-        reading = provider_io.read(self.params, self.roots, self.inventory, record, self.ready)
+        reading = provider_io.read(self.params, self.roots, self.inventory, record=record, netdevs=self.ready)
         folders = rdma_stack_io.folders(self.roots)
-        plan = rdma_stack_plan.plan_stack(reading.want, reading.have, record, folders, whole=self.check_mode)
+        plan = rdma_stack_plan.plan_stack(reading.want, reading.have, record, folders=folders, whole=self.check_mode)
         if not self.is_checked:
             self._check(reading, plan)
         why = list(reading.users) or ["the kernel kept them when they were loaded again"]
@@ -265,7 +265,7 @@ class Topic:
 
     def _check(self, reading: provider_io.Reading, plan: rdma_stack_plan.StackPlan) -> None:
         if reading.want.provider == rdma_stack_plan.DOCA and plan.install:
-            provider_io.check_offer(self.params, self.roots, self.inventory, reading)
+            provider_io.check_offer(self.params, self.roots, self.inventory, reading=reading)
         removals = rdma_stack_plan.removals(self.inventory, plan.change)
         disruption.check(self.inventory, removals, self.params["disrupt_users"])
         self.is_checked = True
@@ -280,8 +280,8 @@ def main() -> None:
             NAME,
             roots,
             module.check_mode,
-            Topic(module.params, roots, module.check_mode).read_plan,
-            lambda stack: rdma_stack_io.apply(roots, stack.plan),
+            read_plan=Topic(module.params, roots, module.check_mode).read_plan,
+            apply=lambda stack: rdma_stack_io.apply(roots, stack.plan),
             # The kernel may refuse to unload a module, so that is no part of the change.
             is_due=lambda stack: stack.change.changed or bool(stack.plan.unload),
             may_wait=("drivers",),

@@ -174,7 +174,7 @@ def numbers(given: Mapping[str, Any]) -> dict[str, int]:
 
 
 def wanted(
-    params: Mapping[str, Any], inventory: HostInventory, managed: Mapping[str, str], check_mode: bool
+    params: Mapping[str, Any], inventory: HostInventory, managed: Mapping[str, str], *, check_mode: bool
 ) -> tuple[Target, ...]:
     """Return the ports that this run is about, with the VFs that they shall have."""
     wish = sriov_plan.Wish(
@@ -184,11 +184,11 @@ def wanted(
         derive=params["identity"] == "derived",
         **{key: params[key] for key in ("trust", "spoof_check", "max_tx_rate", "link_state", "mtu")},
     )
-    return sriov_plan.wanted(inventory, parse_rails(params["rails"]), wish, managed)
+    return sriov_plan.wanted(inventory, parse_rails(params["rails"]), wish, managed=managed)
 
 
 def read_plan(
-    params: Mapping[str, Any], roots: files.Roots, record: Mapping[str, Any], check_mode: bool
+    params: Mapping[str, Any], roots: files.Roots, record: Mapping[str, Any], *, check_mode: bool
 ) -> sriov_plan.VfPlan:
     """Read the host and work out what to do; ConflictError where that would disturb users."""
     inventory = facts_io.read_inventory(roots)
@@ -198,12 +198,14 @@ def read_plan(
     if params["state"] == "absent":
         have = sriov_io.read(roots, inventory, [port for port in inventory.ports if port.pci in record])
         owned = vf_restore.left_alone(inventory, record, managed)
-        targets, warnings = vf_restore.recorded(inventory, record, have, managed, owned)
+        targets, warnings = vf_restore.recorded(inventory, record, have, managed=managed, owned=owned)
     else:
-        owned, warnings, targets = {}, [], wanted(params, inventory, managed, check_mode)
+        owned, warnings, targets = {}, [], wanted(params, inventory, managed, check_mode=check_mode)
         have = sriov_io.read(roots, inventory, [target.port for target in targets])
     own = sriov_io.read_files(where)
-    plan = sriov_plan.plan_vfs(targets, have, own, record, where, params["state"] == "present", owned)
+    plan = sriov_plan.plan_vfs(
+        targets, have, own, record=record, folders=where, present=params["state"] == "present", owned=owned
+    )
     sriov_plan.check_users(inventory, plan, params["disrupt_users"])
     return dataclasses.replace(
         plan, record=disruption.with_owners(inventory, plan.record), warnings=(*owned.values(), *warnings)
@@ -219,8 +221,8 @@ def main() -> None:
             NAME,
             roots,
             module.check_mode,
-            lambda record: read_plan(module.params, roots, record, module.check_mode),
-            lambda plan: sriov_io.apply(plan, sriov_io.folders(roots)),
+            read_plan=lambda record: read_plan(module.params, roots, record, check_mode=module.check_mode),
+            apply=lambda plan: sriov_io.apply(plan, sriov_io.folders(roots)),
             unsettled=vf_restore.unsettled,
         )
     except FabricError as error:

@@ -74,7 +74,7 @@ def main(hosts: int, rails: int, mode: str, rounds: int) -> None:
         "links": found.links,
         "schedule": [found.schedule],
     }
-    report = timed("report", lambda: build(made, found.results, found.warnings, {}, parts))
+    report = timed("report", lambda: build(made, found.results, found.warnings, context={}, parts=parts))
     timed("report", lambda: render(report, made, 10))
     html = timed("report", lambda: render_page(json.loads(json.dumps(page(report)))))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

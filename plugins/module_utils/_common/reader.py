@@ -125,7 +125,7 @@ class Reader:
         """Return a boolean."""
         return bool(self._get(key, bool, default))
 
-    def integer(self, key: str, default: int | None, low: int, high: int) -> Any:
+    def integer(self, key: str, default: int | None, low: int, *, high: int) -> Any:
         """Return a whole number between ``low`` and ``high``, or the default."""
         value = self._get(key, int, default)
         if value is not None and not low <= value <= high:
@@ -133,7 +133,7 @@ class Reader:
             return default
         return value
 
-    def number(self, key: str, default: float | None, low: float, high: float) -> Any:
+    def number(self, key: str, default: float | None, low: float, *, high: float) -> Any:
         """Return a number between ``low`` and ``high`` as float, or the default."""
         self._seen.add(key)
         value = converted(self._params.get(key), float)
@@ -147,7 +147,7 @@ class Reader:
             return default
         return float(value)
 
-    def text(self, key: str, default: str | None, choices: Sequence[str] = (), form: Form | None = None) -> Any:
+    def text(self, key: str, default: str | None, choices: Sequence[str] = (), *, form: Form | None = None) -> Any:
         """Return text, one of ``choices`` or of the ``form`` when those are given."""
         value = self._get(key, str, default)
         if value is None or value == default:

@@ -124,7 +124,7 @@ def batch_text(number: int, slot: int, lines: Sequence[str]) -> str:
     return "\n".join([f"BATCH {number} 0 {slot}", *lines])
 
 
-def prepare(tester: Tester, rails: str, hold_for: int, now: float, continued: str) -> list[str]:
+def prepare(tester: Tester, rails: str, hold_for: int, *, now: float, continued: str) -> list[str]:
     """Return the command that reserves a host and describes its rails; its input is the tester's script.
 
     The mark of the run ``continued`` is taken over when its tester has ended.
@@ -138,7 +138,7 @@ def deliver(tester: Tester, hold_for: int, now: float) -> list[str]:
     return ["sh", "-c", tester.fill(_DELIVER, hold=hold_for, now=now)]
 
 
-def start(tester: Tester, number: int, seconds: int, begin: float, now: float, hold_for: int) -> str:
+def start(tester: Tester, number: int, seconds: int, *, begin: float, now: float, hold_for: int) -> str:
     """Return the command that starts a pass of ``seconds`` at ``begin`` of the controller's clock.
 
     The unit runs on its own, so that all hosts measure at the same time whatever ``forks`` is, and it ends every
@@ -153,7 +153,7 @@ def collect(tester: Tester, number: int, tests: int) -> str:
     return tester.fill(_COLLECT, log=tester.log(number), most=_LOG_BASE + _LOG_TEST * tests)
 
 
-def find(tester: Tester, number: int, ended: bool, most: int) -> str:
+def find(tester: Tester, number: int, ended: bool, *, most: int) -> str:
     """Return the command that looks for the complete log of a run that did not end.
 
     ``ended``: whether the process of that run is known to have ended.

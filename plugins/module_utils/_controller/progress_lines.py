@@ -29,7 +29,7 @@ class Lines:
     """Shows the line of a pass that begins at ``start``, each ``INTERVAL`` of its own time."""
 
     def __init__(
-        self, progress: Progress, start: float, display: Callable[[str], object], now: Callable[[], float] = clock
+        self, progress: Progress, start: float, display: Callable[[str], object], *, now: Callable[[], float] = clock
     ) -> None:
         self._progress, self._start, self._display, self._now = progress, start, display, now
         self._due = now() + INTERVAL

@@ -169,7 +169,7 @@ def set_aside(path: str, run: str) -> dict[str, str]:
     moved: dict[str, str] = {}
     present = sorted(set(formats.files()).intersection(os.listdir(path)))
     taken = os.listdir(place) if os.path.isdir(place) else []
-    for name, target in runs.moves(report, run, present, taken):
+    for name, target in runs.moves(report, run, present, taken=taken):
         old, new = os.path.join(path, name), os.path.join(path, target)
         os.makedirs(os.path.dirname(new), mode=0o750, exist_ok=True)
         moved.update({real(path): os.path.dirname(new), real(old): new})

@@ -47,7 +47,9 @@ def test_the_report_is_given_all_that_is_judged(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given: dict[str, Any] = {}
-    monkeypatch.setattr(scale, "build", lambda *args: given.update(args[-1]) or summary.build(*args))
+    monkeypatch.setattr(
+        scale, "build", lambda *args, **more: given.update(more["parts"]) or summary.build(*args, **more)
+    )
     monkeypatch.setattr(scale.gc, "disable", lambda: None)
     scale.main(4, 2, "all_pairs", 1)
     assert json.loads(capsys.readouterr().out)["results"] == 24

@@ -51,12 +51,12 @@ class Host:
         return subprocess.run(argv, input=stdin, env=self.env, text=True, capture_output=True, timeout=20)
 
     def start(self, run: str, hold: int = 300, continued: str = "", tester: str = TESTER) -> Done:
-        argv = host_tester.prepare(self.tester(run), "rail r0 eth0", hold, 500.25, continued)
+        argv = host_tester.prepare(self.tester(run), "rail r0 eth0", hold, now=500.25, continued=continued)
         return self.run(*argv, stdin=tester)
 
     def look(self, run: str, number: int, ended: bool = True) -> Done:
         """Another run looks for the log of this run and pass."""
-        return self.raw(host_tester.find(self.tester(run), number, ended, 100))
+        return self.raw(host_tester.find(self.tester(run), number, ended, most=100))
 
     def play_on(self) -> None:
         """From now on the unit is active."""
@@ -72,7 +72,7 @@ class Host:
         return self.run("sh", "-c", text)
 
     def play(self, run: str, number: int) -> Done:
-        return self.raw(host_tester.start(self.tester(run), number, 10, 515.5, 500.25, 320))
+        return self.raw(host_tester.start(self.tester(run), number, 10, begin=515.5, now=500.25, hold_for=320))
 
     def end(self, run: str, number: int) -> Done:
         return self.raw(host_tester.collect(self.tester(run), number, 0))
@@ -238,7 +238,7 @@ def test_the_lock_of_modules_is_that_of_the_role() -> None:
     folder = Path(VARS["__rdma_validate_folder"])
     assert (f"{folder}.run", folder.parent.name) == (f"/run/gpufabric/{lock.MARK}", "gpufabric")
     tester = host_tester.Tester(str(folder), "unit", "r1")
-    assert f"<{folder.parent}/{lock.HOLDER}\n" in host_tester.start(tester, 1, 10, 1.0, 1.0, 1)
+    assert f"<{folder.parent}/{lock.HOLDER}\n" in host_tester.start(tester, 1, 10, begin=1.0, now=1.0, hold_for=1)
 
 
 def test_nothing_is_measured_where_a_module_changes_the_host(host: Host) -> None:

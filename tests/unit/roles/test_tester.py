@@ -343,7 +343,7 @@ def test_the_controllers_options_are_known(bench: Bench) -> None:
     tests = {"mtu": 4096, "rdma_cm": True, "inline": 0, "traffic_class": 106, "directions": "together"}
     more = ({}, {"hugepages": True}, {"memory": "cuda:dmabuf"}, {"memory": "cuda:peermem"})
     lines = [
-        f"{number} rail0 client {PEER} 18500 {kind} {perftest_args({**tests, **one}, kind, 0, gpu)}"
+        f"{number} rail0 client {PEER} 18500 {kind} {perftest_args({**tests, **one}, kind, 0, gpu=gpu)}"
         for number, (kind, one) in enumerate((kind, one) for kind in KINDS for one in more)
         for gpu in (["0000:1B:00.0"] if "memory" in one else [""])
     ]

@@ -24,7 +24,7 @@ def read_settings(name: str, settings: Any, problems: list[str]) -> HostSettings
     """Return the settings of the host ``name``; what is wrong with them is added to ``problems``."""
     reader = Reader({} if settings is None else settings, f"rdma_host of {name}", problems)
     found = HostSettings(
-        number=reader.integer("number", None, 1, 1 << 24),
+        number=reader.integer("number", None, 1, high=1 << 24),
         node_name=reader.text("node_name", None),
         rails={rail: pci.lower() for rail, pci in reader.labels("rails").items()},
     )

@@ -106,18 +106,18 @@ class Intent:
             profile=reader.text("profile", profiles[0], choices=profiles),
             rails=rails,
             select=_select(reader.section("select")),
-            rail_count=reader.integer("rail_count", len(rails) or None, 1, 64),
+            rail_count=reader.integer("rail_count", len(rails) or None, 1, high=64),
             rename=reader.flag("rename", True),
             supernet=_supernet(reader),
-            rail_prefix=reader.integer("rail_prefix", 24, 8, 28),
+            rail_prefix=reader.integer("rail_prefix", 24, 8, high=28),
             capacity=_capacity(reader.section("capacity")),
             addresses=reader.text("addresses", "plan", choices=("plan", "keep")),
-            mtu=reader.integer("mtu", 9000, 1280, 16384),
-            link_speed=reader.number("link_speed", None, 0.1, 10000),
+            mtu=reader.integer("mtu", 9000, 1280, high=16384),
+            link_speed=reader.number("link_speed", None, 0.1, high=10000),
             routing=reader.text("routing", "none", choices=("none", "between_rails")),
             operator=_operator(reader.section("operator")),
             network_namespace=reader.text("network_namespace", "default", form=NAMESPACE),
-            shared_devices_max=reader.integer("shared_devices_max", 63, 1, 10000),
+            shared_devices_max=reader.integer("shared_devices_max", 63, 1, high=10000),
             node_labels=reader.labels("node_labels"),
             node_selector=reader.labels("node_selector"),
             thresholds=read_thresholds(reader.section("thresholds")),
@@ -152,7 +152,7 @@ def _select(reader: Reader) -> Select:
     select = Select(
         vendors=tuple(vendor.lower() for vendor in reader.texts("vendors", (NIC_VENDOR,))),
         drivers=reader.texts("drivers"),
-        min_speed=reader.number("min_speed", 0.0, 0, 10000),
+        min_speed=reader.number("min_speed", 0.0, 0, high=10000),
     )
     reader.close()
     return select
@@ -171,8 +171,8 @@ def _supernet(reader: Reader) -> ipaddress.IPv4Network | None:
 
 def _capacity(reader: Reader) -> Capacity:
     capacity = Capacity(
-        hosts=reader.integer("hosts", 32, 1, 100000),
-        pods_per_host=reader.integer("pods_per_host", 2, 1, 10000),
+        hosts=reader.integer("hosts", 32, 1, high=100000),
+        pods_per_host=reader.integer("pods_per_host", 2, 1, high=10000),
     )
     reader.close()
     return capacity

@@ -51,7 +51,7 @@ def pattern_problem(group: str, hosts: Collection[str], selected: Collection[str
     )
 
 
-def group_problem(group: str, groups: Mapping[str, Sequence[str]], play: Collection[str], limit: str) -> str:
+def group_problem(group: str, groups: Mapping[str, Sequence[str]], play: Collection[str], *, limit: str) -> str:
     """Return why no host of the fabric is part of the run, empty when one is.
 
     ``groups`` are those of the inventory, ``play`` the hosts that ``limit`` leaves of it.

@@ -84,10 +84,10 @@ def read_only(reader: Reader) -> dict[str, Any]:
 def _who(reader: Reader) -> dict[str, Any]:
     return {
         "mode": reader.text("mode", DEFAULTS["mode"], choices=MODES),
-        "rounds": reader.integer("rounds", DEFAULTS["rounds"], 1, 1000),
-        "seed": reader.integer("seed", DEFAULTS["seed"], 0, 1 << 31),
+        "rounds": reader.integer("rounds", DEFAULTS["rounds"], 1, high=1000),
+        "seed": reader.integer("seed", DEFAULTS["seed"], 0, high=1 << 31),
         "groups": read_groups(reader),
-        "fan": reader.integer("fan", DEFAULTS["fan"], 2, 32),
+        "fan": reader.integer("fan", DEFAULTS["fan"], 2, high=32),
         "directions": reader.text("directions", DEFAULTS["directions"], choices=DIRECTIONS),
         "rails_at_once": reader.flag("rails_at_once", DEFAULTS["rails_at_once"]),
         "cross_rail": reader.flag("cross_rail", DEFAULTS["cross_rail"]),
@@ -98,14 +98,14 @@ def _who(reader: Reader) -> dict[str, Any]:
 def _what(reader: Reader) -> dict[str, Any]:
     tests = {
         "kinds": list(reader.texts("kinds", DEFAULTS["kinds"], choices=tuple(KINDS))),
-        "duration": reader.integer("duration", DEFAULTS["duration"], 1, 3600),
-        "size": reader.integer("size", DEFAULTS["size"], 2, 1 << 30),
+        "duration": reader.integer("duration", DEFAULTS["duration"], 1, high=3600),
+        "size": reader.integer("size", DEFAULTS["size"], 2, high=1 << 30),
         "sizes": reader.integers("sizes", 2, 1 << 30),
-        "queue_pairs": reader.integer("queue_pairs", DEFAULTS["queue_pairs"], 1, 1024),
-        "tx_depth": reader.integer("tx_depth", DEFAULTS["tx_depth"], 1, 8192),
-        "mtu": reader.integer("mtu", DEFAULTS["mtu"], 256, 4096),
-        "latency_size": reader.integer("latency_size", DEFAULTS["latency_size"], 1, 1 << 23),
-        "latency_iterations": reader.integer("latency_iterations", DEFAULTS["latency_iterations"], 100, 1000000),
+        "queue_pairs": reader.integer("queue_pairs", DEFAULTS["queue_pairs"], 1, high=1024),
+        "tx_depth": reader.integer("tx_depth", DEFAULTS["tx_depth"], 1, high=8192),
+        "mtu": reader.integer("mtu", DEFAULTS["mtu"], 256, high=4096),
+        "latency_size": reader.integer("latency_size", DEFAULTS["latency_size"], 1, high=1 << 23),
+        "latency_iterations": reader.integer("latency_iterations", DEFAULTS["latency_iterations"], 100, high=1000000),
     }
     if tests["mtu"] is not None and tests["mtu"] not in IB_MTUS:
         reader.refuse("mtu", f"expected one of 256, 512, 1024, 2048, 4096, found {tests['mtu']}")
@@ -122,13 +122,13 @@ def _how(reader: Reader) -> dict[str, Any]:
         "rdma_cm": reader.flag("rdma_cm", DEFAULTS["rdma_cm"]),
         "memory": reader.text("memory", DEFAULTS["memory"], choices=MEMORY),
         "hugepages": reader.flag("hugepages", DEFAULTS["hugepages"]),
-        "inline": reader.integer("inline", DEFAULTS["inline"], 0, 1024),
-        "traffic_class": reader.integer("traffic_class", DEFAULTS["traffic_class"], 0, 255),
+        "inline": reader.integer("inline", DEFAULTS["inline"], 0, high=1024),
+        "traffic_class": reader.integer("traffic_class", DEFAULTS["traffic_class"], 0, high=255),
         "control": reader.text("control", DEFAULTS["control"], choices=("rail", "management")),
-        "port_base": reader.integer("port_base", DEFAULTS["port_base"], 1024, 65535),
-        "repeats": reader.integer("repeats", DEFAULTS["repeats"], 1, 20),
-        "retries": reader.integer("retries", DEFAULTS["retries"], 0, 10),
-        "isolation": reader.integer("isolation", DEFAULTS["isolation"], 0, 10),
+        "port_base": reader.integer("port_base", DEFAULTS["port_base"], 1024, high=65535),
+        "repeats": reader.integer("repeats", DEFAULTS["repeats"], 1, high=20),
+        "retries": reader.integer("retries", DEFAULTS["retries"], 0, high=10),
+        "isolation": reader.integer("isolation", DEFAULTS["isolation"], 0, high=10),
     }
 
 

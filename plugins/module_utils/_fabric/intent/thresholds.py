@@ -121,10 +121,10 @@ def read_thresholds(reader: Reader) -> Thresholds:
 def _values(reader: Reader) -> dict[str, float]:
     """Return the fields of Threshold that are given."""
     values = {
-        "tolerance": reader.number("tolerance", None, 0.01, 1.0),
-        "bidirectional": reader.number("bidirectional", None, 0.01, 1.0),
-        "floor": reader.number("floor", None, 0.0, 10000.0),
-        "latency_us": reader.number("latency_us", None, 0.1, 1e6),
+        "tolerance": reader.number("tolerance", None, 0.01, high=1.0),
+        "bidirectional": reader.number("bidirectional", None, 0.01, high=1.0),
+        "floor": reader.number("floor", None, 0.0, high=10000.0),
+        "latency_us": reader.number("latency_us", None, 0.1, high=1e6),
     }
     return {key: value for key, value in values.items() if value is not None}
 
@@ -138,7 +138,7 @@ def _override(reader: Reader) -> Override:
 
 
 def _gpu_paths(reader: Reader) -> dict[str, float | None]:
-    paths = {path: reader.number(path, usual, 0.01, 1.0) for path, usual in GPU_PATHS.items()}
+    paths = {path: reader.number(path, usual, 0.01, high=1.0) for path, usual in GPU_PATHS.items()}
     reader.close()
     return paths
 
@@ -146,9 +146,9 @@ def _gpu_paths(reader: Reader) -> dict[str, float | None]:
 def _outliers(reader: Reader) -> Outliers:
     outliers = Outliers(
         severity=reader.text("severity", "warning", choices=("warning", "failure")),
-        deviations=reader.number("deviations", 5.0, 1.0, 1000.0),
-        margin=reader.number("margin", 0.05, 0.001, 1.0),
-        latency_margin=reader.number("latency_margin", 0.25, 0.001, 100.0),
+        deviations=reader.number("deviations", 5.0, 1.0, high=1000.0),
+        margin=reader.number("margin", 0.05, 0.001, high=1.0),
+        latency_margin=reader.number("latency_margin", 0.25, 0.001, high=100.0),
     )
     reader.close()
     return outliers
@@ -157,7 +157,7 @@ def _outliers(reader: Reader) -> Outliers:
 def _unsteady(reader: Reader) -> Unsteady:
     unsteady = Unsteady(
         severity=reader.text("severity", "failure", choices=("warning", "failure")),
-        background=reader.number("background", 0.001, 1e-6, 0.5),
+        background=reader.number("background", 0.001, 1e-6, high=0.5),
     )
     reader.close()
     return unsteady
@@ -174,7 +174,7 @@ def groups_of(hosts: Iterable[str], groups: Mapping[str, Sequence[str]]) -> dict
 
 
 def check_matches(
-    thresholds: Thresholds, rails: Sequence[str], names: Mapping[str, Collection[str]], kinds: Sequence[str]
+    thresholds: Thresholds, rails: Sequence[str], names: Mapping[str, Collection[str]], *, kinds: Sequence[str]
 ) -> None:
     """Refuse thresholds that would judge nothing: an operator would believe in a gate that is not there.
 

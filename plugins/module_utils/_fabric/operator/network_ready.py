@@ -14,14 +14,14 @@ from .readiness import Finding, Readiness
 Object = Mapping[str, Any]
 
 
-def network_ready(kind: str, plugin: str, keys: Sequence[str], network: Object, nad: Object | None) -> Readiness:
+def network_ready(kind: str, plugin: str, keys: Sequence[str], *, network: Object, nad: Object | None) -> Readiness:
     """Return whether a network is in force as its NetworkAttachmentDefinition ``nad`` (None: not there).
 
     ``plugin``: the type of CNI plugin that the operator makes of a network of this ``kind``; ``keys``: those of its
     spec that the plugin's config repeats beside ``ipam``.
     """
     name = f"{kind} {network['metadata']['name']}"
-    return Readiness.of([*_status(name, network, nad), *_config(name, plugin, keys, network["spec"], nad)])
+    return Readiness.of([*_status(name, network, nad), *_config(name, plugin, keys, spec=network["spec"], nad=nad)])
 
 
 def _status(name: str, network: Object, nad: Object | None) -> Iterator[Finding]:
@@ -41,7 +41,7 @@ def _status(name: str, network: Object, nad: Object | None) -> Iterator[Finding]
         )
 
 
-def _config(name: str, plugin: str, keys: Sequence[str], spec: Object, nad: Object | None) -> Iterator[Finding]:
+def _config(name: str, plugin: str, keys: Sequence[str], *, spec: Object, nad: Object | None) -> Iterator[Finding]:
     if nad is None:
         return
     try:

@@ -32,7 +32,9 @@ Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
 
-def build_pool(name: str, namespace: str, subnet: str, block_size: int, selector: Mapping[str, str]) -> dict[str, Any]:
+def build_pool(
+    name: str, namespace: str, subnet: str, *, block_size: int, selector: Mapping[str, str]
+) -> dict[str, Any]:
     """Return the pool ``name``; every node that ``selector`` matches gets ``block_size`` addresses."""
     spec: dict[str, Any] = {"subnet": subnet, "perNodeBlockSize": block_size}
     if selector:
@@ -48,7 +50,9 @@ def build_pool(name: str, namespace: str, subnet: str, block_size: int, selector
 def ip_pools(intent: Intent, rails: Sequence[Mapping[str, Any]], block_size: int) -> list[dict[str, Any]]:
     """Return one pool per rail of the plan, with ``block_size`` addresses for each node of the fabric."""
     space, selector = intent.operator.namespace, fabric_selector(intent.node_selector)
-    return [build_pool(rail["pool"], space, rail["pool_subnet"], block_size, selector) for rail in rails]
+    return [
+        build_pool(rail["pool"], space, rail["pool_subnet"], block_size=block_size, selector=selector) for rail in rails
+    ]
 
 
 @dataclass(frozen=True)

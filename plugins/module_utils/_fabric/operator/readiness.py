@@ -88,6 +88,7 @@ def policy_ready(
     policy: Object | None,
     daemonsets: Sequence[Object],
     deployments: Sequence[Object],
+    *,
     nodes: Sequence[Object],
     pods: Sequence[Object],
     expected_nodes: Collection[str],
@@ -111,7 +112,7 @@ def policy_ready(
         *_status(policy, line),
         *_daemonsets(policy, own, wanted),
         *_deployments(policy, deployments),
-        *_nodes(policy, nodes, wanted, resources or {}),
+        *_nodes(policy, nodes, wanted, resources=resources or {}),
         *(Finding(reason, terminal) for reason, terminal in pod_findings(pods, own)),
     ]
     return Readiness.of(findings)
@@ -230,7 +231,7 @@ def _has_labels(item: Object, labels: Mapping[str, str]) -> bool:
 
 
 def _nodes(
-    policy: Object, nodes: Sequence[Object], wanted: Sequence[str], resources: Mapping[str, int]
+    policy: Object, nodes: Sequence[Object], wanted: Sequence[str], *, resources: Mapping[str, int]
 ) -> Iterator[Finding]:
     by_name = {node["metadata"]["name"]: node for node in nodes}
     missing = [name for name in wanted if name not in by_name]

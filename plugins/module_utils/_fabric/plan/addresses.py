@@ -41,7 +41,7 @@ def assign(claims: Sequence[Claim], rails: Sequence[str], size: int) -> dict[str
         for rail, kept in enumerate(claim.kept):
             if kept is None:
                 taken[rail].setdefault(numbers[claim.host], claim.host)
-    return {claim.host: _seat(claim, numbers[claim.host], taken, size) for claim in claims}
+    return {claim.host: _seat(claim, numbers[claim.host], taken, size=size) for claim in claims}
 
 
 def _kept(claims: Sequence[Claim], rails: Sequence[str]) -> list[dict[int, str]]:
@@ -106,7 +106,7 @@ def _check_clashes(claims: Sequence[Claim], rails: Sequence[str], taken: Sequenc
         raise ConflictError(f"rdma_host.number: addresses are in use: {'; '.join(problems)}")
 
 
-def _seat(claim: Claim, number: int, taken: Sequence[dict[int, str]], size: int) -> Seat:
+def _seat(claim: Claim, number: int, taken: Sequence[dict[int, str]], *, size: int) -> Seat:
     places = []
     for rail, kept in enumerate(claim.kept):
         place = number if kept is None else kept

@@ -39,7 +39,7 @@ def port_rate(port: Port | None, devices: Mapping[str, Mapping[str, Any]]) -> fl
 
 
 def expectations(
-    intent: Intent, rails: RailMap, hosts: Sequence[Host], names: Mapping[str, Collection[str]]
+    intent: Intent, rails: RailMap, hosts: Sequence[Host], *, names: Mapping[str, Collection[str]]
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """Return rail -> host -> its side of an expectation, for the hosts of this run.
 

@@ -61,7 +61,7 @@ def check_lost_cards(classes: Sequence[ServerClass]) -> None:
 
 
 def check_kept(
-    intent: Intent, classes: Iterable[ServerClass], names: Sequence[str], ports: Mapping[str, Sequence[Port]]
+    intent: Intent, classes: Iterable[ServerClass], names: Sequence[str], *, ports: Mapping[str, Sequence[Port]]
 ) -> None:
     """Refuse a rail that would be another port than the one that this collection configured, unless it is named."""
     listed = {rail.name for rail in intent.rails if rail.pci}

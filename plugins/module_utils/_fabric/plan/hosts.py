@@ -43,6 +43,7 @@ def read_hosts(
     hosts: Mapping[str, Mapping[str, Any]],
     group: Sequence[str],
     limit: Collection[str],
+    *,
     absent: Collection[str],
     absent_hosts: str,
 ) -> tuple[Host, ...]:
@@ -58,14 +59,16 @@ def read_hosts(
         facts = read_facts(entry.get("facts"))
         limited = name in limit
         missing = name in absent or (limited and facts[0] is None)
-        found.append(_host(name, facts, limited, missing, entry.get("rdma_host"), problems))
+        found.append(_host(name, facts, limited, absent=missing, settings=entry.get("rdma_host"), problems=problems))
     raise_problems(problems)
     _check_answers(found, absent_hosts)
     _check_machine_ids(found)
     return tuple(found)
 
 
-def _host(name: str, facts: tuple[Any, str], limited: bool, absent: bool, settings: Any, problems: list[str]) -> Host:
+def _host(
+    name: str, facts: tuple[Any, str], limited: bool, *, absent: bool, settings: Any, problems: list[str]
+) -> Host:
     own = read_settings(name, settings, problems)
     return Host(
         name=name,

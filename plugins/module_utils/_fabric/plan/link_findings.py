@@ -29,11 +29,11 @@ def find(plan: Mapping[str, Any], described: Mapping[str, Described] | None = No
         told = {host: rails.get(rail["name"], {}) for host, rails in (described or {}).items()}
         every = (*_rates(rail, sides), *_pcie_links(rail, sides), *_mtus(rail, sides, told))
         for host, kind, own, expected, text in every:
-            found.append(_finding(host, rail["name"], kind, own, expected, text))
+            found.append(_finding(host, rail["name"], kind, found=own, expected=expected, text=text))
     return found
 
 
-def _finding(host: str, rail: str, kind: str, found: str, expected: str, text: str) -> dict[str, Any]:
+def _finding(host: str, rail: str, kind: str, *, found: str, expected: str, text: str) -> dict[str, Any]:
     whole = f"{host} {rail}: {text}"
     return {"host": host, "rail": rail, "kind": kind, "found": found, "expected": expected, "text": whole}
 

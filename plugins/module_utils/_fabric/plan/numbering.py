@@ -14,7 +14,9 @@ from .rails import Port, RailMap
 from .ranges import RailRange
 
 
-def find_seats(intent: Intent, hosts: Sequence[Host], rails: RailMap, ranges: Sequence[RailRange]) -> dict[str, Seat]:
+def find_seats(
+    intent: Intent, hosts: Sequence[Host], rails: RailMap, *, ranges: Sequence[RailRange]
+) -> dict[str, Seat]:
     """Return the hosts' seats; with ``addresses: keep`` only the numbers mean something."""
     planned = ranges if intent.addresses == "plan" else ()
     claims = [Claim(host.name, host.number, _kept(host, rails, planned)) for host in hosts]
@@ -42,7 +44,7 @@ def _number_of(host: Host, port: Port, own: RailRange) -> int | None:
 
 
 def new_addresses(
-    intent: Intent, hosts: Sequence[Host], rails: RailMap, ranges: Sequence[RailRange]
+    intent: Intent, hosts: Sequence[Host], rails: RailMap, *, ranges: Sequence[RailRange]
 ) -> frozenset[tuple[str, int]]:
     """Return the hosts and indices of rails whose address comes from the order: neither host nor inventory names it."""
     if intent.addresses == "keep":

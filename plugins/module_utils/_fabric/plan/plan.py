@@ -55,6 +55,7 @@ def plan(
     fabric: Mapping[str, Any],
     hosts: Mapping[str, Mapping[str, Any]],
     group: Sequence[str] | None = None,
+    *,
     limit: Collection[str] | None = None,
     absent: Collection[str] = (),
     nodes: Sequence[Mapping[str, Any]] = (),
@@ -75,15 +76,15 @@ def plan(
     rules = check(gates)
     order = list(hosts) if group is None else list(group)
     chosen = set(order if limit is None else limit)
-    members = read_hosts(hosts, order, chosen, set(absent), intent.absent_hosts)
+    members = read_hosts(hosts, order, chosen, absent=set(absent), absent_hosts=intent.absent_hosts)
     rails = find_rails(intent, members)
     names = groups_of(order, groups or {})
-    check_matches(intent.thresholds, rails.names, names, intent.tests["kinds"])
+    check_matches(intent.thresholds, rails.names, names, kinds=intent.tests["kinds"])
     netdevs = netdev_names(intent, rails)
     check_names_free(members, rails, netdevs)
     ranges = _ranges(intent, members, rails)
-    seats = find_seats(intent, members, rails, ranges)
-    new = new_addresses(intent, members, rails, ranges)
+    seats = find_seats(intent, members, rails, ranges=ranges)
+    new = new_addresses(intent, members, rails, ranges=ranges)
     strangers = fold([host.name for host in members if not (host.facts or host.limited)])
     layout = Layout(intent, members, rails, netdevs, ranges, seats, names, new, strangers)
     matched = match_nodes(members, nodes)
@@ -125,7 +126,7 @@ def _ranges(intent: Intent, hosts: Sequence[Host], rails: RailMap) -> tuple[Rail
     networks = {host.name: other_networks(host.facts, rails.ports[host.name]) for host in hosts if host.facts}
     check_overlap(rails.names, ranges, networks)
     if intent.addresses == "plan":
-        check_subnets(intent, hosts, rails, [ipaddress.IPv4Network(str(own.subnet)) for own in ranges])
+        check_subnets(intent, hosts, rails, subnets=[ipaddress.IPv4Network(str(own.subnet)) for own in ranges])
     return ranges
 
 
@@ -150,7 +151,9 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
             "existing": intent.operator.existing,
             "network_namespace": intent.network_namespace,
         },
-        "expectations": expectations(intent, layout.rails, [host for host in members if host.limited], layout.names),
+        "expectations": expectations(
+            intent, layout.rails, [host for host in members if host.limited], names=layout.names
+        ),
         "thresholds": {
             "gpu_paths": dict(intent.thresholds.gpu_paths),
             "outliers": asdict(intent.thresholds.outliers),
@@ -194,12 +197,13 @@ def _host(layout: Layout, host: Host, node: str | None) -> dict[str, Any]:
         "machine_id": host.facts.get("machine_id") if host.facts else None,
         "node": node,
         "rails": [
-            _host_rail(layout, host, index, ports[index] if ports else None) for index in range(len(layout.rails.names))
+            _host_rail(layout, host, index, port=ports[index] if ports else None)
+            for index in range(len(layout.rails.names))
         ],
     }
 
 
-def _host_rail(layout: Layout, host: Host, index: int, port: Port | None) -> dict[str, Any]:
+def _host_rail(layout: Layout, host: Host, index: int, *, port: Port | None) -> dict[str, Any]:
     """Return one rail of one host; what only facts tell is None for a host without facts."""
     known: Port = port or {}
     return {
@@ -209,7 +213,7 @@ def _host_rail(layout: Layout, host: Host, index: int, port: Port | None) -> dic
         "mac": known.get("mac"),
         "current": known.get("netdev"),
         "netdev": layout.netdevs[index],
-        "address": _address(layout, host, index, known),
+        "address": _address(layout, host, index, port=known),
         "mtu": layout.intent.mtu,
         **_doubt(layout, host, index),
     }
@@ -221,7 +225,7 @@ def _doubt(layout: Layout, host: Host, index: int) -> dict[str, str]:
     return {"doubt": layout.strangers} if doubtful else {}
 
 
-def _address(layout: Layout, host: Host, index: int, port: Port) -> str | None:
+def _address(layout: Layout, host: Host, index: int, *, port: Port) -> str | None:
     if layout.intent.addresses == "keep":
         return next((text for text in port.get("addresses", ()) if ":" not in text), None)
     own = layout.ranges[index]

@@ -42,7 +42,7 @@ def find_rails(intent: Intent, hosts: Sequence[Host]) -> RailMap:
     problems: dict[str, list[str]] = {}
     for own in classes:
         for host in own.hosts:
-            found, why = _host_rails(intent, host, names, own.candidates)
+            found, why = _host_rails(intent, host, names, candidates=own.candidates)
             ports[host.name] = found
             if why:
                 problems.setdefault(f"{', '.join(why)} (it has {_inventory(own)})", []).append(host.name)
@@ -52,7 +52,7 @@ def find_rails(intent: Intent, hosts: Sequence[Host]) -> RailMap:
             f"not every rail has a port on every host. {told}. List the ports in "
             "rdma_fabric.rails[].pci or rdma_host.rails, or change rdma_fabric.select"
         )
-    check_kept(intent, automatic, names, ports)
+    check_kept(intent, automatic, names, ports=ports)
     order = [host.name for host in hosts if host.facts]
     return RailMap(names, {name: ports[name] for name in order}, tuple(classes))
 
@@ -104,7 +104,7 @@ def _disagreement(classes: Sequence[ServerClass]) -> str:
 
 
 def _host_rails(
-    intent: Intent, host: Host, names: Sequence[str], candidates: Sequence[str]
+    intent: Intent, host: Host, names: Sequence[str], *, candidates: Sequence[str]
 ) -> tuple[tuple[Port, ...], list[str]]:
     """Return the host's ports in rail order and, when some are missing, why."""
     by_pci = {port["pci"]: port for port in host.ports}
@@ -191,7 +191,7 @@ def check_names_free(hosts: Iterable[Host], rails: RailMap, names: Sequence[str]
         )
 
 
-def check_subnets(intent: Intent, hosts: Iterable[Host], rails: RailMap, subnets: Sequence[Network]) -> None:
+def check_subnets(intent: Intent, hosts: Iterable[Host], rails: RailMap, *, subnets: Sequence[Network]) -> None:
     """Refuse a port chosen automatically that has an address inside the supernet, but of no use to its rail."""
     listed = {rail.name for rail in intent.rails if rail.pci}
     problems: dict[str, list[str]] = {}

@@ -23,7 +23,7 @@ def table(intent: Intent, rails: RailMap, hosts: Mapping[str, Mapping[str, Any]]
     """Return the lines of the table, a few for each class; ``hosts`` are those of the plan."""
     lines: list[str] = []
     for own in rails.classes:
-        lines += _class_lines(intent, own, rails, hosts)
+        lines += _class_lines(intent, own, rails, hosts=hosts)
     known = {host.name for own in rails.classes for host in own.hosts}
     unknown = [name for name in hosts if name not in known]
     return [*lines, *([f"No facts of {fold(unknown)}"] if unknown else [])]
@@ -57,7 +57,7 @@ def _rail_ports(own: ServerClass, rails: RailMap) -> dict[str, dict[str, Port]]:
 
 
 def _class_lines(
-    intent: Intent, own: ServerClass, rails: RailMap, hosts: Mapping[str, Mapping[str, Any]]
+    intent: Intent, own: ServerClass, rails: RailMap, *, hosts: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[str]:
     count = len(own.hosts)
     yield f"{own.title}: {count} identical hosts" if count > 1 else f"{own.title}: 1 host of its kind"

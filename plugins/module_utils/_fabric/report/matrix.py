@@ -63,12 +63,12 @@ def embedded(maps: Sequence[Grid], hosts: Sequence[str]) -> dict[str, Any]:
     index = dict(zip(hosts, range(len(CODES))))
     all_of_them = sum(len(grid.results) for grid in maps) <= PASSED
     reasons: dict[str, int] = {}
-    packed = [_packed(grid, index, reasons, all_of_them) for grid in maps]
+    packed = [_packed(grid, index, reasons, passed=all_of_them) for grid in maps]
     read = {"signs": ALPHABET, "no_value": NO_VALUE, "levels": LEVELS}
     return {**read, "hosts": list(index), "maps": packed, "reasons": list(reasons), "whole": all_of_them}
 
 
-def _packed(grid: Grid, index: Mapping[str, int], reasons: dict[str, int], passed: bool) -> dict[str, Any]:
+def _packed(grid: Grid, index: Mapping[str, int], reasons: dict[str, int], *, passed: bool) -> dict[str, Any]:
     scale = max((result["value"] for result in grid.results if result["value"] is not None), default=0) or 1
     parts: dict[str, list[str]] = {verdict: [] for verdict in VERDICTS}
     why: dict[str, list[int]] = {verdict: [] for verdict in VERDICTS}

@@ -109,12 +109,12 @@ def _rails(report: Mapping[str, Any]) -> Data | None:
             number(rail["median"]),
         ]
         rows.append(row + ([number(rail.get("latency_worst")), number(rail.get("latency_median"))] if latency else []))
-    return listed("Rails", head, rows, len(rows), "rails")
+    return listed("Rails", head, rows, total=len(rows), what="rails")
 
 
 def _failures(report: Mapping[str, Any]) -> Data | None:
     bad = [result for result in report["results"] if result["verdict"] != "pass"]
-    return listed("What did not pass", _RESULT, _results(bad[:_FAILED]), len(bad), "tests")
+    return listed("What did not pass", _RESULT, _results(bad[:_FAILED]), total=len(bad), what="tests")
 
 
 def _all_results(report: Mapping[str, Any]) -> Data | None:

@@ -55,7 +55,7 @@ def more(shown: int, total: int, what: str) -> str:
 
 
 def listed(
-    title: str, head: Sequence[str], rows: Sequence[Sequence[Any]], total: int, what: str, note: str = ""
+    title: str, head: Sequence[str], rows: Sequence[Sequence[Any]], *, total: int, what: str, note: str = ""
 ) -> Data | None:
     """Return a section with a table of the first of ``total`` rows, None without rows."""
     found = table(head, rows)

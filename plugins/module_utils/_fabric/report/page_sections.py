@@ -91,7 +91,7 @@ def limits(report: Mapping[str, Any]) -> Data | None:
         expected = "%s %s" % (_span(own), unit)
         rows.append([PLACES.get(where, where), rail, test, memory, bound, len(own), expected, Cell(lines=lines)])
     head = ("measured", "rail", "test", "memory", "bound by", "tests", "expected", "why")
-    return listed("What bound the limits", head, rows[:_ROWS], len(rows), "groups")
+    return listed("What bound the limits", head, rows[:_ROWS], total=len(rows), what="groups")
 
 
 def grown(report: Mapping[str, Any]) -> Data | None:
@@ -125,7 +125,10 @@ def hosts(report: Mapping[str, Any], known: Mapping[Key, Port]) -> Data | None:
     rails: dict[str, dict[str, Any]] = {name: {r["rail"]: r for r in report["hosts"][name]["rails"]} for name in order}
     for _where, name, rail in known:
         rails[name].setdefault(rail, {})
-    parts = [_host(name, report["hosts"][name], rails[name], known, places, texts.get(name, [])) for name in order]
+    parts = [
+        _host(name, report["hosts"][name], rails[name], known=known, places=places, texts=texts.get(name, []))
+        for name in order
+    ]
     return {"find": len(order) > _FIND, "hosts": parts} if parts else None
 
 
@@ -146,7 +149,7 @@ def schedule(report: Mapping[str, Any]) -> Data | None:
         ]
         for row in report.get("schedule", [])
     ]
-    return listed("How it was measured", head, rows, len(rows), "places")
+    return listed("How it was measured", head, rows, total=len(rows), what="places")
 
 
 def _diagnosis(diagnosis: Mapping[str, Any], unfolded: bool) -> Data:
@@ -187,7 +190,7 @@ def _gates(report: Mapping[str, Any]) -> Data | None:
         for g in order
     ]
     head = ("verdict", "rule", "severity", "says", "found", "query")
-    return listed("Acceptance rules", head, rows, len(rows), "rules")
+    return listed("Acceptance rules", head, rows, total=len(rows), what="rules")
 
 
 def _gate_verdict(gate: Mapping[str, Any]) -> str:
@@ -198,7 +201,7 @@ def _links(report: Mapping[str, Any]) -> Data | None:
     rows = report.get("links", [])
     shown = [[r["host"], r["rail"], r["kind"], r["found"], r["expected"], r["text"]] for r in rows[:_ROWS]]
     head = ("host", "rail", "property", "found", "expected", "details")
-    return listed("Links below what they can be", head, shown, len(rows), "links")
+    return listed("Links below what they can be", head, shown, total=len(rows), what="links")
 
 
 def _unsteady(report: Mapping[str, Any]) -> Data | None:
@@ -215,7 +218,7 @@ def _unsteady(report: Mapping[str, Any]) -> Data | None:
         ]
         for row in report.get("unsteady", [])
     ]
-    return listed("Unsteady tests", head, rows[:_ROWS], len(rows), "findings")
+    return listed("Unsteady tests", head, rows[:_ROWS], total=len(rows), what="findings")
 
 
 def _outliers(report: Mapping[str, Any]) -> Data | None:
@@ -236,7 +239,7 @@ def _outliers(report: Mapping[str, Any]) -> Data | None:
         for r in rows[:_ROWS]
     ]
     head = ("severity", "measured", "rail", "from", "to", "test", "value", "rail median", "deviations", "details")
-    return listed("Outliers of the fleet", head, shown, len(rows), "outliers")
+    return listed("Outliers of the fleet", head, shown, total=len(rows), what="outliers")
 
 
 def _baseline(report: Mapping[str, Any]) -> Data | None:
@@ -254,7 +257,7 @@ def _baseline(report: Mapping[str, Any]) -> Data | None:
         for r in rows[:_ROWS]
     ]
     head = ("severity", "measured", "rail", "from", "to", "test", "value", "baseline", "change", "details")
-    return listed("Against the baseline", head, shown, len(rows), "tests")
+    return listed("Against the baseline", head, shown, total=len(rows), what="tests")
 
 
 def _severity(row: Mapping[str, Any]) -> Cell:
@@ -265,6 +268,7 @@ def _host(
     name: str,
     host: Mapping[str, Any],
     rails: Mapping[str, Mapping[str, Any]],
+    *,
     known: Mapping[Key, Port],
     places: Sequence[str],
     texts: Sequence[str],

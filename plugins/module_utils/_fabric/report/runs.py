@@ -33,7 +33,7 @@ def name_of(report: Mapping[str, Any]) -> str:
 
 
 def moves(
-    report: Mapping[str, Any], run: str, present: Collection[str], taken: Collection[str]
+    report: Mapping[str, Any], run: str, present: Collection[str], *, taken: Collection[str]
 ) -> list[tuple[str, str]]:
     """Return the files of a report and where they are set aside, both relative to its folder.
 

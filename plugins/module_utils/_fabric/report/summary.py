@@ -32,6 +32,7 @@ def build(
     plan: Mapping[str, Any],
     results: Sequence[Mapping[str, Any]],
     warnings: Sequence[str] = (),
+    *,
     context: Mapping[str, Any] | None = None,
     parts: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -175,7 +176,9 @@ def _hosts(plan: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dic
         for name in dict.fromkeys((result["client"], result["server"])):
             own.setdefault(name, []).append(result)
     planned, switches = plan.get("hosts", {}), plan.get("switches", {})
-    return {name: _host(name, planned.get(name, {}), own[name], switches) for name in sorted(own, key=_natural)}
+    return {
+        name: _host(name, planned.get(name, {}), own[name], switches=switches) for name in sorted(own, key=_natural)
+    }
 
 
 def _natural(name: str) -> list[Any]:
@@ -184,7 +187,7 @@ def _natural(name: str) -> list[Any]:
 
 
 def _host(
-    name: str, planned: Mapping[str, Any], own: Sequence[Mapping[str, Any]], switches: Switches
+    name: str, planned: Mapping[str, Any], own: Sequence[Mapping[str, Any]], *, switches: Switches
 ) -> dict[str, Any]:
     keys = ("rail", "pci", "netdev", "address", "mtu")
     rails = [{key: rail.get(key) for key in keys} for rail in planned.get("rails", [])]

@@ -203,6 +203,7 @@ class Port:
         address: str,
         raw: Raw,
         interfaces: Mapping[str, Interface],
+        *,
         rdma_devices: Iterable[RdmaDevice],
     ) -> Port:
         """Build it from /sys/bus/pci/devices/ADDRESS and what stands on it."""

@@ -178,7 +178,7 @@ class HostInventory:
 
     def uses(self, port: Port) -> list[host_facts.Use]:
         """Return who uses a port; the address of a rail that rail_links set is no use."""
-        found = port_use.uses(port, self.interfaces, self.activity, self.configured.get(port.pci, ()))
+        found = port_use.uses(port, self.interfaces, self.activity, own=self.configured.get(port.pci, ()))
         # Whose VF such a device is cannot be told for VFs of pods, so all ports with VFs count as in use.
         known = {device.name for device in self.rdma_devices}
         return [*found, *(port_use.vf_uses(self.activity, known) if port.vfs_count else ())]
@@ -246,7 +246,7 @@ def _ports(
     rdma: tuple[RdmaDevice, ...],
 ) -> tuple[Port, ...]:
     return tuple(
-        Port.from_raw(address, raw, interfaces, rdma)
+        Port.from_raw(address, raw, interfaces, rdma_devices=rdma)
         for address, raw in sorted(functions.items())
         if raw["class"].startswith(NETWORK_CLASS)
     )

@@ -82,7 +82,7 @@ class Activity:
         )
 
 
-def uses(port: Port, interfaces: Collection[Interface], activity: Activity, own: Collection[str] = ()) -> list[Use]:
+def uses(port: Port, interfaces: Collection[Interface], activity: Activity, *, own: Collection[str] = ()) -> list[Use]:
     """Return all uses of a port; having an address of ``own``, which a rail of this collection has, is not one."""
     found = _queue_pair_uses(port, activity)
     if port.netdev is None:
@@ -129,7 +129,7 @@ def _route_uses(names: Collection[str], addresses: Iterable[str], activity: Acti
         found.append(Use("route", "the default route"))
     others = [str(net) for net in routes if net.prefixlen]
     if others:
-        found.append(Use("route", _folded(others, "route", "routes", "to ")))
+        found.append(Use("route", _folded(others, "route", "routes", link="to ")))
     return found
 
 
@@ -188,7 +188,7 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(known[:_MAX_HOLDERS]) + (", ..." if len(known) > _MAX_HOLDERS else "")
 
 
-def _folded(items: list[str], one: str, many: str, link: str) -> str:
+def _folded(items: list[str], one: str, many: str, *, link: str) -> str:
     if len(items) == 1:
         return f"{one} {link}{items[0]}"
     return f"{len(items)} {many}, e.g. {link}{', '.join(items[:EXAMPLES])}"

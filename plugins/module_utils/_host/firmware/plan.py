@@ -69,7 +69,7 @@ class FirmwarePlan:
 
 
 def find_cards(
-    inventory: HostInventory, rails: Iterable[Rail], want: Mapping[str, str], owned: bool
+    inventory: HostInventory, rails: Iterable[Rail], want: Mapping[str, str], *, owned: bool
 ) -> tuple[Card, ...]:
     """Return the cards of the rails; two rails on one card are one.
 
@@ -85,7 +85,7 @@ def find_cards(
             names.setdefault(_ports(inventory, port)[0].pci, []).append(rail.name)
         else:
             problems.append(f"{rail.pci} ({rail.name}) is of vendor {port.vendor}, not an NVIDIA NIC ({NIC_VENDOR})")
-    cards = tuple(_card(inventory, pci, f"{pci} ({', '.join(found)})", want) for pci, found in names.items())
+    cards = tuple(_card(inventory, pci, f"{pci} ({', '.join(found)})", want=want) for pci, found in names.items())
     problems += [problem for card in cards for problem in _management(inventory, card) if not owned]
     if problems:
         raise ConflictError("; ".join(problems))
@@ -106,7 +106,7 @@ def recorded_cards(
         for pci, entry in record.items()
         if pci in ports
     }
-    cards = {pci: _card(inventory, pci, ports[pci].title, want) for pci, want in first.items()}
+    cards = {pci: _card(inventory, pci, ports[pci].title, want=want) for pci, want in first.items()}
     others = left_alone(inventory, inventory.first, "Firmware settings of its card are")
     why = {pci: [] if owned else _management(inventory, card) for pci, card in cards.items()}
     for pci in cards:
@@ -116,7 +116,7 @@ def recorded_cards(
 
 
 def plan_settings(
-    cards: Iterable[Card], have: Mapping[str, Have], record: Mapping[str, Any], boot: str, present: bool
+    cards: Iterable[Card], have: Mapping[str, Have], record: Mapping[str, Any], *, boot: str, present: bool
 ) -> FirmwarePlan:
     """Work out what to set on each card, and what waits for a reset; ``boot`` is the id of this boot.
 
@@ -132,7 +132,7 @@ def plan_settings(
             name: value
             for name, value in card.want.items()
             if name in have[card.pci].settings
-            and (present or _is_ours(record[card.pci], name, value, have[card.pci].settings[name].next))
+            and (present or _is_ours(record[card.pci], name, value, found=have[card.pci].settings[name].next))
         }
         for card in cards
     }
@@ -143,28 +143,28 @@ def plan_settings(
     cold = [pci for pci in sets if last[pci].get("cold") or (not sets[pci] and last[pci].get("boot", boot) != boot)]
     fresh = [pci for pci in sets if sets[pci] or last[pci].get("boot") == boot]
     how = {pci: "a power cycle" if pci in cold else "a reboot" for pci in sets}
-    waits = {c.pci: _waits(c, have[c.pci], known[c.pci], c.pci in fresh, how[c.pci]) for c in cards}
+    waits = {c.pci: _waits(c, have[c.pci], known[c.pci], fresh=c.pci in fresh, how=how[c.pci]) for c in cards}
     return FirmwarePlan(
         change=Change(before, after),
         sets={pci: values for pci, values in sets.items() if values},
         reasons=tuple(text for pci, texts in waits.items() if pci not in cold for text in texts),
         cold=tuple(text for pci, texts in waits.items() if pci in cold for text in texts),
-        record=_record(before, sets, waits, record, boot, present),
+        record=_record(before, sets, waits, record=record, boot=boot, present=present),
         found={pci: {name: have[pci].settings[name] for name in names} for pci, names in known.items()},
-        warnings=tuple(text for one in cards for text in _changed(one, have[one.pci], record, known[one.pci])),
+        warnings=tuple(text for one in cards for text in _changed(one, have[one.pci], record, known=known[one.pci])),
     )
 
 
-def _changed(card: Card, have: Have, record: Mapping[str, Any], known: Mapping[str, str]) -> list[str]:
+def _changed(card: Card, have: Have, record: Mapping[str, Any], *, known: Mapping[str, str]) -> list[str]:
     """Return a warning for each parameter that is not restored, since it is not what this collection set."""
     return [
-        restore.kept(f"{card.title}: {name}", value, record[card.pci]["set"].get(name), have.settings[name].next)
+        restore.kept(f"{card.title}: {name}", value, record[card.pci]["set"].get(name), now=have.settings[name].next)
         for name, value in card.want.items()
         if name in have.settings and name not in known
     ]
 
 
-def _is_ours(entry: Mapping[str, Any], name: str, before: str, found: str | None) -> bool:
+def _is_ours(entry: Mapping[str, Any], name: str, before: str, *, found: str | None) -> bool:
     """Whether a value is still what this collection set (also before a run that was cut off), or restored already."""
     return any(same(one, found) for one in (entry["set"].get(name), entry.get("earlier", {}).get(name), before))
 
@@ -198,7 +198,7 @@ def _ports(inventory: HostInventory, port: Port) -> list[Port]:
     return [one for address, one in sorted(found) if (address.domain, address.bus, address.slot) == key]
 
 
-def _card(inventory: HostInventory, pci: str, title: str, want: Mapping[str, str]) -> Card:
+def _card(inventory: HostInventory, pci: str, title: str, *, want: Mapping[str, str]) -> Card:
     names = [port.pci for port in _ports(inventory, inventory.port(pci))] or [pci]
     devices = [device for device in inventory.rdma_devices if device.pci in names]
     firmware = next((device.firmware for device in devices if device.firmware), None)
@@ -234,7 +234,7 @@ def _problems(card: Card, have: Have) -> list[str]:
     ]
 
 
-def _waits(card: Card, have: Have, known: Mapping[str, str], fresh: bool, how: str) -> list[str]:
+def _waits(card: Card, have: Have, known: Mapping[str, str], *, fresh: bool, how: str) -> list[str]:
     """Say what is not in force yet; a card that tells no current values waits when it was set since the boot."""
     found = []
     for name, value in known.items():
@@ -251,6 +251,7 @@ def _record(
     before: Mapping[str, Mapping[str, str | None]],
     sets: Mapping[str, Mapping[str, str]],
     waits: Mapping[str, list[str]],
+    *,
     record: Mapping[str, Any],
     boot: str,
     present: bool,
@@ -266,7 +267,9 @@ def _record(
         entry = {**entry, "before": {**first, **entry["before"]}}
         if sets[pci]:
             ours = {**entry["set"], **(sets[pci] if present else {})}
-            earlier = {n: values[n] for n in sets[pci] if _is_ours(entry, n, str(entry["before"].get(n)), values[n])}
+            earlier = {
+                n: values[n] for n in sets[pci] if _is_ours(entry, n, str(entry["before"].get(n)), found=values[n])
+            }
             entry = {"before": entry["before"], "set": ours, "earlier": earlier, "boot": boot}
         else:
             entry = {key: value for key, value in entry.items() if key != "earlier"}

@@ -122,7 +122,7 @@ def check(inventory: HostInventory, wanted: Mapping[str, tuple[str, str]], have:
         )
 
 
-def plan_acs(wanted: Iterable[str], have: Have, record: Mapping[str, int], unit: str) -> AcsPlan:
+def plan_acs(wanted: Iterable[str], have: Have, record: Mapping[str, int], *, unit: str) -> AcsPlan:
     """Work out registers and the unit at path ``unit``; nothing ``wanted`` takes everything back.
 
     Ports that were recorded and are not wanted any more get their values back, unless others changed them since.
@@ -146,7 +146,7 @@ def plan_acs(wanted: Iterable[str], have: Have, record: Mapping[str, int], unit:
     writes = {port: value for port, value in targets.items() if controls[port] != value}
     left = {port: value for port, value in record.items() if port in controls and port not in off}
     others = restore.changed_since(left, dict.fromkeys(left, OFF), controls)
-    warnings = [restore.kept(f"{port}: ACS", show(left[port]), show(OFF), show(controls[port])) for port in others]
+    warnings = [restore.kept(f"{port}: ACS", show(left[port]), show(OFF), now=show(controls[port])) for port in others]
     return AcsPlan(change, writes, {port: record.get(port, controls[port]) for port in off}, tuple(warnings))
 
 

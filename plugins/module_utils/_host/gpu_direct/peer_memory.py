@@ -98,10 +98,10 @@ def choose(wanted: str, inventory: HostInventory, have: Have) -> Choice:
             )
         return Choice("none", reason, (f"{reason}: GPU memory is not prepared; rerun the playbook when it is loaded",))
     lacks = {"dmabuf": _dmabuf_lacks(inventory, have), "peermem": _peermem_lacks(inventory, have)}
-    return _best(wanted, inventory, have, lacks)
+    return _best(wanted, inventory, have, lacks=lacks)
 
 
-def _best(wanted: str, inventory: HostInventory, have: Have, lacks: Mapping[str, list[str]]) -> Choice:
+def _best(wanted: str, inventory: HostInventory, have: Have, *, lacks: Mapping[str, list[str]]) -> Choice:
     possible = [mode for mode in (("dmabuf", "peermem") if wanted == "auto" else (wanted,)) if not lacks[mode]]
     if not possible:
         why = "; ".join(f"{mode}: {', '.join(lacks[mode])}" for mode in lacks if wanted in ("auto", mode))
@@ -161,7 +161,7 @@ def _unmeasured(have: Have) -> tuple[str, ...]:
 
 
 def plan_peer_memory(
-    mode: str | None, inventory: HostInventory, have: Have, record: Mapping[str, bool], folder: str
+    mode: str | None, inventory: HostInventory, have: Have, *, record: Mapping[str, bool], folder: str
 ) -> PeerPlan:
     """Work out unit and modules; ``mode`` None takes everything back, ``folder`` is that of units.
 

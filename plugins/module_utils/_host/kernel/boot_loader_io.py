@@ -72,7 +72,7 @@ def read_entries(roots: Roots, boots: Sequence[str]) -> dict[str, str]:
     return {path: text for path, text in found.items() if boot_loader.is_own_entry(path, text, machine_id)}
 
 
-def read(roots: Roots, boots: Sequence[str], lib: str, loader: Loader | None) -> boot_plan.Have:
+def read(roots: Roots, boots: Sequence[str], lib: str, *, loader: Loader | None) -> boot_plan.Have:
     """Read the host's side of kernel arguments."""
     live = read_live(roots)
     if loader is None:
@@ -105,7 +105,7 @@ def mkconfig() -> str:
     return found[0]
 
 
-def apply(plan: boot_plan.BootPlan, loader: Loader, own: str, wanted: Wanted) -> None:
+def apply(plan: boot_plan.BootPlan, loader: Loader, own: str, *, wanted: Wanted) -> None:
     """Write the files, then make grub.cfg of them.
 
     When that is not possible the files are as before: the next update of a kernel would make a menu of them.

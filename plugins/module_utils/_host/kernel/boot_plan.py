@@ -60,16 +60,16 @@ class BootPlan:
         return {text: {"live": self.live[text], "found": before[text], "next_boot": after[text]} for text in after}
 
 
-def plan_boot(wanted: Wanted, loader: Loader | None, have: Have, record: Mapping[str, Any]) -> BootPlan:
+def plan_boot(wanted: Wanted, loader: Loader | None, have: Have, *, record: Mapping[str, Any]) -> BootPlan:
     """Work out the change. ``loader`` is None where nothing was ever asked of this host."""
     if loader is None:
         return BootPlan(Change({"arguments": {}}, {"arguments": {}}), {}, {}, {})
     watched = _watched(wanted, record)
     make = _plan_menu if loader.menu else _plan_entries
-    return make(wanted, watched, have, record)
+    return make(wanted, watched, have, record=record)
 
 
-def _plan_menu(wanted: Wanted, watched: Wanted, have: Have, record: Mapping[str, Any]) -> BootPlan:
+def _plan_menu(wanted: Wanted, watched: Wanted, have: Have, *, record: Mapping[str, Any]) -> BootPlan:
     """GRUB: a drop-in, and grub.cfg made of it."""
     if not have.menu:
         raise ConflictError("grub.cfg has no entry that starts Linux; run update-grub and look at what it says")
@@ -88,14 +88,14 @@ def _plan_menu(wanted: Wanted, watched: Wanted, have: Have, record: Mapping[str,
         after={"arguments": then, "files": after, "menu_is_current": True},
     )
     running = watched.state(have.live)
-    kept = _kept(wanted, watched, running, then, {**now, **record.get("before", {})})
+    kept = _kept(wanted, watched, running, then=then, known={**now, **record.get("before", {})})
     # Until grub.cfg is made, nobody knows what it was made from.
     pending = {"made_from": None}
     last = {**kept, "made_from": text or ""} if kept or text else {}
     return BootPlan(change, pending, last, running)
 
 
-def _plan_entries(wanted: Wanted, watched: Wanted, have: Have, record: Mapping[str, Any]) -> BootPlan:
+def _plan_entries(wanted: Wanted, watched: Wanted, have: Have, *, record: Mapping[str, Any]) -> BootPlan:
     """Entries of the Boot Loader Specification, and the file that new kernels get theirs from."""
     known = record.get("files", {})
     before = {**have.entries, **{path: have.files[path] for path in (have.kernels,) if path in have.files}}
@@ -107,12 +107,12 @@ def _plan_entries(wanted: Wanted, watched: Wanted, have: Have, record: Mapping[s
         files[path] = _merged(row, wanted, known.get(path) or _one_row(known.get(have.kernels, {})))
         line, text = files[path]["after"], have.entries[path]
         after[path] = text if line == row else boot_loader.with_options(text, line)
-    after.update(_plan_kernels(wanted, have, known, files))
+    after.update(_plan_kernels(wanted, have, known, files=files))
     now = _state(watched, map(cmdline.parse, rows.values()))
     then = _state(watched, (cmdline.parse(files[path]["after"]) for path in rows))
     change = Change(before={"arguments": now, "files": before}, after={"arguments": then, "files": after})
     running = watched.state(have.live)
-    kept = _kept(wanted, watched, running, then, {**now, **record.get("before", {})})
+    kept = _kept(wanted, watched, running, then=then, known={**now, **record.get("before", {})})
     # Entries that were right already are recorded too: they are none that came after us.
     recorded = files if wanted != Wanted() else {}
     last = {**kept, "files": recorded} if kept or recorded else {}
@@ -120,7 +120,7 @@ def _plan_entries(wanted: Wanted, watched: Wanted, have: Have, record: Mapping[s
 
 
 def _plan_kernels(
-    wanted: Wanted, have: Have, known: Mapping[str, Any], files: dict[str, dict[str, Any]]
+    wanted: Wanted, have: Have, known: Mapping[str, Any], *, files: dict[str, dict[str, Any]]
 ) -> dict[str, str]:
     """Return the file for new kernels; it is made when there is none, of what kernel-install would take."""
     path, text = have.kernels, have.files.get(have.kernels)
@@ -186,7 +186,7 @@ def _state(watched: Wanted, lines: Iterable[Line]) -> dict[str, bool]:
 
 
 def _kept(
-    wanted: Wanted, watched: Wanted, live: Mapping[str, bool], then: Mapping[str, bool], known: Mapping[str, bool]
+    wanted: Wanted, watched: Wanted, live: Mapping[str, bool], *, then: Mapping[str, bool], known: Mapping[str, bool]
 ) -> dict[str, Any]:
     """Return of the record what is asked for, or was and still waits for a boot."""
     matter = [text for text in then if text in wanted.goal() or live[text] != then[text]]

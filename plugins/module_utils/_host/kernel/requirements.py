@@ -53,7 +53,7 @@ def vendor_of(cpuinfo: str) -> str:
     return match.group(1) if match else ""
 
 
-def iommu_arguments(policy: str, cpu: Cpu, live: Iterable[str], ours: Iterable[str]) -> list[str]:
+def iommu_arguments(policy: str, cpu: Cpu, live: Iterable[str], *, ours: Iterable[str]) -> list[str]:
     """Return the kernel arguments for the IOMMU.
 
     ``auto`` asks for passthrough where DMA is translated now, on metal. Without that there is

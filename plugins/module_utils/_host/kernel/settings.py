@@ -119,7 +119,7 @@ def pages_path(pages: Hugepages) -> str:
     return f"{base}/hugepages/hugepages-{pages.size}kB/nr_hugepages"
 
 
-def plan_settings(want: Want, have: Have, record: Mapping[str, Any], etc: str) -> SettingsPlan:
+def plan_settings(want: Want, have: Have, record: Mapping[str, Any], *, etc: str) -> SettingsPlan:
     """Work out the change. InputError and ConflictError before anything is written.
 
     Keys and counts that came with us and are not wanted any more get their value before us. Modules
@@ -129,8 +129,8 @@ def plan_settings(want: Want, have: Have, record: Mapping[str, Any], etc: str) -
     # Our files say what was set.
     set_sysctl = dict(_assignments(have.files.get(f"{etc}/{SYSCTL}", "")))
     set_counts = {path: int(count) for path, count in _PAGES_LINE.findall(have.files.get(f"{etc}/{PAGES}", ""))}
-    old_sysctl, warnings = _before("sysctl", want.sysctl, have.sysctl, record, set_sysctl)
-    old_counts, more = _before("pages", want.counts(), have.pages, record, set_counts)
+    old_sysctl, warnings = _before("sysctl", want.sysctl, have.sysctl, record=record, ours=set_sysctl)
+    old_counts, more = _before("pages", want.counts(), have.pages, record=record, ours=set_counts)
     sysctl, counts = {**old_sysctl, **want.sysctl}, {**old_counts, **want.counts()}
     loaded = sorted(set(have.loaded) & set(want.modules))
     change = Change(
@@ -227,7 +227,7 @@ def _assignments(text: str) -> Iterable[tuple[str, str]]:
 
 
 def _before(
-    kind: str, want: Mapping[str, Any], now: Mapping[str, Any], record: Mapping[str, Any], ours: Mapping[str, Any]
+    kind: str, want: Mapping[str, Any], now: Mapping[str, Any], *, record: Mapping[str, Any], ours: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the recorded values to restore, and warnings: what went with its module cannot, what others changed stays.
 
@@ -238,7 +238,7 @@ def _before(
     others = [key for key in restore.changed_since(here, known, now) if key not in want]
     return (
         {key: value for key, value in here.items() if key not in others},
-        [restore.kept(key, here[key], known[key], now[key]) for key in others],
+        [restore.kept(key, here[key], known[key], now=now[key]) for key in others],
     )
 
 

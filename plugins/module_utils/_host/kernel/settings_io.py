@@ -19,7 +19,7 @@ from .settings import Have, SettingsPlan, Want
 SYSCTL_FOLDERS = ("{etc}/sysctl.d", "{run}/sysctl.d", "{usr}/local/lib/sysctl.d", "{lib}/sysctl.d")
 
 
-def read(roots: Roots, lib: str, want: Want, record: Mapping[str, Any]) -> Have:
+def read(roots: Roots, lib: str, want: Want, *, record: Mapping[str, Any]) -> Have:
     """Read the host's side of everything that is wanted, or was."""
     counts = {**record.get("pages", {}), **want.counts()}
     paths = [f"{roots.etc}/{name}" for name in settings.FILES]
@@ -42,12 +42,12 @@ def read(roots: Roots, lib: str, want: Want, record: Mapping[str, Any]) -> Have:
     )
 
 
-def apply(plan: SettingsPlan, roots: Roots, lib: str, want: Want) -> None:
+def apply(plan: SettingsPlan, roots: Roots, lib: str, *, want: Want) -> None:
     """Load modules, look at what they bring, write files, set values."""
     before, after = plan.change.before, plan.change.after
     for module in sorted(set(after["modules"]) - set(before["modules"])):
         command.run(["modprobe", module])
-    settings.check_keys(want, read(roots, lib, want, {}))
+    settings.check_keys(want, read(roots, lib, want, record={}))
     files.write_files(before["files"], after["files"])
     for key, value in after["sysctl"].items():
         if before["sysctl"][key] != value:

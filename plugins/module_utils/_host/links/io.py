@@ -22,7 +22,7 @@ from . import plan as links_plan
 PAUSE = 0.5
 
 
-def read_have(roots: Roots, lib: str, inventory: HostInventory, routes: bool) -> links_plan.Have:
+def read_have(roots: Roots, lib: str, inventory: HostInventory, *, routes: bool) -> links_plan.Have:
     """Read the host's side; ``routes`` says whether rails shall have routing tables."""
     return links_plan.Have(
         own=_own_files(roots.etc),
@@ -94,13 +94,13 @@ def _bring(wanted: Mapping[str, Any], roots: Roots) -> tuple[list[str], list[str
     refused: list[str] = []
     if problems:
         for pci, target in wanted["links"].items():
-            refused += _set_link(roots, names[pci], found[pci], target)
+            refused += _set_link(roots, names[pci], found[pci], target=target)
         for argv in routing.commands(lines, wanted["routing"]):
             command.run(argv, check=False)
     return problems, refused
 
 
-def _set_link(roots: Roots, netdev: str, found: Mapping[str, Any], target: Mapping[str, Any]) -> list[str]:
+def _set_link(roots: Roots, netdev: str, found: Mapping[str, Any], *, target: Mapping[str, Any]) -> list[str]:
     refused = []
     for argv in links_plan.link_commands(netdev, found, target):
         try:

@@ -26,6 +26,7 @@ def states(
     record: Record,
     now: States,
     owned: Mapping[str, str],
+    *,
     in_use: Mapping[str, Any],
 ) -> dict[str, dict[str, Any]]:
     """Return the state to restore of each recorded port; ``owned`` are those that have another owner now."""
@@ -83,17 +84,17 @@ def _foreign(what: str, address: str) -> str:
 def _changed(title: str, entry: Entry, now: State) -> list[str]:
     before, ours, found = ({**_values(one), **one.get("sysctl", {})} for one in (entry["before"], entry["set"], now))
     others = restore.changed_since(before, ours, found)
-    return [restore.kept(f"{title}: {key}", before[key], ours[key], found[key]) for key in others]
+    return [restore.kept(f"{title}: {key}", before[key], ours[key], now=found[key]) for key in others]
 
 
-def entry(rail: Rail, owners: Sequence[str], first: Entry | None, now: State, after: State) -> dict[str, Any]:
+def entry(rail: Rail, owners: Sequence[str], first: Entry | None, *, now: State, after: State) -> dict[str, Any]:
     """Return the record of a rail's port, ``first`` being the one that there is; ``owners`` are those of now."""
     ours = [address for address in after["addresses"] if address not in foreign(first, now)]
     known = first or {"before": now, "owners": owners}
     return {**known, "rail": rail.name, "set": {**after, "addresses": ours}}
 
 
-def unsettled(earlier: Record, after_it: Record, merged: Record, now: States, after: States) -> dict[str, Entry]:
+def unsettled(earlier: Record, after_it: Record, merged: Record, *, now: States, after: States) -> dict[str, Entry]:
     """Return the record while a run changes links from ``now`` to ``after``, ``after_it`` being the one after it.
 
     ``merged`` is that of ``earlier`` and ``after_it``: the addresses that either set can be there until the change is

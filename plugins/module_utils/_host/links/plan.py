@@ -75,7 +75,7 @@ class LinkPlan:
     reasons: tuple[str, ...] = ()
 
 
-def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, have: Have, wish: Wish) -> LinkPlan:
+def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, *, have: Have, wish: Wish) -> LinkPlan:
     """Work out files and link states; recorded ports that are not rails any more are restored.
 
     InputError and ConflictError list everything that stands in the way, users of the ports among it.
@@ -89,11 +89,11 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
     table_of = routing.tables(rails, wish.source_routing)
     link_files: tuple[LinkFile, ...] = ()
     if manager:
-        claims = _claims(rails, ports, have, manager)
-        _refuse(rails, ports, claims, manager)
+        claims = _claims(rails, ports, have, manager=manager)
+        _refuse(rails, ports, claims, manager=manager)
         _refuse_routing(manager, table_of)
         link_files = tuple(
-            _link_file(rail, ports[rail.pci], manager, table_of)
+            _link_file(rail, ports[rail.pci], manager, table_of=table_of)
             for rail in rails
             # A port that keeps its addresses keeps the file that gives them.
             if rail.address or not claims[rail.name]
@@ -102,25 +102,20 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
     known = {pci: inventory.first.get(pci, ()) for pci in restored}
     owned = disruption.left_alone(inventory, known, "MTU, state and addresses of its link are")
     # Where connections cannot be read, restored ports have users and are refused unless there is consent.
-    after.update(link_restore.states(restored, before, owned, inventory.activity.connections or {}))
-    files = _files(rails, link_files, manager, wish.etc, inventory.machine_id)
-    change = Change(
-        before={
-            "files": dict(have.own),
-            "links": before,
-            "routing": list(have.routing),
-            "connections": sorted(have.active),
-        },
-        after={
-            "files": files,
-            "links": after,
-            "routing": routing.wanted(rails, table_of, {pci: link.name for pci, link in links.items()}),
-            "connections": sorted(reload.connections(link_files, manager)),
-        },
-    )
+    after.update(link_restore.states(restored, before, owned, in_use=inventory.activity.connections or {}))
+    files = _files(rails, link_files, manager, etc=wish.etc, machine=inventory.machine_id)
+    now = {"files": dict(have.own), "links": before, "routing": [*have.routing], "connections": sorted(have.active)}
+    then = {
+        "files": files,
+        "links": after,
+        "routing": routing.wanted(rails, table_of, {pci: link.name for pci, link in links.items()}),
+        "connections": sorted(reload.connections(link_files, manager)),
+    }
     running = network_managers.services(inventory)
     names = {port.netdev.mac: port.netdev.name for port in ports.values() if port.netdev}
-    commands = reload.of_managers(have.own, files, link_files, running, manager, have.active, names)
+    commands = reload.of_managers(
+        have.own, files, link_files, running=running, manager=manager, active=have.active, netdevs=names
+    )
     touched = reload.touched(have.own, files, rails)
     changes = {
         pci: "a change of its link"
@@ -131,10 +126,12 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
     kept: dict[str, Mapping[str, Any]] = {pci: {**restored[pci], "rail": ""} for pci in owned}
     for rail in rails:
         owners = disruption.owners(inventory, ports[rail.pci])
-        kept[rail.pci] = link_restore.entry(rail, owners, record.get(rail.pci), before[rail.pci], after[rail.pci])
+        kept[rail.pci] = link_restore.entry(
+            rail, owners, record.get(rail.pci), now=before[rail.pci], after=after[rail.pci]
+        )
     here = {ports[pci]: record.get(pci) for pci in before if pci not in owned}
     warnings = link_restore.warnings(rails, here, before)
-    return LinkPlan(change, commands, kept, (*owned.values(), *warnings))
+    return LinkPlan(Change(now, then), commands, kept, (*owned.values(), *warnings))
 
 
 def current_state(port: Port, sysctl: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
@@ -177,7 +174,7 @@ def differences(wanted: States, found: States, names: Mapping[str, str]) -> list
 
 
 def _claims(
-    rails: tuple[Rail, ...], ports: Mapping[str, Port], have: Have, manager: Manager
+    rails: tuple[Rail, ...], ports: Mapping[str, Port], have: Have, *, manager: Manager
 ) -> dict[str, Claim | None]:
     """Return rail -> the file of somebody else that configures its port; one that comes first wins."""
     found = {}
@@ -189,13 +186,13 @@ def _claims(
             priority = network_manager.PRIORITY if manager.name != network_managers.NETPLAN else 0
             claims.append(network_manager.claim(have.connections, port, priority))
         if network_managers.NETWORKD in manager.running:
-            claims.append(_networkd_claim(rail, port, have, manager))
+            claims.append(_networkd_claim(rail, port, have, manager=manager))
         known = sorted((claim for claim in claims if claim), key=lambda claim: not claim.first)
         found[rail.name] = netplan.named(known[0], have.netplan or {}) if known else None
     return found
 
 
-def _networkd_claim(rail: Rail, port: Port, have: Have, manager: Manager) -> Claim | None:
+def _networkd_claim(rail: Rail, port: Port, have: Have, *, manager: Manager) -> Claim | None:
     own = networkd.base_name(rail.name, manager.name == network_managers.NETPLAN)
     claim = networkd.claim(have.networks, port, own)
     # Beside another manager every file of networkd is one too many.
@@ -203,7 +200,7 @@ def _networkd_claim(rail: Rail, port: Port, have: Have, manager: Manager) -> Cla
 
 
 def _refuse(
-    rails: Iterable[Rail], ports: Mapping[str, Port], claims: Mapping[str, Claim | None], manager: Manager
+    rails: Iterable[Rail], ports: Mapping[str, Port], claims: Mapping[str, Claim | None], *, manager: Manager
 ) -> None:
     problems = []
     for rail in rails:
@@ -261,7 +258,7 @@ def _wanted_state(rail: Rail, before: Mapping[str, Any], entry: Mapping[str, Any
     }
 
 
-def _link_file(rail: Rail, port: Port, manager: Manager, table_of: Mapping[str, int]) -> LinkFile:
+def _link_file(rail: Rail, port: Port, manager: Manager, *, table_of: Mapping[str, int]) -> LinkFile:
     addresses: tuple[str, ...] | None = (rail.address,) if rail.address else ()
     if not addresses and manager.name == network_managers.NETWORKD:
         addresses = None
@@ -269,7 +266,7 @@ def _link_file(rail: Rail, port: Port, manager: Manager, table_of: Mapping[str, 
 
 
 def _files(
-    rails: tuple[Rail, ...], link_files: tuple[LinkFile, ...], manager: Manager | None, etc: str, machine: str
+    rails: tuple[Rail, ...], link_files: tuple[LinkFile, ...], manager: Manager | None, *, etc: str, machine: str
 ) -> dict[str, str]:
     if manager is None:
         return {}

@@ -24,6 +24,7 @@ def of_managers(
     before: Mapping[str, str],
     after: Mapping[str, str],
     links: tuple[LinkFile, ...],
+    *,
     running: tuple[str, ...],
     manager: Manager | None,
     active: tuple[str, ...],
@@ -41,7 +42,7 @@ def of_managers(
     networkd = [RELOAD] if NETWORKD in running and has_networks else []
     nm: list[tuple[str, ...]] = []
     if NETWORKMANAGER in running:
-        nm = _networkmanager(changed, after, links, manager, active)
+        nm = _networkmanager(changed, after, links, manager=manager, active=active)
         # Before connections are brought up.
         nm[:0] = _handed_over(network_manager.left_alone(before), network_manager.left_alone(after), netdevs)
     # Who loses a link lets go of it, and flushes it, before the other one takes it.
@@ -79,6 +80,7 @@ def _networkmanager(
     changed: Mapping[str, str],
     after: Mapping[str, str],
     links: tuple[LinkFile, ...],
+    *,
     manager: Manager | None,
     active: tuple[str, ...],
 ) -> list[tuple[str, ...]]:

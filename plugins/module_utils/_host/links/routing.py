@@ -45,7 +45,7 @@ def wanted(rails: Iterable[Rail], table_of: Mapping[str, int], netdevs: Mapping[
         if table and rail.address:
             source = source_of(rail.address)
             found.append(_rule(source, table))
-            found.append(_route(network_of(rail.address), netdevs[rail.pci], source, table))
+            found.append(_route(network_of(rail.address), netdevs[rail.pci], source, table=table))
     return sorted(found)
 
 
@@ -57,7 +57,7 @@ def parse(rules: str, routes: str) -> list[str]:
     try:
         found = [_rule(str(one["src"]), int(one["table"])) for one in _entries(rules) if "src" in one and _ours(one)]
         found += [
-            _route(str(ipaddress.ip_network(one["dst"])), one["dev"], one.get("prefsrc", ""), int(one["table"]))
+            _route(str(ipaddress.ip_network(one["dst"])), one["dev"], one.get("prefsrc", ""), table=int(one["table"]))
             for one in _entries(routes)
             if _ours(one)
         ]
@@ -96,7 +96,7 @@ def _rule(source: str, table: int) -> str:
     return f"from {source} lookup {table} priority {table}"
 
 
-def _route(network: str, netdev: str, source: str, table: int) -> str:
+def _route(network: str, netdev: str, source: str, *, table: int) -> str:
     return f"{network} dev {netdev} src {source} scope link table {table}"
 
 

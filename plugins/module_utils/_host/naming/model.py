@@ -113,7 +113,7 @@ def from_raw(
         here = [index + 1 for index in (*own["vfs"], *standing)]
         for index in range(max([port.vfs_total, *here])):
             found.append(_representor(port, index, standing.get(index)))
-            found.append(_vf(port, index, own, interfaces, holders))
+            found.append(_vf(port, index, own, interfaces=interfaces, holders=holders))
     return tuple(found)
 
 
@@ -168,6 +168,7 @@ def _vf(
     port: Port,
     index: int,
     own: Mapping[str, Any],
+    *,
     interfaces: Mapping[str, Interface],
     holders: Mapping[str, tuple[str, ...]],
 ) -> Function:

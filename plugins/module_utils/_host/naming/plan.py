@@ -64,7 +64,7 @@ class NamePlan:
 
 
 def plan_names(
-    inventory: HostInventory, functions: tuple[Function, ...], wish: Wish, record: recorded.Record, files: Files
+    inventory: HostInventory, functions: tuple[Function, ...], wish: Wish, *, record: recorded.Record, files: Files
 ) -> NamePlan:
     """Work out files and names; what is recorded and not wanted any more gets its first name back, if it has ours.
 
@@ -75,30 +75,33 @@ def plan_names(
     wanted = wish.names(functions)
     here = _here(inventory, functions)
     rules = model.given_names(functions, "net", files.own.get(files.rule_file))
-    owned = find_owned(inventory, functions, wanted, record, rules)
+    owned = find_owned(inventory, functions, wanted, record=record, rules=rules)
     now = {key: link.name for key, link in here.items() if key not in wanted and key not in owned.keys}
     others = recorded.others(record, now, "name")
     first = {key: name for key, name in recorded.first(record).items() if key in now and key not in others}
     names = {**wanted, **first}
-    problems = conflicts(inventory, functions, wish, names, files)
+    problems = conflicts(inventory, functions, wish, names=names, files=files)
     if problems:
         raise ConflictError("; ".join(problems))
     links = {key: here[key] for key in names if key in here}
     holders = {one.title: tuple(f"{holder} holds its RDMA device" for holder in one.holders) for one in functions}
     busy = {port.pci: users(inventory, port) for port in inventory.ports}
     holders.update({pci: (f"it is in use: {', '.join(found)}",) for pci, found in busy.items() if found})
-    renames, reasons = _split(links, names, holders, wish.now)
+    renames, reasons = _split(links, names, holders, now=wish.now)
     renamed = {rename.link.name: rename.name for rename in renames}
     after = {key: renamed.get(link.name, link.name) for key, link in links.items()}
     now = {key: link.name for key, link in links.items()}
     change = Change(
         before={"files": dict(files.own), "names": now},
         after={
-            "files": {**_kept(files, owned.ports), **_texts(inventory, functions, wish, files, owned.functions)},
+            "files": {
+                **_kept(files, owned.ports),
+                **_texts(inventory, functions, wish, files=files, kept=owned.functions),
+            },
             "names": after,
         },
     )
-    record = recorded.following(record, now, after, wanted, owned.keys)
+    record = recorded.following(record, now, after, wanted=wanted, owned=owned.keys)
     return NamePlan(change, tuple(renames), tuple(reasons), record, (*owned.warnings, *others.values()))
 
 
@@ -123,6 +126,7 @@ def find_owned(
     inventory: HostInventory,
     functions: Iterable[Function],
     wanted: Mapping[str, str],
+    *,
     record: Collection[str],
     rules: Mapping[str, str],
 ) -> Owned:
@@ -155,7 +159,7 @@ def _warnings(found: Mapping[Function, list[str]]) -> list[str]:
 
 
 def conflicts(
-    inventory: HostInventory, functions: Iterable[Function], wish: Wish, names: Mapping[str, str], files: Files
+    inventory: HostInventory, functions: Iterable[Function], wish: Wish, *, names: Mapping[str, str], files: Files
 ) -> list[str]:
     """Say who else would have or give a name; ``names`` is key -> name of all that get one.
 
@@ -172,7 +176,7 @@ def conflicts(
     ]
     for rail in wish.rails:
         port = inventory.port(rail.pci)
-        for foreign in systemd_files.foreign_names(files.links, files.rules, port, _file(rail)):
+        for foreign in systemd_files.foreign_names(files.links, files.rules, port, own=_file(rail)):
             if foreign.name != rail.netdev:
                 problems.append(_foreign(port.title, rail.netdev, foreign))
     return problems + _foreign_functions(functions, wish.names(functions), files)
@@ -227,12 +231,12 @@ def _here(inventory: HostInventory, functions: Iterable[Function]) -> dict[str, 
 
 
 def _texts(
-    inventory: HostInventory, functions: Iterable[Function], wish: Wish, files: Files, kept: Mapping[str, str]
+    inventory: HostInventory, functions: Iterable[Function], wish: Wish, *, files: Files, kept: Mapping[str, str]
 ) -> dict[str, str]:
     """Return path -> text of all our files; ``kept`` is title -> name of functions that keep theirs."""
     texts = {
         f"{files.link_folder}/{_file(rail)}": systemd_files.format_link(
-            model.TITLE, inventory.port(rail.pci), rail.netdev, files.links
+            model.TITLE, inventory.port(rail.pci), rail.netdev, others=files.links
         )
         for rail in wish.rails
     }
@@ -252,7 +256,7 @@ def _kept(files: Files, ports: Iterable[str]) -> dict[str, str]:
 
 
 def _split(
-    links: Mapping[str, Netdev], names: Mapping[str, str], holders: Mapping[str, tuple[str, ...]], now: bool
+    links: Mapping[str, Netdev], names: Mapping[str, str], holders: Mapping[str, tuple[str, ...]], *, now: bool
 ) -> tuple[list[Rename], list[str]]:
     """Part those that are renamed now from those that wait, with the reason of each."""
     todo = {key: names[key] for key in links if links[key].name != names[key]}

@@ -51,7 +51,7 @@ class RdmaPlan:
 
 
 def plan_rdma(
-    inventory: HostInventory, functions: Iterable[Function], wish: Wish, record: recorded.Record, have: Have
+    inventory: HostInventory, functions: Iterable[Function], wish: Wish, *, record: recorded.Record, have: Have
 ) -> RdmaPlan:
     """Work out the file and names; recorded devices whose name is not wanted any more get theirs back.
 
@@ -63,7 +63,7 @@ def plan_rdma(
     devices = {device.pci: device.name for device in inventory.rdma_devices if device.pci}
     devices.update({one.title: one.rdma for one in vfs if one.rdma})
     # What has another owner now keeps its name, and the rule that gives it.
-    found = find_owned(inventory, vfs, wanted, record, given_names(vfs, "infiniband", have.own))
+    found = find_owned(inventory, vfs, wanted, record=record, rules=given_names(vfs, "infiniband", have.own))
     owned = [pci for pci in found.ports if pci in devices]
     kept = {**found.functions, **{key: devices[key] for key in (*owned, *found.functions) if key in devices}}
     asked, wanted = wanted, {**wanted, **kept}
@@ -72,7 +72,7 @@ def plan_rdma(
     first = {key: name for key, name in recorded.first(record).items() if key not in changed}
     names = {key: name for key, name in {**first, **wanted}.items() if key in devices}
     others = {device.name for device in inventory.rdma_devices} | set(devices.values())
-    _refuse(asked, names, others - {devices[key] for key in names}, have)
+    _refuse(asked, names, others - {devices[key] for key in names}, have=have)
     why = _why_wait(inventory, wish.now)
     moving = {key: name for key, name in names.items() if devices[key] != name}
     reasons = [
@@ -82,12 +82,12 @@ def plan_rdma(
     ]
     after = {key: devices[key] if why else name for key, name in names.items()}
     ports = (*(rail.pci for rail in wish.rails), *owned)
-    rules = _text(ports, vfs, wanted, have.distribution) if wanted else None
+    rules = _text(ports, vfs, wanted, distribution=have.distribution) if wanted else None
     change = Change(
         before={"rules": have.own, "names": {key: devices[key] for key in names}},
         after={"rules": rules, "names": after},
     )
-    record = recorded.following(record, devices, after, asked, kept)
+    record = recorded.following(record, devices, after, wanted=asked, owned=kept)
     renames = [] if why else [(devices[key], name) for key, name in moving.items()]
     return RdmaPlan(change, tuple(renames), tuple(reasons), record, (*found.warnings, *changed.values()))
 
@@ -105,7 +105,7 @@ def rename_commands(renames: Iterable[tuple[str, str]]) -> list[list[str]]:
     return [*first, *second]
 
 
-def _refuse(wanted: Mapping[str, str], names: Mapping[str, str], others: set[str], have: Have) -> None:
+def _refuse(wanted: Mapping[str, str], names: Mapping[str, str], others: set[str], *, have: Have) -> None:
     problems = [
         f"{path} is not ours and names RDMA devices; remove it, or leave rail_names_rdma at keep"
         for path in (have.foreign if wanted else ())
@@ -129,7 +129,7 @@ def _why_wait(inventory: HostInventory, now: bool) -> str:
     return f"RDMA is in use by {', '.join(holders)}" if holders else ""
 
 
-def _text(ports: Iterable[str], vfs: Iterable[Function], names: Mapping[str, str], distribution: str | None) -> str:
+def _text(ports: Iterable[str], vfs: Iterable[Function], names: Mapping[str, str], *, distribution: str | None) -> str:
     conditions = {
         **{pci: f'KERNELS=="{pci}"' for pci in ports},
         **{one.title: condition(one, "infiniband") for one in vfs if one.title in names},

@@ -30,12 +30,17 @@ def others(record: Record, now: Mapping[str, str], what: str) -> dict[str, str]:
         before, ours = record[key]["before"], record[key]["set"]
         name = ours[-1] if now[key] in ours or _STEP.fullmatch(now[key]) else now[key]
         if restore.changed_since({key: before}, {key: ours[-1]}, {key: name}):
-            found[key] = restore.kept(f"{key}: {what}", before, ours[-1], now[key])
+            found[key] = restore.kept(f"{key}: {what}", before, ours[-1], now=now[key])
     return found
 
 
 def following(
-    record: Record, now: Mapping[str, str], after: Mapping[str, str], wanted: Mapping[str, str], owned: Collection[str]
+    record: Record,
+    now: Mapping[str, str],
+    after: Mapping[str, str],
+    *,
+    wanted: Mapping[str, str],
+    owned: Collection[str],
 ) -> dict[str, Mapping[str, Any]]:
     """Return the record after a run that leads from the names ``now`` to those of ``after``.
 

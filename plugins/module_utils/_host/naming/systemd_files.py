@@ -65,7 +65,7 @@ def parse(text: str) -> tuple[Setting, ...]:
     return tuple(found)
 
 
-def format_link(title: str, port: Port, name: str, others: Mapping[str, str]) -> str:
+def format_link(title: str, port: Port, name: str, *, others: Mapping[str, str]) -> str:
     """Return the text of the .link file that gives a port its name.
 
     Only the first file that matches counts, so everything else that the port would get (from
@@ -132,7 +132,7 @@ def value_of(settings: Iterable[Setting], section: str, key: str) -> str:
     return values[-1] if values else ""
 
 
-def foreign_names(files: Mapping[str, str], rules: Mapping[str, str], port: Port, own: str) -> list[Foreign]:
+def foreign_names(files: Mapping[str, str], rules: Mapping[str, str], port: Port, *, own: str) -> list[Foreign]:
     """Return who else would name a port: a .link file that comes before ``own``, netplan, udev rules."""
     found = []
     path = first_match(files, port, ".link")

@@ -84,7 +84,9 @@ class Finding(NamedTuple):
     text: str
 
 
-def find(inventory: HostInventory, ports: Iterable[tuple[str, Port]], own: Own, consent: Consent) -> Iterator[Finding]:
+def find(
+    inventory: HostInventory, ports: Iterable[tuple[str, Port]], own: Own, *, consent: Consent
+) -> Iterator[Finding]:
     """Yield what was found; ``ports`` is (rail, port) of the rails that have one."""
     ports = tuple(ports)
     yield from _secure_boot(inventory, own, consent)
@@ -97,7 +99,7 @@ def find(inventory: HostInventory, ports: Iterable[tuple[str, Port]], own: Own, 
         yield Finding(True, f"kernel arguments are requested, but {own.no_loader}")
     yield from _iommu(inventory, own, consent)
     if own.acs:
-        yield from _acs(inventory, [port.pci for _rail, port in ports], own.acs, own.no_setpci)
+        yield from _acs(inventory, [port.pci for _rail, port in ports], own.acs, no_setpci=own.no_setpci)
     for rail, port in ports:
         yield from _vfs(rail, port, consent)
 
@@ -168,7 +170,7 @@ def _iommu(inventory: HostInventory, own: Own, consent: Consent) -> Iterator[Fin
     yield Finding(False, f"{what}. Without it VFs serve containers, and cannot be given to virtual machines")
 
 
-def _acs(inventory: HostInventory, nics: Iterable[str], have: acs.Have, no_setpci: str) -> Iterator[Finding]:
+def _acs(inventory: HostInventory, nics: Iterable[str], have: acs.Have, *, no_setpci: str) -> Iterator[Finding]:
     """Yield what pcie_acs will refuse. An IOMMU that translates is no problem: this run may boot with iommu=pt."""
     wanted = acs.paths(inventory, nics)
     if no_setpci and any(have.controls.get(port) is not None for port in wanted):

@@ -40,6 +40,7 @@ def read(
     roots: Roots,
     lib: str,
     var: str,
+    *,
     inventory: HostInventory,
     wanted: Iterable[str] | None,
     boots: Sequence[str],

@@ -42,7 +42,7 @@ class Findings(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def check(inventory: HostInventory, rails: Iterable[Rail], own: Own, consent: Consent) -> Findings:
+def check(inventory: HostInventory, rails: Iterable[Rail], own: Own, *, consent: Consent) -> Findings:
     """Judge a host against its slice of the plan."""
     rails = tuple(rails)
     ports = inventory.by_pci
@@ -50,7 +50,7 @@ def check(inventory: HostInventory, rails: Iterable[Rail], own: Own, consent: Co
     named = [rail for rail, port in known if port.netdev]
     moves = any(port.netdev and port.netdev.name != rail.netdev for rail, port in known)
     found = [
-        *find(inventory, [(rail.name, port) for rail, port in known], own, consent),
+        *find(inventory, [(rail.name, port) for rail, port in known], own, consent=consent),
         *space(own, moves or consent.unsigned),
     ]
     problems = [
@@ -59,7 +59,7 @@ def check(inventory: HostInventory, rails: Iterable[Rail], own: Own, consent: Co
         *_perftest_problems(inventory, consent.installs),
         *(problem for rail in rails for problem in _rail_problems(inventory, rail)),
         *(problem for rail, port in known for problem in rail.doubts(port.netdev)),
-        *_name_problems(inventory, named, own, consent),
+        *_name_problems(inventory, named, own, consent=consent),
         *_busy_problems(inventory, rails, consent.busy),
         *(finding.text for finding in found if finding.stops),
     ]
@@ -110,10 +110,10 @@ def _rail_problems(inventory: HostInventory, rail: Rail) -> list[str]:
     return []
 
 
-def _name_problems(inventory: HostInventory, rails: Iterable[Rail], own: Own, consent: Consent) -> list[str]:
+def _name_problems(inventory: HostInventory, rails: Iterable[Rail], own: Own, *, consent: Consent) -> list[str]:
     wish = Wish(tuple(rails), kinds(consent.names_vfs, consent.names_representors), now=False)
     try:
-        return naming_plan.conflicts(inventory, own.functions, wish, wish.names(own.functions), own.names)
+        return naming_plan.conflicts(inventory, own.functions, wish, names=wish.names(own.functions), files=own.names)
     except InputError as error:
         return [str(error)]
 

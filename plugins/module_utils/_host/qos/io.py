@@ -19,7 +19,7 @@ from .setting import Device, KernelFiles, Program, Reason, Setting, Step
 
 
 def read(
-    roots: Roots, inventory: HostInventory, wanted: Mapping[str, Iterable[str]], rails: Mapping[str, str]
+    roots: Roots, inventory: HostInventory, wanted: Mapping[str, Iterable[str]], *, rails: Mapping[str, str]
 ) -> dict[str, qos_plan.Found]:
     """Return PCI address -> what was read; ``wanted`` is PCI address -> settings, ``rails`` -> name of the rail.
 
@@ -27,7 +27,7 @@ def read(
     """
     ports = {port.pci: port for port in inventory.ports if port.netdev}
     return {
-        pci: _read_port(roots, inventory.hostname, rails.get(pci), ports[pci], tuple(settings))
+        pci: _read_port(roots, inventory.hostname, rails.get(pci), port=ports[pci], settings=tuple(settings))
         for pci, settings in wanted.items()
         if pci in ports
     }
@@ -69,7 +69,7 @@ def _take(step: Step) -> None:
         files.tell_kernel(step.path, step.value)
 
 
-def _read_port(roots: Roots, host: str, rail: str | None, port: Port, settings: tuple[str, ...]) -> qos_plan.Found:
+def _read_port(roots: Roots, host: str, rail: str | None, *, port: Port, settings: tuple[str, ...]) -> qos_plan.Found:
     netdev = port.netdev.name if port.netdev else ""
     device = Device(netdev, port.rdma[0] if port.rdma else None, roots.sysfs)
     wanted = [qos_settings.find(name) for name in settings]
@@ -78,7 +78,7 @@ def _read_port(roots: Roots, host: str, rail: str | None, port: Port, settings: 
     found = {
         setting.name: _read_files(device, setting.source)
         if isinstance(setting.source, KernelFiles)
-        else _read_program(tools[setting.name], netdev, setting, printed)
+        else _read_program(tools[setting.name], netdev, setting, printed=printed)
         for setting in wanted
     }
     return qos_plan.Found(
@@ -91,7 +91,9 @@ def _read_port(roots: Roots, host: str, rail: str | None, port: Port, settings: 
     )
 
 
-def _read_program(tool: Program, netdev: str, setting: Setting, printed: dict[tuple[str, ...], command.Result]) -> Any:
+def _read_program(
+    tool: Program, netdev: str, setting: Setting, *, printed: dict[tuple[str, ...], command.Result]
+) -> Any:
     """Return the value of a setting, or the Reason why there is none; each command runs once."""
     if not command.find(tool.name):
         return _missing(setting)

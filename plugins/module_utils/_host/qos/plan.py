@@ -88,6 +88,7 @@ def plan_qos(
     rails: Iterable[Rail],
     wanted: Mapping[str, Any],
     record: recorded.Record,
+    *,
     found: Mapping[str, Found],
     have: Have,
     units: str,
@@ -102,7 +103,7 @@ def plan_qos(
     targets = {rail.pci: rail for rail in rails}
     own = {pci: _applicable(wanted, found[pci]) if pci in targets else {} for pci in found}
     others = {pci: _others(own[pci], record.get(pci, NOTHING), one.values) for pci, one in found.items()}
-    goals = {pci: _goal(own[pci], record.get(pci, NOTHING), others[pci], found[pci]) for pci in found}
+    goals = {pci: _goal(own[pci], record.get(pci, NOTHING), others[pci], found=found[pci]) for pci in found}
     before = {pci: _shown(found[pci].values, goal) for pci, goal in goals.items()}
     after = {pci: _completed(goal, found[pci].values) for pci, goal in goals.items()}
     files = {
@@ -116,17 +117,17 @@ def plan_qos(
             before={"files": dict(have.files), "units": sorted(have.units), "rails": before},
             after={"files": files, "units": names, "rails": after},
         ),
-        tuple(step for pci in after for step in _steps(found[pci], before[pci], after[pci], own[pci])),
+        tuple(step for pci in after for step in _steps(found[pci], before[pci], after[pci], own=own[pci])),
         {pci: recorded.entry(own[pci], record.get(pci, NOTHING), found[pci].values) for pci in found if own[pci]},
         tuple(
             text
             for pci, one in found.items()
-            for text in _warnings(one, record.get(pci, NOTHING), others[pci], own[pci])
+            for text in _warnings(one, record.get(pci, NOTHING), others[pci], own=own[pci])
         ),
     )
 
 
-def steps_of(found: Found, name: str, value: Any, device: Device) -> list[Step]:
+def steps_of(found: Found, name: str, value: Any, *, device: Device) -> list[Step]:
     """Return the steps that give a setting a value on a device."""
     return settings.find(name).steps(found.programs.get(name), device, value)
 
@@ -176,12 +177,12 @@ def _others(own: Mapping[str, Any], entry: recorded.Entry, values: Mapping[str, 
     return restore.changed_since(before, entry["set"], now)
 
 
-def _warnings(found: Found, entry: recorded.Entry, others: Collection[str], own: Collection[str]) -> list[str]:
+def _warnings(found: Found, entry: recorded.Entry, others: Collection[str], *, own: Collection[str]) -> list[str]:
     before, ours, now = entry["before"], entry["set"], found.values
     excludes = settings.partners()
     partners = {excludes[name]: name for name in others if excludes.get(name) in before}
     return [
-        *(restore.kept(f"{found.title}: {name}", before[name], ours[name], now[name]) for name in others),
+        *(restore.kept(f"{found.title}: {name}", before[name], ours[name], now=now[name]) for name in others),
         *(
             f"{found.title}: {name} is not restored to {before[name]}, since {other}, which another tool changed, "
             "excludes it"
@@ -195,7 +196,7 @@ def _is(values: Mapping[str, Any], name: str, wanted: Any) -> bool:
     return bool(_shown(values, {name: wanted})[name] == wanted)
 
 
-def _goal(own: Mapping[str, Any], entry: recorded.Entry, others: Iterable[str], found: Found) -> dict[str, Any]:
+def _goal(own: Mapping[str, Any], entry: recorded.Entry, others: Iterable[str], *, found: Found) -> dict[str, Any]:
     excludes = settings.partners()
     stay = {*others, *(excludes[name] for name in others if name in excludes)}
     known = entry["before"].items()
@@ -231,11 +232,11 @@ def _completed(goal: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def _steps(found: Found, before: Mapping[str, Any], after: Mapping[str, Any], own: Mapping[str, Any]) -> list[Step]:
+def _steps(found: Found, before: Mapping[str, Any], after: Mapping[str, Any], *, own: Mapping[str, Any]) -> list[Step]:
     changed = [name for name in after if before[name] != after[name]]
     # What goes, goes in reverse order: PFC before pause comes back.
     ordered = [name for name in reversed(changed) if name not in own] + [name for name in changed if name in own]
-    return [step for name in ordered for step in steps_of(found, name, after[name], found.device)]
+    return [step for name in ordered for step in steps_of(found, name, after[name], device=found.device)]
 
 
 def _lost(own: Mapping[str, Any]) -> list[str]:
@@ -247,4 +248,4 @@ def _unit(rail: Rail, found: Found, own: Mapping[str, Any]) -> str:
     needs_rdma = any(settings.find(name).needs_rdma for name in lost)
     # At boot the device has its final name, and sysfs is where it always is.
     device = Device(rail.netdev, found.device.rdma if needs_rdma else None)
-    return boot_unit.text(device, [step for name in lost for step in steps_of(found, name, own[name], device)])
+    return boot_unit.text(device, [step for name in lost for step in steps_of(found, name, own[name], device=device)])

@@ -62,7 +62,7 @@ def dcb(kind: str, read: Callable[[Any], Any], words: Callable[[Any], tuple[str,
     )
 
 
-def ethtool(letter: str, feature: str, read: Callable[[str], Any], limits: Limits | None = None) -> Program:
+def ethtool(letter: str, feature: str, read: Callable[[str], Any], *, limits: Limits | None = None) -> Program:
     """Return ethtool for a dict of parameters: ``letter`` is the option that shows them, its capital sets them."""
 
     def set_argv(netdev: str, value: Mapping[str, Any]) -> list[str]:

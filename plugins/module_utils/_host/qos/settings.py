@@ -51,7 +51,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         name="rings",
         source=(
-            programs.ethtool("g", "rings to set", programs.rings, Limits(programs.ring_limits, unit="descriptors")),
+            programs.ethtool(
+                "g", "rings to set", programs.rings, limits=Limits(programs.ring_limits, unit="descriptors")
+            ),
         ),
         options={
             "rings": Option(

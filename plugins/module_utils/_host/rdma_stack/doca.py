@@ -184,7 +184,7 @@ def address(wanted: Wanted, inventory: HostInventory) -> str:
     return text.rstrip("/") + "/"
 
 
-def source(wanted: Wanted, inventory: HostInventory, manager: str, etc: str) -> dict[str, str]:
+def source(wanted: Wanted, inventory: HostInventory, manager: str, *, etc: str) -> dict[str, str]:
     """Return path -> text of the package source and of its key, for the package manager apt or dnf.
 
     apt checks the signed lists, and so every package, against this key alone. dnf checks packages against every key in

@@ -147,7 +147,7 @@ def _said(result: command.Result) -> str:
     return " ".join([line for line in lines if line.startswith(("E: ", "Error"))] or lines)
 
 
-def offered(roots: Roots, wanted: doca.Wanted, source: Mapping[str, str], url: str) -> list[str]:
+def offered(roots: Roots, wanted: doca.Wanted, source: Mapping[str, str], *, url: str) -> list[str]:
     """Return the versions of the package that a signed source offers, asked for without changing the host.
 
     Its files go to a folder of their own, which is removed again. CommandError when the source cannot be reached or

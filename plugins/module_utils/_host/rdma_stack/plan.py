@@ -124,7 +124,7 @@ def unit_name(netdev: str) -> str:
 
 
 def plan_stack(
-    want: Want, have: Have, record: Mapping[str, Any], folders: tuple[str, str], whole: bool = False
+    want: Want, have: Have, record: Mapping[str, Any], *, folders: tuple[str, str], whole: bool = False
 ) -> StackPlan:
     """Work out files, devices, modules, holds and packages.
 
@@ -158,7 +158,7 @@ def plan_stack(
         after = {**before, "files": {**before["files"], **want.source}, "holds": []}
     install = [pinned(name, version, have.manager) for name, version in {**back, **missing}.items()]
     unload = tuple(_unload(want, have, record))
-    kept = _record(want, have, record, sorted(missing), [*back, *remove])
+    kept = _record(want, have, record, missing=sorted(missing), waits=[*back, *remove])
     exact = any({**back, **missing}.values())
     return StackPlan(Change(before, after), tuple(install), tuple(remove), unload, kept, exact)
 
@@ -228,7 +228,7 @@ def _unload(want: Want, have: Have, record: Mapping[str, Any]) -> list[str]:
 
 
 def _record(
-    want: Want, have: Have, record: Mapping[str, Any], missing: list[str], waits: list[str]
+    want: Want, have: Have, record: Mapping[str, Any], *, missing: list[str], waits: list[str]
 ) -> Mapping[str, Any]:
     """Return what is to be known later of before us; it goes when all of it is taken back.
 

@@ -12,7 +12,7 @@ from .plan import DOCA, Have, Want, leaves_doca
 
 
 def check_replacing(
-    want: Want, have: Have, record: Mapping[str, Any], vendor: Iterable[str], replace: bool, hostname: str
+    want: Want, have: Have, record: Mapping[str, Any], *, vendor: Iterable[str], replace: bool, hostname: str
 ) -> None:
     """ConflictError when a stack would be replaced without consent.
 

@@ -31,20 +31,22 @@ class Reading(NamedTuple):
 
 
 def read(
-    params: Mapping[str, Any], roots: Roots, inventory: HostInventory, record: Mapping[str, Any], netdevs: list[str]
+    params: Mapping[str, Any], roots: Roots, inventory: HostInventory, *, record: Mapping[str, Any], netdevs: list[str]
 ) -> Reading:
     """Read the host and complete the wishes; an error of the family when a provider cannot be on this host."""
     name = params["provider"] if params["state"] == "present" else None
     if name == "container":
         raise InputError(NO_CONTAINER)
     wanted = doca.Wanted.from_params(params["doca"] or {}) if name == plan.DOCA else None
-    own = _packages(params, inventory, name, wanted)
-    have = io.read(roots, _asked(params, record, name, own), plan.DOCA in (name, record.get("provider")))
+    own = _packages(params, inventory, name, wanted=wanted)
+    have = io.read(roots, _asked(params, record, name, own=own), plan.DOCA in (name, record.get("provider")))
     want = plan.Want(name, netdevs=tuple(netdevs), packages=tuple(own))
     if wanted:
         doca.check(wanted, inventory, io.headers(roots, (inventory.kernel_release, inventory.next_kernel)))
-        want = _with_source(want, wanted, inventory, roots)
-    provider.check_replacing(want, have, record, params["vendor_packages"], params["replace"], inventory.hostname)
+        want = _with_source(want, wanted, inventory, roots=roots)
+    provider.check_replacing(
+        want, have, record, vendor=params["vendor_packages"], replace=params["replace"], hostname=inventory.hostname
+    )
     loaded = io.loaded(roots)
     findings = doca.unsigned(wanted, inventory) if wanted else []
     soft = [f"soft-RoCE device {name}" for name in plan.foreign_devices(have)]
@@ -55,11 +57,11 @@ def read(
     return Reading(want, have, tuple(users), tuple(findings))
 
 
-def check_offer(params: Mapping[str, Any], roots: Roots, inventory: HostInventory, reading: Reading) -> None:
+def check_offer(params: Mapping[str, Any], roots: Roots, inventory: HostInventory, *, reading: Reading) -> None:
     """Ask the package source of DOCA-OFED for the version, when it is about to be installed."""
     wanted = doca.Wanted.from_params(params["doca"])
     url = doca.address(wanted, inventory)
-    doca.check_offer(wanted, url, packages_io.offered(roots, wanted, reading.want.source, url))
+    doca.check_offer(wanted, url, packages_io.offered(roots, wanted, reading.want.source, url=url))
 
 
 def named(inventory: HostInventory, rail: Rail) -> bool:
@@ -78,7 +80,7 @@ def recorded(want: plan.Want, found: plan.StackPlan, record: Mapping[str, Any]) 
 
 
 def _packages(
-    params: Mapping[str, Any], inventory: HostInventory, name: str | None, wanted: doca.Wanted | None
+    params: Mapping[str, Any], inventory: HostInventory, name: str | None, *, wanted: doca.Wanted | None
 ) -> list[str]:
     """Return the packages that must be there."""
     if wanted and not params["install_packages"]:
@@ -90,19 +92,19 @@ def _packages(
     return params["packages"] or list(plan.packages_of(inventory))
 
 
-def _asked(params: Mapping[str, Any], record: Mapping[str, Any], name: str | None, own: list[str]) -> list[str]:
+def _asked(params: Mapping[str, Any], record: Mapping[str, Any], name: str | None, *, own: list[str]) -> list[str]:
     """Return the packages to look at: those wanted, those of the record, and those that do not go together."""
     known = [name for key in ("packages", "came", "replaced", "hold") for name in record.get(key, ())]
     vendor = params["vendor_packages"] if name == plan.DOCA else []
     return [*own, *known, *vendor]
 
 
-def _with_source(want: plan.Want, wanted: doca.Wanted, inventory: HostInventory, roots: Roots) -> plan.Want:
+def _with_source(want: plan.Want, wanted: doca.Wanted, inventory: HostInventory, *, roots: Roots) -> plan.Want:
     if wanted.hold:
         packages_io.check_holds(roots.etc)
     return dataclasses.replace(
         want,
         pins={wanted.package: wanted.version},
-        source=doca.source(wanted, inventory, packages_io.manager(), roots.etc),
+        source=doca.source(wanted, inventory, packages_io.manager(), etc=roots.etc),
         hold=want.packages if wanted.hold else (),
     )

@@ -91,7 +91,7 @@ def format_script(target: Target, sysfs: str) -> str:
     settings = [
         f"set_vf {shlex.join(argv[6:])}"
         for index, want in enumerate(target.vfs)
-        for argv in vf.vf_commands("PF", index, {}, want)
+        for argv in vf.vf_commands("PF", index, {}, after=want)
     ]
     mtu = next((f'ip link set dev "${{net##*/}}" mtu {want["mtu"]}' for want in target.vfs if "mtu" in want), ":")
     return f"""# {TITLE}

@@ -109,7 +109,7 @@ def _make(target: Target, now: int, sysfs: str) -> None:
 
 def _set(target: Target, now: list[dict[str, Any]]) -> None:
     for index, (have, want) in enumerate(zip(now, target.vfs)):
-        for argv in vf.vf_commands(target.netdev, index, have, want):
+        for argv in vf.vf_commands(target.netdev, index, have, after=want):
             command.run(argv)
 
 

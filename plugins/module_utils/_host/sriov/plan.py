@@ -59,7 +59,7 @@ class VfPlan:
 
 
 def wanted(
-    inventory: HostInventory, rails: Iterable[Rail], wish: Wish, managed: Mapping[str, str]
+    inventory: HostInventory, rails: Iterable[Rail], wish: Wish, *, managed: Mapping[str, str]
 ) -> tuple[Target, ...]:
     """Return the PFs that the wish is about; rails without a number are left alone.
 
@@ -81,10 +81,12 @@ def wanted(
             "or remove the SriovNetworkNodePolicy and what it left, or make it externallyManaged"
         )
     ports = [(rail, inventory.port(rail.pci), numbers[rail.name] or 0) for rail in chosen]
-    problems = [problem for rail, port, count in ports for problem in _capacity(rail, port, count, wish.promised)]
+    problems = [
+        problem for rail, port, count in ports for problem in _capacity(rail, port, count, promised=wish.promised)
+    ]
     if problems:
         raise ConflictError("; ".join(problems))
-    return tuple(_target(inventory, rail, port, count, wish) for rail, port, count in ports)
+    return tuple(_target(inventory, rail, port, count=count, wish=wish) for rail, port, count in ports)
 
 
 def made_by_operator(text: str) -> bool:
@@ -125,6 +127,7 @@ def plan_vfs(
     targets: Iterable[Target],
     have: Have,
     files: Mapping[str, str],
+    *,
     record: Mapping[str, Any],
     folders: Folders,
     present: bool,
@@ -147,7 +150,10 @@ def plan_vfs(
     }
     change = Change(
         before={"files": dict(files), "pfs": before},
-        after={"files": {**_kept(owned, files, folders), **_files(targets, files, folders, present)}, "pfs": after},
+        after={
+            "files": {**_kept(owned, files, folders), **_files(targets, files, folders, present=present)},
+            "pfs": after,
+        },
     )
     first = {
         target.port.pci: {
@@ -166,7 +172,7 @@ def counts(now: int, wish: int) -> tuple[int, ...]:
     return tuple(number for number in (0 if now else None, wish or None) if number is not None)
 
 
-def _capacity(rail: Rail, port: Port, count: int, promised: int) -> list[str]:
+def _capacity(rail: Rail, port: Port, count: int, *, promised: int) -> list[str]:
     most = min(max(port.vfs_total, promised if port.vendor == NIC_VENDOR else 0), vf.MAX_VFS)
     if 0 <= count <= most:
         return []
@@ -175,7 +181,7 @@ def _capacity(rail: Rail, port: Port, count: int, promised: int) -> list[str]:
     return [f"{rail.pci} ({rail.name}) supports {most} VFs, {count} requested; lower sriov_vfs{raised}"]
 
 
-def _target(inventory: HostInventory, rail: Rail, port: Port, count: int, wish: Wish) -> Target:
+def _target(inventory: HostInventory, rail: Rail, port: Port, *, count: int, wish: Wish) -> Target:
     settings = {
         "trust": wish.trust,
         "spoof_check": wish.spoof_check,
@@ -240,7 +246,7 @@ def _kept(owned: Collection[str], files: Mapping[str, str], folders: Folders) ->
     return {**texts, unit: boot_unit.format_unit(folders.scripts)} if texts else {}
 
 
-def _files(targets: Iterable[Target], files: Mapping[str, str], folders: Folders, present: bool) -> dict[str, str]:
+def _files(targets: Iterable[Target], files: Mapping[str, str], folders: Folders, *, present: bool) -> dict[str, str]:
     """All our files: those of PFs that this run is not about stay."""
     after = {path: text for path, text in files.items() if present and not path.endswith(boot_unit.UNIT)}
     for target in targets:

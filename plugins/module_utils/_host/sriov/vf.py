@@ -116,7 +116,7 @@ def parse_holders(text: str) -> dict[str, tuple[str, ...]] | None:
         return None
 
 
-def vf_commands(netdev: str, index: int, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[list[str]]:
+def vf_commands(netdev: str, index: int, before: Mapping[str, Any], *, after: Mapping[str, Any]) -> list[list[str]]:
     """Return the ``ip`` commands on the PF ``netdev`` that bring one VF from ``before`` to ``after``."""
     return [
         ["ip", "link", "set", "dev", netdev, "vf", str(index), *words]

@@ -23,6 +23,7 @@ def recorded(
     inventory: HostInventory,
     record: Mapping[str, Any],
     have: sriov_plan.Have,
+    *,
     managed: Mapping[str, str],
     owned: Collection[str],
 ) -> tuple[tuple[Target, ...], list[str]]:
@@ -35,7 +36,7 @@ def recorded(
     targets, warnings = [], []
     for port in (port for port in inventory.ports if port.pci in record and port.pci not in owned and port.netdev):
         entry, vfs = record[port.pci], have[port.pci]
-        text = _other_author(port, entry, vfs, managed.get(port.pci))
+        text = _other_author(port, entry, vfs, manager=managed.get(port.pci))
         if text:
             warnings.append(text)
         else:
@@ -44,7 +45,7 @@ def recorded(
     return tuple(targets), warnings
 
 
-def _other_author(port: Port, entry: Entry, have: tuple[vf.Vf, ...], manager: str | None) -> str:
+def _other_author(port: Port, entry: Entry, have: tuple[vf.Vf, ...], *, manager: str | None) -> str:
     """Say why the VFs of a PF are not restored, empty when they are."""
     before, ours = entry["before"]["vfs"], entry["set"].get("vfs", ())
     if manager:
@@ -54,7 +55,7 @@ def _other_author(port: Port, entry: Entry, have: tuple[vf.Vf, ...], manager: st
         )
     now = next((one for one in (ours, before) if _matches(port, have, one)), [one.settings for one in have])
     if restore.changed_since({"vfs": before}, entry["set"], {"vfs": now}):
-        return restore.kept(f"{port.title}: VFs", _listed(before), _listed(ours), _listed(now))
+        return restore.kept(f"{port.title}: VFs", _listed(before), _listed(ours), now=_listed(now))
     return ""
 
 

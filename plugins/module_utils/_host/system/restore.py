@@ -40,7 +40,7 @@ def unsettled(
     }
 
 
-def kept(what: str, before: Any, ours: Any, now: Any) -> str:
+def kept(what: str, before: Any, ours: Any, *, now: Any) -> str:
     """Return the warning that a value is not restored; ``what`` is its object and its name."""
     return (
         f"{what}: found {now}, expected {ours} as set by this collection. Another tool changed it, so it is not "

@@ -74,6 +74,7 @@ def needed(
     operator: str,
     networks: str,
     tests: str,
+    *,
     installs: bool = True,
     steps: Collection[str] = STEPS,
     profile: str = "",
@@ -152,6 +153,6 @@ def _allowed(api: Api, permission: Permission) -> bool:
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": attributes},
     }
-    answer = api.call("POST", _REVIEWS, {}, body)
+    answer = api.call("POST", _REVIEWS, {}, body=body)
     status = answer.get("status")
     return isinstance(status, dict) and status.get("allowed") is True

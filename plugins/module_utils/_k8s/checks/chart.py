@@ -55,7 +55,7 @@ def problems(ref: str, checksum: str) -> Iterator[str]:
         yield from _compare(path, checksum)
 
 
-def helm_problems(run: Run, binary: str, ref: str, repo: str, release: str) -> Iterator[str]:
+def helm_problems(run: Run, binary: str, ref: str, *, repo: str, release: str) -> Iterator[str]:
     """Yield why Helm cannot install ``release`` of a chart; ``repo``: URL that a plain name is looked up in."""
     found = shutil.which(binary or "helm")
     if not found:
@@ -74,10 +74,10 @@ def helm_problems(run: Run, binary: str, ref: str, repo: str, release: str) -> I
         )
         return
     if ref:
-        yield from _readable(run, found, ref, repo, release)
+        yield from _readable(run, found, ref, repo=repo, release=release)
 
 
-def _readable(run: Run, helm: str, ref: str, repo: str, release: str) -> Iterator[str]:
+def _readable(run: Run, helm: str, ref: str, *, repo: str, release: str) -> Iterator[str]:
     """Yield why Helm cannot read the chart, or that it is of another version."""
     local = kind_of(ref) == "path"
     if local and not Path(ref).expanduser().exists():

@@ -22,7 +22,10 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
     params = _selected(params)
     spaces = (params["namespace"], params["network_namespace"], params["test_namespace"])
     version, numbers = survey.version(api)
-    denied = access.denied(api, access.needed(*spaces, params["existing"] != "use", params["steps"], params["profile"]))
+    denied = access.denied(
+        api,
+        access.needed(*spaces, installs=params["existing"] != "use", steps=params["steps"], profile=params["profile"]),
+    )
     nodes = survey.listed(api, "v1", "nodes")
     deployments = survey.listed(api, "apps/v1", "deployments")
     daemonsets = survey.listed(api, "apps/v1", "daemonsets")
@@ -33,7 +36,7 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
     decision, told = Decision("none", (), ()), None
     if params["operator_name"] and not _hidden(params, denied):
         removing = params["operator_state"] == "absent"
-        seen = release.seen(api, params["namespace"], operators, discoveries, removing)
+        seen = release.seen(api, params["namespace"], operators, discoveries=discoveries, removing=removing)
         decision, told = release.judged(_target(params), seen, params["operator_state"])
     found = problems.Found(
         version=version,
@@ -88,7 +91,7 @@ def _pull_secrets(api: Api, params: Mapping[str, Any], decision: Decision) -> li
         problem
         for step, (space, names, option) in named.items()
         if step in params["steps"]
-        for problem in pull_secrets.problems(api, space, filter(None, names), option)
+        for problem in pull_secrets.problems(api, space, filter(None, names), option=option)
     ]
 
 
@@ -147,4 +150,4 @@ def _installing(params: Mapping[str, Any], decision: Decision, run: chart.Run) -
     if found or not params["operator_name"]:
         return found
     binary, version = params["helm_binary"] or "", params["release"] or ""
-    return list(chart.helm_problems(run, binary, ref, params["chart_repo"], version))
+    return list(chart.helm_problems(run, binary, ref, repo=params["chart_repo"], release=version))

@@ -12,7 +12,7 @@ from ..client.api import Api, ApiError
 from ..client.kinds import collection
 
 
-def problems(api: Api, namespace: str, names: Iterable[Any], option: str) -> list[str]:
+def problems(api: Api, namespace: str, names: Iterable[Any], *, option: str) -> list[str]:
     """Return the pull secrets that are surely absent; ``names``: text, or a dict with ``name`` as in a pod.
 
     A namespace that does not exist yet may get its Secrets later. What cannot be read is no reason.

@@ -102,7 +102,7 @@ def event(line: str) -> tuple[str, dict[str, Any]]:
     return (str(kind), item) if known and isinstance(item, dict) else ("", {})
 
 
-def foreign(method: str, path: str, server: str, found: str) -> str:
+def foreign(method: str, path: str, server: str, *, found: str) -> str:
     """Return the message about an answer that is not one of the Kubernetes API."""
     return (
         f"{server} answered {method} {path} with {found}; expected the Kubernetes API. Check the server, path and proxy"
@@ -110,7 +110,7 @@ def foreign(method: str, path: str, server: str, found: str) -> str:
     )
 
 
-def silent(method: str, path: str, server: str, failed: str) -> str:
+def silent(method: str, path: str, server: str, *, failed: str) -> str:
     """Return the message about a request that was not answered."""
     return (
         f"the API server {server} does not answer ({method} {path}): {failed};"
@@ -118,7 +118,7 @@ def silent(method: str, path: str, server: str, failed: str) -> str:
     )
 
 
-def refused(method: str, path: str, server: str, status: int, text: str) -> str:
+def refused(method: str, path: str, server: str, *, status: int, text: str) -> str:
     """Return the message about a request that was answered with ``text`` and another status than success."""
     answer = load(text) or {}
     said = plain(str(answer.get("message") or ""), _LONGEST) or plain(text) or "no message"

@@ -48,13 +48,13 @@ class Transport(Protocol):
 
     server: str
 
-    def send(self, method: str, path: str, headers: Mapping[str, str], body: str | None, timeout: float) -> Response:
+    def send(self, method: str, path: str, headers: Mapping[str, str], *, body: str | None, timeout: float) -> Response:
         """Return the answer, whatever its status."""
 
     def stream(self, path: str, headers: Mapping[str, str], timeout: float) -> tuple[Response, Iterator[str]]:
         """Return the answer, and its lines as they come if the status is 200; they end quietly after ``timeout``."""
 
-    def execute(self, path: str, command: list[str], stdin: Callable[[], str], timeout: float) -> tuple[int, str]:
+    def execute(self, path: str, command: list[str], stdin: Callable[[], str], *, timeout: float) -> tuple[int, str]:
         """Run a command in a container: exit code and what it printed. ``stdin`` is asked once it has printed."""
 
 
@@ -121,7 +121,7 @@ class Api:
                 break
             seen.add(token)
         found = f"a list that does not end after {len(seen) + 1} pages"
-        raise ApiError(answers.foreign("GET", path, self.transport.server, found))
+        raise ApiError(answers.foreign("GET", path, self.transport.server, found=found))
 
     def metadata(self, path: str, **query: Any) -> list[dict[str, Any]]:
         """Return only the metadata of a collection's objects: definitions and nodes are big, Secrets are secret."""
@@ -129,19 +129,21 @@ class Api:
         self._check(path, page)
         return [item["metadata"] for item in page.get("items") or []]
 
-    def apply(self, path: str, body: dict[str, Any], force: bool, dry_run: bool) -> dict[str, Any]:
+    def apply(self, path: str, body: dict[str, Any], force: bool, *, dry_run: bool) -> dict[str, Any]:
         """Server-side apply ``body`` with our field manager and return the object that results."""
         query = {"fieldManager": MANAGER, "force": str(force).lower(), **_dry(dry_run)}
-        return self._object("PATCH", path, self.call("PATCH", path, query, body, APPLY))
+        return self._object("PATCH", path, self.call("PATCH", path, query, body=body, content_type=APPLY))
 
     def merge(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Merge ``body`` into the object at ``path`` with our field manager and return the object that results."""
-        return self._object("PATCH", path, self.call("PATCH", path, {"fieldManager": MANAGER}, body, MERGE))
+        return self._object(
+            "PATCH", path, self.call("PATCH", path, {"fieldManager": MANAGER}, body=body, content_type=MERGE)
+        )
 
     def delete(self, path: str, body: dict[str, Any] | None = None) -> None:
         """Delete with Background propagation (Foreground never ends while an operator runs); gone is fine."""
         try:
-            self.call("DELETE", path, {}, {"propagationPolicy": "Background", **(body or {})})
+            self.call("DELETE", path, {}, body={"propagationPolicy": "Background", **(body or {})})
         except ApiError as error:
             if error.status != 404:
                 raise
@@ -151,37 +153,40 @@ class Api:
         method: str,
         path: str,
         query: Mapping[str, Any] | None = None,
+        *,
         body: dict[str, Any] | None = None,
         content_type: str = "application/json",
         tries: int = TRIES,
     ) -> dict[str, Any]:
         """Send and return the JSON answer; ApiError for any other answer."""
-        return self._answer(method, path, self.send(method, path, query, body, content_type, tries=tries))
+        return self._answer(
+            method, path, self.send(method, path, query, body=body, content_type=content_type, tries=tries)
+        )
 
     def _answer(self, method: str, path: str, response: Response) -> dict[str, Any]:
         """Return the JSON object of a good answer; ApiError for every other one."""
         if not 200 <= response.status < 300:
-            raise _refused(method, path, response, self.transport.server)
+            raise _refused(method, path, response, server=self.transport.server)
         answer = answers.load(response.text)
         if answer is None:
             found = f"{answers.quoted(response.text)} instead of a JSON object"
-            raise ApiError(answers.foreign(method, path, self.transport.server, found))
+            raise ApiError(answers.foreign(method, path, self.transport.server, found=found))
         return answer
 
     def _check(self, path: str, page: Mapping[str, Any]) -> None:
         """ApiError when an answer is not the list that was asked for."""
         if not answers.is_list(path, page):
             found = f"an object of kind {page.get('kind') or '(none)'} instead of a list"
-            raise ApiError(answers.foreign("GET", path, self.transport.server, found))
+            raise ApiError(answers.foreign("GET", path, self.transport.server, found=found))
         wrong = next(filter(None, map(answers.fault, page.get("items") or [])), "")
         if wrong:
-            raise ApiError(answers.foreign("GET", path, self.transport.server, f"a list with {wrong}"))
+            raise ApiError(answers.foreign("GET", path, self.transport.server, found=f"a list with {wrong}"))
 
     def _object(self, method: str, path: str, answer: dict[str, Any]) -> dict[str, Any]:
         """Return an answer; ApiError when it is not an object with a name."""
         wrong = answers.fault(answer)
         if wrong:
-            raise ApiError(answers.foreign(method, path, self.transport.server, wrong))
+            raise ApiError(answers.foreign(method, path, self.transport.server, found=wrong))
         return answer
 
     def follow(self, path: str, query: Mapping[str, Any], timeout: float) -> Iterator[str]:
@@ -199,14 +204,14 @@ class Api:
                 self._sleep(_pause(response, attempt))
             except ConnectionFailed as failed:
                 if attempt == 2:
-                    raise ApiError(answers.silent("GET", path, self.transport.server, str(failed))) from None
+                    raise ApiError(answers.silent("GET", path, self.transport.server, failed=str(failed))) from None
                 self._sleep(0.5)
         if not 200 <= response.status < 300:
-            raise _refused("GET", path, response, self.transport.server)
+            raise _refused("GET", path, response, server=self.transport.server)
         try:
             yield from lines
         except ConnectionFailed as failed:
-            raise ApiError(answers.silent("GET", path, self.transport.server, str(failed))) from None
+            raise ApiError(answers.silent("GET", path, self.transport.server, failed=str(failed))) from None
 
     def watch(self, path: str, version: str, timeout: float, **query: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield what changes in a collection since ``version``: ADDED, MODIFIED or DELETED, and the object.
@@ -221,11 +226,11 @@ class Api:
             if kind == "ERROR":
                 code = item.get("code")
                 refused = Response(code if isinstance(code, int) else 500, {}, json.dumps(item))
-                raise _refused("WATCH", path, refused, self.transport.server)
+                raise _refused("WATCH", path, refused, server=self.transport.server)
             if not kind:
                 # Most often the connection was cut in the middle of a line.
                 found = f"{answers.quoted(line)} instead of an event"
-                raise ApiError(answers.foreign("WATCH", path, self.transport.server, found))
+                raise ApiError(answers.foreign("WATCH", path, self.transport.server, found=found))
             yield kind, item
 
     def send(
@@ -233,6 +238,7 @@ class Api:
         method: str,
         path: str,
         query: Mapping[str, Any] | None = None,
+        *,
         body: dict[str, Any] | None = None,
         content_type: str = "application/json",
         timeout: float = TIMEOUT,
@@ -249,10 +255,10 @@ class Api:
         for attempt in range(1, tries + 1):
             self.count()
             try:
-                response = self.transport.send(method, target, headers, text, timeout)
+                response = self.transport.send(method, target, headers, body=text, timeout=timeout)
             except ConnectionFailed as failed:
                 if attempt == tries:
-                    raise ApiError(answers.silent(method, path, self.transport.server, str(failed))) from None
+                    raise ApiError(answers.silent(method, path, self.transport.server, failed=str(failed))) from None
                 self._sleep(0.5 * 2 ** (attempt - 1))
                 continue
             if response.status not in _AGAIN or attempt == tries:
@@ -260,11 +266,11 @@ class Api:
             self._sleep(_pause(response, attempt))
         raise AssertionError("unreachable")
 
-    def execute(self, path: str, command: list[str], stdin: Callable[[], str], timeout: float) -> tuple[int, str]:
+    def execute(self, path: str, command: list[str], stdin: Callable[[], str], *, timeout: float) -> tuple[int, str]:
         """Run a command in a container, once; ApiError when it could not be started."""
         self.count()
         try:
-            return self.transport.execute(path, command, stdin, timeout)
+            return self.transport.execute(path, command, stdin, timeout=timeout)
         except ConnectionFailed as failed:
             raise ApiError(f"exec {path.partition('?')[0]}: {failed}") from None
 
@@ -288,6 +294,8 @@ def _pause(response: Response, attempt: int) -> float:
     return min(float(wanted), 10.0) if wanted.isdecimal() else 0.5 * 2 ** (attempt - 1)
 
 
-def _refused(method: str, path: str, response: Response, server: str) -> ApiError:
+def _refused(method: str, path: str, response: Response, *, server: str) -> ApiError:
     answer = answers.load(response.text) or {}
-    return ApiError(answers.refused(method, path, server, response.status, response.text), response.status, answer)
+    return ApiError(
+        answers.refused(method, path, server, status=response.status, text=response.text), response.status, answer
+    )

@@ -172,10 +172,10 @@ class KubernetesTransport:
         # The exec stream has no time limit of its own for connecting.
         websocket.setdefaulttimeout(CONNECT_SECONDS)
 
-    def send(self, method: str, path: str, headers: Mapping[str, str], body: str | None, timeout: float) -> Response:
+    def send(self, method: str, path: str, headers: Mapping[str, str], *, body: str | None, timeout: float) -> Response:
         """Send one request; ConnectionFailed when no answer came."""
         try:
-            answer = self._request(method, path, headers, body, timeout, True)
+            answer = self._request(method, path, headers, body=body, timeout=timeout, whole=True)
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise ConnectionFailed(_plain(error)) from None
         return _response(answer, answer.data)
@@ -184,7 +184,7 @@ class KubernetesTransport:
         """Send one request; the answer without its text if it is good, and its lines as they come."""
         begin = time.monotonic()
         try:
-            answer = self._request("GET", path, headers, None, timeout, False)
+            answer = self._request("GET", path, headers, body=None, timeout=timeout, whole=False)
             if answer.status != 200:
                 return _response(answer, answer.data), iter(())
         except urllib3.exceptions.ReadTimeoutError:
@@ -195,7 +195,7 @@ class KubernetesTransport:
         return _response(answer, b""), _lines(answer, begin + timeout)
 
     def _request(
-        self, method: str, path: str, headers: Mapping[str, str], body: str | None, timeout: float, whole: bool
+        self, method: str, path: str, headers: Mapping[str, str], *, body: str | None, timeout: float, whole: bool
     ) -> Any:
         given = urllib3.HTTPHeaderDict({"User-Agent": USER_AGENT, **headers, **self._authorization()})
         for name, value in self._more:
@@ -215,7 +215,7 @@ class KubernetesTransport:
         setting = self.config.auth_settings().get("BearerToken")
         return {"Authorization": setting["value"]} if setting and setting["value"] else {}
 
-    def execute(self, path: str, command: list[str], stdin: Callable[[], str], timeout: float) -> tuple[int, str]:
+    def execute(self, path: str, command: list[str], stdin: Callable[[], str], *, timeout: float) -> tuple[int, str]:
         """Run a command in a container over a WebSocket: exit code, and what it printed.
 
         ``stdin`` is asked and sent once the command has printed something, so it may hold a time. It cannot be

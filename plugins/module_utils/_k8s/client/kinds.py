@@ -89,7 +89,7 @@ def _typed(api: Api, path: str, kind: str) -> dict[str, Any]:
         return {}
     if answer is None or answer.get("kind") != kind:
         found = f"{'nothing' if answer is None else 'another document'} instead of {kind}"
-        raise ApiError(answers.foreign("GET", path, api.transport.server, found))
+        raise ApiError(answers.foreign("GET", path, api.transport.server, found=found))
     return answer
 
 

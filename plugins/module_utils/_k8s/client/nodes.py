@@ -64,11 +64,11 @@ def nodes_of_hosts(
         if len(matches) == 1:
             found[host] = matches[0]
         else:
-            wrong[host] = _explain(host, wanted, identity, matches)
+            wrong[host] = _explain(host, wanted, identity, matches=matches)
     return _unique(found, wrong)
 
 
-def _explain(host: str, wanted: Any, identity: str, matches: list[str]) -> str:
+def _explain(host: str, wanted: Any, identity: str, *, matches: list[str]) -> str:
     if wanted:
         return f"host {host}: there is no Node {wanted}; correct rdma_host.node_name"
     if matches:

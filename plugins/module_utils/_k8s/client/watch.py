@@ -16,7 +16,7 @@ _GONE = 410
 
 
 def watched(
-    api: Api, path: str, selector: str, see: Callable[[Mapping[str, Any]], Any], timeout: float, clock: Clock
+    api: Api, path: str, selector: str, *, see: Callable[[Mapping[str, Any]], Any], timeout: float, clock: Clock
 ) -> Iterator[tuple[float, Mapping[str, Any]]]:
     """Yield the seconds since the start and name -> ``see(object)``: at once, after each change, every WINDOW seconds
     without one, and a last time at ``timeout``. The objects themselves are not kept.
@@ -26,7 +26,7 @@ def watched(
     version = ""
     while True:
         if not version:
-            version, found = _listed(api, path, selector, see)
+            version, found = _listed(api, path, selector, see=see)
         yield clock.now() - start, found
         left = timeout - (clock.now() - start)
         if left <= 0:
@@ -35,7 +35,7 @@ def watched(
         try:
             for kind, item in api.watch(path, version, min(WINDOW, left), labelSelector=selector):
                 version = str(item["metadata"].get("resourceVersion") or "")
-                _note(found, kind, item, see)
+                _note(found, kind, item, see=see)
                 yield clock.now() - start, found
         except ApiError as error:
             if 400 <= error.status < 500 and error.status != _GONE:
@@ -46,7 +46,9 @@ def watched(
             clock.sleep(1.0)
 
 
-def _listed(api: Api, path: str, selector: str, see: Callable[[Mapping[str, Any]], Any]) -> tuple[str, dict[str, Any]]:
+def _listed(
+    api: Api, path: str, selector: str, *, see: Callable[[Mapping[str, Any]], Any]
+) -> tuple[str, dict[str, Any]]:
     found: dict[str, Any] = {}
     version = ""
     for page in api.pages(path, labelSelector=selector):
@@ -55,7 +57,9 @@ def _listed(api: Api, path: str, selector: str, see: Callable[[Mapping[str, Any]
     return version, found
 
 
-def _note(found: dict[str, Any], kind: str, item: Mapping[str, Any], see: Callable[[Mapping[str, Any]], Any]) -> None:
+def _note(
+    found: dict[str, Any], kind: str, item: Mapping[str, Any], *, see: Callable[[Mapping[str, Any]], Any]
+) -> None:
     if kind == "DELETED":
         found.pop(item["metadata"]["name"], None)
     else:

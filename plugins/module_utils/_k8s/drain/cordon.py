@@ -108,7 +108,7 @@ def _patch(node: Node, after: Mapping[str, Any]) -> dict[str, Any]:
     return {"metadata": meta, "spec": {"unschedulable": True if after["unschedulable"] else None}}
 
 
-def wait_ready(api: Api, name: str, boot_id: str, timeout: float, clock: Clock) -> None:
+def wait_ready(api: Api, name: str, boot_id: str, *, timeout: float, clock: Clock) -> None:
     """Wait until the kubelet of this boot says Ready; ClusterError says what it said last.
 
     Right after a reboot the Node is still Ready from before it; the boot id tells the two apart.

@@ -50,7 +50,7 @@ class Pods(NamedTuple):
 
 
 def empty(
-    api: Api, node: cordon.Node, rules: Rules, reason: str, check: bool, clock: Clock
+    api: Api, node: cordon.Node, rules: Rules, *, reason: str, check: bool, clock: Clock
 ) -> tuple[Change, list[str]]:
     """Refuse, cordon, drain, in this order: what is refused leaves the Node untouched."""
     name = node["metadata"]["name"]
@@ -68,7 +68,7 @@ def empty(
     except FabricError:
         cordon.change(api, name, cordon.opened)
         raise
-    return Change(before, {**after, "pods": []}), drain(api, name, rules, clock)
+    return Change(before, {**after, "pods": []}), drain(api, name, rules, clock=clock)
 
 
 def check_permissions(api: Api) -> None:
@@ -116,7 +116,7 @@ def refuse(node: str, pods: Pods) -> None:
         raise ConflictError(f"Node {node} cannot be drained: {'; '.join(pods.problems)}")
 
 
-def drain(api: Api, node: str, rules: Rules, clock: Clock) -> list[str]:
+def drain(api: Api, node: str, rules: Rules, *, clock: Clock) -> list[str]:
     """Evict until only pods that may stay are left; return the names of those that went.
 
     ClusterError at the end of the time says which pods are left and what holds each. ConflictError
@@ -186,7 +186,7 @@ def _evict(api: Api, pod: Mapping[str, Any], grace: int | None) -> str:
     path = f"{collection('v1', 'pods', meta['namespace'])}/{quote(meta['name'])}/eviction"
     try:
         # Whoever is refused is asked again by the caller: trying again here would hold up all the others.
-        api.call("POST", path, {}, body, tries=1)
+        api.call("POST", path, {}, body=body, tries=1)
     except ApiError as error:
         # Gone, or another pod of this name: the next look tells.
         if error.status in (404, 409):

@@ -66,23 +66,23 @@ class Options:
     adopt: bool = False
 
 
-def apply_object(api: Api, item: Mapping[str, Any], options: Options, clock: Clock) -> Outcome:
+def apply_object(api: Api, item: Mapping[str, Any], options: Options, *, clock: Clock) -> Outcome:
     """Apply one object; ConflictError names who owns a field, ClusterError says what is missing."""
     path = path_of(api, item)
-    live = _settled(api, path, item, options, clock)
+    live = _settled(api, path, item, options=options, clock=clock)
     foreign = live is not None and not made_by_us(live)
     if options.adopt and foreign and item["kind"] != "Node":
         body, options = dict(item), replace(options, force=True)
     else:
         body = _shared(item, live) if live is None or foreign else dict(item)
-    result = _applied(api, path, body, options, clock)
+    result = _applied(api, path, body, options=options, clock=clock)
     if result is None:
         return Outcome(item, None, dict(item))
     fields = union(owned_fields(live), owned_fields(result))
     return Outcome(item, shown(live, fields), shown(result, fields))
 
 
-def _settled(api: Api, path: str, item: Mapping[str, Any], options: Options, clock: Clock) -> dict[str, Any] | None:
+def _settled(api: Api, path: str, item: Mapping[str, Any], *, options: Options, clock: Clock) -> dict[str, Any] | None:
     """Return the object as it is; None also for one that is being deleted, once it is gone.
 
     What is applied to an object that is being deleted goes with it, and nothing can be created in such a namespace.
@@ -91,7 +91,7 @@ def _settled(api: Api, path: str, item: Mapping[str, Any], options: Options, clo
     if live is None or item["kind"] == "Node" or not live["metadata"].get("deletionTimestamp"):
         return live
     if not options.check:
-        wait_gone(api, [item], options, clock)
+        wait_gone(api, [item], options, clock=clock)
     return None
 
 
@@ -114,11 +114,11 @@ def _only_labels(item: Mapping[str, Any]) -> None:
         raise InputError(f"{label(item)}: only labels of a node can be applied, found {', '.join(sorted(extra))}")
 
 
-def _applied(api: Api, path: str, body: dict[str, Any], options: Options, clock: Clock) -> dict[str, Any] | None:
+def _applied(api: Api, path: str, body: dict[str, Any], *, options: Options, clock: Clock) -> dict[str, Any] | None:
     """Apply, waiting for a kind that is about to be served; None when a dry run cannot know."""
     for _elapsed in ticks(0 if options.check else 30.0, 1.0, clock):
         try:
-            return api.apply(path, body, options.force, options.check)
+            return api.apply(path, body, options.force, dry_run=options.check)
         except ApiError as error:
             if error.status == 409:
                 raise _conflict(body, error) from None
@@ -162,20 +162,20 @@ def remove_object(api: Api, item: Mapping[str, Any], options: Options) -> Outcom
         return Outcome(item, shown(live, fields) or {}, None, "delete")
     if not fields:
         return Outcome(item, {}, {})
-    return _release(api, path, item, live, options)
+    return _release(api, path, item, live=live, options=options)
 
 
-def _release(api: Api, path: str, item: Mapping[str, Any], live: Mapping[str, Any], options: Options) -> Outcome:
+def _release(api: Api, path: str, item: Mapping[str, Any], *, live: Mapping[str, Any], options: Options) -> Outcome:
     meta = {key: live["metadata"][key] for key in ("name", "namespace", "uid") if key in live["metadata"]}
     empty = {"apiVersion": item["apiVersion"], "kind": item["kind"], "metadata": meta}
-    result = api.apply(path, empty, False, options.check)
+    result = api.apply(path, empty, False, dry_run=options.check)
     fields = owned_fields(live)
     before, after = shown(live, fields), shown(result, fields)
     # Fields that somebody else owns too stay as they are; that our ownership ends is still a change.
     return Outcome(item, before, after if after != before else {}, "release")
 
 
-def wait_gone(api: Api, items: Iterable[Mapping[str, Any]], options: Options, clock: Clock) -> None:
+def wait_gone(api: Api, items: Iterable[Mapping[str, Any]], options: Options, *, clock: Clock) -> None:
     """Wait until none of the objects is there; ClusterError names what holds each that stays."""
     left = {path_of(api, item): item for item in items}
     held: dict[str, str] = {}

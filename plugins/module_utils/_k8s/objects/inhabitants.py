@@ -49,7 +49,8 @@ def read(api: Api, namespace: str, groups: Sequence[str]) -> list[dict[str, Any]
         for item in found
         if _notes(item).get(_CERTIFICATE) not in certificates
         and not any(
-            _leaves(api, namespace, owner, groups, known) for owner in item["metadata"].get("ownerReferences") or []
+            _leaves(api, namespace, owner, groups=groups, known=known)
+            for owner in item["metadata"].get("ownerReferences") or []
         )
     ]
 
@@ -71,7 +72,9 @@ def _notes(item: Mapping[str, Any]) -> Mapping[str, str]:
     return item["metadata"].get("annotations") or {}
 
 
-def _leaves(api: Api, namespace: str, owner: Mapping[str, Any], groups: Sequence[str], known: dict[str, bool]) -> bool:
+def _leaves(
+    api: Api, namespace: str, owner: Mapping[str, Any], *, groups: Sequence[str], known: dict[str, bool]
+) -> bool:
     """Whether an owner is judged itself, is ours, or is gone, so that what it owned is garbage-collected."""
     uid, version = str(owner.get("uid")), str(owner.get("apiVersion"))
     # An owner is in the same namespace: one of a listed kind that is not in the list is gone.

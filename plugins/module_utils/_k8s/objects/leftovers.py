@@ -37,14 +37,14 @@ class Wanted:
     nfd: bool = False
 
 
-def remove(api: Api, wanted: Wanted, options: Options, clock: Clock) -> list[Outcome]:
+def remove(api: Api, wanted: Wanted, options: Options, *, clock: Clock) -> list[Outcome]:
     """Remove the unused definitions and the node labels."""
     unused = list(_unused_definitions(api, wanted)) if wanted.groups else []
     for outcome in unused:
         if not options.check:
             api.delete(f"{DEFINITIONS}/{outcome.item['metadata']['name']}")
     if unused and not options.check:
-        wait_gone(api, [outcome.item for outcome in unused], options, clock)
+        wait_gone(api, [outcome.item for outcome in unused], options, clock=clock)
     return unused + (list(_drop_labels(api, wanted, options)) if wanted.labels or wanted.nfd else [])
 
 
@@ -81,7 +81,7 @@ def _drop_labels(api: Api, wanted: Wanted, options: Options) -> Iterator[Outcome
         if not options.check:
             body: dict[str, Any] = {"labels": dict.fromkeys(found)}
             body.update({"annotations": {NFD_LABELS: None}} if listed else {})
-            api.call("PATCH", f"{path}/{meta['name']}", {}, {"metadata": body}, MERGE)
+            api.call("PATCH", f"{path}/{meta['name']}", {}, body={"metadata": body}, content_type=MERGE)
         item = {"kind": "Node", "metadata": {"name": meta["name"]}}
         yield Outcome(item, {"metadata": {"labels": found}}, {}, "release")
 

@@ -40,6 +40,7 @@ def seen(
     api: Api,
     namespace: str,
     operators: Sequence[Mapping[str, Any]],
+    *,
     discoveries: Sequence[Mapping[str, Any]],
     removing: bool,
 ) -> Seen:

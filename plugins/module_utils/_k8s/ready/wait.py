@@ -56,7 +56,7 @@ def check(wanted: Wanted) -> None:
         raise InputError(f"kinds that cannot be waited for: {', '.join(unknown)}; known: {', '.join(known)}")
 
 
-def wait(api: Api, wanted: Wanted, timeout: float, stable: float, clock: Clock) -> Waited:
+def wait(api: Api, wanted: Wanted, timeout: float, *, stable: float, clock: Clock) -> Waited:
     """Wait until everything was ready for ``stable`` seconds; end early when waiting cannot help."""
     holds = Stable(stable)
     failed_since: float | None = None
@@ -94,16 +94,25 @@ def _policy(api: Api, wanted: Wanted, policy: Mapping[str, Any]) -> Readiness:
         for item in items:
             item.setdefault("kind", kind)
     nodes = list(api.items(collection("v1", "nodes")))
-    return policy_ready(live, parts[0], parts[1], nodes, parts[2], wanted.nodes, wanted.release, wanted.resources)
+    return policy_ready(
+        live,
+        parts[0],
+        parts[1],
+        nodes=nodes,
+        pods=parts[2],
+        expected_nodes=wanted.nodes,
+        release=wanted.release,
+        resources=wanted.resources,
+    )
 
 
 def _objects(api: Api, wanted: Wanted, kind: Kind) -> Iterator[Readiness]:
     """Yield the readiness of the objects of a network model's kind, after one list for each namespace."""
     items = wanted.of(kind.kind)
     places = [item["metadata"]["namespace"] if kind.namespaced else None for item in items]
-    live = _by_name(api, kind.api_version, kind.plural, places)
+    live = _by_name(api, kind.api_version, kind.plural, namespaces=places)
     spaces = [item["spec"].get("networkNamespace") or "default" for item in items] if kind.attaches else []
-    nads = _by_name(api, CNI, "network-attachment-definitions", spaces)
+    nads = _by_name(api, CNI, "network-attachment-definitions", namespaces=spaces)
     for item, place, space in zip_longest(items, places, spaces):
         name = item["metadata"]["name"]
         found = live.get((place, name))
@@ -114,7 +123,7 @@ def _objects(api: Api, wanted: Wanted, kind: Kind) -> Iterator[Readiness]:
 
 
 def _by_name(
-    api: Api, version: str, plural: str, namespaces: Sequence[str | None]
+    api: Api, version: str, plural: str, *, namespaces: Sequence[str | None]
 ) -> dict[tuple[str | None, str], Mapping[str, Any]]:
     return {
         (namespace, item["metadata"]["name"]): item

@@ -25,11 +25,11 @@ PATIENCE = 20.0
 KIND = 8.0
 
 
-def start(api: Api, testers: Testers, endpoints: Mapping[str, str], hostnames: Sequence[str], clock: Clock) -> None:
+def start(api: Api, testers: Testers, endpoints: Mapping[str, str], *, hostnames: Sequence[str], clock: Clock) -> None:
     """Remove what earlier runs left, then make ConfigMap and Job. The caller holds the namespace."""
-    remove(api, replace(testers, run=""), Options(), clock)
+    remove(api, replace(testers, run=""), Options(), clock=clock)
     for item in (config_map(testers, endpoints), job(testers, hostnames)):
-        apply_object(api, item, Options(), clock)
+        apply_object(api, item, Options(), clock=clock)
 
 
 def started_on(api: Api, testers: Testers, wanted: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -48,7 +48,7 @@ def pod_states(api: Api, testers: Testers) -> list[State]:
 
 
 def wait_running(
-    api: Api, testers: Testers, endpoints: Mapping[str, str], timeout: float, clock: Clock
+    api: Api, testers: Testers, endpoints: Mapping[str, str], *, timeout: float, clock: Clock
 ) -> tuple[dict[str, State], dict[str, str]]:
     """Return endpoint -> its running pod, and endpoint -> why it has none.
 
@@ -57,7 +57,7 @@ def wait_running(
     first_stuck: dict[str, float] = {}
     states: list[State] = []
     pods = collection("v1", "pods", testers.namespace)
-    for elapsed, found in watched(api, pods, testers.selector, state_of, timeout, clock):
+    for elapsed, found in watched(api, pods, testers.selector, see=state_of, timeout=timeout, clock=clock):
         states = list(found.values())
         for state in states:
             if state.problem:
@@ -112,7 +112,7 @@ def present(api: Api, testers: Testers) -> list[str]:
     return found
 
 
-def remove(api: Api, testers: Testers, options: Options, clock: Clock) -> list[str]:
+def remove(api: Api, testers: Testers, options: Options, *, clock: Clock) -> list[str]:
     """Delete testers, also those that an earlier run left, wait until they are gone; return what was there.
 
     Pods on a node that is not ready are force-deleted: no kubelet will ever confirm their end.
@@ -126,20 +126,20 @@ def remove(api: Api, testers: Testers, options: Options, clock: Clock) -> list[s
             version = "batch/v1" if plural == "jobs" else "v1"
             api.delete(f"{collection(version, plural, testers.namespace)}/{item}")
     if found:
-        _wait_no_pods(api, testers, options, clock)
+        _wait_no_pods(api, testers, options, clock=clock)
     return found
 
 
-def _wait_no_pods(api: Api, testers: Testers, options: Options, clock: Clock) -> None:
+def _wait_no_pods(api: Api, testers: Testers, options: Options, *, clock: Clock) -> None:
     forced: set[str] = set()
     look = KIND
     left: Mapping[str, State] = {}
     pods = collection("v1", "pods", testers.namespace)
-    for elapsed, left in watched(api, pods, testers.selector, state_of, options.timeout, clock):
+    for elapsed, left in watched(api, pods, testers.selector, see=state_of, timeout=options.timeout, clock=clock):
         if not left:
             return
         if elapsed >= look:
-            _force(api, testers.namespace, left, forced)
+            _force(api, testers.namespace, left, forced=forced)
             look = elapsed + WINDOW
     names = ", ".join(left)
     raise ClusterError(
@@ -148,7 +148,7 @@ def _wait_no_pods(api: Api, testers: Testers, options: Options, clock: Clock) ->
     )
 
 
-def _force(api: Api, namespace: str, left: Mapping[str, State], forced: set[str]) -> None:
+def _force(api: Api, namespace: str, left: Mapping[str, State], *, forced: set[str]) -> None:
     waiting = {name: state.node for name, state in left.items() if name not in forced}
     if not waiting:
         return

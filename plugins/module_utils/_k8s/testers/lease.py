@@ -39,7 +39,7 @@ class LeaseLost(ClusterError):
 class Lease:
     """The Lease of ``run``; ``seconds``: how long it is valid."""
 
-    def __init__(self, api: Api, namespace: str, name: str, run: str, endpoints: int, clock: Clock) -> None:
+    def __init__(self, api: Api, namespace: str, name: str, *, run: str, endpoints: int, clock: Clock) -> None:
         self._api, self._namespace, self._name, self._run = api, namespace, name, run
         self._path = f"{collection(VERSION, 'leases', namespace)}/{name}"
         self._seconds = VALID + int(PER_ENDPOINT * endpoints)
@@ -114,10 +114,10 @@ class Lease:
         body = {"apiVersion": VERSION, "kind": "Lease", "metadata": meta, "spec": spec}
         try:
             if live is None:
-                self._api.call("POST", collection(VERSION, "leases", self._namespace), None, body)
+                self._api.call("POST", collection(VERSION, "leases", self._namespace), None, body=body)
             else:
                 meta["resourceVersion"] = live["metadata"].get("resourceVersion")
-                self._api.call("PUT", self._path, None, body)
+                self._api.call("PUT", self._path, None, body=body)
         except ApiError as error:
             # Somebody else was faster, or the namespace is just being removed.
             if error.status in (404, 409) or "being terminated" in str(error):

@@ -25,7 +25,7 @@ def pod_path(namespace: str, pod: str) -> str:
     return f"{collection('v1', 'pods', namespace)}/{pod}"
 
 
-def read_log(api: Api, namespace: str, pod: str, until: str, timeout: float, since: int | None = None) -> str:
+def read_log(api: Api, namespace: str, pod: str, *, until: str, timeout: float, since: int | None = None) -> str:
     """Return a pod's log up to the line that begins with ``until``, or what there is in ``timeout`` seconds.
 
     It is followed in one request, however long the line takes to come. ``since``: only the last so many seconds.
@@ -107,7 +107,7 @@ def _unwritable(path: Path, error: OSError) -> ClusterError:
     return ClusterError(f"evidence {path}: it cannot be written: {error.strerror}; choose another folder")
 
 
-def reason_without_log(error: FabricError, pod: str, node: str, ready: bool) -> str:
+def reason_without_log(error: FabricError, pod: str, node: str, *, ready: bool) -> str:
     """Return why a log could not be read, for people: the node first, since that is what they can look at."""
     where = f"node {node} is not ready" if not ready else f"node {node}"
     return f"no log of pod {pod} ({where}): {error}"

@@ -21,12 +21,14 @@ from .manifests import COMPONENT, Testers, namespace_object
 def prepare(api: Api, testers: Testers, clock: Clock) -> None:
     """Create the namespace; use one that was there before as it is, when it admits the testers."""
     item = namespace_object(testers)
-    absent = pull_secrets.problems(api, testers.namespace, testers.pull_secrets, "rdma_validate_image_pull_secret")
+    absent = pull_secrets.problems(
+        api, testers.namespace, testers.pull_secrets, option="rdma_validate_image_pull_secret"
+    )
     if absent:
         raise InputError("; ".join(absent))
     live = api.get(path_of(api, item))
     if live is None or is_testers(live) or live["metadata"].get("deletionTimestamp"):
-        apply_object(api, item, Options(), clock)
+        apply_object(api, item, Options(), clock=clock)
         return
     level = (live["metadata"].get("labels") or {}).get(ENFORCE)
     if level not in ADMITTING:
@@ -36,7 +38,7 @@ def prepare(api: Api, testers: Testers, clock: Clock) -> None:
         )
 
 
-def remove(api: Api, testers: Testers, options: Options, clock: Clock) -> bool:
+def remove(api: Api, testers: Testers, options: Options, *, clock: Clock) -> bool:
     """Delete the namespace if it was created for the testers; whether there was anything to do."""
     item = namespace_object(testers)
     live = api.get(path_of(api, item))
@@ -44,7 +46,7 @@ def remove(api: Api, testers: Testers, options: Options, clock: Clock) -> bool:
         return False
     outcome = remove_object(api, item, options)
     if outcome.action == "delete" and not options.check:
-        wait_gone(api, [outcome.item], options, clock)
+        wait_gone(api, [outcome.item], options, clock=clock)
     return outcome.action != "none"
 
 

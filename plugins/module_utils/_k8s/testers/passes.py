@@ -108,11 +108,11 @@ def each(names: Sequence[str], work: Callable[[str], Any]) -> dict[str, Any]:
         return dict(zip(names, pool.map(safe, names)))
 
 
-def describe(api: Api, namespace: str, running: Mapping[str, State], evidence: Evidence) -> dict[str, str]:
+def describe(api: Api, namespace: str, running: Mapping[str, State], *, evidence: Evidence) -> dict[str, str]:
     """Keep what every tester says of itself; return endpoint -> why there is nothing."""
 
     def work(endpoint: str) -> None:
-        text = read_log(api, namespace, running[endpoint].name, frames.DESCRIBED, _DESCRIBE_SECONDS)
+        text = read_log(api, namespace, running[endpoint].name, until=frames.DESCRIBED, timeout=_DESCRIBE_SECONDS)
         evidence.log(endpoint, describe_part(text))
 
     failed = {name: error for name, error in each(list(running), work).items() if error is not None}
@@ -120,7 +120,7 @@ def describe(api: Api, namespace: str, running: Mapping[str, State], evidence: E
 
 
 def play(
-    api: Api, testers: Testers, nodes: Mapping[str, str], batch: Batch, evidence: Evidence, clock: Clock
+    api: Api, testers: Testers, nodes: Mapping[str, str], *, batch: Batch, evidence: Evidence, clock: Clock
 ) -> tuple[dict[str, str], int]:
     """Play one batch on all endpoints (``nodes``: endpoint -> node).
 
@@ -131,7 +131,10 @@ def play(
     there = {name: states[node] for name, node in nodes.items() if node in states and states[node].running}
     problems = {name: _absent(node, states.get(node)) for name, node in nodes.items() if name not in there}
     start = Start(batch.start_in, len(there), clock)
-    sent = each(list(there), lambda name: _deliver(api, namespace, there[name], batch, name, start, clock))
+    sent = each(
+        list(there),
+        lambda name: _deliver(api, namespace, there[name], batch=batch, endpoint=name, start=start, clock=clock),
+    )
     for name, error in sent.items():
         if error is not None:
             problems[name] = f"node {there[name].node}: the lines did not reach the tester: {error}"
@@ -139,7 +142,9 @@ def play(
     if waiting:
         clock.sleep(max(start.left() + batch.seconds, 0))
         since = math.ceil(clock.now() - start.begun) + _SINCE_MORE
-        problems.update(_collect(api, testers, {name: there[name] for name in waiting}, batch, evidence, since))
+        problems.update(
+            _collect(api, testers, {name: there[name] for name in waiting}, batch=batch, evidence=evidence, since=since)
+        )
     return problems, batch.start_in if start.start_in is None else start.start_in
 
 
@@ -149,7 +154,7 @@ def _absent(node: str, state: State | None) -> str:
     return f"no tester on node {node}: {state.problem or f'pod {state.name} has not started'}"
 
 
-def _deliver(api: Api, namespace: str, pod: State, batch: Batch, endpoint: str, start: Start, clock: Clock) -> None:
+def _deliver(api: Api, namespace: str, pod: State, *, batch: Batch, endpoint: str, start: Start, clock: Clock) -> None:
     """Send the lines by one exec. `head` knows where they end: not every server can close standard input.
 
     Its clock is read before it asks for the lines, and the start is worked out after that. So the tester knows by how
@@ -163,7 +168,7 @@ def _deliver(api: Api, namespace: str, pod: State, batch: Batch, endpoint: str, 
     for _attempt in range(_TRIES):
         try:
             code, said = api.execute(
-                path, ["sh", "-c", script], lambda: batch.text(endpoint, start.left()), _EXEC_SECONDS
+                path, ["sh", "-c", script], lambda: batch.text(endpoint, start.left()), timeout=_EXEC_SECONDS
             )
             if code == 0:
                 return
@@ -175,7 +180,7 @@ def _deliver(api: Api, namespace: str, pod: State, batch: Batch, endpoint: str, 
 
 
 def _collect(
-    api: Api, testers: Testers, pods: Mapping[str, State], batch: Batch, evidence: Evidence, since: int
+    api: Api, testers: Testers, pods: Mapping[str, State], *, batch: Batch, evidence: Evidence, since: int
 ) -> dict[str, str]:
     """Bring back what each tester printed in the last ``since`` seconds; return endpoint -> why that is not all."""
     done = frames.done(batch.number)
@@ -184,11 +189,11 @@ def _collect(
     def work(name: str) -> bool:
         """Keep the log at once: those of a whole fleet would fill the memory."""
         pod = pods[name].name
-        text = batch_part(read_log(api, namespace, pod, done, _LOG_SECONDS, since), batch.number)
+        text = batch_part(read_log(api, namespace, pod, until=done, timeout=_LOG_SECONDS, since=since), batch.number)
         kept = kept_bytes(text, batch.number)
         if kept:
             most = _FRAME * len(batch.lines[name]) + _REST
-            text = read_kept(api, namespace, pod, batch.number, kept, most)
+            text = read_kept(api, namespace, pod, number=batch.number, size=kept, most=most)
         if text:
             evidence.log(name, text)
         return done in text
@@ -202,12 +207,12 @@ def _collect(
         where = f"node {pod.node}" if pod.node in ready else f"node {pod.node} is not ready"
         reason = f"{where}: the tester did not come to the end in time"
         if outcome:
-            reason = reason_without_log(outcome, pod.name, str(pod.node), pod.node in ready)
+            reason = reason_without_log(outcome, pod.name, str(pod.node), ready=pod.node in ready)
         problems[name] = _ended(pod, now) or reason
     return problems
 
 
-def read_kept(api: Api, namespace: str, pod: str, number: int, size: int, most: int) -> str:
+def read_kept(api: Api, namespace: str, pod: str, *, number: int, size: int, most: int) -> str:
     """Return the ``size`` bytes that a tester kept of a batch, fetched by execs in parts; ClusterError above ``most``.
 
     A log of so many bytes would have lost its begin: container runtimes rotate logs.
@@ -218,7 +223,7 @@ def read_kept(api: Api, namespace: str, pod: str, number: int, size: int, most: 
     parts = []
     for offset in range(0, size, _CHUNK):
         script = f"tail -c +{offset + 1} {MAILBOX}/kept-{number} | head -c {min(_CHUNK, size - offset)}"
-        code, text = api.execute(path, ["sh", "-c", script], lambda: "", _EXEC_SECONDS)
+        code, text = api.execute(path, ["sh", "-c", script], lambda: "", timeout=_EXEC_SECONDS)
         if code:
             raise ClusterError(f"what the tester kept cannot be read: exit code {code}: {text.strip()[-300:]}")
         parts.append(text)

@@ -29,7 +29,7 @@ from .resources import Needs, needs, refusals
 _NODES = collection("v1", "nodes")
 
 
-def started(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> dict[str, Any]:
+def started(api: Api, params: Mapping[str, Any], check: bool, *, clock: Clock) -> dict[str, Any]:
     """Start the testers and keep their descriptions; problems by endpoint."""
     script = _read_script(params["script"])
     operator = params["plan"].get("operator") or {}
@@ -45,7 +45,7 @@ def started(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> d
         evidence = Evidence(params["evidence"], "describe")
         evidence.prepare()
         if endpoints:
-            problems.update(_start(api, testers, endpoints, nodes, params, evidence, clock))
+            problems.update(_start(api, testers, endpoints, nodes=nodes, params=params, evidence=evidence, clock=clock))
         evidence.errors(problems)
     return {"endpoints": endpoints, "problems": problems}
 
@@ -54,30 +54,35 @@ def _start(
     api: Api,
     testers: Testers,
     endpoints: Mapping[str, str],
+    *,
     nodes: Mapping[str, Mapping[str, Any]],
     params: Mapping[str, Any],
     evidence: Evidence,
     clock: Clock,
 ) -> dict[str, str]:
     hostnames = [_hostname(nodes[node]) for node in endpoints.values()]
-    lease = _lease(api, testers, len(endpoints), clock)
+    lease = _lease(api, testers, len(endpoints), clock=clock)
     if lease is None:
         testers_namespace.prepare(api, testers, clock)
     else:
         lease.take(lambda: testers_namespace.prepare(api, testers, clock), params["wait"])
     with renewed(lease):
-        jobs.start(api, testers, endpoints, hostnames, clock)
-        running, problems = jobs.wait_running(api, testers, endpoints, params["timeout"], clock)
+        jobs.start(api, testers, endpoints, hostnames=hostnames, clock=clock)
+        running, problems = jobs.wait_running(api, testers, endpoints, timeout=params["timeout"], clock=clock)
         problems = {name: testers.needs.explained(problem) for name, problem in problems.items()}
-        return {**problems, **passes.describe(api, testers.namespace, running, evidence)}
+        return {**problems, **passes.describe(api, testers.namespace, running, evidence=evidence)}
 
 
-def _lease(api: Api, testers: Testers, endpoints: int, clock: Clock) -> Lease | None:
+def _lease(api: Api, testers: Testers, endpoints: int, *, clock: Clock) -> Lease | None:
     """Return the Lease of a run; None for a run without an ID, which nobody can wait for."""
-    return Lease(api, testers.namespace, testers.name, testers.run, endpoints, clock) if testers.run else None
+    return (
+        Lease(api, testers.namespace, testers.name, run=testers.run, endpoints=endpoints, clock=clock)
+        if testers.run
+        else None
+    )
 
 
-def played(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> dict[str, Any]:
+def played(api: Api, params: Mapping[str, Any], check: bool, *, clock: Clock) -> dict[str, Any]:
     """Play one pass and keep the logs; problems by endpoint."""
     lines = params["lines"]
     start_in = params["start_in"]
@@ -87,22 +92,22 @@ def played(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> di
     if not check:
         evidence = Evidence(params["evidence"], f"pass-{batch.number}")
         evidence.prepare()
-        with renewed(_lease(api, testers, len(endpoints), clock)):
-            failed, start_in = passes.play(api, testers, endpoints, batch, evidence, clock)
+        with renewed(_lease(api, testers, len(endpoints), clock=clock)):
+            failed, start_in = passes.play(api, testers, endpoints, batch=batch, evidence=evidence, clock=clock)
         problems.update(failed)
         evidence.errors(problems)
     return {"endpoints": endpoints, "problems": problems, "start_in": start_in}
 
 
-def absent(api: Api, params: Mapping[str, Any], check: bool, clock: Clock) -> dict[str, Any]:
+def absent(api: Api, params: Mapping[str, Any], check: bool, *, clock: Clock) -> dict[str, Any]:
     """Remove the testers of a run, or of all runs, and their namespace unless another run has it."""
     testers = _testers(params, "")
     options = Options(check=check, timeout=params["timeout"])
-    lease = Lease(api, testers.namespace, testers.name, testers.run, 0, clock)
-    found = jobs.remove(api, testers, options, clock)
+    lease = Lease(api, testers.namespace, testers.name, run=testers.run, endpoints=0, clock=clock)
+    found = jobs.remove(api, testers, options, clock=clock)
     if testers.run and (lease.holder() not in ("", testers.run) or _others(api, testers)):
         return {"removed": found}
-    if testers_namespace.remove(api, testers, options, clock):
+    if testers_namespace.remove(api, testers, options, clock=clock):
         # The Lease goes with it: a run that waits begins with a namespace of its own.
         found.append(f"namespaces/{testers.namespace}")
     elif not check:

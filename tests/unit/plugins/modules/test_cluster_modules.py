@@ -286,10 +286,10 @@ def test_of_two_control_planes_that_are_cordoned_together_neither_goes_down(
     path = cluster.put({**NODE, "metadata": {"name": "b", "labels": plane}, "status": ready})
     send = cluster.send
 
-    def racing(method: str, *rest: Any) -> Response:
+    def racing(method: str, *rest: Any, **more: Any) -> Response:
         if method == "PATCH":
             cluster.objects[path]["metadata"]["annotations"] = {"gpufabric.rdma/reboot": "reboot: x"}
-        return send(method, *rest)
+        return send(method, *rest, **more)
 
     cluster.send = racing  # type: ignore[method-assign]
     result = run("node_drain", capsys, **DRAIN)
@@ -405,8 +405,8 @@ def test_a_new_pool_does_not_assign_what_pods_hold(
     assert run("cluster_info", capsys, disrupt_users=True, **given)["problems"] == []
     send = cluster.send
 
-    def refusing(method: str, path: str, *rest: Any) -> Response:
-        return status(403, "Forbidden", "no pods") if "/pods" in path else send(method, path, *rest)
+    def refusing(method: str, path: str, *rest: Any, **more: Any) -> Response:
+        return status(403, "Forbidden", "no pods") if "/pods" in path else send(method, path, *rest, **more)
 
     # Nothing shows that pods hold addresses of a pool that does not exist.
     monkeypatch.setattr(cluster, "send", refusing)
@@ -431,8 +431,8 @@ def test_pods_that_cannot_be_listed_may_hold_addresses(
     cluster.put(USED)
     send = cluster.send
 
-    def refusing(method: str, path: str, *rest: Any) -> Response:
-        return status(403, "Forbidden", "no pods") if "/pods" in path else send(method, path, *rest)
+    def refusing(method: str, path: str, *rest: Any, **more: Any) -> Response:
+        return status(403, "Forbidden", "no pods") if "/pods" in path else send(method, path, *rest, **more)
 
     monkeypatch.setattr(cluster, "send", refusing)
     result = run("fabric_objects", capsys, objects=[changed_pool(perNodeBlockSize=8)])
@@ -471,8 +471,8 @@ def test_secrets_that_cannot_be_read_are_no_problem(
     cluster.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tests"}})
     send = cluster.send
 
-    def refusing(method: str, path: str, *rest: Any) -> Response:
-        return status(403, "Forbidden", "no secrets") if "/secrets" in path else send(method, path, *rest)
+    def refusing(method: str, path: str, *rest: Any, **more: Any) -> Response:
+        return status(403, "Forbidden", "no secrets") if "/secrets" in path else send(method, path, *rest, **more)
 
     monkeypatch.setattr(cluster, "send", refusing)
     given: dict[str, Any] = {"test_namespace": "tests", "test_pull_secret": "mine", "steps": ["validate"]}

@@ -325,7 +325,7 @@ def test_files_of_others_raise_nothing_else(text: str) -> None:
     want = kernel_settings.Want(sysctl={"a/b": "1"})
     have = kernel_settings.Have({}, (), {"a/b": "1"}, {}, {}, {"/etc/sysctl.d/99.conf": text}, 1)
     try:
-        plan = kernel_settings.plan_settings(want, have, {}, "/etc")
+        plan = kernel_settings.plan_settings(want, have, {}, etc="/etc")
     except FabricError:
         return
     assert plan.change.after["sysctl"] == {"a/b": "1"}

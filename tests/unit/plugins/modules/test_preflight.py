@@ -504,9 +504,9 @@ def test_an_iommu_that_is_off(
 ) -> None:
     host = sysfs_tree.materialise(GPU, tmp_path, monkeypatch)
     inventory = dataclasses.replace(host.inventory(), iommu_groups=groups, virtual=virtual)
-    own = preflight_io.read(host.roots, "/none", "/none", inventory, None, (), ())
+    own = preflight_io.read(host.roots, "/none", "/none", inventory=inventory, wanted=None, boots=(), peers=())
     own = dataclasses.replace(own, iommu_tables=tables)
-    asked = {vfs: [f.text for f in find(inventory, [], own, Consent(True, True, vfs=vfs))] for vfs in (0, 8)}
+    asked = {vfs: [f.text for f in find(inventory, [], own, consent=Consent(True, True, vfs=vfs))] for vfs in (0, 8)}
     assert asked == {0: [], 8: expected}
 
 

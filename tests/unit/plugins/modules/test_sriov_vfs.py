@@ -440,7 +440,7 @@ def test_the_script_does_at_boot_what_the_module_does_now(
 
 @given(st.sampled_from(["mac", "guid", "trust", "spoof_check", "max_tx_rate", "link_state", "mtu"]))
 def test_a_setting_that_is_there_needs_no_command(key: str) -> None:
-    assert vf.vf_commands("rail0", 0, {key: "x"}, {key: "x"}) == []
+    assert vf.vf_commands("rail0", 0, {key: "x"}, after={key: "x"}) == []
 
 
 def test_a_port_in_use_keeps_its_number_of_vfs(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:

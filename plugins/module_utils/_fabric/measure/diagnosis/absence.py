@@ -99,7 +99,7 @@ def recent(passes: Mapping[int, Conduct], number: int) -> Conduct:
     return Conduct(own.late, own.begin, own.end, own.lost, measured, frozenset().union(*(one.worst for one in near)))
 
 
-def shown(sides: Sequence[tuple[str, Run | None]], reason: str, near: Conduct, at: int) -> Shown:
+def shown(sides: Sequence[tuple[str, Run | None]], reason: str, near: Conduct, *, at: int) -> Shown:
     """Return what an attempt without a reading in round ``at`` shows. ``sides``: (host, run) of client and server."""
     runs = [run for _name, run in sides if run is not None]
     silent = tuple(dict.fromkeys(name for name, run in sides if run is None or name in near.lost))
@@ -198,7 +198,7 @@ def _late(where: str, gone: Sequence[Result], hosts: int) -> list[Diagnosis]:
     what = f"{_tests(gone)} gave no data. Reduce the load and validate again"
     text = overload(seconds)
     host = next(iter(seconds)) if len(seconds) == 1 else None
-    return [_diagnosis(where, "overload", host, gone, f"{text}; {what}")]
+    return [_diagnosis(where, "overload", host, gone=gone, text=f"{text}; {what}")]
 
 
 def overload(seconds: Mapping[str, float]) -> str:
@@ -215,19 +215,21 @@ def _timeout(where: str, gone: Sequence[Result], hosts: int) -> list[Diagnosis]:
         f"{_tests(gone)} ran out of time and had to be killed ({pairs}). Check for a slow start of perftest or of its "
         "GPU memory, then set rdma_validate_slot_margin to a higher value"
     )
-    return [_diagnosis(where, "tester", None, gone, text)]
+    return [_diagnosis(where, "tester", None, gone=gone, text=text)]
 
 
 def _lost(where: str, gone: Sequence[Result], hosts: int) -> list[Diagnosis]:
     names = list(dict.fromkeys(name for result in gone for name in result["absence"]["hosts"]))
     if not names or 2 * len(names) > hosts > 2:
         text = f"{_tests(gone)} gave no data: no results from {listed(names) or 'any host'}"
-        return [_diagnosis(where, "tester", None, gone, f"{text} ({gone[0]['reason']})")]
+        return [_diagnosis(where, "tester", None, gone=gone, text=f"{text} ({gone[0]['reason']})")]
     told = []
     for name in names:
         own = [result for result in gone if name in result["absence"]["hosts"]]
         told.append(
-            _diagnosis(where, "tester", name, own, f"{name}: {_tests(own)} gave no data ({_of_host(name, own)})")
+            _diagnosis(
+                where, "tester", name, gone=own, text=f"{name}: {_tests(own)} gave no data ({_of_host(name, own)})"
+            )
         )
     return told
 
@@ -238,7 +240,7 @@ def _of_host(name: str, gone: Sequence[Result]) -> str:
     return next((part[len(name) + 2 :] for part in parts if part.startswith(f"{name}: ")), gone[0]["reason"])
 
 
-def _diagnosis(where: str, kind: str, host: str | None, gone: Sequence[Result], text: str) -> Diagnosis:
+def _diagnosis(where: str, kind: str, host: str | None, *, gone: Sequence[Result], text: str) -> Diagnosis:
     evidence = (f"{len(gone)} no_data, none of them shows a fault of hardware or of a path",)
     return Diagnosis(where, kind, None, host, None, None, SUSPECTED, len(gone), len(gone), evidence, text)
 

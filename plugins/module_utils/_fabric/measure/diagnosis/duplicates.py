@@ -31,7 +31,7 @@ def found_twice(plan: Mapping[str, Any], where: str, endpoints: Mapping[str, End
             wrong = [name for name in names if planned.get((name, rail), address) != address] or names
             hosts = [*wrong, *(name for name in names if name not in wrong)]
             evidence = f"the testers of {' and '.join(sorted(hosts))} report {address} on {rail}"
-            text = _twice(rail, address, hosts, wrong)
+            text = _twice(rail, address, hosts, wrong=wrong)
             told.append({"rail": rail, "address": address, "hosts": hosts, "text": text, "evidence": evidence})
     return told + (_of_hosts(plan, owners) if where == "pod" else [])
 
@@ -52,7 +52,7 @@ def _of_hosts(plan: Mapping[str, Any], owners: Mapping[tuple[str, str], list[str
     return told
 
 
-def _twice(rail: str, address: str, hosts: Sequence[str], wrong: Sequence[str]) -> str:
+def _twice(rail: str, address: str, hosts: Sequence[str], *, wrong: Sequence[str]) -> str:
     action = f"Remove it from {', '.join(wrong)}" if len(wrong) < len(hosts) else "Remove it from all but one of them"
     return f"{rail}: duplicate address {address} on {' and '.join(sorted(hosts))}. {action}"
 

@@ -116,7 +116,9 @@ def shares_alone(stars: Sequence[Star], pairs: Sequence[Result]) -> list[Test]:
     return [test for star in stars if not _explained(star, verdicts) for test in _alone(star) if test not in verdicts]
 
 
-def diagnoses(where: str, stars: Sequence[Star], pairs: Sequence[Result], results: Sequence[Result]) -> list[Diagnosis]:
+def diagnoses(
+    where: str, stars: Sequence[Star], pairs: Sequence[Result], *, results: Sequence[Result]
+) -> list[Diagnosis]:
     """Return diagnoses for the stars that no test of two hosts explains, in ``where``; none of them is confirmed.
 
     ``pairs``: the evidence about two hosts. ``results``: all, for the stars that passed.
@@ -155,7 +157,7 @@ def _of_rail(rail: _Rail, stars: Sequence[Star]) -> list[Diagnosis]:
     """Return the diagnoses of the failed stars of one rail."""
     if len(stars) > 1 and not rail.passed and all(_passes_alone(star, rail.verdicts) for star in stars):
         text = f"{rail.name}: none of its {len(stars)} stars passed, every two hosts alone do: congestion on the rail"
-        return [_diagnosis(rail, stars, "rail", None, None, text)]
+        return [_diagnosis(rail, stars, "rail", host=None, direction=None, text=text)]
     centres = [star for star in stars if star.open(rail.good) <= {star.centre}]
     rest = [star for star in stars if star not in centres]
     return [*(_of_centre(rail, star) for star in centres), *([_of_rest(rail, rest)] if rest else [])]
@@ -166,7 +168,7 @@ def _of_centre(rail: _Rail, star: Star) -> Diagnosis:
     preposition = "from" if star.role == "receive" else "to"
     others = listed(star.hosts() - {star.centre})
     text = f"{star.centre} {star.rail}: too slow when it is to {star.role} {preposition} {others} at once, {alone}"
-    return _diagnosis(rail, [star], "direction", star.centre, star.role, text)
+    return _diagnosis(rail, [star], "direction", host=star.centre, direction=star.role, text=text)
 
 
 def _of_rest(rail: _Rail, stars: Sequence[Star]) -> Diagnosis:
@@ -176,14 +178,14 @@ def _of_rest(rail: _Rail, stars: Sequence[Star]) -> Diagnosis:
     if len(suspects) == 1:
         (host,) = suspects
         text = f"{host} {rail.name}: {count} with it did not pass, it is the only one in all of them not seen to pass"
-        return _diagnosis(rail, stars, "port", host, None, text)
+        return _diagnosis(rail, stars, "port", host=host, direction=None, text=text)
     names = listed(set().union(*(star.open(rail.good) for star in stars)))
     text = f"{rail.name}: {count} did not pass; which of their hosts is the cause is not known ({names})"
-    return _diagnosis(rail, stars, "unknown", None, None, text)
+    return _diagnosis(rail, stars, "unknown", host=None, direction=None, text=text)
 
 
 def _diagnosis(
-    rail: _Rail, stars: Sequence[Star], kind: str, host: str | None, direction: str | None, text: str
+    rail: _Rail, stars: Sequence[Star], kind: str, *, host: str | None, direction: str | None, text: str
 ) -> Diagnosis:
     failed = sum(len(star.shares) for star in stars)
     reasons = Counter(star.reason for star in stars if star.reason)

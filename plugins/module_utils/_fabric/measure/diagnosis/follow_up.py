@@ -41,7 +41,7 @@ def diagnose(results: Sequence[Result]) -> list[Diagnosis]:
         pairs, failed = fan.split(here)
         fleet = Fleet.of(pairs)
         told += [tell(fleet, where, cause) for cause in causes(fleet)]
-        told += fan.diagnoses(where, failed, pairs, here)
+        told += fan.diagnoses(where, failed, pairs, results=here)
     return sorted(told, key=_weight)
 
 
@@ -180,7 +180,7 @@ class _Chooser:
             leaves = [name for name in self.names if name in self.fleet.hosts_of[rail] - center(failures)]
             if len(leaves) >= 2 and center(failures):
                 ways = ((leaves[0], leaves[1]), (leaves[1], leaves[0]))
-                both = {_between(failures[0].test, rail, client, server) for client, server in ways}
+                both = {_between(failures[0].test, rail, client, server=server) for client, server in ways}
                 self.tests.update(both.difference(self.seen))
 
     def singles(self, found: Sequence[Cause]) -> None:
@@ -261,10 +261,11 @@ class _Chooser:
 def _test(need: _Need, host: str, partner: str) -> Test:
     """Return the test in which ``host`` is on the side of ``need``; who reads is the client and receives."""
     is_client = (need.role == "receive") == (KINDS[need.failed.kind].sends == "server")
-    return _between(need.failed, need.rail, *((host, partner) if is_client else (partner, host)))
+    client, server = (host, partner) if is_client else (partner, host)
+    return _between(need.failed, need.rail, client, server=server)
 
 
-def _between(test: Test, rail: str, client: str, server: str) -> Test:
+def _between(test: Test, rail: str, client: str, *, server: str) -> Test:
     """Return the same test of two other hosts, on one rail alone."""
     return test._replace(rail=rail, client=client, server=server, peer_rail="", star="")
 

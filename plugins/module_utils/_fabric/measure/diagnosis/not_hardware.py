@@ -78,7 +78,7 @@ def _tried(failure: Failure, layer: str) -> bool:
     return any(_TRANSFER.search(text) for text in texts)
 
 
-def sentence(cause: Cause, kind: str, place: str, passed: int) -> str:
+def sentence(cause: Cause, kind: str, place: str, *, passed: int) -> str:
     """Return what to say of it; ``passed``: how many tests of the place passed."""
     where = place or "all rails"
     if kind == CONFIGURATION:

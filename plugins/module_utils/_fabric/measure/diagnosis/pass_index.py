@@ -149,12 +149,12 @@ def label(end: End, scope: Scope) -> str:
 
 def layers_of(result: Result) -> tuple[str, ...]:
     """Return the layers that a result says something about, the deepest last."""
-    return _layers(result["test"], result.get("size"), result.get("mtu"), result.get("memory"))
+    return _layers(result["test"], result.get("size"), result.get("mtu"), memory=result.get("memory"))
 
 
 # A fleet has few kinds of tests.
 @lru_cache(maxsize=256)
-def _layers(kind: str, size: int | None, mtu: int | None, memory: str | None) -> tuple[str, ...]:
+def _layers(kind: str, size: int | None, mtu: int | None, *, memory: str | None) -> tuple[str, ...]:
     sizes = [number for number in (size, mtu) if number]
     own = KINDS[kind]
     usual = own.size is None or own.size > SMALL

@@ -67,11 +67,13 @@ def _of_place(left: list[Result], results: Sequence[Result], options: Mapping[st
         if chances[best] >= SIGNIFICANT:
             break
         own = [one for one in left if best in _scopes(one)]
-        told.append(_row(best, own, tests[best], options, True))
+        told.append(_row(best, own, tests[best], options=options, many=True))
         left = [one for one in left if best not in _scopes(one)]
     for rail in dict.fromkeys(result["rail"] for result in left):
         scope = ("rail", rail, "", "")
-        told.append(_row(scope, [one for one in left if one["rail"] == rail], tests[scope], options, False))
+        told.append(
+            _row(scope, [one for one in left if one["rail"] == rail], tests[scope], options=options, many=False)
+        )
     return told
 
 
@@ -99,7 +101,7 @@ def _tail(count: int, tests: int, background: float) -> Iterator[float]:
             return
 
 
-def _row(scope: Scope, own: Sequence[Result], tests: int, options: Mapping[str, Any], many: bool) -> dict[str, Any]:
+def _row(scope: Scope, own: Sequence[Result], tests: int, *, options: Mapping[str, Any], many: bool) -> dict[str, Any]:
     """Return a finding; ``many``: more than the background explains."""
     kind, rail, host, peer = scope
     place = {"rail": rail, "port": f"{host} {rail}", "pair": f"{host} and {peer} {rail}"}[kind]

@@ -137,7 +137,9 @@ def tell(fleet: Fleet, where: str, cause: Cause) -> Diagnosis:
         failed=failed,
         tests=failed + (0 if scope.kind == "path" else fleet.passes[layer, scope]),
         evidence=tuple(_evidence(fleet, cause)),
-        text=_sentence(fleet, cause, layer, peer, no_fault) + _most(cause.failures) + _nothing(fleet, cause, no_fault),
+        text=_sentence(fleet, cause, layer, peer=peer, no_fault=no_fault)
+        + _most(cause.failures)
+        + _nothing(fleet, cause, no_fault),
     )
 
 
@@ -157,12 +159,12 @@ def _kind(layer: str, kind: str) -> str:
     return {"all": "rail", "send": "direction", "receive": "direction"}.get(kind, kind)
 
 
-def _sentence(fleet: Fleet, cause: Cause, layer: str, peer: End | None, no_fault: str) -> str:
+def _sentence(fleet: Fleet, cause: Cause, layer: str, *, peer: End | None, no_fault: str) -> str:
     scope, failed = cause.scope, len(cause.failures)
     place = _place(scope, cause.failures)
     if no_fault:
         both = f"{place} or {' '.join(filter(None, peer))}" if peer else place
-        return not_hardware.sentence(cause, no_fault, both, fleet.passes[BASE, scope])
+        return not_hardware.sentence(cause, no_fault, both, passed=fleet.passes[BASE, scope])
     if peer:
         return f"{place} or {' '.join(filter(None, peer))}: none of their {failed} tests passed"
     if scope.kind == "path":

@@ -18,7 +18,7 @@ Key = tuple[Any, ...]
 
 
 def compare(
-    results: Sequence[Mapping[str, Any]], report: Any, allowed_drop: float, severity: str = "failure"
+    results: Sequence[Mapping[str, Any]], report: Any, allowed_drop: float, *, severity: str = "failure"
 ) -> list[dict[str, Any]]:
     """Return ``baseline`` of the report: {where, rail, client, server, test, value, before, change, severity, text}.
 
@@ -38,8 +38,8 @@ def compare(
     common = [key for key in now if key in before]
     if not common:
         text = f"nothing in common with the baseline: {len(now)} values now, {len(before)} in it; nothing was compared"
-        return [_entry(("",) * len(KEYS), None, None, severity, text)]
-    told = [_dropped(key, now[key], before[key], allowed_drop, severity) for key in common]
+        return [_entry(("",) * len(KEYS), None, None, severity=severity, text=text)]
+    told = [_dropped(key, now[key], before[key], allowed=allowed_drop, severity=severity) for key in common]
     missing = [key for key in before if key not in now]
     added = [key for key in now if key not in before]
     return [
@@ -53,7 +53,7 @@ def _key(item: Mapping[str, Any]) -> Key:
     return tuple(item.get(key) for key in (*KEYS, *OPTIONAL))
 
 
-def _dropped(key: Key, value: float, before: float, allowed: float, severity: str) -> dict[str, Any] | None:
+def _dropped(key: Key, value: float, before: float, *, allowed: float, severity: str) -> dict[str, Any] | None:
     _where, rail, client, server, _test, unit = key[: len(KEYS)]
     change = (value - before) / before
     worse = change if unit == "us" else -change
@@ -63,14 +63,14 @@ def _dropped(key: Key, value: float, before: float, allowed: float, severity: st
         f"{client} to {server} {rail} {_label(key)}: {value:.3g} {unit}, {before:.3g} {unit} in the baseline "
         f"({change * 100:+.0f} %, {allowed * 100:g} % allowed)"
     )
-    return _entry(key, value, before, severity, text)
+    return _entry(key, value, before, severity=severity, text=text)
 
 
 def _label(key: Key) -> str:
     return label(dict(zip((*KEYS, *OPTIONAL), key)))
 
 
-def _entry(key: Key, value: float | None, before: float | None, severity: str, text: str) -> dict[str, Any]:
+def _entry(key: Key, value: float | None, before: float | None, *, severity: str, text: str) -> dict[str, Any]:
     named = {name: part or None for name, part in zip(KEYS, key) if name != "unit"}
     change = None if value is None or before is None else (value - before) / before
     return {**named, "value": value, "before": before, "change": change, "severity": severity, "text": text}
@@ -84,7 +84,7 @@ def _one_sided(keys: Sequence[Key], what: str) -> Iterator[dict[str, Any]]:
         groups.setdefault((where, rail, test, _label(key)), []).append(f"{client} to {server}")
     for (where, rail, test, named), pairs in groups.items():
         text = f"{rail} {named}: {len(pairs)} pairs {what} ({some(pairs)})"
-        yield _entry((where, rail, None, None, test), None, None, "warning", text)
+        yield _entry((where, rail, None, None, test), None, None, severity="warning", text=text)
 
 
 def _read(report: Any) -> dict[Key, float]:

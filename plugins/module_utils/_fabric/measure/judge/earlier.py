@@ -29,7 +29,12 @@ def of_report(report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def of_run(
-    run: Mapping[str, Any], plan: Mapping[str, Any], where: str, evidence: Evidence, resumed: Mapping[str, Any] | None
+    run: Mapping[str, Any],
+    plan: Mapping[str, Any],
+    where: str,
+    *,
+    evidence: Evidence,
+    resumed: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Return what a run that did not end measured in one place: its evidence, judged by its own plan.
 

@@ -61,6 +61,7 @@ def expect(
     rail: Mapping[str, Any],
     sides: Mapping[str, Mapping[str, Any]],
     planned_mtu: int | None,
+    *,
     asked: Asked | None = None,
 ) -> Expectation:
     """Return what a pair must reach on a rail.
@@ -77,17 +78,22 @@ def expect(
         return _latency(own.values())
     floors = [side["floor"] for side in own.values() if side.get("floor") is not None]
     if not floors:
-        return _computed(rail, own, planned_mtu, asked)
+        return _computed(rail, own, planned_mtu, asked=asked)
     # A pair is as fast as its slower end: the end without a floor may be the slower one.
     others = {name: side for name, side in own.items() if side.get("floor") is None}
-    computed = _computed(rail, others, planned_mtu, asked) if others else None
+    computed = _computed(rail, others, planned_mtu, asked=asked) if others else None
     if computed and computed.least is not None and computed.least < min(floors):
         return computed
-    return _of_floor(rail, own, planned_mtu, asked, min(floors))
+    return _of_floor(rail, own, planned_mtu, asked=asked, floor=min(floors))
 
 
 def _of_floor(
-    rail: Mapping[str, Any], sides: Mapping[str, Mapping[str, Any]], planned_mtu: int | None, asked: Asked, floor: float
+    rail: Mapping[str, Any],
+    sides: Mapping[str, Mapping[str, Any]],
+    planned_mtu: int | None,
+    *,
+    asked: Asked,
+    floor: float,
 ) -> Expectation:
     """Return the expectation where a floor decides: what the known links carry stays its ceiling.
 
@@ -99,7 +105,7 @@ def _of_floor(
     links = []
     for name, side in sides.items():
         if side.get("rate") is not None:
-            mtu = _mtu(rail, side, planned_mtu, layer)
+            mtu = _mtu(rail, side, planned_mtu, layer=layer)
             links.append((side["rate"] * ways * (efficiency(mtu, layer) if mtu else 1), name, side["rate"]))
     ceiling, name, rate = min(links, default=(None, "", 0.0))
     why = "floor of the inventory"
@@ -109,7 +115,7 @@ def _of_floor(
     return Expectation(floor, "floor", None, why, doubt=doubt)
 
 
-def _mtu(rail: Mapping[str, Any], side: Mapping[str, Any], planned_mtu: int | None, layer: str) -> int | None:
+def _mtu(rail: Mapping[str, Any], side: Mapping[str, Any], planned_mtu: int | None, *, layer: str) -> int | None:
     return planned_mtu or rdma_mtu(side.get("mtu"), layer) or rdma_mtu(rail.get("mtu"), layer)
 
 
@@ -127,14 +133,14 @@ def _latency(sides: Iterable[Mapping[str, Any]]) -> Expectation:
 
 
 def _computed(
-    rail: Mapping[str, Any], sides: Mapping[str, Mapping[str, Any]], planned_mtu: int | None, asked: Asked
+    rail: Mapping[str, Any], sides: Mapping[str, Mapping[str, Any]], planned_mtu: int | None, *, asked: Asked
 ) -> Expectation:
     layer = rail.get("link_layer") or "ethernet"
     names = list(sides)
     senders = {sender for sender, _receiver in KINDS[asked.kind].ways(names[0], names[-1])}
     links, bounds = [], []
     for name, side in sides.items():
-        mtu = _mtu(rail, side, planned_mtu, layer)
+        mtu = _mtu(rail, side, planned_mtu, layer=layer)
         rate = side.get("rate") or side.get("described_rate")
         if rate is None or mtu is None:
             return _unknown(f"the link rate or MTU of {name} is not known; {FLOOR_HINT}")
@@ -142,16 +148,20 @@ def _computed(
         at = f"at RDMA MTU {mtu}"
         links.append(rate * share)
         bounds.append(_Bound(links[-1], "link", f"{rate:g} Gb/s link of {name} {at}"))
-        bounds += _pcie_bound(name, side, asked.together, rate)
+        bounds += _pcie_bound(name, side, asked.together, port_rate=rate)
         # A limit of a VF holds for what it sends.
         if side.get("vf_rate") and (asked.bidirectional or name in senders):
             what = f"{side['vf_rate']:g} Gb/s limit of a VF of {name} {at}"
             bounds.append(_Bound(side["vf_rate"] * share, "vf", what))
     bound = _to_gpu_memory(min(bounds), sides, asked.gpu_paths)
-    return bound if isinstance(bound, Expectation) else _shared(bound, min(links), sides, asked.bidirectional)
+    return (
+        bound
+        if isinstance(bound, Expectation)
+        else _shared(bound, min(links), sides, bidirectional=asked.bidirectional)
+    )
 
 
-def _shared(bound: _Bound, link: float, sides: Mapping[str, Mapping[str, Any]], bidirectional: bool) -> Expectation:
+def _shared(bound: _Bound, link: float, sides: Mapping[str, Mapping[str, Any]], *, bidirectional: bool) -> Expectation:
     """Return the share of a bound that must be reached; both ways together twice a link can be reached."""
     key, ways, of = ("bidirectional", 2, "twice the") if bidirectional else ("tolerance", 1, "the")
     share = min(side.get(key, 1.0) for side in sides.values())
@@ -159,18 +169,18 @@ def _shared(bound: _Bound, link: float, sides: Mapping[str, Mapping[str, Any]], 
     return Expectation(bound.rate * ways * share, bound.by, link * ways, why)
 
 
-def _pcie_bound(name: str, side: Mapping[str, Any], together: bool, port_rate: float) -> list[_Bound]:
+def _pcie_bound(name: str, side: Mapping[str, Any], together: bool, *, port_rate: float) -> list[_Bound]:
     pcie = side.get("pcie")
     if not pcie or not pcie.get("speed") or not pcie.get("width"):
         return []
     ports = pcie.get("ports", 1) if together else 1
-    rate, link, at = _slot(pcie["speed"], pcie["width"], pcie.get("max_payload"), ports, port_rate)
+    rate, link, at = _slot(pcie["speed"], pcie["width"], pcie.get("max_payload"), ports=ports, port_rate=port_rate)
     return [_Bound(rate, "pcie", f"{link} of {name} {at}")]
 
 
 # A fleet has few kinds of slots.
 @lru_cache(maxsize=1024)
-def _slot(speed: float, width: int, payload: int | None, ports: int, port_rate: float) -> tuple[float, str, str]:
+def _slot(speed: float, width: int, payload: int | None, *, ports: int, port_rate: float) -> tuple[float, str, str]:
     """Return Gb/s of a slot for one of its ports, and the words for it before and after the host's name."""
     rate = pcie_rate(speed, width, payload) / ports
     at = f"MPS {payload}" if payload else f"MPS {USUAL_PAYLOAD}, which is assumed"

@@ -55,7 +55,7 @@ def _of_group(group: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) ->
     for result in group:
         worse = (result["value"] - median if latency else median - result["value"]) / deviation
         if worse > limit and result["verdict"] == "pass":
-            found.append(_outlier(result, median, worse, len(group), options["severity"]))
+            found.append(_outlier(result, median, worse, count=len(group), severity=options["severity"]))
     return found
 
 
@@ -64,7 +64,7 @@ def _mad(values: Sequence[float], median: float) -> float:
     return statistics.median(abs(value - median) for value in values)
 
 
-def _outlier(result: Mapping[str, Any], median: float, worse: float, count: int, severity: str) -> dict[str, Any]:
+def _outlier(result: Mapping[str, Any], median: float, worse: float, *, count: int, severity: str) -> dict[str, Any]:
     same = {key: result[key] for key in ("where", "rail", "client", "server", "test", "value")}
     unit = result["unit"]
     change = abs(result["value"] - median) / median * 100

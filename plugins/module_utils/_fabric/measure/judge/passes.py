@@ -137,7 +137,9 @@ def worst(course: Course, rounds: Sequence[Round]) -> int:
 def announce(course: Course, rounds: Sequence[Round], number: int) -> str:
     """Return what to say before pass ``number``."""
     seconds, more = worst(course, rounds), isolation_left(course)
-    return timing.announce(course.state.mode, rounds, course.slot, number, course.what, seconds, more)
+    return timing.announce(
+        course.state.mode, rounds, course.slot, number=number, what=course.what, worst=seconds, isolation=more
+    )
 
 
 def summary(course: Course, rounds: Sequence[Round], passes: int) -> dict[str, Any]:

@@ -34,8 +34,8 @@ def commands(state: State, diagnosis: Mapping[str, Any], results: Sequence[Resul
     if not server or not client:
         return []
     return [
-        _command(state, test, test.server, test.server_rail, server),
-        f"{_command(state, test, test.client, test.rail, client)} {quote(server['address'])}",
+        _command(state, test, test.server, rail=test.server_rail, side=server),
+        f"{_command(state, test, test.client, rail=test.rail, side=client)} {quote(server['address'])}",
     ]
 
 
@@ -64,12 +64,12 @@ def _side(state: State, name: str, rail: str) -> Mapping[str, str]:
     return found if {"device", "port", "gid", "address"} <= set(found) else {}
 
 
-def _command(state: State, test: Test, name: str, rail: str, side: Mapping[str, str]) -> str:
-    gpu = (gpu_of(state, test, name, rail) or {}).get("bdf", "")
+def _command(state: State, test: Test, name: str, *, rail: str, side: Mapping[str, str]) -> str:
+    gpu = (gpu_of(state, test, name, rail=rail) or {}).get("bdf", "")
     cpus = side.get("cpus", "-")
     words = [f"ssh {quote(name)}" if state.where == "host" else f"in a pod on {name}:"]
     words += [f"taskset -c {quote(cpus)}"] if cpus != "-" else []
     words += [f"{KINDS[test.kind].program} -d {quote(side['device'])} -i {quote(side['port'])} -x {quote(side['gid'])}"]
     # A port that no run uses.
-    words += [f"-p {int(state.tests['port_base']) - 1}", perftest_args(state.tests, test.kind, test.size, gpu)]
+    words += [f"-p {int(state.tests['port_base']) - 1}", perftest_args(state.tests, test.kind, test.size, gpu=gpu)]
     return " ".join(words)

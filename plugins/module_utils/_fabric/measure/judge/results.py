@@ -34,7 +34,7 @@ from .session import (
 )
 
 
-def absorb(state: State, rounds: Sequence[Round], number: int, logs: Mapping[str, Log]) -> None:
+def absorb(state: State, rounds: Sequence[Round], number: int, *, logs: Mapping[str, Log]) -> None:
     """Add the attempts of pass ``number``, which played ``rounds``."""
     known = addresses(state)
     measured = state.conduct[number].measured
@@ -45,7 +45,7 @@ def absorb(state: State, rounds: Sequence[Round], number: int, logs: Mapping[str
             sample, reason = reading(runs[0], runs[1], message_size(state.tests, test.kind, test.size))
             gone = [state.lost[end[1]] for end, run in zip(ends, runs) if not run and end[1] in state.lost]
             reason = "; ".join([*dict.fromkeys(gone), _named(test, reason)]) if reason else ""
-            attempt = Attempt(number, at, sample, reason, *(runs if _telling(state, sample, ends, runs) else ()))
+            attempt = Attempt(number, at, sample, reason, *(runs if _telling(state, sample, ends, runs=runs) else ()))
             state.attempts.setdefault(test, []).append(attempt)
             if sample:
                 measured.add(test.client)
@@ -55,12 +55,12 @@ def absorb(state: State, rounds: Sequence[Round], number: int, logs: Mapping[str
 
 
 def _telling(
-    state: State, sample: Sample | None, ends: Sequence[tuple[str, str, str, str]], runs: Sequence[Run | None]
+    state: State, sample: Sample | None, ends: Sequence[tuple[str, str, str, str]], *, runs: Sequence[Run | None]
 ) -> bool:
     """Return whether more than the number is worth to be kept: the texts of a whole fleet take hundreds of MB."""
     usual = ("", asked_exchange(state))
     return sample is None or any(
-        run.counters or run.link_before or run.exchange not in usual or low_link(state, name, rail, run.link)
+        run.counters or run.link_before or run.exchange not in usual or low_link(state, name, rail, link=run.link)
         for (_role, name, rail, _peer), run in zip(ends, runs)
         if run is not None
     )
@@ -83,7 +83,7 @@ def judge(state: State, test: Test, attempt: Attempt) -> tuple[str, str]:
         late = late_hosts(state, test, attempt)
         if late:
             return verdict.NO_DATA, f"{overload(late)}; {reason}"
-    told = [text for side, run in sides.items() for text in _of_port(state, *_port(test, side), run)]
+    told = [text for side, run in sides.items() for text in _of_port(state, *_port(test, side), run=run)]
     return outcome, "; ".join([reason, *told])
 
 
@@ -92,7 +92,7 @@ def _port(test: Test, side: str) -> tuple[str, str]:
     return (test.client, test.rail) if side == "client" else (test.server, test.server_rail)
 
 
-def _of_port(state: State, name: str, rail: str, run: Run) -> list[str]:
+def _of_port(state: State, name: str, rail: str, *, run: Run) -> list[str]:
     """Return what grew and what its link is, as read after the test.
 
     The diagnosis takes a part that begins with a port for its cause. Only a link that went down certainly is one: what
@@ -100,7 +100,7 @@ def _of_port(state: State, name: str, rail: str, run: Run) -> list[str]:
     """
     port = f"{name} {rail}" if link_went_down(run.counters) else f"at {name}"
     return [f"{port}: {text}" for text in sentences(run.counters)] + [
-        f"at {name}: {text}" for text in low_link(state, name, rail, run.link)
+        f"at {name}: {text}" for text in low_link(state, name, rail, link=run.link)
     ]
 
 
@@ -130,7 +130,11 @@ def result(state: State, test: Test) -> dict[str, Any]:
     judged = [(attempt, *judge(state, test, attempt)) for attempt in state.attempts[test]]
     attempt, outcome, reason = _outcome(state, test, judged)
     around = _around(state, test, judged)
-    worth = [] if outcome == verdict.PASS else [_worth(state, test, *one) for one in judged]
+    worth = (
+        []
+        if outcome == verdict.PASS
+        else [_worth(state, test, one[0], outcome=one[1], reason=one[2]) for one in judged]
+    )
     found = faults(state, test, attempt) if outcome == verdict.PASS and attempt and len(judged) > 1 else []
     return {
         "where": state.where,
@@ -147,12 +151,12 @@ def result(state: State, test: Test) -> dict[str, Any]:
         "reason": reason,
         **_options(state, test, judged),
         **(_noticed(state, test, attempt) if attempt else {}),
-        **_known(state, test, outcome, worth),
-        "passes": _passes(judged, state.repeated.get(test), worth, found),
+        **_known(state, test, outcome, worth=worth),
+        "passes": _passes(judged, state.repeated.get(test), worth, faulty=found),
     }
 
 
-def _worth(state: State, test: Test, attempt: Attempt, outcome: str, reason: str) -> Shown:
+def _worth(state: State, test: Test, attempt: Attempt, *, outcome: str, reason: str) -> Shown:
     """Return what an attempt shows. An impossible reading, or a rate of 0, is none of the fabric's."""
     if attempt.sample is None:
         return shown_by(state, test, attempt)
@@ -162,7 +166,7 @@ def _worth(state: State, test: Test, attempt: Attempt, outcome: str, reason: str
     return Shown(WEAK if outcome == verdict.NO_DATA else FIRM)
 
 
-def _known(state: State, test: Test, outcome: str, worth: Sequence[Shown]) -> dict[str, Any]:
+def _known(state: State, test: Test, outcome: str, *, worth: Sequence[Shown]) -> dict[str, Any]:
     """Return the optional key ``duplicate``, an address that explains it, or ``absence``, why nothing is known."""
     if outcome == verdict.PASS:
         return {}
@@ -183,7 +187,9 @@ def _known(state: State, test: Test, outcome: str, worth: Sequence[Shown]) -> di
     return {"absence": absence(LOST, list(dict.fromkeys([*lost, *untold])))}
 
 
-def _passes(judged: Judged, since: int | None, worth: Sequence[Shown], faulty: Sequence[bool]) -> list[dict[str, Any]]:
+def _passes(
+    judged: Judged, since: int | None, worth: Sequence[Shown], *, faulty: Sequence[bool]
+) -> list[dict[str, Any]]:
     """Return every attempt; ``since``: from which on they are those of the second measurement.
 
     ``worth``: what each shows; only what is less than firm evidence is told. ``faulty``: which showed a fault.
@@ -274,8 +280,8 @@ def _options(state: State, test: Test, judged: Judged) -> dict[str, Any]:
     if state.tests["memory"] != "host":
         found["memory"] = test.memory
     if test.memory != "host":
-        client = gpu_of(state, test, test.client, test.rail)
-        found["gpu"] = {"client": client, "server": gpu_of(state, test, test.server, test.server_rail)}
+        client = gpu_of(state, test, test.client, rail=test.rail)
+        found["gpu"] = {"client": client, "server": gpu_of(state, test, test.server, rail=test.server_rail)}
     return found
 
 
@@ -285,7 +291,7 @@ def _noticed(state: State, test: Test, attempt: Attempt) -> dict[str, Any]:
     links = {
         side: dict(run.link)
         for side, run in attempt.sides.items()
-        if run.link_before or low_link(state, *_port(test, side), run.link)
+        if run.link_before or low_link(state, *_port(test, side), link=run.link)
     }
     return {**({"counters": counters} if counters else {}), **({"link": links} if links else {})}
 

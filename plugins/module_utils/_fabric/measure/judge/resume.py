@@ -43,7 +43,7 @@ def manner(tests: Mapping[str, Any], kind: str, size: int) -> dict[str, Any]:
 
 
 def take_over(
-    state: State, wanted: Collection[Test], report: Mapping[str, Any], ports: Ports
+    state: State, wanted: Collection[Test], report: Mapping[str, Any], *, ports: Ports
 ) -> tuple[dict[Test, dict[str, Any]], str]:
     """Return results of an earlier report by test, with today's expectations, and why others that passed are not kept.
 
@@ -54,7 +54,7 @@ def take_over(
     before = results.earlier(report.get("results", ()), state.where)
     passed = {test: before[test] for test in sorted(wanted) if before.get(test, {}).get("verdict") == verdict.PASS}
     then: Ports = (report.get("endpoints") or {}).get(state.where) or {}
-    refused = _absent(state, passed, then, ports)
+    refused = _absent(state, passed, then, today=ports)
     rest = {test: result for test, result in passed.items() if test not in refused}
     refused.update(_refused(state, rest, report.get("tests")))
     broken = {_group(test) for test in wanted if test not in passed or test in refused}
@@ -67,7 +67,7 @@ def take_over(
     return kept, _why(refused, len(passed) - len(kept))
 
 
-def _absent(state: State, passed: Mapping[Test, Result], then: Ports, today: Ports) -> dict[Test, str]:
+def _absent(state: State, passed: Mapping[Test, Result], then: Ports, *, today: Ports) -> dict[Test, str]:
     """Return why the ports of tests cannot be measured today, or are not those that were measured."""
     found: dict[Test, str] = {}
     for test in passed:
@@ -88,7 +88,7 @@ def _refused(state: State, passed: Mapping[Test, Result], options: Mapping[str, 
     for test, result in passed.items():
         totals[_group(test)] += result["value"] or 0
     kinds = {(test.kind, test.size) for test in passed}
-    otherwise = {how: _difference(state.tests, options, *how) for how in kinds}
+    otherwise = {how: _difference(state.tests, options, how[0], size=how[1]) for how in kinds}
     found = {test: otherwise[test.kind, test.size] or _below(state, test, totals[_group(test)]) for test in passed}
     return {test: why for test, why in found.items() if why}
 
@@ -98,7 +98,7 @@ def _group(test: Test) -> tuple[object, ...]:
     return star_of(test) if test.star else tuple(test)
 
 
-def _difference(today: Mapping[str, Any], before: Mapping[str, Any] | None, kind: str, size: int) -> str:
+def _difference(today: Mapping[str, Any], before: Mapping[str, Any] | None, kind: str, *, size: int) -> str:
     if before is None:
         return _UNTOLD
     now, then = manner(today, kind, size), manner(before, kind, size)

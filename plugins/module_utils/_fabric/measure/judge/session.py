@@ -83,19 +83,19 @@ def blocked(state: State, test: Test) -> str:
 def flawed(state: State, test: Test) -> list[str]:
     """Return what testers themselves reported that keeps a test from being run: a link state, a missing program."""
     ends = ((test.client, test.rail), (test.server, test.server_rail))
-    return [flaw for name, rail in ends if (flaw := _flaw(state, test, name, rail))]
+    return [flaw for name, rail in ends if (flaw := _flaw(state, test, name, rail=rail))]
 
 
-def _flaw(state: State, test: Test, name: str, rail: str) -> str:
+def _flaw(state: State, test: Test, name: str, *, rail: str) -> str:
     key = (name, rail, test.memory)
     if name not in state.endpoints:
         return ""
     if key not in state.known_flaws:
-        state.known_flaws[key] = _new_flaw(state, test, name, rail)
+        state.known_flaws[key] = _new_flaw(state, test, name, rail=rail)
     return state.known_flaws[key]
 
 
-def _new_flaw(state: State, test: Test, name: str, rail: str) -> str:
+def _new_flaw(state: State, test: Test, name: str, *, rail: str) -> str:
     endpoint = state.endpoints[name]
     if endpoint.host.get("perftest") == "-":
         return f"{name}: perftest is not installed"
@@ -103,12 +103,12 @@ def _new_flaw(state: State, test: Test, name: str, rail: str) -> str:
         return f"{name} {rail}: {endpoint.error(rail)}"
     if state.tests["control"] == "management" and endpoint.host.get("control", "-") == "-":
         return f"{name}: its tester found no IPv4 address of the default route, which control: management needs"
-    if test.memory != "host" and not gpu_of(state, test, name, rail):
+    if test.memory != "host" and not gpu_of(state, test, name, rail=rail):
         return f"{name} {rail}: the facts name no GPU for it, and {test.memory} is asked for"
     return ""
 
 
-def gpu_of(state: State, test: Test, name: str, rail: str) -> Mapping[str, str] | None:
+def gpu_of(state: State, test: Test, name: str, *, rail: str) -> Mapping[str, str] | None:
     """Return {bdf, path} of the GPU whose memory a test uses at an endpoint's rail, None for host memory or no GPU."""
     if test.memory == "host":
         return None
@@ -155,32 +155,37 @@ def _expectation(state: State, test: Test) -> Expectation:
         state.tests["rails_at_once"],
         state.plan["thresholds"]["gpu_paths"],
     )
-    return expect(rail, {_end_name(test, end): _side(state, test, *end) for end in ends}, state.tests["mtu"], asked)
+    return expect(
+        rail,
+        {_end_name(test, end): _side(state, test, end[0], rail=end[1]) for end in ends},
+        state.tests["mtu"],
+        asked=asked,
+    )
 
 
 def _end_name(test: Test, end: tuple[str, str]) -> str:
     return f"{end[0]} {end[1]}" if test.client == test.server else end[0]
 
 
-def _side(state: State, test: Test, name: str, rail: str) -> dict[str, Any]:
+def _side(state: State, test: Test, name: str, *, rail: str) -> dict[str, Any]:
     key = (name, rail, test.memory)
     if key not in state.known_sides:
-        state.known_sides[key] = _new_side(state, test, name, rail)
+        state.known_sides[key] = _new_side(state, test, name, rail=rail)
     return state.known_sides[key]
 
 
-def _new_side(state: State, test: Test, name: str, rail: str) -> dict[str, Any]:
+def _new_side(state: State, test: Test, name: str, *, rail: str) -> dict[str, Any]:
     side = dict(state.plan.get("expectations", {}).get(rail, {}).get(name, {}))
     if side.get("rate") is None and name in state.endpoints:
         side["described_rate"] = described_rate(state.endpoints[name].rails.get(rail, {}).get("rate"))
     if state.where == "host":
         # A bare host measures with the PF: limits of VFs do not hold there.
         side.pop("vf_rate", None)
-    gpu = gpu_of(state, test, name, rail)
+    gpu = gpu_of(state, test, name, rail=rail)
     return {**side, "gpu": gpu["path"]} if gpu else side
 
 
-def low_link(state: State, name: str, rail: str, link: Mapping[str, str]) -> list[str]:
+def low_link(state: State, name: str, rail: str, *, link: Mapping[str, str]) -> list[str]:
     """Return in what a link, as its tester read it after a test (perftest.Run), is below what the plan expects."""
     if not link:
         return []
@@ -197,7 +202,7 @@ def shown_by(state: State, test: Test, attempt: Attempt) -> Shown:
     if attempt.sample is not None:
         return Shown(FIRM)
     sides = ((test.client, attempt.client), (test.server, attempt.server))
-    return shown(sides, attempt.reason, conduct_at(state, attempt), attempt.at)
+    return shown(sides, attempt.reason, conduct_at(state, attempt), at=attempt.at)
 
 
 def conduct_at(state: State, attempt: Attempt) -> Conduct:

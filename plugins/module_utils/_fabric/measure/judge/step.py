@@ -96,6 +96,7 @@ def step(
     plan: Mapping[str, Any],
     where: str,
     evidence: Evidence,
+    *,
     limit: Sequence[str] = (),
     slot_margin: int = SLOT_MARGIN,
     only: Mapping[str, Any] | None = None,
@@ -108,11 +109,13 @@ def step(
     report; what passed there is taken over and not measured, as far as resume.py says. Raises InputError when nothing
     could be measured at all.
     """
-    course = _begin(plan, where, evidence, limit, slot_margin, only, earlier, hosts or {})
+    course = _begin(
+        plan, where, evidence, limit=limit, margin=slot_margin, only=only, earlier=earlier, hosts=hosts or {}
+    )
     state = course.state
     rounds = next_rounds(course)
     for number, played in enumerate(evidence.passes, 1):
-        _absorb(course, rounds, number, played)
+        _absorb(course, rounds, number, played=played)
         rounds = next_rounds(course)
     rounds = [] if evidence.failure else rounds
     found = [] if rounds else results(course)
@@ -160,6 +163,7 @@ def _begin(
     plan: Mapping[str, Any],
     where: str,
     evidence: Evidence,
+    *,
     limit: Sequence[str],
     margin: int,
     only: Mapping[str, Any] | None,
@@ -169,7 +173,7 @@ def _begin(
     """Return the course with its whole schedule."""
     tests = complete(plan["tests"])
     tests["only"] = only or tests["only"]
-    names = _names(plan, where, limit, tests)
+    names = _names(plan, where, limit, tests=tests)
     rails = [rail["name"] for rail in plan["rails"]]
     if not rails:
         raise InputError("nothing was measured: the plan has no rail")
@@ -180,7 +184,7 @@ def _begin(
     for one in duplicates.found_twice(plan, where, state.endpoints):
         state.duplicates.update({(name, one["rail"], one["address"]): one for name in one["hosts"]})
     wanted = {test for round_ in rounds for test in round_}
-    kept, why = take_over(state, wanted, earlier or {}, identity.described(where, state.endpoints, hosts))
+    kept, why = take_over(state, wanted, earlier or {}, ports=identity.described(where, state.endpoints, hosts))
     left = wanted - kept.keys()
     rounds = schedule.pack(rounds, left, tests)
     state.attempts = {test: [] for test in left}
@@ -188,7 +192,7 @@ def _begin(
     return Course(state, names, margin, rounds, list(kept.values()), waiting, not_kept=why)
 
 
-def _names(plan: Mapping[str, Any], where: str, limit: Sequence[str], tests: Mapping[str, Any]) -> list[str]:
+def _names(plan: Mapping[str, Any], where: str, limit: Sequence[str], *, tests: Mapping[str, Any]) -> list[str]:
     known = plan["endpoints"][where]
     names = [name for name in known if not limit or name in limit]
     if len(names) < (1 if tests["mode"] == "loopback" else 2):
@@ -219,7 +223,7 @@ def _line(text: str) -> str:
     return _PREFIX.sub("", " ".join(text[:_LONGEST_REASON].split()))
 
 
-def _absorb(course: Course, rounds: Sequence[Round], number: int, played: Pass) -> None:
+def _absorb(course: Course, rounds: Sequence[Round], number: int, *, played: Pass) -> None:
     """Add what pass ``number`` told; endpoints that gave no complete log are not used again."""
     logs, invalid = _parsed(played, number)
     lost = set()
@@ -231,9 +235,9 @@ def _absorb(course: Course, rounds: Sequence[Round], number: int, played: Pass) 
             why = _line(invalid.get(name, "")) or _line(played.errors.get(name, "")) or why
             course.state.lost.setdefault(name, f"{name}: {why}")
     begin = course.clock.seconds
-    late = course.clock.add(logs, len(rounds), course.slot, bool(course.waiting))
+    late = course.clock.add(logs, len(rounds), course.slot, waiting=bool(course.waiting))
     course.state.conduct[number] = Conduct(late, begin, course.clock.seconds, frozenset(lost))
-    judge_results.absorb(course.state, rounds, number, logs)
+    judge_results.absorb(course.state, rounds, number, logs=logs)
     course.found = None
     course.played += len(rounds)
 
@@ -256,7 +260,7 @@ def _lines(state: State, rounds: Sequence[Round]) -> dict[str, list[str]]:
     gpus = {(name, rail): gpu for rail, own in state.plan.get("gpus", {}).items() for name, gpu in own.items()}
     asked = asked_exchange(state)
     swapped = {test for round_ in rounds for test in round_ if exchange_of(state, test) != asked}
-    return lines(rounds, state.rails, state.tests, addresses(state), gpus, swapped)
+    return lines(rounds, state.rails, state.tests, addresses=addresses(state), gpus=gpus, swapped=swapped)
 
 
 def _resumed(course: Course) -> list[str]:

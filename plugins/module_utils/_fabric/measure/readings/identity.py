@@ -124,10 +124,12 @@ def differences(then: Hosts, now: Hosts, where: Collection[str]) -> Iterator[str
             if before.get(what) != today.get(what):
                 yield f"{name}: {what} is {today.get(what) or 'unknown'}, it was {before.get(what) or 'unknown'}"
         if name in now:
-            yield from _unknown(name, now[name], where, [what for what in today if before.get(what) == today[what]])
+            yield from _unknown(
+                name, now[name], where, same=[what for what in today if before.get(what) == today[what]]
+            )
 
 
-def _unknown(name: str, host: Mapping[str, Any], where: Collection[str], same: Collection[str]) -> Iterator[str]:
+def _unknown(name: str, host: Mapping[str, Any], where: Collection[str], *, same: Collection[str]) -> Iterator[str]:
     """Yield which of the values that are the ``same`` are unknown; one sentence for a host without facts."""
     if not host["machine_id"]:
         yield f"{name}: its versions are unknown"

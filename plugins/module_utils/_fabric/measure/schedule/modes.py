@@ -95,11 +95,11 @@ def grouped(groups: Mapping[str, Sequence[str]], meetings: int, seed: int) -> li
     inside = [sampled(members, meetings, seed) for members in groups.values()]
     rounds = [list(chain.from_iterable(parts)) for parts in zip_longest(*inside, fillvalue=[])]
     for number, meeting in enumerate(sampled(list(groups), meetings, seed)):
-        rounds.append(list(chain.from_iterable(_across(groups[a], groups[b], number, seed) for a, b in meeting)))
+        rounds.append(list(chain.from_iterable(_across(groups[a], groups[b], number, seed=seed) for a, b in meeting)))
     return [round_ for round_ in rounds if round_]
 
 
-def _across(one: Sequence[str], other: Sequence[str], number: int, seed: int) -> Pairs:
+def _across(one: Sequence[str], other: Sequence[str], number: int, *, seed: int) -> Pairs:
     first, second = shuffled(one, seed), shuffled(other, seed)
     # Turned with the round, so that in a larger group not the same members are left out each time.
     first = _turned(first, number * len(second))

@@ -19,7 +19,7 @@ Addresses = Mapping[tuple[str, str], str]
 Gpus = Mapping[tuple[str, str], Mapping[str, str]]
 
 
-def port(base: int, rails: Sequence[str], number: int, rail: str, lane: int = 0, lanes: int = 1) -> int:
+def port(base: int, rails: Sequence[str], number: int, *, rail: str, lane: int = 0, lanes: int = 1) -> int:
     """Return the TCP port of perftest's own exchange in round ``number`` on the client's ``rail``.
 
     ``lane`` of ``lanes`` tells apart what one server is asked on one rail by several clients.
@@ -38,7 +38,7 @@ def message_size(tests: Mapping[str, Any], kind: str, size: int = 0) -> int:
     return int((tests["sizes"] or [usual or tests["size"]])[0])
 
 
-def perftest_args(tests: Mapping[str, Any], kind: str = USUAL, size: int = 0, gpu: str = "") -> str:
+def perftest_args(tests: Mapping[str, Any], kind: str = USUAL, size: int = 0, *, gpu: str = "") -> str:
     """Return perftest's options for one side, from the plan's ``tests``; ``gpu``: PCI address of this side's GPU.
 
     Both sides get the same but for the GPU, which rules out what perftest does when they differ.
@@ -79,6 +79,7 @@ def lines(
     rounds: Sequence[Round],
     rails: Sequence[str],
     tests: Mapping[str, Any],
+    *,
     addresses: Addresses,
     gpus: Gpus | None = None,
     swapped: Collection[Test] = (),
@@ -95,12 +96,12 @@ def lines(
     known: dict[tuple[str, int, str], str] = {}
     result: dict[str, list[str]] = {}
     for number, test, lane in numbered:
-        at = port(int(tests["port_base"]), rails, number, test.rail, lane, lanes)
+        at = port(int(tests["port_base"]), rails, number, rail=test.rail, lane=lane, lanes=lanes)
         for role, own, rail, peer in sides(test, addresses):
             gpu = "" if test.memory == "host" else (gpus or {}).get((own, rail), {}).get("bdf", "")
             key = (test.kind, test.size, gpu)
             if key not in known:
-                known[key] = perftest_args(tests, *key)
+                known[key] = perftest_args(tests, test.kind, test.size, gpu=gpu)
             args = swap_exchange(known[key]) if test in swapped else known[key]
             result.setdefault(own, []).append(f"{number} {rail} {role} {peer} {at} {KINDS[test.kind].tool} {args}")
     for own in result:

@@ -67,7 +67,7 @@ class Timing:
         return round(self.busy / self.slots, 3) if self.slots else None
 
     def add(
-        self, logs: Mapping[str, Log], rounds: int, slot: int, waiting: bool = False
+        self, logs: Mapping[str, Log], rounds: int, slot: int, *, waiting: bool = False
     ) -> dict[tuple[str, int], float]:
         """Add what the logs of a pass of ``rounds`` slots tell; return by host and round who was late.
 
@@ -135,7 +135,7 @@ def length(seconds: int) -> str:
 
 
 def announce(
-    mode: str, rounds: Sequence[Round], slot: int, number: int, what: str, worst: int, isolation: int = 0
+    mode: str, rounds: Sequence[Round], slot: int, *, number: int, what: str, worst: int, isolation: int = 0
 ) -> str:
     """Return the line that is shown before a pass.
 

@@ -61,7 +61,7 @@ def _network(rail: Mapping[str, Any], namespace: str) -> dict[str, Any]:
 
 
 def _ready(network: Object, nad: Object | None, nodes: Collection[str]) -> Readiness:
-    return network_ready(_KIND, "macvlan", ("master", "mode", "mtu"), network, nad)
+    return network_ready(_KIND, "macvlan", ("master", "mode", "mtu"), network=network, nad=nad)
 
 
 PROFILE = Profile(

@@ -22,9 +22,9 @@ def test_a_mark_is_valid_for_two_tasks_on_all_hosts() -> None:
 def test_no_value_is_left_out_of_a_command() -> None:
     tester = host_tester.Tester("/run/g/tester", "unit", "r1")
     texts = [
-        *host_tester.prepare(tester, "rail", 9, 1.5, ""), *host_tester.deliver(tester, 9, 1.5),
-        host_tester.start(tester, 1, 60, 20.5, 1.5, 9), host_tester.collect(tester, 1, 2),
-        host_tester.find(tester, 1, True, 100), host_tester.remove(tester),
+        *host_tester.prepare(tester, "rail", 9, now=1.5, continued=""), *host_tester.deliver(tester, 9, 1.5),
+        host_tester.start(tester, 1, 60, begin=20.5, now=1.5, hold_for=9), host_tester.collect(tester, 1, 2),
+        host_tester.find(tester, 1, True, most=100), host_tester.remove(tester),
     ]  # fmt: skip
     assert [text for text in texts if "@" in text] == []
     assert "RuntimeMaxSec=109 " in texts[-4] and "-le 73728 ]" in texts[-3]

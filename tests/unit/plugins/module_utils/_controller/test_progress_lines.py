@@ -15,7 +15,7 @@ PASS = Progress("hosts", 1, 10, 16)
 
 def test_a_line_is_shown_once_a_minute_until_the_pass_ends() -> None:
     now, shown = [1000.0], list[str]()
-    lines = progress_lines.Lines(PASS, 1015.0, lambda text: shown.append(text), lambda: now[0])
+    lines = progress_lines.Lines(PASS, 1015.0, lambda text: shown.append(text), now=lambda: now[0])
     assert lines.next_in() == 60
     told = []
     for second in range(1000, 1300):

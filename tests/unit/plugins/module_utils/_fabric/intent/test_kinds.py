@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.unit.support import page
 from tests.unit.support import report_factory as factory
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.reader import Reader
@@ -16,7 +17,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.jud
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.reproduce import covers
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import planned
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.tester_input import lines
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import formats, summary
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import summary
 
 # Small messages that the client pulls: nothing of its name says so.
 TOY = Kind("fetch_small", "read_bw", sends="server", size=64, inline=False)
@@ -62,7 +63,7 @@ def test_it_is_scheduled_and_the_tester_gets_its_program_and_size() -> None:
     assert [(test.kind, test.client, test.server) for round_ in rounds for test in round_] == [
         ("fetch_small", "a", "b")
     ]
-    told = lines(rounds, ["r0"], tests, {("a", "r0"): "10.0.0.1", ("b", "r0"): "10.0.0.2"})
+    told = lines(rounds, ["r0"], tests, addresses={("a", "r0"): "10.0.0.1", ("b", "r0"): "10.0.0.2"})
     for own, role, peer in (("a", "client", "10.0.0.2"), ("b", "server", "10.0.0.1")):
         assert told[own] == [
             f"0 r0 {role} {peer} 18500 read_bw -F --report_gbits -c RC -q 4 -s 64 -t 128 -D 10 -f 2",
@@ -74,7 +75,7 @@ def test_the_limit_of_the_side_that_sends_is_expected() -> None:
     side = {"rate": 100.0, "mtu": 4096, "floor": None, "tolerance": 1.0}
     for limited, bound in (("a", "link"), ("b", "vf")):
         sides = {name: {**side, **({"vf_rate": 10.0} if name == limited else {})} for name in ("a", "b")}
-        found = expect({"name": "r0", "link_layer": "ethernet", "mtu": 9000}, sides, None, Asked("fetch_small"))
+        found = expect({"name": "r0", "link_layer": "ethernet", "mtu": 9000}, sides, None, asked=Asked("fetch_small"))
         assert (found.bound_by, found.unit) == (bound, "Gb/s")
 
 
@@ -98,7 +99,7 @@ def test_a_failed_direction_is_the_one_of_its_data() -> None:
 
 def test_the_report_names_it() -> None:
     results = [{**one, "test": "fetch_small"} for one in factory.results(2, 1)]
-    report = summary.build(factory.plan(2, 1), results, [], {"seconds": 3})
-    files = formats.render(report, {}, 8)
+    report = summary.build(factory.plan(2, 1), results, [], context={"seconds": 3})
+    files = page.files(report, {}, 8)
     for name in ("report.json", "report.html", "metrics.prom"):
         assert "fetch_small" in files[name], name

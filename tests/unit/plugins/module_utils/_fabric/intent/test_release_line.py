@@ -39,7 +39,9 @@ def test_without_the_entry_it_is_refused() -> None:
     (said,) = problems(Aim(f"{NEXT}.0", "op", True, {}), found((1, 99)))
     assert said.startswith(f"release {NEXT}.0 of the network operator is not supported")
     policy = {"metadata": {"name": "p", "uid": "1"}, "status": {"state": "ready"}}
-    assert "is not supported" in str(policy_ready(policy, [], [], [], [], [], f"{NEXT}.0"))
+    assert "is not supported" in str(
+        policy_ready(policy, [], [], nodes=[], pods=[], expected_nodes=[], release=f"{NEXT}.0")
+    )
 
 
 @pytest.mark.usefixtures("added")

@@ -29,7 +29,7 @@ GROUPS = {"all": FABRIC + WEB, "ungrouped": [], "rdma_hosts": FABRIC, "web": WEB
         "--limit web-1 matches no host of the group rdma_hosts (gpu-1, gpu-2). Correct the limit.")),
 ])  # fmt: skip
 def test_a_run_needs_a_host_of_the_fabric(group: str, play: list[str], limit: str, message: str) -> None:
-    assert group_problem(group, GROUPS, play, limit) == message
+    assert group_problem(group, GROUPS, play, limit=limit) == message
 
 
 def test_an_inventory_that_sets_another_group_is_refused() -> None:

@@ -94,14 +94,14 @@ PATH = "rdma_fabric.thresholds.overrides[0]"
 )
 def test_a_threshold_that_judges_nothing_is_refused(override: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
-        check_matches(thresholds(override), ("rail0", "rail1"), NAMES, KINDS)
+        check_matches(thresholds(override), ("rail0", "rail1"), NAMES, kinds=KINDS)
     assert str(caught.value) == message
 
 
 def test_a_limit_of_latency_needs_a_test_of_latency() -> None:
-    check_matches(thresholds(latency_us=5), ("rail0",), NAMES, KINDS)
+    check_matches(thresholds(latency_us=5), ("rail0",), NAMES, kinds=KINDS)
     with pytest.raises(InputError) as caught:
-        check_matches(thresholds(latency_us=5), ("rail0",), NAMES, ("write_bw",))
+        check_matches(thresholds(latency_us=5), ("rail0",), NAMES, kinds=("write_bw",))
     assert str(caught.value) == "rdma_fabric.thresholds.latency_us: no latency is measured (tests: write_bw)"
 
 

@@ -18,7 +18,7 @@ NODES = {"a": LABELS, "b": {**LABELS, "new": "1"}}
 OLD: dict[str, Any] = {
     "subnet": "10.0.0.128/25",
     "perNodeBlockSize": 4,
-    "nodeSelector": build_pool("p", "op", "10.0.0.128/25", 4, LABELS)["spec"]["nodeSelector"],
+    "nodeSelector": build_pool("p", "op", "10.0.0.128/25", block_size=4, selector=LABELS)["spec"]["nodeSelector"],
 }
 
 
@@ -35,7 +35,7 @@ LIVE = {
 
 
 def selector(**labels: str) -> dict[str, Any]:
-    return dict(build_pool("p", "op", "10.0.0.0/24", 4, labels)["spec"]["nodeSelector"])
+    return dict(build_pool("p", "op", "10.0.0.0/24", block_size=4, selector=labels)["spec"]["nodeSelector"])
 
 
 def pod(name: str, *addresses: str, node: str = "a", note: str = "", **more: Any) -> dict[str, Any]:

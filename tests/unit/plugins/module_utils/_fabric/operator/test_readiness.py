@@ -22,7 +22,13 @@ NODES = ("gpu-1", "gpu-2", "gpu-3")
 
 def judge(world: World) -> Readiness:
     return policy_ready(
-        world.policy(), world.kind("DaemonSet"), world.kind("Deployment"), world.nodes(), [], NODES, RELEASE
+        world.policy(),
+        world.kind("DaemonSet"),
+        world.kind("Deployment"),
+        nodes=world.nodes(),
+        pods=[],
+        expected_nodes=NODES,
+        release=RELEASE,
     )
 
 

@@ -170,8 +170,8 @@ def test_nothing_planted_survives_in_any_format(planted: list[str], serial: str,
         plan,
         [factory.result(host, "gpu-000", **bad)],
         [text],
-        {"name": text, text: 1},
-        {"diagnoses": [diagnosis], "gates": [gate(text)]},
+        context={"name": text, text: 1},
+        parts={"diagnoses": [diagnosis], "gates": [gate(text)]},
     )
     report, redacted_plan = formats.redacted(report, plan, KINDS)
     for name, content in files_of(report, redacted_plan, 10).items():

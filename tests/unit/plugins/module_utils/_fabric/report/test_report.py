@@ -32,7 +32,9 @@ BAD = {
 
 
 def report(hosts: int = 4, rails: int = 2, bad: Any = None) -> dict[str, Any]:
-    return summary.build(factory.plan(hosts, rails), factory.results(hosts, rails, bad), ["a warning"], {"seconds": 3})
+    return summary.build(
+        factory.plan(hosts, rails), factory.results(hosts, rails, bad), ["a warning"], context={"seconds": 3}
+    )
 
 
 OUTLIER = {

@@ -92,7 +92,7 @@ def test_uses(server: HostInventory, activity: dict[str, Any], expected: list[st
         port,
         server.interfaces,
         Activity(**{**activity, "routes": routes, "queue_pairs": known, "ways": {"10.8.1.20": {port.netdev.name}}}),
-        port.netdev.addresses,
+        own=port.netdev.addresses,
     )
     assert [f"{use.kind}: {use.text}" for use in found] == expected
 

@@ -30,10 +30,10 @@ def after(have: dict[str, Setting], sets: dict[str, str]) -> dict[str, Setting]:
 
 @given(HAVE, WANT)
 def test_what_is_set_needs_no_further_setting(have: dict[str, Setting], want: dict[str, str]) -> None:
-    first = plan_settings([card(want)], {PCI: Have(have, ())}, {}, "boot", True)
+    first = plan_settings([card(want)], {PCI: Have(have, ())}, {}, boot="boot", present=True)
     sets = dict(first.sets.get(PCI, {}))
     assert all(not mlxconfig.same(want[name], have[name].next) for name in sets)
-    second = plan_settings([card(want)], {PCI: Have(after(have, sets), ())}, first.record, "boot", True)
+    second = plan_settings([card(want)], {PCI: Have(after(have, sets), ())}, first.record, boot="boot", present=True)
     assert (second.change.changed, second.sets, second.reasons) == (False, {}, first.reasons)
     assert first.change.changed == bool(sets)
 
@@ -42,20 +42,20 @@ def test_what_is_set_needs_no_further_setting(have: dict[str, Setting], want: di
 def test_values_of_before_come_back(have: dict[str, Setting], one: dict[str, str], two: dict[str, str]) -> None:
     record, now = {}, have
     for want in (one, two):
-        plan = plan_settings([card(want)], {PCI: Have(now, ())}, record, "boot", True)
+        plan = plan_settings([card(want)], {PCI: Have(now, ())}, record, boot="boot", present=True)
         record, now = dict(plan.record), after(now, dict(plan.sets.get(PCI, {})))
     entry = record.get(PCI, {"before": {}})
     back = card({name: mlxconfig.plain(name, text) for name, text in entry["before"].items()})
-    plan = plan_settings([back], {PCI: Have(now, ())}, record, "boot", False)
+    plan = plan_settings([back], {PCI: Have(now, ())}, record, boot="boot", present=False)
     now = after(now, dict(plan.sets.get(PCI, {})))
     assert all(mlxconfig.same(now[name].next, have[name].next) for name in NAMES)
 
 
 @given(HAVE, WANT)
 def test_a_reboot_that_loads_all_leaves_nothing(have: dict[str, Setting], want: dict[str, str]) -> None:
-    first = plan_settings([card(want)], {PCI: Have(have, ())}, {}, "boot", True)
+    first = plan_settings([card(want)], {PCI: Have(have, ())}, {}, boot="boot", present=True)
     loaded = {n: Setting(s.default, s.next, s.next) for n, s in after(have, dict(first.sets.get(PCI, {}))).items()}
-    second = plan_settings([card(want)], {PCI: Have(loaded, ())}, first.record, "next", True)
+    second = plan_settings([card(want)], {PCI: Have(loaded, ())}, first.record, boot="next", present=True)
     assert (second.sets, second.reasons, second.cold) == ({}, (), ())
 
 

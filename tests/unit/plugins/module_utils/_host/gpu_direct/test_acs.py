@@ -135,7 +135,7 @@ UNIT = "/etc/systemd/system/gpufabric-pcie-acs.service"
 
 
 def test_plan_turns_off_and_remembers() -> None:
-    plan = acs.plan_acs(PATHS, HAVE, {}, UNIT)
+    plan = acs.plan_acs(PATHS, HAVE, {}, unit=UNIT)
     assert plan.writes == {"0000:17:00.0": 0, "0000:17:01.0": 0}
     assert plan.record == {"0000:17:00.0": 0x1D, "0000:17:01.0": 0x1D}
     assert plan.change.before["acs"]["0000:17:00.0"] == "0x001d (SrcValid ReqRedir CmpltRedir UpstreamFwd)"
@@ -158,13 +158,13 @@ def test_plan_turns_off_and_remembers() -> None:
         "WantedBy=multi-user.target",
     ]
     done = acs.Have(dict.fromkeys(PATHS, 0), {UNIT: text}, True, {}, ())
-    again = acs.plan_acs(PATHS, done, plan.record, UNIT)
+    again = acs.plan_acs(PATHS, done, plan.record, unit=UNIT)
     assert not again.change.changed and again.record == plan.record
 
 
 def test_after_a_boot_without_the_unit_the_first_record_stays() -> None:
     changed = dataclasses.replace(HAVE, controls={"0000:17:00.0": 0x01, "0000:17:01.0": 0})
-    plan = acs.plan_acs(PATHS, changed, {"0000:17:00.0": 0x1D}, UNIT)
+    plan = acs.plan_acs(PATHS, changed, {"0000:17:00.0": 0x1D}, unit=UNIT)
     assert plan.writes == {"0000:17:00.0": 0}
     assert plan.record == {"0000:17:00.0": 0x1D, "0000:17:01.0": 0}
 
@@ -172,15 +172,15 @@ def test_after_a_boot_without_the_unit_the_first_record_stays() -> None:
 def test_ports_that_are_on_no_path_any_more_get_their_values_back() -> None:
     have = acs.Have({"0000:17:00.0": 0, "0000:17:01.0": 0, "0000:3f:00.0": 0}, {}, True, {}, ())
     record = {"0000:17:00.0": 0x1D, "0000:17:01.0": 0x1D, "0000:3f:00.0": 0x1D, "0000:aa:00.0": 0x1D}
-    plan = acs.plan_acs(PATHS, have, record, UNIT)
+    plan = acs.plan_acs(PATHS, have, record, unit=UNIT)
     assert plan.writes == {"0000:3f:00.0": 0x1D}
     # 0000:aa:00.0 is gone with its hardware.
     assert sorted(plan.record) == sorted(PATHS)
-    back = acs.plan_acs({}, have, record, UNIT)
+    back = acs.plan_acs({}, have, record, unit=UNIT)
     assert back.writes == {"0000:17:00.0": 0x1D, "0000:17:01.0": 0x1D, "0000:3f:00.0": 0x1D}
     assert (back.change.after["files"], back.change.after["enabled"], back.record) == ({}, False, {})
 
 
 def test_ports_without_the_capability_need_nothing() -> None:
-    plan = acs.plan_acs(PATHS, dataclasses.replace(HAVE, controls=dict.fromkeys(PATHS)), {}, UNIT)
+    plan = acs.plan_acs(PATHS, dataclasses.replace(HAVE, controls=dict.fromkeys(PATHS)), {}, unit=UNIT)
     assert (plan.change.changed, plan.writes, plan.record, plan.change.after["files"]) == (False, {}, {}, {})

@@ -170,12 +170,12 @@ METAL = Cpu("GenuineIntel", "x86_64", False, 3)
     ],
 )
 def test_iommu(policy: str, cpu: Cpu, live: list[str], ours: list[str], expected: list[str]) -> None:
-    assert requirements.iommu_arguments(policy, cpu, live, ours) == expected
+    assert requirements.iommu_arguments(policy, cpu, live, ours=ours) == expected
 
 
 def test_iommu_of_an_unknown_cpu() -> None:
     with pytest.raises(InputError) as error:
-        requirements.iommu_arguments("passthrough", METAL._replace(vendor="Other"), [], [])
+        requirements.iommu_arguments("passthrough", METAL._replace(vendor="Other"), [], ours=[])
     assert str(error.value) == (
         "iommu: passthrough knows the CPU vendors AuthenticAMD, GenuineIntel and arm64; found 'Other' on x86_64; set "
         "iommu: none and name the arguments yourself"

@@ -106,7 +106,7 @@ def test_no_file_asks_for_the_driver_of_an_infiniband_link(ipoib: LinkFile) -> N
     """It is not the driver of the PCI function."""
     match = "[Match]\nPath=pci-0000:18:00.0\nType=infiniband\n\n"
     assert match in networkd.text(ipoib)
-    assert match in systemd_files.format_link("title", ipoib.port, "rail0", {})
+    assert match in systemd_files.format_link("title", ipoib.port, "rail0", others={})
     assert "[match]\npath=pci-0000:18:00.0;\n\n" in network_manager.text(ipoib, "machine")
     (text,) = netplan.files((ipoib,), "/etc", network_managers.NETWORKD).values()
     (definition,) = yaml.safe_load(text)["network"]["ethernets"].values()
@@ -181,7 +181,7 @@ def test_no_foreign_file_breaks_the_search_for_claims(port: Port, text: str) -> 
         network_manager.claim({path: text}, port)
     network_managers.ifupdown_claim({"/f": text}, port)
     networkd.claim({"/f.network": text}, port, "10-gpufabric-rail0.network")
-    systemd_files.foreign_names({"/f.link": text}, {"/f.rules": text}, port, "10-gpufabric-rail0.link")
+    systemd_files.foreign_names({"/f.link": text}, {"/f.rules": text}, port, own="10-gpufabric-rail0.link")
     netplan.named(Claim("/run/systemd/network/10-netplan-a.network", True, ""), {"/f": text})
 
 

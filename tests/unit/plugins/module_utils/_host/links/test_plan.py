@@ -81,12 +81,12 @@ def test_what_was_reached_stays_and_everything_comes_back(
     host = dataclasses.replace(inventory, managers=running)
     have, record = untouched(host), {}
     for rails, manager, routing in (first, second):
-        plan = links_plan.plan_links(host, rails, record, have, Wish(manager, routing, "/etc"))
+        plan = links_plan.plan_links(host, rails, record, have=have, wish=Wish(manager, routing, "/etc"))
         host, have = reached(host, plan)
         record = plan.record
-        again = links_plan.plan_links(host, rails, record, have, Wish(manager, routing, "/etc"))
+        again = links_plan.plan_links(host, rails, record, have=have, wish=Wish(manager, routing, "/etc"))
         assert (again.change.before, again.commands) == (again.change.after, ())
-    plan = links_plan.plan_links(host, (), record, have, Wish("auto", "auto", "/etc"))
+    plan = links_plan.plan_links(host, (), record, have=have, wish=Wish("auto", "auto", "/etc"))
     host, have = reached(host, plan)
     assert plan.record == {}
     assert (host.ports, have.own, have.routing, have.active) == (inventory.ports, {}, (), ())

@@ -37,7 +37,7 @@ TOY = Setting(
             "c",
             "interrupt coalescing to set",
             parse_coalescing,
-            Limits(lambda _text: {"rx_usecs": 512}, unit="microseconds"),
+            limits=Limits(lambda _text: {"rx_usecs": 512}, unit="microseconds"),
         ),
     ),
     options={

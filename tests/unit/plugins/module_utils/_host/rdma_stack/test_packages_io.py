@@ -38,7 +38,7 @@ def offered(tmp_path: Path, url: str, key: aptrepo.Key, package: str = "doca-ofe
     text = f"Types: deb\nURIs: {url}\nSuites: stable\nComponents: main\nSigned-By: /none.asc\n"
     roots = files.Roots(run=str(tmp_path / "run"))
     try:
-        return packages_io.offered(roots, wanted, {"/etc/doca.sources": text}, url)
+        return packages_io.offered(roots, wanted, {"/etc/doca.sources": text}, url=url)
     finally:
         assert not (tmp_path / "run/gpufabric/probe").exists()
 

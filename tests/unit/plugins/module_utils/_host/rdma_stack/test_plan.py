@@ -36,18 +36,18 @@ def carried_out(installed: dict[str, str], plan: Any, archive: dict[str, str]) -
 def test_leaving_gives_back_what_was_before(
     before: dict[str, str], brings: dict[str, str], provider: str | None
 ) -> None:
-    record: dict[str, Any] = {**plan_stack(DOCA, have(before), {}, FOLDERS).record, "snapshot": before}
+    record: dict[str, Any] = {**plan_stack(DOCA, have(before), {}, folders=FOLDERS).record, "snapshot": before}
     now = {**before, **brings, "doca-ofed": "3"}
-    record = settle(plan_stack(DOCA, have(now), record, FOLDERS).record, now)
+    record = settle(plan_stack(DOCA, have(now), record, folders=FOLDERS).record, now)
     want = Want(provider, packages=INBOX if provider else ())
-    plan = plan_stack(want, have(now), record, FOLDERS)
+    plan = plan_stack(want, have(now), record, folders=FOLDERS)
     after = carried_out(now, plan, dict.fromkeys(NAMES, "9"))
     wanted = {name: before.get(name, after.get(name, "")) for name in want.packages}
     assert after == {**before, **wanted}
-    last = plan_stack(want, have(after), plan.record, FOLDERS)
+    last = plan_stack(want, have(after), plan.record, folders=FOLDERS)
     assert (last.install, last.remove) == ((), ())
     assert not set(last.record) & {"came", "replaced", "provider"}
-    gone = plan_stack(Want(None), have(after), last.record, FOLDERS)
+    gone = plan_stack(Want(None), have(after), last.record, folders=FOLDERS)
     # A package of the vendor that the next provider wants, too, in the vendor's version is not replaced.
     assert carried_out(after, gone, {}) == before
 

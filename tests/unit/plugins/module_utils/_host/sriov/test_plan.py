@@ -29,7 +29,7 @@ def make_port(up: bool) -> Port:
         "sriov_totalvfs": "16",
         "net": {"rail0": {"flags": "0x1003" if up else "0x1002", "dev_id": "0x0", "type": "1"}},
     }
-    return Port.from_raw(PF, raw, INTERFACES, [])
+    return Port.from_raw(PF, raw, INTERFACES, rdma_devices=[])
 
 
 SETTINGS = st.fixed_dictionaries(
@@ -64,7 +64,7 @@ def make_vf(index: int, settings: dict[str, Any]) -> vf.Vf:
 
 
 def plan(target: boot_unit.Target, have: tuple[vf.Vf, ...], files: dict[str, str], present: bool) -> sriov_plan.VfPlan:
-    return sriov_plan.plan_vfs([target], {PF: have}, files, {}, FOLDERS, present)
+    return sriov_plan.plan_vfs([target], {PF: have}, files, record={}, folders=FOLDERS, present=present)
 
 
 @given(targets(), HAVE, st.booleans())

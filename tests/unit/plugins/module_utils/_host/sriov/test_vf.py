@@ -178,7 +178,7 @@ def test_who_uses_a_vf(one: vf.Vf, infiniband: bool, expected: list[str]) -> Non
 
 
 def test_two_guids_come_back_as_two() -> None:
-    assert [argv[7:] for argv in vf.vf_commands("ib0", 0, {}, {"guid": "00:01/00:02"})] == [
+    assert [argv[7:] for argv in vf.vf_commands("ib0", 0, {}, after={"guid": "00:01/00:02"})] == [
         ["node_guid", "00:01"],
         ["port_guid", "00:02"],
     ]
@@ -195,7 +195,7 @@ def test_commands_set_what_differs() -> None:
         "mtu": 9000,
     }
     head = ["ip", "link", "set", "dev", "rail0", "vf", "3"]
-    assert vf.vf_commands("rail0", 3, {"trust": True, "max_tx_rate": 10}, wanted) == [
+    assert vf.vf_commands("rail0", 3, {"trust": True, "max_tx_rate": 10}, after=wanted) == [
         [*head, "mac", "02:00:00:00:00:01"],
         [*head, "node_guid", "02:00:00:00:00:00:00:01"],
         [*head, "port_guid", "02:00:00:00:00:00:00:01"],
@@ -203,4 +203,4 @@ def test_commands_set_what_differs() -> None:
         [*head, "max_tx_rate", "0"],
         [*head, "state", "auto"],
     ]
-    assert vf.vf_commands("rail0", 3, wanted, wanted) == []
+    assert vf.vf_commands("rail0", 3, wanted, after=wanted) == []

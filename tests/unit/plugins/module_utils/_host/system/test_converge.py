@@ -120,8 +120,8 @@ class Toy:
                     "toy",
                     roots,
                     False,
-                    lambda record: self.read_plan(record, desired),
-                    self.apply,
+                    read_plan=lambda record: self.read_plan(record, desired),
+                    apply=self.apply,
                     unsettled=lambda plan, _earlier, merged: restore.unsettled(
                         merged, {"toy": plan.change.before}, {"toy": plan.change.after}
                     ),
@@ -207,7 +207,9 @@ def test_check_mode_writes_nothing(tmp_path: Path) -> None:
     host.tell(dict.fromkeys(NAMES, "a"))
     before = sorted(tmp_path.rglob("*"))
     roots = files.Roots.under(str(tmp_path))
-    done = subject.converge("toy", roots, True, lambda record: host.read_plan(record, {"mtu": "b"}), host.apply)
+    done = subject.converge(
+        "toy", roots, True, read_plan=lambda record: host.read_plan(record, {"mtu": "b"}), apply=host.apply
+    )
     assert done.result["changed"] is True and done.last is done.first
     assert sorted(tmp_path.rglob("*")) == before and host.now() == dict.fromkeys(NAMES, "a")
 
@@ -217,5 +219,7 @@ def test_a_change_that_does_not_take_effect_keeps_the_record(tmp_path: Path) -> 
     host.tell(dict.fromkeys(NAMES, "a"))
     roots = files.Roots.under(str(tmp_path))
     with pytest.raises(CommandError, match="after the change mtu is a, expected b. "):
-        subject.converge("toy", roots, False, lambda record: host.read_plan(record, {"mtu": "b"}), lambda plan: None)
+        subject.converge(
+            "toy", roots, False, read_plan=lambda record: host.read_plan(record, {"mtu": "b"}), apply=lambda plan: None
+        )
     assert '"mtu": "a"' in (tmp_path / "var/lib/gpufabric/toy.json").read_text()

@@ -113,7 +113,7 @@ def test_a_policy_of_others_without_consent() -> None:
 
 
 def test_an_operator_that_is_used_needs_fewer_permissions() -> None:
-    every, fewer = (set(access.needed("op", "n", "t", installs)) for installs in (True, False))
+    every, fewer = (set(access.needed("op", "n", "t", installs=installs)) for installs in (True, False))
     assert fewer < every
     assert {str(item) for item in every - fewer} >= {
         "create customresourcedefinitions.apiextensions.k8s.io",
@@ -261,7 +261,7 @@ GONE = (1, "", "Error: failed to fetch https://user:secret@charts.example.com/in
     ],
 )
 def test_helm_and_the_chart_that_it_is_to_install(helm: Helm, ref: str, expected: list[str], binary: str) -> None:
-    found = chart.helm_problems(helm, binary, ref, REPO, "26.7.1")
+    found = chart.helm_problems(helm, binary, ref, repo=REPO, release="26.7.1")
     assert [text.replace(binary, "BINARY") for text in found] == expected
 
 
@@ -270,7 +270,7 @@ def test_how_helm_is_asked_for_a_chart(binary: str, tmp_path: Path) -> None:
     archive.touch()
     helm = Helm(chart=CHART)
     for ref in ("network-operator", "oci://r/network-operator", str(archive)):
-        assert list(chart.helm_problems(helm, binary, ref, REPO, "26.7.1")) == []
+        assert list(chart.helm_problems(helm, binary, ref, repo=REPO, release="26.7.1")) == []
     assert [command for command in helm.asked if command[0] == "show"] == [
         ["show", "chart", "network-operator", "--version", "26.7.1", "--repo", REPO],
         ["show", "chart", "oci://r/network-operator", "--version", "26.7.1"],
@@ -280,7 +280,7 @@ def test_how_helm_is_asked_for_a_chart(binary: str, tmp_path: Path) -> None:
 
 def test_no_helm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    told = [list(chart.helm_problems(Helm(), path, "x", REPO, "26.7.1")) for path in ("", "/none/helm")]
+    told = [list(chart.helm_problems(Helm(), path, "x", repo=REPO, release="26.7.1")) for path in ("", "/none/helm")]
     assert told == [
         [
             f"helm was not found {place} on the controller. Install Helm 3.8 or newer there, or set"

@@ -132,7 +132,11 @@ def test_what_is_no_object_is_refused(item: Any, message: str) -> None:
         reads += [
             (ok(item), lambda found: found.get(f"{NODES}/a"), f"GET {NODES}/a with {message}"),
             (ok(item), lambda found: found.merge(f"{NODES}/a", {}), f"PATCH {NODES}/a with {message}"),
-            (ok(item), lambda found: found.apply(f"{NODES}/a", {}, False, True), f"PATCH {NODES}/a with {message}"),
+            (
+                ok(item),
+                lambda found: found.apply(f"{NODES}/a", {}, False, dry_run=True),
+                f"PATCH {NODES}/a with {message}",
+            ),
         ]
     for answer, read, told in reads:
         cluster = FakeCluster(NODE)

@@ -235,7 +235,7 @@ def test_a_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
 def test_exec_to_a_server_that_does_not_stream(server: str, tmp_path: Path) -> None:
     api = connect(kubeconfig=kubeconfig(tmp_path, server))
     with pytest.raises(ApiError) as caught:
-        api.execute("/api/v1/namespaces/n/pods/p/exec?container=c", ["true"], lambda: "", 1.0)
+        api.execute("/api/v1/namespaces/n/pods/p/exec?container=c", ["true"], lambda: "", timeout=1.0)
     assert SECRET not in str(caught.value)
 
 

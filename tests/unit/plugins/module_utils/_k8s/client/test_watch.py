@@ -25,7 +25,9 @@ def look(cluster: FakeCluster, timeout: float, until: dict[str, str] | None = No
     """Return what was seen until it is as wanted, each state once."""
     seen: Seen = []
     clock = cluster.clock.clock()
-    for elapsed, found in watched(cluster.api(), PODS, "a=b", lambda item: item["status"]["phase"], timeout, clock):
+    for elapsed, found in watched(
+        cluster.api(), PODS, "a=b", see=lambda item: item["status"]["phase"], timeout=timeout, clock=clock
+    ):
         if not seen or seen[-1][1] != found:
             seen.append((elapsed, dict(found)))
         if found == until:

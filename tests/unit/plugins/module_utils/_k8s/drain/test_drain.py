@@ -87,7 +87,7 @@ def test_consent_lets_them_go() -> None:
 def test_only_pods_of_this_node_go_and_daemons_stay() -> None:
     cluster = FakeCluster(pod("p"), pod("q"), pod("daemon", "DaemonSet"), pod("other", on="b"))
     clock = FakeClock()
-    assert drain.drain(cluster.api(), "a", RULES, clock.clock()) == ["shop/p", "shop/q"]
+    assert drain.drain(cluster.api(), "a", RULES, clock=clock.clock()) == ["shop/p", "shop/q"]
     assert [path.rsplit("/", 1)[-1] for path in sorted(cluster.objects)] == ["daemon", "other"]
     assert clock.slept == [drain.POLL]
 
@@ -109,14 +109,14 @@ def test_a_pod_that_could_not_be_evicted_safely_is_refused() -> None:
 @pytest.mark.parametrize("grace", [None, 0, 30])
 def test_pods_end_in_their_own_time_or_in_the_given_one(grace: int | None) -> None:
     cluster = FakeCluster(pod("p"))
-    drain.drain(cluster.api(), "a", drain.Rules(grace=grace), FakeClock().clock())
+    drain.drain(cluster.api(), "a", drain.Rules(grace=grace), clock=FakeClock().clock())
     assert cluster.graces == {"p": grace}
 
 
 def test_a_budget_is_asked_again_until_it_agrees() -> None:
     cluster = FakeCluster(pod("p"), pod("q"))
     cluster.evictions["p"] = [blocked(), status(500, "InternalError", "etcd is away")]
-    assert drain.drain(cluster.api(), "a", RULES, FakeClock().clock()) == ["shop/p", "shop/q"]
+    assert drain.drain(cluster.api(), "a", RULES, clock=FakeClock().clock()) == ["shop/p", "shop/q"]
     asked = [path for method, path in cluster.calls if method == "POST"]
     assert [path.split("/")[-2] for path in asked] == ["p", "q", "p", "p"]
 
@@ -127,7 +127,7 @@ def test_who_holds_each_pod_is_said_at_the_end() -> None:
     )
     cluster.evictions = {"p": [blocked()] * 9, "q": [status(500, "InternalError", "this pod has two budgets")] * 9}
     with pytest.raises(ClusterError) as failed:
-        drain.drain(cluster.api(), "a", RULES, FakeClock().clock())
+        drain.drain(cluster.api(), "a", RULES, clock=FakeClock().clock())
     assert str(failed.value) == (
         "Node a is not empty after 20 s: "
         "pod shop/p: The disruption budget web needs 2 healthy pods and has 2 currently; "
@@ -142,14 +142,14 @@ def test_a_pod_that_comes_meanwhile_and_must_not_be_evicted_stops() -> None:
     clock = FakeClock()
     clock.at(5, lambda: cluster.put(pod("bare", None)) and None)
     with pytest.raises(ConflictError, match="^Node a cannot be drained: pod shop/bare has no controller"):
-        drain.drain(cluster.api(), "a", RULES, clock.clock())
+        drain.drain(cluster.api(), "a", RULES, clock=clock.clock())
 
 
 def test_a_refusal_is_not_tried_again() -> None:
     cluster = FakeCluster(pod("p"))
     cluster.evictions["p"] = [status(403, "Forbidden", "no")]
     with pytest.raises(ClusterError, match="refused POST .*/pods/p/eviction with 403: no"):
-        drain.drain(cluster.api(), "a", RULES, FakeClock().clock())
+        drain.drain(cluster.api(), "a", RULES, clock=FakeClock().clock())
 
 
 def test_permissions_are_asked_for_first() -> None:
@@ -248,7 +248,7 @@ def test_ready_of_the_boot_before_does_not_count() -> None:
     clock = FakeClock()
     clock.at(6, lambda: cluster.put(node(boot="new", ready="False")) and None)
     clock.at(12, lambda: cluster.put(node(boot="new")) and None)
-    cordon.wait_ready(cluster.api(), "a", "new", 60, clock.clock())
+    cordon.wait_ready(cluster.api(), "a", "new", timeout=60, clock=clock.clock())
     assert clock.time == 12
 
 
@@ -264,11 +264,11 @@ def test_why_a_node_is_not_ready(item: dict[str, Any], why: str) -> None:
     cluster = FakeCluster()
     cluster.objects["/api/v1/nodes/a"] = json.loads(json.dumps(item))
     with pytest.raises(ClusterError) as failed:
-        cordon.wait_ready(cluster.api(), "a", "new", 9, FakeClock().clock())
+        cordon.wait_ready(cluster.api(), "a", "new", timeout=9, clock=FakeClock().clock())
     assert str(failed.value) == f"Node a is not Ready 9 s after the host came back: {why}; look at its kubelet"
 
 
 def test_an_api_server_that_reboots_too_is_waited_for() -> None:
     cluster = FakeCluster(node(boot="new"))
     cluster.answers = [down()] * 4
-    cordon.wait_ready(cluster.api(), "a", "new", 60, FakeClock().clock())
+    cordon.wait_ready(cluster.api(), "a", "new", timeout=60, clock=FakeClock().clock())

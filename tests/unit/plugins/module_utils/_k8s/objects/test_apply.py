@@ -33,7 +33,7 @@ def plain(kind: str, name: str, **labels: str) -> dict[str, Any]:
 
 
 def put(cluster: FakeCluster, item: dict[str, Any], check: bool = False, force: bool = False) -> apply.Outcome:
-    return apply.apply_object(cluster.api(), item, Options(check, force), FakeClock().clock())
+    return apply.apply_object(cluster.api(), item, Options(check, force), clock=FakeClock().clock())
 
 
 def test_create_update_and_nothing() -> None:
@@ -112,9 +112,9 @@ def test_what_is_being_deleted_is_waited_for_and_made_anew(kind: str, labels: di
     cluster = FakeCluster(old)
     path = path_for(item)
     clock.at(9, lambda: cluster.objects.pop(path) and None)
-    preview = apply.apply_object(cluster.api(), item, Options(check=True), clock.clock())
+    preview = apply.apply_object(cluster.api(), item, Options(check=True), clock=clock.clock())
     assert (preview.action, clock.time) == ("create", 0)
-    made = apply.apply_object(cluster.api(), item, Options(), clock.clock())
+    made = apply.apply_object(cluster.api(), item, Options(), clock=clock.clock())
     assert (made.action, clock.time) == ("create", 9)
     assert cluster.objects[path]["metadata"]["labels"] == OURS
     assert "deletionTimestamp" not in cluster.objects[path]["metadata"]
@@ -167,7 +167,7 @@ def test_a_kind_that_is_served_a_moment_later() -> None:
     unserved = "/apis/nv-ipam.nvidia.com/v1alpha1/namespaces/op/ippools"
     cluster.unserved.add(unserved)
     clock.at(3, lambda: cluster.unserved.discard(unserved))
-    assert apply.apply_object(cluster.api(), pool(), Options(), clock.clock()).action == "create"
+    assert apply.apply_object(cluster.api(), pool(), Options(), clock=clock.clock()).action == "create"
 
 
 def test_delete_and_second_delete() -> None:
@@ -186,7 +186,7 @@ def test_an_object_that_does_not_go_is_named_with_what_holds_it() -> None:
     cluster.objects[path]["metadata"]["finalizers"] = ["example.com/hold"]
     apply.remove_object(cluster.api(), pool(), Options())
     with pytest.raises(ClusterError) as caught:
-        apply.wait_gone(cluster.api(), [pool()], Options(timeout=5), FakeClock().clock())
+        apply.wait_gone(cluster.api(), [pool()], Options(timeout=5), clock=FakeClock().clock())
     assert str(caught.value) == (
         "1 objects still exist 5 s after their deletion: IPPool op/rail0 (finalizers example.com/hold)."
         " Check what blocks their finalizers"
@@ -239,7 +239,7 @@ def test_definitions_that_came_with_the_chart_and_are_unused_go() -> None:
     )
     cluster.put(plain("Node", "a", **{"network.nvidia.com/operator.mofed.wait": "false", "mine": "x"}), "manager")
     wanted = leftovers.Wanted(release.GROUPS, ["macvlannetworks.mellanox.com"], "net", release.NODE_LABELS)
-    done = leftovers.remove(cluster.api(), wanted, Options(), FakeClock().clock())
+    done = leftovers.remove(cluster.api(), wanted, Options(), clock=FakeClock().clock())
     assert [(o.item["metadata"]["name"], o.action) for o in done] == [
         ("nicclusterpolicies.mellanox.com", "delete"),
         ("nicdevices.configuration.net.nvidia.com", "delete"),
@@ -257,7 +257,7 @@ def test_labels_that_the_operator_did_not_set_stay() -> None:
     node["metadata"]["managedFields"] = [{"manager": "kubectl-label", "operation": "Update", "fieldsV1": fields}]
     cluster = FakeCluster(node)
     wanted = leftovers.Wanted(labels=release.NODE_LABELS)
-    (done,) = leftovers.remove(cluster.api(), wanted, Options(), FakeClock().clock())
+    (done,) = leftovers.remove(cluster.api(), wanted, Options(), clock=FakeClock().clock())
     assert done.before == {"metadata": {"labels": ours}}
     assert cluster.objects["/api/v1/nodes/a"]["metadata"]["labels"] == theirs
 
@@ -268,14 +268,14 @@ def test_labels_that_node_feature_discovery_did_not_set_stay() -> None:
     node = plain("Node", "a", **labels)
     node["metadata"]["annotations"] = {leftovers.NFD_LABELS: "cpu-model,nvidia.com/gpu,gone", "other": "1"}
     cluster = FakeCluster(node)
-    assert leftovers.remove(cluster.api(), leftovers.Wanted(), Options(), FakeClock().clock()) == []
+    assert leftovers.remove(cluster.api(), leftovers.Wanted(), Options(), clock=FakeClock().clock()) == []
     wanted = leftovers.Wanted(nfd=True)
-    assert len(leftovers.remove(cluster.api(), wanted, Options(check=True), FakeClock().clock())) == 1
-    (done,) = leftovers.remove(cluster.api(), wanted, Options(), FakeClock().clock())
+    assert len(leftovers.remove(cluster.api(), wanted, Options(check=True), clock=FakeClock().clock())) == 1
+    (done,) = leftovers.remove(cluster.api(), wanted, Options(), clock=FakeClock().clock())
     assert done.before == {"metadata": {"labels": {f"{prefix}cpu-model": "1", "nvidia.com/gpu": "y"}}}
     meta = cluster.objects["/api/v1/nodes/a"]["metadata"]
     assert (meta["labels"], meta["annotations"]) == ({f"{prefix}hand-set": "x", "mine": "z"}, {"other": "1"})
-    assert leftovers.remove(cluster.api(), wanted, Options(), FakeClock().clock()) == []
+    assert leftovers.remove(cluster.api(), wanted, Options(), clock=FakeClock().clock()) == []
 
 
 def test_an_object_of_others_is_adopted_by_consent_only() -> None:
@@ -285,7 +285,7 @@ def test_an_object_of_others_is_adopted_by_consent_only() -> None:
     with pytest.raises(ConflictError):
         put(cluster, pool())
     clock = FakeClock().clock()
-    assert apply.apply_object(cluster.api(), pool(), Options(adopt=True), clock).action == "update"
+    assert apply.apply_object(cluster.api(), pool(), Options(adopt=True), clock=clock).action == "update"
     assert cluster.objects[path_for(pool())]["metadata"]["labels"] == OURS
-    assert apply.apply_object(cluster.api(), pool(), Options(adopt=True), clock).action == "none"
+    assert apply.apply_object(cluster.api(), pool(), Options(adopt=True), clock=clock).action == "none"
     assert apply.remove_object(cluster.api(), pool(), Options()).action == "delete"

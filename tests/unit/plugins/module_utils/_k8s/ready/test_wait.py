@@ -48,7 +48,7 @@ WANTED = wait.Wanted([pool(), network()], ["a", "b"], "26.7.1", "op")
 
 
 def run(cluster: FakeCluster, clock: FakeClock, timeout: float = 60) -> wait.Waited:
-    return wait.wait(cluster.api(), WANTED, timeout, 8, clock.clock())
+    return wait.wait(cluster.api(), WANTED, timeout, stable=8, clock=clock.clock())
 
 
 def test_ready_must_hold() -> None:
@@ -92,7 +92,9 @@ def test_nothing_there() -> None:
 def test_a_policy_that_is_not_there() -> None:
     policy = {"apiVersion": "mellanox.com/v1alpha1", "kind": "NicClusterPolicy", "metadata": {"name": "p"}, "spec": {}}
     cluster = FakeCluster()
-    found = wait.wait(cluster.api(), wait.Wanted([policy], ["a"], "26.7.1", "op"), 2, 8, FakeClock().clock())
+    found = wait.wait(
+        cluster.api(), wait.Wanted([policy], ["a"], "26.7.1", "op"), 2, stable=8, clock=FakeClock().clock()
+    )
     assert found.reasons == ("NicClusterPolicy is absent",)
     # The policy, DaemonSets, Deployments, pods and nodes: five requests a poll whatever the number of nodes.
     assert len(cluster.calls) == 10

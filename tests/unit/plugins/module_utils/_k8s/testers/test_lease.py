@@ -21,7 +21,7 @@ def cluster() -> FakeCluster:
 
 
 def lease(fake: FakeCluster, run: str, endpoints: int = 3) -> Lease:
-    return Lease(fake.api(), "ns", "testers", run, endpoints, fake.clock.clock())
+    return Lease(fake.api(), "ns", "testers", run=run, endpoints=endpoints, clock=fake.clock.clock())
 
 
 def take(one: Lease, patience: float = 120) -> None:

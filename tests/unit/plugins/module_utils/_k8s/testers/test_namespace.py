@@ -33,7 +33,7 @@ def prepare(cluster: FakeCluster) -> Any:
 
 
 def remove(cluster: FakeCluster) -> bool:
-    return testers_namespace.remove(cluster.api(), pods(), Options(), FakeClock().clock())
+    return testers_namespace.remove(cluster.api(), pods(), Options(), clock=FakeClock().clock())
 
 
 def test_a_namespace_of_ours_for_something_else_is_never_removed() -> None:
@@ -76,7 +76,7 @@ def test_a_namespace_with_another_use_ends_the_start(tmp_path: Any) -> None:
     params = {"script": str(tmp_path / "tester.sh"), "namespace": "op", "plan": {"operator": OPERATOR}}
     cluster = FakeCluster()
     with pytest.raises(InputError, match="rdma_validate_namespace is op"):
-        testers_steps.started(cluster.api(), params, False, FakeClock().clock())
+        testers_steps.started(cluster.api(), params, False, clock=FakeClock().clock())
     assert cluster.calls == []
 
 

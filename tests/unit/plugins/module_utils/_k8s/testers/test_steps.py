@@ -81,17 +81,24 @@ class World:
                 self.cluster.logs[f"pod-{name}"] = [DESCRIBED]
 
     def lease(self) -> Lease:
-        return Lease(self.cluster.api(), "gpufabric-validate", "gpufabric-testers", self.run, 3, self.clock.clock())
+        return Lease(
+            self.cluster.api(),
+            "gpufabric-validate",
+            "gpufabric-testers",
+            run=self.run,
+            endpoints=3,
+            clock=self.clock.clock(),
+        )
 
     def start(self) -> dict[str, Any]:
-        return testers_steps.started(self.cluster.api(), self.params, False, self.clock.clock())
+        return testers_steps.started(self.cluster.api(), self.params, False, clock=self.clock.clock())
 
     def play(self, lines: dict[str, list[str]]) -> dict[str, Any]:
         given = {**self.params, "pass": 1, "lines": lines, "slot": 10, "seconds": 20}
-        return testers_steps.played(self.cluster.api(), given, False, self.clock.clock())
+        return testers_steps.played(self.cluster.api(), given, False, clock=self.clock.clock())
 
     def remove(self, check: bool = False) -> dict[str, Any]:
-        return testers_steps.absent(self.cluster.api(), self.params, check, self.clock.clock())
+        return testers_steps.absent(self.cluster.api(), self.params, check, clock=self.clock.clock())
 
     def files(self, part: str) -> dict[str, str]:
         return {path.name: path.read_text() for path in sorted((self.folder / "ev" / part).iterdir())}

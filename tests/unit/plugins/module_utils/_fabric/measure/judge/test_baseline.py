@@ -55,7 +55,7 @@ def test_a_drop_is_named_with_both_values() -> None:
         result("a", "b", **{**LATENCY, "value": 2.6}),
         result("b", "a", **{**LATENCY, "value": 0.1}),
     ]
-    found = compare(now, before, 0.1, "warning")
+    found = compare(now, before, 0.1, severity="warning")
     assert [(one["test"], one["value"], one["before"], round(one["change"], 2), one["severity"]) for one in found] == [
         ("write_bw", 86.2, 98.01, -0.12, "warning"),
         ("write_lat", 2.6, 2.0, 0.3, "warning"),

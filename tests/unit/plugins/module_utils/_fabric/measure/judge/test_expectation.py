@@ -132,7 +132,7 @@ def test_expect(a: dict[str, Any], b: dict[str, Any], planned: int | None, expec
     ],
 )
 def test_what_is_asked_counts(asked: Asked, a: dict[str, Any], b: dict[str, Any], expected: tuple[Any, ...]) -> None:
-    assert bound(expect(RAIL, {"a": a, "b": b}, None, asked)) == expected
+    assert bound(expect(RAIL, {"a": a, "b": b}, None, asked=asked)) == expected
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_what_is_asked_counts(asked: Asked, a: dict[str, Any], b: dict[str, Any]
     ],
 )
 def test_why_names_the_bound_and_the_host(a: dict[str, Any], b: dict[str, Any], asked: Asked, why: str) -> None:
-    assert expect(RAIL, {"a": a, "b": b}, None, asked).why == why
+    assert expect(RAIL, {"a": a, "b": b}, None, asked=asked).why == why
 
 
 def reading(value: float) -> Sample:
@@ -194,7 +194,7 @@ def test_latency_has_a_limit_only_when_one_was_given(
     limits: tuple[float | None, float | None], value: float, verdict: str, reason: str
 ) -> None:
     sides = {name: side(rate=None, latency_us=limit) for name, limit in zip("ab", limits)}
-    found = expect(RAIL, sides, None, Asked("write_lat"))
+    found = expect(RAIL, sides, None, asked=Asked("write_lat"))
     assert (found.unit, found.most, found.least) == ("us", max(filter(None, limits), default=None), None)
     assert judge(reading(value), "", found) == (verdict, reason)
     assert judge(None, "server: was killed", found) == ("no_data", "server: was killed")
@@ -249,18 +249,18 @@ ASKED = st.builds(Asked, st.sampled_from(["write_bw", "read_bw", "send_bw"]), st
 
 @given(SIDES, SIDES, ASKED)
 def test_a_healthy_reading_is_possible_and_the_order_of_the_ends_is_free(a: Any, b: Any, asked: Asked) -> None:
-    found = expect(RAIL, {"a": a, "b": b}, None, asked)
+    found = expect(RAIL, {"a": a, "b": b}, None, asked=asked)
     assert found.least is not None and found.ceiling is not None
     assert 0 < found.least <= found.ceiling
     ways = 2 if asked.bidirectional else 1
     assert found.ceiling <= ways * min(a["rate"], b["rate"])
     assert judge(reading(found.ceiling), "", found)[0] == "pass"
     if not (a["vf_rate"] or b["vf_rate"]):
-        assert expect(RAIL, {"b": b, "a": a}, None, asked).least == found.least
+        assert expect(RAIL, {"b": b, "a": a}, None, asked=asked).least == found.least
 
 
 @given(SIDES, SIDES, ASKED, st.sampled_from(["rate", "tolerance", "bidirectional"]))
 def test_a_worse_end_never_raises_what_is_expected(a: Any, b: Any, asked: Asked, key: str) -> None:
     worse = {**b, key: b[key] / 2}
-    before, after = (expect(RAIL, {"a": a, "b": other}, None, asked).least for other in (b, worse))
+    before, after = (expect(RAIL, {"a": a, "b": other}, None, asked=asked).least for other in (b, worse))
     assert before is not None and after is not None and after <= before

@@ -80,16 +80,16 @@ def test_message_size(change: dict[str, Any], kind: str, size: int, expected: in
 
 def test_ports_differ_between_rails_and_neighbouring_rounds() -> None:
     rails = ["r0", "r1", "r2"]
-    ports = [port(18500, rails, number, rail) for number in range(8) for rail in rails]
+    ports = [port(18500, rails, number, rail=rail) for number in range(8) for rail in rails]
     assert ports == list(range(18500, 18524))
-    assert port(18500, rails, 8, "r0") == 18500
-    assert port(18500, rails, 1, "r0", 1, 2) == 18500 + 9
+    assert port(18500, rails, 8, rail="r0") == 18500
+    assert port(18500, rails, 1, rail="r0", lane=1, lanes=2) == 18500 + 9
 
 
 def test_lines_of_both_sides_agree() -> None:
     rounds = planned(["a", "b"], ["r0"], TESTS)
     addresses = {("a", "r0"): "10.0.0.1", ("b", "r0"): "10.0.0.2"}
-    assert lines(rounds, ["r0"], TESTS, addresses) == {
+    assert lines(rounds, ["r0"], TESTS, addresses=addresses) == {
         "a": [f"0 r0 client 10.0.0.2 18500 write_bw {BASIC}", f"1 r0 server 10.0.0.2 18501 write_bw {BASIC}", "END 2"],
         "b": [f"0 r0 server 10.0.0.1 18500 write_bw {BASIC}", f"1 r0 client 10.0.0.1 18501 write_bw {BASIC}", "END 2"],
     }
@@ -98,14 +98,16 @@ def test_lines_of_both_sides_agree() -> None:
 def test_each_side_uses_the_gpu_of_its_own_rail() -> None:
     tests = {**TESTS, "memory": "cuda:peermem", "directions": "one"}
     gpus = {("a", "r0"): {"bdf": "0000:1b:00.0"}, ("b", "r0"): {"bdf": "0000:43:00.0"}}
-    made = lines(planned(["a", "b"], ["r0"], tests), ["r0"], tests, every_address(["a", "b"], ["r0"]), gpus)
+    made = lines(
+        planned(["a", "b"], ["r0"], tests), ["r0"], tests, addresses=every_address(["a", "b"], ["r0"]), gpus=gpus
+    )
     assert made["a"][0].endswith("--use_cuda_bus_id=0000:1b:00.0")
     assert made["b"][0].endswith("--use_cuda_bus_id=0000:43:00.0")
 
 
 def test_inside_a_host_each_side_names_its_own_rail_and_the_address_of_the_other() -> None:
     tests = {**TESTS, "mode": "loopback", "directions": "one"}
-    made = lines(planned(["a"], ["r0", "r1"], tests), ["r0", "r1"], tests, every_address(["a"], ["r0", "r1"]))
+    made = lines(planned(["a"], ["r0", "r1"], tests), ["r0", "r1"], tests, addresses=every_address(["a"], ["r0", "r1"]))
     assert made == {
         "a": [f"0 r0 client a.r1 18500 write_bw {BASIC}", f"0 r1 server a.r0 18500 write_bw {BASIC}", "END 2"]
     }
@@ -130,7 +132,9 @@ def test_no_port_is_used_twice_on_a_host_in_a_round_and_both_sides_agree(
 ) -> None:
     rail_names = [f"r{number}" for number in range(rails)]
     tests = {**TESTS, **mode}
-    made = lines(planned(names(hosts), rail_names, tests), rail_names, tests, every_address(names(hosts), rail_names))
+    made = lines(
+        planned(names(hosts), rail_names, tests), rail_names, tests, addresses=every_address(names(hosts), rail_names)
+    )
     listening: set[tuple[str, str, str]] = set()
     frames: set[tuple[str, str, str, str]] = set()
     asked = []

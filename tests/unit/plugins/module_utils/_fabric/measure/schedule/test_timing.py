@@ -160,11 +160,11 @@ def test_a_server_that_begins_late_loses_no_test_in_a_short_slot(duration: int) 
 
 def test_what_is_said_before_a_pass() -> None:
     rounds = [(Trial("r", "a", "b", "write_bw"), Trial("r", "c", "d", "read_bw"))]
-    assert announce("ring", rounds, 18, 2, "schedule", 36) == (
+    assert announce("ring", rounds, 18, number=2, what="schedule", worst=36) == (
         "pass 2 (schedule), mode ring: 2 tests of write_bw, read_bw in 1 round of 18 s, 18 s; "
         "with all retries at worst 36 s beside the start of each pass"
     )
-    assert announce("ring", rounds, 18, 2, "schedule", 36, 1).endswith(
+    assert announce("ring", rounds, 18, number=2, what="schedule", worst=36, isolation=1).endswith(
         "; with all retries at worst 36 s beside the start of each pass, "
         "and up to 1 additional short pass to locate the fault"
     )

@@ -151,19 +151,28 @@ def test_its_objects_are_waited_for(toy: Profile) -> None:
     items = [item for item in objects() if item["kind"] in ("ToyNodePolicy", "ToyNetwork")]
     desired = wait.Wanted(items, ["a"], "26.7.1", "op")
     wait.check(desired)
-    found = wait.wait(FakeCluster().api(), desired, 2, 0, FakeClock().clock())
+    found = wait.wait(FakeCluster().api(), desired, 2, stable=0, clock=FakeClock().clock())
     assert found.reasons == ("ToyNodePolicy rail0 is absent", "ToyNetwork rail0 is absent")
-    found = wait.wait(FakeCluster(*items).api(), desired, 2, 0, FakeClock().clock())
+    found = wait.wait(FakeCluster(*items).api(), desired, 2, stable=0, clock=FakeClock().clock())
     assert found.reasons == ("the toys of the nodes are not made yet", "the toy rail0 has no attachment yet")
     made = [{**item, "status": {"made": True}} for item in items]
-    assert wait.wait(FakeCluster(*made, NAD).api(), desired, 2, 0, FakeClock().clock()).ready
+    assert wait.wait(FakeCluster(*made, NAD).api(), desired, 2, stable=0, clock=FakeClock().clock()).ready
 
 
 def test_its_resources_are_waited_for(toy: Profile) -> None:
     (rail,) = plan(TOYS, fleet(2, rails=1))["rails"]
     node = {"metadata": {"name": "a"}, "status": {"allocatable": {rail["resource"]: "7"}}}
     policy = {"apiVersion": "v1", "kind": "NicClusterPolicy", "metadata": {"name": "p"}, "spec": {}}
-    reasons = policy_ready(policy, [], [], [node], [], ["a"], "26.7.1", {rail["resource"]: rail["share"]}).reasons
+    reasons = policy_ready(
+        policy,
+        [],
+        [],
+        nodes=[node],
+        pods=[],
+        expected_nodes=["a"],
+        release="26.7.1",
+        resources={rail["resource"]: rail["share"]},
+    ).reasons
     assert "toys.example.com/rail0: expected 8 on each node, found a (7)" in reasons
 
 
