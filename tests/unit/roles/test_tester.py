@@ -492,7 +492,7 @@ def test_proof_of_gpu_memory_survives_a_long_output(bench: Bench) -> None:
     assert memory_missing(run) == "" and parse_rows(run.text) and len(run.text) < 2048
     bench.prints("client", recorded)
     run = parse_batch(bench.play(line(0) + " --use_cuda=0"), 1).runs[0, "rail0", PEER]
-    assert memory_missing(run) == "GPU memory was asked for, but perftest does not say that it used it"
+    assert memory_missing(run) == "GPU memory was asked for, but perftest does not report that it used it"
 
 
 def test_rounds_begin_on_the_clock(bench: Bench) -> None:

@@ -114,7 +114,7 @@ def _told(value: Any) -> str:
     if value is False:
         return "does not hold"
     if value is None or value in ([], "", {}):
-        return f"found nothing ({_short(value)}), and nothing is no proof; compare, as in length(...) == `0`"
+        return f"found nothing ({_short(value)}), which proves nothing. Compare with a value, as in length(...) == `0`"
     if isinstance(value, list):
         return f"{len(value)} found: {_short(value)}"
     return f"expected true, found {_short(value)}; compare it with what it must be"

@@ -111,7 +111,7 @@ def _what(reader: Reader) -> dict[str, Any]:
         reader.refuse("mtu", f"expected one of 256, 512, 1024, 2048, 4096, found {tests['mtu']}")
     for key in ("kinds", "sizes"):
         if len(set(tests[key])) < len(tests[key]):
-            reader.refuse(key, "the same one stands there twice; use repeats to measure again")
+            reader.refuse(key, "an item is listed twice; set repeats to measure it again")
     if "kinds" in reader and not tests["kinds"]:
         reader.refuse("kinds", "empty: nothing would be measured")
     return tests
@@ -158,7 +158,10 @@ def _conflicts(tests: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if mode in STARS and tests["directions"] == "together":
         yield "directions", f"mode {mode} sends one way; take swap or one"
     if mode in STARS and latency:
-        yield "kinds", f"mode {mode} shares one port's bandwidth, which says nothing of {latency[0]}; take *_bw"
+        yield (
+            "kinds",
+            f"mode {mode} shares the bandwidth of one port, which is not a measure of {latency[0]}; take *_bw",
+        )
     if mode in (*STARS, "loopback") and tests["cross_rail"]:
         yield "cross_rail", f"mode {mode} has rails of its own choice; take another mode, or cross_rail: false"
     if mode == "topology" and not tests["groups"]:

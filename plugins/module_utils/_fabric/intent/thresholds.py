@@ -188,7 +188,7 @@ def check_matches(
         path = f"{PATH}[{number}]"
         problems += [f"{path}.rails: no rail {name}; {nearest(name, rails)}" for name in one.rails if name not in rails]
         problems += [
-            f"{path}.hosts: {name} is no host of the fleet and no group that has one; {_nearest(name, known)}"
+            f"{path}.hosts: {name} is neither a host of the fleet nor a group with one; {_nearest(name, known)}"
             for name in one.hosts
             if name not in known
         ]

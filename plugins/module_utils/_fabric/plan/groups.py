@@ -113,7 +113,7 @@ def _by_file(path: str, known: Known) -> Groups:
     for host, names in known.names.items():
         found = next((name for name in (*names, *map(_short, names)) if name in homes), None)
         if found and counts[found] > 1:
-            raise InputError(f"{KEY}.path: {path}: {found} stands in several groups; a host has one leaf switch here")
+            raise InputError(f"{KEY}.path: {path}: {found} is in several groups; a host has one leaf switch here")
         if found:
             groups.setdefault(homes[found], []).append(host)
     return _complete(groups, known, f"{path} has no switch or block with them")

@@ -260,5 +260,5 @@ def _unreadable(pcis: Sequence[str], ports: Mapping[str, Mapping[str, Port]]) ->
     titles = ", ".join(_title(pci, ports[pci]) for pci in pcis)
     return (
         f"the driver does not report which rates {titles} can support, so the port cannot be compared with the others "
-        "(the present speed of a link is no measure)"
+        "(the current speed of a link is not evidence)"
     )

@@ -95,7 +95,7 @@ def expand(text: str) -> list[str]:
     for part in filter(None, _SPLIT.split(text)):
         pieces = _RANGES.split(part)
         if any(bracket in piece for piece in pieces for bracket in "[]"):
-            raise ParseError(f'"{part}" is no list of names such as gpu[1-3,7]')
+            raise ParseError(f'"{part}" is not a list of names such as gpu[1-3,7]')
         # Texts and contents of brackets take turns.
         choices = [_numbers(piece, part) if at % 2 else [piece] for at, piece in enumerate(pieces)]
         if len(names) + math.prod(map(len, choices)) > _MOST_NAMES:
@@ -109,7 +109,7 @@ def _numbers(text: str, whole: str) -> list[str]:
     for item in text.split(","):
         match = _RANGE.fullmatch(item)
         if not match:
-            raise ParseError(f'"{whole}" is no list of names such as gpu[1-3,7]')
+            raise ParseError(f'"{whole}" is not a list of names such as gpu[1-3,7]')
         first, last = int(match[1]), int(match[2] or match[1])
         if last - first >= _MOST_NAMES:
             raise ParseError(f'"{whole}" is more than {_MOST_NAMES} names')

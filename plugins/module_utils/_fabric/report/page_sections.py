@@ -156,7 +156,7 @@ def _diagnosis(diagnosis: Mapping[str, Any], unfolded: bool) -> Data:
     title = _title(diagnosis["text"])
     where = PLACES.get(diagnosis["where"], diagnosis["where"])
     sums = (diagnosis["kind"], where, diagnosis["failed"], diagnosis["tests"])
-    words = ("Try it by hand: first the server", "then the client")
+    words = ("Reproduce it manually: start the server first", "then the client")
     return {
         "title": title,
         "level": level(diagnosis),

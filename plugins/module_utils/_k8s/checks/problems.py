@@ -70,7 +70,7 @@ def _nodes(found: Found) -> Iterator[str]:
     ready = {node["name"] for node in found.nodes if node["ready"]}
     for host, node in found.hosts.items():
         if node not in ready:
-            yield f"Node {node} (host {host}) is not Ready; look at its kubelet, or take the host out of the run"
+            yield f"Node {node} (host {host}) is not Ready. Check its kubelet, or take the host out of the run"
 
 
 def policy(existing: str, policies: Sequence[Mapping[str, Any]]) -> Iterator[str]:

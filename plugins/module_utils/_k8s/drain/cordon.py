@@ -124,7 +124,7 @@ def wait_ready(api: Api, name: str, boot_id: str, *, timeout: float, clock: Cloc
             why = str(error)
         if not why:
             return
-    raise ClusterError(f"Node {name} is not Ready {timeout:.0f} s after the host came back: {why}; look at its kubelet")
+    raise ClusterError(f"Node {name} is not Ready {timeout:.0f} s after the host booted: {why}. Check its kubelet")
 
 
 def not_ready(node: Node, boot_id: str) -> str:

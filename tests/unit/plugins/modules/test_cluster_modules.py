@@ -209,7 +209,7 @@ def test_a_node_is_emptied_and_given_back(cluster: FakeCluster, capsys: pytest.C
     }
     assert run("node_drain", capsys, **DRAIN)["changed"] is False
     early = run("node_drain", capsys, state="released", boot_id="new", timeout=0, **DRAIN)
-    assert early["msg"].startswith("node_drain: Node a is not Ready 0 s after the host came back: its kubelet has not")
+    assert early["msg"].startswith("node_drain: Node a is not Ready 0 s after the host booted: its kubelet has not")
     back = run("node_drain", capsys, state="released", **DRAIN)
     assert back["diff"]["after"] == {"unschedulable": False, "annotations": {}}
     assert run("node_drain", capsys, state="released", **DRAIN)["changed"] is False

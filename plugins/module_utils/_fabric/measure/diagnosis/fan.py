@@ -19,7 +19,7 @@ from .pass_index import Result
 from .wording import SUSPECTED, Diagnosis, listed
 
 # How the reason of a share begins whose star had another without data.
-VOID = "its share says nothing"
+VOID = "its share proves nothing"
 # A side of a port: (rail, host, "send" or "receive").
 _Side = tuple[str, str, str]
 

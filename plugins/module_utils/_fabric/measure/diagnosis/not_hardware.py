@@ -26,7 +26,7 @@ _TRANSFER = re.compile(r"Failed status|not one message was acknowledged|\bmtu\b|
 # These end before GPU memory is tried.
 _UNTRIED = re.compile(
     rf"{re.escape(NO_END)}|{NEVER_MET.pattern}|Unexpected CM event|Couldn't read|Failed to exchange|was killed|"
-    "no output came back"
+    "no output was returned"
 )
 
 

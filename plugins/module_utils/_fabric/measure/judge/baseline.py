@@ -91,7 +91,9 @@ def _read(report: Any) -> dict[Key, float]:
     """Return key -> value of what passed in a report; one InputError names the first thing that is wrong."""
     results = report.get("results") if isinstance(report, Mapping) else None
     if not isinstance(results, list) or not all(isinstance(result, Mapping) for result in results):
-        raise InputError("baseline: this is no report.json of this collection; give that of a good run")
+        raise InputError(
+            "baseline: this is not a report.json of this collection. Set the path of the report of a good run"
+        )
     values: dict[Key, float] = {}
     for number, result in enumerate(results):
         if result.get("verdict") != "pass" or result.get("value", 0) is None:

@@ -129,7 +129,7 @@ def _latency(sides: Iterable[Mapping[str, Any]]) -> Expectation:
     limits = [side["latency_us"] for side in sides if side.get("latency_us") is not None]
     if limits:
         return Expectation(None, "limit", None, "latency_us of the inventory", max(limits), "us")
-    return Expectation(None, "fleet", None, "no latency_us was given; outliers are told", None, "us")
+    return Expectation(None, "fleet", None, "latency_us is not set; only outliers are reported", None, "us")
 
 
 def _computed(

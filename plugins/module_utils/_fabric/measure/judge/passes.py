@@ -51,7 +51,7 @@ def next_rounds(course: Course) -> list[Round]:
     while course.waiting:
         rounds = _possible(course.state, course.waiting.pop(0))
         if rounds:
-            course.what = "a trial that tells the length of slots" if course.waiting else "schedule"
+            course.what = "a trial for the length of slots" if course.waiting else "schedule"
             return rounds
     rounds = _retry(course) if course.retried < course.state.tests["retries"] else []
     if rounds:

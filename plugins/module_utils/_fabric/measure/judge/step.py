@@ -231,7 +231,7 @@ def _absorb(course: Course, rounds: Sequence[Round], number: int, *, played: Pas
     for name in sorted(used):
         if not logs.get(name, Log()).done:
             lost.add(name)
-            why = "its tester ended before the end of the pass" if name in logs else "no log came back"
+            why = "its tester ended before the end of the pass" if name in logs else "no log was returned"
             why = _line(invalid.get(name, "")) or _line(played.errors.get(name, "")) or why
             course.state.lost.setdefault(name, f"{name}: {why}")
     begin = course.clock.seconds

@@ -26,7 +26,7 @@ def judge(sample: Sample | None, reason: str, expectation: Expectation) -> tuple
     value = sample.value
     if expectation.ceiling is not None and value > expectation.ceiling * ABOVE:
         possible = gigabits(expectation.ceiling)
-        return NO_DATA, f"{gigabits(value)} measured, more than the {possible} that is possible: a wrong reading"
+        return NO_DATA, f"{gigabits(value)} measured, more than the {possible} that is possible: an invalid reading"
     if expectation.unit == "us":
         return _latency(value, expectation)
     if expectation.least is None:

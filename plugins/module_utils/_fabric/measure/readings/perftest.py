@@ -262,9 +262,9 @@ def memory_missing(run: Run) -> str:
     if other:
         return f"{asked}perftest measured the host's: {other.group()}"
     if not _GPU_BUFFER.search(run.text):
-        return f"{asked}perftest does not say that it used it"
+        return f"{asked}perftest does not report that it used it"
     if run.memory == "cuda:dmabuf" and _DMABUF not in run.text:
-        return f"{asked}perftest does not say that it went by DMA-BUF"
+        return f"{asked}perftest does not report that it used DMA-BUF"
     return ""
 
 
@@ -273,7 +273,7 @@ def failure(client: Run | None, server: Run | None) -> str:
     told = []
     for name, run in (("client", client), ("server", server)):
         if run is None:
-            told.append((len(_CAUSES), f"{name}: no output came back"))
+            told.append((len(_CAUSES), f"{name}: no output was returned"))
         elif run.rc:
             rank, text = _cause(run)
             told.append((rank, f"{name}: {text}"))

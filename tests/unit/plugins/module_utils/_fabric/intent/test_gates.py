@@ -55,9 +55,13 @@ def test_the_entry() -> None:
         (
             "results[?value > `1000`]",
             "fail",
-            "rule: found nothing ([]), and nothing is no proof; compare, as in length(...) == `0`",
+            "rule: found nothing ([]), which proves nothing. Compare with a value, as in length(...) == `0`",
         ),
-        ("diagnoses", "fail", "rule: found nothing (null), and nothing is no proof; compare, as in length(...) == `0`"),
+        (
+            "diagnoses",
+            "fail",
+            "rule: found nothing (null), which proves nothing. Compare with a value, as in length(...) == `0`",
+        ),
         ("length(rails)", "fail", "rule: expected true, found 2; compare it with what it must be"),
         ("verdict", "fail", 'rule: expected true, found "fail"; compare it with what it must be'),
         ("diagnoses == `null` && 'true'", "fail", 'rule: expected true, found "true"; compare it with what it must be'),
@@ -65,7 +69,7 @@ def test_the_entry() -> None:
         (
             "outliers[0].value > `1`",
             "fail",
-            "rule: found nothing (null), and nothing is no proof; compare, as in length(...) == `0`",
+            "rule: found nothing (null), which proves nothing. Compare with a value, as in length(...) == `0`",
         ),
         (
             "length(diagnoses) == `0`",

@@ -37,8 +37,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
         'loopback, found "allpairs" (text)',
     ),
     ({"kinds": []}, "kinds: empty: nothing would be measured"),
-    ({"kinds": ["write_bw", "write_bw"]}, "kinds: the same one stands there twice; use repeats to measure again"),
-    ({"sizes": [4096, 4096]}, "sizes: the same one stands there twice; use repeats to measure again"),
+    ({"kinds": ["write_bw", "write_bw"]}, "kinds: an item is listed twice; set repeats to measure it again"),
+    ({"sizes": [4096, 4096]}, "sizes: an item is listed twice; set repeats to measure it again"),
     ({"sizes": [4096, "1M"]}, 'sizes: expected whole numbers from 2 to 1073741824, found "1M" (text) in it'),
     ({"sizes": [True]}, "sizes: expected whole numbers from 2 to 1073741824, found true (true or false) in it"),
     ({"memory": "cuda"}, 'memory: expected one of host, cuda:dmabuf, cuda:peermem, found "cuda" (text)'),
@@ -69,7 +69,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"directions": "together", "mode": "incast"}, "directions: mode incast sends one way; take swap or one"),
     (
         {"kinds": ["read_lat"], "mode": "incast"},
-        "kinds: mode incast shares one port's bandwidth, which says nothing of read_lat; take *_bw",
+        "kinds: mode incast shares the bandwidth of one port, which is not a measure of read_lat; take *_bw",
     ),
     (
         {"cross_rail": True, "mode": "loopback"},

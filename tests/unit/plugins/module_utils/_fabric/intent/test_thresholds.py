@@ -70,11 +70,11 @@ PATH = "rdma_fabric.thresholds.overrides[0]"
         ({"rails": ["rail2"], "floor": 1}, f'{PATH}.rails: no rail rail2; did you mean "rail1"?'),
         (
             {"hosts": ["odl"], "floor": 1},
-            f'{PATH}.hosts: odl is no host of the fleet and no group that has one; did you mean "old"?',
+            f'{PATH}.hosts: odl is neither a host of the fleet nor a group with one; did you mean "old"?',
         ),
         (
             {"hosts": ["others"], "floor": 1},
-            f"{PATH}.hosts: others is no host of the fleet and no group that has one; known here: a, all, b, c, old",
+            f"{PATH}.hosts: others is neither a host of the fleet nor a group with one; known here: a, all, b, c, old",
         ),
         ({"kinds": ["send_bw"], "floor": 1}, f'{PATH}.kinds: send_bw is not measured; did you mean "read_bw"?'),
         (
@@ -113,7 +113,7 @@ def test_the_plan_takes_thresholds_by_group_and_for_hosts_outside_of_the_limit()
         "gpu-0001": 0.95,
         "gpu-0002": 0.5,
     }
-    with pytest.raises(InputError, match="old is no host of the fleet and no group that has one"):
+    with pytest.raises(InputError, match="old is neither a host of the fleet nor a group with one"):
         plan(fabric, fleet(3))
 
 

@@ -134,7 +134,7 @@ def test_what_is_wrong_with_a_file_is_said_with_its_path() -> None:
         ": c in no group; /topology.conf has no switch or block with them"
     )
     assert refused(FILE, file="SwitchName=l1 Nodes=a,b\nSwitchName=l2 Nodes=b,c") == (
-        ".path: /topology.conf: b stands in several groups; a host has one leaf switch here"
+        ".path: /topology.conf: b is in several groups; a host has one leaf switch here"
     )
     # 10.0.0.1 is no 10.0.0.2 in the domain 0.0.
     assert "10.0.0.1 in no group" in refused(

@@ -50,7 +50,7 @@ CASES = [
     (
         AIM,
         change(nodes=[{"name": "a", "ready": False, "labels": LABEL}]),
-        ["Node a (host h) is not Ready; look at its kubelet, or take the host out of the run"],
+        ["Node a (host h) is not Ready. Check its kubelet, or take the host out of the run"],
     ),
     (
         AIM,

@@ -265,7 +265,7 @@ def test_why_a_node_is_not_ready(item: dict[str, Any], why: str) -> None:
     cluster.objects["/api/v1/nodes/a"] = json.loads(json.dumps(item))
     with pytest.raises(ClusterError) as failed:
         cordon.wait_ready(cluster.api(), "a", "new", timeout=9, clock=FakeClock().clock())
-    assert str(failed.value) == f"Node a is not Ready 9 s after the host came back: {why}; look at its kubelet"
+    assert str(failed.value) == f"Node a is not Ready 9 s after the host booted: {why}. Check its kubelet"
 
 
 def test_an_api_server_that_reboots_too_is_waited_for() -> None:

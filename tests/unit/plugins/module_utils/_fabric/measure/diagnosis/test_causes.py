@@ -39,7 +39,9 @@ def told(found: Fleet) -> list[tuple[Any, ...]]:
 
 
 def test_reasons_name_a_host_even_one_that_passed_before_its_tester_died() -> None:
-    found = fleet(lambda r, c, s: "h03: no log came back; h03 (client): gone" if "h03" in (c, s) and r == "r0" else "")
+    found = fleet(
+        lambda r, c, s: "h03: no log was returned; h03 (client): gone" if "h03" in (c, s) and r == "r0" else ""
+    )
     assert told(found) == [("host", None, "h03", None, True, 30)]
 
 

@@ -106,7 +106,7 @@ def test_nothing_in_common_is_a_failure(now: list[dict[str, Any]]) -> None:
 
 ROW = result("a", "b")
 GOOD = make([ROW])
-NONE = "baseline: this is no report.json of this collection; give that of a good run"
+NONE = "baseline: this is not a report.json of this collection. Set the path of the report of a good run"
 
 
 @pytest.mark.parametrize(

@@ -221,7 +221,7 @@ def test_more_than_the_link_can_is_no_data() -> None:
     found, _passes = loop(lambda *_a: (0, ROW % "240"))
     assert {r["verdict"] for r in found.results} == {"no_data"}
     assert found.results[0]["reason"] == (
-        "240.0 Gb/s measured, more than the 98 Gb/s that is possible: a wrong reading"
+        "240.0 Gb/s measured, more than the 98 Gb/s that is possible: an invalid reading"
     )
 
 
@@ -500,7 +500,7 @@ def test_a_long_schedule_learns_its_slot_from_a_trial() -> None:
 
     made, evidence = fleet(22)
     trial = step(made, "host", evidence)
-    assert (trial.rounds, trial.slot) == (4, 16) and "a trial that tells the length of slots" in trial.announce
+    assert (trial.rounds, trial.slot) == (4, 16) and "a trial for the length of slots" in trial.announce
     logs = {name: clock(text, 16) for name, text in played(trial).logs.items()}
     rest = step(made, "host", Evidence(evidence.describe, {}, (Pass(logs, {}),)))
     assert (rest.rounds, rest.slot, rest.number) == (38, 14, 2)
@@ -587,7 +587,7 @@ def test_a_star_with_a_silent_member_is_no_data_and_is_repeated_as_a_whole() -> 
     centres = {r["server"] for r in silent if r["client"] == "h1"}
     assert {r["server"] for r in silent} == centres and len(silent) == 2 * len(centres)
     assert {r["reason"] for r in silent if r["client"] != "h1"} == {
-        f"its share says nothing: h1 to {centre} gave no data" for centre in centres
+        f"its share proves nothing: h1 to {centre} gave no data" for centre in centres
     }
     again = [line for lines in steps[1].lines.values() for line in lines[:-1]]
     assert steps[1].rounds == len(centres) and len(again) == 2 * len(silent)
@@ -949,7 +949,7 @@ def test_reasons_are_those_of_the_host_and_never_empty(text: str, reason: str) -
         {r["reason"].partition("; ")[0] for r in one.results if "lab-3" in (r["client"], r["server"])}
         for one in (undescribed, unplayed)
     ]
-    assert found == [{f"lab-3: {reason or 'stop'}"}, {f"lab-3: {reason or 'no log came back'}"}]
+    assert found == [{f"lab-3: {reason or 'stop'}"}, {f"lab-3: {reason or 'no log was returned'}"}]
     others = {r["reason"] for r in undescribed.results if "lab-3" not in (r["client"], r["server"])}
     assert others == {"stop"}
 

@@ -68,12 +68,12 @@ NEVER = "its server never listened, or the network between them"
 REASONS: list[tuple[str, str, str]] = [
     ("*", "bw_output_bandwidth", "client: exit code 0 but no result row"),
     ("*", "err_below_limit", "client: exit code 1: Error: BW result is below bw limit"),
-    ("*", "err_nodev", "client: IB device mlx5_9 not found (no such RDMA device); server: no output came back"),
-    ("*", "err_port_down", "client: Port number 1 state is Down (link down); server: no output came back"),
-    ("*", "err_badport", "client: Unable to query port 2 attributes (no such port); server: no output came back"),
+    ("*", "err_nodev", "client: IB device mlx5_9 not found (no such RDMA device); server: no output was returned"),
+    ("*", "err_port_down", "client: Port number 1 state is Down (link down); server: no output was returned"),
+    ("*", "err_badport", "client: Unable to query port 2 attributes (no such port); server: no output was returned"),
     ("*", "err_refused", f"client: Couldn't connect to 127.0.0.1:20001 ({NEVER}); server: {SAME}"),
     ("*", "err_server_killed", f"server: was killed; client: {GONE}"),
-    ("*", "err_tcp_probe", "server: Couldn't read reports (the peer went away); client: no output came back"),
+    ("*", "err_tcp_probe", "server: Couldn't read reports (the peer went away); client: no output was returned"),
     (
         "4.5",
         "err_memlock_server",
@@ -158,7 +158,7 @@ GOOD = row("65536 100 0.00 97.9 0.1")
         ),
         (Run(0, row("65536 100 0.00 nan 0.1")), Run(0, GOOD), "client: exit code 0 but no result row"),
         (Run(0, ""), Run(0, GOOD), "client: exit code 0 but no result row"),
-        (Run(0, GOOD), None, "server: no output came back"),
+        (Run(0, GOOD), None, "server: no output was returned"),
         (Run(0, GOOD), Run(124, ""), f"server: {SAME}"),
         (Run(0, GOOD), Run(1, ""), "server: exit code 1"),
         (
@@ -296,9 +296,9 @@ ASKED = "GPU memory was asked for, but perftest "
         ("cuda:dmabuf", DMABUF + ALLOCATED, ""),
         # Perftest before 25.04.
         ("cuda:peermem", "allocated GPU buffer address at 00007f2e pointer=0x7f2e\n", ""),
-        ("cuda:peermem", "", ASKED + "does not say that it used it"),
-        ("cuda:peermem", "deallocating GPU buffer 00007f2e\n", ASKED + "does not say that it used it"),
-        ("cuda:dmabuf", ALLOCATED, ASKED + "does not say that it went by DMA-BUF"),
+        ("cuda:peermem", "", ASKED + "does not report that it used it"),
+        ("cuda:peermem", "deallocating GPU buffer 00007f2e\n", ASKED + "does not report that it used it"),
+        ("cuda:dmabuf", ALLOCATED, ASKED + "does not report that it used DMA-BUF"),
         ("cuda:peermem", ALLOCATED.replace("DEVICE", "MANAGED"), ASKED + "measured the host's: CUDA_MEM_MANAGED"),
         (
             "cuda:peermem",
