@@ -282,7 +282,7 @@ def main() -> None:
     if (result["release"] or {}).get("action") in ("install", "repair") and chart.unpinned(module.params):
         module.warn(
             "The chart of the network operator is fetched without a checksum: the repository determines what is"
-            " installed. Set network_operator_chart_checksum to the sha256 of the archive."
+            " installed. Set chart_checksum to the sha256 of the archive."
         )
     if module.params["require"] and result["problems"]:
         listed = "\n".join(f"- {problem}" for problem in result["problems"])

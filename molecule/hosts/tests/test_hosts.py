@@ -68,7 +68,7 @@ def of_roles(run: Run) -> set[str]:
 
 def test_without_consent_nothing_is_rebooted(refused: Run) -> None:
     assert refused.rc != 0
-    for word in ("host_reboot_allowed: true", "transparent_hugepage=madvise", "quiet", "rail0", "rail1"):
+    for word in ("Set allowed: true", "transparent_hugepage=madvise", "quiet", "rail0", "rail1"):
         assert word in refused.output
     assert REBOOT not in str(refused.tasks)
 

@@ -112,7 +112,7 @@ def test_rails_come_back_when_their_manager_starts_anew(name: str, prepared: Run
 def test_with_two_services_somebody_must_say_who(prepared: Run) -> None:
     run = prepare(rail_links_manager="auto")
     assert run.rc != 0
-    assert "Set rail_links_manager to networkd or networkmanager" in run.output
+    assert "Set manager to networkd or networkmanager" in run.output
     assert run.changed == []
 
 

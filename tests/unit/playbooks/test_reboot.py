@@ -70,7 +70,7 @@ def test_hosts_without_reasons_are_left_alone(tmp_path: Path) -> None:
 def test_without_consent_only_the_host_with_a_reason_fails(tmp_path: Path) -> None:
     done = play(tmp_path, {"two": REASON})
     assert done.returncode == 2
-    assert f"two must be rebooted before it can go on: {REASON}. Set host_reboot_allowed: true" in done.stdout
+    assert f"two must be rebooted before it can go on: {REASON}. Set allowed: true" in done.stdout
     assert "one must be rebooted" not in done.stdout and "Reboot and wait" not in done.stdout
     assert (record(tmp_path, "one"), record(tmp_path, "two")) == (None, None)
 

@@ -30,7 +30,7 @@ def text(report: Mapping[str, Any], shown: int = _SHOWN) -> str:
     lines = [*_causes(report, shown), *_noticed(report), *_compared(report), *_warned(report)]
     room = max(shown + _OTHERS - len(rails), 1)
     if len(lines) > room:
-        lines = [*lines[: room - 1], "... and %d more lines; report.html has all" % (len(lines) - room + 1)]
+        lines = [*lines[: room - 1], "...%s lines; report.html has all" % left_out(len(lines) - room + 1)]
     return "\n".join([*lines, *rails]) + "\n"
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..._common.reader import some
 from .console import number
 from .matrix import Grid, embedded, grids
 from .page_parts import PLACES, WORDS, Cell, Data, badge, more, place, signed, table
@@ -60,7 +61,7 @@ def strip(report: Mapping[str, Any], known: Mapping[Key, Port]) -> Data | None:
 
 def _broken(own: Iterable[Port | None]) -> str:
     bad = [port.host for port in own if port is not None and port.share >= 0.5]
-    return ", ".join(bad[:6]) + (" and %d more" % (len(bad) - 6) if len(bad) > 6 else "") or "none"
+    return some(bad, 6) or "none"
 
 
 def _marks(own: Sequence[Port | None], names: Sequence[str]) -> Iterable[Data]:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..._common.reader import and_more
 from ..measure.diagnosis.wording import level
 from ..measure.schedule.schedule import label
 from .console import number
@@ -87,7 +88,7 @@ def limits(report: Mapping[str, Any]) -> Data | None:
     for (where, rail, test, unit, bound, memory), own in groups.items():
         said = Counter(r["basis"] for r in own if r.get("basis")).most_common()
         lines = ["%s (%d tests)" % item for item in said[:_LIMITS]]
-        lines += ["and %d more" % (len(said) - _LIMITS)] if len(said) > _LIMITS else []
+        lines += [and_more(said, _LIMITS).lstrip()] if len(said) > _LIMITS else []
         expected = "%s %s" % (_span(own), unit)
         rows.append([PLACES.get(where, where), rail, test, memory, bound, len(own), expected, Cell(lines=lines)])
     head = ("measured", "rail", "test", "memory", "bound by", "tests", "expected", "why")

@@ -212,7 +212,7 @@ def _management(inventory: HostInventory, card: Card) -> list[str]:
         if owner:
             problems.append(
                 f"{card.title}: {owner}, and a reset for new settings cuts it off; "
-                "set nic_firmware_management_allowed to change the card nevertheless"
+                "set management_allowed to change the card nevertheless"
             )
     return problems
 

@@ -85,7 +85,7 @@ class PeerPlan(NamedTuple):
 def choose(wanted: str, inventory: HostInventory, have: Have) -> Choice:
     """Decide on a host; ConflictError when what is asked for (``auto``: any way) is not possible."""
     if wanted == "none":
-        return Choice("none", "peer_memory_mode is none")
+        return Choice("none", "mode is none")
     if not inventory.gpus:
         return Choice("none", "there is no GPU on this host")
     if all(gpu.vendor != NVIDIA for gpu in inventory.gpus):
@@ -106,8 +106,8 @@ def _best(wanted: str, inventory: HostInventory, have: Have, *, lacks: Mapping[s
     if not possible:
         why = "; ".join(f"{mode}: {', '.join(lacks[mode])}" for mode in lacks if wanted in ("auto", mode))
         raise ConflictError(
-            f"GPU memory cannot be reached by RDMA on {inventory.hostname} as asked for ({wanted}): {why}; "
-            "repair it, or set peer_memory_mode: none"
+            f"GPU memory cannot be reached by RDMA on {inventory.hostname} as asked for ({wanted}): {why}; repair it, "
+            "or set mode: none"
         )
     title = inventory.nvidia_driver.title if inventory.nvidia_driver else ""
     if possible[0] == "dmabuf":

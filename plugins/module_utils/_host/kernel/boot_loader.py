@@ -73,7 +73,7 @@ def detect(evidence: Evidence) -> Loader:
         "the boot loader of this host is not known: expected GRUB with one grub.cfg, or systemd-boot; found "
         f"LoaderInfo '{evidence.loader_info or 'none'}', BOOT_IMAGE= {'' if by_grub else 'not '}in the running "
         f"command line, {', '.join(evidence.menus) or 'no grub.cfg'}; set the kernel arguments by hand and leave "
-        "host_kernel_iommu: none, without arguments and without hugepages of the boot"
+        "iommu: none, without arguments and without hugepages of the boot"
     )
 
 

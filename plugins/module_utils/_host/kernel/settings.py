@@ -176,7 +176,7 @@ def check_keys(want: Want, have: Have) -> None:
     if missing:
         raise InputError(
             f"this kernel has no sysctl {', '.join(key.translate(_SWAP) for key in missing)} (no "
-            f"/proc/sys/{missing[0]}); correct the name, or load the module that brings it (host_kernel_modules)"
+            f"/proc/sys/{missing[0]}); correct the name, or load the module that brings it (option modules)"
         )
 
 

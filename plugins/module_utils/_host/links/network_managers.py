@@ -86,12 +86,12 @@ def choose(inventory: HostInventory, asked: str, netplan: Mapping[str, str] | No
         if not netplan and len(running) > 1:
             raise InputError(
                 f"Both NetworkManager and systemd-networkd are active on {host}. "
-                "Set rail_links_manager to networkd or networkmanager to choose which one configures the rails"
+                "Set manager to networkd or networkmanager to choose which one configures the rails"
             )
     if name == NETPLAN and netplan is None:
-        raise InputError(f"rail_links_manager is netplan, but {host} has no program netplan (found: {found})")
+        raise InputError(f"manager is netplan, but {host} has no program netplan (found: {found})")
     if name != NETPLAN and name not in running:
-        raise InputError(f"rail_links_manager is {name}, but that does not run on {host} (found: {found})")
+        raise InputError(f"manager is {name}, but that does not run on {host} (found: {found})")
     return Manager(name, _backend(running, netplan or {}) if name == NETPLAN else name, running)
 
 

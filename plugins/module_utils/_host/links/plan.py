@@ -235,7 +235,7 @@ def _refuse_routing(manager: Manager, table_of: Mapping[str, int]) -> None:
     if table_of and (manager.name, manager.backend) == (network_managers.NETPLAN, network_managers.NETWORKMANAGER):
         raise InputError(
             f"rails {', '.join(table_of)} need source routing, and netplan cannot pass routing rules to "
-            "NetworkManager. Set rail_links_manager: networkmanager, or rail_links_source_routing: never"
+            "NetworkManager. Set manager: networkmanager, or source_routing: never"
         )
 
 

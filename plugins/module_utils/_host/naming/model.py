@@ -205,5 +205,5 @@ def _refuse(names: Mapping[str, str]) -> None:
         title, name = long[-1]
         raise InputError(
             f"{title} would be named {name}, which has {len(name)} characters; expected at most {MAX_NAME}: give the "
-            "rail a shorter name, or leave rail_names_vfs and rail_names_representors at false"
+            "rail a shorter name, or leave vfs and representors at false"
         )

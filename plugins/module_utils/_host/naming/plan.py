@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from ..._common.change import Change
 from ..._common.errors import ConflictError
 from ..._common.pci import PciAddress
+from ..._common.reader import left_out
 from ..facts.devices import Netdev
 from ..facts.disruption import left_alone, owners, users
 from ..facts.inventory import HostInventory
@@ -152,8 +153,8 @@ def _warnings(found: Mapping[Function, list[str]]) -> list[str]:
     return [
         f"{first.title} ({first.netdev.name if first.netdev else ''}) is now used by another owner: "
         f"{', '.join(found[first])}"
-        f"{f' (and {len(others)} more)' if others else ''}. Its name and the udev rule for it are kept; a run without "
-        "this owner restores them"
+        f"{f' ({left_out(len(others)).lstrip()})' if others else ''}. Its name and the udev rule for it are kept; "
+        "a run without this owner restores them"
         for first, *others in sorted(groups.values(), key=lambda group: group[0].kind)
     ]
 

@@ -99,7 +99,7 @@ def _manager_problems(inventory: HostInventory, own: Own, consent: Consent) -> l
 def _perftest_problems(inventory: HostInventory, installs: bool) -> list[str]:
     if inventory.perftest or installs:
         return []
-    return ["perftest (ib_write_bw) is missing; install it, or let rdma_stack_install_packages be true"]
+    return ["perftest (ib_write_bw) is missing; install it, or set installs_packages: true"]
 
 
 def _rail_problems(inventory: HostInventory, rail: Rail) -> list[str]:

@@ -83,7 +83,7 @@ class Wanted:
 
 def read_fit(params: Mapping[str, Any]) -> Fit:
     """Build it from the option ``doca``; InputError names every input that is missing."""
-    missing = [f"rdma_stack_doca_{name}" for name in NEEDED if not params.get(name)]
+    missing = [f"doca.{name}" for name in NEEDED if not params.get(name)]
     if missing:
         raise InputError(f"provider doca_ofed needs {', '.join(missing)}; a release is never picked by itself")
     supported = {name: _several(kernels) for name, kernels in (params["supported"] or {}).items()}
@@ -145,7 +145,7 @@ def _check_binaries(wanted: Wanted) -> None:
     if version_numbers(wanted.release)[:2] >= FIRST_WITHOUT_BINARIES:
         raise InputError(
             f"the vendor's repository of DOCA-OFED {wanted.release} has no precompiled kernel modules; set "
-            "rdma_stack_doca_build: dkms, or rdma_stack_doca_repository to one that has them"
+            "doca.build: dkms, or doca.repository to one that has them"
         )
 
 
@@ -154,7 +154,7 @@ def _unsupported(fit: Fit, inventory: HostInventory, kernels: Mapping[str, str])
     if table is None:
         return [
             f"release line {fit.line} is unknown; known lines: {', '.join(SUPPORTED)}. "
-            "Set rdma_stack_doca_supported to the kernels that it supports on each distribution"
+            "Set doca.supported to the kernels that it supports on each distribution"
         ]
     own = distribution(inventory)
     if own.startswith(("sles", "opensuse")):
@@ -180,7 +180,7 @@ def address(wanted: Wanted, inventory: HostInventory) -> str:
     for name, value in filled.items():
         text = text.replace(f"{{{name}}}", value)
     if not text.startswith(("https://", "http://", "file:/")):
-        raise InputError(f"rdma_stack_doca_repository is '{text}'; expected an address that begins with https://")
+        raise InputError(f"doca.repository is '{text}'; expected an address that begins with https://")
     return text.rstrip("/") + "/"
 
 
@@ -199,7 +199,7 @@ def source(wanted: Wanted, inventory: HostInventory, manager: str, *, etc: str) 
         return {key: armored(wanted.key), f"{etc}/apt/sources.list.d/{NAME}.sources": _text(lines)}
     if url.startswith("http://"):
         raise InputError(
-            f"rdma_stack_doca_repository is '{url}'. The lists of a dnf repository are not signed: use an address that "
+            f"doca.repository is '{url}'. The lists of a dnf repository are not signed: use an address that "
             "begins with https:// or file:/."
         )
     key = f"{etc}/pki/rpm-gpg/RPM-GPG-KEY-{NAME}"

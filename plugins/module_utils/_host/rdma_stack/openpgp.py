@@ -42,14 +42,13 @@ def check_key(text: str, fingerprint: str) -> None:
     if not _FINGERPRINT.fullmatch(expected):
         raise InputError(
             f"'{fingerprint}' is not the full fingerprint of a key; expected 40 hexadecimal digits, as "
-            "'gpg --show-keys' prints them; correct rdma_stack_doca_fingerprint"
+            "'gpg --show-keys' prints them; correct doca.fingerprint"
         )
     found = fingerprints(text)
     if found != [expected]:
         raise InputError(
             f"The package key has the fingerprint {' and '.join(found)}, expected {expected} alone. Nothing was "
-            "changed. Ask the vendor which one is right, then correct rdma_stack_doca_key or "
-            "rdma_stack_doca_fingerprint."
+            "changed. Ask the vendor which one is right, then correct doca.key or doca.fingerprint."
         )
 
 

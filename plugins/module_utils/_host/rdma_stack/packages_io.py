@@ -40,7 +40,7 @@ def manager() -> str:
         return "apt"
     if command.find("rpm"):
         return "dnf"
-    raise CommandError("neither dpkg-query nor rpm is installed; set rdma_stack_install_packages: false")
+    raise CommandError("neither dpkg-query nor rpm is installed; set install_packages: false")
 
 
 def read(names: Iterable[str], etc: str) -> Packages:
@@ -88,7 +88,7 @@ def check_holds(etc: str) -> None:
     if manager() == "dnf" and files.read(f"{etc}/{LOCKS}") is None:
         raise CommandError(
             "packages cannot be held: dnf has no versionlock; install python3-dnf-plugin-versionlock, or set "
-            "rdma_stack_doca_hold: false"
+            "doca.hold: false"
         )
 
 

@@ -109,7 +109,7 @@ def packages_of(inventory: HostInventory) -> tuple[str, ...]:
         if family in PACKAGES:
             return PACKAGES[family]
     raise InputError(
-        f"no packages are known for {inventory.os['name'] or 'this system'}; name them in rdma_stack_packages"
+        f"no packages are known for {inventory.os['name'] or 'this system'}; name them in the option packages"
     )
 
 

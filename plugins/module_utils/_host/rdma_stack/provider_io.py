@@ -52,7 +52,7 @@ def read(
     soft = [f"soft-RoCE device {name}" for name in plan.foreign_devices(have)]
     users = [*loaded_drivers.users(inventory, loaded), *soft] if have.stale else []
     if params["restart"] == "never":
-        users = ["rdma_stack_restart is never", *users]
+        users = ["restart is never", *users]
     want = dataclasses.replace(want, restart=not users)
     return Reading(want, have, tuple(users), tuple(findings))
 
@@ -84,7 +84,7 @@ def _packages(
 ) -> list[str]:
     """Return the packages that must be there."""
     if wanted and not params["install_packages"]:
-        raise InputError("provider doca_ofed installs packages; rdma_stack_install_packages: false cannot go with it")
+        raise InputError("provider doca_ofed installs packages; install_packages: false cannot go with it")
     if name is None or not params["install_packages"]:
         return []
     if wanted:

@@ -46,7 +46,7 @@ class Due:
         if self.stayed and not repeat:
             return (
                 f"{self.host} was already rebooted, but these reasons remain: {'; '.join(self.stayed)}. Another reboot "
-                "would not help. Find what undoes the change, or set host_reboot_repeat: true"
+                "would not help. Find what undoes the change, or set repeat: true"
             )
         if self.reasons and self.boot_id and self.boot_id == self.controller:
             return (
@@ -57,7 +57,7 @@ class Due:
         if self.reasons and not allowed:
             return (
                 f"{self.host} must be rebooted before it can go on: {'; '.join(self.reasons)}. "
-                "Set host_reboot_allowed: true, or reboot it manually; then rerun the playbook"
+                "Set allowed: true, or reboot it manually; then rerun the playbook"
             )
         return ""
 

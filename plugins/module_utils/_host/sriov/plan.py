@@ -77,7 +77,7 @@ def wanted(
     taken = [f"{rail.pci} ({rail.name}, by {managed[rail.pci]})" for rail in chosen if rail.pci in managed]
     if taken:
         raise ConflictError(
-            f"the SR-IOV operator manages {', '.join(taken)}; only one can make VFs: leave sriov_vfs unset for them, "
+            f"the SR-IOV operator manages {', '.join(taken)}; only one can make VFs: leave vfs unset for them, "
             "or remove the SriovNetworkNodePolicy and what it left, or make it externallyManaged"
         )
     ports = [(rail, inventory.port(rail.pci), numbers[rail.name] or 0) for rail in chosen]
@@ -178,7 +178,7 @@ def _capacity(rail: Rail, port: Port, count: int, *, promised: int) -> list[str]
         return []
     # Only NVIDIA's NICs have this number in their firmware settings.
     raised = " or raise NUM_OF_VFS with role nic_firmware and reboot" if port.vendor == NIC_VENDOR else ""
-    return [f"{rail.pci} ({rail.name}) supports {most} VFs, {count} requested; lower sriov_vfs{raised}"]
+    return [f"{rail.pci} ({rail.name}) supports {most} VFs, {count} requested; lower vfs{raised}"]
 
 
 def _target(inventory: HostInventory, rail: Rail, port: Port, *, count: int, wish: Wish) -> Target:

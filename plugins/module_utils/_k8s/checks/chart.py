@@ -61,7 +61,7 @@ def helm_problems(run: Run, binary: str, ref: str, *, repo: str, release: str) -
     if not found:
         yield (
             f"helm was not found{f' at {binary}' if binary else ' in PATH'} on the controller. Install Helm"
-            f" {_text(OLDEST_HELM)} or newer there, or set network_operator_helm_binary to its path"
+            f" {_text(OLDEST_HELM)} or newer there, or set helm_binary to its path"
         )
         return
     _rc, out, _err = run([found, "version", "--short"])
@@ -70,7 +70,7 @@ def helm_problems(run: Run, binary: str, ref: str, *, repo: str, release: str) -
     if numbers is None or numbers < OLDEST_HELM:
         yield (
             f"{found} reports version {out.strip()[:40] or 'none'}, expected Helm {_text(OLDEST_HELM)} or newer."
-            " Upgrade it, or set network_operator_helm_binary to another one"
+            " Upgrade it, or set helm_binary to another one"
         )
         return
     if ref:
@@ -90,14 +90,14 @@ def _readable(run: Run, helm: str, ref: str, *, repo: str, release: str) -> Iter
         source = f" of {_LOGIN.sub('', repo)}" if "--repo" in remote else ""
         yield (
             f"chart {shown}{source}: Helm cannot read version {release}: {said}. Check the names and the connection, or"
-            " set network_operator_chart_ref to an archive on the controller"
+            " set chart_ref to an archive on the controller"
         )
         return
     found = re.search(r"^version:\s*[\"']?([^\s\"']+)", out, re.MULTILINE)
     if not found or found[1] != release:
         yield (
             f"chart {shown}: its version is {found[1] if found else 'missing'}, expected {release}. Set"
-            " rdma_fabric.operator.release to the version of the chart, or network_operator_chart_ref to another chart"
+            " rdma_fabric.operator.release to the version of the chart, or chart_ref to another chart"
         )
 
 

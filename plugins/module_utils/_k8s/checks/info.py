@@ -84,8 +84,8 @@ def _pull_secrets(api: Api, params: Mapping[str, Any], decision: Decision) -> li
     """Return the absent pull secrets of the selected steps; those of the chart only where it is installed."""
     of_chart = [] if params["operator_name"] and decision.action == "none" else params["pull_secrets"]
     named = {
-        "operator": (params["namespace"], of_chart, "network_operator_values"),
-        "validate": (params["test_namespace"], [params["test_pull_secret"]], "rdma_validate_image_pull_secret"),
+        "operator": (params["namespace"], of_chart, "pull_secrets"),
+        "validate": (params["test_namespace"], [params["test_pull_secret"]], "test_pull_secret"),
     }
     return [
         problem

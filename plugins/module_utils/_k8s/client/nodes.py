@@ -130,7 +130,7 @@ def refuse_unconfigured(host: Host) -> None:
     why = f"its Node is named in the inventory ({host.node})" if host.node else _kubelet(host)
     raise ClusterError(
         f"host {host.name}: no cluster is configured on the controller, but {why}. Set rdma_kubeconfig"
-        " (host_reboot_kubeconfig) to drain its Node, or host_reboot_drain: false to reboot the host without a drain"
+        " (option kubeconfig) to drain its Node, or host_reboot_drain: false to reboot the host without a drain"
     )
 
 

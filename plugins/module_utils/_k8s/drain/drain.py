@@ -156,14 +156,14 @@ def _problems(pod: Mapping[str, Any], rules: Rules) -> list[str]:
     if not rules.unmanaged and not _controller(pod):
         found.append(
             f"pod {name_of(pod)} has no controller that would make it again;"
-            " move it, or set host_reboot_evict_unmanaged: true to lose it"
+            " move it, or set evict_unmanaged: true to lose it"
         )
     every = (pod.get("spec") or {}).get("volumes") or []
     volumes = [str(volume.get("name")) for volume in every if volume.get("emptyDir") is not None]
     if not rules.local_storage and volumes:
         found.append(
             f"pod {name_of(pod)} keeps data on the node (emptyDir {', '.join(volumes)});"
-            " move it, or set host_reboot_evict_local_storage: true to lose the data"
+            " move it, or set evict_local_storage: true to lose the data"
         )
     return found
 

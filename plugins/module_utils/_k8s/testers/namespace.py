@@ -21,9 +21,7 @@ from .manifests import COMPONENT, Testers, namespace_object
 def prepare(api: Api, testers: Testers, clock: Clock) -> None:
     """Create the namespace; use one that was there before as it is, when it admits the testers."""
     item = namespace_object(testers)
-    absent = pull_secrets.problems(
-        api, testers.namespace, testers.pull_secrets, option="rdma_validate_image_pull_secret"
-    )
+    absent = pull_secrets.problems(api, testers.namespace, testers.pull_secrets, option="image_pull_secret")
     if absent:
         raise InputError("; ".join(absent))
     live = api.get(path_of(api, item))
@@ -34,7 +32,7 @@ def prepare(api: Api, testers: Testers, clock: Clock) -> None:
     if level not in ADMITTING:
         raise InputError(
             f"namespace {testers.namespace} was not created for the testers, and its label {ENFORCE} is {level}. The"
-            " testers need privileged. Set that label, or set rdma_validate_namespace to a name that is not used"
+            " testers need privileged. Set that label, or set namespace to a name that is not used"
         )
 
 

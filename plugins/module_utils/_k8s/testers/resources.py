@@ -15,7 +15,7 @@ from ..._fabric.plan.link_findings import usual
 HUGEPAGES = "hugepages-2Mi"
 _MIB = 1 << 20
 _UNITS = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_NO_REQUEST = 'set rdma_validate_gpu_resource: "" where a runtime class shows all GPUs'
+_NO_REQUEST = 'set gpu_resource: "" where a runtime class shows all GPUs'
 
 
 @dataclass(frozen=True)

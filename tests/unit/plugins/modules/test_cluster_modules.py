@@ -221,7 +221,7 @@ def test_a_refused_drain_leaves_the_node_alone(cluster: FakeCluster, capsys: pyt
     result = run("node_drain", capsys, **DRAIN)
     assert result["msg"] == (
         "node_drain: Node a cannot be drained: pod shop/bare has no controller that would make it again; move it, or"
-        " set host_reboot_evict_unmanaged: true to lose it"
+        " set evict_unmanaged: true to lose it"
     )
     assert [method for method, _path in cluster.calls if method == "PATCH"] == []
     assert run("node_drain", capsys, evict_unmanaged=True, **DRAIN)["evicted"] == ["shop/bare"]
@@ -454,11 +454,11 @@ def test_pull_secrets_must_be_in_a_namespace_that_exists(
         cluster.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     cluster.put({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mirror", "namespace": "op"}})
     of_op = (
-        "pull secret login, named by network_operator_values, does not exist in namespace op. Create it there, or"
-        " correct network_operator_values"
+        "pull secret login, named by pull_secrets, does not exist in namespace op. Create it there, or"
+        " correct pull_secrets"
     )
     of_tests = of_op.replace("login", "mine").replace("space op", "space tests")
-    of_tests = of_tests.replace("network_operator_values", "rdma_validate_image_pull_secret")
+    of_tests = of_tests.replace("pull_secrets", "test_pull_secret")
     assert run("cluster_info", capsys, **given)["problems"] == [of_op, of_tests]
     assert run("cluster_info", capsys, steps=["validate"], **given)["problems"] == [of_tests]
     cluster.objects["/api/v1/namespaces/op"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"

@@ -435,7 +435,7 @@ def test_a_host_without_wishes_is_not_looked_at(make: Make, capsys: pytest.Captu
             "the boot loader of this host is not known: expected GRUB with one grub.cfg, or systemd-boot; found "
             "LoaderInfo 'none', BOOT_IMAGE= not in the running command line, "
             "{root}/boot/grub2/grub.cfg; set the kernel "
-            "arguments by hand and leave host_kernel_iommu: none, without arguments and without hugepages of the boot",
+            "arguments by hand and leave iommu: none, without arguments and without hugepages of the boot",
         ),
         (
             lambda root: shutil.rmtree(root / "boot/loader"),

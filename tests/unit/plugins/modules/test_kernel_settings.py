@@ -188,7 +188,7 @@ def test_a_module_that_does_not_bring_the_key(host: Host, capsys: pytest.Capture
     result = call(host, capsys, modules=["nvme_rdma"], sysctl={"net.absent": 1})
     assert result["msg"] == (
         "kernel_settings: this kernel has no sysctl net.absent (no /proc/sys/net/absent); correct the name, or load "
-        "the module that brings it (host_kernel_modules)"
+        "the module that brings it (option modules)"
     )
     assert not (host.root / "etc").exists()
 
@@ -215,7 +215,7 @@ def test_an_interrupted_run_still_knows_the_values_before(
         (
             {"sysctl": {"vm.absent": 1}},
             "this kernel has no sysctl vm.absent (no /proc/sys/vm/absent); correct the name, or load the module "
-            "that brings it (host_kernel_modules)",
+            "that brings it (option modules)",
         ),
         ({"sysctl": {"swappiness": 1}}, "'swappiness' is not a valid sysctl key; expected one such as vm.swappiness"),
         ({"sysctl": {"a/../../etc": 1}}, "'a/../../etc' is not a valid sysctl key; expected one such as vm.swappiness"),

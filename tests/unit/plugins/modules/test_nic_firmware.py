@@ -296,7 +296,7 @@ def test_a_card_with_a_duty_is_left_alone(
     result = call(cards, capsys)
     assert result["msg"] == (
         f"nic_firmware: 0000:18:00.0 (rail0): enp24s0np1 carries {what}, and a reset for new settings cuts it off; "
-        "set nic_firmware_management_allowed to change the card nevertheless"
+        "set management_allowed to change the card nevertheless"
     )
     assert cards.ran == []
     assert call(cards, capsys, management_allowed=True)["changed"] is True

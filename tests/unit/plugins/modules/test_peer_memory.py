@@ -266,8 +266,7 @@ def test_no_way_is_refused_with_the_reasons(
     if text == OLD:
         host.reacts = lambda argv: "not found" if argv[0] == "modinfo" else obey(host, argv)
     assert call(host, capsys, mode=mode)["msg"] == (
-        f"peer_memory: GPU memory cannot be reached by RDMA on gpu-11 {message}; "
-        "repair it, or set peer_memory_mode: none"
+        f"peer_memory: GPU memory cannot be reached by RDMA on gpu-11 {message}; repair it, or set mode: none"
     )
     assert changing(host) == []
 
@@ -298,7 +297,7 @@ def test_other_vendors(host: Host, capsys: pytest.CaptureFixture[str], mode: str
     result = call(host, capsys, mode=mode)
     said = {
         "auto": "the kernel's driver of these GPUs exports DMA-BUF",
-        "none": "peer_memory_mode is none",
+        "none": "mode is none",
         "peermem": "peer_memory: nvidia-peermem serves NVIDIA GPUs only; gpu-11 has none; use auto",
     }
     assert (result.get("reason") or result["msg"]) == said[mode]

@@ -43,7 +43,7 @@ def test_all_problems_of_an_odd_host_at_once(
     assert result["problems"] == [
         "rhel 8.6 is too old; expected 9 or newer",
         "kernel 4.18.0-372.el8.x86_64 is too old; expected 5.14 or newer",
-        "perftest (ib_write_bw) is missing; install it, or let rdma_stack_install_packages be true",
+        "perftest (ib_write_bw) is missing; install it, or set installs_packages: true",
         "rail rail1: 0000:41:00.0 has no network device (driver: vfio-pci); bind its network driver",
         "rail rail2: 0000:61:00.0: eno1 carries the default route; it can never be a rail",
         "rail rail3: no network port at 0000:81:00.0 on odd-1; its ports: 0000:01:00.0 (ens1np0), "
@@ -166,9 +166,9 @@ BOTH = {"sys/fs/cgroup/system.slice/NetworkManager.service/": ""}
 @pytest.mark.parametrize(
     ("files", "asked", "problem"),
     [
-        (BOTH, {}, "Set rail_links_manager to networkd or networkmanager"),
+        (BOTH, {}, "Set manager to networkd or networkmanager"),
         (BOTH, {"links_manager": "networkd"}, None),
-        ({}, {"links_manager": "networkmanager"}, "rail_links_manager is networkmanager, but that does not run"),
+        ({}, {"links_manager": "networkmanager"}, "manager is networkmanager, but that does not run"),
         ({}, {"links_manager": "netplan"}, "has no program netplan"),
         ({}, {}, None),
     ],
@@ -446,8 +446,8 @@ def test_what_users_know_of_doca_counts(judge: Any) -> None:
 
 def test_doca_without_its_inputs(judge: Any) -> None:
     assert judge({}, doca={"release": "3.2.1"})["msg"] == (
-        "preflight: provider doca_ofed needs rdma_stack_doca_version, rdma_stack_doca_key, "
-        "rdma_stack_doca_fingerprint; a release is never picked by itself"
+        "preflight: provider doca_ofed needs doca.version, doca.key, "
+        "doca.fingerprint; a release is never picked by itself"
     )
 
 

@@ -415,18 +415,18 @@ def put(path: Path, text: str) -> Path:
         (
             ("NetworkManager", "systemd-networkd"),
             "auto",
-            "Both NetworkManager and systemd-networkd are active on gpu-11. Set rail_links_manager to networkd or "
+            "Both NetworkManager and systemd-networkd are active on gpu-11. Set manager to networkd or "
             "networkmanager to choose which one configures the rails",
         ),
         (
             ("systemd-networkd",),
             "networkmanager",
-            "rail_links_manager is networkmanager, but that does not run on gpu-11 (found: systemd-networkd)",
+            "manager is networkmanager, but that does not run on gpu-11 (found: systemd-networkd)",
         ),
         (
             ("systemd-networkd",),
             "netplan",
-            "rail_links_manager is netplan, but gpu-11 has no program netplan (found: systemd-networkd)",
+            "manager is netplan, but gpu-11 has no program netplan (found: systemd-networkd)",
         ),
     ],
 )
@@ -636,7 +636,7 @@ def test_netplan_over_networkmanager_brings_its_connection_up(host: Host, capsys
     pair = [*RAILS, rail("rail1", SECOND, "192.168.0.12/24")]
     assert call(host, capsys, rails=pair)["msg"] == (
         "rail_links: rails rail0, rail1 need source routing, and netplan cannot pass routing rules to NetworkManager. "
-        "Set rail_links_manager: networkmanager, or rail_links_source_routing: never"
+        "Set manager: networkmanager, or source_routing: never"
     )
 
 

@@ -238,5 +238,5 @@ def test_a_module_that_cannot_be_loaded(host: Host, capsys: pytest.CaptureFixtur
 
 def test_an_unknown_distribution_needs_names(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     (host.root / "etc/os-release").write_text("ID=arch\nPRETTY_NAME=Arch\n")
-    assert call(host, capsys)["msg"] == "rdma_stack: no packages are known for Arch; name them in rdma_stack_packages"
+    assert call(host, capsys)["msg"] == "rdma_stack: no packages are known for Arch; name them in the option packages"
     assert call(host, capsys, install_packages=False)["changed"] is True

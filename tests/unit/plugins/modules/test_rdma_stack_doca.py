@@ -210,7 +210,7 @@ def test_another_provider_needs_consent_and_gives_back(
     openibd(host)
     whole(host, database, capsys)
     assert call(host, capsys, provider="inbox")["msg"] == (
-        "rdma_stack: gpu-11 has DOCA-OFED by this role, and provider inbox is asked for; set rdma_stack_replace: true "
+        "rdma_stack: gpu-11 has DOCA-OFED by this role, and provider inbox is asked for; set replace: true "
         "to replace it"
     )
     first = call(host, capsys, provider="inbox", replace=True)["packages"]
@@ -262,7 +262,7 @@ def test_another_version(host: Host, database: Database, capsys: pytest.CaptureF
     [
         ("queue pairs", "2 queue pairs of python3[4711]"),
         ("storage", "module nvme_rdma"),
-        ("never", "rdma_stack_restart is never"),
+        ("never", "restart is never"),
         ("soft", "soft-RoCE device rxe_mine"),
         ("vfs", "4 VFs of 0000:18:00.0 (enp24s0np0)"),
         ("peer", "module nvidia_peermem in use"),
@@ -320,12 +320,12 @@ def test_without_openibd_modules_are_loaded_again(
     ("change", "message"),
     [
         ({"release": "", "key": None},
-         "rdma_stack: provider doca_ofed needs rdma_stack_doca_release, rdma_stack_doca_key; a release is never picked "
+         "rdma_stack: provider doca_ofed needs doca.release, doca.key; a release is never picked "
          "by itself"),
         ({"fingerprint": "0" * 40},
          f"rdma_stack: The package key has the fingerprint {FINGERPRINT}, expected {'0' * 40} alone. Nothing was "
-         "changed. Ask the vendor which one is right, then correct rdma_stack_doca_key or "
-         "rdma_stack_doca_fingerprint."),
+         "changed. Ask the vendor which one is right, then correct doca.key or "
+         "doca.fingerprint."),
         # A block that names the right key, and a second one that the package manager would trust as well.
         ({"key": DOCA["key"] + DOCA["key"]},
          "rdma_stack: The package key is not exactly one ASCII-armored OpenPGP public key. Remove all text outside of "
@@ -335,7 +335,7 @@ def test_without_openibd_modules_are_loaded_again(
          "the key block, or export the key with 'gpg --armor --export FINGERPRINT'."),
         ({"release": "4.9.0"},
          "rdma_stack: DOCA-OFED 4.9.0 cannot be installed on gpu-11: release line 4.9 is unknown; known lines: 3.1, "
-         "3.2, 3.3, 3.4. Set rdma_stack_doca_supported to the kernels that it supports on each distribution"),
+         "3.2, 3.3, 3.4. Set doca.supported to the kernels that it supports on each distribution"),
         ({"supported": {"debian13": ["6.12."]}},
          f"{PREFIX}it does not support ubuntu24.04; supported are debian13"),
         ({"supported": {"ubuntu24.04": ["6.11.", "6.14."]}},
@@ -345,9 +345,9 @@ def test_without_openibd_modules_are_loaded_again(
          "changed"),
         ({"build": "precompiled", "repository": "https://linux.mellanox.com/public/repo/doca/{release}"},
          "rdma_stack: the vendor's repository of DOCA-OFED 3.2.1 has no precompiled kernel modules; set "
-         "rdma_stack_doca_build: dkms, or rdma_stack_doca_repository to one that has them"),
+         "doca.build: dkms, or doca.repository to one that has them"),
         ({"repository": "/srv/mirror"},
-         "rdma_stack: rdma_stack_doca_repository is '/srv/mirror'; expected an address that begins with https://"),
+         "rdma_stack: doca.repository is '/srv/mirror'; expected an address that begins with https://"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("check", [False, True])
@@ -396,7 +396,7 @@ def test_a_vendor_stack_of_others_needs_consent(
 ) -> None:
     database.installed["mlnx-ofed-kernel-dkms"] = "5.8"
     assert call(host, capsys)["msg"] == (
-        "rdma_stack: gpu-11 has mlnx-ofed-kernel-dkms, which this role did not install; set rdma_stack_replace: true "
+        "rdma_stack: gpu-11 has mlnx-ofed-kernel-dkms, which this role did not install; set replace: true "
         "to let provider doca_ofed replace them"
     )
     assert call(host, capsys, replace=True)["packages"]["install"] == ["doca-ofed=3.2.1-044000"]
@@ -460,7 +460,7 @@ def test_rpm(host: Host, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     give_headers(host, kernel)
     assert call(host, capsys, doca=wanted)["msg"] == (
         "rdma_stack: packages cannot be held: dnf has no versionlock; install python3-dnf-plugin-versionlock, or set "
-        "rdma_stack_doca_hold: false"
+        "doca.hold: false"
     )
     locks = host.root / "etc/dnf/plugins/versionlock.list"
     locks.parent.mkdir(parents=True)
@@ -496,5 +496,5 @@ def test_the_container_is_refused_before_anything_changes(
 
 def test_doca_needs_packages(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(host, capsys, install_packages=False)["msg"] == (
-        "rdma_stack: provider doca_ofed installs packages; rdma_stack_install_packages: false cannot go with it"
+        "rdma_stack: provider doca_ofed installs packages; install_packages: false cannot go with it"
     )

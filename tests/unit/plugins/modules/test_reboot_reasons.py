@@ -157,7 +157,7 @@ def test_without_consent_the_variable_and_every_reason_are_named(machine: Machin
     machine.wants(kernel_cmdline=FIRST, netdev_names=SECOND)
     result = machine.call()
     assert result["msg"] == (
-        f"reboot_reasons: gpu-1 must be rebooted before it can go on: {FIRST}; {SECOND}. Set host_reboot_allowed: true,"
+        f"reboot_reasons: gpu-1 must be rebooted before it can go on: {FIRST}; {SECOND}. Set allowed: true,"
         " or reboot it manually; then rerun the playbook"
     )
     assert result["failed"] and result["reasons"] == [FIRST, SECOND]
@@ -209,7 +209,7 @@ def test_reasons_that_stay_are_named_and_no_second_reboot_happens(machine: Machi
     )
     assert machine.call(allowed=True)["msg"] == (
         f"reboot_reasons: gpu-1 was already rebooted, but these reasons remain: {FIRST}. Another reboot would not"
-        " help. Find what undoes the change, or set host_reboot_repeat: true"
+        " help. Find what undoes the change, or set repeat: true"
     )
     assert machine.call(allowed=True, repeat=True)["go"] is True
 

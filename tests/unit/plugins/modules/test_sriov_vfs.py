@@ -277,14 +277,14 @@ def test_new_addresses_take_vfs_away_too(kernel: VfKernel, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"vfs": 8}, "0000:01:00.0 (rail0) supports 7 VFs, 8 requested; lower sriov_vfs"),
-        ({"vfs": -1}, "0000:01:00.0 (rail0) supports 7 VFs, -1 requested; lower sriov_vfs"),
+        ({"vfs": 8}, "0000:01:00.0 (rail0) supports 7 VFs, 8 requested; lower vfs"),
+        ({"vfs": -1}, "0000:01:00.0 (rail0) supports 7 VFs, -1 requested; lower vfs"),
         ({"vfs_by_rail": {"rail7": 1}}, "no rail is named rail7; the rails are: rail0"),
         ({"vfs_by_rail": {"rail0": "many"}}, "vfs_by_rail has rail0: many; expected a number of VFs for each rail"),
         (
             {"vfs": 1, "operator_managed": ["01:00.0"]},
             "the SR-IOV operator manages 0000:01:00.0 (rail0, by operator_managed); only one can make VFs: leave "
-            "sriov_vfs unset for them, or remove the SriovNetworkNodePolicy and what it left, or make it "
+            "vfs unset for them, or remove the SriovNetworkNodePolicy and what it left, or make it "
             "externallyManaged",
         ),
         (
@@ -356,7 +356,7 @@ def test_a_limit_of_the_firmware_names_who_can_raise_it(
     rail = {"rail": "rail0", "netdev": "rail0", "pci": "0000:18:00.0", "mtu": 9000}
     assert call(kernel, capsys, rails=[rail], vfs=17)["msg"] == (
         "sriov_vfs: 0000:18:00.0 (rail0) supports 16 VFs, 17 requested; "
-        "lower sriov_vfs or raise NUM_OF_VFS with role nic_firmware and reboot"
+        "lower vfs or raise NUM_OF_VFS with role nic_firmware and reboot"
     )
 
 

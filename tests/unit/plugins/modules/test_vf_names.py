@@ -478,7 +478,7 @@ def test_another_rule_that_names_rdma_devices_is_refused(host: Host, capsys: pyt
     path.parent.mkdir(parents=True)
     path.write_text('# rdma_rename\nSUBSYSTEM=="infiniband", PROGRAM="rdma_rename %k NAME_FIXED a"\n')
     assert call(host, capsys, rdma="rail")["msg"] == (
-        f"netdev_names: {path} is not ours and names RDMA devices; remove it, or leave rail_names_rdma at keep"
+        f"netdev_names: {path} is not ours and names RDMA devices; remove it, or set rdma: keep"
     )
     path.write_text("# rdma_rename\n")
     assert call(host, capsys, rdma="rail")["changed"] is True
@@ -490,7 +490,7 @@ def test_another_rule_that_names_rdma_devices_is_refused(host: Host, capsys: pyt
         (
             rails(("storage-rail0", FIRST)),
             f"{FIRST} VF 15 would be named storage-rail0v15, which has 16 characters; expected at most 15: give the "
-            "rail a shorter name, or leave rail_names_vfs and rail_names_representors at false",
+            "rail a shorter name, or leave vfs and representors at false",
         ),
         (
             rails(("rail0", FIRST), ("rail0v1", SECOND)),
@@ -524,5 +524,5 @@ def test_preflight_says_the_same(host: Host, capsys: pytest.CaptureFixture[str])
     found = run("preflight", capsys, rails=long, names_representors=True, **options)["problems"]
     assert [text for text in found if "16 characters" in text] == [
         f"{FIRST} representor 15 would be named storage-rail0r15, which has 16 characters; expected at most 15: give "
-        "the rail a shorter name, or leave rail_names_vfs and rail_names_representors at false"
+        "the rail a shorter name, or leave vfs and representors at false"
     ]

@@ -53,13 +53,13 @@ def test_the_right_key_passes(given_as: str) -> None:
     [
         (text("ed25519"), "510A5488D02777A1",
          "'510A5488D02777A1' is not the full fingerprint of a key; expected 40 hexadecimal digits, as "
-         "'gpg --show-keys' prints them; correct rdma_stack_doca_fingerprint"),
+         "'gpg --show-keys' prints them; correct doca.fingerprint"),
         (text("ed25519"), LARGE,
          f"The package key has the fingerprint {SMALL}, expected {LARGE} alone. Nothing was changed. Ask the vendor "
-         "which one is right, then correct rdma_stack_doca_key or rdma_stack_doca_fingerprint."),
+         "which one is right, then correct doca.key or doca.fingerprint."),
         (text("both"), SMALL,
          f"The package key has the fingerprint {SMALL} and {LARGE}, expected {SMALL} alone. Nothing was changed. Ask "
-         "the vendor which one is right, then correct rdma_stack_doca_key or rdma_stack_doca_fingerprint."),
+         "the vendor which one is right, then correct doca.key or doca.fingerprint."),
         # A package manager reads every block of the file that it is given.
         (text("ed25519") + text("rsa3072"), SMALL, NO_KEY),
         (text("rsa3072") + text("ed25519"), LARGE, NO_KEY),

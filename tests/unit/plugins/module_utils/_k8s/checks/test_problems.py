@@ -225,18 +225,14 @@ GONE = (1, "", "Error: failed to fetch https://user:secret@charts.example.com/in
             "network-operator",
             [
                 "BINARY reports version v3.7.2, expected Helm 3.8 or newer. Upgrade it, or set "
-                "network_operator_helm_binary to"
+                "helm_binary to"
                 " another one"
             ],
         ),
         (
             Helm(""),
             "network-operator",
-            [
-                "BINARY reports version none, expected Helm 3.8 or newer. Upgrade it, or set "
-                "network_operator_helm_binary to"
-                " another one"
-            ],
+            ["BINARY reports version none, expected Helm 3.8 or newer. Upgrade it, or set helm_binary to another one"],
         ),
         (
             Helm(chart=GONE),
@@ -245,7 +241,7 @@ GONE = (1, "", "Error: failed to fetch https://user:secret@charts.example.com/in
                 "chart network-operator of https://charts.example.com: Helm cannot read version "
                 "26.7.1: Error: failed to fetch"
                 " https://charts.example.com/index.yaml : 404. Check the names and the connection, or set"
-                " network_operator_chart_ref to an archive on the controller"
+                " chart_ref to an archive on the controller"
             ],
         ),
         (
@@ -254,7 +250,7 @@ GONE = (1, "", "Error: failed to fetch https://user:secret@charts.example.com/in
             [
                 "chart network-operator: its version is 26.4.2, expected 26.7.1. Set "
                 "rdma_fabric.operator.release to the"
-                " version of the chart, or network_operator_chart_ref to another chart"
+                " version of the chart, or chart_ref to another chart"
             ],
         ),
         (Helm(), "/none/chart.tgz", []),
@@ -284,7 +280,7 @@ def test_no_helm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert told == [
         [
             f"helm was not found {place} on the controller. Install Helm 3.8 or newer there, or set"
-            " network_operator_helm_binary to its path"
+            " helm_binary to its path"
         ]
         for place in ("in PATH", "at /none/helm")
     ]

@@ -60,7 +60,7 @@ DATA = {"volumes": [{"name": "cache", "emptyDir": {}}, {"name": "conf", "configM
             True,
             (
                 "pod shop/p has no controller that would make it again; move it, or set "
-                "host_reboot_evict_unmanaged: true to lose it",
+                "evict_unmanaged: true to lose it",
             ),
         ),
         (
@@ -68,7 +68,7 @@ DATA = {"volumes": [{"name": "cache", "emptyDir": {}}, {"name": "conf", "configM
             True,
             (
                 "pod shop/p keeps data on the node (emptyDir cache); move it, or set "
-                "host_reboot_evict_local_storage: true to lose the data",
+                "evict_local_storage: true to lose the data",
             ),
         ),
         (pod("p", None, metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}), True, ()),

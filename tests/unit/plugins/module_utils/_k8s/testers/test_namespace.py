@@ -66,7 +66,7 @@ def test_a_namespace_of_others_that_does_not_admit_testers_is_refused(level: str
         prepare(cluster)
     assert str(caught.value) == (
         f"namespace tests was not created for the testers, and its label {ENFORCE} is {level}. The testers need"
-        " privileged. Set that label, or set rdma_validate_namespace to a name that is not used"
+        " privileged. Set that label, or set namespace to a name that is not used"
     )
     assert [method for method, _path in cluster.calls if method != "GET"] == []
 
@@ -95,7 +95,7 @@ def test_a_namespace_that_is_being_deleted_is_waited_for(labels: dict[str, str])
 def test_a_pull_secret_that_is_absent_ends_the_start() -> None:
     cluster = FakeCluster(namespace("tests"))
     testers = dataclasses.replace(pods(), pull_secrets=["login"])
-    with pytest.raises(InputError, match="pull secret login, named by rdma_validate_image_pull_secret, does not exist"):
+    with pytest.raises(InputError, match="pull secret login, named by image_pull_secret, does not exist"):
         testers_namespace.prepare(cluster.api(), testers, FakeClock().clock())
     cluster.put({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login", "namespace": "tests"}})
     testers_namespace.prepare(cluster.api(), testers, FakeClock().clock())

@@ -66,12 +66,12 @@ def test_needs(tests: dict[str, Any], resource: str, allocatable: list[dict[str,
         (CUDA, {},
          "no tester on node n0: it has 0 nvidia.com/gpu, a tester needs 8, all that most nodes have "
          "(rdma_fabric.tests.memory); look at its device plugin, measure nodes with another number in a run of their "
-         "own (--limit), or set rdma_validate_gpu_resource: \"\" where a runtime class shows all GPUs"),
+         "own (--limit), or set gpu_resource: \"\" where a runtime class shows all GPUs"),
         # With 16, the 8 that the device plugin picks need not be those next to the rails.
         (CUDA, {GPU: "16"},
          "no tester on node n0: it has 16 nvidia.com/gpu, a tester needs 8, all that most nodes have "
          "(rdma_fabric.tests.memory); look at its device plugin, measure nodes with another number in a run of their "
-         "own (--limit), or set rdma_validate_gpu_resource: \"\" where a runtime class shows all GPUs"),
+         "own (--limit), or set gpu_resource: \"\" where a runtime class shows all GPUs"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_had_is_refused_for_the_node(
@@ -87,7 +87,7 @@ def test_what_is_in_use_is_explained() -> None:
     said = "no tester on node n0: pod p cannot be scheduled: 0/3 nodes are available: "
     assert wanted.explained(said + "3 Insufficient nvidia.com/gpu.") == (
         said + "3 Insufficient nvidia.com/gpu. A tester asks for all 8 of its node, so that those next to its rails "
-        'are among them: wait for the pods that use them, or set rdma_validate_gpu_resource: "" where a runtime class '
+        'are among them: wait for the pods that use them, or set gpu_resource: "" where a runtime class '
         "shows all GPUs"
     )
     assert wanted.explained(said + "3 Insufficient hugepages-2Mi.") == (

@@ -225,7 +225,7 @@ def test_gpus_that_others_use_are_explained(tmp_path: Path) -> None:
     assert world.start()["problems"] == {
         "h2": "no tester on node node-h2: pod pod-h2 cannot be scheduled: 0/3 nodes are available: 1 Insufficient "
         "nvidia.com/gpu. A tester asks for all 8 of its node, so that those next to its rails are among them: "
-        'wait for the pods that use them, or set rdma_validate_gpu_resource: "" where a runtime class shows all '
+        'wait for the pods that use them, or set gpu_resource: "" where a runtime class shows all '
         "GPUs",
     }
 
