@@ -95,7 +95,7 @@ from ..module_utils._host.system.converge import converge
 NAME = "pcie_acs"
 ARGUMENTS = {**arguments.ROOT, **arguments.RAILS, **arguments.STATE}
 TRADE = (
-    "ACS is off on %s: devices below these PCIe switches reach each other's memory past the IOMMU; give none of them "
+    "ACS is off on %s: devices below these PCIe switches reach each other's memory past the IOMMU. Do not pass them "
     "to a virtual machine"
 )
 

@@ -252,7 +252,58 @@ def task_names() -> Texts:
             yield from names(path)
 
 
+def messages(root: Path = ROOT) -> Texts:
+    """The texts that code can print: every literal of several words that is not documentation."""
+    for folder in ("module_utils", "modules", "action", "lookup", "plugin_utils"):
+        for path in sorted((root / "plugins" / folder).rglob("*.py")):
+            tree = ast.parse(path.read_text())
+            skipped = documentation(tree)
+            for node in ast.walk(tree):
+                text = literal(node) if id(node) not in skipped else ""
+                if " " in text.strip():
+                    yield f"{path.relative_to(root)}:{getattr(node, 'lineno', 1)}", MICROSECONDS.sub(gap, text)
+
+
+# A unit, and not the pronoun.
+MICROSECONDS = re.compile(r"(?:\b(?:worst|median)|\.\.\.) us\b")
+
+
+def documentation(tree: ast.AST) -> set[int]:
+    """Docstrings, documentation blocks, and the parts of texts with values in them."""
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) or (isinstance(node, ast.Assign) and names_of(node) & BLOCKS):
+            found.add(id(node.value))
+        if isinstance(node, ast.JoinedStr):
+            found |= {id(part) for part in node.values}
+    return found
+
+
+BLOCKS = {"DOCUMENTATION", "EXAMPLES", "RETURN"}
+
+
+def names_of(node: ast.Assign) -> set[str]:
+    return {target.id for target in node.targets if isinstance(target, ast.Name)}
+
+
+def literal(node: ast.AST) -> str:
+    """A text as it is printed, with ... for what is filled in; empty for anything else."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "..." for part in node.values)
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def test_messages_are_examined_without_docstrings(tmp_path: Path) -> None:
+    path = tmp_path / "plugins" / "module_utils" / "x.py"
+    path.parent.mkdir(parents=True)
+    path.write_text('"""It shall."""\nDOCUMENTATION = "It shall"\ndef f(x):\n    raise E(f"{x} is no rail")\n')
+    assert found(messages(tmp_path)) == [
+        "plugins/module_utils/x.py:4: is no -> write: is not a ..., is not valid",
+    ]
+
+
 SOURCES: list[tuple[str, Callable[[], Texts]]] = [
+    ("messages", messages),
     ("pages", pages),
     ("READMEs of roles", role_readmes),
     ("documentation of plugins", plugin_docs),

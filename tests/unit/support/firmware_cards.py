@@ -49,7 +49,7 @@ class Cards:
         pci = words[words.index("-d") + 1]
         result = self.set(pci, words[4:]) if "set" in words else self.query(pci, words)
         if check and result.rc:
-            raise CommandError(f"'{' '.join(argv)}' failed with status {result.rc} and said: {result.stdout}")
+            raise CommandError(f"'{' '.join(argv)}' failed with status {result.rc}: {result.stdout}")
         return result
 
     def query(self, pci: str, words: list[str]) -> command.Result:

@@ -69,7 +69,7 @@ class Host:
         if refusal is None:
             return command.Result(0, self.prints.get(shown, ""), "")
         if check:
-            raise CommandError(f"'{shown}' failed with status 2 and said: {refusal}")
+            raise CommandError(f"'{shown}' failed with status 2: {refusal}")
         return command.Result(2, "", refusal)
 
     def find(self, program: str) -> str | None:

@@ -115,7 +115,7 @@ _PLAIN = re.compile("|".join((_MAC, _GUID, _IP)))
 _COLONS = re.compile(r"(?<!\w)[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,}")
 _SERIAL = re.compile(
     r"(?i:\b(?:serial(?:[ _-]?(?:number|no))?|s/?n|machine[ _-]?id)\b['\"]?\s*[:=#.]?\s*['\"]?)"
-    r"(?P<told>(?=\S*\d)\w[\w-]*)"
+    r"(?P<value>(?=\S*\d)\w[\w-]*)"
     r"|\bMT\d{4}[A-Z]{1,2}\d{4,6}\b"
     r"|(?<![0-9A-Za-z])(?:[0-9A-Fa-f]{32}|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})(?![0-9A-Za-z])"
 )
@@ -209,7 +209,7 @@ class Redactor:
         return self._name("serial", match[0]) if match[0] in self._words else match[0]
 
     def _serial(self, match: re.Match[str]) -> str:
-        found = match["told"] or match[0]
+        found = match["value"] or match[0]
         if _PSEUDONYM.fullmatch(found):
             return match[0]
         return match[0][: -len(found)] + self._name("serial", found)

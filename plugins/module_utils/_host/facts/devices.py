@@ -206,7 +206,7 @@ class Port:
         *,
         rdma_devices: Iterable[RdmaDevice],
     ) -> Port:
-        """Build it from /sys/bus/pci/devices/ADDRESS and what stands on it."""
+        """Build it from /sys/bus/pci/devices/ADDRESS and what is configured on it."""
         netdev = own_netdev(raw.get("net", {}), interfaces)
         rdma = [device for device in rdma_devices if _stands_on(device, address, netdev)]
         return cls(

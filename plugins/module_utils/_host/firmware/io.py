@@ -71,7 +71,7 @@ def _read(tool: Tool, pci: str, names: list[str]) -> Have:
         lost = [name for name in names if refused in (name, name.partition("[")[0])]
         if not lost:
             words = " ".join(said.split())[:300] or "nothing"
-            raise CommandError(f"{tool.path} could not read {pci} (status {result.rc}) and said: {words}")
+            raise CommandError(f"{tool.path} could not read {pci} (status {result.rc}): {words}")
         unknown += lost
         names = [name for name in names if name not in lost]
     return Have({}, tuple(unknown))

@@ -54,7 +54,7 @@ def no_setpci() -> str:
     """Say that the program is missing which module and unit call, nothing when it is there."""
     if command.find("setpci"):
         return ""
-    return "setpci is not installed, which sets ACS now and at each boot; install the package pciutils"
+    return "setpci is not installed, so ACS cannot be changed. Install the package pciutils"
 
 
 def apply(plan: acs.AcsPlan) -> None:

@@ -196,7 +196,8 @@ def prove(inventory: HostInventory, have: Have) -> dict[str, Any]:
     clients = [name for name in inventory.memory_peers if name.startswith("nv")]
     if not clients:
         raise ConflictError(
-            f"{MODULE} is loaded on {inventory.hostname}, but it is no client in /sys/kernel/mm/memory_peers (there: "
-            f"{', '.join(inventory.memory_peers) or 'none'}); build the NVIDIA driver again after the RDMA stack"
+            f"{MODULE} is loaded on {inventory.hostname}, but it is not a client in /sys/kernel/mm/memory_peers "
+            f"(found: {', '.join(inventory.memory_peers) or 'none'}). Rebuild the NVIDIA driver after the RDMA stack "
+            "is installed"
         )
     return {"clients": clients, "users": inventory.modules.get(MODULE, 0), "symbols": list(have.symbols or ())}

@@ -121,8 +121,8 @@ def options_of(path: str, text: str) -> str:
     row = rows[0][1] if rows else ""
     if any(word.text == "$kernelopts" for word in cmdline.parse(row)):
         raise ParseError(
-            f"the options of {path} stand in GRUB's environment (kernelopts); "
-            "bring them into the entries first: grubby --update-kernel=ALL --args=ro"
+            f"the options of {path} are in the environment of GRUB (kernelopts). "
+            "Move them into the entries first: grubby --update-kernel=ALL --args=ro"
         )
     return str(row)
 

@@ -72,7 +72,7 @@ def plan_boot(wanted: Wanted, loader: Loader | None, have: Have, *, record: Mapp
 def _plan_menu(wanted: Wanted, watched: Wanted, have: Have, *, record: Mapping[str, Any]) -> BootPlan:
     """GRUB: a drop-in, and grub.cfg made of it."""
     if not have.menu:
-        raise ConflictError("grub.cfg has no entry that starts Linux; run update-grub and look at what it says")
+        raise ConflictError("grub.cfg has no entry that starts Linux. Run update-grub and check its output")
     path = f"{have.own}/{boot_loader.DROPIN}"
     text = boot_loader.dropin(wanted) if wanted != Wanted() else None
     before = {name: have.files[name] for name in (path, have.defaults) if name in have.files}

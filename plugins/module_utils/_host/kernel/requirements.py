@@ -101,5 +101,5 @@ def _clash(one: Hugepages, other: Hugepages) -> bool:
 def _kilobytes(text: str) -> int:
     match = re.fullmatch(r"(\d+)\s*([kMG])i?B?", text, re.IGNORECASE)
     if not match or not int(match.group(1)):
-        raise InputError(f"'{text}' is no size of hugepages; expected a number with kB, M or G, such as 2M or 1G")
+        raise InputError(f"'{text}' is not a size of hugepages; expected a number with kB, M or G, such as 2M or 1G")
     return int(match.group(1)) * KILOBYTES[match.group(2).lower()]

@@ -213,8 +213,8 @@ def _check_others(key: str, value: str, others: Mapping[str, str]) -> None:
                 found = (path, text) if other == key else found
     if found and found[1] != value:
         raise ConflictError(
-            f"sysctl {key.translate(_SWAP)}: {found[0]} comes after our file and sets '{found[1]}', '{value}' was "
-            "asked for; change it there, or ask for the same"
+            f"sysctl {key.translate(_SWAP)}: {found[0]} is applied after the file of this module and sets "
+            f"'{found[1]}', but '{value}' is requested. Change that file, or request the same value"
         )
 
 

@@ -73,12 +73,13 @@ def _set_pages(path: str, before: int, count: int) -> None:
             raise
         if found > count:
             raise CommandError(
-                f"hugepages: asked {count} of {size} kB, {found} are left: programs use them; stop these first"
+                f"hugepages: {count} of {size} kB requested, {found} remain because programs use them. Stop these "
+                "programs first"
             ) from error
         files.set_kernel(path, str(before))
         raise CommandError(
-            f"hugepages: asked {count} of {size} kB, got {found}: memory is fragmented; put them on the kernel "
-            f"command line (at: boot). {before} are there again"
+            f"hugepages: {count} of {size} kB requested, {found} allocated: memory is fragmented. "
+            f"Allocate them at boot (at: boot). {before} are allocated again"
         ) from error
 
 

@@ -9,9 +9,9 @@ kernel says:
 
 * a VF is what the PF's link ``virtfnN`` leads to. The kernel makes that link before a driver can bind to the VF, so it
   is there when the network device comes (``pci_iov_add_virtfn`` of drivers/pci/iov.c), under whatever address;
-* a representor stands on its PF's PCI function and has the phys_port_name ``pfMvfN`` and a phys_switch_id. M is the
-  number of the PF with some kernels, that of the port with others, and the ports of a NIC can share one phys_switch_id:
-  only the PCI address tells them apart.
+* a representor is on its PF's PCI function and has the phys_port_name ``pfMvfN`` and a phys_switch_id. M is the number
+  of the PF with some kernels, that of the port with others, and the ports of a NIC can share one phys_switch_id: only
+  the PCI address tells them apart.
 
 TEST with %k in an absolute path and ``NAME:=`` mean the same in systemd 249 to 257 (src/udev/udev-rules.c).
 """

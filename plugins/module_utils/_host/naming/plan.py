@@ -282,7 +282,7 @@ def _why_wait(link: Netdev, holders: tuple[str, ...], now: bool) -> str:
     if link.addresses:
         return f"it has the address {link.addresses[0]}"
     if link.uppers:
-        return f"{link.uppers[0]} stands on it"
+        return f"{link.uppers[0]} is configured on it"
     return holders[0] if holders else ""
 
 

@@ -107,7 +107,7 @@ def rename_commands(renames: Iterable[tuple[str, str]]) -> list[list[str]]:
 
 def _refuse(wanted: Mapping[str, str], names: Mapping[str, str], others: set[str], *, have: Have) -> None:
     problems = [
-        f"{path} is not ours and names RDMA devices; remove it, or set rdma: keep"
+        f"{path} is not managed by this collection and names RDMA devices. Remove it, or set rdma: keep"
         for path in (have.foreign if wanted else ())
     ]
     # Also a name that is not given yet: the VF may come at any time.

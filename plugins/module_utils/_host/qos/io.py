@@ -64,7 +64,7 @@ def _take(step: Step) -> None:
     if step.argv:
         result = command.run(step.argv, check=False)
         if result.rc and result.rc not in step.unchanged:
-            raise CommandError(f"'{' '.join(step.argv)}' failed with status {result.rc} and said: {result.said}")
+            raise CommandError(f"'{' '.join(step.argv)}' failed with status {result.rc}: {result.said}")
     else:
         files.tell_kernel(step.path, step.value)
 
@@ -128,4 +128,4 @@ def _missing(setting: Setting) -> Reason:
 
 
 def _refusal(tool: Program, result: command.Result) -> Reason:
-    return Reason(f"has no {tool.feature} ({tool.name} said: {result.said})", "use a NIC and a driver that have")
+    return Reason(f"has no {tool.feature} ({tool.name} printed: {result.said})", "use a NIC and a driver that have")

@@ -43,7 +43,7 @@ class Vf:
     def users(self, infiniband: bool) -> list[str]:
         """Say who uses the VF, nobody being an empty list; on InfiniBand a netdev need not exist."""
         found = [f"it has the address {address}" for address in self.addresses]
-        found += [f"{upper} stands on it" for upper in self.uppers]
+        found += [f"{upper} is configured on it" for upper in self.uppers]
         if self.driver == VFIO:
             found.append("it is bound to vfio-pci")
         elif self.driver and not (self.rdma if infiniband else self.netdevs):

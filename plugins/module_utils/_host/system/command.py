@@ -62,5 +62,5 @@ def run(argv: Sequence[str], timeout: float = 60, check: bool = True) -> Result:
         done.stderr.decode("utf-8", "replace"),
     )
     if check and result.rc != 0:
-        raise CommandError(f"'{shown}' failed with status {result.rc} and said: {result.said}")
+        raise CommandError(f"'{shown}' failed with status {result.rc}: {result.said}")
     return result

@@ -93,7 +93,7 @@ def _measured_for(folder: str, begin: float) -> float:
     mark = _MARK.fullmatch(text.strip())
     if not mark:
         raise ConflictError(
-            f"{path} does not tell which run measures this host: expected a run, its start and its end in seconds "
+            f"{path} does not name the run that measures this host: expected a run, its start and its end in seconds "
             f"since the boot, found {text[:60]!r}. If no run measures this host, remove the file with the playbook "
             "gpufabric.rdma.abort"
         )

@@ -185,7 +185,7 @@ def test_a_menu_that_was_not_made_is_noticed(make: Make, capsys: pytest.CaptureF
     result = call(host, capsys, arguments=["iommu=pt"])
     assert result["msg"] == (
         f"kernel_cmdline: '{host.root}/usr/sbin/grub-mkconfig -o {host.root}/boot/grub/grub.cfg.gpufabric' failed with "
-        "status 2 and said: no space left on device"
+        "status 2: no space left on device"
     )
     # As before, or the next update of a kernel would bring what this run reported as failed.
     assert not (host.root / DROPIN).exists() and "iommu=pt" not in menu(host)[0]
@@ -447,7 +447,7 @@ def test_a_host_without_wishes_is_not_looked_at(make: Make, capsys: pytest.Captu
                 "linux /vmlinuz\noptions $kernelopts\n"
             ),
             "the options of {root}/boot/loader/entries/0123456789abcdef0123456789abcdef-5.14.0-503.el9.x86_64.conf "
-            "stand in GRUB's environment (kernelopts); bring them into the entries first: grubby --update-kernel=ALL "
+            "are in the environment of GRUB (kernelopts). Move them into the entries first: grubby --update-kernel=ALL "
             "--args=ro",
         ),
     ],

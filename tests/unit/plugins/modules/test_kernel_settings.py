@@ -237,7 +237,7 @@ def test_an_interrupted_run_still_knows_the_values_before(
             {"hugepages": [{"size": "1G", "count": 99}]},
             "hugepages: 103809024 kB requested, but the host has 16000000 kB of memory. Reduce the number of pages",
         ),
-        ({"modules": ["nosuch"]}, "'modprobe nosuch' failed with status 2 and said: FATAL: Module nosuch not found"),
+        ({"modules": ["nosuch"]}, "'modprobe nosuch' failed with status 2: FATAL: Module nosuch not found"),
     ],
 )
 def test_refusals_write_nothing(
@@ -266,8 +266,9 @@ def test_a_later_file_is_named(
     assert ("msg" in result) == conflict
     if conflict:
         assert result["msg"] == (
-            f"kernel_settings: sysctl kernel.numa_balancing: {host.root}/etc/sysctl.d/{name} comes after our file and "
-            "sets '1', '0' was asked for; change it there, or ask for the same"
+            f"kernel_settings: sysctl kernel.numa_balancing: {host.root}/etc/sysctl.d/{name} is "
+            f"applied after the file of this "
+            "module and sets '1', but '0' is requested. Change that file, or request the same value"
         )
 
 
@@ -290,8 +291,9 @@ def test_memory_that_is_fragmented(
     put(host, f"sys/{SMALL}", "16\n")
     result = call(host, capsys, hugepages=[{"size": "2M", "count": 512}])
     assert result["msg"] == (
-        "kernel_settings: hugepages: asked 512 of 2048 kB, got 130: memory is fragmented; put them on the kernel "
-        "command line (at: boot). 16 are there again"
+        "kernel_settings: hugepages: 512 of 2048 kB requested, 130 allocated: memory is fragmented. "
+        "Allocate them at boot "
+        "(at: boot). 16 are allocated again"
     )
     assert files_of(host)[f"sys/{SMALL}"].strip() == "16"
 

@@ -258,7 +258,7 @@ def test_what_the_kernel_refuses_is_said_and_the_first_names_are_kept(
     host.reacts = lambda argv: "RTNETLINK answers: Device or resource busy" if "name" in argv else None
     result = call(host, capsys, rails=RAILS[:1])
     assert result["msg"] == (
-        "netdev_names: 'ip link set dev enp24s0np0 name rail0' failed with status 2 and said: "
+        "netdev_names: 'ip link set dev enp24s0np0 name rail0' failed with status 2: "
         "RTNETLINK answers: Device or resource busy"
     )
     assert json.loads((host.root / "var/lib/gpufabric/netdev_names.json").read_text())[FIRST]["before"] == "enp24s0np0"
@@ -326,7 +326,7 @@ def test_an_initramfs_that_could_not_be_made_is_made_by_the_next_run(
     path = image(host, f"initrd.img-{UBUNTU}", MLX, "lsinitramfs")
     host.reacts = lambda argv: "no space left" if argv[0] == "update-initramfs" else rename_netdev(host, argv)
     assert call(host, capsys)["msg"] == (
-        f"netdev_names: 'update-initramfs -u -k {UBUNTU}' failed with status 2 and said: no space left"
+        f"netdev_names: 'update-initramfs -u -k {UBUNTU}' failed with status 2: no space left"
     )
     host.reacts = lambda argv: rename_netdev(host, argv)
     result = call(host, capsys)

@@ -399,8 +399,7 @@ def test_a_value_that_a_card_does_not_take_does_not_stop_the_way_back(
 def test_a_card_that_does_not_answer(cards: Cards, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
     monkeypatch.setattr(cards, "query", lambda pci, words: command.Result(3, "-E- Failed to open the device\n", ""))
     assert refused(cards, capsys) == (
-        "nic_firmware: /usr/bin/mstconfig could not read 0000:18:00.0 (status 3) and said: "
-        "-E- Failed to open the device"
+        "nic_firmware: /usr/bin/mstconfig could not read 0000:18:00.0 (status 3): -E- Failed to open the device"
     )
 
 

@@ -21,7 +21,7 @@ UNIT = "etc/systemd/system/gpufabric-pcie-acs.service"
 WANTED = "etc/systemd/system/multi-user.target.wants/gpufabric-pcie-acs.service"
 TRADE = (
     "ACS is off on 0000:17:00.0, 0000:17:01.0: devices below these PCIe switches reach each other's memory past the "
-    "IOMMU; give none of them to a virtual machine"
+    "IOMMU. Do not pass them to a virtual machine"
 )
 
 
@@ -154,7 +154,7 @@ def test_without_setpci_nothing_is_begun(host: Host, capsys: pytest.CaptureFixtu
     del host.prints["/usr/bin/setpci"]
     for check in (True, False):
         assert call(host, capsys, check=check)["msg"] == (
-            "pcie_acs: setpci is not installed, which sets ACS now and at each boot; install the package pciutils"
+            "pcie_acs: setpci is not installed, so ACS cannot be changed. Install the package pciutils"
         )
     assert recorded(host) == {}
 

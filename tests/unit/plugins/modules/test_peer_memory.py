@@ -206,8 +206,9 @@ def test_peermem_that_registers_nothing_is_said(host: Host, capsys: pytest.Captu
     load(host, "nvidia_peermem")
     (host.root / "sys/kernel/mm/memory_peers/nv_mem").rmdir()
     assert call(host, capsys)["msg"] == (
-        "peer_memory: nvidia_peermem is loaded on gpu-11, but it is no client in /sys/kernel/mm/memory_peers (there: "
-        "none); build the NVIDIA driver again after the RDMA stack"
+        "peer_memory: nvidia_peermem is loaded on gpu-11, but it is not a client in "
+        "/sys/kernel/mm/memory_peers (found: "
+        "none). Rebuild the NVIDIA driver after the RDMA stack is installed"
     )
 
 
@@ -215,7 +216,7 @@ def test_a_module_that_the_kernel_refuses_is_said(host: Host, capsys: pytest.Cap
     driver(host, CLOSED)
     host.reacts = lambda argv: "Invalid argument" if argv == ["modprobe", "nvidia_peermem"] else obey(host, argv)
     assert call(host, capsys)["msg"] == (
-        "peer_memory: 'modprobe nvidia_peermem' failed with status 2 and said: Invalid argument"
+        "peer_memory: 'modprobe nvidia_peermem' failed with status 2: Invalid argument"
     )
 
 

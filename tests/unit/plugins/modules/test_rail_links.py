@@ -471,8 +471,8 @@ def test_a_connection_that_did_not_come_up_is_tried_again(host: Host, capsys: py
     host.reacts = lambda argv: "Error: device is strictly unmanaged" if "up" in argv else obey(host, argv)
     message = call(host, capsys)["msg"]
     assert message == (
-        "rail_links: 'nmcli --wait 20 connection up id gpufabric-rail0 ifname enp24s0np0' failed with status 2 and "
-        "said: Error: device is strictly unmanaged"
+        "rail_links: 'nmcli --wait 20 connection up id gpufabric-rail0 ifname enp24s0np0' failed with status 2: "
+        "Error: device is strictly unmanaged"
     )
     assert call(host, capsys)["msg"] == message
     host.reacts = lambda argv: obey(host, argv)
@@ -732,7 +732,7 @@ def test_what_is_refused_twice_is_said_in_the_kernel_s_words(host: Host, capsys:
     host.reacts = lambda argv: "Error: mtu greater than device maximum." if "mtu" in argv else obey(host, argv)
     result = call(host, capsys)
     assert result["msg"] == (
-        "rail_links: 'ip link set dev enp24s0np0 mtu 9000' failed with status 2 and said: "
+        "rail_links: 'ip link set dev enp24s0np0 mtu 9000' failed with status 2: "
         "Error: mtu greater than device maximum."
     )
     assert host.ran.count(["ip", "link", "set", "dev", "enp24s0np0", "mtu", "9000"]) == 2

@@ -158,8 +158,7 @@ def test_the_hardware_that_does_not_take_it_is_named(host: Host, capsys: pytest.
 def test_a_command_that_fails_is_shown(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     host.reacts = lambda argv: "Netlink error: Bad value" if "--pfc" in argv else obey(host, argv)
     assert call(host, capsys)["msg"] == (
-        "rail_qos: 'mlnx_qos -i enp24s0np0 --pfc 0,0,0,1,0,0,0,0' failed with status 2 and said: Netlink error: Bad "
-        "value"
+        "rail_qos: 'mlnx_qos -i enp24s0np0 --pfc 0,0,0,1,0,0,0,0' failed with status 2: Netlink error: Bad value"
     )
 
 
@@ -275,7 +274,8 @@ def test_a_nic_without_dcb_is_a_clear_refusal(
     made.reacts = lambda argv: refusal if argv[0] == "dcb" else None
     result = call(made, capsys, rails=[first], settings={"pfc": [3], "trust": "dscp"})
     assert result["msg"] == (
-        "rail_qos: lab-3 rail0 (igb) has no DCB (dcb said: Attribute read: Operation not supported); use a NIC and a "
+        "rail_qos: lab-3 rail0 (igb) has no DCB (dcb printed: Attribute read: Operation not "
+        "supported); use a NIC and a "
         "driver that have, or leave out trust, pfc for this host"
     )
 

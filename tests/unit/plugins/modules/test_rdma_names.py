@@ -121,7 +121,8 @@ def test_a_file_of_somebody_else_is_not_touched(host: Host, capsys: pytest.Captu
     (host.root / RULE).parent.mkdir(parents=True, exist_ok=True)
     (host.root / RULE).write_text("# mine\n")
     assert call(host, capsys)["msg"] == (
-        f"netdev_names: {host.root / RULE} is not ours and names RDMA devices; remove it, or set rdma: keep"
+        f"netdev_names: {host.root / RULE} is not managed by this collection and names RDMA devices. "
+        f"Remove it, or set rdma: keep"
     )
     assert not (host.root / "etc/systemd/network/10-gpufabric-enp24s0np0.link").exists()
     assert call(host, capsys, rdma="keep")["changed"] is True

@@ -217,8 +217,7 @@ def test_only_packages_that_came_with_us_go(
 def test_a_unit_that_does_not_start_is_said(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     host.reacts = lambda argv: "Job failed" if "restart" in argv else obey(host, argv)
     assert call(host, capsys)["msg"] == (
-        f"rdma_stack: 'systemctl restart gpufabric-soft-roce@{NETDEV}.service' failed with status 2 and "
-        f"said: Job failed"
+        f"rdma_stack: 'systemctl restart gpufabric-soft-roce@{NETDEV}.service' failed with status 2: Job failed"
     )
 
 
@@ -233,7 +232,7 @@ def test_a_unit_that_does_not_start_is_said(host: Host, capsys: pytest.CaptureFi
 )  # fmt: skip
 def test_a_module_that_cannot_be_loaded(host: Host, capsys: pytest.CaptureFixture[str], said: str, hint: str) -> None:
     host.reacts = lambda argv: said if argv == ["modprobe", "ib_umad"] else obey(host, argv)
-    assert call(host, capsys)["msg"] == (f"rdma_stack: 'modprobe ib_umad' failed with status 2 and said: {said}{hint}")
+    assert call(host, capsys)["msg"] == (f"rdma_stack: 'modprobe ib_umad' failed with status 2: {said}{hint}")
 
 
 def test_an_unknown_distribution_needs_names(host: Host, capsys: pytest.CaptureFixture[str]) -> None:

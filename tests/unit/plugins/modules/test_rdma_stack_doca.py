@@ -387,7 +387,7 @@ def test_a_source_that_cannot_be_used(host: Host, capsys: pytest.CaptureFixture[
     host.reacts = lambda argv: said if argv[0] == "apt-get" else obey(host, argv)
     message = call(host, capsys)["msg"]
     assert message.startswith(f"rdma_stack: the package source {URL} cannot be used; nothing was changed. 'apt-get ")
-    assert message.endswith(f"failed with status 2 and said: {said}")
+    assert message.endswith(f"failed with status 2: {said}")
     assert not (host.root / "etc/apt/sources.list.d").exists()
 
 

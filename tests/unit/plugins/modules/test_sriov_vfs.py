@@ -376,7 +376,7 @@ def test_a_number_that_the_kernel_refuses(kernel: VfKernel, capsys: pytest.Captu
 def test_a_setting_that_the_driver_refuses(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
     kernel.refuses["trust on"] = "RTNETLINK answers: Operation not supported"
     assert call(kernel, capsys, vfs=1, trust=True)["msg"] == (
-        "sriov_vfs: 'ip link set dev enp1s0 vf 0 trust on' failed with status 2 and said: "
+        "sriov_vfs: 'ip link set dev enp1s0 vf 0 trust on' failed with status 2: "
         "RTNETLINK answers: Operation not supported"
     )
     assert kernel.wrote[-1] == ("sriov_drivers_autoprobe", "1")

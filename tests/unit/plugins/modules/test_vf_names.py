@@ -211,7 +211,7 @@ def busy_unknown(host: Host) -> None:
     ("busy", "apply", "second", "why"),
     [
         (busy_address, "now", "rail0v1", "it has the address 10.0.0.9/24"),
-        (busy_upper, "now", "rail0v1", "macvlan0 stands on it"),
+        (busy_upper, "now", "rail0v1", "macvlan0 is configured on it"),
         (busy_rdma, "now", "rail0v1", "python3[4711] holds its RDMA device"),
         (
             busy_unknown,
@@ -478,7 +478,7 @@ def test_another_rule_that_names_rdma_devices_is_refused(host: Host, capsys: pyt
     path.parent.mkdir(parents=True)
     path.write_text('# rdma_rename\nSUBSYSTEM=="infiniband", PROGRAM="rdma_rename %k NAME_FIXED a"\n')
     assert call(host, capsys, rdma="rail")["msg"] == (
-        f"netdev_names: {path} is not ours and names RDMA devices; remove it, or set rdma: keep"
+        f"netdev_names: {path} is not managed by this collection and names RDMA devices. Remove it, or set rdma: keep"
     )
     path.write_text("# rdma_rename\n")
     assert call(host, capsys, rdma="rail")["changed"] is True

@@ -201,11 +201,11 @@ def test_hugepages(item: dict[str, object], argument: str) -> None:
     [
         (
             [{"size": "2", "count": 1}],
-            "'2' is no size of hugepages; expected a number with kB, M or G, such as 2M or 1G",
+            "'2' is not a size of hugepages; expected a number with kB, M or G, such as 2M or 1G",
         ),
         (
             [{"size": "0M", "count": 1}],
-            "'0M' is no size of hugepages; expected a number with kB, M or G, such as 2M or 1G",
+            "'0M' is not a size of hugepages; expected a number with kB, M or G, such as 2M or 1G",
         ),
         ([{"size": "2M", "count": -1}], "hugepages of 2048 kB: -1 pages requested; expected 0 or more"),
         (

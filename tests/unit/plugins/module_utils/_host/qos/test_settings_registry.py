@@ -190,6 +190,7 @@ def test_a_nic_without_the_toy_setting_is_refused(host: Host, capsys: pytest.Cap
     react = host.reacts
     host.reacts = lambda argv: "netlink error: Operation not supported" if "-c" in argv else react(argv)
     assert call(host, capsys, settings={"coalescing": {"rx_usecs": 8}})["msg"] == (
-        "rail_qos: gpu-11 rail0 (mlx5_core) has no interrupt coalescing to set (ethtool said: netlink error: Operation "
+        "rail_qos: gpu-11 rail0 (mlx5_core) has no interrupt coalescing to set (ethtool printed: "
+        "netlink error: Operation "
         "not supported); use a NIC and a driver that have, or leave out coalescing for this host"
     )

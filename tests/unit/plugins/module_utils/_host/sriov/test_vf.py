@@ -159,7 +159,7 @@ def test_holders_are_the_processes_of_user_space() -> None:
         (
             vf.Vf(0, "0000:18:00.1", "mlx5_core", netdevs=("v0",), addresses=("10.0.0.1/24",), uppers=("mac0",)),
             False,
-            ["it has the address 10.0.0.1/24", "mac0 stands on it"],
+            ["it has the address 10.0.0.1/24", "mac0 is configured on it"],
         ),
         (
             vf.Vf(0, "0000:18:00.1", "mlx5_core", rdma=("mlx5_9",)),

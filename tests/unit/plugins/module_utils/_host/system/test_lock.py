@@ -166,7 +166,7 @@ def test_a_measurement_of_another_run_is_waited_for_or_named(
 def test_a_damaged_mark_is_refused_with_the_command_that_removes_it(text: str, host: Host) -> None:
     host.mark.write_text(text)
     message = host.refusal()
-    assert message.startswith(f"{host.mark} does not tell which run measures this host: expected ")
+    assert message.startswith(f"{host.mark} does not name the run that measures this host: expected ")
     assert message.endswith("remove the file with the playbook gpufabric.rdma.abort") and len(message) < 400
     assert host.mark.exists() and host.now == 1000
 
