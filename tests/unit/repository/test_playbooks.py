@@ -177,3 +177,13 @@ def test_the_gate_sees_a_default_that_is_repeated() -> None:
     }
     found = [name for text in texts(task) for name in repeated_defaults(text, options)]
     assert found == ["rdma_validate_when", "sriov_vfs", "host_reboot_batch", "host_kernel_state"]
+
+
+def test_values_that_several_roles_need_are_read_whatever_the_tags_are() -> None:
+    """A role that is selected by its tag runs without the steps before it that have other tags."""
+    faults = []
+    for path in sorted((ROOT / "playbooks").glob("*.yml")):
+        for play in yaml.safe_load(path.read_text()):
+            tasks = play.get("pre_tasks", []) if play.get("roles") else []
+            faults += [task["name"] for task in tasks if "register" in task and "always" not in task.get("tags", [])]
+    assert faults == []
