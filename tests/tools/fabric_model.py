@@ -18,8 +18,8 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.dia
 )
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.modes import circle
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import (
+    Measurement,
     Round,
-    Test,
     planned,
     repeat,
     star_of,
@@ -54,7 +54,7 @@ class Fault:
     shows: str = field(default="fail", compare=False)
     share: float = field(default=1.0, compare=False)
 
-    def breaks(self, test: Test) -> bool:
+    def breaks(self, test: Measurement) -> bool:
         """Whether the test needs what is bad. Latency tests use small messages and both directions."""
         if (self.kind == "mtu" and test.kind == SMALL) or (self.kind == "gpu" and test.memory == "host"):
             return False
@@ -102,7 +102,7 @@ class Fabric:
         self.rail_names = [f"rail{number}" for number in range(self.rails)]
         self.random = random.Random(self.seed)
 
-    def measure(self, test: Test) -> dict[str, Any]:
+    def measure(self, test: Measurement) -> dict[str, Any]:
         """The result of a test in the form of report.json."""
         broken = next((fault for fault in self.faults if fault.breaks(test) and self.shown(fault)), None)
         verdict, value = "pass", USUAL[test.kind]
@@ -171,7 +171,7 @@ def sampled(names: Sequence[str], rails: Sequence[str], kind: str, count: int, s
     rounds = [pairs for pairs in circle(names) if pairs]
     chosen = random.Random(seed).sample(rounds, min(count, len(rounds)))
     return [
-        tuple(Test(rail, *(pair[::-1] if swap else pair), kind) for pair in pairs for rail in rails)
+        tuple(Measurement(rail, *(pair[::-1] if swap else pair), kind) for pair in pairs for rail in rails)
         for pairs in chosen
         for swap in (False, True)
     ]
@@ -180,7 +180,7 @@ def sampled(names: Sequence[str], rails: Sequence[str], kind: str, count: int, s
 def ring(names: Sequence[str], rails: Sequence[str], kind: str) -> list[Round]:
     """Every host with both of its neighbours, in both directions."""
     pairs = [(names[at], names[(at + 1) % len(names)]) for at in range(len(names))]
-    return repeat([Test(rail, *way, kind) for a, b in pairs for way in ((a, b), (b, a)) for rail in rails])
+    return repeat([Measurement(rail, *way, kind) for a, b in pairs for way in ((a, b), (b, a)) for rail in rails])
 
 
 def every_pair(names: Sequence[str], rails: Sequence[str], kind: str) -> list[Round]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...intent.kinds import KINDS
-from ..schedule.schedule import Test, star_of, subject
+from ..schedule.schedule import Measurement, star_of, subject
 from .pass_index import Result
 from .wording import SUSPECTED, Diagnosis, listed
 
@@ -28,7 +28,7 @@ _Side = tuple[str, str, str]
 class Star:
     """A star that did not reach what it should though each share gave data. ``reason``: that of its shares."""
 
-    shares: tuple[Test, ...]
+    shares: tuple[Measurement, ...]
     reason: str
 
     @property
@@ -55,7 +55,7 @@ class Star:
         return {host for test in self.shares for rail, host, role in _sides(test) if (rail, host, role) not in good}
 
 
-def _sides(test: Test) -> Iterator[_Side]:
+def _sides(test: Measurement) -> Iterator[_Side]:
     """Yield the side that a test needs of each of its hosts."""
     way = KINDS[test.kind].ways((test.client, test.rail), (test.server, test.server_rail))[0]
     for role, (host, rail) in zip(("send", "receive"), way):
@@ -110,7 +110,7 @@ def _is_whole(result: Result) -> bool:
     return bool(result["value"] >= result["expected"])
 
 
-def shares_alone(stars: Sequence[Star], pairs: Sequence[Result]) -> list[Test]:
+def shares_alone(stars: Sequence[Star], pairs: Sequence[Result]) -> list[Measurement]:
     """Return the tests of two hosts alone that tell who holds the failed stars back, without those that were played."""
     verdicts = _verdicts(pairs) if stars else {}
     return [test for star in stars if not _explained(star, verdicts) for test in _alone(star) if test not in verdicts]
@@ -149,7 +149,7 @@ class _Rail:
     where: str
     name: str
     good: Collection[_Side]
-    verdicts: Mapping[Test, str]
+    verdicts: Mapping[Measurement, str]
     passed: int
 
 
@@ -206,18 +206,18 @@ def _diagnosis(
     )
 
 
-def _verdicts(pairs: Sequence[Result]) -> dict[Test, str]:
+def _verdicts(pairs: Sequence[Result]) -> dict[Measurement, str]:
     return {subject(result): result["verdict"] for result in pairs}
 
 
-def _alone(star: Star) -> list[Test]:
+def _alone(star: Star) -> list[Measurement]:
     return [test._replace(star="") for test in star.shares]
 
 
-def _explained(star: Star, verdicts: Mapping[Test, str]) -> bool:
+def _explained(star: Star, verdicts: Mapping[Measurement, str]) -> bool:
     """Return whether a share fails alone as well: then the test of the two has a diagnosis of its own."""
     return any(verdicts.get(test, "pass") != "pass" for test in _alone(star))
 
 
-def _passes_alone(star: Star, verdicts: Mapping[Test, str]) -> bool:
+def _passes_alone(star: Star, verdicts: Mapping[Measurement, str]) -> bool:
     return all(verdicts.get(test) == "pass" for test in _alone(star))

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...intent.kinds import KINDS, PROBE
-from ..schedule.schedule import Test, subject
+from ..schedule.schedule import Measurement, subject
 from . import absence, duplicates, fan
 from .causes import Cause, causes, center
 from .pass_index import BASE, GPU, MTU, OPPOSITE, End, Failure, Fleet, Result, Scope
@@ -51,7 +51,7 @@ def _weight(found: Diagnosis) -> tuple[object, ...]:
     return (*first, -found.failed, found.rail or "", found.host or "", found.peer or "")
 
 
-def next_tests(results: Sequence[Result], names: Sequence[str], rails: Sequence[str]) -> list[Test]:
+def next_tests(results: Sequence[Result], names: Sequence[str], rails: Sequence[str]) -> list[Measurement]:
     """Return the tests that tell the remaining suspects apart, [] when all is explained or nothing can be tried.
 
     ``results``: of one place, every test that was asked for among them, also those that could not be played: none
@@ -86,7 +86,7 @@ class _Need:
     ``role``: what it did in ``failed``, the test to be tried again. ``met``: good partners with whom it failed.
     """
 
-    failed: Test
+    failed: Measurement
     rail: str
     role: str
     layer: str
@@ -100,8 +100,8 @@ class _Chooser:
     fleet: Fleet
     names: Sequence[str]
     rails: Sequence[str]
-    seen: Collection[Test]
-    tests: set[Test] = field(default_factory=set)
+    seen: Collection[Measurement]
+    tests: set[Measurement] = field(default_factory=set)
     used: Counter[str] = field(default_factory=Counter)
     places: dict[str, int] = field(default_factory=dict)
     pool: list[str] = field(default_factory=list)
@@ -220,7 +220,7 @@ class _Chooser:
             return False
         return any(self.fleet.passes[BASE, Scope("port", rail, host)] for host, rail in failure.ends)
 
-    def _may_use(self, test: Test) -> bool:
+    def _may_use(self, test: Measurement) -> bool:
         return {test.rail, test.server_rail} <= set(self.rails) and {test.client, test.server} <= self.places.keys()
 
     def probe(self, found: Sequence[Cause]) -> None:
@@ -258,14 +258,14 @@ class _Chooser:
         return list(one.values())
 
 
-def _test(need: _Need, host: str, partner: str) -> Test:
+def _test(need: _Need, host: str, partner: str) -> Measurement:
     """Return the test in which ``host`` is on the side of ``need``; who reads is the client and receives."""
     is_client = (need.role == "receive") == (KINDS[need.failed.kind].sends == "server")
     client, server = (host, partner) if is_client else (partner, host)
     return _between(need.failed, need.rail, client, server=server)
 
 
-def _between(test: Test, rail: str, client: str, *, server: str) -> Test:
+def _between(test: Measurement, rail: str, client: str, *, server: str) -> Measurement:
     """Return the same test of two other hosts, on one rail alone."""
     return test._replace(rail=rail, client=client, server=server, peer_rail="", star="")
 
@@ -275,7 +275,7 @@ def _end(cause: Cause, failure: Failure) -> End:
     return next(iter(failure.own(cause.scope)), failure.ends[1])
 
 
-def _sides(cause: Cause, failure: Failure, test: Test) -> set[tuple[str, str, str, str]]:
+def _sides(cause: Cause, failure: Failure, test: Measurement) -> set[tuple[str, str, str, str]]:
     """Return which sides of a cause ``test`` tries in the place of a failed one: latency both at once."""
     end = _end(cause, failure)
     roles = failure.roles(end) if cause.scope.host else [""]
@@ -283,7 +283,7 @@ def _sides(cause: Cause, failure: Failure, test: Test) -> set[tuple[str, str, st
     return {(end[1], role, test.kind, test.memory) for role in (OPPOSITE if both else roles)}
 
 
-def _probes(failure: Failure, slow: bool) -> Iterator[Test]:
+def _probes(failure: Failure, slow: bool) -> Iterator[Measurement]:
     """Yield the tests that leave out, one after the other, what a failed one may have failed on.
 
     ``slow``: large messages came through, so small ones tell nothing.

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from ...intent.kinds import KINDS
 from ..readings.perftest import NO_END
-from ..schedule.schedule import Test, subject
+from ..schedule.schedule import Measurement, subject
 from .unsteady import flipped
 
 Result = Mapping[str, Any]
@@ -58,7 +58,7 @@ class Failure:
     ``ways``: (sender, receiver), both ways for latency. ``passes``: its readings, as the result has them.
     """
 
-    test: Test
+    test: Measurement
     ends: tuple[End, End]
     ways: tuple[tuple[End, End], ...]
     layers: tuple[str, ...]

@@ -39,8 +39,8 @@ class Expectation(NamedTuple):
 class Asked(NamedTuple):
     """How a pair is measured, besides rail and hosts.
 
-    ``kind`` as in schedule.Test. ``together``: all rails of a host at once, so that ports of one card share its PCIe
-    link. ``gpu_paths``: path class to share where it differs from ``GPU_PATHS``.
+    ``kind`` as in schedule.Measurement. ``together``: all rails of a host at once, so that ports of one card share its
+    PCIe link. ``gpu_paths``: path class to share where it differs from ``GPU_PATHS``.
     """
 
     kind: str = USUAL

@@ -9,7 +9,7 @@ from shlex import quote
 from typing import Any
 
 from ...intent.kinds import KINDS
-from ..schedule.schedule import Test, subject
+from ..schedule.schedule import Measurement, subject
 from ..schedule.tester_input import perftest_args
 from .session import State, gpu_of
 
@@ -64,7 +64,7 @@ def _side(state: State, name: str, rail: str) -> Mapping[str, str]:
     return found if {"device", "port", "gid", "address"} <= set(found) else {}
 
 
-def _command(state: State, test: Test, name: str, *, rail: str, side: Mapping[str, str]) -> str:
+def _command(state: State, test: Measurement, name: str, *, rail: str, side: Mapping[str, str]) -> str:
     gpu = (gpu_of(state, test, name, rail=rail) or {}).get("bdf", "")
     cpus = side.get("cpus", "-")
     words = [f"ssh {quote(name)}" if state.where == "host" else f"in a pod on {name}:"]

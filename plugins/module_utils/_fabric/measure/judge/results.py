@@ -13,7 +13,7 @@ from ..diagnosis.fan import VOID
 from ..readings.counters import link_went_down, sentences
 from ..readings.perftest import Run, Sample, reading
 from ..readings.tester_log import Log
-from ..schedule.schedule import Round, Test, star_of, subject
+from ..schedule.schedule import Measurement, Round, star_of, subject
 from ..schedule.tester_input import message_size, sides
 from . import verdict
 from .expectation import Expectation
@@ -66,12 +66,12 @@ def _telling(
     )
 
 
-def _named(test: Test, reason: str) -> str:
+def _named(test: Measurement, reason: str) -> str:
     """Put the hosts' names to the sides of a reason."""
     return reason.replace("client:", f"{test.client} (client):").replace("server:", f"{test.server} (server):")
 
 
-def judge(state: State, test: Test, attempt: Attempt) -> tuple[str, str]:
+def judge(state: State, test: Measurement, attempt: Attempt) -> tuple[str, str]:
     """Return the verdict of one attempt and its reason."""
     outcome, reason = _by_value(state, test, attempt)
     sides = attempt.sides
@@ -87,7 +87,7 @@ def judge(state: State, test: Test, attempt: Attempt) -> tuple[str, str]:
     return outcome, "; ".join([reason, *told])
 
 
-def _port(test: Test, side: str) -> tuple[str, str]:
+def _port(test: Measurement, side: str) -> tuple[str, str]:
     """Return host and rail of a side."""
     return (test.client, test.rail) if side == "client" else (test.server, test.server_rail)
 
@@ -104,7 +104,7 @@ def _of_port(state: State, name: str, rail: str, *, run: Run) -> list[str]:
     ]
 
 
-def _by_value(state: State, test: Test, attempt: Attempt) -> tuple[str, str]:
+def _by_value(state: State, test: Measurement, attempt: Attempt) -> tuple[str, str]:
     expectation = expectation_of(state, test)
     if not test.star:
         return verdict.judge(attempt.sample, attempt.reason, expectation)
@@ -124,7 +124,7 @@ def missing(state: State, found: Mapping[str, Any]) -> bool:
     return bool(passes) and usable < state.tests["repeats"] and found["bound_by"] != "unknown"
 
 
-def result(state: State, test: Test) -> dict[str, Any]:
+def result(state: State, test: Measurement) -> dict[str, Any]:
     """Return the result of a test, as report.json holds it."""
     expectation = expectation_of(state, test)
     judged = [(attempt, *judge(state, test, attempt)) for attempt in state.attempts[test]]
@@ -156,7 +156,7 @@ def result(state: State, test: Test) -> dict[str, Any]:
     }
 
 
-def _worth(state: State, test: Test, attempt: Attempt, *, outcome: str, reason: str) -> Shown:
+def _worth(state: State, test: Measurement, attempt: Attempt, *, outcome: str, reason: str) -> Shown:
     """Return what an attempt shows. An impossible reading, or a rate of 0, is none of the fabric's."""
     if attempt.sample is None:
         return shown_by(state, test, attempt)
@@ -166,7 +166,7 @@ def _worth(state: State, test: Test, attempt: Attempt, *, outcome: str, reason: 
     return Shown(WEAK if outcome == verdict.NO_DATA else FIRM)
 
 
-def _known(state: State, test: Test, outcome: str, *, worth: Sequence[Shown]) -> dict[str, Any]:
+def _known(state: State, test: Measurement, outcome: str, *, worth: Sequence[Shown]) -> dict[str, Any]:
     """Return the optional key ``duplicate``, an address that explains it, or ``absence``, why nothing is known."""
     if outcome == verdict.PASS:
         return {}
@@ -226,7 +226,7 @@ UNTOLD = ": not described"
 Judged = Sequence[tuple[Attempt, str, str]]
 
 
-def _outcome(state: State, test: Test, judged: Judged) -> tuple[Attempt | None, str, str]:
+def _outcome(state: State, test: Measurement, judged: Judged) -> tuple[Attempt | None, str, str]:
     """Return the attempt that decides, and its verdict and reason.
 
     A failure stays one; the worst of the runs asked for counts. Only where isolation asked once more for the single
@@ -239,7 +239,7 @@ def _outcome(state: State, test: Test, judged: Judged) -> tuple[Attempt | None, 
     return second if second and second[1] == verdict.PASS else _of_runs(state, test, judged)
 
 
-def _of_runs(state: State, test: Test, judged: Judged) -> tuple[Attempt | None, str, str]:
+def _of_runs(state: State, test: Measurement, judged: Judged) -> tuple[Attempt | None, str, str]:
     usable = [one for one in judged if one[1] != verdict.NO_DATA]
     failed = [one for one in usable if one[1] == verdict.FAIL]
     if not failed and len(usable) < state.tests["repeats"]:
@@ -249,7 +249,7 @@ def _of_runs(state: State, test: Test, judged: Judged) -> tuple[Attempt | None, 
     return _worst(test, failed or usable)
 
 
-def _worst(test: Test, judged: Judged) -> tuple[Attempt, str, str]:
+def _worst(test: Measurement, judged: Judged) -> tuple[Attempt, str, str]:
     def value(one: tuple[Attempt, str, str]) -> float:
         reached = one[0].sample.value if one[0].sample else 0.0
         return -reached if KINDS[test.kind].latency else reached
@@ -257,7 +257,7 @@ def _worst(test: Test, judged: Judged) -> tuple[Attempt, str, str]:
     return min(judged, key=value)
 
 
-def _around(state: State, test: Test, judged: Judged) -> int:
+def _around(state: State, test: Measurement, judged: Judged) -> int:
     """Return how many share what is expected: the tests of a star, 1 otherwise."""
     if not test.star or not judged:
         return 1
@@ -265,7 +265,7 @@ def _around(state: State, test: Test, judged: Judged) -> int:
     return len(state.stars[last.number, last.at, star_of(test)])
 
 
-def _options(state: State, test: Test, judged: Judged) -> dict[str, Any]:
+def _options(state: State, test: Measurement, judged: Judged) -> dict[str, Any]:
     """Return the optional keys of a result: what was asked for beyond the usual."""
     found: dict[str, Any] = {}
     if test.size:
@@ -285,7 +285,7 @@ def _options(state: State, test: Test, judged: Judged) -> dict[str, Any]:
     return found
 
 
-def _noticed(state: State, test: Test, attempt: Attempt) -> dict[str, Any]:
+def _noticed(state: State, test: Measurement, attempt: Attempt) -> dict[str, Any]:
     """Return the optional keys of a result: what grew, and links that changed meanwhile or are below the plan."""
     counters = {side: dict(run.counters) for side, run in attempt.sides.items() if run.counters}
     links = {
@@ -300,6 +300,6 @@ def _values(judged: Judged) -> list[float]:
     return [one.sample.value for one, outcome, _reason in judged if one.sample and outcome != verdict.NO_DATA]
 
 
-def earlier(results_before: Iterable[Mapping[str, Any]], where: str) -> dict[Test, Mapping[str, Any]]:
+def earlier(results_before: Iterable[Mapping[str, Any]], where: str) -> dict[Measurement, Mapping[str, Any]]:
     """Return the results of an earlier report for one place, by test."""
     return {subject(result): result for result in results_before if result["where"] == where}

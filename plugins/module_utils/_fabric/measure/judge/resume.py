@@ -16,7 +16,7 @@ from ...intent.kinds import KINDS
 from ...intent.tests import STARS, complete
 from ..readings import identity
 from ..readings.perftest import Sample
-from ..schedule.schedule import Test, star_of
+from ..schedule.schedule import Measurement, star_of
 from ..schedule.tester_input import message_size
 from . import results, verdict
 from .expectation import Expectation
@@ -43,8 +43,8 @@ def manner(tests: Mapping[str, Any], kind: str, size: int) -> dict[str, Any]:
 
 
 def take_over(
-    state: State, wanted: Collection[Test], report: Mapping[str, Any], *, ports: Ports
-) -> tuple[dict[Test, dict[str, Any]], str]:
+    state: State, wanted: Collection[Measurement], report: Mapping[str, Any], *, ports: Ports
+) -> tuple[dict[Measurement, dict[str, Any]], str]:
     """Return results of an earlier report by test, with today's expectations, and why others that passed are not kept.
 
     ``report``: {results, tests, endpoints, run} of its report.json; without ``tests`` nobody knows how it was measured,
@@ -67,9 +67,9 @@ def take_over(
     return kept, _why(refused, len(passed) - len(kept))
 
 
-def _absent(state: State, passed: Mapping[Test, Result], then: Ports, *, today: Ports) -> dict[Test, str]:
+def _absent(state: State, passed: Mapping[Measurement, Result], then: Ports, *, today: Ports) -> dict[Measurement, str]:
     """Return why the ports of tests cannot be measured today, or are not those that were measured."""
-    found: dict[Test, str] = {}
+    found: dict[Measurement, str] = {}
     for test in passed:
         if flaw := blocked(state, test):
             found[test] = f"cannot be measured today: {flaw}"
@@ -82,7 +82,9 @@ def _absent(state: State, passed: Mapping[Test, Result], then: Ports, *, today: 
     return found
 
 
-def _refused(state: State, passed: Mapping[Test, Result], options: Mapping[str, Any] | None) -> dict[Test, str]:
+def _refused(
+    state: State, passed: Mapping[Measurement, Result], options: Mapping[str, Any] | None
+) -> dict[Measurement, str]:
     """Return why tests that passed in a run with these options say nothing today."""
     totals: Counter[tuple[object, ...]] = Counter()
     for test, result in passed.items():
@@ -93,7 +95,7 @@ def _refused(state: State, passed: Mapping[Test, Result], options: Mapping[str, 
     return {test: why for test, why in found.items() if why}
 
 
-def _group(test: Test) -> tuple[object, ...]:
+def _group(test: Measurement) -> tuple[object, ...]:
     """Return what is judged together: a star, or a test alone."""
     return star_of(test) if test.star else tuple(test)
 
@@ -106,7 +108,7 @@ def _difference(today: Mapping[str, Any], before: Mapping[str, Any] | None, kind
     return f"measured otherwise: {'; '.join(told)}" if told else ""
 
 
-def _below(state: State, test: Test, value: float) -> str:
+def _below(state: State, test: Measurement, value: float) -> str:
     """Return why a value is no pass by today's rules, "" when it is one."""
     expectation = expectation_of(state, test)
     outcome, reason = verdict.judge(Sample(test.size, 1, value, expectation.unit), "", expectation)
@@ -118,7 +120,7 @@ def _today(expectation: Expectation, result: Result, around: int) -> dict[str, A
     return {**result, "expected": expected, "bound_by": expectation.bound_by, "basis": expectation.why}
 
 
-def _why(refused: Mapping[Test, str], count: int) -> str:
+def _why(refused: Mapping[Measurement, str], count: int) -> str:
     """Return how many results that passed are not kept and why, with one example of each kind of reason."""
     if not count:
         return ""

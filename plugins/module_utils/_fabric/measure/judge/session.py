@@ -13,7 +13,7 @@ from ..diagnosis.absence import FIRM, NONE, Conduct, Shown, recent, shown
 from ..readings.exchange import exchange_failed, exchange_warning, failed_by_exchange
 from ..readings.perftest import TIMED_OUT, Run, Sample
 from ..readings.tester_log import Endpoint
-from ..schedule.schedule import Test, star_of
+from ..schedule.schedule import Measurement, star_of
 from .expectation import Asked, Expectation, described_rate, expect
 
 
@@ -51,16 +51,16 @@ class State:
     endpoints: dict[str, Endpoint] = field(default_factory=dict)
     lost: dict[str, str] = field(default_factory=dict)
     failure: str = ""
-    attempts: dict[Test, list[Attempt]] = field(default_factory=dict)
+    attempts: dict[Measurement, list[Attempt]] = field(default_factory=dict)
     # How the testers did in each pass, and in the same minutes.
     conduct: dict[int, Conduct] = field(default_factory=dict)
     # By host, rail and address the duplicate address there (duplicates.py).
     duplicates: dict[tuple[str, str, str], Mapping[str, Any]] = field(default_factory=dict)
     known_recent: dict[int, Conduct] = field(default_factory=dict)
     # How many attempts a test had when isolation asked for it once more.
-    repeated: dict[Test, int] = field(default_factory=dict)
+    repeated: dict[Measurement, int] = field(default_factory=dict)
     # By pass, round and what its shares have in common: what the tests of a star reached together.
-    stars: dict[tuple[int, int, tuple[object, ...]], list[tuple[Test, Attempt]]] = field(default_factory=dict)
+    stars: dict[tuple[int, int, tuple[object, ...]], list[tuple[Measurement, Attempt]]] = field(default_factory=dict)
     # What was worked out once: by what a test is but for its size; by host, rail and memory of its sides.
     expected: dict[tuple[str, ...], Expectation] = field(default_factory=dict)
     known_sides: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class State:
     known_flaws: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
 
-def blocked(state: State, test: Test) -> str:
+def blocked(state: State, test: Measurement) -> str:
     """Return why a test cannot be run (again), "" when it can."""
     flaws = flawed(state, test)
     if not flaws and not state.lost:
@@ -80,13 +80,13 @@ def blocked(state: State, test: Test) -> str:
     return "; ".join(dict.fromkeys([*reasons, *flaws]))
 
 
-def flawed(state: State, test: Test) -> list[str]:
+def flawed(state: State, test: Measurement) -> list[str]:
     """Return what testers themselves reported that keeps a test from being run: a link state, a missing program."""
     ends = ((test.client, test.rail), (test.server, test.server_rail))
     return [flaw for name, rail in ends if (flaw := _flaw(state, test, name, rail=rail))]
 
 
-def _flaw(state: State, test: Test, name: str, *, rail: str) -> str:
+def _flaw(state: State, test: Measurement, name: str, *, rail: str) -> str:
     key = (name, rail, test.memory)
     if name not in state.endpoints:
         return ""
@@ -95,7 +95,7 @@ def _flaw(state: State, test: Test, name: str, *, rail: str) -> str:
     return state.known_flaws[key]
 
 
-def _new_flaw(state: State, test: Test, name: str, *, rail: str) -> str:
+def _new_flaw(state: State, test: Measurement, name: str, *, rail: str) -> str:
     endpoint = state.endpoints[name]
     if endpoint.host.get("perftest") == "-":
         return f"{name}: perftest is not installed"
@@ -108,7 +108,7 @@ def _new_flaw(state: State, test: Test, name: str, *, rail: str) -> str:
     return ""
 
 
-def gpu_of(state: State, test: Test, name: str, *, rail: str) -> Mapping[str, str] | None:
+def gpu_of(state: State, test: Measurement, name: str, *, rail: str) -> Mapping[str, str] | None:
     """Return {bdf, path} of the GPU whose memory a test uses at an endpoint's rail, None for host memory or no GPU."""
     if test.memory == "host":
         return None
@@ -132,7 +132,7 @@ def addresses_used(state: State, ends: Iterable[tuple[str, str]]) -> list[tuple[
     return [(*end, rail.get("address", "-")) for end, rail in described.items()]
 
 
-def expectation_of(state: State, test: Test) -> Expectation:
+def expectation_of(state: State, test: Measurement) -> Expectation:
     """Return what a test must reach; in a star, what all of it must reach together."""
     key = (test.rail, test.client, test.server, test.kind, test.peer_rail, test.memory, test.star)
     if key not in state.expected:
@@ -144,7 +144,7 @@ def expectation_of(state: State, test: Test) -> Expectation:
     return state.expected[key]
 
 
-def _expectation(state: State, test: Test) -> Expectation:
+def _expectation(state: State, test: Measurement) -> Expectation:
     rail: Mapping[str, Any] = next(rail for rail in state.plan["rails"] if rail["name"] == test.rail)
     ends = [(test.client, test.rail), (test.server, test.server_rail)]
     if test.star:
@@ -163,18 +163,18 @@ def _expectation(state: State, test: Test) -> Expectation:
     )
 
 
-def _end_name(test: Test, end: tuple[str, str]) -> str:
+def _end_name(test: Measurement, end: tuple[str, str]) -> str:
     return f"{end[0]} {end[1]}" if test.client == test.server else end[0]
 
 
-def _side(state: State, test: Test, name: str, *, rail: str) -> dict[str, Any]:
+def _side(state: State, test: Measurement, name: str, *, rail: str) -> dict[str, Any]:
     key = (name, rail, test.memory)
     if key not in state.known_sides:
         state.known_sides[key] = _new_side(state, test, name, rail=rail)
     return state.known_sides[key]
 
 
-def _new_side(state: State, test: Test, name: str, *, rail: str) -> dict[str, Any]:
+def _new_side(state: State, test: Measurement, name: str, *, rail: str) -> dict[str, Any]:
     side = dict(state.plan.get("expectations", {}).get(rail, {}).get(name, {}))
     if side.get("rate") is None and name in state.endpoints:
         side["described_rate"] = described_rate(state.endpoints[name].rails.get(rail, {}).get("rate"))
@@ -197,7 +197,7 @@ def low_link(state: State, name: str, rail: str, *, link: Mapping[str, str]) -> 
     return known[1]
 
 
-def shown_by(state: State, test: Test, attempt: Attempt) -> Shown:
+def shown_by(state: State, test: Measurement, attempt: Attempt) -> Shown:
     """Return what an attempt shows: firm evidence for a reading, what absence.py says where there is none."""
     if attempt.sample is not None:
         return Shown(FIRM)
@@ -212,14 +212,14 @@ def conduct_at(state: State, attempt: Attempt) -> Conduct:
     return state.known_recent[attempt.number]
 
 
-def late_hosts(state: State, test: Test, attempt: Attempt) -> dict[str, float]:
+def late_hosts(state: State, test: Measurement, attempt: Attempt) -> dict[str, float]:
     """Return who was late in the pass of a reading, by host in seconds: of a star whoever is in it."""
     star = state.stars[attempt.number, attempt.at, star_of(test)] if test.star else [(test, attempt)]
     names = dict.fromkeys(name for one, _attempt in star for name in (one.client, one.server))
     return conduct_at(state, attempt).late_at(names, attempt.at, anywhere=True)
 
 
-def faults(state: State, test: Test, used: Attempt) -> list[bool]:
+def faults(state: State, test: Measurement, used: Attempt) -> list[bool]:
     """Return which attempts showed a fault, of a test that ``used`` another one to pass.
 
     One that failed only by the way to exchange addresses is told by a warning.
@@ -231,7 +231,7 @@ def faults(state: State, test: Test, used: Attempt) -> list[bool]:
     ]
 
 
-def exchange_of(state: State, test: Test) -> str:
+def exchange_of(state: State, test: Measurement) -> str:
     """Return how the sides of the next attempt find each other: as asked, or the other way after that one failed."""
     way = asked_exchange(state)
     last = state.attempts[test][-1] if state.attempts.get(test) else None

@@ -21,8 +21,8 @@ IDENTITY = ("where", "rail", "client", "server", "test", "size", "peer_rail", "m
 ALL_PAIRS_UP_TO = 32
 
 
-class Test(NamedTuple):
-    """One measurement: ``client`` sends to ``server`` on ``rail`` with perftest's program of its ``kind``.
+class Measurement(NamedTuple):
+    """One test of the schedule: ``client`` sends to ``server`` on ``rail`` with perftest's program of its ``kind``.
 
     A tuple, since a fleet has a hundred thousand of them as keys of dicts.
 
@@ -51,11 +51,11 @@ class Test(NamedTuple):
         return {"incast": self.server, "one_to_many": self.client}.get(self.star, "")
 
 
-def subject(result: Mapping[str, Any]) -> Test:
+def subject(result: Mapping[str, Any]) -> Measurement:
     """Return the test that a result (report.json) is about."""
     named = (result["rail"], result["client"], result["server"], result["test"])
     memory, star = result.get("memory", "host"), result.get("star", "")
-    return Test(*named, result.get("size", 0), result.get("peer_rail", ""), memory, star)
+    return Measurement(*named, result.get("size", 0), result.get("peer_rail", ""), memory, star)
 
 
 def label(result: Mapping[str, Any]) -> str:
@@ -66,7 +66,7 @@ def label(result: Mapping[str, Any]) -> str:
     return f"{result['test']}{size}{memory}{star}"
 
 
-Round = tuple[Test, ...]
+Round = tuple[Measurement, ...]
 # client, server, client's rail, server's rail or ""
 _Flow = tuple[str, str, str, str]
 
@@ -95,7 +95,7 @@ def planned(names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any]
         for size in tests["sizes"] if several else [0]:
             for flows in _flows(names, rails, tests):
                 ways = ((rail, c, s, kind, size, peer, tests["memory"], star) for c, s, rail, peer in flows)
-                rounds.append(tuple(Test(*way) for way in ways))
+                rounds.append(tuple(Measurement(*way) for way in ways))
     return _restricted(rounds, tests)
 
 
@@ -186,13 +186,13 @@ def _restricted(rounds: Sequence[Round], tests: Mapping[str, Any]) -> list[Round
     return pack(rounds, wanted, tests)
 
 
-def only(rounds: Sequence[Round], wanted: Collection[Test]) -> list[Round]:
+def only(rounds: Sequence[Round], wanted: Collection[Measurement]) -> list[Round]:
     """Return the rounds without the tests that are not wanted, and without rounds left empty."""
     kept = (tuple(test for test in round_ if test in wanted) for round_ in rounds)
     return [round_ for round_ in kept if round_]
 
 
-def pack(rounds: Sequence[Round], wanted: Collection[Test], tests: Mapping[str, Any]) -> list[Round]:
+def pack(rounds: Sequence[Round], wanted: Collection[Measurement], tests: Mapping[str, Any]) -> list[Round]:
     """Return rounds of the wanted tests alone, in their planned rounds or closer together where that needs fewer.
 
     Tests that are not in ``rounds`` get rounds of their own there.
@@ -204,13 +204,13 @@ def pack(rounds: Sequence[Round], wanted: Collection[Test], tests: Mapping[str, 
     return min([*kept, *repeat(more, tests)], repeat(wanted, tests), key=len)
 
 
-def repeat(wanted: Iterable[Test], tests: Mapping[str, Any] | None = None) -> list[Round]:
+def repeat(wanted: Iterable[Measurement], tests: Mapping[str, Any] | None = None) -> list[Round]:
     """Return rounds for tests in any order; the rails of a pair stay together, and so does a star.
 
     ``tests``: those of the plan, for whether rails are played at once.
     """
     tests = complete(tests or {})
-    units: dict[tuple[object, ...], list[Test]] = {}
+    units: dict[tuple[object, ...], list[Measurement]] = {}
     for test in sorted(wanted):
         units.setdefault(_unit(test), []).append(test)
     sheets = [sheet for unit in units.values() for sheet in _sheets(unit, tests)]
@@ -219,28 +219,28 @@ def repeat(wanted: Iterable[Test], tests: Mapping[str, Any] | None = None) -> li
     return [tuple(chain.from_iterable(round_)) for round_ in rounds]
 
 
-def whole(tests: Iterable[Test], among: Iterable[Test]) -> list[Test]:
+def whole(tests: Iterable[Measurement], among: Iterable[Measurement]) -> list[Measurement]:
     """Return tests with the rest of their stars, since the share of one says nothing without the others."""
     wanted = set(tests)
     stars = {star_of(test) for test in wanted if test.star}
     return [test for test in among if test in wanted or (test.star and star_of(test) in stars)]
 
 
-def star_of(test: Test) -> tuple[object, ...]:
+def star_of(test: Measurement) -> tuple[object, ...]:
     """Return what the shares of one star have in common."""
     return (*_unit(test), test.rail)
 
 
-def _unit(test: Test) -> tuple[object, ...]:
+def _unit(test: Measurement) -> tuple[object, ...]:
     """Return what tests have in common that belong into one round."""
     names = (test.centre,) if test.star else (test.client, test.server)
     return (test.kind, test.size, test.memory, test.star, *names)
 
 
-def _sheets(unit: Sequence[Test], tests: Mapping[str, Any]) -> list[list[Test]]:
+def _sheets(unit: Sequence[Measurement], tests: Mapping[str, Any]) -> list[list[Measurement]]:
     """Cut a unit so that no rail of a host is used twice at once, or no two rails where they are to be alone."""
     alone = not tests["rails_at_once"] and tests["mode"] != "loopback"
-    ways: dict[tuple[str, str], list[tuple[Test, Collection[Hashable]]]] = {}
+    ways: dict[tuple[str, str], list[tuple[Measurement, Collection[Hashable]]]] = {}
     for test in unit:
         ends = ((test.client, test.rail), (test.server, test.server_rail))
         busy = {end for end in ends if end[0] != test.centre}

@@ -12,7 +12,7 @@ from ...intent.tests import PORT_CYCLE, complete
 from ..readings.exchange import swap_exchange
 
 if TYPE_CHECKING:
-    from .schedule import Round, Test
+    from .schedule import Measurement, Round
 
 # (endpoint, rail) to an address, and to {bdf, path} of the GPU next to the port.
 Addresses = Mapping[tuple[str, str], str]
@@ -67,7 +67,7 @@ def _duration(seconds: int) -> list[Any]:
     return ["-D", seconds, *(["-f", seconds // 5] if seconds >= 5 else [])]
 
 
-def sides(test: Test, addresses: Addresses) -> list[tuple[str, str, str, str]]:
+def sides(test: Measurement, addresses: Addresses) -> list[tuple[str, str, str, str]]:
     """Return (role, endpoint, its rail, the peer's address) of both sides of a test, the client first."""
     return [
         ("client", test.client, test.rail, addresses[test.server, test.server_rail]),
@@ -82,7 +82,7 @@ def lines(
     *,
     addresses: Addresses,
     gpus: Gpus | None = None,
-    swapped: Collection[Test] = (),
+    swapped: Collection[Measurement] = (),
 ) -> dict[str, list[str]]:
     """Return each endpoint's schedule lines, closed by ``END count``.
 
@@ -109,7 +109,7 @@ def lines(
     return result
 
 
-def _lanes(round_: Round) -> list[tuple[Test, int]]:
+def _lanes(round_: Round) -> list[tuple[Measurement, int]]:
     """Return the tests of a round with a number that tells those with the same server and client's rail apart."""
     seen: dict[tuple[str, str], int] = {}
     numbered = []

@@ -12,7 +12,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.dia
     diagnose,
     next_tests,
 )
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import Test as Trial
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import Measurement
 
 MODES = ("incast", "one_to_many")
 FAULTS = [
@@ -69,7 +69,7 @@ def test_the_innocent_are_not_blamed_for_sure_however_little_is_tried(
 class Crowded(Fault):
     """Breaks the star around a host, or all, and no test of two hosts."""
 
-    def breaks(self, test: Trial) -> bool:
+    def breaks(self, test: Measurement) -> bool:
         return bool(test.star) and self.rail == test.rail and self.host in (None, test.centre)
 
 

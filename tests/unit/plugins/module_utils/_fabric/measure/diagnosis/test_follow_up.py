@@ -32,8 +32,8 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.dia
     diagnose,
     next_tests,
 )
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import Test as Trial
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import (
+    Measurement,
     planned,
     repeat,
     subject,
@@ -71,7 +71,7 @@ def told(found: Any) -> list[tuple[Any, ...]]:
     return sorted(((b.kind, b.rail, b.host, b.peer, b.direction, b.confidence) for b in diagnose(found)), key=str)
 
 
-def ends(test: Trial) -> tuple[str, str]:
+def ends(test: Measurement) -> tuple[str, str]:
     return test.client, test.server
 
 
@@ -245,9 +245,9 @@ def beside_a_bad_host(*again: str) -> list[dict[str, Any]]:
 def test_a_test_that_nothing_else_explains_is_measured_again_before_a_direction_is_blamed() -> None:
     found = beside_a_bad_host()
     assert [one[:3] for one in told(found)] == [("direction", "r0", "a"), ("port", "r0", "c")]
-    assert Trial("r0", "a", "b", "write_bw") in next_tests(found, HOSTS, ["r0"])
+    assert Measurement("r0", "a", "b", "write_bw") in next_tests(found, HOSTS, ["r0"])
     assert [told[:3] for told in told(beside_a_bad_host("pass"))] == [("port", "r0", "c")]
-    assert Trial("r0", "a", "b", "write_bw") not in next_tests(beside_a_bad_host("no_data"), HOSTS, ["r0"])
+    assert Measurement("r0", "a", "b", "write_bw") not in next_tests(beside_a_bad_host("no_data"), HOSTS, ["r0"])
 
 
 def single(verdict: str, *again: str) -> list[dict[str, Any]]:
@@ -266,7 +266,7 @@ def single(verdict: str, *again: str) -> list[dict[str, Any]]:
 def test_the_only_failure_of_a_pair_is_measured_again_before_the_pair_is_blamed(verdict: str) -> None:
     found = single(verdict)
     assert told(found) == [("pair", "r0", "a", "b", "send", "suspected")]
-    assert next_tests(found, HOSTS, RAILS) == [Trial("r0", "a", "b", "write_bw")]
+    assert next_tests(found, HOSTS, RAILS) == [Measurement("r0", "a", "b", "write_bw")]
     later = single(verdict, "41 Gb/s measured")
     (diagnosed,) = diagnose(later)
     assert (diagnosed.kind, diagnosed.host, diagnosed.peer, diagnosed.confidence) == ("pair", "a", "b", "confirmed")
@@ -292,7 +292,10 @@ def test_what_is_explained_or_may_not_be_used_is_not_measured_again(hosts: Any, 
 
 def test_what_failed_between_ports_that_pass_with_others_is_repeated_once() -> None:
     found = results(lambda r, c, s: r == "r0" and {c, s} == {"a", "b"})
-    assert next_tests(found, HOSTS, RAILS) == [Trial("r0", "a", "b", "write_bw"), Trial("r0", "b", "a", "write_bw")]
+    assert next_tests(found, HOSTS, RAILS) == [
+        Measurement("r0", "a", "b", "write_bw"),
+        Measurement("r0", "b", "a", "write_bw"),
+    ]
     later = [again(one, one) if one["verdict"] == "fail" else one for one in found]
     assert next_tests(later, HOSTS, RAILS) == []
     assert told(later) == [("pair", "r0", "a", "b", None, "confirmed")]
@@ -324,7 +327,7 @@ def test_one_host_that_all_tests_share_is_told_from_the_rail() -> None:
     """Everybody sends to a (incast): a test without it tells."""
     found = [result("r0", name, "a", "fail") for name in HOSTS[1:]]
     asked = next_tests(found, HOSTS, ["r0"])
-    assert asked == [Trial("r0", "b", "c", "write_bw"), Trial("r0", "c", "b", "write_bw")]
+    assert asked == [Measurement("r0", "b", "c", "write_bw"), Measurement("r0", "c", "b", "write_bw")]
     assert told([*found, *(result("r0", t.client, t.server) for t in asked)])[0][:3] == ("port", "r0", "a")
     assert told([*found, *(result("r0", t.client, t.server, "fail") for t in asked)])[0][:3] == ("rail", "r0", None)
 
@@ -531,7 +534,7 @@ def test_a_suspect_among_crossed_samples_is_tried_again_on_its_own_rail(hosts: i
 
 def test_a_large_frame_that_vanishes_between_rails_is_a_matter_of_the_mtu_there() -> None:
     class Narrow(Fault):
-        def breaks(self, test: Trial) -> bool:
+        def breaks(self, test: Measurement) -> bool:
             return test.kind != "write_lat" and super().breaks(test)
 
     fabric = Fabric(6, 3, (Narrow("routing", shows="no_data"),), noise=False)

@@ -13,7 +13,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.jud
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import step as judge_step
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.step import Step
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import Evidence, Pass
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import Test as Trial
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import Measurement
 
 RAILS = ["rail0", "rail1"]
 HOSTS = ["lab-1", "lab-2", "lab-3"]
@@ -971,7 +971,7 @@ def test_only_of_one_run_takes_the_place_of_that_of_the_plan() -> None:
         step(plan(), "host", everybody(), only={"hosts": ["gpu-7"]})
 
 
-def diagnosis(results: Any, names: Any, rails: Any) -> list[Trial]:
+def diagnosis(results: Any, names: Any, rails: Any) -> list[Measurement]:
     """Ask for each failed test with the first host that is not in it, as long as there is one."""
     assert (names, rails) == (HOSTS, RAILS)
     known = {(r["rail"], r["client"], r["server"], r["test"]) for r in results}
@@ -980,7 +980,7 @@ def diagnosis(results: Any, names: Any, rails: Any) -> list[Trial]:
         if r["verdict"] == "fail" and r["test"] == "write_bw":
             other = next(name for name in names if name not in (r["client"], r["server"]))
             if (r["rail"], r["client"], other, "send_bw") not in known:
-                asked.append(Trial(r["rail"], r["client"], other, "send_bw"))
+                asked.append(Measurement(r["rail"], r["client"], other, "send_bw"))
     return asked
 
 
@@ -1001,8 +1001,8 @@ def test_isolation_is_asked_once_there_is_nothing_to_retry(monkeypatch: pytest.M
 def test_isolation_without_end_is_limited_and_counts_a_second_reading(
     limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def always(*_args: Any) -> list[Trial]:
-        return [Trial("rail1", "lab-2", "lab-1", "write_bw")]
+    def always(*_args: Any) -> list[Measurement]:
+        return [Measurement("rail1", "lab-2", "lab-1", "write_bw")]
 
     turns: list[int] = []
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import Test as Trial
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import (
+    Measurement,
     mode_of,
     only,
     pack,
@@ -28,7 +28,7 @@ def names(count: int) -> list[str]:
     return [f"h{number}" for number in range(count)]
 
 
-def all_tests(rounds: list[tuple[Trial, ...]]) -> list[Trial]:
+def all_tests(rounds: list[tuple[Measurement, ...]]) -> list[Measurement]:
     return [test for round_ in rounds for test in round_]
 
 
@@ -90,12 +90,12 @@ def test_a_large_fleet_is_judged_in_three_sampled_meetings() -> None:
 
 def test_both_directions_follow_each_other() -> None:
     first, second = planned(["a", "b"], ["r"], {})
-    assert (first, second) == ((Trial("r", "a", "b", "write_bw"),), (Trial("r", "b", "a", "write_bw"),))
+    assert (first, second) == ((Measurement("r", "a", "b", "write_bw"),), (Measurement("r", "b", "a", "write_bw"),))
 
 
 @pytest.mark.parametrize("directions", ["one", "together"])
 def test_one_direction_is_half(directions: str) -> None:
-    assert planned(["a", "b"], ["r"], {"directions": directions}) == [(Trial("r", "a", "b", "write_bw"),)]
+    assert planned(["a", "b"], ["r"], {"directions": directions}) == [(Measurement("r", "a", "b", "write_bw"),)]
 
 
 def test_kinds_and_sizes_follow_each_other_and_latency_has_its_own_size() -> None:
@@ -188,12 +188,12 @@ def test_only_named_hosts_rails_and_pairs() -> None:
     assert {t.rail for t in all_tests(planned(names(5), TWO, {"only": {"rails": ["r1"]}}))} == {"r1"}
     pairs = [["h0", "h1"], ["h1", "h0"], ["h3", "h4"]]
     rounds = planned(names(5), ["r0"], {"mode": "sampled", "only": {"pairs": pairs}, "directions": "one"})
-    assert rounds == [(Trial("r0", "h1", "h0", "write_bw"), Trial("r0", "h3", "h4", "write_bw"))]
+    assert rounds == [(Measurement("r0", "h1", "h0", "write_bw"), Measurement("r0", "h3", "h4", "write_bw"))]
 
 
 def test_a_few_tests_of_a_long_schedule_need_few_rounds() -> None:
     rounds = planned(names(20), ["r"], {})
-    wanted = {Trial("r", f"h{i}", f"h{i + 10}", "write_bw") for i in range(10)}
+    wanted = {Measurement("r", f"h{i}", f"h{i + 10}", "write_bw") for i in range(10)}
     packed = pack(rounds, wanted, {})
     assert len(packed) == 1 and set(packed[0]) == wanted
     assert pack(rounds, set(all_tests(rounds)), {}) == rounds
@@ -202,7 +202,7 @@ def test_a_few_tests_of_a_long_schedule_need_few_rounds() -> None:
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 2)), max_size=60))
 @settings(max_examples=50, deadline=None)
 def test_repeats_use_everybody_once_a_round_and_forget_nothing(picks: list[tuple[int, int, int]]) -> None:
-    wanted = {Trial(f"r{rail}", f"h{a}", f"h{b}", "write_bw") for a, b, rail in picks if a != b}
+    wanted = {Measurement(f"r{rail}", f"h{a}", f"h{b}", "write_bw") for a, b, rail in picks if a != b}
     rounds = repeat(wanted)
     assert Counter(all_tests(rounds)) == Counter(wanted)
     for round_ in rounds:
@@ -226,7 +226,7 @@ def test_repeats_of_a_mode_keep_its_rules(hosts: int, rails: int, tests: dict[st
 
 
 def test_rails_of_a_pair_stay_together_when_repeated() -> None:
-    tests = [Trial(rail, "a", "b", "write_bw") for rail in TWO]
+    tests = [Measurement(rail, "a", "b", "write_bw") for rail in TWO]
     assert repeat(tests) == [tuple(tests)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import Log, parse_batch
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import Test as Trial
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import Measurement
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.timing import (
     Timing,
     announce,
@@ -103,7 +103,7 @@ def test_length(seconds: int, words: str) -> None:
 def test_a_schedule_begins_with_a_trial_that_most_hosts_take_part_in(
     rounds: int, hosts: int, passes: list[int]
 ) -> None:
-    assert [len(part) for part in split([(Trial("r", "a", "b", "write_bw"),)] * rounds, hosts)] == passes
+    assert [len(part) for part in split([(Measurement("r", "a", "b", "write_bw"),)] * rounds, hosts)] == passes
 
 
 COSTS = [cost / 10 for cost in range(10, 26)]
@@ -127,7 +127,7 @@ def round_of(cost: float, duration: int, late: float) -> tuple[Log, Log]:
 def played_rounds(rounds: int, cost: float, duration: int, late: float) -> tuple[Timing, int]:
     """A schedule of all hosts, and the slot of its last pass."""
     timing, slot = Timing(), 0
-    for part in split([(Trial("r", "a", "b", "write_bw"),)] * rounds, 2):
+    for part in split([(Measurement("r", "a", "b", "write_bw"),)] * rounds, 2):
         slot = timing.slot(duration, 6)
         for _round in part:
             client, server = round_of(cost, duration, late)
@@ -159,7 +159,7 @@ def test_a_server_that_begins_late_loses_no_test_in_a_short_slot(duration: int) 
 
 
 def test_what_is_said_before_a_pass() -> None:
-    rounds = [(Trial("r", "a", "b", "write_bw"), Trial("r", "c", "d", "read_bw"))]
+    rounds = [(Measurement("r", "a", "b", "write_bw"), Measurement("r", "c", "d", "read_bw"))]
     assert announce("ring", rounds, 18, number=2, what="schedule", worst=36) == (
         "pass 2 (schedule), mode ring: 2 tests of write_bw, read_bw in 1 round of 18 s, 18 s; "
         "with all retries at worst 36 s beside the start of each pass"
