@@ -19,7 +19,7 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).resolve().parents[2])]
 
 from tests.tools import importable  # noqa: F401
-from tests.unit.support import plan_factory
+from tests.unit.support import plan_factory, tester_logs
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.step import Step, step
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import Evidence, Pass
@@ -32,13 +32,8 @@ from ansible_collections.gpufabric.rdma.plugins.plugin_utils.page import render 
 
 SIZES = (3, 16, 64, 256)
 BAD = ("gpu-0003", "rail1")
-TOLD = "rc=0 start=1 seconds=11 late=0.03 ran=11.20 exchange=plain memory=host"
-FRAME = """=== gpufabric test {number} {rail} {role} {peer} {told}
-link rate="400 Gb/sec (4X NDR)" state=up carrier=1 mtu=9000
- RDMA_Write BW Test
- #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
- 65536      99999            0.00               {value}             0.700000
-=== gpufabric end"""
+HEADER = "seconds=11 late=0.03 ran=11.20 exchange=plain memory=host"
+LINK = 'link rate="400 Gb/sec (4X NDR)" state=up carrier=1 mtu=9000\n RDMA_Write BW Test\n'
 
 
 def main(hosts: int, rails: int, mode: str, rounds: int) -> None:
@@ -95,12 +90,11 @@ def main(hosts: int, rails: int, mode: str, rounds: int) -> None:
 
 def describe(host: Mapping[str, Any]) -> str:
     lines = [
-        f'rail {rail["rail"]} device=mlx5_{at} port=1 netdev={rail["netdev"]} gid=3 gid_type="RoCE v2" '
+        f'{rail["rail"]} device=mlx5_{at} port=1 netdev={rail["netdev"]} gid=3 gid_type="RoCE v2" '
         f'address={rail["address"].split("/")[0]} mtu=4096 rate="400 Gb/sec (4X NDR)" numa=0 cpus=0-15 local_cpus=0-15'
         for at, rail in enumerate(host["rails"])
     ]
-    last = ["host memlock=unlimited perftest=25.01 control=- clock=tsc machine_id=1", "=== gpufabric described 8"]
-    return "\n".join(["=== gpufabric describe v1", *lines, *last])
+    return tester_logs.described(lines, "memlock=unlimited perftest=25.01 control=- clock=tsc machine_id=1")
 
 
 def owners(made: Mapping[str, Any]) -> dict[str, str]:
@@ -110,16 +104,12 @@ def owners(made: Mapping[str, Any]) -> dict[str, str]:
 def played(found: Step, owner: Mapping[str, str]) -> Pass:
     logs = {}
     for name, lines in found.lines.items():
-        out = [f"=== gpufabric batch {found.number} begin {len(lines) - 1}"]
+        out = []
         for line in lines[:-1]:
-            number, rail, role, peer, *_rest = line.split()
+            _number, rail, _role, peer, *_rest = line.split()
             bad = BAD[1] == rail and BAD[0] in (name, owner[peer])
-            out.append(
-                FRAME.format(
-                    number=number, rail=rail, role=role, peer=peer, told=TOLD, value="39.20" if bad else "391.52"
-                )
-            )
-        logs[name] = "\n".join([*out, f"=== gpufabric batch {found.number} done {len(lines) - 1} 0"])
+            out.append(tester_logs.frame(line, 0, LINK + tester_logs.ROW % ("39.20" if bad else "391.52"), HEADER))
+        logs[name] = tester_logs.log(found.number, lines, out)
     return Pass(logs, {})
 
 

@@ -8,34 +8,12 @@ from typing import Any
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
+from tests.unit.support import tester_logs
+from tests.unit.support.tester_logs import ROW, frame
 
 from ansible_collections.gpufabric.rdma.plugins.modules import fabric_judge
 
-SIDE = {"rate": 100.0, "mtu": 4096, "floor": None, "tolerance": 0.95}
-PLAN = {
-    "rails": [{"name": "rail0", "link_layer": "ethernet", "mtu": 9000}],
-    "endpoints": {"host": ["a", "b"], "pod": ["a", "b"]},
-    "expectations": {"rail0": {"a": SIDE, "b": SIDE}},
-    "thresholds": {
-        "gpu_paths": {},
-        "unsteady": {"severity": "failure", "background": 0.001},
-        "outliers": {"severity": "warning", "deviations": 5.0, "margin": 0.05, "latency_margin": 0.25},
-    },
-    "tests": {
-        "duration": 10,
-        "size": 65536,
-        "queue_pairs": 4,
-        "tx_depth": 128,
-        "mtu": None,
-        "port_base": 18500,
-        "kinds": ["write_bw"],
-        "control": "rail",
-        "retries": 0,
-    },
-}
-ROW = " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65536 100 0.00 97.90 0.1"
-
-
+PLAN = tester_logs.plan(["a", "b"], ["rail0"], retries=0)
 KNOWN = {name: {"drivers": {"rdma_rxe": "1"}, "rails": {"rail0": {"kind": "soft"}}} for name in "ab"}
 
 
@@ -50,9 +28,10 @@ def describe(folder: Path) -> None:
     (folder / "describe").mkdir()
     for number, name in enumerate("ab"):
         (folder / "describe" / f"{name}.log").write_text(
-            "=== gpufabric describe v1\n"
-            f'rail rail0 device=mlx5_0 port=1 gid=3 address=10.0.0.{number} mtu=4096 rate="100 Gb/sec"\n'
-            "host perftest=6.24 machine_id=1\n=== gpufabric described 1\n"
+            tester_logs.described(
+                [f'rail0 device=mlx5_0 port=1 gid=3 address=10.0.0.{number} mtu=4096 rate="100 Gb/sec"'],
+                "perftest=6.24 machine_id=1",
+            )
         )
 
 
@@ -60,14 +39,10 @@ def play(folder: Path, lines_of: dict[str, list[str]], but: str = "") -> None:
     """The logs of the first pass, all tests as asked; no log of the host ``but``."""
     (folder / "pass-1").mkdir()
     for name, lines in lines_of.items():
-        out = ["=== gpufabric batch 1 begin 2"]
-        for line in lines[:-1]:
-            words = " ".join(line.split()[:4])
-            out += [f"=== gpufabric test {words} rc=0 start=1 seconds=11", ROW, "=== gpufabric end"]
-        out.append("=== gpufabric batch 1 done 2 0")
+        log = tester_logs.log(1, lines, [frame(line, 0, ROW % "97.90", "seconds=11") for line in lines[:-1]])
         if name != but:
             # A log may end in bytes that are no text.
-            (folder / "pass-1" / f"{name}.log").write_bytes("\n".join(out).encode() + b"\n\xff\xfe")
+            (folder / "pass-1" / f"{name}.log").write_bytes(log.encode() + b"\xff\xfe")
 
 
 def test_from_nothing_to_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,17 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.unit.support import tester_logs
+from tests.unit.support.tester_logs import LATENCY, ROW, frame, plan
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.step import Step, step
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import Evidence, Pass
 
 HOSTS = ["lab-1", "lab-2", "lab-3", "lab-4"]
 RAILS = ["rail0", "rail1"]
-ROW = " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65536 100 0.00 %s 0.1"
-LATENCY = (
-    " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   "
-    "99% percentile[usec]   99.9% percentile[usec]\n 2 10000 1.01 9.10 1.11 1.12 0.10 1.90 4.10"
-)
 NOBODY = "Couldn't connect to 10.0.0.1:18500\nUnable to open file descriptor for socket connection"
 AWAY = "ethernet_read_keys: Couldn't read remote address\n Unable to read from socket/rdma_cm"
 # What a side gives whose peer had run out of time a moment before, or, by what its host read since, a moment after.
@@ -35,38 +32,12 @@ ECHOES = (
 Answer = Callable[[str, list[str], int], Any]
 
 
-def plan(hosts: list[str], rails: list[str], **tests: Any) -> dict[str, Any]:
-    side = {"rate": 100.0, "mtu": 4096, "floor": None, "tolerance": 0.95, "bidirectional": 0.9}
-    return {
-        "rails": [{"name": name, "index": i, "link_layer": "ethernet", "mtu": 9000} for i, name in enumerate(rails)],
-        "endpoints": {"host": hosts, "pod": hosts},
-        "expectations": {rail: {name: dict(side) for name in hosts} for rail in rails},
-        "thresholds": {
-            "gpu_paths": {},
-            "unsteady": {"severity": "failure", "background": 0.001},
-            "outliers": {"severity": "warning", "deviations": 5.0, "margin": 0.05, "latency_margin": 0.25},
-        },
-        "tests": {
-            "duration": 10,
-            "size": 65536,
-            "queue_pairs": 4,
-            "tx_depth": 128,
-            "mtu": None,
-            "port_base": 18500,
-            "kinds": ["write_bw"],
-            "control": "rail",
-            "retries": 2,
-            **tests,
-        },
-    }
-
-
 def described(name: str, rails: list[str], broken: dict[str, str]) -> str:
-    lines = ["=== gpufabric describe v1"]
+    lines = []
     for rail in rails:
         usable = f"device=mlx5_0 port=1 netdev={rail} gid=3 address=10.{rail[-1]}.0.{name[4:]} mtu=4096 cpus=0"
-        lines.append(f"rail {rail} " + (f'error="{broken[rail]}"' if rail in broken else usable))
-    return "\n".join([*lines, "host perftest=6.24 control=192.0.2.1", f"=== gpufabric described {len(rails)}"])
+        lines.append(f"{rail} " + (f'error="{broken[rail]}"' if rail in broken else usable))
+    return tester_logs.described(lines, "perftest=6.24 control=192.0.2.1")
 
 
 def fine(words: list[str], late: float = 0.0) -> Any:
@@ -77,17 +48,15 @@ def played(found: Step, answer: Answer, gone: tuple[str, ...] = (), cut: tuple[s
     """The logs of a pass; those of ``gone`` did not come back, those of ``cut`` lack their end."""
     logs = {}
     for name, lines in found.lines.items():
-        out = [f"=== gpufabric batch {found.number} begin {len(lines) - 1}"]
+        out = []
         for line in lines[:-1]:
             told = answer(name, line.split(), found.number)
             if told:
                 rc, late, text, *seconds = told
                 took = seconds[0] if seconds else 15 if rc in (124, 143, 137) else 2
-                head = f"=== gpufabric test {' '.join(line.split()[:4])} rc={rc} start=1 seconds={took}"
-                head += f" late={late:.2f}"
-                out += [f"{head} ran=1 exchange={'cm' if '-R' in line.split() else 'plain'}", text, "=== gpufabric end"]
-        out += [] if name in cut else [f"=== gpufabric batch {found.number} done {len(lines) - 1} 0"]
-        logs[name] = "\n".join(out) + "\n"
+                way = "cm" if "-R" in line.split() else "plain"
+                out.append(frame(line, rc, text, f"seconds={took} late={late:.2f} ran=1 exchange={way}"))
+        logs[name] = tester_logs.log(found.number, lines, out, name not in cut)
     kept = {name: text for name, text in logs.items() if name not in gone}
     return Pass(kept, {name: "no answer in time" for name in gone})
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.unit.support import tester_logs
+from tests.unit.support.tester_logs import ROW, frame
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis import duplicates, follow_up
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.step import Step, step
@@ -15,46 +17,20 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.rea
 )
 
 HOSTS = ["lab-1", "lab-2", "lab-3"]
-ROW = " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65536 100 0.00 97.9 0.1"
 
 
 def plan() -> dict[str, Any]:
-    side = {"rate": 100.0, "mtu": 4096, "floor": None, "tolerance": 0.95, "bidirectional": 0.9}
-    return {
-        "rails": [{"name": "rail0", "index": 0, "link_layer": "ethernet", "mtu": 9000, "subnet": "10.0.0.0/24"}],
-        "hosts": {name: {"rails": [{"rail": "rail0", "address": f"10.0.0.{name[-1]}/24"}]} for name in HOSTS},
-        "endpoints": {"host": HOSTS, "pod": HOSTS},
-        "expectations": {"rail0": {name: dict(side) for name in HOSTS}},
-        "thresholds": {
-            "gpu_paths": {},
-            "unsteady": {"severity": "failure", "background": 0.001},
-            "outliers": {"severity": "warning", "deviations": 5.0, "margin": 0.05, "latency_margin": 0.25},
-        },
-        "tests": {
-            "duration": 10,
-            "size": 65536,
-            "queue_pairs": 4,
-            "tx_depth": 128,
-            "mtu": None,
-            "port_base": 18500,
-            "kinds": ["write_bw"],
-            "control": "rail",
-            "retries": 1,
-        },
-    }
+    made = tester_logs.plan(HOSTS, ["rail0"], retries=1)
+    made["rails"][0]["subnet"] = "10.0.0.0/24"
+    hosts = {name: {"rails": [{"rail": "rail0", "address": f"10.0.0.{name[-1]}/24"}]} for name in HOSTS}
+    return {**made, "hosts": hosts}
 
 
 def described(name: str, *more: str, own: str = "") -> str:
     own = own or f"10.0.0.{name[-1]}"
-    return "\n".join(
-        [
-            "=== gpufabric describe v1",
-            f"rail rail0 device=mlx5_0 port=1 netdev=rail0 gid=3 address={own} mtu=4096 cpus=0"
-            f' addresses="{" ".join(sorted([own, *more]))}"',
-            "host perftest=6.24 control=192.0.2.1",
-            "=== gpufabric described 1",
-        ]
-    )
+    rail = f"rail0 device=mlx5_0 port=1 netdev=rail0 gid=3 address={own} mtu=4096 cpus=0"
+    addresses = " ".join(sorted([own, *more]))
+    return tester_logs.described([f'{rail} addresses="{addresses}"'], "perftest=6.24 control=192.0.2.1")
 
 
 def measured(
@@ -71,17 +47,12 @@ def measured(
             return found
         logs = {}
         for name, lines in found.lines.items():
-            out = [f"=== gpufabric batch {found.number} begin {len(lines) - 1}"]
+            out = []
             for line in lines[:-1]:
-                words = line.split()
-                hit = bad & {name, used[words[3]]}
-                rc, text = (1, "Couldn't connect to 10.0.0.3:18500") if hit else (0, ROW)
-                out += [
-                    f"=== gpufabric test {' '.join(words[:4])} rc={rc} start=1 seconds=2 late=0.00 ran=1",
-                    text,
-                    "=== gpufabric end",
-                ]
-            logs[name] = "\n".join([*out, f"=== gpufabric batch {found.number} done {len(lines) - 1} 0"])
+                hit = bad & {name, used[line.split()[3]]}
+                rc, text = (1, "Couldn't connect to 10.0.0.3:18500") if hit else (0, ROW % "97.9")
+                out.append(frame(line, rc, text, "seconds=2 late=0.00 ran=1"))
+            logs[name] = tester_logs.log(found.number, lines, out)
         passes.append(Pass(logs, {}))
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
+from tests.unit.support import tester_logs
+from tests.unit.support.tester_logs import LATENCY, ROW, frame
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import passes as judge_passes
@@ -17,32 +19,12 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.sch
 
 RAILS = ["rail0", "rail1"]
 HOSTS = ["lab-1", "lab-2", "lab-3"]
-ROW = " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65536 100 0.00 %s 0.1"
-OUTLIERS = {"severity": "warning", "deviations": 5.0, "margin": 0.05, "latency_margin": 0.25}
 # (endpoint, round, rail, role, peer) -> (rc, text), or None for a frame that is missing
 Answer = Callable[[str, int, str, str, str], Any]
 
 
 def plan(**tests: Any) -> dict[str, Any]:
-    side = {"rate": 100.0, "mtu": 4096, "floor": None, "tolerance": 0.95, "bidirectional": 0.9}
-    return {
-        "rails": [{"name": name, "index": i, "link_layer": "ethernet", "mtu": 9000} for i, name in enumerate(RAILS)],
-        "endpoints": {"host": HOSTS, "pod": HOSTS},
-        "expectations": {rail: {name: dict(side) for name in HOSTS} for rail in RAILS},
-        "thresholds": {"gpu_paths": {}, "outliers": OUTLIERS, "unsteady": {"severity": "failure", "background": 0.001}},
-        "tests": {
-            "duration": 10,
-            "size": 65536,
-            "queue_pairs": 4,
-            "tx_depth": 128,
-            "mtu": None,
-            "port_base": 18500,
-            "kinds": ["write_bw"],
-            "control": "rail",
-            "retries": 2,
-            **tests,
-        },
-    }
+    return tester_logs.plan(HOSTS, RAILS, **tests)
 
 
 def step(made: dict[str, Any], *args: Any, **options: Any) -> Step:
@@ -57,17 +39,17 @@ def address(name: str, rail: str) -> str:
 
 
 def described(name: str, errors: dict[str, str] | None = None, perftest: str = "6.24", mtu: int = 4096) -> str:
-    lines = ["=== gpufabric describe v1"]
+    lines = []
     for rail in RAILS:
         if rail in (errors or {}):
-            lines.append(f'rail {rail} error="{(errors or {})[rail]}"')
+            lines.append(f'{rail} error="{(errors or {})[rail]}"')
         else:
             lines.append(
-                f'rail {rail} device=mlx5_0 port=1 netdev={rail} gid=3 gid_type="RoCE v2" '
+                f'{rail} device=mlx5_0 port=1 netdev={rail} gid=3 gid_type="RoCE v2" '
                 f'address={address(name, rail)} mtu={mtu} rate="100 Gb/sec (4X EDR)" numa=0 cpus=0'
             )
-    lines.append(f"host memlock=unlimited perftest={perftest} control=192.0.2.{name[-1]} machine_id=1")
-    return "\n".join([*lines, "=== gpufabric described 2"]) + "\n"
+    host = f"memlock=unlimited perftest={perftest} control=192.0.2.{name[-1]} machine_id=1"
+    return tester_logs.described(lines, host)
 
 
 def good(_name: str, _round: int, _rail: str, _role: str, _peer: str) -> Any:
@@ -78,18 +60,13 @@ def played(found: Step, answer: Answer = good, lost: Iterable[str] = (), cut: It
     """The logs of a pass in which each test ends as ``answer`` says; ``cut`` logs lack their end."""
     logs = {}
     for name, lines in found.lines.items():
-        out = [f"=== gpufabric batch {found.number} begin {len(lines) - 1}"]
+        out = []
         for line in lines[:-1]:
             number, rail, role, peer, *_rest = line.split()
             told = answer(name, int(number), rail, role, peer)
             if told:
-                out += [
-                    f"=== gpufabric test {number} {rail} {role} {peer} rc={told[0]} start=1 seconds=2",
-                    told[1],
-                    "=== gpufabric end",
-                ]
-        out += [] if name in cut else [f"=== gpufabric batch {found.number} done {len(lines) - 1} 0"]
-        logs[name] = "\n".join(out) + "\n"
+                out.append(frame(line, *told))
+        logs[name] = tester_logs.log(found.number, lines, out, name not in cut)
     kept = {name: text for name, text in logs.items() if name not in lost}
     return Pass(kept, {name: "ssh: no route" for name in lost})
 
@@ -1098,10 +1075,6 @@ def test_what_is_measured_again_is_measured_as_often_as_repeats_say() -> None:
 
 
 # What a slow port that only sends badly looks like, with latency as testers print it.
-LATENCY = (
-    " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   "
-    "99% percentile[usec]   99.9% percentile[usec]\n 2 10000 1.01 9.10 1.11 1.12 0.10 1.90 4.10"
-)
 
 
 def test_a_port_that_sends_slowly_is_blamed_with_the_commands_to_try_it() -> None:
@@ -1161,16 +1134,11 @@ def framed(found: Step, told: Callable[[str, list[str]], tuple[int, str, str]]) 
     """A pass whose frames have what ``told(endpoint, words of its line)`` says: rc, more of the header, body."""
     logs = {}
     for name, lines in found.lines.items():
-        out = [f"=== gpufabric batch {found.number} begin {len(lines) - 1}"]
+        out = []
         for line in lines[:-1]:
-            words = line.split()
-            rc, header, body = told(name, words)
-            out += [
-                f"=== gpufabric test {' '.join(words[:4])} rc={rc} start=1 seconds=2 {header}",
-                body,
-                "=== gpufabric end",
-            ]
-        logs[name] = "\n".join([*out, f"=== gpufabric batch {found.number} done {len(lines) - 1} 0"])
+            rc, header, body = told(name, line.split())
+            out.append(frame(line, rc, body, f"seconds=2 {header}"))
+        logs[name] = tester_logs.log(found.number, lines, out)
     return Pass(logs, {})
 
 
