@@ -250,7 +250,7 @@ def begun(params: dict[str, Any], check: bool) -> dict[str, Any]:
     folder = os.path.join(params["path"], "runs", name)
     made = {"run": name, "folder": folder, "started": started, "earlier": params["earlier"], "text": []}
     if params["keep"] < 0:
-        raise InputError(f"run: keep (rdma_validate_keep_runs) is {params['keep']}; give 0 or more")
+        raise InputError(f"run: keep is {params['keep']}, expected 0 or more")
     if check:
         return {**made, "leftover": {}}
     check_ended(params["earlier"].get("resume"), params["process"])

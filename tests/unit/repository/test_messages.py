@@ -1,6 +1,7 @@
-"""Messages of the lower layers name options of modules, not the variables of the roles that call those modules.
+"""Messages of modules name options of modules, not the variables of the roles that call those modules.
 
-A module can be used without its role. The pages in docs/roles state which variable is which option.
+A module can be used without its role. The pages in docs/roles state which variable is which option. Keys of the
+intent, such as rdma_fabric.tests.kinds, are the user's input on every layer and are named as they are.
 """
 
 from __future__ import annotations
@@ -11,18 +12,22 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.unit.repository.test_layering import HOST_MODULES
 
 ROOT = Path(__file__).resolve().parents[3]
 PLUGINS = ROOT / "plugins"
 MODULES = {path.stem for path in (PLUGINS / "modules").glob("*.py")}
 ROLES = sorted(path.name for path in (ROOT / "roles").iterdir() if (path / "meta" / "argument_specs.yml").is_file())
 DOCUMENTATION = {"DOCUMENTATION", "EXAMPLES", "RETURN"}
+# They read the variables of roles before any module does, so these are what they report on.
+READERS = {
+    PLUGINS / "action" / "role_options.py",
+    PLUGINS / "module_utils" / "_fabric" / "intent" / "role_variables.py",
+}
 FILES = sorted(
-    [
-        *(path for folder in ("_host", "_k8s") for path in (PLUGINS / "module_utils" / folder).rglob("*.py")),
-        *(PLUGINS / "modules" / f"{name}.py" for name in HOST_MODULES),
-    ]
+    path
+    for folder in ("module_utils", "modules", "action", "plugin_utils")
+    for path in (PLUGINS / folder).rglob("*.py")
+    if path not in READERS
 )
 # Variables that no option of a module of the cluster stands for: what roles and playbooks do themselves.
 WITHOUT_OPTION = {"host_kernel_hugepages", "host_reboot_drain", "rdma_validate_where"}
@@ -85,6 +90,7 @@ def test_messages_name_options(path: Path) -> None:
 def test_an_exception_is_still_needed() -> None:
     cluster = {name for path in FILES if "_k8s" in path.parts for name in found(path.read_text())}
     assert WITHOUT_OPTION - cluster == set()
+    assert [path for path in READERS if not found(path.read_text())] == []
 
 
 @pytest.mark.parametrize(

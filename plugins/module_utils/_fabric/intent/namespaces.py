@@ -10,19 +10,23 @@ NAMESPACE = Form(
     r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
     'a namespace such as rdma-networks (lowercase letters, digits and "-" inside, at most 63 characters)',
 )
+_SYSTEM = "a system namespace of Kubernetes"
 
 
-def refusal(namespace: str, operator: str | None, networks: str | None) -> str:
-    """Return why the testers cannot use a namespace, empty when they can; ``operator``, ``networks``: those in use."""
+def refusal(option: str, namespace: str, *, operator: str | None, networks: str | None) -> str:
+    """Return why the testers cannot use a namespace, empty when they can.
+
+    ``option``: what the caller's user sets it by. ``operator``, ``networks``: those in use.
+    """
     uses = {
         operator: "the namespace of the network operator",
         networks: "the namespace of the secondary networks",
-        "default": "a namespace of the cluster",
+        "default": _SYSTEM,
     }
-    use = uses.get(namespace, "a namespace of the cluster" if namespace.startswith("kube-") else "")
+    use = uses.get(namespace, _SYSTEM if namespace.startswith("kube-") else "")
     return (
-        f"rdma_validate_namespace is {namespace}, which is {use}. The testers need a namespace of their own: it is"
-        " removed after the measurement. Set rdma_validate_namespace to another name, such as gpufabric-validate"
+        f"{option} is {namespace}, which is {use}. The testers need a namespace of their own, because it"
+        f" is deleted after the measurement. Set {option} to another name, such as gpufabric-validate"
         if use
         else ""
     )

@@ -133,7 +133,12 @@ def namespace_problem(namespace: Any, fabric: Any, profiles: Sequence[str]) -> s
         intent = Intent.from_params(fabric, profiles)
     except FabricError:
         return ""
-    return refusal(str(namespace), intent.operator.namespace, intent.network_namespace)
+    return refusal(
+        "rdma_validate_namespace",
+        str(namespace),
+        operator=intent.operator.namespace,
+        networks=intent.network_namespace,
+    )
 
 
 def gates_problem(rules: Any) -> str:

@@ -83,7 +83,7 @@ def _operator(target: Target, seen: Seen, item: Mapping[str, Any]) -> Iterator[s
             " adopt, or remove it"
         )
     elif item["release"] and item["release"] == seen.managed:
-        problem = f"this collection manages it as {origin}. Set network_operator_name to {item['release']}"
+        problem = f"this collection manages it as {origin}. Set operator_name to {item['release']}"
     elif target.existing == "refuse":
         problem = (
             f"it is not managed by this collection ({origin}). Set rdma_fabric.operator.existing to use (it stays as it"
@@ -118,7 +118,7 @@ def _not_adoptable(target: Target, item: Mapping[str, Any]) -> str:
     if not item["release"]:
         return "it was not installed by Helm and cannot be adopted. Set rdma_fabric.operator.existing to use"
     if item["release"] != target.release:
-        return f"it belongs to Helm release {item['release']}. Set network_operator_name to {item['release']}"
+        return f"it belongs to Helm release {item['release']}. Set operator_name to {item['release']}"
     return upgrade_problem(str(item["version"]), target.version) if line_of(target.version) else ""
 
 
@@ -147,7 +147,7 @@ def _release(target: Target, seen: Seen, ours: bool) -> Iterator[str]:
     if status and not ours and not _operators(seen, target.namespace, target.release):
         yield (
             f"{name} is not managed by this collection and has no Deployment of a network operator (state {status})."
-            " Set network_operator_name to another name, or remove the release with:"
+            " Set operator_name to another name, or remove the release with:"
             f" {_uninstall(target.release, target.namespace)}"
         )
     elif status.startswith("pending-"):
@@ -167,7 +167,7 @@ def _other_name(target: Target, seen: Seen) -> Iterator[str]:
     if seen.managed != target.release and status and not _operators(seen, target.namespace, seen.managed):
         yield (
             f"Helm release {seen.managed} in namespace {target.namespace} is in state {status}, and this collection"
-            f" manages it. Set network_operator_name to {seen.managed}, or remove it with playbook"
+            f" manages it. Set operator_name to {seen.managed}, or remove it with playbook"
             " gpufabric.rdma.teardown first"
         )
 
@@ -217,7 +217,7 @@ def installed_problem(target: Target, seen: Seen) -> str:
         )
     if not _operators(seen, target.namespace, target.release):
         return (
-            f"{name} is deployed, but has no Deployment of a network operator. Check that network_operator_chart_ref is"
+            f"{name} is deployed, but has no Deployment of a network operator. Check that chart_ref is"
             " the chart of the network operator"
         )
     return ""

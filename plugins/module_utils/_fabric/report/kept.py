@@ -75,7 +75,7 @@ def covers(scope: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 def going_on(folder: str) -> str:
     """Return why the run in ``folder`` cannot be continued."""
     return (
-        f"run: rdma_validate_resume names {folder}, and this run is still in progress. Wait until it ends; its report"
+        f"run: resume names {folder}, and this run is still in progress. Wait until it ends; its report"
         " then shows whether anything is left to measure"
     )
 
@@ -100,7 +100,7 @@ def unfinished(folder: str, known: Mapping[str, Known], size: int) -> list[str]:
     lines = [f"Run {name} in the same folder is still in progress" for name in going]
     for name in ended[-PILE:]:
         state = "did not end" if known[name].running is False else "has no report; it may still run elsewhere"
-        lines.append(f"Run {name} {state}. To continue it, set rdma_validate_resume: {folder}/{name}")
+        lines.append(f"Run {name} {state}. To continue it, set resume: {folder}/{name}")
     if len(ended) > PILE:
         lines.append(
             f"{len(ended)} runs in {folder} have no report and take {size / 1e6:.1f} MB. Runs that measured something"

@@ -56,7 +56,7 @@ def no_report(folder: str, name: str, found: str) -> str:
     """Return the message of a run without a report; ``found``: the run whose report is there, "" for none."""
     return (
         f"run {name} ended without a report: {folder}/report.json is {f'that of run {found}' if found else 'missing'};"
-        f" see the messages above, and set rdma_validate_resume: {folder}/runs/{name} to continue it"
+        f" see the messages above, and set resume: {folder}/runs/{name} to continue it"
     )
 
 
@@ -108,7 +108,7 @@ def decide(when: str, last: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[
         return True, found
     reason = {
         "check mode": "check mode",
-        "never": "rdma_validate_when is never",
+        "never": "option when is never",
         "changed": "nothing changed since the last report, which is a pass",
     }[when]
     return False, [f"{reason}; {told_last(last)}"]
@@ -157,7 +157,7 @@ def check_measured(results: Sequence[Mapping[str, Any]], standing: str) -> None:
     if standing and results and all(result.get("resumed") for result in results):
         raise InputError(
             f"nothing was measured: all {len(results)} tests passed in the earlier run {results[0]['resumed']}."
-            f" Its report stands: {standing}. To measure again, leave rdma_validate_resume empty"
+            f" Its report stands: {standing}. To measure again, leave resume empty"
         )
 
 

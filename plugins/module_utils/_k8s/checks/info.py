@@ -138,7 +138,9 @@ def _aimed(params: Mapping[str, Any], found: problems.Found, decision: Decision)
         return []
     installs = decision.action != "none" or not params["operator_name"]
     aim = problems.Aim(params["release"], params["namespace"], params["nfd"], params["node_labels"], installs)
-    refused = refusal(params["test_namespace"], params["namespace"], params["network_namespace"])
+    refused = refusal(
+        "test_namespace", params["test_namespace"], operator=params["namespace"], networks=params["network_namespace"]
+    )
     return [*problems.problems(aim, found), *([refused] if refused else [])]
 
 

@@ -33,7 +33,12 @@ def started(api: Api, params: Mapping[str, Any], check: bool, *, clock: Clock) -
     """Start the testers and keep their descriptions; problems by endpoint."""
     script = _read_script(params["script"])
     operator = params["plan"].get("operator") or {}
-    refused = refusal(params["namespace"], operator.get("namespace"), operator.get("network_namespace"))
+    refused = refusal(
+        "namespace",
+        params["namespace"],
+        operator=operator.get("namespace"),
+        networks=operator.get("network_namespace"),
+    )
     if refused:
         raise InputError(refused)
     endpoints, problems, nodes = _endpoints(api, params)

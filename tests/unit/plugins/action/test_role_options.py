@@ -48,7 +48,7 @@ def test_all_that_is_wrong_is_said_at_once_and_the_run_ends(tmp_path: Path) -> N
     for text in (
         "variables, 18 problem(s): ",
         'found "https://r.example/perftest" (on all 3 hosts)',
-        "rdma_validate_namespace is default, which is a namespace of the cluster.",
+        "rdma_validate_namespace is default, which is a system namespace of Kubernetes.",
         "argument 'sriov_vfs' is of type str and we were unable to convert to int",
         "(on one, three)",
         "rdma_stack_provider: container is not supported: nothing would deploy the driver container",

@@ -243,7 +243,7 @@ def test_results_of_an_earlier_run_alone_are_no_measurement(tmp_path: Path, caps
         answer = run(capsys, path=str(new), results=kept, run=about)
         assert answer["failed"] and answer["msg"] == (
             "nothing was measured: all 6 tests passed in the earlier run 20261122T000000Z-00000a. Its report stands:"
-            f" {report}. To measure again, leave rdma_validate_resume empty"
+            f" {report}. To measure again, leave resume empty"
         )
     assert not new.exists()
     some = [*kept[1:], factory.result("gpu-000", "gpu-001")]

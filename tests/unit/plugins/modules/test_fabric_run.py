@@ -196,9 +196,7 @@ def test_an_unfinished_run_that_measured_is_never_removed(tmp_path: Path, capsys
     for _ in range(12):
         answer = begin(capsys, tmp_path, process=DEAD)
     place = f"{tmp_path}/runs"
-    assert answer["text"] == [
-        f"Run {first['run']} did not end. To continue it, set rdma_validate_resume: {place}/{first['run']}"
-    ]
+    assert answer["text"] == [f"Run {first['run']} did not end. To continue it, set resume: {place}/{first['run']}"]
     # Those that measured nothing go, all but the last 10.
     assert len(list(Path(place).iterdir())) == 1 + 10 + 1
     # Its own continuation needs no hint.
@@ -220,13 +218,13 @@ def test_unfinished_runs_that_pile_up_are_reported_with_their_size(
     )
 
 
-UNKNOWN = "Run {} has no report; it may still run elsewhere. To continue it, set rdma_validate_resume: {}"
+UNKNOWN = "Run {} has no report; it may still run elsewhere. To continue it, set resume: {}"
 
 
 @pytest.mark.parametrize(("noted", "text"), [
     (process.note(os.getpid()), "Run {} in the same folder is still in progress"),
-    (DEAD, "Run {} did not end. To continue it, set rdma_validate_resume: {}"),
-    ({**DEAD, "pid": 0}, "Run {} did not end. To continue it, set rdma_validate_resume: {}"),
+    (DEAD, "Run {} did not end. To continue it, set resume: {}"),
+    ({**DEAD, "pid": 0}, "Run {} did not end. To continue it, set resume: {}"),
     *(({**DEAD, **other}, UNKNOWN)
       for other in ({"system": "another boot"}, {"pid": "x"}, {"pid": None})),
     ({}, UNKNOWN),
@@ -273,7 +271,7 @@ def test_a_run_that_is_still_going_on_is_not_continued(tmp_path: Path, capsys: p
     folder = passed(tmp_path, DAYS[0], process=process.note(os.getpid()))
     answer = begin(capsys, tmp_path, earlier={"resume": str(folder)})
     assert answer["failed"] and answer["msg"] == (
-        f"run: rdma_validate_resume names {folder}, and this run is still in progress. Wait until it ends; its report"
+        f"run: resume names {folder}, and this run is still in progress. Wait until it ends; its report"
         " then shows whether anything is left to measure"
     )
     assert [path.name for path in (tmp_path / "runs").iterdir()] == [DAYS[0]]
@@ -287,7 +285,7 @@ def test_an_earlier_run_of_the_same_process_is_not_going_on(tmp_path: Path, caps
     answer = begin(capsys, tmp_path, process=own, earlier={"resume": str(folder)})
     assert answer["leftover"]["ended"] is True
     assert begin(capsys, tmp_path, process=own)["text"] == [
-        f"Run {DAYS[0]} did not end. To continue it, set rdma_validate_resume: {folder}"
+        f"Run {DAYS[0]} did not end. To continue it, set resume: {folder}"
     ]
 
 
@@ -314,8 +312,7 @@ def test_only_old_runs_of_ours_are_removed(tmp_path: Path, capsys: pytest.Captur
         [*done[2:], "mine", "20261120T000000Z", "20200101T000000Z-abcdef", "20190101T000000Z-abcdef", answer["run"]]
     )
     assert answer["text"] == [
-        "Run 20200101T000000Z-abcdef did not end. To continue it, set rdma_validate_resume: "
-        f"{tmp_path}/runs/20200101T000000Z-abcdef"
+        f"Run 20200101T000000Z-abcdef did not end. To continue it, set resume: {tmp_path}/runs/20200101T000000Z-abcdef"
     ]
 
 
@@ -372,7 +369,7 @@ def test_what_a_needed_run_resumed_is_needed_too() -> None:
 
 def test_a_negative_number_of_runs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer = begin(capsys, tmp_path, keep=-1)
-    assert answer["failed"] and answer["msg"] == "run: keep (rdma_validate_keep_runs) is -1; give 0 or more"
+    assert answer["failed"] and answer["msg"] == "run: keep is -1, expected 0 or more"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -393,7 +390,7 @@ def test_a_run_ends_with_its_own_report(tmp_path: Path, capsys: pytest.CaptureFi
     missing = step(capsys, "ended", tmp_path, run="20261123T013000Z-3f9a2c")
     assert missing["failed"] and missing["msg"] == (
         f"run 20261123T013000Z-3f9a2c ended without a report: {tmp_path}/report.json is missing; see the messages"
-        f" above, and set rdma_validate_resume: {tmp_path}/runs/20261123T013000Z-3f9a2c to continue it"
+        f" above, and set resume: {tmp_path}/runs/20261123T013000Z-3f9a2c to continue it"
     )
     report(tmp_path)
     other = step(capsys, "ended", tmp_path, run="20261123T013000Z-3f9a2c")
@@ -515,7 +512,7 @@ def test_an_interrupted_run_in_between_means_measure_again(tmp_path: Path, capsy
 
 
 @pytest.mark.parametrize(
-    ("check", "when", "why"), [(True, "always", "check mode"), (False, "never", "rdma_validate_when is never")]
+    ("check", "when", "why"), [(True, "always", "check mode"), (False, "never", "option when is never")]
 )
 def test_a_deliberate_skip_names_what_it_relies_on(
     check: bool, when: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

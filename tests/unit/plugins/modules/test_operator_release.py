@@ -339,5 +339,5 @@ def test_what_is_missing_on_the_controller_is_found_before_the_first_change(worl
     assert "helm was not found at /none/helm on the controller" in world.info(helm_binary="/none/helm")["msg"]
     assert "there is no such file or folder" in world.info(chart_ref="/none/chart.tgz")["msg"]
     told = world.info(test_namespace="op")["msg"]
-    assert "rdma_validate_namespace is op, which is the namespace of the network operator." in told
+    assert "test_namespace is op, which is the namespace of the network operator." in told
     assert world.cluster.objects == {}

@@ -213,7 +213,7 @@ def _timeout(where: str, gone: Sequence[Result], hosts: int) -> list[Diagnosis]:
     pairs = listed({f"{result['client']} to {result['server']}" for result in gone})
     text = (
         f"{_tests(gone)} ran out of time and had to be killed ({pairs}). Check for a slow start of perftest or of its "
-        "GPU memory, then set rdma_validate_slot_margin to a higher value"
+        "GPU memory, then set slot_margin to a higher value"
     )
     return [_diagnosis(where, "tester", None, gone=gone, text=text)]
 

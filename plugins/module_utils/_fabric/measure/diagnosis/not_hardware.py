@@ -86,7 +86,7 @@ def sentence(cause: Cause, kind: str, place: str, *, passed: int) -> str:
     if cause.layer != BASE:
         others = "tests from host memory pass" if cause.layer == GPU else "small messages pass"
         text = f"{where}: {others}, the other {_count(cause.failures)} ran out of time or found no peer"
-        action = "Check for a slow start of perftest or of its GPU memory, then set rdma_validate_slot_margin"
+        action = "Check for a slow start of perftest or of its GPU memory, then set slot_margin"
         return f"{text}. {action} to a higher value"
     count = f"{len(cause.failures)} of {len(cause.failures) + passed} tests"
     return f"{where}: {count if passed else f'all {_count(cause.failures)}'} ran out of time"

@@ -144,7 +144,7 @@ def test_texts_of_another_form(name: str, value: str) -> None:
 
 @pytest.mark.parametrize(("namespace", "use"), [
     ("op", "the namespace of the network operator"), ("nets", "the namespace of the secondary networks"),
-    ("default", "a namespace of the cluster"), ("kube-system", "a namespace of the cluster"),
+    ("default", "a system namespace of Kubernetes"), ("kube-system", "a system namespace of Kubernetes"),
 ])  # fmt: skip
 def test_a_namespace_of_the_testers_with_another_use(namespace: str, use: str) -> None:
     fabric = {"supernet": "10.0.0.0/8", "operator": {"namespace": "op"}, "network_namespace": "nets"}

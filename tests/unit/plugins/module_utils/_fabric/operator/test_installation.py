@@ -136,7 +136,7 @@ def test_another_name_is_refused_while_a_release_of_ours_exists() -> None:
     """Its first installation failed, so that there is no Deployment: the mark must not move to the other name."""
     other = dataclasses.replace(TARGET, release="net2")
     assert installation.decide(other, seen("failed", operators=[])).problems == (
-        "Helm release net in namespace op is in state failed, and this collection manages it. Set network_operator_name"
+        "Helm release net in namespace op is in state failed, and this collection manages it. Set operator_name"
         " to net, or remove it with playbook gpufabric.rdma.teardown first",
     )
     assert installation.decide(other, seen("uninstalled", operators=[])).problems == ()
@@ -197,7 +197,7 @@ FOREIGN = [
         ADOPT,
         foreign(operators=operator(release="other"), revisions=[revision(release="other")]),
         "install",
-        [f"{NAME}it belongs to Helm release other. Set network_operator_name to other"],
+        [f"{NAME}it belongs to Helm release other. Set operator_name to other"],
     ),
     (
         ADOPT,
@@ -215,7 +215,7 @@ FOREIGN = [
         [
             "Helm release net in namespace op is not managed by this collection and has no "
             "Deployment of a network operator"
-            " (state failed). Set network_operator_name to another name, or remove the release with: helm uninstall net"
+            " (state failed). Set operator_name to another name, or remove the release with: helm uninstall net"
             " --namespace op"
         ],
     ),
@@ -227,7 +227,7 @@ FOREIGN = [
             revisions=[revision(release="old")],
         ),
         "install",
-        [f"{NAME}this collection manages it as Helm release old. Set network_operator_name to old"],
+        [f"{NAME}this collection manages it as Helm release old. Set operator_name to old"],
     ),
     (
         TARGET,
@@ -328,7 +328,7 @@ def test_what_is_no_mark(data: Any) -> None:
         (
             seen(operators=[]),
             "Helm release net in namespace op is deployed, but has no Deployment of a network operator."
-            " Check that network_operator_chart_ref is the chart of the network operator",
+            " Check that chart_ref is the chart of the network operator",
         ),
     ],
 )

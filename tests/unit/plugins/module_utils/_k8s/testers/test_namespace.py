@@ -75,7 +75,7 @@ def test_a_namespace_with_another_use_ends_the_start(tmp_path: Any) -> None:
     (tmp_path / "tester.sh").touch()
     params = {"script": str(tmp_path / "tester.sh"), "namespace": "op", "plan": {"operator": OPERATOR}}
     cluster = FakeCluster()
-    with pytest.raises(InputError, match="rdma_validate_namespace is op"):
+    with pytest.raises(InputError, match="namespace is op"):
         testers_steps.started(cluster.api(), params, False, clock=FakeClock().clock())
     assert cluster.calls == []
 
