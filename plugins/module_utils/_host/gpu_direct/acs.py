@@ -157,17 +157,17 @@ def argv(port: str, value: int) -> list[str]:
 
 def unit_text(ports: Iterable[str]) -> str:
     """Return the unit that turns ACS off on these ports at each boot; the kernel has set them up by then."""
-    starts = "".join(f"ExecStart={' '.join(argv(port, OFF))}\n" for port in ports)
-    return f"""# {TITLE}
-[Unit]
-Description=ACS off on the PCIe switch ports between NICs and GPUs
-ConditionVirtualization=no
-After=systemd-modules-load.service
-
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-{starts}
-[Install]
-WantedBy=multi-user.target
-"""
+    sections = {
+        "Unit": [
+            ("Description", "ACS off on the PCIe switch ports between NICs and GPUs"),
+            ("ConditionVirtualization", "no"),
+            ("After", "systemd-modules-load.service"),
+        ],
+        "Service": [
+            ("Type", "oneshot"),
+            ("RemainAfterExit", "yes"),
+            *(("ExecStart", systemd.exec_line(argv(port, OFF))) for port in ports),
+        ],
+        "Install": [("WantedBy", "multi-user.target")],
+    }
+    return systemd.file_text(TITLE, sections)

@@ -27,21 +27,23 @@ UNIT = "gpufabric-peer-memory.service"
 TARGETS = ("multi-user.target", "openibd.service", "rdma-hw.target")
 # It registers with the RDMA core. PartOf: it is removed before the stack is reloaded, which it would block; WantedBy:
 # it comes back with it. rdma-hw.target is rdma-core's, openibd.service that of DOCA-OFED.
-UNIT_TEXT = f"""# {TITLE}
-[Unit]
-Description=GPU memory for RDMA by nvidia-peermem
-After=systemd-modules-load.service rdma-hw.target openibd.service
-PartOf=rdma-hw.target openibd.service
-
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStart=modprobe {MODULE}
-ExecStop=-modprobe --remove {MODULE}
-
-[Install]
-WantedBy={" ".join(TARGETS)}
-"""
+UNIT_TEXT = systemd.file_text(
+    TITLE,
+    {
+        "Unit": [
+            ("Description", "GPU memory for RDMA by nvidia-peermem"),
+            ("After", "systemd-modules-load.service rdma-hw.target openibd.service"),
+            ("PartOf", "rdma-hw.target openibd.service"),
+        ],
+        "Service": [
+            ("Type", "oneshot"),
+            ("RemainAfterExit", "yes"),
+            ("ExecStart", f"modprobe {MODULE}"),
+            ("ExecStop", f"-modprobe --remove {MODULE}"),
+        ],
+        "Install": [("WantedBy", " ".join(TARGETS))],
+    },
+)
 # Functions of the running RDMA core that each way needs.
 DMABUF_SYMBOL, PEERMEM_SYMBOL = "ib_umem_dmabuf_get", "ib_register_peer_memory_client"
 SYMBOLS = (DMABUF_SYMBOL, PEERMEM_SYMBOL)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from ..facts.devices import Port
 from ..naming import systemd_files
+from ..system import systemd
 from .network_managers import TITLE, Claim, LinkFile
 from .routing import network_of, source_of
 
@@ -29,26 +30,21 @@ def text(link: LinkFile) -> str:
     The rail is configured without a cable too, and no boot waits for it. Router
     advertisements are not taken: a rail must not become a default route.
     """
-    addresses = ["KeepConfiguration=yes"]
+    addresses = [("KeepConfiguration", "yes")]
     if link.addresses is not None:
-        addresses = [f"Address={address}" for address in link.addresses]
-    lines = [
-        f"# {TITLE}",
-        "[Match]",
-        *systemd_files.match_lines(link.port),
-        "",
-        "[Link]",
-        f"MTUBytes={link.mtu}",
-        "RequiredForOnline=no",
-        "",
-        "[Network]",
-        *addresses,
-        "ConfigureWithoutCarrier=yes",
-        "IPv6AcceptRA=no",
-        "LLDP=yes",
-        *_routing(link),
-    ]
-    return "\n".join(lines) + "\n"
+        addresses = [("Address", address) for address in link.addresses]
+    sections = {
+        "Match": systemd_files.match_settings(link.port),
+        "Link": [("MTUBytes", str(link.mtu)), ("RequiredForOnline", "no")],
+        "Network": [
+            *addresses,
+            ("ConfigureWithoutCarrier", "yes"),
+            ("IPv6AcceptRA", "no"),
+            ("LLDP", "yes"),
+        ],
+        **_routing(link),
+    }
+    return systemd.file_text(TITLE, sections)
 
 
 def claim(networks: Mapping[str, str], port: Port, own: str) -> Claim | None:
@@ -57,20 +53,20 @@ def claim(networks: Mapping[str, str], port: Port, own: str) -> Claim | None:
     return Claim(path, posixpath.basename(path) < own, "MTUBytes=") if path else None
 
 
-def _routing(link: LinkFile) -> list[str]:
+def _routing(link: LinkFile) -> dict[str, list[tuple[str, str]]]:
     if link.table is None or not link.addresses:
-        return []
+        return {}
     address = link.addresses[0]
-    return [
-        "",
-        "[Route]",
-        f"Destination={network_of(address)}",
-        "Scope=link",
-        f"PreferredSource={source_of(address)}",
-        f"Table={link.table}",
-        "",
-        "[RoutingPolicyRule]",
-        f"From={source_of(address)}",
-        f"Table={link.table}",
-        f"Priority={link.table}",
-    ]
+    return {
+        "Route": [
+            ("Destination", network_of(address)),
+            ("Scope", "link"),
+            ("PreferredSource", source_of(address)),
+            ("Table", str(link.table)),
+        ],
+        "RoutingPolicyRule": [
+            ("From", source_of(address)),
+            ("Table", str(link.table)),
+            ("Priority", str(link.table)),
+        ],
+    }

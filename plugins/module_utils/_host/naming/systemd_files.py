@@ -13,15 +13,14 @@ from typing import NamedTuple
 
 from ..._common.pci import PciAddress
 from ..facts.devices import Port
+from ..system import systemd
 
 # What ours sets where no other file would match; systemd's own 99-default.link has the same.
-DEFAULTS = ("AlternativeNamesPolicy=database onboard slot path", "MACAddressPolicy=persistent")
+DEFAULTS = (("AlternativeNamesPolicy", "database onboard slot path"), ("MACAddressPolicy", "persistent"))
 # Low enough to win against the distribution and netplan (10-netplan-*), and recognisable.
 PREFIX = "10-gpufabric-"
 # What netplan makes of our definitions.
 NETPLAN_PREFIX = "10-netplan-gpufabric-"
-# A dash in names of units, where a plain one stands for a slash.
-_DASH = r"\x2d"
 
 # What ethtool, and so udev and systemd, tell of a link that is not like the driver of its PCI function, the key:
 # representors (en_rep.c of mlx5), IPoIB (ipoib/ethtool.c of mlx5; ipoib_ethtool.c of the kernel for others).
@@ -56,13 +55,28 @@ def parse(text: str) -> tuple[Setting, ...]:
     """
     found = []
     section = ""
-    for line in (line.strip() for line in text.splitlines()):
+    for line in _logical_lines(text):
         if line.startswith("[") and line.endswith("]"):
             section = line[1:-1]
-        elif "=" in line and not line.startswith(("#", ";")):
+        elif "=" in line:
             key, _equals, value = line.partition("=")
             found.append(Setting(section, key.strip(), value.strip()))
     return tuple(found)
+
+
+def _logical_lines(text: str) -> list[str]:
+    """Return the lines without comments; a backslash at the end joins the next one, as in config_parse of systemd."""
+    lines = []
+    open_line = ""
+    for line in (line.lstrip() for line in text.splitlines()):
+        if line.startswith(("#", ";")):
+            continue
+        joined = open_line + line
+        continues = systemd.is_continued(joined)
+        open_line = joined[:-1] + " " if continues else ""
+        if not continues:
+            lines.append(joined.rstrip())
+    return [*lines, open_line.rstrip()]
 
 
 def format_link(title: str, port: Port, name: str, *, others: Mapping[str, str]) -> str:
@@ -74,16 +88,16 @@ def format_link(title: str, port: Port, name: str, *, others: Mapping[str, str])
     """
     path = first_match(others, port, ".link")
     found = parse(others[path]) if path else ()
-    kept = [f"{s.key}={s.value}" for s in found if s.section == "Link" and s.key not in ("Name", "NamePolicy")]
-    lines = [f"# {title}", "[Match]", *match_lines(port), "", "[Link]", f"Name={name}"]
-    return _format([*lines, *(kept if path else DEFAULTS)])
+    kept = [(s.key, s.value) for s in found if s.section == "Link" and s.key not in ("Name", "NamePolicy")]
+    link = [("Name", name), *(kept if path else DEFAULTS)]
+    return systemd.file_text(title, {"Match": match_settings(port), "Link": link})
 
 
-def match_lines(port: Port) -> list[str]:
-    """Return the lines of a [Match] section that hold for this port alone, whatever its name."""
+def match_settings(port: Port) -> list[tuple[str, str]]:
+    """Return the settings of a [Match] section that hold for this port alone, whatever its name."""
     driver = own_driver(port)
-    kind = "Type=infiniband" if port.infiniband else f"Driver={driver}" if driver else None
-    return [f"Path={PciAddress.parse(port.pci).id_path}", *([kind] if kind else [])]
+    kind = ("Type", "infiniband") if port.infiniband else ("Driver", driver) if driver else None
+    return [("Path", PciAddress.parse(port.pci).id_path), *([kind] if kind else [])]
 
 
 def own_driver(port: Port) -> str | None:
@@ -212,17 +226,3 @@ def _holds(value: str | None, globs: list[str]) -> bool:
         return negated
     hit = any(fnmatch.fnmatchcase(value.lower(), glob.lower()) for glob in plain)
     return hit != negated
-
-
-def _format(lines: Iterable[str]) -> str:
-    return "\n".join(lines) + "\n"
-
-
-def instance(netdev: str) -> str:
-    """Return a netdev as it stands in names of systemd's units."""
-    return netdev.replace("-", _DASH)
-
-
-def netdev_of(instance_name: str) -> str:
-    """Return the netdev of a unit's instance; the reverse of ``instance``."""
-    return instance_name.replace(_DASH, "-")

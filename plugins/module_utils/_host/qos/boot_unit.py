@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 
-from ..naming.systemd_files import instance
 from ..system import systemd
 from . import settings
 from .setting import Device, Step
@@ -27,30 +27,32 @@ def text(device: Device, steps: Iterable[Step]) -> str:
 
     It is bound to the network device: it runs when the device appears, after a boot or when the driver is back.
     """
-    link = f"sys-subsystem-net-devices-{instance(device.netdev)}.device"
-    wait = f"until test -e {device.sysfs}/class/infiniband/{device.rdma}; do sleep 1; done"
-    lines = [
-        f"# {TITLE}",
-        "[Unit]",
-        f"Description=QoS of {device.netdev}",
-        f"BindsTo={link}",
-        f"After={link} systemd-modules-load.service sys-kernel-config.mount",
-        "",
-        "[Service]",
-        "Type=oneshot",
-        "RemainAfterExit=yes",
-        f"TimeoutStartSec={PATIENCE}",
-        f"SuccessExitStatus={' '.join(str(status) for status in settings.unchanged_statuses())}",
-        *([f"ExecStartPre=/bin/sh -c '{wait}'"] if device.rdma else []),
-        *(f"ExecStart={_line(step)}" for step in steps),
-        "",
-        "[Install]",
-        f"WantedBy={link}",
-    ]
-    return "\n".join(lines) + "\n"
+    link = f"sys-subsystem-net-devices-{systemd.escape(device.netdev)}.device"
+    wait = f"until test -e {shlex.quote(f'{device.sysfs}/class/infiniband/{device.rdma}')}; do sleep 1; done"
+    sections = {
+        "Unit": [
+            ("Description", f"QoS of {systemd.literal(device.netdev)}"),
+            ("BindsTo", link),
+            ("After", f"{link} systemd-modules-load.service sys-kernel-config.mount"),
+        ],
+        "Service": [
+            ("Type", "oneshot"),
+            ("RemainAfterExit", "yes"),
+            ("TimeoutStartSec", str(PATIENCE)),
+            ("SuccessExitStatus", " ".join(str(status) for status in settings.unchanged_statuses())),
+            *([("ExecStartPre", _shell(wait))] if device.rdma else []),
+            *(("ExecStart", _line(step)) for step in steps),
+        ],
+        "Install": [("WantedBy", link)],
+    }
+    return systemd.file_text(TITLE, sections)
 
 
 def _line(step: Step) -> str:
     if step.argv:
-        return " ".join(step.argv)
-    return f"/bin/sh -c 'echo \"{step.value}\" > {step.path}'"
+        return systemd.exec_line(step.argv)
+    return _shell(f'echo "{step.value}" > {shlex.quote(step.path)}')
+
+
+def _shell(script: str) -> str:
+    return systemd.exec_line(["/bin/sh", "-c", script])

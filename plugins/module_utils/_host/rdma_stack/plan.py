@@ -12,7 +12,6 @@ from ..._common.change import Change
 from ..._common.errors import InputError
 from ..facts.inventory import HostInventory
 from ..facts.loaded_drivers import Driver
-from ..naming.systemd_files import instance, netdev_of
 from ..system import systemd
 
 PROVIDERS = ("inbox", "soft_roce", "doca_ofed", "container")
@@ -33,22 +32,25 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
 _FAMILIES = {"ubuntu": "debian", "fedora": "rhel", "centos": "rhel", "sles": "suse", "opensuse": "suse"}
 UNIT = "gpufabric-soft-roce@"
 # Bound to the device: it comes back after a boot and after the NIC, and follows the rail's name.
-UNIT_TEXT = f"""# {TITLE}
-[Unit]
-Description=Soft-RoCE device on %I
-BindsTo=sys-subsystem-net-devices-%i.device
-After=sys-subsystem-net-devices-%i.device systemd-modules-load.service
-
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStartPre=-modprobe {SOFT_MODULE}
-ExecStart=rdma link add rxe_%I type rxe netdev %I
-ExecStop=-rdma link delete rxe_%I
-
-[Install]
-WantedBy=sys-subsystem-net-devices-%i.device
-"""
+_LINK = "sys-subsystem-net-devices-%i.device"
+UNIT_TEXT = systemd.file_text(
+    TITLE,
+    {
+        "Unit": [
+            ("Description", "Soft-RoCE device on %I"),
+            ("BindsTo", _LINK),
+            ("After", f"{_LINK} systemd-modules-load.service"),
+        ],
+        "Service": [
+            ("Type", "oneshot"),
+            ("RemainAfterExit", "yes"),
+            ("ExecStartPre", f"-modprobe {SOFT_MODULE}"),
+            ("ExecStart", "rdma link add rxe_%I type rxe netdev %I"),
+            ("ExecStop", "-rdma link delete rxe_%I"),
+        ],
+        "Install": [("WantedBy", _LINK)],
+    },
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +122,7 @@ def soft_device(netdev: str) -> str:
 
 def unit_name(netdev: str) -> str:
     """Return the unit of a soft-RoCE device."""
-    return UNIT + instance(netdev) + ".service"
+    return UNIT + systemd.escape(netdev) + ".service"
 
 
 def plan_stack(
@@ -270,7 +272,7 @@ def foreign_devices(have: Have) -> list[str]:
 
 def device_of(unit: str) -> str:
     """Return the soft-RoCE device of a unit; the reverse of ``unit_name``."""
-    return soft_device(netdev_of(unit[len(UNIT) : -len(".service")]))
+    return soft_device(systemd.unescape(unit[len(UNIT) : -len(".service")]))
 
 
 def _modules(provider: str | None) -> tuple[str, ...]:

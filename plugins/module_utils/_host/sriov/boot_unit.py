@@ -70,16 +70,16 @@ def format_rule(pci: str) -> str:
 
 def format_unit(scripts: str) -> str:
     """Return the unit, one for all PFs; its instance is the PCI address."""
-    return f"""# {TITLE}
-[Unit]
-Description=SR-IOV VFs of %i
-ConditionPathExists={scripts}/{PREFIX}-%i.sh
-Before=kubelet.service
-
-[Service]
-Type=oneshot
-ExecStart=/bin/sh {scripts}/{PREFIX}-%i.sh
-"""
+    script = f"{systemd.literal(scripts)}/{PREFIX}-%i.sh"
+    sections = {
+        "Unit": [
+            ("Description", "SR-IOV VFs of %i"),
+            ("ConditionPathExists", script),
+            ("Before", "kubelet.service"),
+        ],
+        "Service": [("Type", "oneshot"), ("ExecStart", f"/bin/sh {systemd.word(script)}")],
+    }
+    return systemd.file_text(TITLE, sections)
 
 
 def format_script(target: Target, sysfs: str) -> str:

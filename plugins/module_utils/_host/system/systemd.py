@@ -1,12 +1,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files of systemd and its network tools: read by rank, written with a reload."""
+"""Files of systemd and its network tools: their syntax, read by rank, written with a reload."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
+from ..._common.errors import InputError
 from . import command
 from .files import Roots, read_folder, write_files
 
@@ -14,10 +16,77 @@ from .files import Roots, read_folder, write_files
 SYSTEMD_FOLDERS = ("{etc}/systemd/network", "{run}/systemd/network", "{lib}/systemd/network")
 CGROUPS = ("fs/cgroup", "fs/cgroup/systemd", "fs/cgroup/unified")
 
+# Section -> its settings in order, each a key and a value.
+Sections = Mapping[str, Sequence[tuple[str, str]]]
+_LINE_BREAK = re.compile(r"[\0\r\n]")
+# Characters of a word of a command that systemd would split or unquote.
+_QUOTED = re.compile(r"""[\s"']""")
+# Characters that names of units keep; a dash stands for a slash.
+_PLAIN = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz:_.")
+
 
 def title(module: str) -> str:
     """Return the first line of the comment in every file that a module writes."""
     return f"Written by gpufabric.rdma.{module}, which removes it with state: absent."
+
+
+def file_text(first: str, sections: Sections) -> str:
+    """Return the text of a unit, .link or .network file: ``first`` as a comment, then its sections.
+
+    Values are written unchanged: in units, texts from the input go through ``literal`` or ``exec_line``. InputError
+    for a value that would change the lines after it.
+    """
+    for section, settings in sections.items():
+        for key, value in settings:
+            if _LINE_BREAK.search(value) or is_continued(value):
+                raise InputError(
+                    f"cannot write {key}= in section [{section}] of a systemd file: the value is {value!r}, expected "
+                    "one line that does not end with a backslash. Correct the value that this text comes from"
+                )
+    parts = ["\n".join([f"[{name}]", *(f"{key}={value}" for key, value in sections[name])]) for name in sections]
+    return f"# {first}\n" + "\n\n".join(parts) + "\n"
+
+
+def is_continued(line: str) -> bool:
+    """Whether a line ends in a backslash that joins the next line to it; one after another stands for itself."""
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def literal(text: str) -> str:
+    """Return a text for a unit in which % is not the start of a specifier."""
+    return text.replace("%", "%%")
+
+
+def word(text: str) -> str:
+    """Return one word of a command for Exec settings of units: quoted where necessary, with specifiers expanded.
+
+    A dollar sign is doubled: variables would be replaced inside of quotes too.
+    """
+    escaped = text.replace("\\", "\\\\").replace("$", "$$")
+    # A semicolon of its own would separate two commands.
+    if text not in ("", ";") and not _QUOTED.search(text):
+        return escaped
+    quote = '"' if "'" in text else "'"
+    return quote + escaped.replace(quote, "\\" + quote) + quote
+
+
+def exec_line(argv: Iterable[str]) -> str:
+    """Return a command for Exec settings of units; its words arrive unchanged."""
+    return " ".join(word(literal(one)) for one in argv)
+
+
+def escape(name: str) -> str:
+    """Return the name of a device as it is written in names of units, as systemd-escape does.
+
+    A first dot stays: the name is a part of sys-subsystem-net-devices-NAME.device.
+    """
+    return "".join(chr(byte) if byte in _PLAIN else f"\\x{byte:02x}" for byte in os.fsencode(name))
+
+
+def unescape(escaped: str) -> str:
+    """Return the name of a device from the name of a unit; the reverse of ``escape``."""
+    parts = re.split(r"\\x([0-9a-f]{2})", escaped)
+    return os.fsdecode(b"".join(bytes.fromhex(one) if at % 2 else os.fsencode(one) for at, one in enumerate(parts)))
 
 
 def runs(roots: Roots, unit: str) -> bool:

@@ -129,6 +129,13 @@ def test_who_else_holds_for_an_infiniband_link(ipoib: LinkFile, match: str, hold
     assert systemd_files.matches(systemd_files.parse(f"[Match]\n{match}\n"), ipoib.port) is holds
 
 
+def test_a_setting_of_several_lines_is_read_and_written_as_one(ipoib: LinkFile) -> None:
+    """A last backslash joins the next line that is not a comment (systemd.syntax(7))."""
+    text = "[Link]\nNamePolicy=path\nAlternativeNamesPolicy=database \\\n  # comment \\\n  onboard\nMTUBytes=9000\\"
+    written = systemd_files.format_link("title", ipoib.port, "rail0", others={"/99-a.link": text})
+    assert written.endswith("[Link]\nName=rail0\nAlternativeNamesPolicy=database  onboard\nMTUBytes=9000\n")
+
+
 @pytest.mark.parametrize(
     ("text", "claims"),
     [
