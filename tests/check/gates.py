@@ -114,6 +114,7 @@ def all_gates() -> list[Gate]:
         Gate("mypy", mypy, beside=True),
         Gate("yamllint", command("yamllint", "--strict", ".")),
         Gate("shellcheck", shellcheck),
+        Gate("oxlint", command("oxlint", "--deny-warnings", "roles")),
         Gate("ansible-lint", ansible_lint, beside=True),
         Gate("unit", command("pytest", "tests/unit"), note=skipped, beside=True),
         Gate("installation", command("pytest", "tests/installation"), note=skipped, beside=True),

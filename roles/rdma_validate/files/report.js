@@ -8,7 +8,7 @@ const data = source && JSON.parse(source.textContent);
 const code = {};
 [...(data ? data.signs : "")].forEach((sign, at) => { code[sign] = at; });
 const number = (text, at) => code[text[at]] * 64 + code[text[at + 1]];
-const style = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+const style = name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 // The tests of a map in the order of their rows: [row, column, value or null, verdict 0 to 2, reason].
 function tests(map) {
@@ -28,9 +28,9 @@ function tests(map) {
 
 function say(map, test) {
   if (!test) return "";
-  const value = test[2] === null ? "" : test[2].toPrecision(3) + " " + map.unit + ", ";
-  const why = test[4] < 0 ? "" : ": " + data.reasons[test[4]];
-  return data.hosts[test[0]] + " to " + data.hosts[test[1]] + ": " + value + WORDS[test[3]] + why;
+  const value = test[2] === null ? "" : `${test[2].toPrecision(3)} ${map.unit}, `;
+  const why = test[4] < 0 ? "" : `: ${data.reasons[test[4]]}`;
+  return `${data.hosts[test[0]]} to ${data.hosts[test[1]]}: ${value}${WORDS[test[3]]}${why}`;
 }
 
 // Names of the rows that are drawn: all where there is room, else those of which at least half did not pass.
@@ -49,7 +49,7 @@ function labels(all, count, step) {
 }
 
 function draw(view) {
-  const { canvas, map, all } = view, count = data.hosts.length, ratio = window.devicePixelRatio || 1;
+  const { canvas, all } = view, count = data.hosts.length, ratio = window.devicePixelRatio || 1;
   const width = canvas.clientWidth;
   if (!width) return;
   const pen = canvas.getContext("2d");
@@ -60,38 +60,42 @@ function draw(view) {
   const step = side / count, shown = labels(all, count, step), top = step >= 11 ? gutter : 12;
   view.step = step; view.left = gutter; view.top = top;
   canvas.height = (side + top + 2) * ratio; canvas.width = width * ratio;
-  canvas.style.height = (side + top + 2) + "px";
+  canvas.style.height = `${side + top + 2}px`;
   pen.scale(ratio, ratio);
   pen.fillStyle = style("soft"); pen.fillRect(gutter, top, side, side);
-  cells(pen, view); edges(pen, view, side); names(pen, view, shown);
+  cells(pen, view); edges(pen, view); names(pen, view, shown);
   if (view.at >= 0) cursor(pen, view, side);
 }
 
 function cells(pen, { all, map, step, left, top }) {
-  const colours = [style("pass-cell"), style("fail-cell"), style("no_data-cell")], low = style("pass-low");
+  const colours = ["pass-cell", "fail-cell", "no_data-cell", "pass-low"].map(name => style(name));
   const size = Math.max(step - (step >= 5 ? 1 : 0), 1);
   for (const verdict of [0, 2, 1]) {
     for (const test of all) {
       if (test[3] !== verdict) continue;
       const x = left + test[1] * step, y = top + test[0] * step;
-      if (!verdict) {
-        pen.fillStyle = low; pen.fillRect(x, y, size, size);
+      if (verdict) {
+        problem(pen, verdict, colours[verdict], x, y, size);
+      } else {
+        pen.fillStyle = colours[3]; pen.fillRect(x, y, size, size);
         pen.globalAlpha = Math.max(0, Math.min(1, (test[2] / map.scale - 0.5) * 2)) || 0;
         pen.fillStyle = colours[0]; pen.fillRect(x, y, size, size); pen.globalAlpha = 1;
-        continue;
-      }
-      // What did not pass is at least 4 pixels wide, so that one test of a million is seen.
-      const wide = Math.max(size, 4), shift = (wide - size) / 2;
-      pen.fillStyle = pen.strokeStyle = colours[verdict];
-      if (verdict === 1) {
-        pen.fillRect(x - shift, y - shift, wide, wide);
-        if (wide >= 9) cross(pen, x, y, wide);
-      } else {
-        pen.lineWidth = wide >= 9 ? 3 : 1.5;
-        const line = pen.lineWidth;
-        pen.strokeRect(x - shift + line / 2, y - shift + line / 2, wide - line, wide - line);
       }
     }
+  }
+}
+
+// What did not pass is at least 4 pixels wide, so that one test of a million is seen.
+function problem(pen, verdict, colour, x, y, size) {
+  const wide = Math.max(size, 4), left = x - (wide - size) / 2, top = y - (wide - size) / 2;
+  pen.fillStyle = colour; pen.strokeStyle = colour;
+  if (verdict === 1) {
+    pen.fillRect(left, top, wide, wide);
+    if (wide >= 9) cross(pen, x, y, wide);
+  } else {
+    const line = wide >= 9 ? 3 : 1.5;
+    pen.lineWidth = line;
+    pen.strokeRect(left + line / 2, top + line / 2, wide - line, wide - line);
   }
 }
 
@@ -105,7 +109,7 @@ function cross(pen, x, y, wide) {
 }
 
 // Along the left edge what a host sent, along the upper what it received: the share that did not pass.
-function edges(pen, { all, step, left, top }, side) {
+function edges(pen, { all, step, left, top }) {
   for (const end of [0, 1]) {
     const sums = data.hosts.map(() => [0, 0, 0]);
     for (const test of all) sums[test[end]][test[3]] += 1;
@@ -121,7 +125,7 @@ function edges(pen, { all, step, left, top }, side) {
 }
 
 function names(pen, { step, left, top }, shown) {
-  pen.fillStyle = style("ink"); pen.font = (step >= 11 ? "11px" : "bold 11px") + " system-ui, sans-serif";
+  pen.fillStyle = style("ink"); pen.font = `${step >= 11 ? "" : "bold "}11px system-ui, sans-serif`;
   for (const at of shown) {
     pen.textAlign = "right"; pen.textBaseline = "middle";
     pen.fillText(data.hosts[at], left - 13, Math.max(top + (at + 0.5) * step, 7), left - 14);
@@ -162,7 +166,7 @@ function beside(view, down) {
   const [row, column] = view.all[view.at];
   const rows = view.all.map(test => test[0]).filter(other => down ? other > row : other < row);
   if (!rows.length) return view.at;
-  const next = down ? rows[0] : rows[rows.length - 1];
+  const next = rows.at(down ? 0 : -1);
   let best = view.at, least = 1e9;
   view.all.forEach((test, at) => {
     const far = Math.abs(test[1] - column);

@@ -9,9 +9,11 @@ from typing import IO
 
 import pytest
 from tests.check import __main__ as check
-from tests.check import processes
-from tests.check.gates import Gate
+from tests.check import gates, processes
+from tests.check.gates import Gate, all_gates
+from tests.tools import environment
 
+CONFIG = environment.REPO / ".oxlintrc.json"
 NICE = "import os; print(os.nice(0), os.getsid(0) == os.getpid())"
 
 
@@ -53,3 +55,28 @@ def test_each_gate_in_the_background_has_its_verdict(capsys: pytest.CaptureFixtu
     ]
     assert all(check.failed(one) for one in outcomes if one.reason)
     assert "what was wrong" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("script", "rule"),
+    [
+        ("const one = 1;\n", "no-unused-vars"),
+        ("window.a = undefinedName;\n", "no-undef"),
+        ("if (window.a == 1) window.b = 2;\n", "eqeqeq"),
+        ("const = 1;\n", "Unexpected token"),
+        ("document.title = window.name;\n", ""),
+    ],
+)
+def test_the_script_of_the_page_is_linted(
+    script: str, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the rules of this repository, on another script."""
+    (tmp_path / CONFIG.name).write_text(CONFIG.read_text())
+    (tmp_path / "roles").mkdir()
+    (tmp_path / "roles" / "a.js").write_text(script)
+    monkeypatch.setattr(gates, "REPO", tmp_path)
+    (gate,) = [gate for gate in all_gates() if gate.name == "oxlint"]
+    log = tmp_path / "log"
+    with log.open("w") as file:
+        reason = gate.run(file)
+    assert (reason, rule in log.read_text()) == ("exit code 1" if rule else None, True)

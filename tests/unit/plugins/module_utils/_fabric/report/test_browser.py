@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.support import page_style
 from tests.unit.support import report_factory as factory
 from tests.unit.support.page import to_html
 
@@ -178,6 +179,19 @@ def test_nothing_is_wider_than_the_window(hosts: int, rounds: int, width: int, t
     assert said["errors"] == []
     assert said["wide"] == []
     assert said["width"] <= max(said["inner"], width)
+
+
+def test_every_selector_property_and_value_of_the_style_exists(tmp_path: Path) -> None:
+    """Chromium ignores what it does not know, as every browser does."""
+    selectors, declarations = page_style.questions()
+    planted = ["a:hoover", ["colour", "red"], ["width", "10pixel"]]
+    said = look(
+        factory.fleet(2, 1),
+        tmp_path,
+        f"said.unknown = {json.dumps([*selectors, *declarations, *planted])}"
+        ".filter(one => !(Array.isArray(one) ? CSS.supports(...one) : CSS.supports(`selector(${one})`)));",
+    )
+    assert said["unknown"] == planted
 
 
 def test_dark_mode(tmp_path: Path) -> None:
