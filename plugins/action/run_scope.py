@@ -20,6 +20,8 @@ from ..module_utils._fabric.intent import request
 
 COLLECTION = Path(__file__).resolve().parents[2]
 DEFAULT_GROUP = "rdma_hosts"
+# What stands for the hosts of the fabric where the inventory has none.
+RECORDED = ("rdma_facts_dir", "rdma_cluster_file", "rdma_preset")
 
 
 class ActionModule(ActionBase):
@@ -33,8 +35,12 @@ class ActionModule(ActionBase):
         result: dict[str, Any] = super().run(tmp, task_vars)
         group = self._group()
         name = request.name_problem(group, DEFAULT_GROUP)
-        problems = [name or self._hosts(group, task_vars), self._tags(task_vars)]
-        result.update(changed=False, group=group)
+        given = [variable for variable in RECORDED if task_vars.get(variable)]
+        hosts = [] if name else task_vars["groups"].get(group) or []
+        recorded = bool(given) and not name and not hosts
+        wrong = request.recorded_problem(group, hosts, given, only_plan=self._is_plan()) if given and not name else ""
+        problems = [name or wrong or ("" if recorded else self._hosts(group, task_vars)), self._tags(task_vars)]
+        result.update(changed=False, group=group, recorded=recorded)
         if any(problems):
             result.update(failed=True, msg=" ".join(filter(None, problems)))
         return result
@@ -45,6 +51,11 @@ class ActionModule(ActionBase):
         variables = self._task.get_variable_manager().get_vars(play=play, include_hostvars=False)
         templar = self._templar.copy_with_new_env(available_variables=variables)
         return templar.template(variables.get("rdma_group", DEFAULT_GROUP))
+
+    def _is_plan(self) -> bool:
+        """Return whether the playbook plan is the only one of the command line."""
+        found = [(_get_collection_playbook_path(name) or ("", name))[1] for name in context.CLIARGS["args"]]
+        return {Path(path).resolve() for path in found} == {(COLLECTION / "playbooks" / "plan.yml").resolve()}
 
     def _hosts(self, group: str, task_vars: Any) -> str:
         groups, play = task_vars["groups"], task_vars["ansible_play_hosts_all"]

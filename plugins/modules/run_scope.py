@@ -15,6 +15,7 @@ description:
     other task.
   - Fails if the group of the fabric (C(rdma_group), default C(rdma_hosts)) is missing or empty, if C(--limit) matches none of its hosts,
     if the name of the group is a pattern that selects other hosts, or if the inventory sets C(rdma_group) to a different value.
+  - The playbook C(plan) alone may run without hosts, with C(rdma_facts_dir), C(rdma_cluster_file) or C(rdma_preset).
   - Fails if no task of the playbook has a tag given by C(--tags) or C(--skip-tags), or if the tags select no tasks.
   - Use this module with C(run_once) in a play on C(all:localhost), as in playbooks/plays/guard.yml. Ansible would skip a play on an empty
     group, and C(--limit) would exclude a play on C(localhost).
@@ -42,4 +43,8 @@ group:
   type: str
   returned: always
   sample: rdma_hosts
+recorded:
+  description: Whether recorded facts, a cluster file or a preset stand for the hosts.
+  type: bool
+  returned: always
 """

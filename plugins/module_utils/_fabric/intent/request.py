@@ -70,6 +70,30 @@ def group_problem(group: str, groups: Mapping[str, Sequence[str]], play: Collect
     return ""
 
 
+def recorded_problem(group: str, hosts: Collection[str], given: Collection[str], *, only_plan: bool) -> str:
+    """Return why variables that stand for the hosts of the fabric cannot be used, empty when they can.
+
+    ``hosts``: those of the group in the inventory; ``given``: the names of these variables that the run sets, of which
+    ``rdma_facts_dir`` is where facts are recorded when there are hosts. ``only_plan``: the run has playbook plan only.
+    """
+    if hosts:
+        others = sorted(set(given) - {"rdma_facts_dir"})
+        return (
+            f"{' and '.join(others)}: for a plan without hosts, but the group {group} has the hosts"
+            f" {some(list(hosts))}. Remove the variable, or run without this inventory"
+            if others
+            else ""
+        )
+    if len(given) > 1:
+        return f"{' and '.join(sorted(given))}: expected one of them, since each stands for the hosts of the fabric"
+    if not only_plan:
+        return (
+            f"The inventory has no hosts in the group {group}, and {''.join(given)} is for a plan without hosts."
+            " Run playbook plan alone, or add the hosts to the inventory"
+        )
+    return ""
+
+
 def inventory_problem(group: str, values: Mapping[str, Any]) -> str:
     """Return the message for hosts whose inventory sets ``rdma_group`` to another value than the run uses."""
     wrong = {host: value for host, value in values.items() if value != group}

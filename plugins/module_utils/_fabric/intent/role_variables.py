@@ -25,13 +25,18 @@ NO_CONTAINER = (
 
 # The variables of the playbooks, as an argument specification. Those without a type have a reader of their own.
 PLAYBOOKS: Mapping[str, Mapping[str, Any]] = {
+    "rdma_cluster_file": {"type": "path"},
     "rdma_disrupt_users": {"type": "bool"},
     "rdma_fabric": {"type": "raw"},
+    "rdma_facts_dir": {"type": "path"},
     "rdma_gates": {"type": "raw"},
     "rdma_group": {"type": "str"},
     "rdma_host": {"type": "raw"},
     "rdma_kubeconfig": {"type": "path"},
+    "rdma_manifests_dir": {"type": "path"},
     "rdma_pcie_acs": {"type": "bool"},
+    "rdma_preset": {"type": "str"},
+    "rdma_preset_hosts": {"type": "int"},
     "rdma_report_dir": {"type": "raw"},
 }
 # Options of roles whose text has a form; empty stands for the default.

@@ -1,0 +1,167 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A plan as a folder of manifests, which Argo CD, Flux or kubectl apply in place of the playbooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .image_list import images, mirror
+from .mark import namespace_object
+from .order import apply_order
+from .profiles import registry
+from .sections import resource_key
+
+_EXAMPLE_IMAGE = "registry.example.com/tools/perftest:25.01"
+_INTERVAL = "1h"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """How the operator's chart is installed. ``values``: those of the user, over the ones of the plan."""
+
+    name: str = "network-operator"
+    ref: str = "network-operator"
+    repo: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+def manifests(plan: Mapping[str, Any], chart: Chart, image: str = "") -> dict[str, Any]:
+    """Return path below the folder -> content: text, or a list of objects for YAML.
+
+    ``image``: that of the example pod. Files and objects come in the order to apply them.
+    """
+    operator, objects = plan["operator"], plan["objects"]
+    values = chart_values(operator, chart)
+    files: dict[str, Any] = {
+        "plan.txt": _summary(plan),
+        "operator/namespace.yaml": [namespace_object(operator["namespace"])],
+        "operator/values.yaml": [values],
+    }
+    if chart.repo:
+        files["operator/argocd.yaml"] = [_argocd(operator, chart, values)]
+        files["operator/flux.yaml"] = _flux(operator, chart, values)
+    for step in ("policy", "networks"):
+        files.update(_step(step, apply_order(objects[step])))
+    names = images(objects["policy"])
+    files["images.txt"] = _lines(names)
+    pairs = mirror(names, _repository(objects["policy"]), operator["release"])
+    if pairs:
+        files["mirror.txt"] = _lines([f"{source} {target}" for source, target in pairs])
+    if objects["networks"]:
+        files["examples/pod.yaml"] = [_pod(plan, image or _EXAMPLE_IMAGE)]
+    return files
+
+
+def chart_values(operator: Mapping[str, Any], chart: Chart) -> dict[str, Any]:
+    """Return the chart's values of a plan where the cluster is not known, with the user's over them."""
+    own = {"nfd": {"enabled": operator["nfd"], "deployNodeFeatureRules": operator["nfd"]}}
+    return _merged(own, chart.values)
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    both = {
+        key: _merged(below[key], value)
+        for key, value in above.items()
+        if isinstance(value, Mapping) and isinstance(below.get(key), Mapping)
+    }
+    return {**below, **above, **both}
+
+
+def _step(step: str, objects: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    files: dict[str, Any] = {}
+    for item in objects:
+        files[f"{step}/{item['kind'].lower()}-{item['metadata']['name']}.yaml"] = [item]
+    if files:
+        resources = [path.partition("/")[2] for path in files]
+        kustomization = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
+        files[f"{step}/kustomization.yaml"] = [{**kustomization, "resources": resources}]
+    return files
+
+
+def _argocd(operator: Mapping[str, Any], chart: Chart, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": chart.name, "namespace": "argocd"},
+        "spec": {
+            "project": "default",
+            "source": {
+                "repoURL": chart.repo,
+                "chart": chart.ref,
+                "targetRevision": operator["release"],
+                "helm": {"releaseName": chart.name, "valuesObject": values},
+            },
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": operator["namespace"]},
+        },
+    }
+
+
+def _flux(operator: Mapping[str, Any], chart: Chart, values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    metadata = {"name": chart.name, "namespace": operator["namespace"]}
+    source = {"kind": "HelmRepository", "name": chart.name}
+    return [
+        {
+            "apiVersion": "source.toolkit.fluxcd.io/v1",
+            "kind": "HelmRepository",
+            "metadata": metadata,
+            "spec": {"interval": _INTERVAL, "url": chart.repo},
+        },
+        {
+            "apiVersion": "helm.toolkit.fluxcd.io/v2",
+            "kind": "HelmRelease",
+            "metadata": dict(metadata),
+            "spec": {
+                "interval": _INTERVAL,
+                "releaseName": chart.name,
+                "chart": {"spec": {"chart": chart.ref, "version": operator["release"], "sourceRef": source}},
+                "install": {"crds": "Create"},
+                # Helm itself never upgrades definitions.
+                "upgrade": {"crds": "CreateReplace"},
+                "values": values,
+            },
+        },
+    ]
+
+
+def _pod(plan: Mapping[str, Any], image: str) -> dict[str, Any]:
+    """Return a pod with all rails: what a workload needs to use them."""
+    profile, namespace = registry.of_plan(plan), plan["operator"]["network_namespace"]
+    networks = ",".join(profile.pod_network(rail, namespace) for rail in plan["rails"])
+    resources = {resource_key(rail["resource"]): "1" for rail in plan["rails"]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "rdma-example", "annotations": {"k8s.v1.cni.cncf.io/networks": networks}},
+        "spec": {
+            "containers": [
+                {
+                    "name": "rdma",
+                    "image": image,
+                    "command": ["sleep", "infinity"],
+                    # RDMA registers memory, which the kernel locks.
+                    "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}},
+                    "resources": {"requests": resources, "limits": dict(resources)},
+                }
+            ],
+        },
+    }
+
+
+def _summary(plan: Mapping[str, Any]) -> str:
+    lines = [*plan["table"], *(f"warning: {text}" for text in plan["warnings"])]
+    labels = " ".join(f"{name}={value}" for name, value in plan["nodes"]["labels"].items())
+    if labels:
+        lines.append(f"Label each node of the fabric: kubectl label node NAME {labels}")
+    return _lines(lines)
+
+
+def _repository(policy: Sequence[Mapping[str, Any]]) -> str:
+    spec = policy[0]["spec"] if policy else {}
+    return str((spec.get("global") or {}).get("repository") or "")
+
+
+def _lines(lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
