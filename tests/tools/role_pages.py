@@ -74,7 +74,7 @@ def meaning(option: dict[str, Any]) -> str:
     """Description in one line, with what may be chosen."""
     text = option["description"]
     text = " ".join(text if isinstance(text, list) else [text])
-    choices = ", ".join(f"`{choice}`" for choice in option.get("choices", ()))
+    choices = ", ".join(f"`{choice}`" for choice in option.get("choices", ()) if choice is not None)
     return (" ".join(text.split()) + (f" One of {choices}." if choices else "")).replace("|", "\\|")
 
 

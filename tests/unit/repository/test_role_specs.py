@@ -99,15 +99,20 @@ def test_the_gate_sees_a_variable_of_another_role() -> None:
     assert of_others("rail_links", found, {"sriov", "rdma_stack", "rail_links"}) == ["__rdma_stack_result", "sriov_vfs"]
 
 
-def choices_of(module: str) -> set[str]:
-    """The options of a module of ours that know choices."""
+def module_options(module: str) -> dict[str, Any]:
+    """The documented options of a module of ours."""
     text = (ROLES.parent / "plugins" / "modules" / f"{module}.py").read_text()
     documentation = next(
         ast.literal_eval(node.value)
         for node in ast.parse(text).body
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "DOCUMENTATION"
     )
-    return {name for name, option in yaml.safe_load(documentation)["options"].items() if "choices" in option}
+    return yaml.safe_load(documentation).get("options", {})
+
+
+def choices_of(module: str) -> set[str]:
+    """The options of a module of ours that know choices."""
+    return {name for name, option in module_options(module).items() if "choices" in option}
 
 
 def nulls_for_choices(tasks: list[dict[str, Any]], defaults: dict[str, Any]) -> list[str]:
@@ -131,3 +136,47 @@ def test_no_module_gets_a_null_where_it_knows_choices(role: Path) -> None:
 def test_the_gate_sees_a_null() -> None:
     task = {"gpufabric.rdma.sriov_vfs": {"link_state": "{{ sriov_link_state }}", "mtu": "{{ sriov_mtu }}"}}
     assert nulls_for_choices([task], {"sriov_link_state": None, "sriov_mtu": None}) == ["sriov_link_state"]
+
+
+def shape(option: dict[str, Any], parts: str) -> Any:
+    """What an option allows: its choices without null, and those of its suboptions, which ``parts`` has."""
+    choices = [choice for choice in option.get("choices", ()) if choice is not None]
+    return choices, {name: shape(one, parts) for name, one in option.get(parts, {}).items()}
+
+
+def looser(tasks: list[dict[str, Any]], inputs: dict[str, Any]) -> list[str]:
+    """Inputs that a task hands on as they are, and that do not have the choices and suboptions of the module."""
+    found = []
+    for name, given in (item for task in tasks for item in task.items()):
+        known = module_options(name.rpartition(".")[2]) if name.startswith("gpufabric.rdma.") else {}
+        for key, value in given.items() if known and isinstance(given, dict) else ():
+            match = re.fullmatch(r"\{\{ (\w+)( \| default\(omit, true\))? \}\}", str(value))
+            if match and match[1] in inputs and key in known:
+                expected, actual = shape(known[key], "suboptions"), shape(inputs[match[1]], "options")
+                found += [f"{match[1]}: {actual}, expected {expected} as {key}"] if expected not in (actual, ([], {})) else []
+    return found
+
+
+def flat(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """All tasks, those of blocks too."""
+    inner = [flat(task.get(part) or []) for task in tasks for part in ("block", "rescue", "always")]
+    return [*tasks, *(task for part in inner for task in part)]
+
+
+@pytest.mark.parametrize("role", ALL, ids=lambda p: p.name)
+def test_an_input_allows_what_the_option_that_gets_it_allows(role: Path) -> None:
+    """Inputs of roles are validated before a host is contacted, options of modules only when the role runs."""
+    inputs, _defaults = spec_and_defaults(role)
+    for path in (role / "tasks").glob("*.yml"):
+        assert looser(flat(yaml.safe_load(path.read_text()) or []), inputs) == []
+
+
+def test_the_gate_sees_an_input_that_allows_more() -> None:
+    task = {"gpufabric.rdma.sriov_vfs": {"link_state": "{{ sriov_link_state | default(omit, true) }}"}}
+    expected = (["auto", "enable", "disable"], {})
+    for choices in (["auto"], []):
+        inputs = {"sriov_link_state": {"choices": choices}}
+        assert looser([task], inputs) == [f"sriov_link_state: {(choices, {})}, expected {expected} as link_state"]
+    assert looser([task], {"sriov_link_state": {"choices": [None, "auto", "enable", "disable"]}}) == []
+    only = {"gpufabric.rdma.fabric_judge": {"only": "{{ rdma_validate_only }}"}}
+    assert len(looser([only], {"rdma_validate_only": {"options": {"hosts": {}}}})) == 1
