@@ -40,18 +40,20 @@ def test_all_that_is_wrong_is_said_at_once_and_the_run_ends(tmp_path: Path) -> N
     done = play(
         tmp_path, hosts, host_kernel_iommu="pasthrough", host_kernel_hugepages=pages, rdma_report_dir="", rdma_gate=[],
         rdma_validate_image="https://r.example/perftest", rdma_validate_namespace="default",
-        rdma_stack_provider="container", rdma_host={"nmber": 1},
+        rdma_stack_provider="container", rdma_host={"nmber": 1}, sriov_link_state="up", rdma_validate_only={"host": []},
         rdma_fabric={"mtu": "{{ 'v9' }}", "supernet": "10.0.0.0/8"},
     )  # fmt: skip
     assert done.returncode != 0 and "THE NEXT STEP" not in done.stdout
     said = " ".join((done.stdout + done.stderr).split())
     for text in (
-        "variables, 18 problem(s): ",
+        "variables, 20 problem(s): ",
         'found "https://r.example/perftest" (on all 3 hosts)',
         "rdma_validate_namespace is default, which is a system namespace of Kubernetes.",
         "argument 'sriov_vfs' is of type str and we were unable to convert to int",
         "(on one, three)",
         "rdma_stack_provider: container is not supported: nothing would deploy the driver container",
+        "value of sriov_link_state must be one of: None, auto, enable, disable, got: up (on all 3 hosts)",
+        "not known: rdma_validate_only.host. Supported parameters include: hosts, pairs, rails.",
         "value of host_kernel_iommu must be one of: auto, passthrough, none, got: pasthrough (on all 3 hosts)",
         "not known: host_kernel_hugepages.cont. Supported parameters include: at, count, numa_node, size.",
         "missing required arguments: count found in host_kernel_hugepages (on all 3 hosts)",
