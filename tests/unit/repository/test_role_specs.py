@@ -153,7 +153,11 @@ def looser(tasks: list[dict[str, Any]], inputs: dict[str, Any]) -> list[str]:
             match = re.fullmatch(r"\{\{ (\w+)( \| default\(omit, true\))? \}\}", str(value))
             if match and match[1] in inputs and key in known:
                 expected, actual = shape(known[key], "suboptions"), shape(inputs[match[1]], "options")
-                found += [f"{match[1]}: {actual}, expected {expected} as {key}"] if expected not in (actual, ([], {})) else []
+                found += (
+                    [f"{match[1]}: {actual}, expected {expected} as {key}"]
+                    if expected not in (actual, ([], {}))
+                    else []
+                )
     return found
 
 

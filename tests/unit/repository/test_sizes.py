@@ -12,11 +12,13 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[3]
 PLUGINS = ROOT / "plugins"
-FUNCTION_MEDIAN, FUNCTION_MAX = 12, 60
-UTIL_LINES, MODULE_LINES, MAIN_LINES = 350, 130, 40
-TASK_FILE_LINES, TASK_FILE_TASKS = 60, 12
+FUNCTION_MEDIAN, FUNCTION_MAX = 8, 52
+UTIL_LINES, MODULE_LINES, MAIN_LINES = 340, 130, 28
+TASK_FILE_LINES, TASK_FILE_TASKS = 60, 8
 
-UTILS = sorted(path for folder in ("module_utils", "plugin_utils") for path in (PLUGINS / folder).rglob("*.py"))
+UTILS = sorted(
+    path for folder in ("module_utils", "plugin_utils", "action", "lookup") for path in (PLUGINS / folder).rglob("*.py")
+)
 MODULES = sorted((PLUGINS / "modules").glob("*.py"))
 TASK_FILES = sorted((ROOT / "roles").glob("*/tasks/*.yml"))
 
@@ -49,8 +51,7 @@ def count_tasks(tasks: list[dict[str, Any]]) -> int:
 
 def test_functions_are_short() -> None:
     sizes = {name: size for path in [*UTILS, *MODULES] for name, size in functions(path).items()}
-    if not sizes:
-        pytest.skip("no plugins yet")
+    assert len(sizes) > 1000
     assert {name: size for name, size in sizes.items() if size > FUNCTION_MAX} == {}
     assert statistics.median(sizes.values()) <= FUNCTION_MEDIAN
 

@@ -87,17 +87,7 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
     before = {pci: current_state(ports[pci], have.sysctl) for pci in (*links, *restored)}
     manager = network_managers.choose(inventory, wish.manager, have.netplan) if rails else None
     table_of = routing.tables(rails, wish.source_routing)
-    link_files: tuple[LinkFile, ...] = ()
-    if manager:
-        claims = _claims(rails, ports, have, manager=manager)
-        _refuse(rails, ports, claims, manager=manager)
-        _refuse_routing(manager, table_of)
-        link_files = tuple(
-            _link_file(rail, ports[rail.pci], manager, table_of=table_of)
-            for rail in rails
-            # A port that keeps its addresses keeps the file that gives them.
-            if rail.address or not claims[rail.name]
-        )
+    link_files = _link_files(rails, ports, have, manager=manager, table_of=table_of) if manager else ()
     after = {rail.pci: _wanted_state(rail, before[rail.pci], record.get(rail.pci)) for rail in rails}
     known = {pci: inventory.first.get(pci, ()) for pci in restored}
     owned = disruption.left_alone(inventory, known, "MTU, state and addresses of its link are")
@@ -125,10 +115,8 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
     disruption.check(inventory, changes, wish.disrupt_users)
     kept: dict[str, Mapping[str, Any]] = {pci: {**restored[pci], "rail": ""} for pci in owned}
     for rail in rails:
-        owners = disruption.owners(inventory, ports[rail.pci])
-        kept[rail.pci] = link_restore.entry(
-            rail, owners, record.get(rail.pci), now=before[rail.pci], after=after[rail.pci]
-        )
+        pci, owners = rail.pci, disruption.owners(inventory, ports[rail.pci])
+        kept[pci] = link_restore.entry(rail, owners, record.get(pci), now=before[pci], after=after[pci])
     here = {ports[pci]: record.get(pci) for pci in before if pci not in owned}
     warnings = link_restore.warnings(rails, here, before)
     return LinkPlan(Change(now, then), commands, kept, (*owned.values(), *warnings))
@@ -256,6 +244,21 @@ def _wanted_state(rail: Rail, before: Mapping[str, Any], entry: Mapping[str, Any
         "addresses": sorted({rail.address, *others}) if rail.address else before["addresses"],
         "sysctl": dict(SYSCTLS),
     }
+
+
+def _link_files(
+    rails: tuple[Rail, ...], ports: Mapping[str, Port], have: Have, *, manager: Manager, table_of: Mapping[str, int]
+) -> tuple[LinkFile, ...]:
+    """Return what the files of the rails contain; ConflictError or InputError for those that cannot have one."""
+    claims = _claims(rails, ports, have, manager=manager)
+    _refuse(rails, ports, claims, manager=manager)
+    _refuse_routing(manager, table_of)
+    return tuple(
+        _link_file(rail, ports[rail.pci], manager, table_of=table_of)
+        for rail in rails
+        # A port that keeps its addresses keeps the file that gives them.
+        if rail.address or not claims[rail.name]
+    )
 
 
 def _link_file(rail: Rail, port: Port, manager: Manager, *, table_of: Mapping[str, int]) -> LinkFile:
