@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import jinja2
@@ -47,3 +48,13 @@ def test_the_network_model_can_leave_vfs_to_the_operator(makes: bool, managed: l
     text = NativeEnvironment().from_string(text_of("sriov", "sriov_operator_managed"))
     plan = {"profile": {"operator_makes_vfs": makes}}
     assert list(text.render(rdma_plan=plan, __rails=[{"pci": "0000:18:00.0"}])) == managed
+
+
+def test_options_are_read_once_for_all_that_plays_take_of_them() -> None:
+    """Each reading costs the controller; a host keeps what was registered for the plays that follow."""
+    text = (REPO / "playbooks" / "prepare.yml").read_text()
+    tasks = [task for play in yaml.safe_load(text) for task in play.get("pre_tasks", [])]
+    (read,) = [task["gpufabric.rdma.role_options"] for task in tasks if "gpufabric.rdma.role_options" in task]
+    defaults = [yaml.safe_load((REPO / "roles" / role / "defaults/main.yml").read_text()) for role in read["effective"]]
+    used = set(re.findall(r"__options\.(\w+)", text))
+    assert used and used <= {name for options in defaults for name in options}
