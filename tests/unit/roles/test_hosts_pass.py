@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import yaml
 from tests.unit.support.real_play import ROOT, ansible_playbook
 
 ROLE = ROOT / "roles/rdma_validate"
@@ -24,17 +25,16 @@ TESTER = """case $1 in
   run) { echo "clocks: $(wc -l <"$4")"; cat; } >"$3" ;;
 esac
 """
-JUDGE = """
-- ansible.builtin.set_fact:
-    __rdma_validate_step: "{{ steps[__rdma_validate_step.pass | default(0)] }}"
-  run_once: true
-"""
-REFUSES = """
-- ansible.builtin.fail:
-    msg: nothing was measured
-  run_once: true
-  register: __rdma_validate_step
-"""
+# In place of the judge.
+STEPS = {
+    "ansible.builtin.set_fact": {"__rdma_validate_step": "{{ steps[__rdma_validate_step.pass | default(0)] }}"},
+    "run_once": True,
+}
+REFUSES = {
+    "ansible.builtin.fail": {"msg": "nothing was measured"},
+    "run_once": True,
+    "register": "__rdma_validate_step",
+}
 
 
 def program(path: Path, text: str) -> None:
@@ -49,13 +49,14 @@ def step(number: int, done: bool, *hosts: str) -> dict[str, Any]:
 
 
 def played(
-    tmp_path: Path, hosts: dict[str, Any], steps: list[dict[str, Any]], judge: str = JUDGE
+    tmp_path: Path, hosts: dict[str, Any], steps: list[dict[str, Any]], judge: dict[str, Any] = STEPS
 ) -> subprocess.CompletedProcess[str]:
     for folder in ("bin", "tasks", "files", "run/evidence/host/describe"):
         (tmp_path / folder).mkdir(parents=True)
-    for name in ("hosts.yml", "hosts_pass.yml"):
-        shutil.copy(ROLE / "tasks" / name, tmp_path / "tasks")
-    (tmp_path / "tasks/hosts_judge.yml").write_text(judge)
+    shutil.copy(ROLE / "tasks/hosts.yml", tmp_path / "tasks")
+    tasks = yaml.safe_load((ROLE / "tasks/hosts_pass.yml").read_text())
+    tasks = [judge if "gpufabric.rdma.fabric_judge" in task else task for task in tasks]
+    (tmp_path / "tasks/hosts_pass.yml").write_text(yaml.safe_dump(tasks, sort_keys=False))
     (tmp_path / "files/tester.sh").write_text(TESTER)
     program(tmp_path / "bin/systemctl", '#!/bin/sh\n[ "$1" != is-active ]\n')
     program(tmp_path / "bin/systemd-run", SYSTEMD_RUN)
