@@ -171,7 +171,9 @@ def judge_versions(params: Mapping[str, Any], cards: tuple[firmware_plan.Card, .
         return []
     problems = firmware_plan.version_problems(cards, params["minimum"], params["exact"])
     if problems and params["version_policy"] == "fail":
-        raise ConflictError(f"{'; '.join(problems)}; burn it by the vendor's tools, this role burns nothing")
+        raise ConflictError(
+            f"{'; '.join(problems)}. Update it with the vendor's tools: this collection does not flash firmware"
+        )
     return problems
 
 

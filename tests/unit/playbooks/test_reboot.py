@@ -70,7 +70,7 @@ def test_hosts_without_reasons_are_left_alone(tmp_path: Path) -> None:
 def test_without_consent_only_the_host_with_a_reason_fails(tmp_path: Path) -> None:
     done = play(tmp_path, {"two": REASON})
     assert done.returncode == 2
-    assert f"two must be rebooted before it can go on: {REASON}. Set allowed: true" in done.stdout
+    assert f"two must be rebooted before the run can continue on it: {REASON}. Set allowed: true" in done.stdout
     assert "one must be rebooted" not in done.stdout and "Reboot and wait" not in done.stdout
     assert (record(tmp_path, "one"), record(tmp_path, "two")) == (None, None)
 
@@ -114,7 +114,9 @@ def test_the_controller_and_two_of_the_control_plane_are_not_rebooted(tmp_path: 
     done = play_all(tmp_path, hosts, dict.fromkeys(hosts, REASON), 3, consent)
     assert done.returncode == 2
     warned = " ".join((done.stdout + done.stderr).split())
-    assert f"here must be rebooted before it can go on: {REASON}. Ansible runs on this machine or in a" in warned
+    assert (
+        f"here must be rebooted before the run can continue on it: {REASON}. Ansible runs on this machine or in a"
+    ) in warned
     assert "one, two run an API server or etcd and are in one batch. Only one of them may be down" in done.stdout
     assert REFUSED not in done.stdout
     assert [record(tmp_path, host) for host in hosts] == [None] * 3

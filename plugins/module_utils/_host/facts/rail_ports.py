@@ -107,11 +107,14 @@ def usable_link(inventory: HostInventory, port: Port) -> Netdev:
     link = port.netdev
     if link is None:
         raise ConflictError(
-            f"{port.pci} has no network device (driver: {port.driver or 'none'}); bind its network driver"
+            f"{port.pci} has no network device (driver: {port.driver or 'none'}). Bind its network driver"
         )
     owner = inventory.owner(link.name)
     if owner:
-        raise ConflictError(f"{port.pci}: {owner}; it can never be a rail")
+        raise ConflictError(f"{port.pci}: {owner}. Such a port cannot be a rail")
     if link.master:
-        raise ConflictError(f"{port.title} is a member of {link.master}; a rail must stand alone")
+        raise ConflictError(
+            f"{port.title} is a member of {link.master}. A rail must not be a member of another device: remove it "
+            "from there, or choose another port"
+        )
     return link

@@ -118,7 +118,7 @@ def _elements(match: re.Match[str]) -> list[str]:
         return [base]
     elements = [f"{base}[{index}]" for index in range(int(first), int(last or first) + 1)]
     if not elements:
-        raise InputError(f"{match[0]} has no elements; the first index comes first")
+        raise InputError(f"{match[0]} is an empty range: write the smaller index first")
     return elements
 
 

@@ -185,9 +185,9 @@ def version_problems(cards: Iterable[Card], minimum: Iterable[str], exact: Itera
         found = _version(card.firmware)
         wish, least = only.get(found[0]), lowest.get(found[0])
         if wish and found != _version(wish):
-            problems.append(f"{card.title} has firmware {card.firmware}, exactly {wish} is wanted")
+            problems.append(f"{card.title} has firmware {card.firmware}, expected exactly {wish}")
         elif least and found < _version(least):
-            problems.append(f"{card.title} has firmware {card.firmware}, at least {least} is wanted")
+            problems.append(f"{card.title} has firmware {card.firmware}, expected {least} or newer")
     return problems
 
 
@@ -211,8 +211,8 @@ def _management(inventory: HostInventory, card: Card) -> list[str]:
         owner = inventory.owner(port.netdev.name) if port.netdev else None
         if owner:
             problems.append(
-                f"{card.title}: {owner}, and a reset for new settings cuts it off; "
-                "set management_allowed to change the card nevertheless"
+                f"{card.title}: {owner}, and the card reset that activates new settings would interrupt it. Set "
+                "management_allowed: true to change the card anyway"
             )
     return problems
 
@@ -225,8 +225,8 @@ def _problems(card: Card, have: Have) -> list[str]:
         if name in GATED and opening:
             continue
         hidden = name in GATED and GATE not in card.want
-        hint = f"; it may be hidden while {GATE} is off: want that too" if hidden else ""
-        problems.append(f"{card.title} knows no parameter {name}{hint}")
+        hint = f". It may be hidden while {GATE} is off: request {GATE} as well" if hidden else ""
+        problems.append(f"{card.title} has no parameter {name}{hint}")
     return problems + [
         f"{card.title}: {name} is read-only"
         for name, value in card.want.items()
@@ -244,7 +244,9 @@ def _waits(card: Card, have: Have, known: Mapping[str, str], *, fresh: bool, how
         elif now is not None and not same(value, now):
             found.append(f"{card.title}: {name} is {now} until {how} loads {value}")
     gated = [name for name in have.unknown if name in GATED and same(card.want.get(GATE), "1")]
-    return found + [f"{card.title}: {name} can be set once {GATE} is in force; rerun the playbook" for name in gated]
+    return found + [
+        f"{card.title}: {name} can be set only after {GATE} has taken effect. Rerun the playbook then" for name in gated
+    ]
 
 
 def _record(

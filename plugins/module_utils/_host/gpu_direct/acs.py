@@ -64,7 +64,9 @@ def control(config: bytes) -> int | None:
     ParseError when only the 64 bytes are there that others than root may read.
     """
     if len(config) < _FIRST:
-        raise ParseError(f"{len(config)} bytes of config space can be read, 256 or more are needed; run as root")
+        raise ParseError(
+            f"{len(config)} bytes of PCI config space are readable, expected at least 256. Run as root (become: true)"
+        )
     at, seen = _FIRST, set()
     while _FIRST <= at <= len(config) - 8 and at not in seen:
         seen.add(at)
@@ -104,21 +106,21 @@ def check(inventory: HostInventory, wanted: Mapping[str, tuple[str, str]], have:
         return
     if inventory.virtual:
         raise ConflictError(
-            f"{inventory.hostname} is a virtual machine, where ACS is its hypervisor's and peers need ATS instead; "
-            "leave it out of pcie_acs"
+            f"{inventory.hostname} is a virtual machine. ACS is controlled by its hypervisor, and peer-to-peer "
+            "traffic requires ATS instead. Disable pcie_acs for this host"
         )
     if have.passed:
         raise ConflictError(
-            f"isolation is asked for: {', '.join(have.passed)} given to vfio-pci, for a virtual machine or a program; "
-            "release them, or leave this host out of pcie_acs"
+            f"ACS isolates {', '.join(have.passed)}, bound to vfio-pci for a virtual machine or a "
+            "program. Release these devices, or disable pcie_acs for this host"
         )
     devices = dict.fromkeys(device for pair in wanted.values() for device in pair)
     domains = {device: have.domains.get(device, _IDENTITY) for device in devices}
     behind = [f"{device} ({domain})" for device, domain in domains.items() if domain != _IDENTITY]
     if behind:
         raise ConflictError(
-            f"isolation is asked for: the IOMMU translates for {', '.join(behind)}, so peers must be reached through "
-            "it; boot with iommu=pt, or leave this host out of pcie_acs"
+            f"the IOMMU translates addresses for {', '.join(behind)}, so peer-to-peer traffic must pass through it. "
+            "Boot with iommu=pt, or disable pcie_acs for this host"
         )
 
 

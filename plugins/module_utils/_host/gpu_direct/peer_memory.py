@@ -96,9 +96,13 @@ def choose(wanted: str, inventory: HostInventory, have: Have) -> Choice:
         reason = "no NVIDIA driver is loaded"
         if wanted != "auto":
             raise ConflictError(
-                f"{wanted} is not possible on {inventory.hostname}: {reason}; load it and rerun the playbook"
+                f"{wanted} is not possible on {inventory.hostname}: {reason}. Load it and rerun the playbook"
             )
-        return Choice("none", reason, (f"{reason}: GPU memory is not prepared; rerun the playbook when it is loaded",))
+        return Choice(
+            "none",
+            reason,
+            (f"{reason}: GPU memory is not prepared for RDMA. Rerun the playbook after the driver is loaded",),
+        )
     lacks = {"dmabuf": _dmabuf_lacks(inventory, have), "peermem": _peermem_lacks(inventory, have)}
     return _best(wanted, inventory, have, lacks=lacks)
 
@@ -108,7 +112,7 @@ def _best(wanted: str, inventory: HostInventory, have: Have, *, lacks: Mapping[s
     if not possible:
         why = "; ".join(f"{mode}: {', '.join(lacks[mode])}" for mode in lacks if wanted in ("auto", mode))
         raise ConflictError(
-            f"GPU memory cannot be reached by RDMA on {inventory.hostname} as asked for ({wanted}): {why}; repair it, "
+            f"GPU memory is not accessible to RDMA on {inventory.hostname} (mode: {wanted}): {why}. Resolve this, "
             "or set mode: none"
         )
     title = inventory.nvidia_driver.title if inventory.nvidia_driver else ""
@@ -120,7 +124,9 @@ def _best(wanted: str, inventory: HostInventory, have: Have, *, lacks: Mapping[s
 
 def _amd(wanted: str, inventory: HostInventory) -> Choice:
     if wanted == "peermem":
-        raise ConflictError(f"nvidia-peermem serves NVIDIA GPUs only; {inventory.hostname} has none; use auto")
+        raise ConflictError(
+            f"nvidia-peermem supports NVIDIA GPUs only, and {inventory.hostname} has none. Set mode: auto"
+        )
     if version_numbers(inventory.kernel_release)[:2] < OLDEST_KERNEL:
         raise ConflictError(f"kernel {inventory.kernel_release} is older than 5.12, the first with DMA-BUF for RDMA")
     return Choice("dmabuf", "the kernel's driver of these GPUs exports DMA-BUF")
@@ -132,14 +138,14 @@ def _dmabuf_lacks(inventory: HostInventory, have: Have) -> list[str]:
     if version_numbers(release)[:2] < OLDEST_KERNEL:
         lacks.append(f"kernel {release} is older than 5.12")
     if driver and not driver.open:
-        lacks.append(f"{driver.title} does not export it, open ones do")
+        lacks.append(f"{driver.title} does not export it, only the open kernel modules do")
     elif driver and driver.branch < OLDEST_DMABUF_DRIVER:
         lacks.append(f"{driver.title} is older than {OLDEST_DMABUF_DRIVER}")
     old = [gpu.pci for gpu in inventory.gpus if gpu.vendor == NVIDIA and int(gpu.device or "0", 16) < FIRST_TURING]
     if old:
         lacks.append(f"GPUs older than Turing: {', '.join(old)}")
     if have.symbols is not None and DMABUF_SYMBOL not in have.symbols and "ib_uverbs" in inventory.modules:
-        lacks.append(f"the RDMA stack that runs has no {DMABUF_SYMBOL}")
+        lacks.append(f"the loaded RDMA stack has no {DMABUF_SYMBOL}")
     return lacks
 
 
@@ -149,9 +155,9 @@ def _peermem_lacks(inventory: HostInventory, have: Have) -> list[str]:
     if driver and driver.branch < OLDEST_PEERMEM_DRIVER:
         lacks.append(f"{driver.title} is older than {OLDEST_PEERMEM_DRIVER}")
     if not have.on_disk and MODULE not in inventory.modules:
-        lacks.append(f"there is no kernel module {MODULE}")
+        lacks.append(f"kernel module {MODULE} is not installed")
     if have.symbols is not None and PEERMEM_SYMBOL not in have.symbols:
-        lacks.append("the RDMA core that runs has no peer memory interface, DOCA-OFED brings it")
+        lacks.append("the loaded RDMA core has no peer memory interface, which DOCA-OFED provides")
     return lacks
 
 
@@ -159,7 +165,7 @@ def _unmeasured(have: Have) -> tuple[str, ...]:
     """Say when perftest cannot measure what was chosen; programs may use it all the same."""
     if have.perftest is None or "--use_cuda_dmabuf" in have.perftest:
         return ()
-    return ("perftest is built without --use_cuda_dmabuf: it cannot measure GPU memory here",)
+    return ("perftest was built without --use_cuda_dmabuf and cannot measure GPU memory on this host",)
 
 
 def plan_peer_memory(
@@ -173,7 +179,7 @@ def plan_peer_memory(
     removes = mode in ("dmabuf", "peermem")
     if removes and inventory.modules.get(LEGACY):
         raise ConflictError(
-            f"{LEGACY} is in use on {inventory.hostname} (count {inventory.modules[LEGACY]}); stop the programs that "
+            f"{LEGACY} is in use on {inventory.hostname} (count {inventory.modules[LEGACY]}). Stop the programs that "
             "use GPU memory over RDMA, then rerun the playbook"
         )
     # What we loaded goes again, unless somebody uses it by now.

@@ -62,7 +62,9 @@ class Loader:
 def detect(evidence: Evidence) -> Loader:
     """Return the boot loader that starts this host; ConflictError when that is not known for sure."""
     if any(word.name == "ostree" for word in evidence.live):
-        raise ConflictError("this system is an ostree image, which keeps its kernel arguments; use rpm-ostree kargs")
+        raise ConflictError(
+            "this is an ostree system, which manages kernel arguments itself. Set them with rpm-ostree kargs"
+        )
     by_grub = evidence.loader_info.startswith("GRUB") or any(word.name == "BOOT_IMAGE" for word in evidence.live)
     if evidence.loader_info.startswith("systemd-boot"):
         return _with_entries("systemd-boot", evidence)
@@ -70,10 +72,10 @@ def detect(evidence: Evidence) -> Loader:
         (path, text), *_none = evidence.menus.items()
         return _with_entries("GRUB with entries", evidence) if _BLSCFG.search(text) else Loader("GRUB", path)
     raise ConflictError(
-        "the boot loader of this host is not known: expected GRUB with one grub.cfg, or systemd-boot; found "
+        "the boot loader of this host is not supported: expected GRUB with one grub.cfg, or systemd-boot; found "
         f"LoaderInfo '{evidence.loader_info or 'none'}', BOOT_IMAGE= {'' if by_grub else 'not '}in the running "
-        f"command line, {', '.join(evidence.menus) or 'no grub.cfg'}; set the kernel arguments by hand and leave "
-        "iommu: none, without arguments and without hugepages of the boot"
+        f"command line, {', '.join(evidence.menus) or 'no grub.cfg'}. Set the kernel arguments manually, and request "
+        "none: iommu: none, no arguments, no hugepages at: boot"
     )
 
 
@@ -82,8 +84,8 @@ def _with_entries(name: str, evidence: Evidence) -> Loader:
         return Loader(name, None)
     found = f"unified kernel images ({', '.join(evidence.images)})" if evidence.images else "none"
     raise ConflictError(
-        f"{name} starts this host, and no boot entry of this machine was found in loader/entries; found {found}; "
-        "kernel arguments can be changed in entries of the Boot Loader Specification (type 1) only"
+        f"this host boots with {name}, but loader/entries has no entry of this machine (found: {found}). Kernel "
+        "arguments can be changed only in entries of the Boot Loader Specification (type 1)"
     )
 
 
@@ -117,7 +119,7 @@ def options_of(path: str, text: str) -> str:
     """
     rows = _OPTIONS.findall(text)
     if len(rows) > 1:
-        raise ParseError(f"{path} has {len(rows)} rows of options; write them as one row")
+        raise ParseError(f"{path} has {len(rows)} options lines, expected one. Merge them into one line")
     row = rows[0][1] if rows else ""
     if any(word.text == "$kernelopts" for word in cmdline.parse(row)):
         raise ParseError(

@@ -66,7 +66,9 @@ class Wanted:
         unwanted = tuple(dict.fromkeys(argument for text in absent for argument in _group(text)))
         for argument in unwanted:
             if any(argument in group for group in groups):
-                raise InputError(f"kernel argument '{argument.text}' is both wanted and unwanted; name it once")
+                raise InputError(
+                    f"kernel argument '{argument.text}' is requested both as present and as absent. List it once"
+                )
         return cls(groups, unwanted)
 
     def state(self, line: Line) -> dict[str, bool]:
@@ -102,7 +104,7 @@ def parse(text: str) -> Line:
     ParseError for a quote that does not end.
     """
     if text.count('"') % 2:
-        raise ParseError(f"a double quote does not end in the kernel command line '{text.strip()}'")
+        raise ParseError(f"unbalanced double quote in the kernel command line '{text.strip()}'")
     return tuple(Argument.from_word(word) for word in _WORD.findall(text))
 
 
@@ -177,11 +179,11 @@ def _decides_initramfs(name: str) -> bool:
 def _group(text: str) -> Group:
     special = SPECIAL.search(text)
     if special:
-        raise InputError(f"kernel argument '{text}' has {special.group()!r}, which boot loaders change; leave it out")
+        raise InputError(f"kernel argument '{text}' has {special.group()!r}, which boot loaders interpret. Remove it")
     group = parse(text)
     if not group:
-        raise InputError("a kernel argument is empty; remove it from the list")
+        raise InputError("a kernel argument is empty. Remove it from the list")
     for argument in group:
         if argument.name in PROTECTED or _decides_initramfs(argument.name):
-            raise InputError(f"kernel argument '{argument.text}' decides whether the host boots; set it by hand")
+            raise InputError(f"kernel argument '{argument.text}' can prevent the host from booting. Set it manually")
     return group

@@ -71,8 +71,8 @@ def iommu_arguments(policy: str, cpu: Cpu, live: Iterable[str], *, ours: Iterabl
         return [passthrough]
     if cpu.vendor not in SWITCH:
         raise InputError(
-            f"iommu: passthrough knows the CPU vendors {', '.join(sorted(SWITCH))} and arm64; found "
-            f"'{cpu.vendor or 'none'}' on {cpu.arch}; set iommu: none and name the arguments yourself"
+            f"iommu: passthrough supports the CPU vendors {', '.join(sorted(SWITCH))} and arm64; found "
+            f"'{cpu.vendor or 'none'}' on {cpu.arch}. Set iommu: none and list the arguments explicitly"
         )
     return [SWITCH[cpu.vendor], passthrough]
 

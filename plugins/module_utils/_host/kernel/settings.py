@@ -176,7 +176,7 @@ def check_keys(want: Want, have: Have) -> None:
     if missing:
         raise InputError(
             f"this kernel has no sysctl {', '.join(key.translate(_SWAP) for key in missing)} (no "
-            f"/proc/sys/{missing[0]}); correct the name, or load the module that brings it (option modules)"
+            f"/proc/sys/{missing[0]}); correct the name, or load the module that provides it (option modules)"
         )
 
 
@@ -190,7 +190,9 @@ def _check(want: Want, have: Have) -> None:
         path = pages_path(pages)
         if have.pages.get(path) is None:
             where = "" if pages.numa_node is None else f" on NUMA node {pages.numa_node}"
-            raise InputError(f"no hugepages of {pages.size} kB are known{where} (no /sys/{path}); ask for another size")
+            raise InputError(
+                f"hugepages of {pages.size} kB are not supported{where} (no /sys/{path}). Request another size"
+            )
     asked = sum(pages.size * pages.count for pages in want.pages)
     if 0 < have.memory < asked:
         raise InputError(

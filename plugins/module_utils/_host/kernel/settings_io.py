@@ -78,8 +78,8 @@ def _set_pages(path: str, before: int, count: int) -> None:
             ) from error
         files.set_kernel(path, str(before))
         raise CommandError(
-            f"hugepages: {count} of {size} kB requested, {found} allocated: memory is fragmented. "
-            f"Allocate them at boot (at: boot). {before} are allocated again"
+            f"hugepages: {count} of {size} kB requested, {found} allocated: memory is fragmented. The former number, "
+            f"{before}, was restored. Allocate them at boot (at: boot)"
         ) from error
 
 

@@ -128,8 +128,9 @@ def _run_managers(plan: links_plan.LinkPlan, roots: Roots) -> list[str]:
     if not waiting:
         return []
     return [
-        f"netplan generate also changed {', '.join(waiting)}: a change in /etc/netplan waits for 'netplan apply'; "
-        "systemd-networkd was not reloaded, and the rails were set by ip"
+        f"netplan generate also changed {', '.join(waiting)}: /etc/netplan has changes that were not applied. "
+        "systemd-networkd was not reloaded, and the rails were configured with ip. Run 'netplan apply' when these "
+        "changes may take effect"
     ]
 
 

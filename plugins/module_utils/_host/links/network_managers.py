@@ -77,8 +77,8 @@ def choose(inventory: HostInventory, asked: str, netplan: Mapping[str, str] | No
     host, found = inventory.hostname, ", ".join(inventory.managers) or "no known manager"
     if not running:
         raise InputError(
-            f"the network of {host} is managed by {found}; supported are systemd-networkd, NetworkManager and netplan "
-            "with one of them: enable one for the rails, or leave the host out"
+            f"the network of {host} is managed by {found}. Supported are systemd-networkd, NetworkManager, and "
+            "netplan with one of them. Enable one for the rails, or exclude the host"
         )
     name = asked
     if asked == "auto":
@@ -89,9 +89,14 @@ def choose(inventory: HostInventory, asked: str, netplan: Mapping[str, str] | No
                 "Set manager to networkd or networkmanager to choose which one configures the rails"
             )
     if name == NETPLAN and netplan is None:
-        raise InputError(f"manager is netplan, but {host} has no program netplan (found: {found})")
+        raise InputError(
+            f"manager is netplan, but netplan is not installed on {host} (found: {found}). Install it, or set another "
+            "manager"
+        )
     if name != NETPLAN and name not in running:
-        raise InputError(f"manager is {name}, but that does not run on {host} (found: {found})")
+        raise InputError(
+            f"manager is {name}, which is not active on {host} (found: {found}). Set manager to one that is active"
+        )
     return Manager(name, _backend(running, netplan or {}) if name == NETPLAN else name, running)
 
 

@@ -195,11 +195,14 @@ def _refuse(
         port, claim = ports[rail.pci], claims[rail.name]
         problems += [*rail.doubts(port.netdev), *_mtu_problems(rail, port.netdev)]
         if claim and rail.address and claim.first:
-            problems.append(f"rail {rail.name}: {claim.path} configures {port.title} first; remove or narrow it")
+            problems.append(
+                f"rail {rail.name}: {claim.path} also matches {port.title} and takes precedence. Remove the file, or "
+                "narrow its match"
+            )
         elif claim and not rail.address and port.netdev and port.netdev.mtu != rail.mtu:
             problems.append(
-                f"rail {rail.name}: {port.title} keeps its addresses and so its file {claim.path}, "
-                f"but has MTU {port.netdev.mtu}; set {claim.setting}{rail.mtu} there"
+                f"rail {rail.name}: {port.title} keeps its addresses, and therefore its file {claim.path}, but has "
+                f"MTU {port.netdev.mtu}. Set {claim.setting}{rail.mtu} in that file"
             )
         elif not claim and not rail.address and manager.name != network_managers.NETWORKD:
             problems += _unwritten_addresses(rail, port)
@@ -213,8 +216,8 @@ def _unwritten_addresses(rail: Rail, port: Port) -> list[str]:
     if not found:
         return []
     return [
-        f"rail {rail.name}: {port.title} has {', '.join(found)}, and no file names the port; write one that gives the "
-        f"address and MTU {rail.mtu}, or let the plan give the address"
+        f"rail {rail.name}: {port.title} has {', '.join(found)}, but no file configures this port. Add one with the "
+        f"address and MTU {rail.mtu}, or let the plan assign the address"
     ]
 
 
@@ -231,8 +234,8 @@ def _mtu_problems(rail: Rail, link: Netdev | None) -> list[str]:
     if link is None or not link.max_mtu or link.min_mtu <= rail.mtu <= link.max_mtu:
         return []
     return [
-        f"rail {rail.name}: {rail.pci} ({link.name}) takes an MTU from {link.min_mtu} to {link.max_mtu}, "
-        f"{rail.mtu} requested; change the MTU of the fabric"
+        f"rail {rail.name}: {rail.pci} ({link.name}) supports an MTU from {link.min_mtu} to {link.max_mtu}, "
+        f"{rail.mtu} requested. Change the MTU of the fabric"
     ]
 
 

@@ -199,11 +199,11 @@ def _refuse(names: Mapping[str, str]) -> None:
     owners: dict[str, str] = {}
     for title, name in names.items():
         if owners.setdefault(name, title) != title:
-            raise InputError(f"{owners[name]} and {title} would both be named {name}; give one rail another name")
+            raise InputError(f"{owners[name]} and {title} would both be named {name}. Rename one of the rails")
     if long:
         # One stands for all: there can be hundreds.
         title, name = long[-1]
         raise InputError(
-            f"{title} would be named {name}, which has {len(name)} characters; expected at most {MAX_NAME}: give the "
-            "rail a shorter name, or leave vfs and representors at false"
+            f"{title} would be named {name}, which has {len(name)} characters, expected at most {MAX_NAME}. Give the "
+            "rail a shorter name, or set vfs and representors to false"
         )

@@ -171,7 +171,7 @@ def conflicts(
     others = [other for other in inventory.interfaces if other.name not in moving]
     taken = {name: other.name for other in others for name in (other.name, *other.altnames)}
     problems = [
-        f"{key} is to be named {name}, but {taken[name]} has this name; rename or remove it"
+        f"{key} is to be named {name}, but {taken[name]} has this name. Rename or remove it"
         for key, name in names.items()
         if name in taken
     ]
@@ -197,8 +197,8 @@ def _foreign_functions(functions: Iterable[Function], wanted: Mapping[str, str],
 
 def _foreign(title: str, name: str, foreign: systemd_files.Foreign) -> str:
     return (
-        f"{title} is to be named {name}, but {foreign.path} names it {foreign.name or 'by a policy'}; "
-        "remove that file or its rule for this port"
+        f"{title} is to be named {name}, but {foreign.path} names it {foreign.name or 'by a policy'}. Remove that "
+        "file, or its rule for this port"
     )
 
 

@@ -112,7 +112,7 @@ def _refuse(wanted: Mapping[str, str], names: Mapping[str, str], others: set[str
     ]
     # Also a name that is not given yet: the VF may come at any time.
     problems += [
-        f"the RDMA device of {key} is to be named {name}, but another one has this name; rename or remove it"
+        f"the RDMA device of {key} is to be named {name}, but another one has this name. Rename or remove it"
         for key, name in {**names, **wanted}.items()
         if name in others
     ]

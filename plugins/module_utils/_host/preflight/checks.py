@@ -112,8 +112,8 @@ def space(own: Own, needed: bool) -> Iterator[Finding]:
     if own.boot_free < wanted:
         yield Finding(
             needed,
-            f"the file system of /boot has {own.boot_free // MIB} MiB free, a new initramfs needs about "
-            f"{wanted // MIB} MiB; remove kernels that are not used any more",
+            f"the file system of /boot has {own.boot_free // MIB} MiB free, but a new initramfs needs about "
+            f"{wanted // MIB} MiB. Remove unused kernels",
         )
 
 
@@ -133,14 +133,14 @@ def _kernel(inventory: HostInventory, own: Own) -> Iterator[Finding]:
     if own.kernel_modules is False:
         yield Finding(
             True,
-            f"the modules of the running kernel {running} are gone, so no driver can be loaded; reboot into an "
-            "installed kernel",
+            f"the modules of the running kernel {running} are no longer installed, so no driver can be loaded. Reboot "
+            "into an installed kernel",
         )
     if following and following != running:
         yield Finding(
             False,
-            f"kernel {running} runs and {following} boots next; what is built or checked now is for {running}, so "
-            "reboot first where it matters",
+            f"kernel {running} is running, but {following} boots next. This run builds and checks for {running}; "
+            "reboot first if that is not intended",
         )
     if own.reboot_required is not None:
         yield Finding(False, f"a reboot is pending ({own.reboot_required or 'no package named'})")
@@ -149,9 +149,7 @@ def _kernel(inventory: HostInventory, own: Own) -> Iterator[Finding]:
 def _packages(own: Own, consent: Consent) -> Iterator[Finding]:
     if consent.installs and own.missing and own.no_source:
         names = ", ".join(own.missing)
-        yield Finding(
-            True, f"packages are missing ({names}), and there is nothing to install them from: {own.no_source}"
-        )
+        yield Finding(True, f"packages are missing ({names}) and cannot be installed: {own.no_source}")
 
 
 def _doca(inventory: HostInventory, own: Own, consent: Consent) -> Iterator[Finding]:
@@ -164,10 +162,12 @@ def _iommu(inventory: HostInventory, own: Own, consent: Consent) -> Iterator[Fin
     if not consent.vfs or inventory.iommu_groups or inventory.virtual:
         return
     if own.iommu_tables:
-        what = "the firmware has an IOMMU, but it is off in the kernel; role host_kernel turns it on"
+        what = "the IOMMU is available, but disabled in the kernel (role host_kernel enables it)"
     else:
-        what = "the IOMMU (VT-d, AMD-Vi) is off in the firmware; turn it on there"
-    yield Finding(False, f"{what}. Without it VFs serve containers, and cannot be given to virtual machines")
+        what = "the IOMMU (VT-d, AMD-Vi) is disabled in the firmware (enable it there)"
+    yield Finding(
+        False, f"{what}. Without it, VFs work in containers, but cannot be passed through to virtual machines"
+    )
 
 
 def _acs(inventory: HostInventory, nics: Iterable[str], have: acs.Have, *, no_setpci: str) -> Iterator[Finding]:

@@ -121,7 +121,7 @@ def _no_source(roots: Roots, var: str, missing: Iterable[str]) -> str:
     """Say why packages cannot be had: apt needs lists, others repositories, and they must answer."""
     if os.path.isdir(f"{roots.etc}/apt"):
         if not any("_Packages" in name for name in names(f"{var}/lib/apt/lists")):
-            return f"{var}/lib/apt/lists has no package lists: run apt-get update, and check the sources"
+            return f"{var}/lib/apt/lists has no package lists. Run apt-get update, and check the package sources"
         return packages_io.unobtainable(missing)
     folders = [f"{roots.etc}/{name}" for name in _REPOSITORIES if os.path.isdir(f"{roots.etc}/{name}")]
     paths = [f"{folder}/{name}" for folder in folders for name in names(folder) if name.endswith(".repo")]

@@ -73,8 +73,8 @@ def _system_problems(inventory: HostInventory) -> list[str]:
     problems = []
     if oldest is None:
         problems.append(
-            f"operating system '{inventory.os['name'] or system or 'unknown'}' is not supported; "
-            f"supported are {', '.join(sorted(SYSTEMS))}"
+            f"operating system '{inventory.os['name'] or system or 'unknown'}' is not supported. Supported are "
+            f"{', '.join(sorted(SYSTEMS))}"
         )
     elif version_numbers(version) < oldest:
         found = f"{inventory.os['name'] or system} does not report a version"
@@ -99,7 +99,7 @@ def _manager_problems(inventory: HostInventory, own: Own, consent: Consent) -> l
 def _perftest_problems(inventory: HostInventory, installs: bool) -> list[str]:
     if inventory.perftest or installs:
         return []
-    return ["perftest (ib_write_bw) is missing; install it, or set installs_packages: true"]
+    return ["perftest (ib_write_bw) is not installed. Install it, or set installs_packages: true"]
 
 
 def _rail_problems(inventory: HostInventory, rail: Rail) -> list[str]:
@@ -139,14 +139,16 @@ def _link_warnings(rail: Rail, port: Port) -> list[str]:
     warnings = []
     pcie = port.pcie
     if port.netdev and port.netdev.carrier is False:
-        warnings.append(f"rail {rail.name}: {port.title} has no carrier; check the cable and the switch port")
+        warnings.append(f"rail {rail.name}: {port.title} has no carrier. Check the cable and the switch port")
     if pcie.width and pcie.max_width and pcie.width < pcie.max_width:
         warnings.append(
-            f"rail {rail.name}: {port.title} has a PCIe link of x{pcie.width}, the card can x{pcie.max_width}"
+            f"rail {rail.name}: {port.title} has a PCIe link width of x{pcie.width}, expected x{pcie.max_width}. "
+            "Check the slot"
         )
     if pcie.speed and pcie.max_speed and pcie.speed < pcie.max_speed:
         warnings.append(
-            f"rail {rail.name}: {port.title} has a PCIe link of {pcie.speed:g} GT/s, the card can {pcie.max_speed:g}"
+            f"rail {rail.name}: {port.title} has a PCIe link speed of {pcie.speed:g} GT/s, expected "
+            f"{pcie.max_speed:g}. Check the slot"
         )
     return warnings
 
@@ -159,7 +161,10 @@ def _uses(inventory: HostInventory, rail: Rail, port: Port) -> list[str]:
     own = [f"address {rail.address}"] if rail.address else [f"address {text}" for text in _addresses(port)]
     found = [use.text for use in inventory.uses(port) if use.kind in _OTHER_PURPOSES and use.text not in own]
     told = ", ".join(found)
-    text = f"rail {rail.name}: {port.title} serves something else too: {told}. Check that this port is meant"
+    text = (
+        f"rail {rail.name}: {port.title} is also used for other purposes: {told}. Check that this port is the "
+        "intended one"
+    )
     return [text] if found else []
 
 

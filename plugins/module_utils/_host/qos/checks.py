@@ -26,7 +26,9 @@ def number(low: int, high: int) -> Check:
 
 def priorities(value: Any) -> list[str]:
     """Return what is wrong with a list of priorities."""
-    found = [f": {one!r} is not a priority, 0 to {CLASSES - 1}" for one in value if not _is_number(one, 0, CLASSES - 1)]
+    found = [
+        f": {one!r} is not a priority from 0 to {CLASSES - 1}" for one in value if not _is_number(one, 0, CLASSES - 1)
+    ]
     return found or ([": a priority is listed twice"] if len({*value}) < len(value) else [])
 
 
@@ -46,7 +48,7 @@ def eight(check_one: Check | None = None) -> Check:
 
     def check(value: Any) -> list[str]:
         if len(value) != CLASSES:
-            return [f": {value!r} is not a list of {CLASSES}"]
+            return [f": {value!r} is not a list of {CLASSES} values"]
         return [f"[{index}]{text}" for index, one in enumerate(value) for text in (check_one(one) if check_one else ())]
 
     return check
@@ -70,7 +72,7 @@ def ets(value: Any) -> list[str]:
     ]
     total = sum(share for kind, share in shares if kind == "ets")
     if any(kind == "ets" for kind, _share in shares) and total != 100:
-        strict.append(f".bandwidth: the classes with ets have {total} % together, expected 100")
+        strict.append(f".bandwidth: the shares of the ets classes add up to {total} %, expected 100 %")
     return strict
 
 

@@ -123,9 +123,11 @@ def _program(setting: Setting, port: Port) -> Program:
 def _missing(setting: Setting) -> Reason:
     titles = [tool.title for tool in setting.programs]
     if len(titles) > 1:
-        return Reason(f"cannot be asked: neither {' nor '.join(titles)} is installed", "install one of them")
-    return Reason(f"cannot be asked: {titles[0]} is not installed", "install it")
+        return Reason(f"cannot be read: neither {' nor '.join(titles)} is installed", "install one of them")
+    return Reason(f"cannot be read: {titles[0]} is not installed", "install it")
 
 
 def _refusal(tool: Program, result: command.Result) -> Reason:
-    return Reason(f"has no {tool.feature} ({tool.name} printed: {result.said})", "use a NIC and a driver that have")
+    return Reason(
+        f"has no {tool.feature} ({tool.name} printed: {result.said})", "use a NIC and a driver that support it"
+    )

@@ -22,7 +22,7 @@ MODES = {"v1": "IB/RoCE v1", "v2": "RoCE v2"}
 RDMA_CM_DEFAULTS = {"roce": "v2", "tos": 0}
 # Removes the driver's own traffic class, so that programs choose again.
 NO_TRAFFIC_CLASS = -1
-NO_ECN = Reason("has no ECN settings in sysfs", "use the driver of DOCA-OFED, which has them")
+NO_ECN = Reason("has no ECN settings in sysfs", "use the driver of DOCA-OFED, which provides them")
 
 
 def read(files: KernelFiles, device: Device, texts: Mapping[str, str | None]) -> Any:

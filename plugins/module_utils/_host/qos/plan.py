@@ -70,7 +70,7 @@ def promised(found: Mapping[str, Found]) -> tuple[dict[str, Found], list[str]]:
     A port without an RDMA device counts as if it had one, of which nothing is known: its values are None.
     """
     later = [one for one in found.values() if NO_RDMA in one.reasons.values()]
-    warnings = [f"{one.title} has no RDMA device yet; it is expected of role rdma_stack" for one in later]
+    warnings = [f"{one.title} has no RDMA device yet. Role rdma_stack is expected to create it" for one in later]
     return {pci: _with_rdma(one) if one in later else one for pci, one in found.items()}, warnings
 
 
@@ -140,7 +140,7 @@ def _refuse(found: Iterable[Found], wanted: Mapping[str, Any]) -> None:
             if name in one.reasons:
                 by_reason.setdefault(one.reasons[name], []).extend(_labels(name))
         problems += [
-            f"{one.title} {reason.what}; {reason.cure}, or leave out {', '.join(dict.fromkeys(names))} for this host"
+            f"{one.title} {reason.what}; {reason.cure}, or omit {', '.join(dict.fromkeys(names))} for this host"
             for reason, names in by_reason.items()
         ]
         problems += [text for name, value in wanted.items() for text in _too_large(one, name, value)]
@@ -156,7 +156,7 @@ def _too_large(found: Found, name: str, wanted: Any) -> list[str]:
     largest, program = found.limits.get(name, {}), found.programs.get(name)
     unit = program.limits.unit if program and program.limits else ""
     return [
-        f"{found.title} has at most {largest[key]} {key} {unit}, {wanted[key]} requested in {name}.{key}"
+        f"{found.title} supports at most {largest[key]} {key} {unit}, {wanted[key]} requested in {name}.{key}"
         for key in largest
         if key in wanted and wanted[key] > largest[key]
     ]
@@ -184,8 +184,8 @@ def _warnings(found: Found, entry: recorded.Entry, others: Collection[str], *, o
     return [
         *(restore.kept(f"{found.title}: {name}", before[name], ours[name], now=now[name]) for name in others),
         *(
-            f"{found.title}: {name} is not restored to {before[name]}, since {other}, which another tool changed, "
-            "excludes it"
+            f"{found.title}: {name} is not restored to {before[name]}, because it conflicts with {other}, which "
+            "another tool changed"
             for name, other in partners.items()
             if name not in (*others, *own)
         ),

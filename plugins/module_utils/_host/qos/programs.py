@@ -199,7 +199,7 @@ def _map(values: Sequence[Any]) -> Iterable[str]:
 def _list(entry: Any, key: str, kind: type) -> list[Any]:
     found = entry[key]
     if not isinstance(found, list) or len(found) != CLASSES or not all(isinstance(one, kind) for one in found):
-        raise ValueError(f"'{key}' is not a list of {CLASSES}")
+        raise ValueError(f"'{key}' is not a list of {CLASSES} values")
     return found
 
 

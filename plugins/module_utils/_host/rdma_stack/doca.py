@@ -85,7 +85,7 @@ def read_fit(params: Mapping[str, Any]) -> Fit:
     """Build it from the option ``doca``; InputError names every input that is missing."""
     missing = [f"doca.{name}" for name in NEEDED if not params.get(name)]
     if missing:
-        raise InputError(f"provider doca_ofed needs {', '.join(missing)}; a release is never picked by itself")
+        raise InputError(f"provider doca_ofed requires {', '.join(missing)}. A release is never chosen automatically")
     supported = {name: _several(kernels) for name, kernels in (params["supported"] or {}).items()}
     return Fit(params["release"], params["build"], supported)
 
@@ -158,7 +158,7 @@ def _unsupported(fit: Fit, inventory: HostInventory, kernels: Mapping[str, str])
         ]
     own = distribution(inventory)
     if own.startswith(("sles", "opensuse")):
-        return ["this role has no package source for SUSE"]
+        return ["there is no package source for SUSE"]
     if own not in table:
         return [f"it does not support {own}; supported are {', '.join(sorted(table))}"]
     known = ", ".join(f"{start}*" for start in table[own])
@@ -222,8 +222,8 @@ def check_offer(wanted: Wanted, url: str, offered: list[str]) -> None:
     """Make sure that the package source has the version; ConflictError names those that it has."""
     if wanted.version not in offered:
         raise ConflictError(
-            f"the package source {url} has no {wanted.package} {wanted.version}; it has "
-            f"{', '.join(offered) or 'none at all'}; nothing was changed"
+            f"the package source {url} has no {wanted.package} {wanted.version}. Available: "
+            f"{', '.join(offered) or 'none'}. Nothing was changed"
         )
 
 
@@ -236,7 +236,7 @@ def unsigned(wanted: Wanted, inventory: HostInventory) -> list[str]:
     """Return what people should know of Secure Boot: who signs the modules of this host."""
     if wanted.build != "dkms" or not inventory.secure_boot:
         return []
-    return ["Secure Boot is on: modules that DKMS builds are loaded only when their key is enrolled (mokutil --import)"]
+    return ["Secure Boot is enabled: modules built by DKMS are loaded only if their key is enrolled (mokutil --import)"]
 
 
 def _text(lines: list[str]) -> str:

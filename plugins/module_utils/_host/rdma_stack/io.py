@@ -111,7 +111,7 @@ def _load(roots: Roots, module: str) -> None:
     except CommandError as error:
         # Kernels for clouds and small images come without it.
         release = read_text(f"{roots.proc}/sys/kernel/osrelease")
-        hint = f"linux-modules-extra-{release} of Ubuntu or kernel-modules-extra-{release} of RHEL has it: install that"
+        hint = f"install linux-modules-extra-{release} on Ubuntu, or kernel-modules-extra-{release} on RHEL"
         raise CommandError(f"{error}; {hint}" if "not found" in str(error) else str(error)) from error
 
 

@@ -110,9 +110,7 @@ def packages_of(inventory: HostInventory) -> tuple[str, ...]:
         family = _FAMILIES.get(name, name)
         if family in PACKAGES:
             return PACKAGES[family]
-    raise InputError(
-        f"no packages are known for {inventory.os['name'] or 'this system'}; name them in the option packages"
-    )
+    raise InputError(f"no packages are known for {inventory.os['name'] or 'this system'}. List them in option packages")
 
 
 def soft_device(netdev: str) -> str:

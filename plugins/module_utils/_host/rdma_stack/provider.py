@@ -21,13 +21,13 @@ def check_replacing(
     """
     if want.provider is not None and leaves_doca(want, record) and record.get("came") and not replace:
         raise ConflictError(
-            f"{hostname} has DOCA-OFED by this role, and provider {want.provider} is asked for; set "
+            f"DOCA-OFED was installed on {hostname} by this role, but provider {want.provider} is requested. Set "
             "replace: true to replace it"
         )
     there = [name for name in vendor if name in have.installed]
     settled = all(have.installed.get(name) == version for name, version in want.pins.items())
     if want.provider == DOCA and record.get("provider") != DOCA and there and not settled and not replace:
         raise ConflictError(
-            f"{hostname} has {', '.join(there)}, which this role did not install; set replace: true to let "
-            f"provider {want.provider} replace them"
+            f"{hostname} has {', '.join(there)}, which this role did not install. Set replace: true to let provider "
+            f"{want.provider} replace them"
         )

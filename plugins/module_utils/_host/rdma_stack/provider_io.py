@@ -84,7 +84,10 @@ def _packages(
 ) -> list[str]:
     """Return the packages that must be there."""
     if wanted and not params["install_packages"]:
-        raise InputError("provider doca_ofed installs packages; install_packages: false cannot go with it")
+        raise InputError(
+            "provider doca_ofed requires install_packages: true, found false. Set it to true, or choose another "
+            "provider"
+        )
     if name is None or not params["install_packages"]:
         return []
     if wanted:

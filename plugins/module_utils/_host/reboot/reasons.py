@@ -50,14 +50,14 @@ class Due:
             )
         if self.reasons and self.boot_id and self.boot_id == self.controller:
             return (
-                f"{self.host} must be rebooted before it can go on: {'; '.join(self.reasons)}. Ansible runs on this"
-                f" machine or in a container on it (both have the boot id {self.boot_id}), and a reboot would end the"
-                " run. Reboot it manually, then rerun the playbook, or run it from another machine"
+                f"{self.host} must be rebooted before the run can continue on it: {'; '.join(self.reasons)}. Ansible "
+                f"runs on this machine or in a container on it (both have the boot id {self.boot_id}), and a reboot "
+                "would end the run. Reboot it manually, then rerun the playbook, or run it from another machine"
             )
         if self.reasons and not allowed:
             return (
-                f"{self.host} must be rebooted before it can go on: {'; '.join(self.reasons)}. "
-                "Set allowed: true, or reboot it manually; then rerun the playbook"
+                f"{self.host} must be rebooted before the run can continue on it: {'; '.join(self.reasons)}. Set "
+                "allowed: true, or reboot it manually; then rerun the playbook"
             )
         return ""
 

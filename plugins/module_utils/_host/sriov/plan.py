@@ -70,15 +70,16 @@ def wanted(
     unknown = sorted({*wish.rails} - {rail.name for rail in rails})
     if unknown:
         known = ", ".join(rail.name for rail in rails) or "none"
-        raise InputError(f"no rail is named {', '.join(unknown)}; the rails are: {known}")
+        raise InputError(f"no rail is named {', '.join(unknown)}. The rails are: {known}")
     numbers = {rail.name: wish.rails.get(rail.name, wish.count) for rail in rails}
     chosen = [rail for rail in rails if numbers[rail.name] is not None]
     find_links(inventory, chosen)
     taken = [f"{rail.pci} ({rail.name}, by {managed[rail.pci]})" for rail in chosen if rail.pci in managed]
     if taken:
         raise ConflictError(
-            f"the SR-IOV operator manages {', '.join(taken)}; only one can make VFs: leave vfs unset for them, "
-            "or remove the SriovNetworkNodePolicy and what it left, or make it externallyManaged"
+            f"the SR-IOV operator manages {', '.join(taken)}, and only one tool can create the VFs of a port. Leave "
+            "vfs unset for these rails, remove the SriovNetworkNodePolicy with its leftovers, or set it to "
+            "externallyManaged"
         )
     ports = [(rail, inventory.port(rail.pci), numbers[rail.name] or 0) for rail in chosen]
     problems = [
@@ -178,7 +179,7 @@ def _capacity(rail: Rail, port: Port, count: int, *, promised: int) -> list[str]
         return []
     # Only NVIDIA's NICs have this number in their firmware settings.
     raised = " or raise NUM_OF_VFS with role nic_firmware and reboot" if port.vendor == NIC_VENDOR else ""
-    return [f"{rail.pci} ({rail.name}) supports {most} VFs, {count} requested; lower vfs{raised}"]
+    return [f"{rail.pci} ({rail.name}) supports {most} VFs, {count} requested. Lower vfs{raised}"]
 
 
 def _target(inventory: HostInventory, rail: Rail, port: Port, *, count: int, wish: Wish) -> Target:

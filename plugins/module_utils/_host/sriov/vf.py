@@ -47,7 +47,9 @@ class Vf:
         if self.driver == VFIO:
             found.append("it is bound to vfio-pci")
         elif self.driver and not (self.rdma if infiniband else self.netdevs):
-            found.append(f"{self.driver} has it but its device is in another network namespace, as that of a pod")
+            found.append(
+                f"{self.driver} has bound it, but its device is in another network namespace, such as that of a pod"
+            )
         return found + [f"{holder} holds it" for holder in self.holders]
 
     def now(self, wanted: Mapping[str, Any]) -> dict[str, Any]:

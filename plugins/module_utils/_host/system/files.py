@@ -119,7 +119,7 @@ def set_kernel(path: str, value: str) -> None:
     # Values of several numbers come back with tabs between them.
     found = " ".join((read(path) or "").split())
     if found != " ".join(value.split()):
-        raise FabricError(f"{path} is '{found}' after writing '{value}'; the kernel did not take it")
+        raise FabricError(f"{path} is '{found}' after writing '{value}': the kernel did not accept the value")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -188,7 +188,7 @@ def test_a_module_that_does_not_bring_the_key(host: Host, capsys: pytest.Capture
     result = call(host, capsys, modules=["nvme_rdma"], sysctl={"net.absent": 1})
     assert result["msg"] == (
         "kernel_settings: this kernel has no sysctl net.absent (no /proc/sys/net/absent); correct the name, or load "
-        "the module that brings it (option modules)"
+        "the module that provides it (option modules)"
     )
     assert not (host.root / "etc").exists()
 
@@ -214,8 +214,8 @@ def test_an_interrupted_run_still_knows_the_values_before(
     [
         (
             {"sysctl": {"vm.absent": 1}},
-            "this kernel has no sysctl vm.absent (no /proc/sys/vm/absent); correct the name, or load the module "
-            "that brings it (option modules)",
+            "this kernel has no sysctl vm.absent (no /proc/sys/vm/absent); correct the name, or load the module that "
+            "provides it (option modules)",
         ),
         ({"sysctl": {"swappiness": 1}}, "'swappiness' is not a valid sysctl key; expected one such as vm.swappiness"),
         ({"sysctl": {"a/../../etc": 1}}, "'a/../../etc' is not a valid sysctl key; expected one such as vm.swappiness"),
@@ -224,14 +224,13 @@ def test_an_interrupted_run_still_knows_the_values_before(
         ({"module_options": {"a": "b\nc"}}, "the value of 'a' has more than one line; write it as one"),
         (
             {"hugepages": [{"size": "64k", "count": 1}]},
-            "no hugepages of 64 kB are known (no "
-            "/sys/kernel/mm/hugepages/hugepages-64kB/nr_hugepages); ask for another "
-            "size",
+            "hugepages of 64 kB are not supported (no /sys/kernel/mm/hugepages/hugepages-64kB/nr_hugepages). Request "
+            "another size",
         ),
         (
             {"hugepages": [{"size": "2M", "count": 1, "numa_node": 7}]},
-            "no hugepages of 2048 kB are known on NUMA node 7 (no /sys/devices/system/node/node7/hugepages/"
-            "hugepages-2048kB/nr_hugepages); ask for another size",
+            "hugepages of 2048 kB are not supported on NUMA node 7 (no "
+            "/sys/devices/system/node/node7/hugepages/hugepages-2048kB/nr_hugepages). Request another size",
         ),
         (
             {"hugepages": [{"size": "1G", "count": 99}]},
@@ -291,9 +290,8 @@ def test_memory_that_is_fragmented(
     put(host, f"sys/{SMALL}", "16\n")
     result = call(host, capsys, hugepages=[{"size": "2M", "count": 512}])
     assert result["msg"] == (
-        "kernel_settings: hugepages: 512 of 2048 kB requested, 130 allocated: memory is fragmented. "
-        "Allocate them at boot "
-        "(at: boot). 16 are allocated again"
+        "kernel_settings: hugepages: 512 of 2048 kB requested, 130 allocated: memory is fragmented. The former "
+        "number, 16, was restored. Allocate them at boot (at: boot)"
     )
     assert files_of(host)[f"sys/{SMALL}"].strip() == "16"
 

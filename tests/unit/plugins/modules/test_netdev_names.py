@@ -164,28 +164,26 @@ def write(path: str, text: str) -> dict[str, str]:
     [
         (
             write("etc/systemd/network/05-mine.link", "[Match]\nPath=pci-0000:18:*\n[Link]\nName=fast0\n"),
-            "0000:18:00.0 (enp24s0np0) is to be named rail0, but {root}/etc/systemd/network/05-mine.link "
-            "names it fast0; "
-            "remove that file or its rule for this port",
+            "0000:18:00.0 (enp24s0np0) is to be named rail0, but {root}/etc/systemd/network/05-mine.link names it "
+            "fast0. Remove that file, or its rule for this port",
         ),
         (
             write("run/systemd/network/10-netplan-x.link", "[Match]\nMACAddress=B8:3F:D2:00:18:00\n[Link]\nName=x\n"),
-            "0000:18:00.0 (enp24s0np0) is to be named rail0, but "
-            "{root}/run/systemd/network/10-netplan-x.link names it x; "
-            "remove that file or its rule for this port",
+            "0000:18:00.0 (enp24s0np0) is to be named rail0, but {root}/run/systemd/network/10-netplan-x.link "
+            "names it x. Remove that file, or its rule for this port",
         ),
         (
             write(
                 "etc/udev/rules.d/70-net.rules",
                 'SUBSYSTEM=="net", ACTION=="add", ATTR{address}=="b8:3f:d2:00:18:00", NAME="ib0"\n',
             ),
-            "0000:18:00.0 (enp24s0np0) is to be named rail0, but {root}/etc/udev/rules.d/70-net.rules names it ib0; "
-            "remove that file or its rule for this port",
+            "0000:18:00.0 (enp24s0np0) is to be named rail0, but {root}/etc/udev/rules.d/70-net.rules names it "
+            "ib0. Remove that file, or its rule for this port",
         ),
         (
             write("etc/systemd/network/01-all.link", "[Match]\nOriginalName=*\n[Link]\nNamePolicy=path\n"),
             "0000:18:00.0 (enp24s0np0) is to be named rail0, but {root}/etc/systemd/network/01-all.link names it "
-            "by a policy; remove that file or its rule for this port",
+            "by a policy. Remove that file, or its rule for this port",
         ),
     ],
 )
@@ -225,10 +223,10 @@ def test_files_that_do_not_reach_the_port_are_fine(
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        (rails(("bond0", FIRST)), "0000:18:00.0 is to be named bond0, but bond0 has this name; rename or remove it"),
+        (rails(("bond0", FIRST)), "0000:18:00.0 is to be named bond0, but bond0 has this name. Rename or remove it"),
         (
             rails(("a", "0000:82:00.0")),
-            "rail a: 0000:82:00.0: eno1 carries the default route (of bond0); it can never be a rail",
+            "rail a: 0000:82:00.0: eno1 carries the default route (of bond0). Such a port cannot be a rail",
         ),
         (rails(("a", FIRST), ("b", FIRST)), "rails a and b have the same pci: 0000:18:00.0"),
         (rails(("a", "18")), "'18' is not a PCI address; expected the form 0000:18:00.0"),
@@ -248,7 +246,8 @@ def test_a_member_of_a_bridge_is_refused(host: Host, capsys: pytest.CaptureFixtu
     (link,) = host.root.glob(f"sys/devices/**/{FIRST}/net/*")
     (link / "master").symlink_to("/devices/virtual/net/br7")
     assert call(host, capsys)["msg"] == (
-        f"netdev_names: rail rail0: {FIRST} ({link.name}) is a member of br7; a rail must stand alone"
+        f"netdev_names: rail rail0: {FIRST} ({link.name}) is a member of br7. A rail must not be a member of another "
+        "device: remove it from there, or choose another port"
     )
 
 

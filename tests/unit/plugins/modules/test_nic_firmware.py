@@ -295,8 +295,8 @@ def test_a_card_with_a_duty_is_left_alone(
     use(cards)
     result = call(cards, capsys)
     assert result["msg"] == (
-        f"nic_firmware: 0000:18:00.0 (rail0): enp24s0np1 carries {what}, and a reset for new settings cuts it off; "
-        "set management_allowed to change the card nevertheless"
+        f"nic_firmware: 0000:18:00.0 (rail0): enp24s0np1 carries {what}, and the card reset that activates new "
+        "settings would interrupt it. Set management_allowed: true to change the card anyway"
     )
     assert cards.ran == []
     assert call(cards, capsys, management_allowed=True)["changed"] is True
@@ -308,7 +308,8 @@ def test_what_the_gate_hides_is_set_when_it_is_open(cards: Cards, capsys: pytest
     result = call(cards, capsys, rails=RAILS[:1], settings=want)
     assert result["reasons"] == [
         "0000:18:00.0 (rail0): ADVANCED_PCI_SETTINGS is False(0) until a reboot loads 1",
-        "0000:18:00.0 (rail0): MAX_ACC_OUT_READ can be set once ADVANCED_PCI_SETTINGS is in force; rerun the playbook",
+        "0000:18:00.0 (rail0): MAX_ACC_OUT_READ can be set only after ADVANCED_PCI_SETTINGS has taken effect. Rerun "
+        "the playbook then",
     ]
     assert next_values(cards, FIRST)["MAX_ACC_OUT_READ"] == "0"
     assert call(cards, capsys, rails=RAILS[:1], settings=want)["changed"] is False
@@ -339,14 +340,14 @@ def refused(cards: Cards, capsys: pytest.CaptureFixture[str], **params: Any) -> 
     [
         (
             {"NUM_OF_VFS": 16, "NUM_OF_VFZ": 1, "LINK_TYPE_P2": "ETH"},
-            "0000:18:00.0 (rail0) knows no parameter NUM_OF_VFZ; 0000:18:00.0 (rail0) knows no parameter LINK_TYPE_P2; "
-            "0000:40:00.0 (rail1) knows no parameter NUM_OF_VFZ; 0000:40:00.0 (rail1) knows no parameter LINK_TYPE_P2",
+            "0000:18:00.0 (rail0) has no parameter NUM_OF_VFZ; 0000:18:00.0 (rail0) has no parameter LINK_TYPE_P2; "
+            "0000:40:00.0 (rail1) has no parameter NUM_OF_VFZ; 0000:40:00.0 (rail1) has no parameter LINK_TYPE_P2",
         ),
         (
             {"ATS_ENABLED": False},
-            "0000:18:00.0 (rail0) knows no parameter ATS_ENABLED; it may be hidden while ADVANCED_PCI_SETTINGS is off: "
-            "want that too; 0000:40:00.0 (rail1) knows no parameter ATS_ENABLED; it may be hidden while "
-            "ADVANCED_PCI_SETTINGS is off: want that too",
+            "0000:18:00.0 (rail0) has no parameter ATS_ENABLED. It may be hidden while ADVANCED_PCI_SETTINGS is off: "
+            "request ADVANCED_PCI_SETTINGS as well; 0000:40:00.0 (rail1) has no parameter ATS_ENABLED. It may be "
+            "hidden while ADVANCED_PCI_SETTINGS is off: request ADVANCED_PCI_SETTINGS as well",
         ),
         ({"RO_ONE": 2}, "0000:18:00.0 (rail0): RO_ONE is read-only; 0000:40:00.0 (rail1): RO_ONE is read-only"),
         ({"AB_C[0..3]": [1]}, "AB_C[0..3] has 1 values; expected 4, or one for all"),
@@ -360,7 +361,7 @@ def test_settings_that_cannot_be(
 
 def test_no_card_is_set_when_one_does_not_know_a_parameter(cards: Cards, capsys: pytest.CaptureFixture[str]) -> None:
     del cards.cards[SECOND]["NUM_OF_VFS"]
-    assert refused(cards, capsys) == "nic_firmware: 0000:40:00.0 (rail1) knows no parameter NUM_OF_VFS"
+    assert refused(cards, capsys) == "nic_firmware: 0000:40:00.0 (rail1) has no parameter NUM_OF_VFS"
 
 
 def test_other_refusals(cards: Cards, capsys: pytest.CaptureFixture[str]) -> None:
@@ -407,12 +408,12 @@ def test_a_card_that_does_not_answer(cards: Cards, capsys: pytest.CaptureFixture
     ("params", "problem"),
     [
         ({"minimum": ["28.39.1002"]}, None),
-        ({"minimum": ["28.40.0"]}, "has firmware 28.39.1002, at least 28.40.0 is wanted"),
+        ({"minimum": ["28.40.0"]}, "has firmware 28.39.1002, expected 28.40.0 or newer"),
         ({"minimum": ["28.4.1"]}, None),
-        ({"minimum": ["20.99.1", "28.39.1003"]}, "has firmware 28.39.1002, at least 28.39.1003 is wanted"),
+        ({"minimum": ["20.99.1", "28.39.1003"]}, "has firmware 28.39.1002, expected 28.39.1003 or newer"),
         ({"minimum": ["20.99.1"]}, None),
         ({"exact": ["28.39.1002"]}, None),
-        ({"exact": ["28.38.1"]}, "has firmware 28.39.1002, exactly 28.38.1 is wanted"),
+        ({"exact": ["28.38.1"]}, "has firmware 28.39.1002, expected exactly 28.38.1"),
     ],
 )
 def test_versions(
@@ -429,8 +430,8 @@ def test_versions(
     assert cards.ran == []
     result = call(cards, capsys, rails=RAILS[:1], version_policy="fail", **params)
     if problem:
-        tail = "burn it by the vendor's tools, this role burns nothing"
-        assert result["msg"] == f"{told[0]}; {tail}" and cards.ran == []
+        tail = "Update it with the vendor's tools: this collection does not flash firmware"
+        assert result["msg"] == f"{told[0]}. {tail}" and cards.ran == []
     else:
         assert result["changed"] is True
 

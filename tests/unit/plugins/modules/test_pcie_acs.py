@@ -164,7 +164,8 @@ def test_one_port_that_cannot_be_read_stops_before_the_first_write(
 ) -> None:
     config(host, PORTS[1]).write_bytes(config_space.bridge(0x001D, 64))
     assert call(host, capsys)["msg"] == (
-        "pcie_acs: 0000:17:01.0: 64 bytes of config space can be read, 256 or more are needed; run as root"
+        "pcie_acs: 0000:17:01.0: 64 bytes of PCI config space are readable, expected at least 256. Run as root "
+        "(become: true)"
     )
     assert controls_of_first(host) == 0x1D
 
@@ -196,7 +197,7 @@ def test_translating_iommus_are_refused(
     result = call(host, capsys)
     assert result.get("failed", False) is refused
     if refused:
-        assert f"the IOMMU translates for 0000:18:00.0 ({kind or 'unknown type'})" in result["msg"]
+        assert f"the IOMMU translates addresses for 0000:18:00.0 ({kind or 'unknown type'})" in result["msg"]
         assert controls_of_first(host) == 0x1D
 
 
@@ -208,7 +209,7 @@ def test_devices_of_virtual_machines_are_refused_and_absent_never_is(
     driver.mkdir(parents=True)
     (driver / "0000:9d:00.0").mkdir()
     (driver / "new_id").write_text("")
-    assert "isolation is asked for: 0000:9d:00.0 given to vfio-pci" in call(host, capsys)["msg"]
+    assert "ACS isolates 0000:9d:00.0, bound to vfio-pci" in call(host, capsys)["msg"]
     assert call(host, capsys, state="absent")["changed"] is True
 
 
@@ -235,7 +236,7 @@ def test_preflight_says_what_this_module_will_refuse(host: Host, capsys: pytest.
     problems, findings = judged(host, capsys)
     assert [text.partition(", but ")[2].split(",")[0] for text in problems] == [
         "setpci is not installed",
-        "gpu-11 is a virtual machine",
+        "gpu-11 is a virtual machine. ACS is controlled by its hypervisor",
     ]
     assert findings == []
     assert judged(host, capsys, acs=False) == ([], [])
@@ -248,7 +249,7 @@ def test_preflight_only_warns_of_an_iommu_that_translates_now(host: Host, capsys
     (group / "type").write_text("DMA-FQ\n")
     problems, findings = judged(host, capsys)
     assert problems == []
-    assert len(findings) == 1 and "the IOMMU translates for 0000:18:00.0 (DMA-FQ)" in findings[0]
+    assert len(findings) == 1 and "the IOMMU translates addresses for 0000:18:00.0 (DMA-FQ)" in findings[0]
 
 
 def test_preflight_does_not_miss_setpci_where_no_port_has_acs(host: Host, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,8 @@ TARGETS = ["multi-user.target", "openibd.service", "rdma-hw.target"]
 LEGACY = ("nv_peer_mem", "nvidia-peer-memory", "nvidia-peer-memory-dkms", "nvidia_peer_memory")
 DPKG = "dpkg-query --show --showformat=${Package} ${Version} ${db:Status-Want} ${db:Status-Status}\n "
 CLOSED_REASON = (
-    "DMA-BUF is not possible: NVIDIA driver 535.129.03 (closed kernel modules) does not export it, open ones do"
+    "DMA-BUF is not possible: NVIDIA driver 535.129.03 (closed kernel modules) does not export it, only the open "
+    "kernel modules do"
 )
 
 
@@ -195,7 +196,7 @@ def test_the_legacy_module_goes_with_its_packages(host: Host, capsys: pytest.Cap
 def test_the_legacy_module_in_use_stops(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     load(host, "nv_peer_mem", users=2)
     assert call(host, capsys)["msg"] == (
-        "peer_memory: nv_peer_mem is in use on gpu-11 (count 2); stop the programs that use GPU memory over RDMA, "
+        "peer_memory: nv_peer_mem is in use on gpu-11 (count 2). Stop the programs that use GPU memory over RDMA, "
         "then rerun the playbook"
     )
     assert changing(host) == []
@@ -234,10 +235,10 @@ def test_no_driver_yet(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     result = call(host, capsys)
     assert (result["changed"], result["mode"]) == (False, "none")
     assert result["findings"] == [
-        "no NVIDIA driver is loaded: GPU memory is not prepared; rerun the playbook when it is loaded"
+        "no NVIDIA driver is loaded: GPU memory is not prepared for RDMA. Rerun the playbook after the driver is loaded"
     ]
     assert call(host, capsys, mode="dmabuf")["msg"] == (
-        "peer_memory: dmabuf is not possible on gpu-11: no NVIDIA driver is loaded; load it and rerun the playbook"
+        "peer_memory: dmabuf is not possible on gpu-11: no NVIDIA driver is loaded. Load it and rerun the playbook"
     )
 
 
@@ -245,18 +246,20 @@ def test_no_driver_yet(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     ("text", "symbols", "mode", "message"),
     [
         (CLOSED, INBOX, "auto",
-         "as asked for (auto): dmabuf: NVIDIA driver 535.129.03 (closed kernel modules) does not export it, open ones "
-         "do; peermem: the RDMA core that runs has no peer memory interface, DOCA-OFED brings it"),
+         "(mode: auto): dmabuf: NVIDIA driver 535.129.03 (closed kernel modules) does not export it, only the "
+         "open kernel modules do; peermem: the loaded RDMA core has no peer memory interface, which DOCA-OFED "
+         "provides"),
         (CLOSED, BOTH, "dmabuf",
-         "as asked for (dmabuf): dmabuf: NVIDIA driver 535.129.03 (closed kernel modules) does not export it, open "
-         "ones do"),
+         "(mode: dmabuf): dmabuf: NVIDIA driver 535.129.03 (closed kernel modules) does not export it, only "
+         "the open kernel modules do"),
         (OPEN, INBOX, "peermem",
-         "as asked for (peermem): peermem: the RDMA core that runs has no peer memory interface, DOCA-OFED brings it"),
+         "(mode: peermem): peermem: the loaded RDMA core has no peer memory interface, which DOCA-OFED "
+         "provides"),
         (OLD, BOTH, "peermem",
-         "as asked for (peermem): peermem: NVIDIA driver 460.32.03 (closed kernel modules) is older than 470, there is "
-         "no kernel module nvidia_peermem"),
+         "(mode: peermem): peermem: NVIDIA driver 460.32.03 (closed kernel modules) is older than 470, kernel "
+         "module nvidia_peermem is not installed"),
         (OPEN, "0 T printk\n", "dmabuf",
-         "as asked for (dmabuf): dmabuf: the RDMA stack that runs has no ib_umem_dmabuf_get"),
+         "(mode: dmabuf): dmabuf: the loaded RDMA stack has no ib_umem_dmabuf_get"),
     ],
 )  # fmt: skip
 def test_no_way_is_refused_with_the_reasons(
@@ -267,7 +270,7 @@ def test_no_way_is_refused_with_the_reasons(
     if text == OLD:
         host.reacts = lambda argv: "not found" if argv[0] == "modinfo" else obey(host, argv)
     assert call(host, capsys, mode=mode)["msg"] == (
-        f"peer_memory: GPU memory cannot be reached by RDMA on gpu-11 {message}; repair it, or set mode: none"
+        f"peer_memory: GPU memory is not accessible to RDMA on gpu-11 {message}. Resolve this, or set mode: none"
     )
     assert changing(host) == []
 
@@ -286,7 +289,7 @@ def test_perftest_that_cannot_measure_is_said(host: Host, capsys: pytest.Capture
     host.prints[HELP] = "  -a, --all  Run sizes from 2 till 2^23\n"
     result = call(host, capsys)
     assert (result["mode"], result["findings"]) == (
-        "dmabuf", ["perftest is built without --use_cuda_dmabuf: it cannot measure GPU memory here"]
+        "dmabuf", ["perftest was built without --use_cuda_dmabuf and cannot measure GPU memory on this host"]
     )  # fmt: skip
 
 
@@ -299,6 +302,6 @@ def test_other_vendors(host: Host, capsys: pytest.CaptureFixture[str], mode: str
     said = {
         "auto": "the kernel's driver of these GPUs exports DMA-BUF",
         "none": "mode is none",
-        "peermem": "peer_memory: nvidia-peermem serves NVIDIA GPUs only; gpu-11 has none; use auto",
+        "peermem": "peer_memory: nvidia-peermem supports NVIDIA GPUs only, and gpu-11 has none. Set mode: auto",
     }
     assert (result.get("reason") or result["msg"]) == said[mode]

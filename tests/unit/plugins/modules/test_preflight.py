@@ -43,9 +43,9 @@ def test_all_problems_of_an_odd_host_at_once(
     assert result["problems"] == [
         "rhel 8.6 is too old; expected 9 or newer",
         "kernel 4.18.0-372.el8.x86_64 is too old; expected 5.14 or newer",
-        "perftest (ib_write_bw) is missing; install it, or set installs_packages: true",
-        "rail rail1: 0000:41:00.0 has no network device (driver: vfio-pci); bind its network driver",
-        "rail rail2: 0000:61:00.0: eno1 carries the default route; it can never be a rail",
+        "perftest (ib_write_bw) is not installed. Install it, or set installs_packages: true",
+        "rail rail1: 0000:41:00.0 has no network device (driver: vfio-pci). Bind its network driver",
+        "rail rail2: 0000:61:00.0: eno1 carries the default route. Such a port cannot be a rail",
         "rail rail3: no network port at 0000:81:00.0 on odd-1; its ports: 0000:01:00.0 (ens1np0), "
         "0000:21:00.0 (ibp33s0), "
         "0000:41:00.0, 0000:61:00.0 (eno1)",
@@ -55,13 +55,13 @@ def test_all_problems_of_an_odd_host_at_once(
         "(install the rdma tool of iproute2). Stop these users and retry, or set rdma_disrupt_users: true",
     ]
     assert result["findings"] == [
-        "rail rail0: 0000:01:00.0 (ens1np0) has no carrier; check the cable and the switch port",
-        "rail rail0: 0000:01:00.0 (ens1np0) has a PCIe link of x8, the card can x16",
+        "rail rail0: 0000:01:00.0 (ens1np0) has no carrier. Check the cable and the switch port",
+        "rail rail0: 0000:01:00.0 (ens1np0) has a PCIe link width of x8, expected x16. Check the slot",
     ]
     assert result["msg"] == "preflight: 8 problem(s): " + "; ".join(result["problems"])
 
 
-SUPPORTED = "supported are almalinux, centos, debian, fedora, ol, rhel, rocky, sles, ubuntu"
+SUPPORTED = "Supported are almalinux, centos, debian, fedora, ol, rhel, rocky, sles, ubuntu"
 OLD_VERSIONS = {"debian 11": "12", "ubuntu 20.04": "22.4", "rocky 8.10": "9", "sles 15.3": "15.4", "fedora 39": "40"}
 
 
@@ -77,8 +77,8 @@ OLD_VERSIONS = {"debian 11": "12", "ubuntu 20.04": "22.4", "rocky 8.10": "9", "s
                            "sles 16.0")
         ],
         *[(system, f"{system} is too old; expected {oldest} or newer") for system, oldest in OLD_VERSIONS.items()],
-        ("arch 1", f"operating system 'arch of its own' is not supported; {SUPPORTED}"),
-        ("opensuse-leap 15.6", f"operating system 'opensuse-leap of its own' is not supported; {SUPPORTED}"),
+        ("arch 1", f"operating system 'arch of its own' is not supported. {SUPPORTED}"),
+        ("opensuse-leap 15.6", f"operating system 'opensuse-leap of its own' is not supported. {SUPPORTED}"),
         ("debian ", "debian of its own does not report a version; expected 12 or newer"),
     ],
 )  # fmt: skip
@@ -91,8 +91,11 @@ def test_systems(judge: Any, system: str, problem: str | None) -> None:
 def test_what_a_pcie_link_lacks_is_said(judge: Any) -> None:
     folder = "sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0"
     result = judge({f"{folder}/current_link_speed": "16.0 GT/s PCIe", f"{folder}/current_link_width": "8"})
-    head = "rail rail0: 0000:18:00.0 (enp24s0np0) has a PCIe link of"
-    assert result["findings"] == [f"{head} x8, the card can x16", f"{head} 16 GT/s, the card can 32"]
+    head = "rail rail0: 0000:18:00.0 (enp24s0np0) has a PCIe link"
+    assert result["findings"] == [
+        f"{head} width of x8, expected x16. Check the slot",
+        f"{head} speed of 16 GT/s, expected 32. Check the slot",
+    ]
     assert result["problems"] == []
 
 
@@ -141,7 +144,10 @@ def test_a_rail_that_serves_something_else_is_a_finding(
     storage = rail("rail1", "0000:29:00.0", address="192.168.1.1/24")
     free = rail("rail0", "0000:4f:00.0", address="192.168.0.1/24")
     found = run("preflight", capsys, **host.options(), rails=[free, storage], disrupt_users=True)["findings"]
-    text = "rail rail1: 0000:29:00.0 (enp41s0np0) serves something else too: {}. Check that this port is meant"
+    text = (
+        "rail rail1: 0000:29:00.0 (enp41s0np0) is also used for other purposes: {}. Check that this port is the "
+        "intended one"
+    )
     assert found == [text.format("address 10.1.1.11/24, route to 10.8.0.0/16")]
     # With addresses that are kept the port's own are the rail's.
     kept = [{**free, "address": None}, {**storage, "address": None}]
@@ -155,8 +161,8 @@ def test_a_host_without_a_known_network_manager(
     host = sysfs_tree.materialise("lab-igb-host", tmp_path, monkeypatch)
     (tmp_path / "sys/fs/cgroup/system.slice/systemd-networkd.service").rmdir()
     assert run("preflight", capsys, **host.options(), rails=[])["problems"] == [
-        "the network of lab-3 is managed by no known manager; supported are systemd-networkd, NetworkManager and "
-        "netplan with one of them: enable one for the rails, or leave the host out",
+        "the network of lab-3 is managed by no known manager. Supported are systemd-networkd, NetworkManager, and "
+        "netplan with one of them. Enable one for the rails, or exclude the host",
     ]
 
 
@@ -168,8 +174,8 @@ BOTH = {"sys/fs/cgroup/system.slice/NetworkManager.service/": ""}
     [
         (BOTH, {}, "Set manager to networkd or networkmanager"),
         (BOTH, {"links_manager": "networkd"}, None),
-        ({}, {"links_manager": "networkmanager"}, "manager is networkmanager, but that does not run"),
-        ({}, {"links_manager": "netplan"}, "has no program netplan"),
+        ({}, {"links_manager": "networkmanager"}, "manager is networkmanager, which is not active"),
+        ({}, {"links_manager": "netplan"}, "netplan is not installed"),
         ({}, {}, None),
     ],
 )
@@ -265,9 +271,14 @@ MKCONFIG = "/usr/sbin/grub-mkconfig"
 @pytest.mark.parametrize(
     ("files", "program", "asked", "problem"),
     [
-        (NO_LOADER, MKCONFIG, True, "the boot loader of this host is not known: expected GRUB with one grub.cfg"),
+        (NO_LOADER, MKCONFIG, True, "the boot loader of this host is not supported: expected GRUB with one grub.cfg"),
         (NO_LOADER, MKCONFIG, False, None),
-        (GRUB, "/usr/bin/true", True, "grub-mkconfig is not installed; GRUB's menu cannot be made without it"),
+        (
+            GRUB,
+            "/usr/bin/true",
+            True,
+            "grub-mkconfig is not installed, so the GRUB menu cannot be generated. Install it",
+        ),
         (GRUB, MKCONFIG, True, None),
     ],
 )
@@ -291,13 +302,13 @@ def test_a_kernel_that_waits_for_a_boot_is_reported(judge: Any) -> None:
     )
     running = result["host"]["kernel"]
     assert result["findings"][-2:] == [
-        f"kernel {running} runs and 9.9.9-generic boots next; what is built or checked now is for {running}, so reboot"
-        " first where it matters",
+        f"kernel {running} is running, but 9.9.9-generic boots next. This run builds and checks for {running}; reboot "
+        "first if that is not intended",
         "a reboot is pending (linux-base, libc6)",
     ]
     assert result["problems"] == [
-        f"the modules of the running kernel {running} are gone, so no driver can be loaded; reboot into an installed"
-        " kernel"
+        f"the modules of the running kernel {running} are no longer installed, so no driver can be loaded. Reboot "
+        "into an installed kernel"
     ]
 
 
@@ -315,8 +326,7 @@ def test_a_full_boot_stops_only_where_an_initramfs_is_made(
     texts = [[text for text in kind if text.startswith("the file system of /boot")] for kind in kinds]
     assert [len(found) for found in texts] == [problems, findings]
     assert set(texts[0] + texts[1]) <= {
-        "the file system of /boot has 10 MiB free, a new initramfs needs about 26 MiB; remove kernels that are not used"
-        " any more"
+        "the file system of /boot has 10 MiB free, but a new initramfs needs about 26 MiB. Remove unused kernels"
     }
 
 
@@ -363,7 +373,7 @@ def lacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     ("files", "manager", "why"),
     [
         ({"etc/apt/sources.list": ""}, "apt",
-         "{root}/var/lib/apt/lists has no package lists: run apt-get update, and check the sources"),
+         "{root}/var/lib/apt/lists has no package lists. Run apt-get update, and check the package sources"),
         (OFF, "dnf", "no repository is enabled in {root}/etc/yum.repos.d"),
     ],
 )  # fmt: skip
@@ -371,7 +381,7 @@ def test_a_host_without_package_sources(
     lacking: Any, tmp_path: Path, files: dict[str, str], manager: str, why: str
 ) -> None:
     (found,), asked = lacking(files, manager)
-    text = "packages are missing (perftest), and there is nothing to install them from: "
+    text = "packages are missing (perftest) and cannot be installed: "
     assert (found, asked) == (text + why.format(root=tmp_path), [])
 
 
@@ -400,7 +410,7 @@ def test_a_source_that_does_not_answer(
     lacking: Any, files: dict[str, str], manager: str, program: str, said: str, why: str
 ) -> None:
     (found,), _asked = lacking(files, manager, lambda argv: said if argv[0] == program else None)
-    assert found == f"packages are missing (perftest), and there is nothing to install them from: {why}"
+    assert found == f"packages are missing (perftest) and cannot be installed: {why}"
 
 
 def test_dnf_is_asked_for_the_names(lacking: Any) -> None:
@@ -413,8 +423,7 @@ def test_dnf_is_asked_for_the_names(lacking: Any) -> None:
 def test_names_that_no_repository_has(lacking: Any) -> None:
     (found,), _asked = lacking(ON, "dnf", offered=["rdma-core", "x"], packages=["perftest", "x", "y"])
     assert found == (
-        "packages are missing (perftest, x, y), and there is nothing to install them from: no enabled repository has "
-        "perftest, y"
+        "packages are missing (perftest, x, y) and cannot be installed: no enabled repository has perftest, y"
     )
 
 
@@ -446,8 +455,8 @@ def test_what_users_know_of_doca_counts(judge: Any) -> None:
 
 def test_doca_without_its_inputs(judge: Any) -> None:
     assert judge({}, doca={"release": "3.2.1"})["msg"] == (
-        "preflight: provider doca_ofed needs doca.version, doca.key, "
-        "doca.fingerprint; a release is never picked by itself"
+        "preflight: provider doca_ofed requires doca.version, doca.key, doca.fingerprint. A release is never chosen "
+        "automatically"
     )
 
 
@@ -477,7 +486,7 @@ def test_firmware_with_its_tool(judge: Any, monkeypatch: pytest.MonkeyPatch) -> 
     assert judge({}, sets_firmware=True)["problems"] == []
 
 
-VFS_ONLY = "Without it VFs serve containers, and cannot be given to virtual machines"
+VFS_ONLY = "Without it, VFs work in containers, but cannot be passed through to virtual machines"
 
 
 @pytest.mark.parametrize(
@@ -485,12 +494,12 @@ VFS_ONLY = "Without it VFs serve containers, and cannot be given to virtual mach
     [
         (40, False, True, []),
         (0, True, False, []),
-        (0, False, False, [f"the IOMMU (VT-d, AMD-Vi) is off in the firmware; turn it on there. {VFS_ONLY}"]),
+        (0, False, False, [f"the IOMMU (VT-d, AMD-Vi) is disabled in the firmware (enable it there). {VFS_ONLY}"]),
         (
             0,
             False,
             True,
-            [f"the firmware has an IOMMU, but it is off in the kernel; role host_kernel turns it on. {VFS_ONLY}"],
+            [f"the IOMMU is available, but disabled in the kernel (role host_kernel enables it). {VFS_ONLY}"],
         ),
     ],
 )
@@ -514,8 +523,8 @@ def test_who_would_name_the_ports_too_is_said_before_anything_changes(judge: Any
     path = "etc/systemd/network/05-mine.link"
     result = judge({path: "[Match]\nPath=pci-0000:18:*\n[Link]\nName=fast0\n"})
     assert result["problems"] == [
-        f"0000:18:00.0 (enp24s0np0) is to be named rail0, but {tmp_path}/{path} names it fast0; remove that file or its"
-        " rule for this port"
+        f"0000:18:00.0 (enp24s0np0) is to be named rail0, but {tmp_path}/{path} names it fast0. Remove that file, or "
+        "its rule for this port"
     ]
 
 

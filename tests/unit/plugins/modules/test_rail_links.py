@@ -332,9 +332,8 @@ def test_kept_addresses_keep_their_file(host: Host, capsys: pytest.CaptureFixtur
     assert list(result["diff"]["after"]["files"]) == [f"{host.root}/etc/sysctl.d/90-gpufabric-rails.conf"]
     refused = call(host, capsys, rails=[rail("store", STORE, None, 4000)])
     assert refused["msg"] == (
-        f"rail_links: rail store: 0000:29:00.0 (enp41s0np0) keeps its addresses and so its file "
-        f"{folder}/50-mine.network, "
-        "but has MTU 9000; set MTUBytes=4000 there"
+        "rail_links: rail store: 0000:29:00.0 (enp41s0np0) keeps its addresses, and therefore its file "
+        f"{folder}/50-mine.network, but has MTU 9000. Set MTUBytes=4000 in that file"
     )
 
 
@@ -343,20 +342,17 @@ def test_kept_addresses_keep_their_file(host: Host, capsys: pytest.CaptureFixtur
     [
         (
             [rail("rail0", FIRST, "192.168.0.11/24", 9999), rail("rail1", SECOND, None, 20)],
-            "rail rail0: 0000:18:00.0 (enp24s0np0) takes an MTU from 68 to 9978, 9999 requested; change the MTU of the "
-            "fabric; rail rail1: 0000:40:00.0 (enp64s0np0) takes an MTU from 68 to 9978, 20 requested; "
-            "change the MTU of "
-            "the fabric",
+            "rail rail0: 0000:18:00.0 (enp24s0np0) supports an MTU from 68 to 9978, 9999 requested. Change the MTU "
+            "of the fabric; rail rail1: 0000:40:00.0 (enp64s0np0) supports an MTU from 68 to 9978, 20 requested. "
+            "Change the MTU of the fabric",
         ),
         (
             [rail("rail0", "0000:19:00.0", None), rail("rail1", "0000:82:00.0", None)],
-            "rail rail0: no network port at 0000:19:00.0 on gpu-11; its ports: 0000:18:00.0 (enp24s0np0), 0000:29:00.0 "
-            "(enp41s0np0), 0000:40:00.0 (enp64s0np0), 0000:4f:00.0 (enp79s0np0), 0000:5e:00.0 (enp94s0np0), "
-            "0000:82:00.0 "
-            "(eno1), 0000:82:00.1 (eno2), 0000:9a:00.0 (enp154s0np0), 0000:aa:00.0 (enp170s0np0), 0000:c0:00.0 "
-            "(enp192s0np0), 0000:ce:00.0 (enp206s0np0), 0000:dc:00.0 (enp220s0np0); rail rail1: "
-            "0000:82:00.0: eno1 carries the "
-            "default route (of bond0); it can never be a rail",
+            "rail rail0: no network port at 0000:19:00.0 on gpu-11; its ports: 0000:18:00.0 (enp24s0np0), "
+            "0000:29:00.0 (enp41s0np0), 0000:40:00.0 (enp64s0np0), 0000:4f:00.0 (enp79s0np0), 0000:5e:00.0 "
+            "(enp94s0np0), 0000:82:00.0 (eno1), 0000:82:00.1 (eno2), 0000:9a:00.0 (enp154s0np0), 0000:aa:00.0 "
+            "(enp170s0np0), 0000:c0:00.0 (enp192s0np0), 0000:ce:00.0 (enp206s0np0), 0000:dc:00.0 (enp220s0np0); rail "
+            "rail1: 0000:82:00.0: eno1 carries the default route (of bond0). Such a port cannot be a rail",
         ),
         (
             [rail("rail0", FIRST, "192.168.0.256/24")],
@@ -383,7 +379,8 @@ def test_a_file_that_comes_first_is_named(host: Host, capsys: pytest.CaptureFixt
     path.parent.mkdir(parents=True)
     path.write_text("[Match]\nName=en*\n[Network]\nDHCP=yes\n")
     assert call(host, capsys)["msg"] == (
-        f"rail_links: rail rail0: {path} configures 0000:18:00.0 (enp24s0np0) first; remove or narrow it"
+        f"rail_links: rail rail0: {path} also matches 0000:18:00.0 (enp24s0np0) and takes precedence. Remove the "
+        "file, or narrow its match"
     )
 
 
@@ -409,8 +406,8 @@ def put(path: Path, text: str) -> Path:
         (
             (),
             "auto",
-            "the network of gpu-11 is managed by no known manager; supported are systemd-networkd, NetworkManager and "
-            "netplan with one of them: enable one for the rails, or leave the host out",
+            "the network of gpu-11 is managed by no known manager. Supported are systemd-networkd, NetworkManager, "
+            "and netplan with one of them. Enable one for the rails, or exclude the host",
         ),
         (
             ("NetworkManager", "systemd-networkd"),
@@ -421,12 +418,14 @@ def put(path: Path, text: str) -> Path:
         (
             ("systemd-networkd",),
             "networkmanager",
-            "manager is networkmanager, but that does not run on gpu-11 (found: systemd-networkd)",
+            "manager is networkmanager, which is not active on gpu-11 (found: systemd-networkd). Start it, or set "
+            "another manager",
         ),
         (
             ("systemd-networkd",),
             "netplan",
-            "manager is netplan, but gpu-11 has no program netplan (found: systemd-networkd)",
+            "manager is netplan, but netplan is not installed on gpu-11 (found: systemd-networkd). Install it, or "
+            "set another manager",
         ),
     ],
 )
@@ -524,7 +523,8 @@ def test_a_connection_of_somebody_else_is_named(host: Host, capsys: pytest.Captu
     )
     before = snapshot(host)
     assert call(host, capsys)["msg"] == (
-        f"rail_links: rail rail0: {path} configures 0000:18:00.0 (enp24s0np0) first; remove or narrow it"
+        f"rail_links: rail rail0: {path} also matches 0000:18:00.0 (enp24s0np0) and takes precedence. Remove the "
+        "file, or narrow its match"
     )
     assert snapshot(host) == before
 
@@ -533,8 +533,8 @@ def test_addresses_that_no_file_gives_are_not_made_fixed(host: Host, capsys: pyt
     runs(host, "NetworkManager")
     kept = [rail("store", STORE, None), rail("rail0", FIRST, None)]
     assert call(host, capsys, rails=kept)["msg"] == (
-        "rail_links: rail store: 0000:29:00.0 (enp41s0np0) has 10.1.1.11/24, and no file names the port; write one "
-        "that gives the address and MTU 9000, or let the plan give the address"
+        "rail_links: rail store: 0000:29:00.0 (enp41s0np0) has 10.1.1.11/24, but no file configures this port. Add "
+        "one with the address and MTU 9000, or let the plan assign the address"
     )
     assert call(host, capsys, rails=kept[1:])["changed"] is True
     text = (host.root / "etc/NetworkManager/system-connections/gpufabric-rail0.nmconnection").read_text()
@@ -544,7 +544,8 @@ def test_addresses_that_no_file_gives_are_not_made_fixed(host: Host, capsys: pyt
 def test_ifupdown_is_named(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     path = put(host.root / "etc/network/interfaces.d/rails", "auto enp24s0np0\niface enp24s0np0 inet dhcp\n")
     assert call(host, capsys)["msg"] == (
-        f"rail_links: rail rail0: {path} configures 0000:18:00.0 (enp24s0np0) first; remove or narrow it"
+        f"rail_links: rail rail0: {path} also matches 0000:18:00.0 (enp24s0np0) and takes precedence. Remove the "
+        "file, or narrow its match"
     )
 
 
@@ -604,8 +605,9 @@ def test_a_change_of_somebody_else_that_waits_in_netplan_is_not_applied(
     host.reacts = generate
     # Warnings of earlier runs in this process stand before it.
     assert call(host, capsys)["warnings"][-1]["event"]["msg"] == (
-        f"netplan generate also changed {waiting}: a change in /etc/netplan waits for 'netplan apply'; "
-        "systemd-networkd was not reloaded, and the rails were set by ip"
+        f"netplan generate also changed {waiting}: /etc/netplan has changes that were not applied. systemd-networkd "
+        "was not reloaded, and the rails were configured with ip. Run 'netplan apply' when these changes may take "
+        "effect"
     )
     assert ["networkctl", "reload"] not in host.ran
 
@@ -614,13 +616,13 @@ def test_a_definition_of_somebody_else_is_named_with_its_file(host: Host, capsys
     path = with_netplan(host, "network:\n  version: 2\n  ethernets:\n    enp24s0np0:\n      dhcp4: true\n")
     put(host.root / "run/systemd/network/10-netplan-enp24s0np0.network", "[Match]\nName=enp24s0np0\n")
     assert call(host, capsys)["msg"] == (
-        f"rail_links: rail rail0: 'enp24s0np0' in {path} (netplan) configures 0000:18:00.0 (enp24s0np0) first; "
-        "remove or narrow it"
+        f"rail_links: rail rail0: 'enp24s0np0' in {path} (netplan) also matches 0000:18:00.0 (enp24s0np0) and takes "
+        "precedence. Remove the file, or narrow its match"
     )
     kept = call(host, capsys, rails=[rail("rail0", FIRST, None)])
     assert kept["msg"] == (
-        "rail_links: rail rail0: 0000:18:00.0 (enp24s0np0) keeps its addresses and so its file 'enp24s0np0' in "
-        f"{path} (netplan), but has MTU 4200; set mtu: 9000 there"
+        "rail_links: rail rail0: 0000:18:00.0 (enp24s0np0) keeps its addresses, and therefore its file 'enp24s0np0' "
+        f"in {path} (netplan), but has MTU 4200. Set mtu: 9000 in that file"
     )
 
 
@@ -683,8 +685,8 @@ def test_the_port_of_the_default_route_is_never_touched(
     host = sysfs_tree.materialise("odd-host", tmp_path, monkeypatch)
     result = call(host, capsys, rails=[rail("rail0", "0000:61:00.0", None), rail("rail1", "0000:41:00.0", None)])
     assert result["msg"] == (
-        "rail_links: rail rail0: 0000:61:00.0: eno1 carries the default route; it can never be a rail; rail rail1: "
-        "0000:41:00.0 has no network device (driver: vfio-pci); bind its network driver"
+        "rail_links: rail rail0: 0000:61:00.0: eno1 carries the default route. Such a port cannot be a rail; rail "
+        "rail1: 0000:41:00.0 has no network device (driver: vfio-pci). Bind its network driver"
     )
 
 
@@ -696,8 +698,8 @@ def test_the_port_below_a_vlan_with_the_ssh_connection_is_never_touched(
     (host.root / "proc/self/environ").write_text("SSH_CONNECTION=172.16.9.8 50000 172.16.9.1 22\0")
     before = snapshot(host)
     assert call(host, capsys)["msg"] == (
-        f"rail_links: rail rail0: {FIRST}: {netdev} carries the ssh connection of this run (of mgmt); "
-        "it can never be a rail"
+        f"rail_links: rail rail0: {FIRST}: {netdev} carries the ssh connection of this run (of mgmt). Such a port "
+        "cannot be a rail"
     )
     assert snapshot(host) == before
 

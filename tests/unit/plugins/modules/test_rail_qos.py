@@ -168,10 +168,10 @@ def test_all_problems_of_all_rails_come_before_the_first_write(host: Host, capsy
     both = [rail("rail0", FIRST), rail("rail1", SECOND)]
     refused = call(host, capsys, rails=both, settings={**QOS, "rings": {"rx": 9000}})
     assert refused["msg"] == (
-        "rail_qos: gpu-11 rail0 (mlx5_core) has at most 8192 rx descriptors, 9000 requested in rings.rx; "
-        "gpu-11 rail1 (mlx5_core) has no ECN settings in sysfs; use the driver of DOCA-OFED, which has them, or leave "
-        "out ecn, cnp_dscp for this host; "
-        "gpu-11 rail1 (mlx5_core) has at most 8192 rx descriptors, 9000 requested in rings.rx"
+        "rail_qos: gpu-11 rail0 (mlx5_core) supports at most 8192 rx descriptors, 9000 requested in rings.rx; gpu-11 "
+        "rail1 (mlx5_core) has no ECN settings in sysfs; use the driver of DOCA-OFED, which provides them, or omit "
+        "ecn, cnp_dscp for this host; gpu-11 rail1 (mlx5_core) supports at most 8192 rx descriptors, 9000 requested in "
+        "rings.rx"
     )
     assert snapshot(host) == before
 
@@ -274,9 +274,8 @@ def test_a_nic_without_dcb_is_a_clear_refusal(
     made.reacts = lambda argv: refusal if argv[0] == "dcb" else None
     result = call(made, capsys, rails=[first], settings={"pfc": [3], "trust": "dscp"})
     assert result["msg"] == (
-        "rail_qos: lab-3 rail0 (igb) has no DCB (dcb printed: Attribute read: Operation not "
-        "supported); use a NIC and a "
-        "driver that have, or leave out trust, pfc for this host"
+        "rail_qos: lab-3 rail0 (igb) has no DCB (dcb printed: Attribute read: Operation not supported); use a NIC "
+        "and a driver that support it, or omit trust, pfc for this host"
     )
 
 
@@ -286,10 +285,10 @@ def test_a_host_without_tools_is_a_clear_refusal(
     made, first = igb(tmp_path, monkeypatch)
     result = call(made, capsys, rails=[first], settings={"pfc": [3], "pause": False, "roce": "v2"})
     assert result["msg"] == (
-        "rail_qos: lab-3 rail0 (igb) cannot be asked: ethtool is not installed; install it, or leave out pause for "
-        "this host; lab-3 rail0 (igb) cannot be asked: neither mlnx_qos nor dcb (iproute2) is installed; install one "
-        "of them, or leave out pfc for this host; lab-3 rail0 (igb) has no RDMA device; bring it up first (role "
-        "rdma_stack) and rerun the playbook, or leave out roce, dscp, traffic_class for this host"
+        "rail_qos: lab-3 rail0 (igb) cannot be read: ethtool is not installed; install it, or omit pause for this "
+        "host; lab-3 rail0 (igb) cannot be read: neither mlnx_qos nor dcb (iproute2) is installed; install one of "
+        "them, or omit pfc for this host; lab-3 rail0 (igb) has no RDMA device; bring it up first (role rdma_stack) "
+        "and rerun the playbook, or omit roce, dscp, traffic_class for this host"
     )
 
 
@@ -302,8 +301,10 @@ def test_check_mode_expects_an_rdma_device_that_comes_with_the_stack(
     assert predicted["changed"] and predicted["diff"]["before"]["rails"][first["pci"]] == dict.fromkeys(
         ("traffic_class", "rdma_cm")
     )
-    assert "lab-3 rail0 (igb) has no RDMA device yet; it is expected of role rdma_stack" in str(predicted["warnings"])
-    assert call(made, capsys, **wish)["msg"].endswith("or leave out traffic_class, roce, dscp for this host")
+    assert ("lab-3 rail0 (igb) has no RDMA device yet. Role rdma_stack is expected to create it") in str(
+        predicted["warnings"]
+    )
+    assert call(made, capsys, **wish)["msg"].endswith("or omit traffic_class, roce, dscp for this host")
 
 
 CHANGED = "Another tool changed it, so it is not restored, and its record is removed. Before the first change it was {}"
@@ -323,8 +324,8 @@ def test_a_setting_that_another_tool_changed_since_stays(
     changed = f"{title}: pfc: found [5], expected [3] as set by this collection. {CHANGED.format([])}"
     # The other one was 48 before, so it is not restored to that either.
     other = f"{title}: cnp_dscp: found 40, expected 48 as set by this collection. {CHANGED.format(48)}"
-    pause = f"{title}: pause is not restored to {{'rx': True, 'tx': True}}, since pfc, which another tool changed, "
-    assert warned(result) == warned(checked) == [other, changed, f"{pause}excludes it"]
+    pause = f"{title}: pause is not restored to {{'rx': True, 'tx': True}}, because it conflicts with pfc, which "
+    assert warned(result) == warned(checked) == [other, changed, f"{pause}another tool changed"]
     # It would turn off the priorities that are enabled now.
     assert [argv for argv in host.ran if argv[:2] == ["ethtool", "-A"]] == []
     assert [argv for argv in host.ran if "--pfc" in argv] == []

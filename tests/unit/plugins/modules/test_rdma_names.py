@@ -132,8 +132,8 @@ def test_a_file_of_somebody_else_is_not_touched(host: Host, capsys: pytest.Captu
 def test_a_name_that_another_device_has_is_refused(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     rename_rdma(host, ["rdma", "dev", "set", "mlx5_1", "name", "enp24s0np0"])
     assert call(host, capsys)["msg"] == (
-        "netdev_names: the RDMA device of 0000:18:00.0 is to be named enp24s0np0, but another one has this name; rename"
-        " or remove it"
+        "netdev_names: the RDMA device of 0000:18:00.0 is to be named enp24s0np0, but another one has this name. "
+        "Rename or remove it"
     )
 
 

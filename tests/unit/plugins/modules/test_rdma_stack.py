@@ -225,8 +225,7 @@ def test_a_unit_that_does_not_start_is_said(host: Host, capsys: pytest.CaptureFi
     ("said", "hint"),
     [
         ("modprobe: FATAL: Module ib_umad not found in directory /lib/modules/6.8.0-51-generic",
-         "; linux-modules-extra-6.8.0-51-generic of Ubuntu or kernel-modules-extra-6.8.0-51-generic of RHEL has it: "
-         "install that"),
+         "; install linux-modules-extra-6.8.0-51-generic on Ubuntu, or kernel-modules-extra-6.8.0-51-generic on RHEL"),
         ("modprobe: ERROR: could not insert 'ib_umad': Required key not available", ""),
     ],
 )  # fmt: skip
@@ -237,5 +236,5 @@ def test_a_module_that_cannot_be_loaded(host: Host, capsys: pytest.CaptureFixtur
 
 def test_an_unknown_distribution_needs_names(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     (host.root / "etc/os-release").write_text("ID=arch\nPRETTY_NAME=Arch\n")
-    assert call(host, capsys)["msg"] == "rdma_stack: no packages are known for Arch; name them in the option packages"
+    assert call(host, capsys)["msg"] == "rdma_stack: no packages are known for Arch. List them in option packages"
     assert call(host, capsys, install_packages=False)["changed"] is True

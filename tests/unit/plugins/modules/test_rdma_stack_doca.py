@@ -210,8 +210,8 @@ def test_another_provider_needs_consent_and_gives_back(
     openibd(host)
     whole(host, database, capsys)
     assert call(host, capsys, provider="inbox")["msg"] == (
-        "rdma_stack: gpu-11 has DOCA-OFED by this role, and provider inbox is asked for; set replace: true "
-        "to replace it"
+        "rdma_stack: DOCA-OFED was installed on gpu-11 by this role, but provider inbox is requested. Set replace: "
+        "true to replace it"
     )
     first = call(host, capsys, provider="inbox", replace=True)["packages"]
     assert first["remove"] == ["doca-ofed", "mlnx-ofed-kernel-dkms", "mlnx-tools"]
@@ -320,8 +320,7 @@ def test_without_openibd_modules_are_loaded_again(
     ("change", "message"),
     [
         ({"release": "", "key": None},
-         "rdma_stack: provider doca_ofed needs doca.release, doca.key; a release is never picked "
-         "by itself"),
+         "rdma_stack: provider doca_ofed requires doca.release, doca.key. A release is never chosen automatically"),
         ({"fingerprint": "0" * 40},
          f"rdma_stack: The package key has the fingerprint {FINGERPRINT}, expected {'0' * 40} alone. Nothing was "
          "changed. Ask the vendor which one is right, then correct doca.key or "
@@ -341,8 +340,8 @@ def test_without_openibd_modules_are_loaded_again(
         ({"supported": {"ubuntu24.04": ["6.11.", "6.14."]}},
          f"{PREFIX}kernel {KERNEL}, which runs, is not supported on ubuntu24.04; supported are 6.11.*, 6.14.*"),
         ({"version": "3.2.9"},
-         f"rdma_stack: the package source {URL} has no doca-ofed 3.2.9; it has 3.2.1-044000, 3.2.0-125000; nothing was "
-         "changed"),
+         f"rdma_stack: the package source {URL} has no doca-ofed 3.2.9. Available: 3.2.1-044000, 3.2.0-125000. "
+         "Nothing was changed"),
         ({"build": "precompiled", "repository": "https://linux.mellanox.com/public/repo/doca/{release}"},
          "rdma_stack: the vendor's repository of DOCA-OFED 3.2.1 has no precompiled kernel modules; set "
          "doca.build: dkms, or doca.repository to one that has them"),
@@ -396,8 +395,8 @@ def test_a_vendor_stack_of_others_needs_consent(
 ) -> None:
     database.installed["mlnx-ofed-kernel-dkms"] = "5.8"
     assert call(host, capsys)["msg"] == (
-        "rdma_stack: gpu-11 has mlnx-ofed-kernel-dkms, which this role did not install; set replace: true "
-        "to let provider doca_ofed replace them"
+        "rdma_stack: gpu-11 has mlnx-ofed-kernel-dkms, which this role did not install. Set replace: true to let "
+        "provider doca_ofed replace them"
     )
     assert call(host, capsys, replace=True)["packages"]["install"] == ["doca-ofed=3.2.1-044000"]
 
@@ -406,7 +405,7 @@ def test_secure_boot_is_said(host: Host, capsys: pytest.CaptureFixture[str]) -> 
     (variable,) = (host.root / "sys/firmware/efi/efivars").glob("SecureBoot-*")
     variable.write_bytes(b"\x06\x00\x00\x00\x01")
     assert call(host, capsys)["findings"] == [
-        "Secure Boot is on: modules that DKMS builds are loaded only when their key is enrolled (mokutil --import)"
+        "Secure Boot is enabled: modules built by DKMS are loaded only if their key is enrolled (mokutil --import)"
     ]
     assert call(host, capsys, doca={**DOCA, "build": "precompiled"})["findings"] == []
 
@@ -496,5 +495,6 @@ def test_the_container_is_refused_before_anything_changes(
 
 def test_doca_needs_packages(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(host, capsys, install_packages=False)["msg"] == (
-        "rdma_stack: provider doca_ofed installs packages; install_packages: false cannot go with it"
+        "rdma_stack: provider doca_ofed requires install_packages: true, found false. Set it to true, or choose "
+        "another provider"
     )

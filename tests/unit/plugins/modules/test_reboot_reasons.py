@@ -143,9 +143,9 @@ def test_the_machine_that_runs_ansible_is_not_rebooted(machine: Machine) -> None
     machine.wants(kernel_cmdline=FIRST)
     result = machine.call(allowed=True, controller_boot_id="boot-1")
     assert result["msg"] == (
-        f"reboot_reasons: gpu-1 must be rebooted before it can go on: {FIRST}. Ansible runs on this machine or in a"
-        " container on it (both have the boot id boot-1), and a reboot would end the run. Reboot it manually,"
-        " then rerun the playbook, or run it from another machine"
+        f"reboot_reasons: gpu-1 must be rebooted before the run can continue on it: {FIRST}. Ansible runs on this "
+        "machine or in a container on it (both have the boot id boot-1), and a reboot would end the run. Reboot it "
+        "manually, then rerun the playbook, or run it from another machine"
     )
     reported = machine.call(allowed=True, controller_boot_id="boot-1", required=False)
     assert (reported["due"], reported["go"]) == (True, False)
@@ -157,8 +157,8 @@ def test_without_consent_the_variable_and_every_reason_are_named(machine: Machin
     machine.wants(kernel_cmdline=FIRST, netdev_names=SECOND)
     result = machine.call()
     assert result["msg"] == (
-        f"reboot_reasons: gpu-1 must be rebooted before it can go on: {FIRST}; {SECOND}. Set allowed: true,"
-        " or reboot it manually; then rerun the playbook"
+        f"reboot_reasons: gpu-1 must be rebooted before the run can continue on it: {FIRST}; {SECOND}. Set allowed: "
+        "true, or reboot it manually; then rerun the playbook"
     )
     assert result["failed"] and result["reasons"] == [FIRST, SECOND]
 

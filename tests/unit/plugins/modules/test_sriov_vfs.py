@@ -244,7 +244,8 @@ def with_rdma(kernel: VfKernel) -> None:
         (with_vfio, "(0000:01:10.1, v01101) is in use: it is bound to vfio-pci; qemu-system-x86[300] holds it"),
         (
             with_namespace,
-            "(0000:01:10.1) is in use: igbvf has it but its device is in another network namespace, as that of a pod",
+            "(0000:01:10.1) is in use: igbvf has bound it, but its device is in another network namespace, such as "
+            "that of a pod",
         ),
         (with_rdma, "(0000:01:10.1, v01101) is in use: server[7] holds it"),
     ],
@@ -277,15 +278,15 @@ def test_new_addresses_take_vfs_away_too(kernel: VfKernel, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"vfs": 8}, "0000:01:00.0 (rail0) supports 7 VFs, 8 requested; lower vfs"),
-        ({"vfs": -1}, "0000:01:00.0 (rail0) supports 7 VFs, -1 requested; lower vfs"),
-        ({"vfs_by_rail": {"rail7": 1}}, "no rail is named rail7; the rails are: rail0"),
+        ({"vfs": 8}, "0000:01:00.0 (rail0) supports 7 VFs, 8 requested. Lower vfs"),
+        ({"vfs": -1}, "0000:01:00.0 (rail0) supports 7 VFs, -1 requested. Lower vfs"),
+        ({"vfs_by_rail": {"rail7": 1}}, "no rail is named rail7. The rails are: rail0"),
         ({"vfs_by_rail": {"rail0": "many"}}, "vfs_by_rail has rail0: many; expected a number of VFs for each rail"),
         (
             {"vfs": 1, "operator_managed": ["01:00.0"]},
-            "the SR-IOV operator manages 0000:01:00.0 (rail0, by operator_managed); only one can make VFs: leave "
-            "vfs unset for them, or remove the SriovNetworkNodePolicy and what it left, or make it "
-            "externallyManaged",
+            "the SR-IOV operator manages 0000:01:00.0 (rail0, by operator_managed), and only one tool can create the "
+            "VFs of a port. Leave vfs unset for these rails, remove the SriovNetworkNodePolicy with its leftovers, "
+            "or set it to externallyManaged",
         ),
         (
             {"vfs": 1, "operator_managed": ["rail0"]},
@@ -293,7 +294,7 @@ def test_new_addresses_take_vfs_away_too(kernel: VfKernel, capsys: pytest.Captur
         ),
         (
             {"vfs": 1, "rails": [{"rail": "a", "netdev": "a", "pci": "0000:00:04.0", "mtu": 1500}]},
-            "rail a: 0000:00:04.0: enp0s4 carries the default route; it can never be a rail",
+            "rail a: 0000:00:04.0: enp0s4 carries the default route. Such a port cannot be a rail",
         ),
     ],
 )
@@ -355,8 +356,8 @@ def test_a_limit_of_the_firmware_names_who_can_raise_it(
     kernel.host.idle()
     rail = {"rail": "rail0", "netdev": "rail0", "pci": "0000:18:00.0", "mtu": 9000}
     assert call(kernel, capsys, rails=[rail], vfs=17)["msg"] == (
-        "sriov_vfs: 0000:18:00.0 (rail0) supports 16 VFs, 17 requested; "
-        "lower vfs or raise NUM_OF_VFS with role nic_firmware and reboot"
+        "sriov_vfs: 0000:18:00.0 (rail0) supports 16 VFs, 17 requested. Lower vfs or raise NUM_OF_VFS with role "
+        "nic_firmware and reboot"
     )
 
 

@@ -422,7 +422,7 @@ def test_who_would_name_a_vf_too_is_found_before_there_are_vfs(
     before = everything(host)
     result = call(host, capsys, **params)
     shown = message.format(path=file)
-    assert result["msg"] == f"netdev_names: {FIRST} {shown}; remove that file or its rule for this port"
+    assert result["msg"] == f"netdev_names: {FIRST} {shown}. Remove that file, or its rule for this port"
     assert everything(host) == before
     # Who does not ask for these names is not kept from those of ports.
     assert call(host, capsys, vfs=False)["changed"] is True
@@ -450,8 +450,8 @@ def test_a_vf_that_is_there_is_judged_by_what_it_is(host: Host, capsys: pytest.C
     path.parent.mkdir(parents=True)
     path.write_text("[Match]\nDriver=igbvf\n[Link]\nName=guest\n")
     assert call(host, capsys)["msg"] == (
-        f"netdev_names: {FIRST} VF 0 is to be named rail0v0, but {path} names it guest; "
-        "remove that file or its rule for this port"
+        f"netdev_names: {FIRST} VF 0 is to be named rail0v0, but {path} names it guest. Remove that file, or its rule "
+        "for this port"
     )
 
 
@@ -460,14 +460,14 @@ def test_a_name_that_another_device_has_is_refused_though_the_vf_is_to_come(
 ) -> None:
     host.set_links([*host.links(), {"ifname": "dummy0", "altnames": ["rail0v7"], "mtu": 1500}])
     assert call(host, capsys)["msg"] == (
-        f"netdev_names: {FIRST} VF 7 is to be named rail0v7, but dummy0 has this name; rename or remove it"
+        f"netdev_names: {FIRST} VF 7 is to be named rail0v7, but dummy0 has this name. Rename or remove it"
     )
 
 
 def test_an_rdma_name_that_another_vf_has_is_refused(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     add_vf(host, SECOND, 0, "eth9", "rail0v1")
     assert call(host, capsys, rdma="rail")["msg"] == (
-        f"netdev_names: the RDMA device of {FIRST} VF 1 is to be named rail0v1, but another one has this name; rename "
+        f"netdev_names: the RDMA device of {FIRST} VF 1 is to be named rail0v1, but another one has this name. Rename "
         "or remove it"
     )
     assert not (host.root / RULES).exists()
@@ -489,12 +489,12 @@ def test_another_rule_that_names_rdma_devices_is_refused(host: Host, capsys: pyt
     [
         (
             rails(("storage-rail0", FIRST)),
-            f"{FIRST} VF 15 would be named storage-rail0v15, which has 16 characters; expected at most 15: give the "
-            "rail a shorter name, or leave vfs and representors at false",
+            f"{FIRST} VF 15 would be named storage-rail0v15, which has 16 characters, expected at most 15. Give the "
+            "rail a shorter name, or set vfs and representors to false",
         ),
         (
             rails(("rail0", FIRST), ("rail0v1", SECOND)),
-            f"{SECOND} and {FIRST} VF 1 would both be named rail0v1; give one rail another name",
+            f"{SECOND} and {FIRST} VF 1 would both be named rail0v1. Rename one of the rails",
         ),
     ],
 )
@@ -523,6 +523,6 @@ def test_preflight_says_the_same(host: Host, capsys: pytest.CaptureFixture[str])
     long = rails(("storage-rail0", FIRST))
     found = run("preflight", capsys, rails=long, names_representors=True, **options)["problems"]
     assert [text for text in found if "16 characters" in text] == [
-        f"{FIRST} representor 15 would be named storage-rail0r15, which has 16 characters; expected at most 15: give "
-        "the rail a shorter name, or leave vfs and representors at false"
+        f"{FIRST} representor 15 would be named storage-rail0r15, which has 16 characters, expected at most 15. Give "
+        "the rail a shorter name, or set vfs and representors to false"
     ]

@@ -182,7 +182,7 @@ def test_wanted_values(settings: dict[str, Any], expected: dict[str, str]) -> No
             "'-d' is not the name of a firmware parameter; expected one such as NUM_OF_VFS",
         ),
         ({"AB_C[0..3]": [1, 2]}, "AB_C[0..3] has 2 values; expected 4, or one for all"),
-        ({"AB_C[3..0]": 1}, "AB_C[3..0] has no elements; the first index comes first"),
+        ({"AB_C[3..0]": 1}, "AB_C[3..0] is an empty range: write the smaller index first"),
         (
             {"AB_C": "1 -y"},
             "AB_C: '1 -y' is not a value; expected true or false, a number, or a name such as ETH",

@@ -42,7 +42,9 @@ def test_what_has_no_extended_space_has_no_acs() -> None:
 def test_others_than_root_cannot_know() -> None:
     with pytest.raises(ParseError) as error:
         acs.control(config_space.bridge(0x001D, 64))
-    assert str(error.value) == "64 bytes of config space can be read, 256 or more are needed; run as root"
+    assert str(error.value) == (
+        "64 bytes of PCI config space are readable, expected at least 256. Run as root (become: true)"
+    )
 
 
 @given(st.binary(min_size=256, max_size=512))
@@ -98,21 +100,20 @@ HAVE = acs.Have({"0000:17:00.0": 0x1D, "0000:17:01.0": 0x1D}, {}, False, {}, ())
         (
             True,
             {},
-            "gpu-11 is a virtual machine, where ACS is its hypervisor's and peers need ATS instead; "
-            "leave it out of pcie_acs",
+            "gpu-11 is a virtual machine. ACS is controlled by its hypervisor, and peer-to-peer traffic requires ATS "
+            "instead. Disable pcie_acs for this host",
         ),
         (
             False,
             {"passed": ("0000:5e:00.0",)},
-            "isolation is asked for: 0000:5e:00.0 given to vfio-pci, for a virtual machine or a program; release them, "
-            "or leave this host out of pcie_acs",
+            "ACS isolates 0000:5e:00.0, bound to vfio-pci for a virtual machine or a program. "
+            "Release these devices, or disable pcie_acs for this host",
         ),
         (
             False,
             {"domains": {"0000:18:00.0": "DMA-FQ", "0000:1b:00.0": "identity"}},
-            "isolation is asked for: the IOMMU translates for 0000:18:00.0 (DMA-FQ), so peers must "
-            "be reached through it; "
-            "boot with iommu=pt, or leave this host out of pcie_acs",
+            "the IOMMU translates addresses for 0000:18:00.0 (DMA-FQ), so peer-to-peer traffic must pass through it. "
+            "Boot with iommu=pt, or disable pcie_acs for this host",
         ),
     ],
 )

@@ -106,16 +106,16 @@ def test_detection_raises_nothing_else(info: str, live: str, menu: str, has_entr
             "BOOT_IMAGE=/vmlinuz ostree=/ostree/boot.1",
             "menuentry",
             (),
-            "this system is an ostree image, which keeps its kernel arguments; use rpm-ostree kargs",
+            "this is an ostree system, which manages kernel arguments itself. Set them with rpm-ostree kargs",
         ),
         (
             "systemd-boot 257",
             "BOOT_IMAGE=/vmlinuz",
             "menuentry",
             ("/efi/EFI/Linux/a.efi",),
-            "systemd-boot starts this host, and no boot entry of this machine was found in loader/entries; found "
-            "unified kernel images (/efi/EFI/Linux/a.efi); kernel arguments can be changed in entries of the Boot "
-            "Loader Specification (type 1) only",
+            "this host boots with systemd-boot, but loader/entries has no entry of this machine (found: unified "
+            "kernel images (/efi/EFI/Linux/a.efi)). Kernel arguments can be changed only in entries of the Boot "
+            "Loader Specification (type 1)",
         ),
     ],
 )
@@ -177,8 +177,8 @@ def test_iommu_of_an_unknown_cpu() -> None:
     with pytest.raises(InputError) as error:
         requirements.iommu_arguments("passthrough", METAL._replace(vendor="Other"), [], ours=[])
     assert str(error.value) == (
-        "iommu: passthrough knows the CPU vendors AuthenticAMD, GenuineIntel and arm64; found 'Other' on x86_64; set "
-        "iommu: none and name the arguments yourself"
+        "iommu: passthrough supports the CPU vendors AuthenticAMD, GenuineIntel and arm64; found 'Other' on x86_64. "
+        "Set iommu: none and list the arguments explicitly"
     )
 
 

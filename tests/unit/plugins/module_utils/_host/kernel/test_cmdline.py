@@ -66,11 +66,11 @@ def test_merge(line: str, present: list[str], absent: list[str], expected: str) 
 @pytest.mark.parametrize(
     ("present", "absent", "expected"),
     [
-        (["root=/dev/sda1"], [], "kernel argument 'root=/dev/sda1' decides whether the host boots; set it by hand"),
-        ([], ["ro"], "kernel argument 'ro' decides whether the host boots; set it by hand"),
-        (["memmap=1G$4G"], [], "kernel argument 'memmap=1G$4G' has '$', which boot loaders change; leave it out"),
-        ([" "], [], "a kernel argument is empty; remove it from the list"),
-        (["quiet"], ["quiet"], "kernel argument 'quiet' is both wanted and unwanted; name it once"),
+        (["root=/dev/sda1"], [], "kernel argument 'root=/dev/sda1' can prevent the host from booting. Set it manually"),
+        ([], ["ro"], "kernel argument 'ro' can prevent the host from booting. Set it manually"),
+        (["memmap=1G$4G"], [], "kernel argument 'memmap=1G$4G' has '$', which boot loaders interpret. Remove it"),
+        ([" "], [], "a kernel argument is empty. Remove it from the list"),
+        (["quiet"], ["quiet"], "kernel argument 'quiet' is requested both as present and as absent. List it once"),
     ],
 )
 def test_what_cannot_be_accepted(present: list[str], absent: list[str], expected: str) -> None:
@@ -82,7 +82,7 @@ def test_what_cannot_be_accepted(present: list[str], absent: list[str], expected
 def test_a_quote_that_does_not_end() -> None:
     with pytest.raises(ParseError) as error:
         parse('ro dyndbg="file x')
-    assert str(error.value) == "a double quote does not end in the kernel command line 'ro dyndbg=\"file x'"
+    assert str(error.value) == "unbalanced double quote in the kernel command line 'ro dyndbg=\"file x'"
 
 
 def test_reasons_to_reboot() -> None:

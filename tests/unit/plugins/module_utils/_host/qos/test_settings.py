@@ -78,12 +78,12 @@ def test_a_whole_wish_becomes_settings_in_their_order() -> None:
     [
         (
             {"pfc": [3, 8], "cnp_dscp": 64, "traffic_class": 256, "dscp": 64},
-            "settings.pfc: 8 is not a priority, 0 to 7; settings.cnp_dscp: 64 is not a number from 0 to 63; "
+            "settings.pfc: 8 is not a priority from 0 to 7; settings.cnp_dscp: 64 is not a number from 0 to 63; "
             "settings.dscp: 64 is not a number from 0 to 63; settings.traffic_class: 256 is not a number from 0 to "
             "255; settings: dscp and traffic_class are mutually exclusive. Set one of them",
         ),
         ({"pfc": [3, 3]}, "settings.pfc: a priority is listed twice"),
-        ({"ecn": [True]}, "settings.ecn: True is not a priority, 0 to 7"),
+        ({"ecn": [True]}, "settings.ecn: True is not a priority from 0 to 7"),
         (
             {"dscp": 26, "traffic_class": 106},
             "settings: dscp and traffic_class are mutually exclusive. Set one of them",
@@ -95,13 +95,13 @@ def test_a_whole_wish_becomes_settings_in_their_order() -> None:
         ({"buffer": {}}, "settings.buffer: set at least one of size, priorities"),
         (
             {"ets": {"tsa": STRICT[:7], "bandwidth": ZEROS, "priorities": [8, *ZEROS[1:]]}},
-            f"settings.ets.tsa: {STRICT[:7]} is not a list of 8; settings.ets.priorities[0]: 8 is not a number "
-            "from 0 to 7",
+            f"settings.ets.tsa: {STRICT[:7]} is not a list of 8 values; settings.ets.priorities[0]: 8 is not a "
+            "number from 0 to 7",
         ),
         (
             {"ets": {"tsa": ["ets", *STRICT[1:]], "bandwidth": [50, 50, *ZEROS[2:]]}},
-            "settings.ets.bandwidth[1]: a strict class has no share. Set it to 0; settings.ets.bandwidth: the "
-            "classes with ets have 50 % together, expected 100",
+            "settings.ets.bandwidth[1]: a strict class has no share. Set it to 0; settings.ets.bandwidth: the shares "
+            "of the ets classes add up to 50 %, expected 100 %",
         ),
         (
             {"buffer": {"size": [-1, *ZEROS[1:]]}},

@@ -172,7 +172,7 @@ def test_a_toy_setting_that_boots_keep_is_not_in_the_unit(
         ({}, "rail_qos: settings.coalescing: set at least one of rx_usecs, tx_usecs"),
         (
             {"rx_usecs": 600},
-            "rail_qos: gpu-11 rail0 (mlx5_core) has at most 512 rx_usecs microseconds, 600 requested in "
+            "rail_qos: gpu-11 rail0 (mlx5_core) supports at most 512 rx_usecs microseconds, 600 requested in "
             "coalescing.rx_usecs",
         ),
         ({"rx_usec": 8}, "settings.coalescing.rx_usec. Supported parameters include: rx_usecs, tx_usecs."),
@@ -190,7 +190,6 @@ def test_a_nic_without_the_toy_setting_is_refused(host: Host, capsys: pytest.Cap
     react = host.reacts
     host.reacts = lambda argv: "netlink error: Operation not supported" if "-c" in argv else react(argv)
     assert call(host, capsys, settings={"coalescing": {"rx_usecs": 8}})["msg"] == (
-        "rail_qos: gpu-11 rail0 (mlx5_core) has no interrupt coalescing to set (ethtool printed: "
-        "netlink error: Operation "
-        "not supported); use a NIC and a driver that have, or leave out coalescing for this host"
+        "rail_qos: gpu-11 rail0 (mlx5_core) has no interrupt coalescing to set (ethtool printed: netlink error: "
+        "Operation not supported); use a NIC and a driver that support it, or omit coalescing for this host"
     )

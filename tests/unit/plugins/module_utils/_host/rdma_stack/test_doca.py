@@ -69,7 +69,7 @@ def test_packages_of_headers(server: HostInventory, name: str, version: str, rel
     [
         ("rocky", "9.6", "5.14.0-570.el9.x86_64", "3.1.0", None),
         ("ubuntu", "24.04", "6.17.0-8-generic", "3.4.1", None),
-        ("sles", "15.7", "6.4.0-1-default", "3.4.1", "this role has no package source for SUSE"),
+        ("sles", "15.7", "6.4.0-1-default", "3.4.1", "there is no package source for SUSE"),
         ("debian", "13", "6.12.9", "3.4.1",
          "it does not support debian13; supported are rhel10, rhel8, rhel9, ubuntu22.04, ubuntu24.04"),
         ("rhel", "10.0", "6.17.1-elrepo", "3.3.0",

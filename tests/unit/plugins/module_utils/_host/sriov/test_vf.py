@@ -164,7 +164,7 @@ def test_holders_are_the_processes_of_user_space() -> None:
         (
             vf.Vf(0, "0000:18:00.1", "mlx5_core", rdma=("mlx5_9",)),
             False,
-            ["mlx5_core has it but its device is in another network namespace, as that of a pod"],
+            ["mlx5_core has bound it, but its device is in another network namespace, such as that of a pod"],
         ),
         (
             vf.Vf(0, "0000:18:00.1", "vfio-pci", holders=("qemu-system-x86[7]",)),
