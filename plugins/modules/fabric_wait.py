@@ -146,7 +146,7 @@ def main() -> None:
         module.fail_json(msg=f"fabric_wait: {error}")
     result = {"waited": round(found.seconds, 1), "reasons": list(found.reasons), "requests": api.requests}
     if not found.ready:
-        how = "gave up, since waiting does not help" if found.gave_up else "not ready in time"
+        how = "stopped, because waiting cannot resolve this" if found.gave_up else "not ready in time"
         module.fail_json(msg=f"fabric_wait: {how}, after {found.seconds:.0f} s: {'; '.join(found.reasons)}", **result)
     module.exit_json(changed=False, ready=True, **result)
 

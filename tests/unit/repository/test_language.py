@@ -67,13 +67,14 @@ IDIOMS = (
         ["The message names the host.", "reports all problems in one message", "the soldier"],
     ),
     idiom(
-        r"\b(?:tak(?:e|es|en|ing)|took|giv(?:e|es|en|ing)|gave|com(?:e|es|ing)|came|br(?:ing|ings|ought)|puts?)"
+        r"\b(?:tak(?:e|es|en|ing)|took|giv(?:e|es|en|ing)|gave|com(?:e|es|ing)|came|[Bb]r(?:ing|ings|ought)|puts?)"
         r"(?: \w+){0,3} back\b|\bgoes\b",
         "restore, revert, remove, return",
         [
             "The rails are taken back.",
             "It gives the old values back.",
             "Hosts come back.",
+            "Bring that Node back first.",
             "What goes, goes in reverse.",
         ],
         ["Original values are restored.", "It falls back to GIDs.", "The host returns.", "Go 1.25"],

@@ -114,10 +114,13 @@ def _told(value: Any) -> str:
     if value is False:
         return "does not hold"
     if value is None or value in ([], "", {}):
-        return f"found nothing ({_short(value)}), which proves nothing. Compare with a value, as in length(...) == `0`"
+        return (
+            f"found nothing ({_short(value)}), which is neither true nor false. Compare it with a value, such as "
+            "length(...) == `0`"
+        )
     if isinstance(value, list):
         return f"{len(value)} found: {_short(value)}"
-    return f"expected true, found {_short(value)}; compare it with what it must be"
+    return f"expected true, found {_short(value)}. Compare it with the required value"
 
 
 def _short(value: Any) -> str:
@@ -133,7 +136,7 @@ def _query_problems(query: str) -> list[str]:
     """Return what is wrong with a query that can be known without a report."""
     if jmespath is None:
         raise InputError(
-            f"{PATH} need the Python package jmespath where the playbook runs, which is not there; install it, or "
+            f"{PATH} require the Python package jmespath, which is not installed on the controller. Install it, or "
             f"leave {PATH} empty"
         )
     try:
@@ -144,7 +147,7 @@ def _query_problems(query: str) -> list[str]:
     named = {str(node["value"]) for node in _nodes(tree) if node["type"] == "key_val_pair"}
     fields = list(_fields(tree))
     if not any(node["type"] == "field" for node in _nodes(tree)):
-        problems.append("reads nothing of the report, so it would always give the same")
+        problems.append("does not read the report, so its result would never change")
     unknown = dict.fromkeys(name for name in fields if name not in KEYS | named)
     return problems + [f'no field of a report is named "{name}"; {nearest(name, KEYS)}' for name in unknown]
 

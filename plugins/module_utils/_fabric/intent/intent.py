@@ -182,7 +182,7 @@ def _operator(reader: Reader) -> Operator:
     release = reader.text("release", DEFAULT, form=_RELEASE)
     line = line_of(release)
     if line is None:
-        reader.refuse("release", f"{release} is of no supported line; supported: {', '.join(LINES)}")
+        reader.refuse("release", f"{release} is not of a supported release line. Supported: {', '.join(LINES)}")
     operator = Operator(
         release=release,
         namespace=reader.text("namespace", "nvidia-network-operator", form=NAMESPACE),
@@ -198,14 +198,16 @@ def _operator(reader: Reader) -> Operator:
 def _check_together(reader: Reader, intent: Intent) -> None:
     """Note what only several keys together show."""
     if intent.supernet is None and intent.addresses == "plan" and "supernet" not in reader:
-        reader.refuse("supernet", "missing; give the network that rails take addresses from, or set addresses: keep")
+        reader.refuse(
+            "supernet", "missing. Set the network from which rails get their addresses, or set addresses: keep"
+        )
     if intent.rails and intent.rail_count != len(intent.rails):
         reader.refuse("rail_count", f"{intent.rail_count}, but rails lists {len(intent.rails)}")
     if intent.tests["cross_rail"] and intent.routing == "none":
         reader.refuse(
             "tests.cross_rail",
-            "rails do not reach each other (rdma_fabric.routing: none); take cross_rail: false, or routing: "
-            "between_rails where the fabric carries packets from each rail to every other one",
+            "rails cannot reach each other (rdma_fabric.routing: none). Set cross_rail: false, or set routing: "
+            "between_rails if the fabric routes between all rails",
         )
     # Kubernetes forwards node ports, the kernel lends ephemeral ones.
     lanes = intent.tests["fan"] if intent.tests["mode"] in STARS else 1

@@ -160,7 +160,7 @@ def folder_problem(name: str, path: Any) -> str:
     """Return what is wrong with a folder; empty when nothing is. ``rdma_report_dir`` may be relative."""
     if isinstance(path, str) and path.strip(" /") and (name == "rdma_report_dir" or path.startswith(("/", "~"))):
         return ""
-    return f"{name}: expected a folder such as /srv/rdma-report, found {describe(path)}; leave it out for the default"
+    return f"{name}: expected a folder such as /srv/rdma-report, found {describe(path)}. Omit it to use the default"
 
 
 def _refused(check: Any, value: Any) -> str:

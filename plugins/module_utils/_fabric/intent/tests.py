@@ -111,7 +111,7 @@ def _what(reader: Reader) -> dict[str, Any]:
         reader.refuse("mtu", f"expected one of 256, 512, 1024, 2048, 4096, found {tests['mtu']}")
     for key in ("kinds", "sizes"):
         if len(set(tests[key])) < len(tests[key]):
-            reader.refuse(key, "an item is listed twice; set repeats to measure it again")
+            reader.refuse(key, "an item is listed twice. Set repeats to measure it several times")
     if "kinds" in reader and not tests["kinds"]:
         reader.refuse("kinds", "empty: nothing would be measured")
     return tests
@@ -143,26 +143,35 @@ def _conflicts(tests: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         others = [kind.name for kind in KINDS.values() if kind.gpu_memory and kind.unit == on_host[0].unit]
         yield (
             "kinds",
-            f"{on_host[0].name} cannot use memory {tests['memory']}; take {' or '.join(others)}, or memory: host",
+            f"{on_host[0].name} cannot use memory {tests['memory']}. Use {' or '.join(others)}, or set memory: host",
         )
     if cuda and tests["inline"]:
-        yield "inline", f"messages in {tests['memory']} are never inline; leave it out, or memory: host"
+        yield "inline", f"messages in {tests['memory']} memory cannot be inline. Omit inline, or set memory: host"
     if cuda and tests["hugepages"]:
-        yield "hugepages", f"the buffers are in {tests['memory']}; leave it out, or memory: host"
+        yield "hugepages", f"the buffers are in {tests['memory']} memory. Omit hugepages, or set memory: host"
     if tests["inline"] and whole:
-        yield "inline", f"{whole[0]} has no inline messages; leave it out, or measure {whole[0]} in a run of its own"
+        yield (
+            "inline",
+            (f"{whole[0]} does not support inline messages. Omit inline, or measure {whole[0]} in a separate run"),
+        )
     if tests["rdma_cm"] and tests["control"] == "management":
-        yield "control", "rdma_cm connects over the rail itself; take control: rail, or rdma_cm: false"
+        yield "control", "rdma_cm connects over the rail itself. Set control: rail, or rdma_cm: false"
     if tests["directions"] == "together" and latency:
-        yield "directions", f"together is for bandwidth, {latency[0]} is one way and back; take swap or one"
+        yield "directions", f"together measures bandwidth, but {latency[0]} measures round trips. Set swap or one"
     if mode in STARS and tests["directions"] == "together":
-        yield "directions", f"mode {mode} sends one way; take swap or one"
+        yield "directions", f"mode {mode} sends in one direction only. Set swap or one"
     if mode in STARS and latency:
         yield (
             "kinds",
-            f"mode {mode} shares the bandwidth of one port, which is not a measure of {latency[0]}; take *_bw",
+            f"mode {mode} shares the bandwidth of one port, so {latency[0]} would not be valid. Use *_bw",
         )
     if mode in (*STARS, "loopback") and tests["cross_rail"]:
-        yield "cross_rail", f"mode {mode} has rails of its own choice; take another mode, or cross_rail: false"
+        yield "cross_rail", f"mode {mode} selects its rails itself. Set another mode, or cross_rail: false"
     if mode == "topology" and not tests["groups"]:
-        yield "groups", "missing; mode topology measures inside and across groups of hosts: {rack1: [gpu-1, gpu-2]}"
+        yield (
+            "groups",
+            (
+                "missing. Mode topology measures inside and across groups of hosts. Set them, such as {rack1: [gpu-1, "
+                "gpu-2]}"
+            ),
+        )

@@ -57,7 +57,7 @@ def _network(text: str) -> IPNetwork:
     """Return the network of an address with prefix."""
     if IPNetwork is None:
         raise InputError(
-            "the plan of addresses needs the Python package netaddr where the playbook runs, which is not installed. "
+            "planning addresses requires the Python package netaddr, which is not installed on the controller. "
             "Install the packages of requirements.txt"
         )
     return IPNetwork(text).cidr

@@ -87,7 +87,7 @@ def _decided(report: Mapping[str, Any]) -> list[str]:
     others = len([row for row in failing if "name" not in row])
     names += ["outliers and tests below the baseline: %d" % others] if others else []
     if names:
-        return ["Failed beside single tests: %s." % ", ".join(names)]
+        return ["Failed in addition to single tests: %s." % ", ".join(names)]
     return ["No data is not a pass."] if report["verdict"] == "no_data" else []
 
 

@@ -36,8 +36,8 @@ def _tests(report: Mapping[str, Any]) -> list[str]:
     for unit, (factor, name) in _FACTOR.items():
         own = [result for result in report["results"] if result["unit"] == unit]
         for key, metric, text in (
-            ("value", name, "What was measured between two ports."),
-            ("expected", "expected_%s" % name, "What a test had to reach."),
+            ("value", name, "Measured value between two ports."),
+            ("expected", "expected_%s" % name, "Expected value of a test."),
         ):
             rows = [(_test_labels(r), r[key] * factor) for r in own if r[key] is not None]
             lines += _metric(metric, text, rows)
@@ -63,7 +63,7 @@ def _sums(report: Mapping[str, Any]) -> list[str]:
     hosts = [({"host": name}, int(host["verdict"] == "pass")) for name, host in report["hosts"].items()]
     passed = int(report["verdict"] == "pass")
     return [
-        *_metric("fabric_passed", "1 when the whole was judged pass.", [({}, passed)]),
+        *_metric("fabric_passed", "1 if the verdict of the run is pass.", [({}, passed)]),
         *_metric("tests", "Tests of a rail by verdict.", tests),
         *_metric("rail_bandwidth_bits_per_second", "Worst (0) and median (0.5) of a rail's tests.", rates),
         *_metric("host_passed", "1 when every test of the host passed.", hosts),
@@ -90,7 +90,7 @@ def _ports(report: Mapping[str, Any]) -> list[str]:
             [(labels, p.share) for labels, p in named],
         ),
         *_metric("port_bandwidth_worst_bits_per_second", "The slowest test of the port.", worst),
-        *_metric("port_counter_growth", "Growth of a port counter while it was measured.", grown),
+        *_metric("port_counter_growth", "Increase of a port counter during the measurement.", grown),
     ]
 
 

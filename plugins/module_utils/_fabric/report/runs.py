@@ -156,8 +156,8 @@ def check_measured(results: Sequence[Mapping[str, Any]], standing: str) -> None:
     """
     if standing and results and all(result.get("resumed") for result in results):
         raise InputError(
-            f"nothing was measured: all {len(results)} tests passed in the earlier run {results[0]['resumed']}."
-            f" Its report stands: {standing}. To measure again, leave resume empty"
+            f"nothing was measured: all {len(results)} tests passed in the earlier run {results[0]['resumed']}. Its "
+            f"report remains valid: {standing}. To measure again, leave resume empty"
         )
 
 

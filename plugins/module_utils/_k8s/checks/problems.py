@@ -46,8 +46,8 @@ def problems(aim: Aim, found: Found) -> Iterator[str]:
     for item in found.multuses:
         if item["namespace"] != aim.namespace:
             yield (
-                f"Multus runs already as DaemonSet {item['namespace']}/{item['name']}, and the policy would install a"
-                " second one that fights over the CNI configuration; remove one of them"
+                f"Multus runs already as DaemonSet {item['namespace']}/{item['name']}, and the policy would install a "
+                "second one that changes the same CNI configuration. Remove one of them"
             )
 
 

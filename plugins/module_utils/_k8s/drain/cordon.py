@@ -42,7 +42,7 @@ def check_control_plane(api: Api, node: Node) -> None:
         if why:
             raise ConflictError(
                 f"Node {name} belongs to the control plane, and so does Node {other['metadata']['name']}: {why}."
-                " Only one node of the control plane may be down at a time. Bring that Node back first: run the"
+                " Only one node of the control plane may be down at a time. Restore that Node first: run the"
                 " playbook for its host, or repair it and remove its annotation gpufabric.rdma/reboot"
             )
 

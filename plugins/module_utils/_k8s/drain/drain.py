@@ -155,15 +155,15 @@ def _problems(pod: Mapping[str, Any], rules: Rules) -> list[str]:
     found = []
     if not rules.unmanaged and not _controller(pod):
         found.append(
-            f"pod {name_of(pod)} has no controller that would make it again;"
-            " move it, or set evict_unmanaged: true to lose it"
+            f"pod {name_of(pod)} has no controller that would recreate it. Move it, or set evict_unmanaged: true to "
+            "delete it"
         )
     every = (pod.get("spec") or {}).get("volumes") or []
     volumes = [str(volume.get("name")) for volume in every if volume.get("emptyDir") is not None]
     if not rules.local_storage and volumes:
         found.append(
-            f"pod {name_of(pod)} keeps data on the node (emptyDir {', '.join(volumes)});"
-            " move it, or set evict_local_storage: true to lose the data"
+            f"pod {name_of(pod)} keeps data on the node (emptyDir {', '.join(volumes)}). Move it, or set "
+            "evict_local_storage: true to delete the data"
         )
     return found
 

@@ -60,7 +60,7 @@ def wait(api: Api, wanted: Wanted, timeout: float, *, stable: float, clock: Cloc
     """Wait until everything was ready for ``stable`` seconds; end early when waiting cannot help."""
     holds = Stable(stable)
     failed_since: float | None = None
-    found, elapsed = Readiness.of([Finding("nothing was looked at yet")]), 0.0
+    found, elapsed = Readiness.of([Finding("nothing was checked yet")]), 0.0
     for elapsed in ticks(timeout, POLL, clock):
         found = Readiness.joined(look(api, wanted))
         if holds.update(elapsed, found):
@@ -71,7 +71,7 @@ def wait(api: Api, wanted: Wanted, timeout: float, *, stable: float, clock: Cloc
             failed_since = elapsed
         elif elapsed - failed_since >= TERMINAL_SECONDS:
             return Waited(False, elapsed, found.reasons, gave_up=True)
-    return Waited(False, elapsed, found.reasons or (f"ready, but not for {stable:.0f} s on end",))
+    return Waited(False, elapsed, found.reasons or (f"ready, but not for {stable:.0f} s without interruption",))
 
 
 def look(api: Api, wanted: Wanted) -> Iterator[Readiness]:

@@ -220,8 +220,8 @@ def test_a_refused_drain_leaves_the_node_alone(cluster: FakeCluster, capsys: pyt
     cluster.put({**POD, "metadata": {"name": "bare", "namespace": "shop"}})
     result = run("node_drain", capsys, **DRAIN)
     assert result["msg"] == (
-        "node_drain: Node a cannot be drained: pod shop/bare has no controller that would make it again; move it, or"
-        " set evict_unmanaged: true to lose it"
+        "node_drain: Node a cannot be drained: pod shop/bare has no controller that would recreate it. Move it, or "
+        "set evict_unmanaged: true to delete it"
     )
     assert [method for method, _path in cluster.calls if method == "PATCH"] == []
     assert run("node_drain", capsys, evict_unmanaged=True, **DRAIN)["evicted"] == ["shop/bare"]

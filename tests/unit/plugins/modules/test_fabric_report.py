@@ -242,8 +242,8 @@ def test_results_of_an_earlier_run_alone_are_no_measurement(tmp_path: Path, caps
         about = {"id": "20261123T013000Z-3f9a2c", "started": 1, "resumed": str(resumed)}
         answer = run(capsys, path=str(new), results=kept, run=about)
         assert answer["failed"] and answer["msg"] == (
-            "nothing was measured: all 6 tests passed in the earlier run 20261122T000000Z-00000a. Its report stands:"
-            f" {report}. To measure again, leave resume empty"
+            "nothing was measured: all 6 tests passed in the earlier run 20261122T000000Z-00000a. Its report remains "
+            f"valid: {report}. To measure again, leave resume empty"
         )
     assert not new.exists()
     some = [*kept[1:], factory.result("gpu-000", "gpu-001")]

@@ -44,7 +44,7 @@ OWN_CAUSES = (
     (r"Couldn't allocate MR with error=9[35]\b", "kernel, driver or rdma-core without DMA-BUF"),
     (r"Couldn't allocate MR.*", "memlock limit, or GPU memory that cannot be registered"),
     (r"Failed to allocate hugepages.*", "hugepages missing"),
-    (r"unrecognized option '[^']*'", "this perftest does not know it"),
+    (r"unrecognized option '[^']*'", "this version of perftest does not support it"),
     (r"Unsupported memory type", "perftest without GPU support"),
     (r"dlerror: .*", "GPU libraries missing"),
     (r"DMA-BUF is not supported on this GPU|CUDA DMA-BUF cannot be used without CUDA", ""),
@@ -59,7 +59,7 @@ CAUSES = (
     *OWN_CAUSES,
     (r"Found Incompatibility issue with GID types\.?", "GID families or types of the two sides differ"),
     (r"Failed to modify QP \S+ to RTR", "peer's address not reachable on the rail: ARP, route, VLAN or GID"),
-    (r"\w+ mismatch: local=\S+ remote=\S+", "the two sides were started differently"),
+    (r"\w+ mismatch: local=\S+ remote=\S+", "the two sides were started with different options"),
     (r"Failed status[ -].*", ""),
     (r"rdma_resolve_\w+ failed|Unexpected CM event.*|Received \d+ times ADDR_ERROR", "rdma_cm found no way"),
     (r"Did not get Message for \d+ Seconds", "peer stopped"),
@@ -225,7 +225,7 @@ def reading(client: Run | None, server: Run | None, size: int) -> tuple[Sample |
         return None, failure(client, server)
     titles = [_title(run.text) for run in (client, server)]
     if all(titles) and titles[0] != titles[1]:
-        return None, f"the two sides were started differently: client: {titles[0]}; server: {titles[1]}"
+        return None, f"the two sides were started with different options: client: {titles[0]}; server: {titles[1]}"
     for name, run in (("client", client), ("server", server)):
         missing = memory_missing(run)
         if missing:

@@ -55,21 +55,28 @@ def test_the_entry() -> None:
         (
             "results[?value > `1000`]",
             "fail",
-            "rule: found nothing ([]), which proves nothing. Compare with a value, as in length(...) == `0`",
+            "rule: found nothing ([]), which is neither true nor false. Compare it with a value, such as length(...) "
+            "== `0`",
         ),
         (
             "diagnoses",
             "fail",
-            "rule: found nothing (null), which proves nothing. Compare with a value, as in length(...) == `0`",
+            "rule: found nothing (null), which is neither true nor false. Compare it with a value, such as "
+            "length(...) == `0`",
         ),
-        ("length(rails)", "fail", "rule: expected true, found 2; compare it with what it must be"),
-        ("verdict", "fail", 'rule: expected true, found "fail"; compare it with what it must be'),
-        ("diagnoses == `null` && 'true'", "fail", 'rule: expected true, found "true"; compare it with what it must be'),
+        ("length(rails)", "fail", "rule: expected true, found 2. Compare it with the required value"),
+        ("verdict", "fail", 'rule: expected true, found "fail". Compare it with the required value'),
+        (
+            "diagnoses == `null` && 'true'",
+            "fail",
+            'rule: expected true, found "true". Compare it with the required value',
+        ),
         # An ordering of something that is not there is null, not false.
         (
             "outliers[0].value > `1`",
             "fail",
-            "rule: found nothing (null), which proves nothing. Compare with a value, as in length(...) == `0`",
+            "rule: found nothing (null), which is neither true nor false. Compare it with a value, such as "
+            "length(...) == `0`",
         ),
         (
             "length(diagnoses) == `0`",
@@ -128,7 +135,7 @@ BAD: list[tuple[Any, str]] = [
         gate("length(results[?valeu < `90`]) == `0`"),
         'rdma_gates[0].query: no field of a report is named "valeu"; did you mean "value"?',
     ),
-    (gate("`true`"), "rdma_gates[0].query: reads nothing of the report, so it would always give the same"),
+    (gate("`true`"), "rdma_gates[0].query: does not read the report, so its result would never change"),
 ]
 
 
@@ -146,8 +153,8 @@ def test_no_gates_are_fine_and_need_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(InputError) as caught:
         check(gate("verdict == 'pass'"))
     assert str(caught.value) == (
-        "rdma_gates need the Python package jmespath where the playbook runs, which is not there; install it, or leave "
-        "rdma_gates empty"
+        "rdma_gates require the Python package jmespath, which is not installed on the controller. Install it, or "
+        "leave rdma_gates empty"
     )
 
 

@@ -20,7 +20,7 @@ def read(params: Any) -> Intent:
 
 BAD: list[tuple[Any, str]] = [
     ("rails", 'rdma_fabric: expected a dict, found "rails" (text)'),
-    ({}, "rdma_fabric.supernet: missing; give the network that rails take addresses from, or set addresses: keep"),
+    ({}, "rdma_fabric.supernet: missing. Set the network from which rails get their addresses, or set addresses: keep"),
     ({**NET, "supernett": 1}, 'rdma_fabric.supernett: unknown key; did you mean "supernet"?'),
     ({**NET, "operator": {"relase": "26.7.1"}}, 'rdma_fabric.operator.relase: unknown key; did you mean "release"?'),
     (
@@ -93,12 +93,13 @@ BAD: list[tuple[Any, str]] = [
     ),
     (
         {**NET, "tests": {"memory": "cuda:dmabuf", "kinds": ["write_lat"]}},
-        "rdma_fabric.tests.kinds: write_lat cannot use memory cuda:dmabuf; take read_lat or send_lat, or memory: host",
+        "rdma_fabric.tests.kinds: write_lat cannot use memory cuda:dmabuf. Use read_lat or send_lat, or "
+        "set memory: host",
     ),
     (
         {**NET, "tests": {"cross_rail": True}},
-        "rdma_fabric.tests.cross_rail: rails do not reach each other (rdma_fabric.routing: none); take cross_rail: "
-        "false, or routing: between_rails where the fabric carries packets from each rail to every other one",
+        "rdma_fabric.tests.cross_rail: rails cannot reach each other (rdma_fabric.routing: none). Set cross_rail: "
+        "false, or set routing: between_rails if the fabric routes between all rails",
     ),
     (
         {**NET, "routing": "rails"},
@@ -135,13 +136,13 @@ BAD: list[tuple[Any, str]] = [
     ),
     (
         {**NET, "operator": {"release": "25.10.0"}},
-        "rdma_fabric.operator.release: 25.10.0 is of no supported line; supported: 26.4, 26.7",
+        "rdma_fabric.operator.release: 25.10.0 is not of a supported release line. Supported: 26.4, 26.7",
     ),
     (
         {"mtu": "x", "rename": 2},
         '3 problems: rdma_fabric.rename: expected true or false, found 2 (number); rdma_fabric.mtu: expected a whole '
-        'number, found "x" (text); rdma_fabric.supernet: missing; give the network that rails take addresses from, or '
-        "set addresses: keep",
+        'number, found "x" (text); rdma_fabric.supernet: missing. Set the network from which rails get their '
+        "addresses, or set addresses: keep",
     ),
 ]  # fmt: skip
 

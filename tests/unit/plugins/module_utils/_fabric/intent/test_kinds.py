@@ -44,16 +44,16 @@ def test_the_named_kinds_are_in_the_registry() -> None:
 def test_the_intent_accepts_it() -> None:
     assert problems(kinds=["fetch_small"]) == []
     assert problems(kinds=["fetch_small"], inline=64) == [
-        "rdma_fabric.tests.inline: fetch_small has no inline messages; leave it out, or measure fetch_small in a run of"
-        " its own"
+        "rdma_fabric.tests.inline: fetch_small does not support inline messages. Omit inline, or measure fetch_small "
+        "in a separate run"
     ]
 
 
 def test_memory_of_gpus_is_refused_when_it_cannot_use_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(KINDS, TOY.name, Kind("fetch_small", "read_bw", gpu_memory=False))
     assert problems(kinds=["fetch_small"], memory="cuda:dmabuf") == [
-        "rdma_fabric.tests.kinds: fetch_small cannot use memory cuda:dmabuf; take write_bw or read_bw or send_bw, or"
-        " memory: host"
+        "rdma_fabric.tests.kinds: fetch_small cannot use memory cuda:dmabuf. Use write_bw or read_bw or send_bw, or"
+        " set memory: host"
     ]
 
 

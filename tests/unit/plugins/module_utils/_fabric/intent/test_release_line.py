@@ -34,7 +34,7 @@ def found(version: tuple[int, int]) -> Found:
 
 
 def test_without_the_entry_it_is_refused() -> None:
-    with pytest.raises(Exception, match=f"{NEXT}.0 is of no supported line"):
+    with pytest.raises(Exception, match=f"{NEXT}.0 is not of a supported release line"):
         plan(FABRIC, fleet(2))
     (said,) = problems(Aim(f"{NEXT}.0", "op", True, {}), found((1, 99)))
     assert said.startswith(f"release {NEXT}.0 of the network operator is not supported")

@@ -62,8 +62,8 @@ def test_the_variables_are_those_of_the_reference() -> None:
     ({"supernet": "10.0.0.0/8"}, ""),
     ({"mtu": "x", "supernett": 1}, (
         '3 problems: rdma_fabric.mtu: expected a whole number, found "x" (text); rdma_fabric.supernett: unknown key; '
-        'did you mean "supernet"?; rdma_fabric.supernet: missing; give the network that rails take addresses from, or '
-        "set addresses: keep")),
+        'did you mean "supernet"?; rdma_fabric.supernet: missing. Set the network from which rails get their '
+        "addresses, or set addresses: keep")),
 ])  # fmt: skip
 def test_the_fabric(fabric: Any, message: str) -> None:
     assert role_variables.fabric_problem(fabric, registry.names()) == message
@@ -87,7 +87,7 @@ def test_a_folder_for_the_report_is_one(path: Any, shown: str) -> None:
     assert role_variables.folder_problem("rdma_report_dir", "report") == ""
     assert role_variables.folder_problem("rdma_validate_report_dir", "report") != ""
     assert role_variables.folder_problem("rdma_report_dir", path) == (
-        f"rdma_report_dir: expected a folder such as /srv/rdma-report, found {shown}; leave it out for the default"
+        f"rdma_report_dir: expected a folder such as /srv/rdma-report, found {shown}. Omit it to use the default"
     )
 
 

@@ -37,47 +37,51 @@ BAD: list[tuple[dict[str, Any], str]] = [
         'loopback, found "allpairs" (text)',
     ),
     ({"kinds": []}, "kinds: empty: nothing would be measured"),
-    ({"kinds": ["write_bw", "write_bw"]}, "kinds: an item is listed twice; set repeats to measure it again"),
-    ({"sizes": [4096, 4096]}, "sizes: an item is listed twice; set repeats to measure it again"),
+    ({"kinds": ["write_bw", "write_bw"]}, "kinds: an item is listed twice. Set repeats to measure it several times"),
+    ({"sizes": [4096, 4096]}, "sizes: an item is listed twice. Set repeats to measure it several times"),
     ({"sizes": [4096, "1M"]}, 'sizes: expected whole numbers from 2 to 1073741824, found "1M" (text) in it'),
     ({"sizes": [True]}, "sizes: expected whole numbers from 2 to 1073741824, found true (true or false) in it"),
     ({"memory": "cuda"}, 'memory: expected one of host, cuda:dmabuf, cuda:peermem, found "cuda" (text)'),
     (
         {"memory": "cuda:dmabuf", "kinds": ["write_lat"]},
-        "kinds: write_lat cannot use memory cuda:dmabuf; take read_lat or send_lat, or memory: host",
+        "kinds: write_lat cannot use memory cuda:dmabuf. Use read_lat or send_lat, or set memory: host",
     ),
     (
         {"memory": "cuda:peermem", "inline": 64},
-        "inline: messages in cuda:peermem are never inline; leave it out, or memory: host",
+        "inline: messages in cuda:peermem memory cannot be inline. Omit inline, or set memory: host",
     ),
     (
         {"memory": "cuda:peermem", "hugepages": True},
-        "hugepages: the buffers are in cuda:peermem; leave it out, or memory: host",
+        "hugepages: the buffers are in cuda:peermem memory. Omit hugepages, or set memory: host",
     ),
     (
         {"kinds": ["read_bw"], "inline": 64},
-        "inline: read_bw has no inline messages; leave it out, or measure read_bw in a run of its own",
+        "inline: read_bw does not support inline messages. Omit inline, or measure read_bw in a separate run",
     ),
     (
         {"rdma_cm": True, "control": "management"},
-        "control: rdma_cm connects over the rail itself; take control: rail, or rdma_cm: false",
+        "control: rdma_cm connects over the rail itself. Set control: rail, or rdma_cm: false",
     ),
     (
         {"directions": "together", "kinds": ["send_lat"]},
-        "directions: together is for bandwidth, send_lat is one way and back; take swap or one",
+        "directions: together measures bandwidth, but send_lat measures round trips. Set swap or one",
     ),
-    ({"directions": "together", "mode": "incast"}, "directions: mode incast sends one way; take swap or one"),
+    (
+        {"directions": "together", "mode": "incast"},
+        "directions: mode incast sends in one direction only. Set swap or one",
+    ),
     (
         {"kinds": ["read_lat"], "mode": "incast"},
-        "kinds: mode incast shares the bandwidth of one port, which is not a measure of read_lat; take *_bw",
+        "kinds: mode incast shares the bandwidth of one port, so read_lat would not be valid. Use *_bw",
     ),
     (
         {"cross_rail": True, "mode": "loopback"},
-        "cross_rail: mode loopback has rails of its own choice; take another mode, or cross_rail: false",
+        "cross_rail: mode loopback selects its rails itself. Set another mode, or cross_rail: false",
     ),
     (
         {"mode": "topology"},
-        "groups: missing; mode topology measures inside and across groups of hosts: {rack1: [gpu-1, gpu-2]}",
+        "groups: missing. Mode topology measures inside and across groups of hosts. Set them, such as {rack1: "
+        "[gpu-1, gpu-2]}",
     ),
     (
         {"groups": {"rack1": "gpu-1"}},

@@ -134,5 +134,7 @@ def test_networks_of_rails_themselves_do_not_count() -> None:
 
 def test_the_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranges_module, "IPNetwork", None)
-    with pytest.raises(InputError, match="needs the Python package netaddr where the playbook runs"):
+    with pytest.raises(
+        InputError, match="requires the Python package netaddr, which is not installed on the controller"
+    ):
         rail_ranges("10.0.0.0/8", 24, 1)

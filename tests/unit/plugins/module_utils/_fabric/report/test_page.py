@@ -265,8 +265,8 @@ def test_a_gate_that_fails_the_whole_is_named_in_the_head() -> None:
         "text": "one pair below 150 Gb/s",
     }
     page = page_of({"plan": {}, "results": [factory.result("a", "b")], "parts": {"gates": [gate]}})
-    assert "Failed beside single tests: acceptance rule at least 150." in page.text
-    assert page.text.index("Failed beside") < page.text.index("Acceptance rules") < page.text.index("Rails")
+    assert "Failed in addition to single tests: acceptance rule at least 150." in page.text
+    assert page.text.index("Failed in addition to") < page.text.index("Acceptance rules") < page.text.index("Rails")
 
 
 def test_colour_is_never_alone() -> None:

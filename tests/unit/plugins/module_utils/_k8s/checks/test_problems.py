@@ -82,8 +82,8 @@ CASES = [
         AIM,
         change(multuses=place("kube-system")),
         [
-            "Multus runs already as DaemonSet kube-system/x, and the policy would install a second one that fights over"
-            " the CNI configuration; remove one of them"
+            "Multus runs already as DaemonSet kube-system/x, and the policy would install a second one that changes "
+            "the same CNI configuration. Remove one of them"
         ],
     ),
     (AIM, change(multuses=place("op")), []),

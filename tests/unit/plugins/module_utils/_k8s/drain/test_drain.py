@@ -59,16 +59,16 @@ DATA = {"volumes": [{"name": "cache", "emptyDir": {}}, {"name": "conf", "configM
             pod("p", None),
             True,
             (
-                "pod shop/p has no controller that would make it again; move it, or set "
-                "evict_unmanaged: true to lose it",
+                "pod shop/p has no controller that would recreate it. Move it, or set evict_unmanaged: true to "
+                "delete it",
             ),
         ),
         (
             pod("p", spec=DATA),
             True,
             (
-                "pod shop/p keeps data on the node (emptyDir cache); move it, or set "
-                "evict_local_storage: true to lose the data",
+                "pod shop/p keeps data on the node (emptyDir cache). Move it, or set evict_local_storage: true to "
+                "delete the data",
             ),
         ),
         (pod("p", None, metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}), True, ()),

@@ -106,11 +106,15 @@ REASONS: list[tuple[str, str, str]] = [
     (
         "head",
         "err_qp_mismatch",
-        "client: num_of_qps mismatch: local=4, remote=2 (the two sides were started differently); "
-        "server: num_of_qps mismatch: local=2, remote=4 (the two sides were started differently)",
+        "client: num_of_qps mismatch: local=4, remote=2 (the two sides were started with different options); server: "
+        "num_of_qps mismatch: local=2, remote=4 (the two sides were started with different options)",
     ),
     ("25.01", "err_tool_mismatch", f"client: {SAME}; server: {SAME}"),
-    ("4.5", "err_cuda", f"client: unrecognized option '--use_cuda=0' (this perftest does not know it); server: {SAME}"),
+    (
+        "4.5",
+        "err_cuda",
+        f"client: unrecognized option '--use_cuda=0' (this version of perftest does not support it); server: {SAME}",
+    ),
     ("25.01", "err_cuda", f"client: Unsupported memory type (perftest without GPU support); server: {SAME}"),
 ]
 
@@ -218,7 +222,8 @@ def test_all_sizes_are_read_and_the_requested_one_is_taken(version: str) -> None
 def test_sides_that_were_started_differently_are_no_measurement(version: str) -> None:
     assert read(version, "err_bidir_mismatch") == (
         None,
-        "the two sides were started differently: client: RDMA_Write Bidirectional BW Test; server: RDMA_Write BW Test",
+        "the two sides were started with different options: client: RDMA_Write Bidirectional BW Test; server: "
+        "RDMA_Write BW Test",
     )
 
 
@@ -231,7 +236,7 @@ def test_what_ends_with_0_on_both_sides_is_one_test(version: str) -> None:
         if len(sides) == 2 and not sides["client"]["rc"] and not sides["server"]["rc"]
     ]
     assert len(ended) > 15
-    assert [case for case in ended if "differently" in read(version, case)[1]] == ["err_bidir_mismatch"]
+    assert [case for case in ended if "different options" in read(version, case)[1]] == ["err_bidir_mismatch"]
 
 
 LATENCY = (
