@@ -168,7 +168,7 @@ def test_the_refusal_can_be_a_warning(machine: Machine, check: bool, required: b
     machine.wants(kernel_cmdline=FIRST)
     result = machine.call(check=check, required=required)
     assert (result["due"], result["go"]) == (True, False)
-    assert "gpu-1 must be rebooted before it can go on" in json.dumps(result["warnings"])
+    assert "gpu-1 must be rebooted before the run can continue on it" in json.dumps(result["warnings"])
 
 
 def test_check_mode_knows_the_reasons_that_modules_announced(machine: Machine) -> None:
