@@ -418,8 +418,8 @@ def put(path: Path, text: str) -> Path:
         (
             ("systemd-networkd",),
             "networkmanager",
-            "manager is networkmanager, which is not active on gpu-11 (found: systemd-networkd). Start it, or set "
-            "another manager",
+            "manager is networkmanager, which is not active on gpu-11 (found: systemd-networkd). Set manager to "
+            "one that is active",
         ),
         (
             ("systemd-networkd",),
