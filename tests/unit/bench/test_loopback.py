@@ -1,4 +1,4 @@
-"""What keeps the benchmark on loopback away from the machine that it runs on."""
+"""What keeps hosts that are fixture trees away from the machine that they are on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.bench import loopback
+from tests.bench.loopback import descendants
+from tests.tools import loopback
 
 GUARD = Path(loopback.__file__).parent / "guard"
 
@@ -20,7 +21,7 @@ def guarded(tmp_path: Path, code: str, tree: str = "tree") -> subprocess.Complet
     for path in ("tree/prints/known -x", "tree/file", "other/file"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("a text\n")
-    places = {"BENCH_TREE": str(tmp_path / tree), "BENCH_BIN": str(tmp_path / "bin"), "PYTHONPATH": str(GUARD)}
+    places = {"HOST_TREE": str(tmp_path / tree), "HOST_BIN": str(tmp_path / "bin"), "PYTHONPATH": str(GUARD)}
     environment = {**os.environ, **places, "PYTHONDONTWRITEBYTECODE": "1"}
     argv = [sys.executable, "-c", f"import os, shutil, socket, subprocess, tempfile\n{code}"]
     return subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
@@ -85,7 +86,7 @@ print(shutil.which('sh', path=os.defpath), subprocess.run(['known', '-y'], captu
 def test_the_root_of_the_machine_is_no_tree(tmp_path: Path) -> None:
     done = guarded(tmp_path, "print('runs')", tree="../" * 20)
     assert (done.returncode != 0, done.stdout) == (True, "")
-    assert "must be folders of a benchmark, not /" in done.stderr
+    assert "must be folders of fixtures, not /" in done.stderr
 
 
 def test_every_path_of_every_module_on_hosts_is_in_the_tree() -> None:
@@ -99,7 +100,7 @@ def test_every_path_of_every_module_on_hosts_is_in_the_tree() -> None:
         for value in options.values()
         for path in (value if isinstance(value, list) else [value])
     ]
-    assert len(paths) > 10 and all(path.startswith("{{ bench_tree }}") for path in paths)
+    assert len(paths) > 10 and all(path.startswith("{{ host_tree }}") for path in paths)
 
 
 @pytest.mark.parametrize("default", [None, "", "/", "etc", ["/boot", "/"]])
@@ -110,5 +111,5 @@ def test_a_path_that_would_leave_the_tree_is_refused(default: Any) -> None:
 
 
 def test_generations_of_processes() -> None:
-    assert loopback.descendants({2: 1, 3: 2, 4: 2, 5: 4, 6: 5, 7: 1}, 2) == [[3, 4], [5], [6]]
-    assert loopback.descendants({2: 1, 3: 1}, 3) == []
+    assert descendants({2: 1, 3: 2, 4: 2, 5: 4, 6: 5, 7: 1}, 2) == [[3, 4], [5], [6]]
+    assert descendants({2: 1, 3: 1}, 3) == []

@@ -1,6 +1,6 @@
 """The examples of roles/*/README.md run as shown: in check mode, in one run, the plan first where they need it.
 
-The host is one of tests/bench/loopback.py: a local connection, and a fixture tree that all modules are led into;
+The host is one of tests/tools/loopback.py: a local connection, and a fixture tree that all modules are led into;
 nothing outside of it can be changed. The roles of the cluster have no API server here: they must get past the
 validation of their arguments and the plan, and stop at the kubeconfig that does not exist.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.bench import loopback
+from tests.tools import loopback
 from tests.unit.support.real_play import ROOT, ansible_playbook
 
 ROLES = sorted(path.name for path in (ROOT / "roles").iterdir())

@@ -1,6 +1,6 @@
 """Python imports this before a module of Ansible runs: the module can change its host's fixture tree and nothing else.
 
-tests/bench/loopback.py gives BENCH_TREE, the tree, and BENCH_BIN, stand-ins of the host's programs. Whatever else would
+tests/tools/loopback.py gives HOST_TREE, the tree, and HOST_BIN, stand-ins of the host's programs. Whatever else would
 be written, removed, started or connected ends in a PermissionError before it happens. An audit hook cannot be taken
 away again. Events: "Audit events table" of Python's documentation.
 """
@@ -15,7 +15,7 @@ import subprocess
 import sys
 from typing import Any
 
-TREE, BIN = os.path.realpath(os.environ["BENCH_TREE"]), os.path.realpath(os.environ["BENCH_BIN"])
+TREE, BIN = os.path.realpath(os.environ["HOST_TREE"]), os.path.realpath(os.environ["HOST_BIN"])
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # Event -> (where its path is among the arguments, where the folder is that the path is relative to) of each path.
 CHANGES: dict[str, tuple[tuple[int, int | None], ...]] = {
@@ -93,7 +93,7 @@ def account() -> None:
 
 
 if "/" in (TREE, BIN):
-    sys.exit("guard: BENCH_TREE and BENCH_BIN must be folders of a benchmark, not /")
+    sys.exit("guard: HOST_TREE and HOST_BIN must be folders of fixtures, not /")
 atexit.register(account)
 only_stand_ins()
 sys.addaudithook(hook)
