@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.lab import progress
@@ -17,6 +19,7 @@ from tests.lab.settings import CACHE
 
 _FOLDER = "artefacts"
 _BUILDING = ".building-"
+_LOCK = ".lock-"
 _KEY_LENGTH = 16
 #: Said once is enough, however often a command asks for it.
 _told: set[str] = set()
@@ -45,7 +48,7 @@ def artefact(name: str, inputs: bytes | str, build: Callable[[Path], None]) -> P
     final name at the end only, so that a crash half way leaves nothing that counts as built.
     """
     final = path_of(name, inputs)
-    with _one_builds[name]:
+    with _one_builds[name], _only_process(name):
         if final.exists():
             os.utime(final)
             if name not in _told:
@@ -56,8 +59,18 @@ def artefact(name: str, inputs: bytes | str, build: Callable[[Path], None]) -> P
     return final
 
 
+@contextmanager
+def _only_process(name: str) -> Iterator[None]:
+    """Wait until no other process builds an artefact of this name: the lab and a gate beside it share programs."""
+    folder = CACHE / _FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{_LOCK}{name}").open("a") as file:
+        # The kernel releases it when a process dies.
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def _build(name: str, build: Callable[[Path], None], final: Path) -> None:
-    final.parent.mkdir(parents=True, exist_ok=True)
     partial = final.parent / f"{_BUILDING}{name}"
     remove(partial)
     with progress.step(name):

@@ -90,14 +90,15 @@ def cluster_state() -> dict[str, Any]:
     }
 
 
-def jobs_left() -> list[str]:
-    """Jobs and pods of the validation that are still there."""
+def jobs_left(of: api.Api | None = None) -> list[str]:
+    """Jobs, pods and ConfigMaps of the validation that are still in a cluster, by default the lab's."""
+    found = of or cluster()
     selector = "app.kubernetes.io/managed-by=gpufabric,app.kubernetes.io/component=tester"
     paths = ("/apis/batch/v1/jobs", "/api/v1/pods", "/api/v1/configmaps")
     return [
         f"{path.split('/')[-1]} {item['metadata']['name']}"
         for path in paths
-        for item in cluster().get(path, labelSelector=selector)["items"]
+        for item in found.get(path, labelSelector=selector)["items"]
     ]
 
 

@@ -47,6 +47,10 @@ AUDIT_POLICY = {
 }
 
 
+class HollowError(Exception):
+    """The cluster did not come up: which part, and the end of all logs."""
+
+
 @dataclass
 class Cluster:
     """A running cluster in a folder; ``children``: its processes in the order of their start."""
@@ -254,12 +258,12 @@ def until(found: Cluster, what: str, done: object) -> None:
     while time.monotonic() < deadline:
         for child in found.children:
             if child.poll() is not None:
-                raise SystemExit(f"bench: {child.args} ended with {child.returncode}; {logs(found)}")
+                raise HollowError(f"{child.args} ended with {child.returncode}; {logs(found)}")
         with contextlib.suppress(OSError, http.client.HTTPException):
             if done():  # type: ignore[operator]
                 return
         time.sleep(0.3)
-    raise SystemExit(f"bench: {what} did not come up in {START_SECONDS} s; {logs(found)}")
+    raise HollowError(f"{what} did not come up in {START_SECONDS} s; {logs(found)}")
 
 
 def logs(found: Cluster) -> str:

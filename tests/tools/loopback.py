@@ -183,6 +183,12 @@ def make_plan(manifest: str, root: Path, names: Iterable[str], fabric: Mapping[s
     )
 
 
+def planned_rails(fabric: Mapping[str, Any], names: Iterable[str], root: Path) -> list[dict[str, Any]]:
+    """Return the rails of the plan for a fleet that has no host of its own; the folder must not exist."""
+    rails: list[dict[str, Any]] = make_plan(MANIFEST.read_text(), root, names, fabric)["rails"]
+    return rails
+
+
 def machine_id(number: int) -> str:
     return f"{number:032x}"
 

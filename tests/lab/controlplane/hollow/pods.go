@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 )
+
+// Images of this registry cannot be pulled; its domain never exists (RFC 2606).
+const noRegistry = "registry.invalid/"
 
 // runPods plays the part of the kubelets in the life of pods: Running once bound, gone once deleted. It does not end.
 func runPods(ctx context.Context, client kubernetes.Interface, fleet *fleet) {
@@ -52,7 +56,7 @@ func runPods(ctx context.Context, client kubernetes.Interface, fleet *fleet) {
 func handle(ctx context.Context, client kubernetes.Interface, fleet *fleet, pod *corev1.Pod) error {
 	pods := client.CoreV1().Pods(pod.Namespace)
 	if pod.DeletionTimestamp != nil {
-		fleet.remove(pod.Name)
+		fleet.remove(pod.Name, time.Now())
 		now := int64(0)
 		options := metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID}}
 		// The Job controller's finalizer may hold it for a while; a second deletion does no harm.
@@ -61,8 +65,13 @@ func handle(ctx context.Context, client kubernetes.Interface, fleet *fleet, pod 
 	if pod.Status.Phase != corev1.PodPending || len(pod.Status.ContainerStatuses) > 0 {
 		return nil
 	}
-	fleet.add(pod.Name, nodeNumber(pod.Spec.NodeName), time.Now())
-	patch, err := json.Marshal(map[string]any{"status": running(pod, time.Now())})
+	status := running(pod, time.Now())
+	if strings.HasPrefix(pod.Spec.Containers[0].Image, noRegistry) {
+		status = withoutImage(pod)
+	} else {
+		fleet.add(pod.Name, nodeNumber(pod.Spec.NodeName), time.Now())
+	}
+	patch, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {
 		return err
 	}
@@ -94,4 +103,20 @@ func running(pod *corev1.Pod, at time.Time) corev1.PodStatus {
 		status.Conditions = append(status.Conditions, condition)
 	}
 	return status
+}
+
+// withoutImage is the status of a pod whose image cannot be pulled, in the words of a kubelet with containerd.
+func withoutImage(pod *corev1.Pod) corev1.PodStatus {
+	container := pod.Spec.Containers[0]
+	message := fmt.Sprintf("failed to pull and unpack image %q: failed to resolve reference %q: dial tcp: "+
+		"lookup registry.invalid: no such host", container.Image, container.Image)
+	return corev1.PodStatus{
+		Phase: corev1.PodPending, HostIP: "127.0.0.1",
+		ContainerStatuses: []corev1.ContainerStatus{{
+			Name: container.Name, Image: container.Image,
+			State: corev1.ContainerState{
+				Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: message},
+			},
+		}},
+	}
 }

@@ -14,16 +14,17 @@ import (
 	"time"
 )
 
-// fleet is the testers of all nodes, by the name of their pod.
+// fleet is the testers by the name of their pod, and the last one of each node by its number. Its lock is also that of the testers.
 type fleet struct {
 	rails []string
 	delay time.Duration
 	lock  sync.Mutex
 	pods  map[string]*tester
+	nodes map[int]*tester
 }
 
 func newFleet(rails []string, delay time.Duration) *fleet {
-	return &fleet{rails: rails, delay: delay, pods: map[string]*tester{}}
+	return &fleet{rails: rails, delay: delay, pods: map[string]*tester{}, nodes: map[int]*tester{}}
 }
 
 func (f *fleet) find(pod string) *tester {
@@ -36,31 +37,78 @@ func (f *fleet) add(pod string, number int, now time.Time) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	if f.pods[pod] == nil {
-		f.pods[pod] = newTester(number, f.rails, now)
+		f.pods[pod] = newTester(f, number, now)
+		f.nodes[number] = f.pods[pod]
 	}
 }
 
-func (f *fleet) remove(pod string) {
+// remove ends a tester. What the others have measured with it until now stays measured.
+func (f *fleet) remove(pod string, now time.Time) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
+	gone := f.pods[pod]
+	if gone == nil {
+		return
+	}
+	for _, one := range f.pods {
+		one.settle(now)
+	}
 	delete(f.pods, pod)
+	if f.nodes[gone.number] == gone {
+		delete(f.nodes, gone.number)
+	}
 }
 
-// entry is a part of the log and when it is printed, which may be in the future.
+// plays reports whether the tester of a node takes part in a batch. The caller has the lock.
+func (f *fleet) plays(number, batch int) bool {
+	found := f.nodes[number]
+	return found != nil && found.batch == batch
+}
+
+// entry is a part of the log and when it is printed, which may be in the future. That of a test has the words of its
+// line, and gets its text when it is due: that depends on the peer.
 type entry struct {
 	at   time.Time
 	text string
+	test []string
 }
 
 // tester prints what roles/rdma_validate/files/tester.sh prints in a healthy fabric, at the same times.
 type tester struct {
-	lock    sync.Mutex
+	fleet   *fleet
+	number  int
+	batch   int
+	settled int
 	log     []entry
 	changed chan struct{}
 }
 
-func newTester(number int, rails []string, now time.Time) *tester {
-	return &tester{log: []entry{{now, description(number, rails)}}, changed: make(chan struct{})}
+func newTester(fleet *fleet, number int, now time.Time) *tester {
+	first := entry{at: now, text: description(number, fleet.rails)}
+	return &tester{fleet: fleet, number: number, log: []entry{first}, changed: make(chan struct{})}
+}
+
+// settle gives the entries that are due their text. The caller has the lock.
+func (t *tester) settle(now time.Time) {
+	for ; t.settled < len(t.log) && !t.log[t.settled].at.After(now); t.settled++ {
+		one := &t.log[t.settled]
+		switch {
+		case one.test == nil:
+		case t.fleet.plays(numberOf(one.test[3]), t.batch):
+			one.text = frame(one.test)
+		default:
+			one.text = lonelyFrame(one.test)
+		}
+	}
+}
+
+// numberOf is the number of the node that has an address of description; 0 when it is none of them.
+func numberOf(address string) int {
+	var net, rail, high, low int
+	if _, err := fmt.Sscanf(address, "%d.%d.%d.%d", &net, &rail, &high, &low); err != nil {
+		return 0
+	}
+	return high<<8 | low
 }
 
 func description(number int, rails []string) string {
@@ -113,7 +161,7 @@ func (t *tester) play(batch string, now time.Time) error {
 		return fmt.Errorf("the batch did not arrive complete")
 	}
 	begin := now.Add(time.Duration(startIn * float64(time.Second)))
-	entries := []entry{{now, fmt.Sprintf("=== gpufabric batch %d begin %d\n", number, count)}}
+	entries := []entry{{at: now, text: fmt.Sprintf("=== gpufabric batch %d begin %d\n", number, count)}}
 	last := now
 	for _, line := range lines[1 : len(lines)-1] {
 		words := strings.Fields(line)
@@ -123,11 +171,13 @@ func (t *tester) play(batch string, now time.Time) error {
 		}
 		// A tester ends what runs two seconds before the next round.
 		last = begin.Add(time.Duration((round+1)*slot-2) * time.Second)
-		entries = append(entries, entry{last, frame(words)})
+		entries = append(entries, entry{at: last, test: words})
 	}
-	entries = append(entries, entry{last, fmt.Sprintf("=== gpufabric batch %d done %d 0\n", number, count)})
-	t.lock.Lock()
-	defer t.lock.Unlock()
+	entries = append(entries, entry{at: last, text: fmt.Sprintf("=== gpufabric batch %d done %d 0\n", number, count)})
+	t.fleet.lock.Lock()
+	defer t.fleet.lock.Unlock()
+	t.settle(now)
+	t.batch = number
 	t.log = append(t.log, entries...)
 	close(t.changed)
 	t.changed = make(chan struct{})
@@ -143,6 +193,19 @@ func frame(words []string) string {
 		" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"+
 		" 65536      99999            0.00               391.52             0.700000\n"+
 		"=== gpufabric end\n", strings.Join(words[:4], " "))
+}
+
+// lonelyFrame is that of a test whose peer is gone: a client is refused, a server waits until the tester ends it.
+func lonelyFrame(words []string) string {
+	rc, text := 124, "\n************************************\n* Waiting for client to connect... *\n"+
+		"************************************\n"
+	if words[2] == "client" {
+		rc, text = 1, fmt.Sprintf("Couldn't connect to %s:%s\nUnable to open file descriptor for socket connection\n"+
+			" Unable to init the socket connection\n", words[3], words[4])
+	}
+	return fmt.Sprintf("=== gpufabric test %s rc=%d start=1 seconds=1 late=0.03 ran=1.00 exchange=plain memory=host\n"+
+		"link rate=\"400 Gb/sec (4X NDR)\" state=up carrier=1 mtu=9000\n%s=== gpufabric end\n",
+		strings.Join(words[:4], " "), rc, text)
 }
 
 // copyLog writes what the tester has printed since then; with follow also what it will print, until ctx is done.
@@ -167,8 +230,9 @@ func (t *tester) copyLog(ctx context.Context, since time.Time, follow bool, writ
 
 // printed returns what was printed from entry next on, the entry after that, and what to wait for.
 func (t *tester) printed(next int, since, now time.Time) (string, int, <-chan time.Time, <-chan struct{}) {
-	t.lock.Lock()
-	defer t.lock.Unlock()
+	t.fleet.lock.Lock()
+	defer t.fleet.lock.Unlock()
+	t.settle(now)
 	var text strings.Builder
 	for ; next < len(t.log) && !t.log[next].at.After(now); next++ {
 		if !t.log[next].at.Before(since) {

@@ -10,6 +10,14 @@ import (
 	"time"
 )
 
+// one is the tester of node 258, whose peer in lines is that of node 2.
+func one(start time.Time) *tester {
+	fleet := newFleet([]string{"rail0"}, 0)
+	fleet.add("peer", 2, start)
+	fleet.add("own", 258, start)
+	return fleet.find("own")
+}
+
 const lines = "0 rail0 server 10.64.0.2 18500 write_bw -D 2\n1 rail0 client 10.64.0.2 18501 write_bw -D 2\nEND 2\n"
 
 func printedAt(t *tester, since, now time.Time) string {
@@ -19,7 +27,7 @@ func printedAt(t *tester, since, now time.Time) string {
 
 func TestFramesAppearAtTheEndOfTheirRounds(t *testing.T) {
 	start := time.Now()
-	one := newTester(258, []string{"rail0"}, start)
+	one := one(start)
 	if err := one.play("BATCH 3 20       10\n"+lines, start); err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +44,7 @@ func TestFramesAppearAtTheEndOfTheirRounds(t *testing.T) {
 
 func TestLogSinceLeavesOutWhatIsOlder(t *testing.T) {
 	start := time.Now()
-	one := newTester(258, []string{"rail0"}, start)
+	one := one(start)
 	later := start.Add(time.Minute)
 	if err := one.play("BATCH 1 5        10\n"+lines, later); err != nil {
 		t.Fatal(err)
@@ -51,7 +59,7 @@ func TestLogSinceLeavesOutWhatIsOlder(t *testing.T) {
 }
 
 func TestLinesThatAreNotComplete(t *testing.T) {
-	one := newTester(1, nil, time.Now())
+	one := one(time.Now())
 	for _, batch := range []string{"", "BATCH 1 5 10\n", "BATCH 1 5 10\n0 rail0 client\nEND 2\n", "0 rail0\nEND 1\n"} {
 		if err := one.play(batch, time.Now()); err == nil {
 			t.Errorf("taken: %q", batch)
@@ -60,7 +68,7 @@ func TestLinesThatAreNotComplete(t *testing.T) {
 }
 
 func TestTheCommandOfTheTransport(t *testing.T) {
-	one := newTester(1, nil, time.Now())
+	one := one(time.Now())
 	batch := "BATCH 7 5.00     10\n" + lines
 	var out bytes.Buffer
 	command := []string{"sh", "-c", `read -r up _ </proc/uptime; echo ready; head -c 116 | sh /gpufabric/tester.sh deliver /mailbox 7 "$up"`}
@@ -72,5 +80,26 @@ func TestTheCommandOfTheTransport(t *testing.T) {
 	}
 	if err := one.run([]string{"sh", "-c", "reboot"}, strings.NewReader(""), &out); err == nil {
 		t.Error("it ran another command")
+	}
+}
+
+func TestATestWhosePeerIsGoneFailsAndThoseBeforeStayMeasured(t *testing.T) {
+	start := time.Now()
+	one := one(start)
+	for _, pod := range []string{"peer", "own"} {
+		if err := one.fleet.find(pod).play("BATCH 1 5        10\n"+lines, start); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one.fleet.remove("peer", start.Add(14*time.Second))
+	// Its successor does not know the batch.
+	one.fleet.add("peer again", 2, start.Add(15*time.Second))
+	text := printedAt(one, start, start.Add(time.Minute))
+	if !strings.Contains(text, "=== gpufabric test 0 rail0 server 10.64.0.2 rc=0 ") {
+		t.Errorf("the test before: %s", text)
+	}
+	refused := "=== gpufabric test 1 rail0 client 10.64.0.2 rc=1 "
+	if !strings.Contains(text, refused) || !strings.Contains(text, "\nCouldn't connect to 10.64.0.2:18501\n") {
+		t.Errorf("the test after: %s", text)
 	}
 }
