@@ -23,7 +23,7 @@ class Gate:
     """One gate: `run(log)` returns None when passed, otherwise a short reason.
 
     `note(text of the log)` is what the summary says beside that, "" for nothing. `beside`: it is long, so it runs
-    beside the scenarios at a low priority.
+    beside the scenarios at a low priority. `builds`: it starts no lab, but builds programs of it unless they are cached.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Gate:
     uses_lab: bool = False
     note: Callable[[str], str] | None = None
     beside: bool = False
+    builds: bool = False
 
 
 def command(*argv: str, env: dict[str, str] | None = None) -> Callable[[IO[str]], str | None]:
@@ -120,6 +121,8 @@ def all_gates() -> list[Gate]:
         Gate("installation", command("pytest", "tests/installation"), note=skipped, beside=True),
         Gate("collection docs", collection_docs, beside=True),
         *sanity_gates(),
+        # The last one beside the scenarios: by then the lab has built the programs that both need.
+        Gate("cluster", command("pytest", "tests/cluster", "--durations=0"), note=skipped, beside=True, builds=True),
         *scenarios(),
     ]
 

@@ -10,7 +10,7 @@ from typing import IO
 import pytest
 from tests.check import __main__ as check
 from tests.check import gates, processes
-from tests.check.gates import Gate, all_gates
+from tests.check.gates import Gate, all_gates, scenarios
 from tests.tools import environment
 
 CONFIG = environment.REPO / ".oxlintrc.json"
@@ -80,3 +80,12 @@ def test_the_script_of_the_page_is_linted(
     with log.open("w") as file:
         reason = gate.run(file)
     assert (reason, rule in log.read_text()) == ("exit code 1" if rule else None, True)
+
+
+def test_the_gate_of_the_cluster_needs_no_lab_but_its_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is left out of `make check`, and runs beside the scenarios after all others."""
+    monkeypatch.setattr(sys, "argv", ["tests.check", "--no-lab"])
+    left = [gate.name for gate in all_gates() if not check.wanted(gate, check.arguments())]
+    assert left == ["cluster", *(gate.name for gate in scenarios())]
+    assert [gate.name for gate in all_gates() if gate.beside][-1] == "cluster"
+    assert [gate.name for gate in all_gates() if gate.beside and gate.uses_lab] == []

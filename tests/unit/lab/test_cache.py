@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -45,6 +46,17 @@ def test_who_asks_while_it_is_built_waits_for_it() -> None:
         asked = [pool.submit(cache.artefact, "thing", "a", build) for _ in range(3)]
         paths = {one.result() for one in asked}
     assert (len(paths), built) == (1, ["one"])
+
+
+def test_no_other_process_builds_it_at_the_same_time(folder: Path) -> None:
+    def build(path: Path) -> None:
+        path.write_text("one")
+        with (folder / "artefacts" / ".lock-thing").open("a") as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    assert cache.artefact("thing", "a", build).read_text() == "one"
+    with (folder / "artefacts" / ".lock-thing").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_other_inputs_are_another_artefact() -> None:
