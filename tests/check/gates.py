@@ -23,7 +23,7 @@ class Gate:
     """One gate: `run(log)` returns None when passed, otherwise a short reason.
 
     `note(text of the log)` is what the summary says beside that, "" for nothing. `beside`: it is long, so it runs
-    beside the scenarios at a low priority. `builds`: it starts no lab, but builds programs of it unless they are cached.
+    beside the scenarios at a low priority. `builds`: it starts no lab, but builds programs of it that are not cached.
     """
 
     name: str
