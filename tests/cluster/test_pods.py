@@ -9,6 +9,8 @@ import threading
 from tests.scenario import bandwidth, touching, verdicts
 from tests.tools.fleet import Fleet, eventually
 
+IMAGE = "registry.invalid/gpufabric/tester:none"
+
 
 def test_tester_that_is_killed(cluster: Fleet) -> None:
     victim = cluster.hosts[0]
@@ -56,4 +58,14 @@ def test_leftovers_of_a_crash_are_removed_by_the_next_run_and_a_cordoned_node_is
     assert verdicts(hit) == {"no_data"}
     assert all(cordoned in r["reason"] and "schedul" in r["reason"] for r in hit)
     assert verdicts(r for r in bandwidth(result) if r not in hit) == {"pass"}
+    assert cluster.jobs_left() == []
+
+
+def test_image_that_cannot_be_pulled(cluster: Fleet) -> None:
+    """Every test has no data with that reason. That results of hosts are not lost with the pods: scenario faults."""
+    run, result = cluster.validate(rdma_validate_image=IMAGE, rdma_validate_pod_start_timeout=60)
+    assert run.rc != 0
+    assert len(bandwidth(result)) == 12
+    assert verdicts(bandwidth(result)) == {"no_data"}
+    assert all(IMAGE in r["reason"] for r in bandwidth(result))
     assert cluster.jobs_left() == []

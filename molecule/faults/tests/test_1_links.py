@@ -16,16 +16,17 @@ BUSY_SAID = "journalctl -u busy | tail -40"
 
 @pytest.fixture(scope="module")
 def faulty() -> tuple[Run, dict[str, Any]]:
-    """One run with three independent faults: a pulled cable, frames over 1500 bytes that vanish, a missing image.
+    """One run with three independent faults: a pulled cable, frames over 1500 bytes that vanish, pods without an image.
 
-    At the black hole ping works and the MTU is 9000. The image is that of the pods.
+    At the black hole ping works and the MTU is 9000. The pods' image does not exist; how long kubelets on emulated
+    processors take to notice is not waited for (tests/cluster has that reason).
     """
     lab("fault", "cable", "lab-1", "0")
     lab("fault", "blackhole", "lab-2", "1")
     address = host("lab-2").check_output("ip -4 -o addr show rail1").split()[3].split("/")[0]
     assert host("lab-3").run(f"ping -c 2 -W 5 {address}").rc == 0
     try:
-        return validate("host", "pod", retries=1, rdma_validate_image=IMAGE, rdma_validate_pod_start_timeout=60)
+        return validate("host", "pod", retries=1, rdma_validate_image=IMAGE, rdma_validate_pod_start_timeout=15)
     finally:
         lab("heal")
 
@@ -72,12 +73,12 @@ def test_black_hole_for_large_frames_is_told_by_small_ones(
     assert "lab-2 rail1: small messages pass, large ones do not" in " ".join(run.output.split())
 
 
-def test_image_that_cannot_be_pulled(faulty: tuple[Run, dict[str, Any]]) -> None:
-    """The pods' tests have no data with that reason; what was measured on the hosts is not lost."""
+def test_pods_that_do_not_start(faulty: tuple[Run, dict[str, Any]]) -> None:
+    """Their tests have no data with that reason; what was measured on the hosts is not lost."""
     hit = [r for r in bandwidth(faulty[1]) if r["where"] == "pod"]
     assert len(hit) == 12
     assert verdicts(hit) == {"no_data"}
-    assert all(IMAGE in r["reason"] for r in hit)
+    assert all("no tester on node" in r["reason"] for r in hit)
     assert jobs_left() == []
 
 
