@@ -223,13 +223,14 @@ requests:
 """
 
 import gc
-import json
 import os
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import FabricError, InputError
-from ..module_utils._fabric.measure.judge import earlier, stored
+from ..module_utils._controller import earlier_reports
+from ..module_utils._fabric.measure.judge import earlier
+from ..module_utils._fabric.measure.judge.earlier_report import EarlierReport
 from ..module_utils._fabric.measure.judge.step import step
 from ..module_utils._fabric.measure.readings.tester_log import LARGEST_FILE, Evidence, Pass
 
@@ -252,6 +253,8 @@ ARGUMENT_SPEC = {
     "hosts": {"type": "dict", "default": {}},
     "failure": {"type": "str", "default": ""},
 }
+
+_ACTION = f"Give the {earlier_reports.RESUMABLE} of an earlier run"
 
 
 def read_folder(folder: str, suffix: str) -> dict[str, str]:
@@ -284,35 +287,33 @@ def read_evidence(folder: str, failure: str) -> Evidence:
     return Evidence(read_folder(described, ".log"), read_folder(described, ".error"), tuple(passes), failure)
 
 
-def read_json(path: str) -> dict:
-    """Return a JSON file of an earlier run."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            return dict(json.load(file))
-    except OSError as exc:
-        raise InputError(
-            "resume: cannot read %s: %s; give the report.json or folder of an earlier run" % (path, exc.strerror)
-        ) from exc
+def read_earlier(path: str | None, where: str, seen: tuple[str, ...] = ()) -> EarlierReport | None:
+    """Return what an earlier run measured, by its report.json or folder; None without a path.
 
-
-def read_earlier(path: str | None, where: str) -> dict | None:
-    """Return what an earlier run measured, by its report.json or folder; None without a path."""
+    ``seen``: the runs that resumed this one, of which it cannot be one.
+    """
     if not path:
         return None
     file = os.path.join(path, "report.json") if os.path.isdir(path) else path
+    if file == path or os.path.isfile(file):
+        return earlier_reports.read("resume", file, earlier_reports.RESUMABLE)
+    folder = os.path.realpath(path)
+    if folder in seen:
+        raise InputError(f"resume: {path} is a run folder that resumes itself. {_ACTION}")
+    return read_run(path, where, (*seen, folder))
+
+
+def read_run(folder: str, where: str, seen: tuple[str, ...]) -> EarlierReport:
+    """Return what a run without a report measured, by its folder."""
     try:
-        if file == path or os.path.isfile(file):
-            report = read_json(file)
-            stored.check_version("resume", file, report)
-            return earlier.of_report(report)
-        run, plan = (read_json(os.path.join(path, name)) for name in ("run.json", "plan.json"))
-        evidence = read_evidence(os.path.join(path, "evidence", where), "the run did not end")
-        return earlier.of_run(
-            run, plan, where, evidence=evidence, resumed=read_earlier(run["earlier"].get("resume"), where)
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        run, plan = (earlier_reports.read_part(folder, name) for name in ("run.json", "plan.json"))
+        resumed = read_earlier(run["earlier"].get("resume"), where, seen)
+        evidence = read_evidence(os.path.join(folder, "evidence", where), "the run did not end")
+        return earlier.of_run(run, plan, where, folder=folder, evidence=evidence, resumed=resumed)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
         raise InputError(
-            "resume: %s is neither a report.json nor a run folder of this collection; give one of an earlier run" % path
+            f"resume: {folder} has no report.json and is not a run folder of this collection: run.json or plan.json is"
+            f" damaged. {_ACTION}"
         ) from exc
 
 

@@ -214,9 +214,9 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.parsing.convert_bool import BOOLEANS, boolean
 
 from ..module_utils._common.errors import FabricError, InputError, harmless
-from ..module_utils._controller import report_folder
+from ..module_utils._controller import earlier_reports, report_folder
 from ..module_utils._fabric.intent import gates
-from ..module_utils._fabric.measure.judge import baseline, stored
+from ..module_utils._fabric.measure.judge import baseline
 from ..module_utils._fabric.report import formats, runs
 from ..module_utils._fabric.report.compare import compare
 from ..module_utils._fabric.report.formats import redacted, render
@@ -248,18 +248,6 @@ ARGUMENT_SPEC = {
 MODES = {"metrics.prom": 0o644}
 
 
-def earlier_report(option: str, path: str) -> object:
-    """Return what an earlier report.json holds; ``option`` names where its path was given."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
-    except (OSError, ValueError) as exc:
-        reason = exc.strerror if isinstance(exc, OSError) else "no JSON (%s)" % exc
-        raise InputError("%s: cannot read %s: %s; give the path of a report.json" % (option, path, reason)) from exc
-    stored.check_version(option, path, found)
-    return found
-
-
 def made(params: dict) -> tuple[dict, dict]:
     """Return the report and the plan as they are to be written."""
     wanted = kinds(redact_option(params["redact"]))
@@ -267,14 +255,14 @@ def made(params: dict) -> tuple[dict, dict]:
     parts = {name: params[name] for name in (*JUDGED, "scope", "versions")}
     parts["run"] = runs.run_of(params["run"], params["plan"], int(time.time()))
     if params["baseline"]:
-        before = earlier_report("baseline", params["baseline"])
+        before = earlier_reports.read("baseline", params["baseline"])
         drop, severity = params["baseline_drop"], params["baseline_severity"]
         parts["baseline"] = baseline.compare(params["results"], before, drop, severity=severity)
     report = build(params["plan"], params["results"], params["warnings"], context=params["context"], parts=parts)
     if params["plan"].get("gates"):
         report = with_gates(report, gates.judge(report, params["plan"]["gates"]))
     if params["compare"]:
-        report["comparison"] = compare(report, earlier_report("compare", params["compare"]))
+        report["comparison"] = compare(report, earlier_reports.read("compare", params["compare"]))
     return redacted(report, params["plan"], wanted) if wanted else (report, params["plan"])
 
 

@@ -208,8 +208,8 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import FabricError, InputError
+from ..module_utils._controller import earlier_reports
 from ..module_utils._controller.report_folder import check_ended, leftover, read, read_runs, real, set_aside, size_of
-from ..module_utils._fabric.measure.judge import stored
 from ..module_utils._fabric.measure.readings.identity import read_hosts
 from ..module_utils._fabric.report import kept, runs
 
@@ -234,9 +234,8 @@ def decided(params: dict[str, Any], check: bool) -> dict[str, Any]:
     """Return whether to measure, why, and what a run would cover."""
     runs.check_play(params["plan"], params["play"])
     path = os.path.join(params["path"], "report.json")
-    report = read(path)
-    last = {"path": path, "report": report, "plan": read(os.path.join(params["path"], "plan.json"))}
-    last["problem"] = stored.problem(report)
+    report, problem = earlier_reports.find(path)
+    last = runs.Last(path, report, problem, read(os.path.join(params["path"], "plan.json")))
     now = {"scope": runs.scope_of(params["plan"], params), "hosts": read_hosts(params["plan"], params["facts"])}
     today = {**now, "plan": params["plan"], "unread": [name for name in now["hosts"] if not params["facts"].get(name)]}
     measure, text = runs.decide("check mode" if check else params["when"], last, today)

@@ -16,7 +16,7 @@ from typing import Any
 from .._common.errors import InputError
 from .._fabric.measure.readings import frames
 from .._fabric.report import formats, kept, runs
-from .._fabric.report.summary import SCHEMA, is_report
+from .._fabric.report.summary import SCHEMA
 from . import process
 
 # The report holds addresses, so it is for the owner and the group.
@@ -34,7 +34,7 @@ def read(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -68,7 +68,7 @@ def is_unknown(path: str) -> bool:
     """Whether a folder holds a report that records no run, and nothing that this collection did not write."""
     if not runs.UNKNOWN.fullmatch(os.path.basename(path)) or set(os.listdir(path)) - set(formats.files()):
         return False
-    return is_report(read(os.path.join(path, "report.json")))
+    return read(os.path.join(path, "report.json")).get("schema") == SCHEMA
 
 
 def is_other_version(path: str) -> bool:

@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..._common.errors import InputError
 from ..._common.reader import and_more, some
-from ..measure.judge import stored
+from ..measure.judge.earlier_report import EarlierReport, Key, Row, by_identity
 from ..measure.schedule.schedule import IDENTITY
-from .ports import ends, ports
-from .summary import SCHEMA, name_of
+from .ports import ends
+from .summary import name_of
 
 # Two runs of a healthy fabric differ by less than this share.
 CHANGE = 0.1
@@ -22,45 +21,26 @@ _SENTENCES = 12
 _PORTS = 4
 
 
-def compare(report: Mapping[str, Any], earlier: Any, change: float = CHANGE) -> dict[str, Any]:
-    """Return the ``comparison`` of ``report`` with ``earlier`` (a report.json that was read).
+def compare(report: Mapping[str, Any], earlier: EarlierReport, change: float = CHANGE) -> dict[str, Any]:
+    """Return the ``comparison`` of ``report`` with an earlier one.
 
     ``worse`` and ``better``: tests of both whose verdict changed, or whose value did by more than the share ``change``;
-    ``new`` and ``missing``: ports that only one of the two has; ``diagnoses``: texts, new, resolved
-    or remaining.
-    Raise InputError when ``earlier`` is no report.
+    ``new`` and ``missing``: ports that only one of the two has; ``diagnoses``: texts, new, resolved or remaining.
     """
-    check(earlier)
-    before, now = _by_identity(earlier["results"]), _by_identity(report["results"])
+    before, now = earlier.rows, by_identity(report["results"])
     common = [key for key in now if key in before]
     changes = [row for row in (_change(before[key], now[key], change) for key in common) if row]
     made: dict[str, Any] = {
-        "before": {"verdict": earlier["verdict"], "tests": len(before), "written": _written(earlier)},
+        "before": {"verdict": earlier.verdict, "tests": len(before), "written": _written(earlier)},
         "compared": len(common),
         "worse": [row for row in changes if row["trend"] == "worse"],
         "better": [row for row in changes if row["trend"] == "better"],
-        "new": _only(report, earlier),
-        "missing": _only(earlier, report),
-        "diagnoses": _diagnoses(report, earlier),
+        "new": _only(now, before),
+        "missing": _only(before, now),
+        "diagnoses": _diagnoses(report.get("diagnoses", ()), earlier.diagnoses),
     }
     made["text"] = _text(report, made)
     return made
-
-
-def check(earlier: Any) -> None:
-    """Raise InputError unless ``earlier`` has what a comparison reads."""
-    found = earlier.get("schema") if isinstance(earlier, Mapping) else type(earlier).__name__
-    if found != SCHEMA:
-        raise InputError(
-            "compare: this is not a report of this collection: schema %s expected, %s found; give the path of a"
-            " report.json" % (SCHEMA, found)
-        )
-    if wrong := stored.problem(earlier):
-        raise InputError("compare: this is not a report of this collection: %s; give the path of a report.json" % wrong)
-
-
-def _by_identity(results: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], Mapping[str, Any]]:
-    return {tuple(result.get(key) for key in IDENTITY): result for result in results}
 
 
 def _change(before: Mapping[str, Any], now: Mapping[str, Any], least: float) -> dict[str, Any] | None:
@@ -87,17 +67,20 @@ def _share(before: Mapping[str, Any], now: Mapping[str, Any]) -> float | None:
     return round(now["value"] / before["value"] - 1, 3)
 
 
-def _only(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[dict[str, str]]:
+def _only(one: Mapping[Key, Row], other: Mapping[Key, Row]) -> list[dict[str, str]]:
     """Return the ports of ``one`` that ``other`` did not measure."""
-    missing = sorted(set(ports(one["results"])) - set(ports(other["results"])))
+    missing = sorted(_ports_of(one.values()) - _ports_of(other.values()))
     return [{"where": where, "host": host, "rail": rail} for where, host, rail in missing]
 
 
-def _diagnoses(report: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, list[str]]:
+def _ports_of(rows: Iterable[Row]) -> set[tuple[str, str, str]]:
+    return {key for row in rows for key in ends(row).values()}
+
+
+def _diagnoses(today: Sequence[Row], earlier: Sequence[Row]) -> dict[str, list[str]]:
     keys = ("where", "kind", "rail", "host", "peer", "direction", "peer_rail")
     now, before = (
-        {tuple(diagnosis.get(key) for key in keys): diagnosis["text"] for diagnosis in one.get("diagnoses", [])}
-        for one in (report, earlier)
+        {tuple(diagnosis.get(key) for key in keys): diagnosis["text"] for diagnosis in one} for one in (today, earlier)
     )
     return {
         "new": [text for key, text in now.items() if key not in before],
@@ -106,8 +89,8 @@ def _diagnoses(report: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[st
     }
 
 
-def _written(report: Mapping[str, Any]) -> str | None:
-    written = report.get("context", {}).get("written")
+def _written(earlier: EarlierReport) -> str | None:
+    written = earlier.context.get("written")
     return None if written is None else str(written)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..intent.tests import STARS, complete
-from ..measure.judge.stored import SCHEMA
+from ..measure.judge.earlier_report import SCHEMA
 from .runs import UNKNOWN
 
 # Of runs that ended before their first pass, which measured nothing, so many are kept for their messages.

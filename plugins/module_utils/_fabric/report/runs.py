@@ -7,12 +7,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
 from ..._common.errors import InputError
 from ..._common.reader import some
 from ..measure.judge import earlier
+from ..measure.judge.earlier_report import EarlierReport
 from ..measure.readings import identity
 
 # That of galaxy.yml, which a module that runs cannot read; a test compares them.
@@ -23,6 +25,20 @@ RUN = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 UNKNOWN = re.compile(rf"unknown-({RUN.pattern}(?:-\d+)?)")
 _SHOWN = 3
 PLACES = {"host": "bare hosts", "pod": "pods"}
+
+
+@dataclass(frozen=True)
+class Last:
+    """What the report folder holds of the last run.
+
+    ``path``: of its report; ``report``: None without a usable one; ``problem``: why it cannot be used, "" if it can or
+    there is none. ``plan``: of the report, {} for an unreadable one.
+    """
+
+    path: str
+    report: EarlierReport | None
+    problem: str
+    plan: Mapping[str, Any]
 
 
 def name_of(report: Mapping[str, Any]) -> str:
@@ -101,7 +117,7 @@ def _subset(plan: Mapping[str, Any], scope: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def decide(when: str, last: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[bool, list[str]]:
+def decide(when: str, last: Last, now: Mapping[str, Any]) -> tuple[bool, list[str]]:
     """Return whether to measure, and why. ``when``: check mode, or rdma_validate_when; the rest as in changes."""
     found = changes(last, now) if when == "changed" else []
     if when == "always" or found:
@@ -114,31 +130,30 @@ def decide(when: str, last: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[
     return False, [f"{reason}; {told_last(last)}"]
 
 
-def changes(last: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def changes(last: Last, now: Mapping[str, Any]) -> list[str]:
     """Return why the last report does not stand for a run of today; [] when it does.
 
-    ``last``: {path, report, plan, problem}, what the files held, {} for an unreadable one, and what is wrong with the
-    report. ``now``: {scope, hosts, plan, unread}, the last one those of the hosts that have no facts.
+    ``now``: {scope, hosts, plan, unread}, the last one those of the hosts that have no facts.
     """
     if now["unread"]:
         return [f"no facts of {some(now['unread'])} could be read in this run"]
-    report = last["report"]
-    if last["problem"]:
-        return [told_last(last)]
+    report = last.report
+    if last.problem:
+        return [last.problem]
     if not report:
         return ["there is no report of an earlier run"]
-    if report.get("verdict") != "pass":
-        return [f"the last verdict is {report.get('verdict')}"]
-    if not all(isinstance(report.get(key), dict) for key in ("run", "scope", "versions")):
+    if report.verdict != "pass":
+        return [f"the last verdict is {report.verdict}"]
+    if report.run is None or report.scope is None or report.versions is None:
         return ["the last report does not record what it covers"]
-    then, today = report["scope"], now["scope"]
+    then, today = report.scope, now["scope"]
     found = [
         f"{key} is {_text(today[key])}, it was {_text(then.get(key))}"
         for key in today
         if key != "subset" and today[key] != then.get(key)
     ]
-    found += identity.differences(report["versions"], now["hosts"], today["where"])
-    return [*found, *([] if last["plan"] == now["plan"] else ["the plan is not that of the last report"])]
+    found += identity.differences(report.versions, now["hosts"], today["where"])
+    return [*found, *([] if last.plan == now["plan"] else ["the plan is not that of the last report"])]
 
 
 def _text(value: Any) -> str:
@@ -177,17 +192,17 @@ def _moment(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def told_last(last: Mapping[str, Any]) -> str:
-    """Return a sentence about the report that a skipped measurement relies on; ``last`` as in changes."""
-    path, report = last["path"], last["report"]
-    if last["problem"]:
-        return f"{path} is not a report of this collection: {last['problem']}"
+def told_last(last: Last) -> str:
+    """Return a sentence about the report that a skipped measurement relies on."""
+    path, report = last.path, last.report
+    if last.problem:
+        return last.problem
     if not report:
         return f"there is no report of an earlier run in {path}"
-    run, scope = report.get("run") or {}, report.get("scope") or {}
+    run, scope = report.run or {}, report.scope or {}
     subset = f", subset: {'; '.join(scope['subset'])}" if scope.get("subset") else ""
     name, when = run.get("id", "unknown"), run.get("ended", "unknown")
-    return f"the last report is {path}: run {name}, ended {when}, verdict {report.get('verdict')}{subset}"
+    return f"the last report is {path}: run {name}, ended {when}, verdict {report.verdict}{subset}"
 
 
 def about(report: Mapping[str, Any]) -> list[list[str]]:

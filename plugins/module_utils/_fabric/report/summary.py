@@ -11,7 +11,7 @@ from typing import Any
 
 from ..intent.tests import complete
 from ..measure.diagnosis.wording import CONFIRMED_FAULT, level
-from ..measure.judge.stored import SCHEMA
+from ..measure.judge.earlier_report import SCHEMA
 from ..measure.judge.verdict import FAIL, PASS, VERDICTS, findings, overall, rail_rows
 from ..measure.schedule.schedule import subject
 from ..plan.switch_ports import Switches, text
@@ -21,11 +21,6 @@ from . import runs
 PARTS = ("diagnoses", "unsteady", "outliers", "links", "gates", "baseline", "schedule")
 # What is known about the run; absent when the results are those of no run.
 ABOUT = ("run", "scope", "versions")
-
-
-def is_report(found: Mapping[str, Any]) -> bool:
-    """Whether it is a report of this collection."""
-    return found.get("schema") == SCHEMA
 
 
 def build(

@@ -11,6 +11,7 @@ from ansible.module_utils.testing import patch_module_args
 from tests.unit.support import tester_logs
 from tests.unit.support.tester_logs import ROW, frame
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.earlier_report import SCHEMA
 from ansible_collections.gpufabric.rdma.plugins.modules import fabric_judge
 
 PLAN = tester_logs.plan(["a", "b"], ["rail0"], retries=0)
@@ -102,7 +103,8 @@ def report(path: Path, *results: dict[str, Any]) -> str:
     }
     port = {"machine_id": "1", "device": "mlx5_0", "rate": "100 Gb/sec", "kind": "soft", "drivers": "rdma_rxe 1"}
     endpoints = {"host": {name: {"rail0": port} for name in "ab"}}
-    made = {"results": [{**usual, **change} for change in results], "tests": PLAN["tests"], "endpoints": endpoints}
+    rows = [{**usual, **change} for change in results]
+    made = {"schema": SCHEMA, "verdict": "fail", "results": rows, "tests": PLAN["tests"], "endpoints": endpoints}
     path.write_text(json.dumps(made))
     return str(path)
 
@@ -151,15 +153,24 @@ def test_a_run_that_did_not_end_is_continued(tmp_path: Path, capsys: pytest.Capt
 def test_a_folder_that_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer = run(capsys, tmp_path, resume=str(tmp_path))
     assert answer["failed"] and answer["msg"] == (
-        f"resume: cannot read {tmp_path}/run.json: No such file or directory; give the report.json or folder of an"
+        f"resume: cannot read {tmp_path}/run.json: No such file or directory. Give the report.json or folder of an"
         " earlier run"
     )
     for name in ("run.json", "plan.json"):
         (tmp_path / name).write_text("{}")
-    assert run(capsys, tmp_path, resume=str(tmp_path))["msg"] == OTHER.replace("PATH", str(tmp_path))
+    assert run(capsys, tmp_path, resume=str(tmp_path))["msg"] == (
+        f"resume: {tmp_path} has no report.json and is not a run folder of this collection: run.json or plan.json is"
+        " damaged. Give the report.json or folder of an earlier run"
+    )
 
 
-OTHER = "resume: PATH is neither a report.json nor a run folder of this collection; give one of an earlier run"
+def test_a_run_that_resumes_itself_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = unfinished(tmp_path / "run", capsys)
+    about = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**about, "earlier": {"resume": str(folder)}}))
+    assert run(capsys, tmp_path, resume=str(folder))["msg"] == (
+        f"resume: {folder} is a run folder that resumes itself. Give the report.json or folder of an earlier run"
+    )
 
 
 @pytest.mark.parametrize("folder", [False, True])
@@ -175,21 +186,19 @@ def test_a_report_of_an_older_schema_is_not_resumed(
     )
 
 
+OTHER, GIVE = "PATH is not a report of this collection: ", "Give the report.json of an earlier run"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, "resume: cannot read PATH: No such file or directory; give the report.json or folder of an earlier run"),
-        ("{", OTHER),
-        ("[]", OTHER),
-        ("[3]", OTHER),
-        ('{"results": [], "tests": 3}', OTHER),
-        ('{"results": [], "endpoints": 3}', OTHER),
-        ('{"results": 3}', OTHER),
-        ('{"results": [{}]}', OTHER),
-        ('{"results": [], "run": "x"}', OTHER),
-        ('{"results": [], "endpoints": {"host": {"a": null}}}', OTHER),
+        (None, "cannot read PATH: No such file or directory. Give the report.json or folder of an earlier run"),
+        ("", f"{OTHER}expected JSON, found an error: Expecting value: line 1 column 1 (char 0). {GIVE}"),
+        ("[3]", f"{OTHER}expected a dict, found a list. {GIVE}"),
+        (json.dumps({"schema": SCHEMA, "verdict": "pass", "results": [{}]}),
+         f"{OTHER}results[0].where: expected a value, found nothing (null). {GIVE}"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_resumed(
     text: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -197,7 +206,7 @@ def test_what_cannot_be_resumed(
     if text is not None:
         path.write_text(text)
     answer = run(capsys, tmp_path, resume=str(path))
-    assert answer["failed"] and answer["msg"] == message.replace("PATH", str(path))
+    assert answer["failed"] and answer["msg"] == f"resume: {message.replace('PATH', str(path))}"
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,8 @@ def report(path: Path, name: str = OLD, **changes: Any) -> dict[str, Any]:
     path.mkdir(parents=True, exist_ok=True)
     for file in FILES:
         (path / file).write_text("old")
-    made = {"run": {"id": name, "ended": "2026-11-22 00:10:00 UTC"}, "verdict": "pass", **changes}
+    run = {"id": name, "ended": "2026-11-22 00:10:00 UTC"}
+    made = {"schema": SCHEMA, "run": run, "verdict": "pass", "results": [], **changes}
     (path / "report.json").write_text(json.dumps(made))
     (path / "plan.json").write_text(json.dumps(PLAN))
     return made
@@ -169,8 +170,8 @@ def test_a_report_of_an_older_schema_is_not_relied_on(
     report(tmp_path, **{**whole(capsys, tmp_path), "schema": "gpufabric.rdma/report/1"})
     answer = decide(capsys, tmp_path, when=when)
     assert answer["measure"] is (when == "changed") and answer["text"][0].endswith(
-        f"{tmp_path}/report.json is not a report of this collection: schema: expected gpufabric.rdma/report/2, found"
-        " gpufabric.rdma/report/1, which another version of this collection wrote"
+        f"{tmp_path}/report.json has the schema gpufabric.rdma/report/1, expected gpufabric.rdma/report/2: another"
+        " version of this collection wrote it"
     )
 
 
@@ -528,11 +529,31 @@ def test_a_deliberate_skip_names_what_it_relies_on(
 
 
 @pytest.mark.parametrize("when", ["never", "changed"])
-def test_a_damaged_report_is_none(when: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (None, 'run: expected a dict, found "x" (text)'),
+        ("", "expected JSON, found an error: Expecting value: line 1 column 1 (char 0)"),
+        ("[" * 100_000, "expected JSON, found lists or dicts nested too deeply"),
+    ],
+)
+def test_a_damaged_report_is_not_relied_on(
+    text: str | None, fault: str, when: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     report(tmp_path, **{**whole(capsys, tmp_path), "run": "x"})
+    if text is not None:
+        (tmp_path / "report.json").write_text(text)
     answer = decide(capsys, tmp_path, when=when)
-    told = f'{tmp_path}/report.json is not a report of this collection: run: expected a dict, found "x" (text)'
-    assert answer["measure"] is (when == "changed") and answer["text"][0].endswith(told)
+    found = f"{tmp_path}/report.json is not a report of this collection: {fault}"
+    assert answer["measure"] is (when == "changed") and answer["text"][0].endswith(found)
+    # Nevertheless its files are set aside.
+    assert begin(capsys, tmp_path)["folder"] and not (tmp_path / "report.json").exists()
+
+
+def test_a_report_that_cannot_be_read_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "report.json").mkdir()
+    answer = decide(capsys, tmp_path, when="changed")
+    assert answer["measure"] and answer["text"] == [f"cannot read {tmp_path}/report.json: Is a directory"]
 
 
 def test_check_mode_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

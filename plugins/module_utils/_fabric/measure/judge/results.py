@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...intent.kinds import KINDS
@@ -13,7 +13,7 @@ from ..diagnosis.fan import VOID
 from ..readings.counters import link_went_down, sentences
 from ..readings.perftest import Run, Sample, reading
 from ..readings.tester_log import Log
-from ..schedule.schedule import Measurement, Round, star_of, subject
+from ..schedule.schedule import Measurement, Round, star_of
 from ..schedule.tester_input import message_size, sides
 from . import verdict
 from .expectation import Expectation
@@ -279,9 +279,12 @@ def _options(state: State, test: Measurement, judged: Judged) -> dict[str, Any]:
         found["spread"] = {"min": min(values), "max": max(values), "n": len(values)}
     if state.tests["memory"] != "host":
         found["memory"] = test.memory
-    if test.memory != "host":
-        client = gpu_of(state, test, test.client, rail=test.rail)
-        found["gpu"] = {"client": client, "server": gpu_of(state, test, test.server, rail=test.server_rail)}
+    gpus = {
+        "client": gpu_of(state, test, test.client, rail=test.rail),
+        "server": gpu_of(state, test, test.server, rail=test.server_rail),
+    }
+    if any(gpus.values()):
+        found["gpu"] = {side: gpu for side, gpu in gpus.items() if gpu}
     return found
 
 
@@ -298,8 +301,3 @@ def _noticed(state: State, test: Measurement, attempt: Attempt) -> dict[str, Any
 
 def _values(judged: Judged) -> list[float]:
     return [one.sample.value for one, outcome, _reason in judged if one.sample and outcome != verdict.NO_DATA]
-
-
-def earlier(results_before: Iterable[Mapping[str, Any]], where: str) -> dict[Measurement, Mapping[str, Any]]:
-    """Return the results of an earlier report for one place, by test."""
-    return {subject(result): result for result in results_before if result["where"] == where}

@@ -19,6 +19,7 @@ from ..readings.perftest import Sample
 from ..schedule.schedule import Measurement, star_of
 from ..schedule.tester_input import message_size
 from . import results, verdict
+from .earlier_report import EarlierReport
 from .expectation import Expectation
 from .session import State, blocked, expectation_of
 
@@ -43,24 +44,24 @@ def manner(tests: Mapping[str, Any], kind: str, size: int) -> dict[str, Any]:
 
 
 def take_over(
-    state: State, wanted: Collection[Measurement], report: Mapping[str, Any], *, ports: Ports
+    state: State, wanted: Collection[Measurement], report: EarlierReport, *, ports: Ports
 ) -> tuple[dict[Measurement, dict[str, Any]], str]:
     """Return results of an earlier report by test, with today's expectations, and why others that passed are not kept.
 
-    ``report``: {results, tests, endpoints, run} of its report.json; without ``tests`` nobody knows how it was measured,
-    without ``endpoints`` between which ports. ``ports``: those of today. The tests of a star are taken over together or
-    not at all, since the share of one says nothing without the others.
+    A report without ``tests`` does not show how it was measured, one without ``endpoints`` not between which ports.
+    ``ports``: those of today. The tests of a star are taken over together or not at all, since the share of one shows
+    nothing without the others.
     """
-    before = results.earlier(report.get("results", ()), state.where)
-    passed = {test: before[test] for test in sorted(wanted) if before.get(test, {}).get("verdict") == verdict.PASS}
-    then: Ports = (report.get("endpoints") or {}).get(state.where) or {}
+    before = report.passed()
+    passed = {test: before[state.where, test] for test in sorted(wanted) if (state.where, test) in before}
+    then: Ports = (report.endpoints or {}).get(state.where, {})
     refused = _absent(state, passed, then, today=ports)
     rest = {test: result for test, result in passed.items() if test not in refused}
-    refused.update(_refused(state, rest, report.get("tests")))
+    refused.update(_refused(state, rest, report.tests))
     broken = {_group(test) for test in wanted if test not in passed or test in refused}
     members = Counter(_group(test) for test in wanted)
     kept = {
-        test: {**_today(expectation_of(state, test), result, members[_group(test)]), "resumed": report.get("run") or ""}
+        test: {**_today(expectation_of(state, test), result, members[_group(test)]), "resumed": report.run_id}
         for test, result in passed.items()
         if _group(test) not in broken
     }
@@ -88,7 +89,7 @@ def _refused(
     """Return why tests that passed in a run with these options say nothing today."""
     totals: Counter[tuple[object, ...]] = Counter()
     for test, result in passed.items():
-        totals[_group(test)] += result["value"] or 0
+        totals[_group(test)] += result["value"]
     kinds = {(test.kind, test.size) for test in passed}
     otherwise = {how: _difference(state.tests, options, how[0], size=how[1]) for how in kinds}
     found = {test: otherwise[test.kind, test.size] or _below(state, test, totals[_group(test)]) for test in passed}

@@ -25,6 +25,7 @@ from ..schedule.schedule import Round
 from ..schedule.tester_input import lines
 from . import outliers, verdict
 from . import results as judge_results
+from .earlier_report import NONE, EarlierReport
 from .notices import notices
 from .passes import Course, Results, announce, next_rounds, results, verdicts, worst
 from .passes import summary as passes_summary
@@ -100,14 +101,13 @@ def step(
     limit: Sequence[str] = (),
     slot_margin: int = SLOT_MARGIN,
     only: Mapping[str, Any] | None = None,
-    earlier: Mapping[str, Any] | None = None,
+    earlier: EarlierReport | None = None,
     hosts: Mapping[str, Any] | None = None,
 ) -> Step:
     """Return the next step for the endpoints ``plan.endpoints[where]``, or only those in ``limit``.
 
-    ``only`` ({hosts, rails, pairs}) takes the place of ``tests.only``. ``earlier``: {results, tests} of an earlier
-    report; what passed there is taken over and not measured, as far as resume.py says. Raises InputError when nothing
-    could be measured at all.
+    ``only`` ({hosts, rails, pairs}) takes the place of ``tests.only``. What passed in the report ``earlier`` is taken
+    over and not measured, as far as resume.py permits. Raises InputError when nothing could be measured at all.
     """
     course = _begin(
         plan, where, evidence, limit=limit, margin=slot_margin, only=only, earlier=earlier, hosts=hosts or {}
@@ -167,7 +167,7 @@ def _begin(
     limit: Sequence[str],
     margin: int,
     only: Mapping[str, Any] | None,
-    earlier: Mapping[str, Any] | None,
+    earlier: EarlierReport | None,
     hosts: Mapping[str, Any],
 ) -> Course:
     """Return the course with its whole schedule."""
@@ -184,7 +184,7 @@ def _begin(
     for one in duplicates.found_twice(plan, where, state.endpoints):
         state.duplicates.update({(name, one["rail"], one["address"]): one for name in one["hosts"]})
     wanted = {test for round_ in rounds for test in round_}
-    kept, why = take_over(state, wanted, earlier or {}, ports=identity.described(where, state.endpoints, hosts))
+    kept, why = take_over(state, wanted, earlier or NONE, ports=identity.described(where, state.endpoints, hosts))
     left = wanted - kept.keys()
     rounds = schedule.pack(rounds, left, tests)
     state.attempts = {test: [] for test in left}

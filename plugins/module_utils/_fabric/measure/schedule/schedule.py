@@ -53,9 +53,17 @@ class Measurement(NamedTuple):
 
 def subject(result: Mapping[str, Any]) -> Measurement:
     """Return the test that a result (report.json) is about."""
-    named = (result["rail"], result["client"], result["server"], result["test"])
-    memory, star = result.get("memory", "host"), result.get("star", "")
-    return Measurement(*named, result.get("size", 0), result.get("peer_rail", ""), memory, star)
+    get = result.get
+    return Measurement(
+        result["rail"],
+        result["client"],
+        result["server"],
+        result["test"],
+        get("size", 0),
+        get("peer_rail", ""),
+        get("memory", "host"),
+        get("star", ""),
+    )
 
 
 def label(result: Mapping[str, Any]) -> str:

@@ -8,12 +8,16 @@ import pytest
 from tests.unit.support import report_factory as factory
 from tests.unit.support.page import to_html
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.earlier_report import EarlierReport
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import compare, summary
 
 
 def one(**changes: Any) -> dict[str, Any]:
     return summary.build({}, [factory.result("a", "b", **changes)])
+
+
+def compared(now: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    return compare.compare(now, EarlierReport.read(before, "report.json"))
 
 
 LATENCY = {"unit": "us", "test": "write_lat", "expected": 4.0}
@@ -34,11 +38,11 @@ LATENCY = {"unit": "us", "test": "write_lat", "expected": 4.0}
         ({"verdict": "no_data", "value": None}, {}, "better"),
         # The verdict counts before the value: faster and yet failed is worse.
         ({"value": 50.0}, {"value": 90.0, "verdict": "fail"}, "worse"),
-        ({"value": 0.0}, {"value": 90.0}, None),
+        ({"verdict": "fail", "value": 0.0}, {"verdict": "fail", "value": 90.0}, None),
     ],
 )
 def test_trend_of_one_test(before: dict[str, Any], now: dict[str, Any], trend: str | None) -> None:
-    made = compare.compare(one(**now), one(**before))
+    made = compared(one(**now), one(**before))
     assert [row["trend"] for row in made["worse"] + made["better"]] == ([trend] if trend else [])
     assert made["compared"] == 1
 
@@ -46,7 +50,7 @@ def test_trend_of_one_test(before: dict[str, Any], now: dict[str, Any], trend: s
 def test_ports_that_only_one_report_has() -> None:
     before = summary.build({}, [factory.result("a", "b"), factory.result("a", "c")])
     now = summary.build({}, [factory.result("a", "b"), factory.result("a", "d")])
-    made = compare.compare(now, before)
+    made = compared(now, before)
     assert made["new"] == [{"where": "host", "host": "d", "rail": "rail0"}]
     assert made["missing"] == [{"where": "host", "host": "c", "rail": "rail0"}]
     assert "not measured now: c rail0 (host)" in made["text"]
@@ -55,7 +59,7 @@ def test_ports_that_only_one_report_has() -> None:
 def test_diagnoses_that_are_new_resolved_and_remaining() -> None:
     before = summary.build(**factory.fleet(4, 2, faults={("gpu-000", "rail0"): "slow", ("gpu-001", "rail1"): "cable"}))
     now = summary.build(**factory.fleet(4, 2, faults={("gpu-000", "rail0"): "slow", ("gpu-003", "rail1"): "slow"}))
-    made = compare.compare(now, before)
+    made = compared(now, before)
     assert [len(made["diagnoses"][word]) for word in ("new", "remaining", "resolved")] == [1, 1, 1]
     assert made["text"][1].startswith("new: gpu-003 rail1")
     # The two tests between these hosts had no data and fail now, which is better than nothing.
@@ -65,21 +69,13 @@ def test_diagnoses_that_are_new_resolved_and_remaining() -> None:
 
 def test_text_stays_short_when_everything_changed() -> None:
     faults = {(f"gpu-{h:03d}", "rail0"): "slow" for h in range(40)}
-    made = compare.compare(summary.build(**factory.fleet(40, 1, faults=faults)), summary.build(**factory.fleet(40, 1)))
+    made = compared(summary.build(**factory.fleet(40, 1, faults=faults)), summary.build(**factory.fleet(40, 1)))
     assert len(made["worse"]) == 40 * 39
     assert len(made["text"]) <= 14
 
 
-@pytest.mark.parametrize(
-    "earlier", [None, [], "text", {}, {"schema": "other", "results": []}, {"schema": summary.SCHEMA, "results": None}]
-)
-def test_what_is_no_report(earlier: Any) -> None:
-    with pytest.raises(InputError, match=r"^compare: this is not a report of .*; give the path of a report\.json$"):
-        compare.compare(one(), earlier)
-
-
 def test_page_shows_the_comparison() -> None:
     now = one(verdict="fail", value=12.0)
-    now["comparison"] = compare.compare(now, one())
+    now["comparison"] = compared(now, one())
     page = to_html(now)
     assert "Compared with the earlier report" in page and "worse: a rail0 (host) in 1 test" in page

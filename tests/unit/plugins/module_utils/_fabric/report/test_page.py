@@ -12,6 +12,7 @@ from tests.unit.support import report_factory as factory
 from tests.unit.support.page import files as files_of
 from tests.unit.support.page import to_html
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.earlier_report import EarlierReport
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import (
     compare,
     console,
@@ -153,7 +154,7 @@ def full() -> Page:
     for one in made["results"]:
         one["basis"] = "95 % of a 200 Gb/s port"
     report = summary.build(**made)
-    report["comparison"] = compare.compare(report, summary.build(**factory.fleet(4, 2)))
+    report["comparison"] = compare.compare(report, EarlierReport.read(summary.build(**factory.fleet(4, 2)), "p"))
     return Page(to_html(report))
 
 

@@ -14,6 +14,7 @@ import pytest
 from tests.unit.support import report_factory as factory
 from tests.unit.support.page import to_html
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.earlier_report import EarlierReport
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import (
     compare,
     console,
@@ -93,7 +94,7 @@ def whole() -> dict[str, Any]:
     )
     made["results"].append(factory.result("gpu-000", "gpu-001", test="write_lat", unit="us", value=2.1, expected=4.0))
     built = summary.build(**made)
-    built["comparison"] = compare.compare(built, report(4, 2))
+    built["comparison"] = compare.compare(built, EarlierReport.read(report(4, 2), "p"))
     return built
 
 
@@ -226,7 +227,7 @@ def test_console_stays_short_whatever_fails(hosts: int, rails: int, diagnosed: b
     if not diagnosed:
         del made["parts"]["diagnoses"]
     built = summary.build(**made)
-    built["comparison"] = compare.compare(built, built)
+    built["comparison"] = compare.compare(built, EarlierReport.read(built, "p"))
     text = console.text(built)
     assert len(text.splitlines()) <= 30
     assert text.endswith("verdict: fail\n")
@@ -369,7 +370,7 @@ def test_several_sizes_are_told_apart_in_every_format() -> None:
     built = summary.build(factory.plan(3, 1), results)
     assert [r["size"] for r in built["results"]] == [4096] * 6 + [65536] * 6 + [1048576] * 6
     earlier = summary.build(factory.plan(3, 1), [{**r, "value": 98.0} for r in results])
-    built["comparison"] = compare.compare(built, earlier)
+    built["comparison"] = compare.compare(built, EarlierReport.read(earlier, "p"))
     assert built["comparison"]["compared"] == 18
     assert {row["size"] for row in built["comparison"]["worse"]} == {4096}
     jsonschema.validate(built, SCHEMA)

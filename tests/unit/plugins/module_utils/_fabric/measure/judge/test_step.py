@@ -13,9 +13,15 @@ from tests.unit.support.tester_logs import LATENCY, ROW, frame
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import passes as judge_passes
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import step as judge_step
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.earlier_report import (
+    SCHEMA,
+    EarlierReport,
+)
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.step import Step
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import Evidence, Pass
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import Measurement
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report.page import page
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report.summary import build
 
 RAILS = ["rail0", "rail1"]
 HOSTS = ["lab-1", "lab-2", "lab-3"]
@@ -692,6 +698,8 @@ def test_a_rail_without_a_gpu_is_no_data_and_never_measured_in_host_memory() -> 
     assert [(r["rail"], r["verdict"]) for r in last.results if r["memory"] == "host"] == [("rail1", "pass")]
     silent = [r for r in last.results if r["verdict"] != "pass"]
     assert {(r["rail"], r["verdict"]) for r in silent} == {("rail1", "no_data")} and len(silent) == 6
+    # The page has no path of a GPU that is not there.
+    assert "gpu" not in silent[0] and page(build(made, last.results))
     assert silent[0]["reason"] == (
         "lab-1 rail1: the facts name no GPU for it, and cuda:peermem is asked for; "
         "lab-2 rail1: the facts name no GPU for it, and cuda:peermem is asked for"
@@ -732,8 +740,8 @@ PORT = {
 }
 
 
-def recorded(results: list[dict[str, Any]], made: dict[str, Any], **ports: Any) -> dict[str, Any]:
-    """What a report holds of a run with this plan; ``ports``: what differs at the ports of lab-3."""
+def recorded(results: list[dict[str, Any]], made: dict[str, Any], lacks: str = "", **ports: Any) -> EarlierReport:
+    """The report of a run with this plan, without the key ``lacks``; ``ports``: what differs at the ports of lab-3."""
     endpoints = {
         where: {
             name: {rail["name"]: {**PORT, **(ports if name == "lab-3" else {})} for rail in made["rails"]}
@@ -741,11 +749,14 @@ def recorded(results: list[dict[str, Any]], made: dict[str, Any], **ports: Any) 
         }
         for where in ("host", "pod")
     }
-    return {"results": results, "tests": made["tests"], "endpoints": endpoints, "run": "20261122T000000Z-00000a"}
+    run = {"id": "20261122T000000Z-00000a"}
+    report = {"schema": SCHEMA, "verdict": "fail", "results": results, "tests": made["tests"], "run": run}
+    report["endpoints"] = endpoints
+    return EarlierReport.read({key: value for key, value in report.items() if key != lacks}, "report.json")
 
 
-def reported(results: list[dict[str, Any]], **tests: Any) -> dict[str, Any]:
-    """What an earlier report holds of a run with these options."""
+def reported(results: list[dict[str, Any]], **tests: Any) -> EarlierReport:
+    """The report of a run with these options."""
     return recorded(results, plan(**tests))
 
 
@@ -782,9 +793,7 @@ def test_resume_keeps_no_pass_of_other_rules(floor: float | None, tests: dict[st
             lower["expectations"][rail][name]["floor"] = floor
     before = play_all(lower, everybody(), NINE if floor else good)[-1].results
     assert {r["verdict"] for r in before} == {"pass"}
-    earlier = reported(before, **(tests or {}))
-    if tests is None:
-        del earlier["tests"]
+    earlier = recorded(before, plan(**(tests or {})), "tests" if tests is None else "")
     steps = play_all(plan(), everybody(), earlier=earlier)
     assert [s.rounds for s in steps] == [6, 0]
     (told,) = steps[-1].warnings
@@ -806,12 +815,11 @@ def test_a_star_is_taken_over_as_a_whole() -> None:
     made, evidence = fleet(5, mode="incast", fan=2, retries=0, isolation=0)
     low: Answer = lambda n, r, rail, role, peer: (0, ROW % ("20.0" if n == "h1" else "48.5"))  # noqa: E731
     before = play_all(made, evidence, low)[-1].results
-    earlier = recorded(before, made)
     failed = {(r["server"], r["rail"]) for r in before if r["verdict"] == "fail"}
     # A star that failed in part would be one of fewer members.
     part = [{**r, "verdict": "pass"} if r["client"] == "h1" and r["rail"] == "rail0" else r for r in before]
-    for results in (earlier, {**earlier, "results": part}):
-        first = step(made, "host", evidence, earlier=results)
+    for results in (before, part):
+        first = step(made, "host", evidence, earlier=recorded(results, made))
         lines = [line.split() for own in first.lines.values() for line in own[:-1]]
         assert len([words for words in lines if words[2] == "server"]) == 2 * len(failed)
 
@@ -932,9 +940,7 @@ def test_reasons_are_those_of_the_host_and_never_empty(text: str, reason: str) -
 
 
 def test_resume_takes_over_nothing_of_unknown_ports() -> None:
-    before = reported(repaired())
-    del before["endpoints"]
-    first = step(plan(), "host", everybody(), earlier=before)
+    first = step(plan(), "host", everybody(), earlier=recorded(repaired(), plan(), "endpoints"))
     assert (
         first.rounds == 6
         and "(10 another port: lab-1 rail0: not recorded in the earlier report" in (first.warnings[-1])
