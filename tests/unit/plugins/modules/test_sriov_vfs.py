@@ -341,7 +341,7 @@ def test_what_the_operators_agent_keeps_on_the_host_counts(
     path.write_text(text)
     result = call(kernel, capsys, rails=rails("rail0", "rail1"), vfs=1)
     assert ("msg" in result, len(kernel.vfs)) == ((True, 0) if taken else (False, 2))
-    assert not taken or f"the SR-IOV operator manages {FIRST} (rail0, by {path}); only one" in result["msg"]
+    assert not taken or f"the SR-IOV operator manages {FIRST} (rail0, by {path}), and only one" in result["msg"]
 
 
 @given(st.text() | st.builds(json.dumps, st.recursive(st.none() | st.integers(), lambda s: st.lists(s))))
