@@ -47,8 +47,8 @@ class Scope(NamedTuple):
 
 
 Part = tuple[str, Scope]
-# What is counted of tests that passed: rail, client, the server's rail, server, kind, layers.
-_Passed = tuple[str, str, str, str, str, tuple[str, ...]]
+# What tests that passed have in common: rail, the server's rail, kind, layers; and their (client, server).
+_Passed = Mapping[tuple[str, str, str, tuple[str, ...]], Sequence[tuple[str, str]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,20 +177,21 @@ class Fleet:
     def of(cls, results: Sequence[Result]) -> Fleet:
         """Read results: dicts with rail, client, server, test, verdict; others as in report.json, mtu in bytes."""
         fleet = cls()
-        passed: Counter[_Passed] = Counter()
+        passed: defaultdict[tuple[str, str, str, tuple[str, ...]], list[tuple[str, str]]] = defaultdict(list)
         for result in results:
             if result["verdict"] == "pass":
                 rail = result["rail"]
                 peer_rail = result.get("peer_rail") or rail
-                passed[rail, result["client"], peer_rail, result["server"], result["test"], layers_of(result)] += 1
+                pair = result["client"], result["server"]
+                passed[rail, peer_rail, result["test"], layers_of(result)].append(pair)
                 if len(result.get("passes", ())) > 1 and flipped(result):
                     fleet.flips.append(((result["client"], rail), (result["server"], peer_rail)))
             else:
                 fleet.failures.append(_failure(result))
         hosts_of: defaultdict[str, set[str]] = defaultdict(set)
-        for rail, client, peer_rail, server, _kind, _layers in passed:
-            hosts_of[rail].add(client)
-            hosts_of[peer_rail].add(server)
+        for (rail, peer_rail, _kind, _layers), pairs in passed.items():
+            hosts_of[rail].update(client for client, _server in pairs)
+            hosts_of[peer_rail].update(server for _client, server in pairs)
         for failure in fleet.failures:
             for host, rail in failure.ends:
                 hosts_of[rail].add(host)
@@ -199,31 +200,30 @@ class Fleet:
             fleet._clear(passed)
         return fleet
 
-    def _clear(self, passed: Mapping[_Passed, int]) -> None:
-        """Count the passes of every part: first sides of ports, then what these belong to."""
-        suspects = {failure.pair for failure in self.failures}
-        sides: Counter[tuple[End, str, tuple[str, ...]]] = Counter()
-        rails: Counter[tuple[str, str, tuple[str, ...]]] = Counter()
-        loops: Counter[tuple[str, tuple[str, ...]]] = Counter()
-        for (rail, client, peer_rail, server, kind, layers), count in passed.items():
-            ends = (client, rail), (server, peer_rail)
-            ways = KINDS[kind].ways(*ends)
-            rails[rail, peer_rail, layers] += count
-            for role, end in zip(("send", "receive"), ways[0]):
-                sides[end, role if len(ways) == 1 else "both", layers] += count
-            if client == server:
-                loops[client, layers] += count
-            pair = pair_scope(*ends)
-            if pair in suspects:
-                self._add(layers, [pair], count)
-        for ((host, rail), side, layers), count in sides.items():
-            roles = [Scope(role, rail, host) for role in OPPOSITE if side in (role, "both")]
-            self._add(layers, [Scope("host", None, host), Scope("port", rail, host), *roles], count)
-        for (host, layers), count in loops.items():
-            # A test of a host with itself is one of its tests, not two.
-            self._add(layers, [Scope("host", None, host)], -count)
-        for (rail, peer_rail, layers), count in rails.items():
-            self._add(layers, _ways_between(rail, peer_rail), count)
+    def _clear(self, passed: _Passed) -> None:
+        """Count the passes of every part."""
+        suspects = {ends: one.pair for one in self.failures for ends in (one.ends, one.ends[::-1])}
+        for (rail, peer_rail, kind, layers), pairs in passed.items():
+            self._add(layers, _ways_between(rail, peer_rail), len(pairs))
+            ways = KINDS[kind].ways("client", "server")
+            roles = {way[at]: (role,) for way in ways[:1] for at, role in enumerate(OPPOSITE)}
+            both = tuple(OPPOSITE) if len(ways) > 1 else ()
+            clients, servers = (Counter(pair[at] for pair in pairs) for at in (0, 1))
+            self._add_sides(layers, rail, clients, roles=both or roles["client"])
+            self._add_sides(layers, peer_rail, servers, roles=both or roles["server"])
+            for (client, server), count in Counter(pairs).items():
+                pair = suspects.get(((client, rail), (server, peer_rail)))
+                if pair:
+                    self._add(layers, [pair], count)
+                if client == server:
+                    # A test of a host with itself is one of its tests, not two.
+                    self._add(layers, [Scope("host", None, client)], -count)
+
+    def _add_sides(self, layers: Sequence[str], rail: str, counts: Mapping[str, int], *, roles: Sequence[str]) -> None:
+        """Count the passes of hosts and of what their ports on ``rail`` did."""
+        for host, count in counts.items():
+            own = [Scope(role, rail, host) for role in roles]
+            self._add(layers, [Scope("host", None, host), Scope("port", rail, host), *own], count)
 
     def _add(self, layers: Sequence[str], scopes: Sequence[Scope], count: int) -> None:
         for layer in layers:

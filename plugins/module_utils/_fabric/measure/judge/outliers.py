@@ -35,10 +35,13 @@ def find(results: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> li
 
 
 def _group(result: Mapping[str, Any]) -> tuple[Any, ...]:
-    gpu = result.get("gpu") or {}
-    paths = tuple((gpu.get(side) or {}).get("path") for side in ("client", "server"))
-    named = tuple(result[key] for key in ("where", "rail", "test", "unit"))
-    return (*named, result.get("size"), result.get("peer_rail"), result.get("memory"), result.get("star"), paths)
+    get = result.get
+    named = (result["where"], result["rail"], result["test"], result["unit"])
+    return (*named, get("size"), get("peer_rail"), get("memory"), get("star"), _gpu_paths(get("gpu")))
+
+
+def _gpu_paths(gpu: Mapping[str, Any] | None) -> tuple[str | None, ...]:
+    return tuple((gpu.get(side) or {}).get("path") for side in ("client", "server")) if gpu else ()
 
 
 def _of_group(group: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -38,13 +38,16 @@ def absorb(state: State, rounds: Sequence[Round], number: int, *, logs: Mapping[
     """Add the attempts of pass ``number``, which played ``rounds``."""
     known = addresses(state)
     measured = state.conduct[number].measured
+    of_kind = {(test.kind, test.size) for round_ in rounds for test in round_}
+    bytes_of = {one: message_size(state.tests, *one) for one in of_kind}
     for at, round_ in enumerate(rounds):
         for test in round_:
             ends = sides(test, known)
             runs = [logs[own].runs.get((at, rail, peer)) if own in logs else None for _role, own, rail, peer in ends]
-            sample, reason = reading(runs[0], runs[1], message_size(state.tests, test.kind, test.size))
-            gone = [state.lost[end[1]] for end, run in zip(ends, runs) if not run and end[1] in state.lost]
-            reason = "; ".join([*dict.fromkeys(gone), _named(test, reason)]) if reason else ""
+            sample, reason = reading(runs[0], runs[1], bytes_of[test.kind, test.size])
+            if reason:
+                gone = [state.lost[end[1]] for end, run in zip(ends, runs) if not run and end[1] in state.lost]
+                reason = "; ".join([*dict.fromkeys(gone), _named(test, reason)])
             attempt = Attempt(number, at, sample, reason, *(runs if _telling(state, sample, ends, runs=runs) else ()))
             state.attempts.setdefault(test, []).append(attempt)
             if sample:
@@ -218,7 +221,8 @@ def expected(expectation: Expectation, around: int) -> float | None:
 
 def results(state: State) -> list[dict[str, Any]]:
     """Return the results of all tests, in the order of the tests."""
-    return [result(state, test) for test in sorted(state.attempts)]
+    # Plain tuples compare faster than named ones.
+    return [result(state, test) for test in sorted(state.attempts, key=tuple)]
 
 
 # What a flaw is called that shows no fault: a tester without a valid description.
@@ -254,7 +258,7 @@ def _worst(test: Measurement, judged: Judged) -> tuple[Attempt, str, str]:
         reached = one[0].sample.value if one[0].sample else 0.0
         return -reached if KINDS[test.kind].latency else reached
 
-    return min(judged, key=value)
+    return min(judged, key=value) if len(judged) > 1 else judged[0]
 
 
 def _around(state: State, test: Measurement, judged: Judged) -> int:
@@ -274,8 +278,7 @@ def _options(state: State, test: Measurement, judged: Judged) -> dict[str, Any]:
         found["peer_rail"] = test.peer_rail
     if test.star:
         found["star"] = test.star
-    values = _values(judged)
-    if state.tests["repeats"] > 1 and values:
+    if state.tests["repeats"] > 1 and (values := _values(judged)):
         found["spread"] = {"min": min(values), "max": max(values), "n": len(values)}
     if state.tests["memory"] != "host":
         found["memory"] = test.memory
@@ -290,10 +293,11 @@ def _options(state: State, test: Measurement, judged: Judged) -> dict[str, Any]:
 
 def _noticed(state: State, test: Measurement, attempt: Attempt) -> dict[str, Any]:
     """Return the optional keys of a result: what grew, and links that changed meanwhile or are below the plan."""
-    counters = {side: dict(run.counters) for side, run in attempt.sides.items() if run.counters}
+    sides = attempt.sides
+    counters = {side: dict(run.counters) for side, run in sides.items() if run.counters}
     links = {
         side: dict(run.link)
-        for side, run in attempt.sides.items()
+        for side, run in sides.items()
         if run.link_before or low_link(state, *_port(test, side), link=run.link)
     }
     return {**({"counters": counters} if counters else {}), **({"link": links} if links else {})}

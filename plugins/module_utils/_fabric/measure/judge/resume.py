@@ -53,6 +53,8 @@ def take_over(
     nothing without the others.
     """
     before = report.passed()
+    if not before:
+        return {}, ""
     passed = {test: before[state.where, test] for test in sorted(wanted) if (state.where, test) in before}
     then: Ports = (report.endpoints or {}).get(state.where, {})
     refused = _absent(state, passed, then, today=ports)

@@ -82,8 +82,9 @@ def blocked(state: State, test: Measurement) -> str:
 
 def flawed(state: State, test: Measurement) -> list[str]:
     """Return what testers themselves reported that keeps a test from being run: a link state, a missing program."""
-    ends = ((test.client, test.rail), (test.server, test.server_rail))
-    return [flaw for name, rail in ends if (flaw := _flaw(state, test, name, rail=rail))]
+    client = _flaw(state, test, test.client, rail=test.rail)
+    server = _flaw(state, test, test.server, rail=test.server_rail)
+    return [flaw for flaw in (client, server) if flaw] if client or server else []
 
 
 def _flaw(state: State, test: Measurement, name: str, *, rail: str) -> str:

@@ -186,7 +186,7 @@ def _begin(
     wanted = {test for round_ in rounds for test in round_}
     kept, why = take_over(state, wanted, earlier or NONE, ports=identity.described(where, state.endpoints, hosts))
     left = wanted - kept.keys()
-    rounds = schedule.pack(rounds, left, tests)
+    rounds = schedule.pack(rounds, left, tests) if kept else rounds
     state.attempts = {test: [] for test in left}
     waiting = timing.split(rounds * tests["repeats"], len(names))
     return Course(state, names, margin, rounds, list(kept.values()), waiting, not_kept=why)

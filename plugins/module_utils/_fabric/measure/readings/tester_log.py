@@ -199,6 +199,8 @@ def _output(body: str) -> str:
     return "\n".join(line[:_LONGEST_OUTPUT] for line in lines)
 
 
+# Testers round to hundredths of a second: thousands of frames have the same few numbers.
+@lru_cache(maxsize=4096)
 def _number(text: str | None, name: str) -> float | None:
     """Return the seconds in a field of a frame; None without them, ParseError when they are not such a number."""
     if not text:
