@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -57,44 +57,66 @@ class _Bound(NamedTuple):
     what: str
 
 
-def expect(
-    rail: Mapping[str, Any],
-    sides: Mapping[str, Mapping[str, Any]],
-    planned_mtu: int | None,
-    *,
-    asked: Asked | None = None,
-) -> Expectation:
-    """Return what a pair must reach on a rail.
+class Side(NamedTuple):
+    """One side of a pair, worked out once for all pairs in which it is.
 
-    ``rail``: the plan's rail. ``sides``: host name to its expectation of the plan, the client first: {rate, mtu,
-    floor, tolerance}, optionally bidirectional, latency_us, pcie {speed, width, max_payload, ports}, vf_rate, kinds
-    {kind: what differs for it}, gpu (path class) when its side works in GPU memory, and described_rate, what the RDMA
-    device says of itself, which stands in for a rate that the plan does not know. Rates in Gb/s.
-    ``planned_mtu``: the RDMA MTU that tests ask for.
+    ``own``: its expectation of the plan for the kind that is measured. ``link``: Gb/s of its link after headers, None
+    when the rate or the MTU is not known. ``sends`` and ``receives``: the least of its bounds in that role, None with
+    ``link``.
     """
-    asked = asked or Asked()
-    own = {name: _of_kind(side, asked.kind) for name, side in sides.items()}
+
+    name: str
+    own: Mapping[str, Any]
+    mtu: int | None
+    link: float | None
+    sends: _Bound | None
+    receives: _Bound | None
+
+
+def side_of(
+    rail: Mapping[str, Any], name: str, side: Mapping[str, Any], *, planned_mtu: int | None, asked: Asked
+) -> Side:
+    """Return what a side carries on a rail.
+
+    ``rail``: the plan's rail. ``side``: its expectation of the plan: {rate, mtu, floor, tolerance}, optionally
+    bidirectional, latency_us, pcie {speed, width, max_payload, ports}, vf_rate, kinds {kind: what differs for it}, gpu
+    (path class) when it works in GPU memory, and described_rate, what the RDMA device says of itself, which stands in
+    for a rate that the plan does not know. Rates in Gb/s. ``planned_mtu``: the RDMA MTU that tests ask for.
+    """
+    own = _of_kind(side, asked.kind)
+    layer = rail.get("link_layer") or "ethernet"
+    mtu = planned_mtu or rdma_mtu(own.get("mtu"), layer) or rdma_mtu(rail.get("mtu"), layer)
+    rate = own.get("rate") or own.get("described_rate")
+    if rate is None or mtu is None:
+        return Side(name, own, mtu, None, None, None)
+    share = efficiency(mtu, layer)
+    at = f"at RDMA MTU {mtu}"
+    bounds = [_Bound(rate * share, "link", f"{rate:g} Gb/s link of {name} {at}")]
+    bounds += _pcie_bound(name, own, asked.together, port_rate=rate)
+    receives = min(bounds)
+    # A limit of a VF holds for what it sends.
+    if own.get("vf_rate"):
+        bounds.append(_Bound(own["vf_rate"] * share, "vf", f"{own['vf_rate']:g} Gb/s limit of a VF of {name} {at}"))
+    sends = min(bounds)
+    return Side(name, own, mtu, rate * share, sends, sends if asked.bidirectional else receives)
+
+
+def expect(rail: Mapping[str, Any], sides: Sequence[Side], *, asked: Asked) -> Expectation:
+    """Return what a pair must reach on a rail of the plan. ``sides``: the client first; in a star its centre alone."""
     if KINDS[asked.kind].latency:
-        return _latency(own.values())
-    floors = [side["floor"] for side in own.values() if side.get("floor") is not None]
+        return _latency(side.own for side in sides)
+    floors = [side.own["floor"] for side in sides if side.own.get("floor") is not None]
     if not floors:
-        return _computed(rail, own, planned_mtu, asked=asked)
+        return _computed(sides, asked)
     # A pair is as fast as its slower end: the end without a floor may be the slower one.
-    others = {name: side for name, side in own.items() if side.get("floor") is None}
-    computed = _computed(rail, others, planned_mtu, asked=asked) if others else None
+    others = [side for side in sides if side.own.get("floor") is None]
+    computed = _computed(others, asked) if others else None
     if computed and computed.least is not None and computed.least < min(floors):
         return computed
-    return _of_floor(rail, own, planned_mtu, asked=asked, floor=min(floors))
+    return _of_floor(rail, sides, asked, floor=min(floors))
 
 
-def _of_floor(
-    rail: Mapping[str, Any],
-    sides: Mapping[str, Mapping[str, Any]],
-    planned_mtu: int | None,
-    *,
-    asked: Asked,
-    floor: float,
-) -> Expectation:
+def _of_floor(rail: Mapping[str, Any], sides: Sequence[Side], asked: Asked, *, floor: float) -> Expectation:
     """Return the expectation where a floor decides: what the known links carry stays its ceiling.
 
     What an RDMA device says of itself is none (soft-RoCE says 2.5 or 10 whatever is underneath), and a rate below the
@@ -102,21 +124,17 @@ def _of_floor(
     """
     layer = rail.get("link_layer") or "ethernet"
     ways = 2 if asked.bidirectional else 1
-    links = []
-    for name, side in sides.items():
-        if side.get("rate") is not None:
-            mtu = _mtu(rail, side, planned_mtu, layer=layer)
-            links.append((side["rate"] * ways * (efficiency(mtu, layer) if mtu else 1), name, side["rate"]))
+    links = [
+        (side.own["rate"] * ways * (efficiency(side.mtu, layer) if side.mtu else 1), side.name, side.own["rate"])
+        for side in sides
+        if side.own.get("rate") is not None
+    ]
     ceiling, name, rate = min(links, default=(None, "", 0.0))
     why = "floor of the inventory"
     if ceiling is None or floor <= ceiling:
         return Expectation(floor, "floor", ceiling, why)
     doubt = f"the floor of {floor:.3g} Gb/s is above the {ceiling:.3g} Gb/s of the {rate:g} Gb/s link of {name}"
     return Expectation(floor, "floor", None, why, doubt=doubt)
-
-
-def _mtu(rail: Mapping[str, Any], side: Mapping[str, Any], planned_mtu: int | None, *, layer: str) -> int | None:
-    return planned_mtu or rdma_mtu(side.get("mtu"), layer) or rdma_mtu(rail.get("mtu"), layer)
 
 
 def _of_kind(side: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
@@ -132,39 +150,25 @@ def _latency(sides: Iterable[Mapping[str, Any]]) -> Expectation:
     return Expectation(None, "fleet", None, "latency_us is not set; only outliers are reported", None, "us")
 
 
-def _computed(
-    rail: Mapping[str, Any], sides: Mapping[str, Mapping[str, Any]], planned_mtu: int | None, *, asked: Asked
-) -> Expectation:
-    layer = rail.get("link_layer") or "ethernet"
-    names = list(sides)
-    senders = {sender for sender, _receiver in KINDS[asked.kind].ways(names[0], names[-1])}
+def _computed(sides: Sequence[Side], asked: Asked) -> Expectation:
+    senders = {sender for sender, _receiver in KINDS[asked.kind].ways(sides[0].name, sides[-1].name)}
     links, bounds = [], []
-    for name, side in sides.items():
-        mtu = _mtu(rail, side, planned_mtu, layer=layer)
-        rate = side.get("rate") or side.get("described_rate")
-        if rate is None or mtu is None:
-            return _unknown(f"the link rate or MTU of {name} is not known; {FLOOR_HINT}")
-        share = efficiency(mtu, layer)
-        at = f"at RDMA MTU {mtu}"
-        links.append(rate * share)
-        bounds.append(_Bound(links[-1], "link", f"{rate:g} Gb/s link of {name} {at}"))
-        bounds += _pcie_bound(name, side, asked.together, port_rate=rate)
-        # A limit of a VF holds for what it sends.
-        if side.get("vf_rate") and (asked.bidirectional or name in senders):
-            what = f"{side['vf_rate']:g} Gb/s limit of a VF of {name} {at}"
-            bounds.append(_Bound(side["vf_rate"] * share, "vf", what))
+    for side in sides:
+        limit = side.sends if side.name in senders else side.receives
+        if side.link is None or limit is None:
+            return _unknown(f"the link rate or MTU of {side.name} is not known; {FLOOR_HINT}")
+        links.append(side.link)
+        bounds.append(limit)
     bound = _to_gpu_memory(min(bounds), sides, asked.gpu_paths)
-    return (
-        bound
-        if isinstance(bound, Expectation)
-        else _shared(bound, min(links), sides, bidirectional=asked.bidirectional)
-    )
+    if isinstance(bound, Expectation):
+        return bound
+    return _shared(bound, min(links), sides, bidirectional=asked.bidirectional)
 
 
-def _shared(bound: _Bound, link: float, sides: Mapping[str, Mapping[str, Any]], *, bidirectional: bool) -> Expectation:
+def _shared(bound: _Bound, link: float, sides: Sequence[Side], *, bidirectional: bool) -> Expectation:
     """Return the share of a bound that must be reached; both ways together twice a link can be reached."""
     key, ways, of = ("bidirectional", 2, "twice the") if bidirectional else ("tolerance", 1, "the")
-    share = min(side.get(key, 1.0) for side in sides.values())
+    share = min([side.own.get(key, 1.0) for side in sides])
     why = f"{share * 100:g} % of {of} {bound.what}"
     return Expectation(bound.rate * ways * share, bound.by, link * ways, why)
 
@@ -188,11 +192,9 @@ def _slot(speed: float, width: int, payload: int | None, *, ports: int, port_rat
     return rate, f"{pcie_link(speed, width)} link", f"at {at} ({rate:.3g} Gb/s on a {port_rate:g} Gb/s port)"
 
 
-def _to_gpu_memory(
-    bound: _Bound, sides: Mapping[str, Mapping[str, Any]], given: Mapping[str, float | None]
-) -> _Bound | Expectation:
+def _to_gpu_memory(bound: _Bound, sides: Sequence[Side], given: Mapping[str, float | None]) -> _Bound | Expectation:
     """Return the bound for GPU memory; the bound itself when no side works in it."""
-    paths = [(name, side["gpu"]) for name, side in sides.items() if side.get("gpu")]
+    paths = [(side.name, side.own["gpu"]) for side in sides if side.own.get("gpu")]
     shares = []
     for name, path in paths:
         share = given[path] if given.get(path) is not None else GPU_PATHS.get(path)

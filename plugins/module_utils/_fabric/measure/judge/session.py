@@ -14,7 +14,7 @@ from ..readings.exchange import exchange_failed, exchange_warning, failed_by_exc
 from ..readings.perftest import TIMED_OUT, Run, Sample
 from ..readings.tester_log import Endpoint
 from ..schedule.schedule import Measurement, star_of
-from .expectation import Asked, Expectation, described_rate, expect
+from .expectation import Asked, Expectation, Side, described_rate, expect, side_of
 
 
 class Attempt(NamedTuple):
@@ -61,9 +61,10 @@ class State:
     repeated: dict[Measurement, int] = field(default_factory=dict)
     # By pass, round and what its shares have in common: what the tests of a star reached together.
     stars: dict[tuple[int, int, tuple[object, ...]], list[tuple[Measurement, Attempt]]] = field(default_factory=dict)
-    # What was worked out once: by what a test is but for its size; by host, rail and memory of its sides.
-    expected: dict[tuple[str, ...], Expectation] = field(default_factory=dict)
-    known_sides: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
+    # What was worked out once: by what a test is but for its size; by name, rail, client's rail, kind and memory of
+    # its sides.
+    expected: dict[Measurement, Expectation] = field(default_factory=dict)
+    known_sides: dict[tuple[str, ...], Side] = field(default_factory=dict)
     # By host and rail the link that a frame told last, and what it is below the plan in: most frames tell the same.
     known_links: dict[tuple[str, str], tuple[Mapping[str, str], list[str]]] = field(default_factory=dict)
     # By host, rail and memory of a side why its tester cannot measure there, "" when it can.
@@ -135,13 +136,14 @@ def addresses_used(state: State, ends: Iterable[tuple[str, str]]) -> list[tuple[
 
 def expectation_of(state: State, test: Measurement) -> Expectation:
     """Return what a test must reach; in a star, what all of it must reach together."""
-    key = (test.rail, test.client, test.server, test.kind, test.peer_rail, test.memory, test.star)
+    key = test._replace(size=0) if test.size else test
     if key not in state.expected:
         found = _expectation(state, test)
         state.expected[key] = found
         if state.where == "host" and not test.peer_rail and not test.star and found.bound_by != "unknown":
             # Without limits of VFs it is the same in both directions.
-            state.expected[(test.rail, test.server, test.client, *key[3:])] = found
+            other = Measurement(test.rail, test.server, test.client, test.kind, memory=test.memory)
+            state.expected[other] = found
     return state.expected[key]
 
 
@@ -156,26 +158,23 @@ def _expectation(state: State, test: Measurement) -> Expectation:
         state.tests["rails_at_once"],
         state.plan["thresholds"]["gpu_paths"],
     )
-    return expect(
-        rail,
-        {_end_name(test, end): _side(state, test, end[0], rail=end[1]) for end in ends},
-        state.tests["mtu"],
-        asked=asked,
-    )
+    return expect(rail, [_side(state, test, end, rail=rail, asked=asked) for end in ends], asked=asked)
 
 
 def _end_name(test: Measurement, end: tuple[str, str]) -> str:
     return f"{end[0]} {end[1]}" if test.client == test.server else end[0]
 
 
-def _side(state: State, test: Measurement, name: str, *, rail: str) -> dict[str, Any]:
-    key = (name, rail, test.memory)
+def _side(state: State, test: Measurement, end: tuple[str, str], *, rail: Mapping[str, Any], asked: Asked) -> Side:
+    """Return what an end of a test carries, whose client is on the plan's ``rail``."""
+    key = (_end_name(test, end), end[1], test.rail, test.kind, test.memory)
     if key not in state.known_sides:
-        state.known_sides[key] = _new_side(state, test, name, rail=rail)
+        side = _planned_side(state, test, end[0], rail=end[1])
+        state.known_sides[key] = side_of(rail, key[0], side, planned_mtu=state.tests["mtu"], asked=asked)
     return state.known_sides[key]
 
 
-def _new_side(state: State, test: Measurement, name: str, *, rail: str) -> dict[str, Any]:
+def _planned_side(state: State, test: Measurement, name: str, *, rail: str) -> dict[str, Any]:
     side = dict(state.plan.get("expectations", {}).get(rail, {}).get(name, {}))
     if side.get("rate") is None and name in state.endpoints:
         side["described_rate"] = described_rate(state.endpoints[name].rails.get(rail, {}).get("rate"))

@@ -13,7 +13,11 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.kind
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.tests import complete, read_tests
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.follow_up import diagnose
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.pass_index import layers_of
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.expectation import Asked, expect
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.expectation import (
+    Asked,
+    expect,
+    side_of,
+)
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.reproduce import covers
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import planned
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.tester_input import lines
@@ -73,9 +77,11 @@ def test_it_is_scheduled_and_the_tester_gets_its_program_and_size() -> None:
 
 def test_the_limit_of_the_side_that_sends_is_expected() -> None:
     side = {"rate": 100.0, "mtu": 4096, "floor": None, "tolerance": 1.0}
+    rail, asked = {"name": "r0", "link_layer": "ethernet", "mtu": 9000}, Asked("fetch_small")
     for limited, bound in (("a", "link"), ("b", "vf")):
-        sides = {name: {**side, **({"vf_rate": 10.0} if name == limited else {})} for name in ("a", "b")}
-        found = expect({"name": "r0", "link_layer": "ethernet", "mtu": 9000}, sides, None, asked=Asked("fetch_small"))
+        planned = {name: {**side, **({"vf_rate": 10.0} if name == limited else {})} for name in ("a", "b")}
+        sides = [side_of(rail, name, own, planned_mtu=None, asked=asked) for name, own in planned.items()]
+        found = expect(rail, sides, asked=asked)
         assert (found.bound_by, found.unit) == (bound, "Gb/s")
 
 

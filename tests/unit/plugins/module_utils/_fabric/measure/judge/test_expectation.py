@@ -12,6 +12,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.jud
     Asked,
     Expectation,
     expect,
+    side_of,
 )
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.verdict import judge
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.perftest import Sample
@@ -22,6 +23,13 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.link_r
 )
 
 RAIL = {"name": "rail0", "link_layer": "ethernet", "mtu": 9000}
+
+
+def between(sides: dict[str, dict[str, Any]], planned: int | None, asked: Asked | None = None) -> Expectation:
+    """Return what the pair must reach: its sides by name, the client first."""
+    asked = asked or Asked()
+    known = [side_of(RAIL, name, own, planned_mtu=planned, asked=asked) for name, own in sides.items()]
+    return expect(RAIL, known, asked=asked)
 
 
 def side(**change: Any) -> dict[str, Any]:
@@ -110,7 +118,7 @@ GEN4_X8 = {"speed": 16.0, "width": 8, "max_payload": 512}
     ],
 )
 def test_expect(a: dict[str, Any], b: dict[str, Any], planned: int | None, expected: tuple[Any, ...]) -> None:
-    assert bound(expect(RAIL, {"a": a, "b": b}, planned)) == expected
+    assert bound(between({"a": a, "b": b}, planned)) == expected
 
 
 @pytest.mark.parametrize(
@@ -132,7 +140,7 @@ def test_expect(a: dict[str, Any], b: dict[str, Any], planned: int | None, expec
     ],
 )
 def test_what_is_asked_counts(asked: Asked, a: dict[str, Any], b: dict[str, Any], expected: tuple[Any, ...]) -> None:
-    assert bound(expect(RAIL, {"a": a, "b": b}, None, asked=asked)) == expected
+    assert bound(between({"a": a, "b": b}, None, asked=asked)) == expected
 
 
 @pytest.mark.parametrize(
@@ -174,7 +182,7 @@ def test_what_is_asked_counts(asked: Asked, a: dict[str, Any], b: dict[str, Any]
     ],
 )
 def test_why_names_the_bound_and_the_host(a: dict[str, Any], b: dict[str, Any], asked: Asked, why: str) -> None:
-    assert expect(RAIL, {"a": a, "b": b}, None, asked=asked).why == why
+    assert between({"a": a, "b": b}, None, asked=asked).why == why
 
 
 def reading(value: float) -> Sample:
@@ -194,7 +202,7 @@ def test_latency_has_a_limit_only_when_one_was_given(
     limits: tuple[float | None, float | None], value: float, verdict: str, reason: str
 ) -> None:
     sides = {name: side(rate=None, latency_us=limit) for name, limit in zip("ab", limits)}
-    found = expect(RAIL, sides, None, asked=Asked("write_lat"))
+    found = between(sides, None, asked=Asked("write_lat"))
     assert (found.unit, found.most, found.least) == ("us", max(filter(None, limits), default=None), None)
     assert judge(reading(value), "", found) == (verdict, reason)
     assert judge(None, "server: was killed", found) == ("no_data", "server: was killed")
@@ -204,7 +212,7 @@ def test_latency_has_a_limit_only_when_one_was_given(
     ("value", "verdict"), [(112.0, "fail"), (113.0, "pass"), (124.0, "pass"), (199.9, "pass"), (200.1, "no_data")]
 )
 def test_more_than_the_link_carries_is_no_reading(value: float, verdict: str) -> None:
-    found = expect(RAIL, {"a": side(rate=200.0, pcie=GEN4_X8), "b": side(rate=200.0)}, None)
+    found = between({"a": side(rate=200.0, pcie=GEN4_X8), "b": side(rate=200.0)}, None)
     assert judge(reading(value), "", found)[0] == verdict
 
 
@@ -219,7 +227,7 @@ def test_more_than_the_link_carries_is_no_reading(value: float, verdict: str) ->
     ],
 )
 def test_a_floor_does_not_make_the_impossible_pass(floor: float, value: float, verdict: str) -> None:
-    found = expect(RAIL, {"a": side(floor=floor), "b": side(floor=floor)}, None)
+    found = between({"a": side(floor=floor), "b": side(floor=floor)}, None)
     assert judge(reading(value), "", found)[0] == verdict
     doubt = "the floor of 180 Gb/s is above the 98 Gb/s of the 100 Gb/s link of a"
     assert found.doubt == (doubt if floor == 180.0 else "")
@@ -249,18 +257,18 @@ ASKED = st.builds(Asked, st.sampled_from(["write_bw", "read_bw", "send_bw"]), st
 
 @given(SIDES, SIDES, ASKED)
 def test_a_healthy_reading_is_possible_and_the_order_of_the_ends_is_free(a: Any, b: Any, asked: Asked) -> None:
-    found = expect(RAIL, {"a": a, "b": b}, None, asked=asked)
+    found = between({"a": a, "b": b}, None, asked=asked)
     assert found.least is not None and found.ceiling is not None
     assert 0 < found.least <= found.ceiling
     ways = 2 if asked.bidirectional else 1
     assert found.ceiling <= ways * min(a["rate"], b["rate"])
     assert judge(reading(found.ceiling), "", found)[0] == "pass"
     if not (a["vf_rate"] or b["vf_rate"]):
-        assert expect(RAIL, {"b": b, "a": a}, None, asked=asked).least == found.least
+        assert between({"b": b, "a": a}, None, asked=asked).least == found.least
 
 
 @given(SIDES, SIDES, ASKED, st.sampled_from(["rate", "tolerance", "bidirectional"]))
 def test_a_worse_end_never_raises_what_is_expected(a: Any, b: Any, asked: Asked, key: str) -> None:
     worse = {**b, key: b[key] / 2}
-    before, after = (expect(RAIL, {"a": a, "b": other}, None, asked=asked).least for other in (b, worse))
+    before, after = (between({"a": a, "b": other}, None, asked=asked).least for other in (b, worse))
     assert before is not None and after is not None and after <= before
