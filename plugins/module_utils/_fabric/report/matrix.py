@@ -74,10 +74,11 @@ def _packed(grid: Grid, index: Mapping[str, int], reasons: dict[str, int], *, pa
     why: dict[str, list[int]] = {verdict: [] for verdict in VERDICTS}
     for result in grid.results:
         verdict, value = result["verdict"], result["value"]
-        if (verdict == "pass" and not passed) or not {result["client"], result["server"]} <= index.keys():
+        client, server = index.get(result["client"]), index.get(result["server"])
+        if (verdict == "pass" and not passed) or client is None or server is None:
             continue
         level = NO_VALUE if value is None else round(value / scale * LEVELS)
-        parts[verdict].append(CODES[index[result["client"]]] + CODES[index[result["server"]]] + CODES[level])
+        parts[verdict].append(CODES[client] + CODES[server] + CODES[level])
         if verdict != "pass":
             why[verdict].append(_reason(result["reason"], reasons))
     strings = {verdict: "".join(own) for verdict, own in parts.items()}

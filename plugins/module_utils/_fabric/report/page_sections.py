@@ -300,12 +300,13 @@ def _host(
 def _port(port: Port | None) -> list[Any]:
     if port is None:
         return ["not measured", "-"]
-    text = "%d of %d" % (port.counts["pass"], port.tests)
+    text = "%d of %d" % (port.passed, port.tests)
     return [badge(port.verdict, text) if port.bad else text, number(port.worst)]
 
 
 def _memory(result: Mapping[str, Any]) -> str:
-    paths = sorted({side["path"] for side in (result.get("gpu") or {}).values() if side.get("path")})
+    gpu = result.get("gpu")
+    paths = sorted({side["path"] for side in gpu.values() if side.get("path")}) if gpu else []
     return (result.get("memory") or "") + (" (%s)" % ", ".join(paths) if paths else "")
 
 

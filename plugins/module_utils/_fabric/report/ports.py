@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ..measure.judge.verdict import FAIL, NO_DATA, PASS
@@ -14,21 +14,24 @@ Result = Mapping[str, Any]
 Key = tuple[str, str, str]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Port:
-    """The tests of one host on one rail in one place. ``worst`` is the least rate in Gb/s, None without one."""
+    """The tests of one host on one rail in one place.
+
+    ``bad``: results that did not pass. ``worst`` is the least rate in Gb/s, None without one.
+    """
 
     where: str
     host: str
     rail: str
-    counts: dict[str, int] = field(default_factory=lambda: {PASS: 0, FAIL: 0, NO_DATA: 0})
-    worst: float | None = None
-    bad: list[Result] = field(default_factory=list)
+    tests: int
+    bad: list[Result]
+    worst: float | None
 
     @property
-    def tests(self) -> int:
-        """How many tests the port took part in."""
-        return sum(self.counts.values())
+    def passed(self) -> int:
+        """How many of its tests passed."""
+        return self.tests - len(self.bad)
 
     @property
     def share(self) -> float:
@@ -40,17 +43,7 @@ class Port:
         """Pass only when every test passed; fail when one failed; otherwise no_data."""
         if self.tests and not self.bad:
             return PASS
-        return FAIL if self.counts[FAIL] else NO_DATA
-
-    def add(self, result: Result) -> None:
-        """Count one test of the port."""
-        verdict = result["verdict"]
-        self.counts[verdict] += 1
-        if verdict != PASS:
-            self.bad.append(result)
-        value = result["value"]
-        if value is not None and result["unit"] == "Gb/s" and (self.worst is None or value < self.worst):
-            self.worst = value
+        return FAIL if any(result["verdict"] == FAIL for result in self.bad) else NO_DATA
 
 
 def ends(result: Result) -> dict[str, Key]:
@@ -62,13 +55,20 @@ def ends(result: Result) -> dict[str, Key]:
 
 def ports(results: Iterable[Result]) -> dict[Key, Port]:
     """Return (where, host, rail) -> sums, sorted; a test counts at both of its ends (once inside one port)."""
-    found: dict[Key, Port] = {}
+    groups: dict[Key, list[Result]] = {}
     for result in results:
-        for key in dict.fromkeys(ends(result).values()):
-            if key not in found:
-                found[key] = Port(*key)
-            found[key].add(result)
-    return dict(sorted(found.items()))
+        where, rail = result["where"], result["rail"]
+        client, server = (where, result["client"], rail), (where, result["server"], result.get("peer_rail") or rail)
+        groups.setdefault(client, []).append(result)
+        if server != client:
+            groups.setdefault(server, []).append(result)
+    return {key: _port(key, groups[key]) for key in sorted(groups)}
+
+
+def _port(key: Key, own: list[Result]) -> Port:
+    bad = [result for result in own if result["verdict"] != PASS]
+    rates = [result["value"] for result in own if result["unit"] == "Gb/s" and result["value"] is not None]
+    return Port(*key, len(own), bad, min(rates, default=None))
 
 
 def counters(results: Iterable[Result]) -> list[dict[str, Any]]:

@@ -13,7 +13,6 @@ from ..intent.tests import complete
 from ..measure.diagnosis.wording import CONFIRMED_FAULT, level
 from ..measure.judge.earlier_report import SCHEMA
 from ..measure.judge.verdict import FAIL, PASS, VERDICTS, findings, overall, rail_rows
-from ..measure.schedule.schedule import subject
 from ..plan.switch_ports import Switches, text
 from . import runs
 
@@ -161,8 +160,9 @@ def _latency(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
 def _order(result: Mapping[str, Any]) -> tuple[Any, ...]:
     """Sort by place, rail and test first, as the heat maps need it."""
-    where, test = result["where"], subject(result)
-    return (where, test.rail, test.kind, test.size, test.memory, test.client, test.server, test.peer_rail)
+    get = result.get
+    what = (result["where"], result["rail"], result["test"], get("size", 0), get("memory", "host"))
+    return (*what, result["client"], result["server"], get("peer_rail", ""))
 
 
 def _hosts(plan: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

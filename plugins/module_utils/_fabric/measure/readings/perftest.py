@@ -150,7 +150,11 @@ def parse_rows(text: str) -> list[Sample]:
     columns: tuple[str, ...] = ()
     factor = 0.0
     samples: list[Sample] = []
-    for line in map(str.lstrip, text.splitlines()):
+    # Most of the output stands before the table.
+    head = text.find("#bytes")
+    if head < 0:
+        return samples
+    for line in map(str.lstrip, text[text.rfind("\n", 0, head) + 1 :].splitlines()):
         if line.startswith("#bytes"):
             if columns:
                 break
@@ -186,23 +190,30 @@ def _sample(words: list[str], columns: tuple[str, ...], factor: float) -> Sample
         numbers = [float(word) for word in words]
     except ValueError:
         return None
+    if columns is _OF_BANDWIDTH:
+        return _bandwidth(numbers[: len(columns) + 2], factor)
     known = dict(zip(columns, numbers[2:]))
     # perftest's own arithmetic, and nothing is judged by it: -nan was seen beside a latency that was measured well.
     deviation = known.pop("deviation", math.nan)
     # One value that is not finite makes the sum so.
     if not math.isfinite(sum(known.values(), numbers[0] + numbers[1])):
         return None
-    size, iterations = int(numbers[0]), int(numbers[1])
-    if columns is _OF_BANDWIDTH:
-        return Sample(size, iterations, known["average"] * factor)
     return Sample(
-        size,
-        iterations,
+        int(numbers[0]),
+        int(numbers[1]),
         known["average"] * factor,
         unit="us",
         deviation=deviation if math.isfinite(deviation) else None,
         **{name: known[name] for name in _LATENCIES if name in known},
     )
+
+
+def _bandwidth(numbers: list[float], factor: float) -> Sample | None:
+    """Return a row of bandwidth; None when a value is not finite, which makes the sum so."""
+    if not math.isfinite(sum(numbers)):
+        return None
+    size, iterations, _peak, average, _rate = numbers
+    return Sample(int(size), int(iterations), average * factor)
 
 
 def _title(text: str) -> str | None:
@@ -247,6 +258,11 @@ def _flaw(sample: Sample, size: int) -> str:
     if sample.average <= 0:
         latency = "latency of 0 with exit code 0 (clock sampling failed)"
         return latency if sample.unit == "us" else "rate of 0 with exit code 0 (clock sampling failed)"
+    return _disorder(sample) if sample.unit == "us" else ""
+
+
+def _disorder(sample: Sample) -> str:
+    """Return what is impossible in the latencies of a row, "" when nothing is."""
     order = [value for value in (sample.least, sample.typical, sample.most) if value is not None]
     if order != sorted(order) or any(value <= 0 for value in order):
         return f"impossible latencies: least, typical, most of {', '.join(f'{value:g}' for value in order)} us"
