@@ -186,7 +186,7 @@ def _operator(reader: Reader) -> Operator:
     operator = Operator(
         release=release,
         namespace=reader.text("namespace", "nvidia-network-operator", form=NAMESPACE),
-        image_repository=reader.text("image_repository", line.repository if line else None, form=REPOSITORY),
+        image_repository=reader.text("image_repository", line.repository(release) if line else None, form=REPOSITORY),
         component_version=reader.text("component_version", "network-operator-v" + release, form=TAG),
         nfd=reader.flag("nfd", True),
         existing=reader.text("existing", "refuse", choices=EXISTING),

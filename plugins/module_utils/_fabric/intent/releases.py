@@ -5,45 +5,108 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+# Where the vendor publishes images of components: final releases, and prereleases (which need credentials).
+_REGISTRY = "nvcr.io/nvidia/mellanox"
+_STAGING = "nvcr.io/nvstaging/mellanox"
+
+# Component -> image. All but the driver are tagged with the release of the operator.
+_IMAGES = {
+    "cni_plugins": "plugins",
+    "doca_driver": "doca-driver",
+    "ipoib_cni": "ipoib-cni",
+    "multus": "multus-cni",
+    "nv_ipam": "nvidia-k8s-ipam",
+    "rdma_shared_device_plugin": "k8s-rdma-shared-dev-plugin",
+    "sriov_device_plugin": "sriov-network-device-plugin",
+}
+
+# What the vendor does for a line.
+SUPPORTED = "supported"
+FIXES_ONLY = "critical fixes only"
+ENDED = "end of support"
 
 
 @dataclass(frozen=True)
 class Line:
-    """One release line: what its chart asks for and what its objects look like.
+    """One release line: what its chart requires, and what its objects look like (fields: ``has``).
 
-    ``observed_generation``: conditions of a policy say which generation they belong to.
-    ``images``: component -> image name. ``repository``: where those images are by default.
+    ``min_kubernetes``: what the chart requires. ``support``: what the vendor does for the line. ``releases``: final
+    release -> tag of the driver container, empty when it is not known, in order; later releases are accepted too.
+    ``restarts_device_plugin``: whether the operator replaces the pods of a device plugin whose configuration changes.
+    ``images``: component -> image. ``registry`` has those of final releases, ``staging`` those of prereleases.
     """
 
     name: str
     min_kubernetes: tuple[int, int]
-    observed_generation: bool
-    repository: str
-    images: Mapping[str, str]
+    support: str
+    releases: Mapping[str, str]
+    restarts_device_plugin: bool = True
+    images: Mapping[str, str] = field(default_factory=lambda: _IMAGES)
+    registry: str = _REGISTRY
+    staging: str = _STAGING
+
+    def has(self, kind: str, path: str = "") -> bool:
+        """Return whether objects of a kind have a field on this line; without a path, whether the kind exists."""
+        return all(
+            _number(first) <= _number(self.name) and not (gone and _number(gone) <= _number(self.name))
+            for first, gone in (_SPANS.get((kind, part), _ALWAYS) for part in ("", path))
+        )
+
+    def repository(self, release: str) -> str:
+        """Return where the images of a release of this line are by default."""
+        return self.staging if is_prerelease(release) else self.registry
 
 
-_IMAGES = {
-    "multus": "multus-cni",
-    "cni_plugins": "plugins",
-    "nv_ipam": "nvidia-k8s-ipam",
-    "rdma_shared_device_plugin": "k8s-rdma-shared-dev-plugin",
+# In the order of upgrades: one line at a time. Support as in the platform support of 26.7.0, tags as in the lists of
+# container images of each release. 25.10 was recorded not to restart device plugins; for 26.1 it is not known.
+LINES: dict[str, Line] = {
+    line.name: line
+    for line in (
+        Line("25.10", (1, 21), ENDED, {"25.10.0": "doca3.2.0-25.10-1.2.8.0-2"}, restarts_device_plugin=False),
+        Line(
+            "26.1",
+            (1, 21),
+            ENDED,
+            {"26.1.0": "doca3.3.0-26.01-1.0.0.0-0", "26.1.1": "", "26.1.2": "doca3.3.0-26.01-1.0.0.0-6"},
+            restarts_device_plugin=False,
+        ),
+        Line(
+            "26.4",
+            (1, 21),
+            FIXES_ONLY,
+            {
+                "26.4.0": "doca3.4.0-26.04-0.8.6.0-0",
+                "26.4.1": "doca3.4.1-26.04-1.1.0.0-1",
+                "26.4.2": "doca3.4.1-26.04-1.1.0.0-3",
+            },
+        ),
+        Line("26.7", (1, 32), SUPPORTED, {"26.7.0": "doca3.5.0-26.07-0.7.7.0-1", "26.7.1": ""}),
+    )
 }
 
-# In the order of upgrades. An automation must name what it knows: lines older than 26.4 have no `global` section and
-# are out of support.
-LINES: dict[str, Line] = {
-    "26.4": Line("26.4", (1, 21), False, "nvcr.io/nvidia/mellanox", _IMAGES),
-    "26.7": Line("26.7", (1, 32), True, "nvcr.io/nvidia/mellanox", _IMAGES),
+# Kinds and fields that not every line has: the first line with it, and the first one without it again. A new line has
+# all that the line before it has.
+_ALWAYS = ("0.0", "")
+_ENV_FILE = "env[].valueFrom.fileKeyRef"
+_SPANS: dict[tuple[str, str], tuple[str, str]] = {
+    ("NicNodePolicy", ""): ("26.4", ""),
+    ("NicClusterPolicy", "spec.global"): ("26.4", ""),
+    ("NicClusterPolicy", f"spec.nicConfigurationOperator.{_ENV_FILE}"): ("26.1", ""),
+    ("NicClusterPolicy", f"spec.ofedDriver.{_ENV_FILE}"): ("26.1", ""),
+    ("NicClusterPolicy", "spec.secondaryNetwork.ipamPlugin"): ("0.0", "25.10"),
+    ("NicClusterPolicy", "spec.spectrumXOperator.xPlane"): ("26.4", ""),
+    ("NicClusterPolicy", "status.conditions"): ("26.7", ""),
+    ("IPPool", "spec.perNodeExclusions"): ("26.4", ""),
+    ("CIDRPool", "spec.perNodeExclusions"): ("26.4", ""),
 }
 
 # What is installed unless the user asks for another release.
 DEFAULT = "26.7.1"
 
-# Lines that are not deployed but can be found in a cluster: they come before LINES in the order of upgrades.
-_OUTDATED = ("25.10", "26.1")
 _VERSION = re.compile(r"(?a)v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:-([0-9A-Za-z.-]+))?")
 
 
@@ -77,9 +140,43 @@ def name_of(line: tuple[int, int]) -> str:
     return "{}.{}".format(*line)
 
 
-def order() -> tuple[str, ...]:
-    """Return every line in the order of upgrades: the vendor supports an upgrade within a line or to the next one."""
-    return (*_OUTDATED, *LINES)
+def _number(name: str) -> tuple[int, int]:
+    year, month = name.split(".")
+    return int(year), int(month)
+
+
+def is_prerelease(release: str) -> bool:
+    """Return whether a release is a prerelease such as ``26.7.0-rc.2``."""
+    found = version(release)
+    return found is not None and found.stage[0] == 0
+
+
+def varying(kind: str) -> tuple[str, ...]:
+    """Return the fields of a kind that not every line has; an empty one stands for the kind itself."""
+    return tuple(path for own, path in _SPANS if own == kind)
+
+
+def lines_with(kind: str, path: str) -> tuple[str, ...]:
+    """Return the names of the lines on which a kind has a field."""
+    return tuple(name for name, line in LINES.items() if line.has(kind, path))
+
+
+def warnings(release: str) -> Iterator[str]:
+    """Yield what to know before a release is deployed: its support by the vendor, and where a prerelease comes from."""
+    line = line_of(release)
+    if line and line.support == ENDED:
+        names = list(LINES)
+        alive = ", ".join(f"{one.name} ({one.support})" for one in LINES.values() if one.support != ENDED)
+        yield (
+            f"release line {line.name} of the network operator is no longer supported by its vendor and receives no"
+            f" fixes. Lines with support: {alive}. Upgrade one line at a time:"
+            f" {' -> '.join(names[names.index(line.name) :])}"
+        )
+    if line and is_prerelease(release):
+        yield (
+            f"release {release} of the network operator is a prerelease. The vendor publishes its images in"
+            f" {line.staging}, which requires credentials, and does not support it in production"
+        )
 
 
 def upgrade_problem(installed: str, desired: str) -> str:
@@ -96,7 +193,7 @@ def upgrade_problem(installed: str, desired: str) -> str:
         )
     if before.line == after.line:
         return ""
-    lines = order()
+    lines = tuple(LINES)
     if name_of(before.line) not in lines:
         return (
             f"no upgrade from the installed release {installed} to {desired} is known. Release lines in the order of"

@@ -15,13 +15,7 @@ from .profiles import registry
 
 def build_policy(intent: Intent, line: Line, rails: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the one NicClusterPolicy (``rails``: those of the plan)."""
-    spec: dict[str, Any] = {
-        "global": {
-            "repository": intent.operator.image_repository,
-            "version": intent.operator.component_version,
-        },
-        **registry.get(intent.profile).sections(intent, line, rails),
-    }
+    spec = {**_global(intent, line), **registry.get(intent.profile).sections(intent, line, rails)}
     if intent.node_selector:
         required = {"requiredDuringSchedulingIgnoredDuringExecution": node_selector(intent.node_selector)}
         spec["nodeAffinity"] = required
@@ -30,4 +24,16 @@ def build_policy(intent: Intent, line: Line, rails: Sequence[Mapping[str, Any]])
         "kind": "NicClusterPolicy",
         "metadata": metadata(POLICY_NAME),
         "spec": spec,
+    }
+
+
+def _global(intent: Intent, line: Line) -> dict[str, Any]:
+    """Return what holds for all sections; without it each section has it (sections.image)."""
+    if not line.has("NicClusterPolicy", "spec.global"):
+        return {}
+    return {
+        "global": {
+            "repository": intent.operator.image_repository,
+            "version": intent.operator.component_version,
+        }
     }

@@ -149,7 +149,7 @@ def _status(policy: Object, line: Line) -> Iterator[Finding]:
 
 def _generation(policy: Object, status: Object, line: Line) -> Iterator[Finding]:
     """Yield a finding while the status belongs to an older spec (only newer lines tell)."""
-    if not line.observed_generation:
+    if not line.has("NicClusterPolicy", "status.conditions"):
         return
     seen = [c.get("observedGeneration") for c in status.get("conditions", ()) if c["type"] == "Ready"]
     generation = policy["metadata"].get("generation")

@@ -17,6 +17,17 @@ _UPDATE_INTERVAL = 60
 SHARED_PREFIX = "rdma/"
 
 
+def image(intent: Intent, line: Line, component: str) -> dict[str, Any]:
+    """Return the image of a component as its section states it.
+
+    Lines without the section ``global`` require repository and version in each section.
+    """
+    own = {"image": line.images[component]}
+    if line.has("NicClusterPolicy", "spec.global"):
+        return own
+    return {**own, "repository": intent.operator.image_repository, "version": intent.operator.component_version}
+
+
 def shared_resource(rail: str) -> str:
     """Return a rail's resource of the RDMA shared device plugin, which takes letters, digits and underscore only."""
     return "rdma_" + rail.replace("-", "_")
@@ -38,19 +49,19 @@ def shared_device_plugin(intent: Intent, line: Line, rails: Sequence[Mapping[str
         for rail in rails
     ]
     config = to_json({"periodicUpdateInterval": _UPDATE_INTERVAL, "configList": entries})
-    return {"rdmaSharedDevicePlugin": {"image": line.images["rdma_shared_device_plugin"], "config": config}}
+    return {"rdmaSharedDevicePlugin": {**image(intent, line, "rdma_shared_device_plugin"), "config": config}}
 
 
-def nv_ipam(line: Line) -> dict[str, Any]:
+def nv_ipam(intent: Intent, line: Line) -> dict[str, Any]:
     """Return the section that gives pods addresses of pools."""
-    return {"nvIpam": {"image": line.images["nv_ipam"], "enableWebhook": False}}
+    return {"nvIpam": {**image(intent, line, "nv_ipam"), "enableWebhook": False}}
 
 
-def secondary_network(line: Line) -> dict[str, Any]:
+def secondary_network(intent: Intent, line: Line) -> dict[str, Any]:
     """Return the section that attaches pods to more than one network: Multus and the CNI plugins."""
     return {
         "secondaryNetwork": {
-            "cniPlugins": {"image": line.images["cni_plugins"]},
-            "multus": {"image": line.images["multus"]},
+            "cniPlugins": image(intent, line, "cni_plugins"),
+            "multus": image(intent, line, "multus"),
         }
     }

@@ -13,7 +13,9 @@ from ..._common.fold import fold
 from ..intent.gates import check
 from ..intent.intent import Intent
 from ..intent.releases import line_of
+from ..intent.releases import warnings as release_warnings
 from ..intent.thresholds import check_matches, groups_of
+from ..operator import line_fields
 from ..operator.nodes import NIC_LABEL, NIC_LABEL_NAME, fabric_selector
 from ..operator.policy import build_policy
 from ..operator.profiles import registry
@@ -92,6 +94,7 @@ def plan(
     sources = Known(*_known_of(members, matched, nodes), inventory=groups or {}, switches=switches, file=topology)
     homes, doubts = resolve(intent.tests, sources)
     written = _write(layout, matched)
+    _check_fields(intent, written["objects"])
     # Links that came up low are known before anything is measured.
     warnings = [*written["warnings"], *doubts, *(found["text"] for found in link_findings.find(written))]
     return {
@@ -250,6 +253,12 @@ def _policy(intent: Intent, rails: Sequence[Mapping[str, Any]]) -> list[dict[str
     return [build_policy(intent, line, rails), *further] if line else []
 
 
+def _check_fields(intent: Intent, objects: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    line = line_of(intent.operator.release)
+    if line:
+        line_fields.check(line, [item for part in objects.values() for item in part])
+
+
 def _networks(layout: Layout, rails: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     intent = layout.intent
     if not layout.ranges:
@@ -271,6 +280,7 @@ def _warnings(layout: Layout) -> Iterator[str]:
     new = sorted({name for name, _index in layout.new})
     if absent and new:
         yield f"{fold(new)} get new addresses, and those of {fold(absent)} are unknown: check for duplicate addresses"
+    yield from release_warnings(intent.operator.release)
     yield from differences(layout.rails)
     for host in layout.hosts:
         kept = layout.seats[host.name].rails

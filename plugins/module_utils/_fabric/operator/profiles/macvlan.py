@@ -35,8 +35,8 @@ def _devices(intent: Intent) -> int:
 def _sections(intent: Intent, line: Line, rails: Rails) -> dict[str, Any]:
     return {
         **sections.shared_device_plugin(intent, line, rails),
-        **sections.nv_ipam(line),
-        **sections.secondary_network(line),
+        **sections.nv_ipam(intent, line),
+        **sections.secondary_network(intent, line),
     }
 
 

@@ -135,8 +135,8 @@ BAD: list[tuple[Any, str]] = [
         "rdma_fabric.rail_count: 2, but rails lists 1",
     ),
     (
-        {**NET, "operator": {"release": "25.10.0"}},
-        "rdma_fabric.operator.release: 25.10.0 is not of a supported release line. Supported: 26.4, 26.7",
+        {**NET, "operator": {"release": "25.7.0"}},
+        "rdma_fabric.operator.release: 25.7.0 is not of a supported release line. Supported: 25.10, 26.1, 26.4, 26.7",
     ),
     (
         {"mtu": "x", "rename": 2},

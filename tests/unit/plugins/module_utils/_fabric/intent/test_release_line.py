@@ -17,7 +17,12 @@ LAST = list(releases.LINES)[-1]
 # A year later than the last one.
 NEXT = f"{int(LAST.split('.')[0]) + 1}.1"
 LINE = releases.Line(
-    NEXT, (1, 99), True, "registry.example.com/next", {**releases.LINES[LAST].images, "nv_ipam": "ipam-next"}
+    NEXT,
+    (1, 99),
+    releases.SUPPORTED,
+    {},
+    images={**releases.LINES[LAST].images, "nv_ipam": "ipam-next"},
+    registry="registry.example.com/next",
 )
 FABRIC: dict[str, Any] = {"supernet": "192.168.0.0/16", "operator": {"release": f"{NEXT}.0"}}
 LABEL = {"feature.node.kubernetes.io/pci-15b3.present": "true"}
@@ -47,7 +52,7 @@ def test_without_the_entry_it_is_refused() -> None:
 @pytest.mark.usefixtures("added")
 def test_the_intent_accepts_it_and_the_policy_is_built_for_it() -> None:
     (policy,) = plan(FABRIC, fleet(2))["objects"]["policy"]
-    assert policy["spec"]["global"] == {"repository": LINE.repository, "version": f"network-operator-v{NEXT}.0"}
+    assert policy["spec"]["global"] == {"repository": LINE.registry, "version": f"network-operator-v{NEXT}.0"}
     assert "ipam-next" in str(policy["spec"])
 
 

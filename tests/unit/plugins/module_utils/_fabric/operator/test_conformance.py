@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import yaml
 from tests.unit.support.plan_factory import fleet
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import releases
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
 CRDS = Path(__file__).parents[5] / "fixtures" / "crds"
@@ -18,8 +20,15 @@ FILES = {
     "NicClusterPolicy": "mellanox.com_nicclusterpolicies.yaml",
     "MacvlanNetwork": "mellanox.com_macvlannetworks.yaml",
     "IPPool": "nv-ipam.nvidia.com_ippools.yaml",
+    "CIDRPool": "nv-ipam.nvidia.com_cidrpools.yaml",
 }
-RELEASES = {"26.4.2": "v26.4.1", "26.7.1": "v26.7.0-rc.2"}
+RELEASES = {
+    "25.10.0": "v25.10.0",
+    "26.1.2": "v26.1.1",
+    "26.4.2": "v26.4.1",
+    "26.7.1": "v26.7.0-rc.2",
+    "26.7.0-rc.2": "v26.7.0-rc.2",
+}
 FABRIC: dict[str, Any] = {
     "supernet": "192.168.0.0/16",
     "node_selector": {"pool": "gpu"},
@@ -40,12 +49,20 @@ def strict(schema: Any) -> Any:
     return closed
 
 
+@functools.cache
 def crd(folder: str, kind: str) -> dict[str, Any]:
-    return yaml.safe_load((CRDS / folder / FILES[kind]).read_text())
+    return yaml.load((CRDS / folder / FILES[kind]).read_text(), yaml.CSafeLoader)
 
 
-def objects(release: str) -> list[dict[str, Any]]:
-    made = plan({**FABRIC, "operator": {"release": release}}, fleet(3))["objects"]
+@functools.cache
+def validator(folder: str, kind: str) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(
+        strict(crd(folder, kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
+    )
+
+
+def objects(release: str, **operator: str) -> list[dict[str, Any]]:
+    made = plan({**FABRIC, "operator": {"release": release, **operator}}, fleet(3))["objects"]
     return [*made["policy"], *made["networks"]]
 
 
@@ -54,7 +71,7 @@ def check(folder: str, item: dict[str, Any]) -> None:
     version = definition["spec"]["versions"][0]
     assert item["apiVersion"] == f"{definition['spec']['group']}/{version['name']}"
     assert ("namespace" in item["metadata"]) == (definition["spec"]["scope"] == "Namespaced")
-    jsonschema.validate(item, strict(version["schema"]["openAPIV3Schema"]))
+    validator(folder, item["kind"]).validate(item)
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -66,6 +83,62 @@ def test_objects_follow_the_schema(release: str) -> None:
         assert item["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "gpufabric"}
         assert "annotations" not in item["metadata"]
         assert "null" not in json.dumps(item)
+
+
+def test_every_line_has_its_schemas() -> None:
+    lines = [releases.line_of(release) for release in RELEASES]
+    assert {line.name for line in lines if line} == set(releases.LINES)
+
+
+def images(spec: Any) -> list[dict[str, Any]]:
+    """The sections of a policy that name an image."""
+    if not isinstance(spec, dict):
+        return []
+    return ([spec] if "image" in spec else []) + [found for part in spec.values() for found in images(part)]
+
+
+REPOSITORY, TAG = "registry.example.com:5000/mirror", "network-operator-v1"
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_mirror_and_its_tag_reach_every_component(release: str) -> None:
+    mirror = {"image_repository": REPOSITORY, "component_version": TAG}
+    policy, *_rest = objects(release, **mirror)
+    spec = policy["spec"]
+    found = images(spec)
+    assert sorted(part["image"] for part in found) == [
+        "k8s-rdma-shared-dev-plugin", "multus-cni", "nvidia-k8s-ipam", "plugins"
+    ]  # fmt: skip
+    for part in found:
+        given = {**spec.get("global", {}), **part}
+        assert (given["repository"], given["version"]) == (REPOSITORY, TAG)
+
+
+def paths(schema: Any, prefix: str = "") -> set[str]:
+    """Every field of a schema; items of a list as ``name[]``."""
+    found: set[str] = set()
+    for name, part in (schema.get("properties") or {}).items():
+        found |= {prefix + name, *paths(part, f"{prefix}{name}.")}
+        if part.get("type") == "array":
+            found |= paths(part["items"], f"{prefix}{name}[].")
+    return found
+
+
+def fields(folder: str, kind: str) -> set[str]:
+    return paths(crd(folder, kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_the_table_of_fields_has_what_the_schemas_have(kind: str) -> None:
+    varying = releases.varying(kind)
+    by_line = {release: fields(folder, kind) for release, folder in RELEASES.items()}
+    for release, found in by_line.items():
+        line = releases.line_of(release)
+        assert line
+        assert {path for path in varying if line.has(kind, path)} == found & set(varying)
+    differ = set.union(*by_line.values()) - set.intersection(*by_line.values())
+    # A field brings the fields inside of it.
+    assert differ == {path for path in differ if path.startswith(varying)}
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -43,8 +43,8 @@ CASES = [
         dataclasses.replace(AIM, release="23.1"),
         FINE,
         [
-            "release 23.1 of the network operator is not supported. Supported release lines: 26.4, 26.7. Set"
-            " rdma_fabric.operator.release to one of them"
+            "release 23.1 of the network operator is not supported. Supported release lines: 25.10, 26.1, 26.4, 26.7."
+            " Set rdma_fabric.operator.release to one of them"
         ],
     ),
     (
