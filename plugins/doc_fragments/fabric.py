@@ -115,7 +115,8 @@ options:
         suboptions:
           release:
             description:
-              - "Chart version. Supported lines: 26.4 and 26.7. Default: C(26.7.1)."
+              - "Chart version. Lines: 25.10, 26.1, 26.4 and 26.7 (differences). The vendor supports 26.7, and 26.4 with critical fixes only.
+                Default: C(26.7.1)."
             type: str
           namespace:
             description:
@@ -123,10 +124,10 @@ options:
             type: str
           image_repository:
             description:
-              - "Registry of the components' images. To use a mirror, set it here without C(https://), tag or digest. Its format is checked before
-                any host is contacted. Its reachability is not checked, since the nodes pull the images, perhaps over another network. If the
-                operator's namespace exists, the pull secrets named in C(network_operator_values) must exist in it. Default:
-                C(nvcr.io/nvidia/mellanox)."
+              - "Registry of the components' images. Default for prereleases: C(nvcr.io/nvstaging/mellanox). To use a mirror, set it here without
+                C(https://), tag or digest. Its format is checked before any host is contacted. Its reachability is not checked, since the nodes
+                pull the images, perhaps over another network. If the operator's namespace exists, the pull secrets named in
+                C(network_operator_values) must exist in it. Default: C(nvcr.io/nvidia/mellanox)."
             type: str
           component_version:
             description:

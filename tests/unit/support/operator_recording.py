@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-RECORDINGS = Path(__file__).parents[2] / "fixtures" / "operator" / "v26.7.0-rc.2"
+RECORDINGS = Path(__file__).parents[2] / "fixtures" / "operator"
+NEWEST = "v26.7.0-rc.2"
 NIC_LABEL = "feature.node.kubernetes.io/pci-15b3.present"
 
 
@@ -82,10 +83,10 @@ def merged(target: Any, patch: Any) -> Any:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def moments(name: str) -> Iterator[tuple[float, World, dict[str, Any]]]:
+def moments(name: str, recorded: str = NEWEST) -> Iterator[tuple[float, World, dict[str, Any]]]:
     """Yield (t, world, line) after each line. A patch and the change that it makes are told in either order."""
     world = World()
-    lines = [json.loads(text) for text in (RECORDINGS / f"{name}.jsonl").read_text().splitlines()]
+    lines = [json.loads(text) for text in (RECORDINGS / recorded / f"{name}.jsonl").read_text().splitlines()]
     for line in lines:
         if line["event"] == "STEP":
             world.step(line)

@@ -53,7 +53,7 @@ class Line:
         """Return whether objects of a kind have a field on this line; without a path, whether the kind exists."""
         return all(
             _number(first) <= _number(self.name) and not (gone and _number(gone) <= _number(self.name))
-            for first, gone in (_SPANS.get((kind, part), _ALWAYS) for part in ("", path))
+            for first, gone in (SPANS.get((kind, part), _ALWAYS) for part in ("", path))
         )
 
     def repository(self, release: str) -> str:
@@ -92,7 +92,7 @@ LINES: dict[str, Line] = {
 # all that the line before it has.
 _ALWAYS = ("0.0", "")
 _ENV_FILE = "env[].valueFrom.fileKeyRef"
-_SPANS: dict[tuple[str, str], tuple[str, str]] = {
+SPANS: dict[tuple[str, str], tuple[str, str]] = {
     ("NicNodePolicy", ""): ("26.4", ""),
     ("NicClusterPolicy", "spec.global"): ("26.4", ""),
     ("NicClusterPolicy", f"spec.nicConfigurationOperator.{_ENV_FILE}"): ("26.1", ""),
@@ -153,7 +153,7 @@ def is_prerelease(release: str) -> bool:
 
 def varying(kind: str) -> tuple[str, ...]:
     """Return the fields of a kind that not every line has; an empty one stands for the kind itself."""
-    return tuple(path for own, path in _SPANS if own == kind)
+    return tuple(path for own, path in SPANS if own == kind)
 
 
 def lines_with(kind: str, path: str) -> tuple[str, ...]:

@@ -25,10 +25,11 @@ def mirror(names: Sequence[str], repository: str, release: str) -> list[tuple[st
     Empty when ``repository`` is that of the vendor.
     """
     line = line_of(release)
-    if line is None or repository == line.repository:
+    published = line.repository(release) if line else repository
+    if repository == published:
         return []
     prefix = f"{repository}/"
-    return [(f"{line.repository}/{name[len(prefix) :]}", name) for name in names if name.startswith(prefix)]
+    return [(f"{published}/{name[len(prefix) :]}", name) for name in names if name.startswith(prefix)]
 
 
 def _images(value: Any, common: Mapping[str, Any]) -> Iterator[str]:

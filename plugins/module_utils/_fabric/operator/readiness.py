@@ -30,8 +30,9 @@ _STATES = {
     "state-nv-ipam-cni": ("nvIpam",),
     "state-OFED": ("ofedDriver",),
 }
+_DEVICE_PLUGINS = ("state-RDMA-device-plugin", "state-SRIOV-device-plugin")
 # These run on nodes with a NIC only; the others run on every node of the cluster that takes pods.
-_ON_NIC_NODES = ("state-RDMA-device-plugin", "state-SRIOV-device-plugin", "state-OFED")
+_ON_NIC_NODES = (*_DEVICE_PLUGINS, "state-OFED")
 _STATE_LABEL = "nvidia.network-operator.state"
 _UPGRADE_LABEL = "nvidia.com/ofed-driver-upgrade-state"
 
@@ -112,7 +113,7 @@ def policy_ready(
         *_status(policy, line),
         *_daemonsets(policy, own, wanted),
         *_deployments(policy, deployments),
-        *_nodes(policy, nodes, wanted, resources=resources or {}),
+        *_nodes(policy, nodes, wanted, resources=resources or {}, hint=_restart_hint(line, own)),
         *(Finding(reason, terminal) for reason, terminal in pod_findings(pods, own)),
     ]
     return Readiness.of(findings)
@@ -231,8 +232,9 @@ def _has_labels(item: Object, labels: Mapping[str, str]) -> bool:
 
 
 def _nodes(
-    policy: Object, nodes: Sequence[Object], wanted: Sequence[str], *, resources: Mapping[str, int]
+    policy: Object, nodes: Sequence[Object], wanted: Sequence[str], *, resources: Mapping[str, int], hint: str
 ) -> Iterator[Finding]:
+    """Yield what nodes lack; ``hint``: what else to say of resources that they do not offer."""
     by_name = {node["metadata"]["name"]: node for node in nodes}
     missing = [name for name in wanted if name not in by_name]
     if missing:
@@ -245,7 +247,19 @@ def _nodes(
         for node in known:
             yield from _driver(node)
     for resource, count in resources.items():
-        yield from _allocatable(known, resource_key(resource), count)
+        yield from _allocatable(known, resource_key(resource), count, hint=hint)
+
+
+def _restart_hint(line: Line, own: Sequence[Object]) -> str:
+    """Return how to restart the device plugins where the operator may not do it; empty where it does."""
+    found = [] if line.restarts_device_plugin else [item["metadata"] for item in own if _state(item) in _DEVICE_PLUGINS]
+    commands = [f"kubectl --namespace {m.get('namespace')} rollout restart daemonset/{m['name']}" for m in found]
+    if not commands:
+        return ""
+    return (
+        f". Release line {line.name} of the network operator may not restart a device plugin after a change of its"
+        f" configuration. If the resource is still missing after a minute, run: {' && '.join(commands)}"
+    )
 
 
 def _driver(node: Object) -> Iterator[Finding]:
@@ -255,11 +269,11 @@ def _driver(node: Object) -> Iterator[Finding]:
         yield Finding(reason, state == "upgrade-failed")
 
 
-def _allocatable(nodes: Sequence[Object], resource: str, count: int) -> Iterator[Finding]:
+def _allocatable(nodes: Sequence[Object], resource: str, count: int, *, hint: str) -> Iterator[Finding]:
     short = []
     for node in nodes:
         offered = ((node.get("status") or {}).get("allocatable") or {}).get(resource)
         if str(offered) != str(count):
             short.append(f"{node['metadata']['name']} ({offered or 0})")
     if short:
-        yield Finding(f"{resource}: expected {count} on each node, found {some(short)}")
+        yield Finding(f"{resource}: expected {count} on each node, found {some(short)}{hint}")

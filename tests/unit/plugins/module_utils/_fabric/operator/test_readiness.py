@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ NODES = ("gpu-1", "gpu-2", "gpu-3")
 (NETWORK,) = (kind for kind in registry.kinds() if kind.kind == "MacvlanNetwork")
 
 
-def judge(world: World) -> Readiness:
+def judge(world: World, release: str = RELEASE) -> Readiness:
     return policy_ready(
         world.policy(),
         world.kind("DaemonSet"),
@@ -28,8 +29,11 @@ def judge(world: World) -> Readiness:
         nodes=world.nodes(),
         pods=[],
         expected_nodes=NODES,
-        release=RELEASE,
+        release=release,
     )
+
+
+OLDEST, OLDEST_RELEASE = "v25.10.0", "25.10.0"
 
 
 def timeline(name: str) -> list[tuple[float, bool, bool]]:
@@ -44,9 +48,13 @@ def timeline(name: str) -> list[tuple[float, bool, bool]]:
 
 def spans(name: str) -> list[tuple[float, float]]:
     """The times in which we say ready: from the line that made it so to the line that ended it."""
+    return spans_of((t, ready) for t, ready, _says in timeline(name))
+
+
+def spans_of(answers: Iterable[tuple[float, bool]]) -> list[tuple[float, float]]:
     found: list[tuple[float, float]] = []
     start = None
-    for t, ready, _says in timeline(name):
+    for t, ready in answers:
         if ready and start is None:
             start = t
         elif not ready and start is not None:
@@ -68,6 +76,35 @@ def test_never_ready_while_no_pod_was_replaced() -> None:
     (first, edited), (last, _end) = spans("j3-slow-controller-manager")
     assert (first, edited) == (10.49, 13.8)
     assert last == 55.95
+
+
+def test_a_line_without_conditions_is_judged_by_what_it_runs() -> None:
+    answers = {
+        name: spans_of((t, judge(world, OLDEST_RELEASE).ready) for t, world, _line in moments(name, OLDEST))
+        for name in ("a-minimal-policy", "e-updates-and-generation")
+    }
+    assert answers["a-minimal-policy"] == [(11.56, 19.57)]
+    # A change of the configuration at 14.64 is not rolled out on this line; one of the version is, at 18.66. The
+    # policy says ready for a second after each change; a pod is broken at 40.28, a node added and removed.
+    assert answers["e-updates-and-generation"] == [(10.63, 18.66), (37.21, 40.28), (61.33, 63.57), (136.38, 139.4)]
+
+
+def test_how_to_restart_a_device_plugin_that_the_operator_does_not_restart() -> None:
+    world = World()
+    for t, at, _line in moments("e-updates-and-generation", OLDEST):
+        world = at
+        if t > 15:
+            break
+    nodes = [node(name, {"rdma/rdma_a": "63"}) for name in NODES]
+    (said,) = answer(world, nodes=nodes, release=OLDEST_RELEASE, resources={"rdma_b": 63}).reasons
+    restart = "kubectl --namespace nvidia-network-operator rollout restart daemonset/"
+    assert said == (
+        "rdma/rdma_b: expected 63 on each node, found gpu-1 (0), gpu-2 (0), gpu-3 (0). Release line 25.10 of the"
+        " network operator may not restart a device plugin after a change of its configuration. If the resource is"
+        f" still missing after a minute, run: {restart}network-operator-sriov-device-plugin &&"
+        f" {restart}rdma-shared-dp-ds"
+    )
+    assert answer(world, nodes=nodes, release=OLDEST_RELEASE, resources={"rdma_a": 63}).ready
 
 
 def test_updates_are_waited_for() -> None:

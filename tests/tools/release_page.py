@@ -1,0 +1,89 @@
+"""`python -m tests.tools.release_page`: writes the tables of docs/operator-releases.md from `intent/releases.py`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+
+from . import importable  # noqa: F401  (makes the collection importable)
+
+# isort: split
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import releases
+
+PAGE = importable.ROOT / "docs" / "operator-releases.md"
+BEGIN = "<!-- lines: from intent/releases.py by python -m tests.tools.release_page -->"
+END = "<!-- lines: end -->"
+PART = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
+
+
+def main() -> int:
+    PAGE.write_text(written(PAGE.read_text()))
+    return 0
+
+
+def written(text: str) -> str:
+    """The page with its tables as the registry has them now; ValueError when there is no place for them."""
+    if not PART.search(text):
+        raise ValueError(f"{PAGE} has no lines {BEGIN} and {END}")
+    tables = "\n\n".join((lines(), versions(), fields(), images()))
+    return PART.sub(lambda _match: f"{BEGIN}\n\n{tables}\n\n{END}", text)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    every = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in every)
+
+
+def lines() -> str:
+    head = ("line", "support by the vendor", "Kubernetes minimum", "device plugin restarted after a change")
+    return table(
+        head,
+        [
+            (line.name, line.support, ".".join(map(str, line.min_kubernetes)), yes(line.restarts_device_plugin))
+            for line in releases.LINES.values()
+        ],
+    )
+
+
+def versions() -> str:
+    head = ("release", "tag of components", "tag of the driver container")
+    return table(
+        head,
+        [
+            (release, f"`network-operator-v{release}`", f"`{driver}`" if driver else "unknown")
+            for line in releases.LINES.values()
+            for release, driver in line.releases.items()
+        ],
+    )
+
+
+def fields() -> str:
+    rows = [
+        (kind, f"`{path}`" if path else "the kind itself", *(yes(line.has(kind, path)) for line in of_all()))
+        for kind, path in releases.SPANS
+    ]
+    return table(("kind", "field", *releases.LINES), rows)
+
+
+def images() -> str:
+    names = sorted({name for line in of_all() for name in line.images})
+    return table(("component", "image"), [(name.replace("_", " "), ", ".join(image(name))) for name in names])
+
+
+def image(component: str) -> list[str]:
+    """The image of a component, or those of different lines."""
+    found = [line.images[component] for line in of_all() if component in line.images]
+    return [f"`{name}`" for name in dict.fromkeys(found)]
+
+
+def of_all() -> list[releases.Line]:
+    return list(releases.LINES.values())
+
+
+def yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
