@@ -51,7 +51,7 @@ def test_leftovers_of_a_crash_are_removed_by_the_next_run_and_a_cordoned_node_is
         os.killpg(crash.pid, signal.SIGKILL)
         crash.wait()
         assert cluster.jobs_left()
-        run, result = cluster.validate(rdma_validate_pod_start_timeout=15)
+        run, result = cluster.validate(rdma_validate_pod_start_timeout=30)
     assert run.rc != 0
     assert len(bandwidth(result)) == 12
     hit = touching(result, cordoned)
