@@ -35,31 +35,35 @@ class ActionModule(ActionBase):
                 "hosts": {"type": "list", "elements": "str"},
             }
         )
+        hosts = task_vars["ansible_play_hosts_all"]
         if params["effective"]:
             hosts = task_vars["ansible_play_hosts"] if params["hosts"] is None else params["hosts"]
-            result.update(changed=False, options=self._effective(params["effective"], hosts))
-            return result
-        known = {**self._options(), **role_variables.PLAYBOOKS}
+            options = self._effective(params["effective"], hosts)
+            known = self._options(params["effective"])
+            result.update(changed=False, options=options)
+            return judged(result, ((host, problems(known, options[host]), ()) for host in hosts), len(hosts))
         roles = [path.name for path in ROLES.iterdir()]
+        known = {**self._options(roles), **role_variables.PLAYBOOKS}
         fabrics = Fabrics(params["fabric"])
-        wrong: dict[str, list[str]] = {}
-        doubtful: dict[str, list[str]] = {}
-        hosts = task_vars["ansible_play_hosts_all"]
+        result.update(changed=False)
+        found = self._given(hosts, roles, known, fabrics=fabrics, hostvars=task_vars["hostvars"])
+        return judged(result, found, len(hosts))
+
+    def _given(
+        self,
+        hosts: Iterable[str],
+        roles: list[str],
+        known: Mapping[str, Mapping[str, Any]],
+        *,
+        fabrics: Fabrics,
+        hostvars: Mapping[str, Any],
+    ) -> Iterator[tuple[str, list[str], list[str]]]:
+        """Yield host, errors and warnings of its variables."""
         for host in hosts:
-            variables = task_vars["hostvars"][host]
+            variables = hostvars[host]
             refused, warned = role_variables.misspelled(variables, roles, known)
             found = [*problems(known, variables), *fabrics.problems(variables), *playbook_problems(host, variables)]
-            found += text_problems(variables)
-            for text in [*refused.values(), *found]:
-                wrong.setdefault(text, []).append(host)
-            for text in warned.values():
-                doubtful.setdefault(text, []).append(host)
-        warnings = role_variables.on_hosts(doubtful, len(hosts))
-        result.update(changed=False, problems=role_variables.on_hosts(wrong, len(hosts)), warnings=warnings)
-        if wrong:
-            said = "; ".join([*result["problems"], *warnings])
-            result.update(failed=True, msg=f"variables, {len(wrong)} problem(s): {said}")
-        return result
+            yield host, [*refused.values(), *found, *text_problems(variables)], list(warned.values())
 
     def _effective(self, roles: Iterable[str], hosts: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Return the options of roles by host: what is set for it, and the default where nothing is."""
@@ -83,12 +87,33 @@ class ActionModule(ActionBase):
                 continue  # It depends on something that this host does not have; whoever needs it reports it.
         return found
 
-    def _options(self) -> dict[str, dict[str, Any]]:
+    def _options(self, roles: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Return option -> its specification, of those options of the roles that users set."""
         found: dict[str, dict[str, Any]] = {}
-        for path in sorted(ROLES.glob("*/meta/argument_specs.yml")):
-            specs = self._loader.load_from_file(str(path))["argument_specs"]
-            found.update(role_variables.user_given(specs["main"]["options"]))
+        for role in sorted(roles):
+            path = ROLES / role / "meta" / "argument_specs.yml"
+            if path.is_file():
+                specs = self._loader.load_from_file(str(path))["argument_specs"]
+                found.update(role_variables.user_given(specs["main"]["options"]))
         return found
+
+
+def judged(
+    result: dict[str, Any], found: Iterable[tuple[str, Iterable[str], Iterable[str]]], hosts: int
+) -> dict[str, Any]:
+    """Return the result with the errors and warnings of all hosts, each text once with the hosts that it is about."""
+    wrong: dict[str, list[str]] = {}
+    doubtful: dict[str, list[str]] = {}
+    for host, errors, warnings in found:
+        for collected, texts in ((wrong, errors), (doubtful, warnings)):
+            for text in texts:
+                collected.setdefault(text, []).append(host)
+    result["problems"] = role_variables.on_hosts(wrong, hosts)
+    result["warnings"] = role_variables.on_hosts(doubtful, hosts)
+    if wrong:
+        said = "; ".join([*result["problems"], *result["warnings"]])
+        result.update(failed=True, msg=f"variables, {len(wrong)} problem(s): {said}")
+    return result
 
 
 class Fabrics:

@@ -18,7 +18,7 @@ description:
     C(rdma_host).
   - Fails if a variable looks like a misspelled playbook variable, because its value would be ignored. Warns about variables that look like
     misspelled role options.
-  - Variables that depend on values discovered later are validated by their role.
+  - Variables that depend on values discovered later are validated by the call that returns their O(effective) values.
   - Runs on the controller, once for all hosts, and contacts no host.
 extends_documentation_fragment:
   - gpufabric.rdma.controller
@@ -29,8 +29,8 @@ author:
 options:
   effective:
     description:
-      - Roles of the collection. Returns their options for each host in RV(options), with the defaults of the roles where nothing
-        is set, in place of checking variables.
+      - Roles of the collection. Validates their options and returns them for each host in RV(options), with the defaults of the roles
+        where nothing is set. Other variables are not checked.
       - The values are those at this point of the run, so they can depend on facts and on the plan.
     type: list
     elements: str
@@ -77,6 +77,6 @@ problems:
   description: All problems, each with the affected hosts.
   type: list
   elements: str
-  returned: without O(effective)
+  returned: always
   sample: ["value of host_kernel_iommu must be one of: auto, passthrough, none, got: pasthrough (on gpu-1, gpu-2)"]
 """

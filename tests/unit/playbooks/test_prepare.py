@@ -15,7 +15,11 @@ from tests.tools.environment import REPO
 def text_of(role: str, name: str) -> str:
     """Return what a play gives a role for an input, not evaluated yet."""
     plays = yaml.safe_load((REPO / "playbooks" / "prepare.yml").read_text())
-    (own,) = (own for play in plays for own in play.get("roles", []) if own["role"] == f"gpufabric.rdma.{role}")
+    tasks = [task for play in plays for task in play.get("tasks", [])]
+    imports = {
+        task["ansible.builtin.import_role"]["name"]: task for task in tasks if "ansible.builtin.import_role" in task
+    }
+    own = imports[f"gpufabric.rdma.{role}"]
     return str(own["vars"][name])
 
 
@@ -53,8 +57,18 @@ def test_the_network_model_can_leave_vfs_to_the_operator(makes: bool, managed: l
 def test_options_are_read_once_for_all_that_plays_take_of_them() -> None:
     """Each reading costs the controller; a host keeps what was registered for the plays that follow."""
     text = (REPO / "playbooks" / "prepare.yml").read_text()
-    tasks = [task for play in yaml.safe_load(text) for task in play.get("pre_tasks", [])]
+    tasks = [task for play in yaml.safe_load(text) for task in play.get("tasks", [])]
     (read,) = [task["gpufabric.rdma.role_options"] for task in tasks if "gpufabric.rdma.role_options" in task]
     defaults = [yaml.safe_load((REPO / "roles" / role / "defaults/main.yml").read_text()) for role in read["effective"]]
     used = set(re.findall(r"__options\.(\w+)", text))
     assert used and used <= {name for options in defaults for name in options}
+
+
+@pytest.mark.parametrize(
+    ("groups", "pattern"), [((), "rdma_hosts"), (("rdma_absent",), "rdma_hosts:!rdma_absent")], ids=["none", "some"]
+)
+def test_plays_that_change_hosts_leave_out_those_that_are_not_reachable(groups: tuple[str, ...], pattern: str) -> None:
+    books = [yaml.safe_load((REPO / "playbooks" / name).read_text()) for name in ("prepare.yml", "teardown.yml")]
+    plays = [play for book in books for play in book if play.get("become")]
+    assert len(plays) == 3
+    assert {jinja2.Template(play["hosts"]).render(groups=groups) for play in plays} == {pattern}

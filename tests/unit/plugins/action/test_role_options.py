@@ -89,8 +89,10 @@ def test_what_a_user_may_give_is_fine(tmp_path: Path) -> None:
     assert done.returncode == 0 and "is not a variable" not in done.stderr, done.stdout + done.stderr
 
 
-def effective(tmp_path: Path, known: dict[str, dict[str, Any]], shared: dict[str, Any], **read: Any) -> dict[str, Any]:
-    """What the action returns in a play with variables of its own, seen by the first host."""
+def play_effective(
+    tmp_path: Path, known: dict[str, dict[str, Any]], shared: dict[str, Any], **read: Any
+) -> subprocess.CompletedProcess[str]:
+    """A play that reads the options of roles and writes what the first host sees of them to a file."""
     tasks = [
         {"gpufabric.rdma.role_options": read, "run_once": True, "register": "found"},
         {
@@ -106,9 +108,26 @@ def effective(tmp_path: Path, known: dict[str, dict[str, Any]], shared: dict[str
     }
     (tmp_path / "play.yml").write_text(json.dumps([book]))
     (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": known}}))
-    done = ansible_playbook(tmp_path, "-i", tmp_path / "hosts.json", "-c", "local", tmp_path / "play.yml")
+    return ansible_playbook(
+        tmp_path, "-i", tmp_path / "hosts.json", "-c", "local", tmp_path / "play.yml", COLUMNS="2000"
+    )
+
+
+def effective(tmp_path: Path, known: dict[str, dict[str, Any]], shared: dict[str, Any], **read: Any) -> dict[str, Any]:
+    """What the action returns in a play with variables of its own, seen by the first host."""
+    done = play_effective(tmp_path, known, shared, **read)
     assert done.returncode == 0, done.stdout + done.stderr
     return dict(json.loads((tmp_path / "found").read_text()))
+
+
+def test_effective_options_are_validated_too(tmp_path: Path) -> None:
+    """Those that depend on the plan could not be validated before. A play, 2 s."""
+    hosts = {"one": {"sriov_vfs": "{{ vfs_by_plan }}"}, "two": {}}
+    done = play_effective(tmp_path, hosts, {"vfs_by_plan": "many"}, effective=["sriov"])
+    assert done.returncode != 0 and not (tmp_path / "found").exists()
+    said = " ".join(done.stdout.split())
+    assert "variables, 1 problem(s): argument 'sriov_vfs' is of type str and we were unable to convert to int" in said
+    assert "(on one)" in said
 
 
 def test_options_of_roles_are_what_is_set_or_their_default(tmp_path: Path) -> None:
