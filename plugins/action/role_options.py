@@ -43,7 +43,7 @@ class ActionModule(ActionBase):
             result.update(changed=False, options=options)
             return judged(result, ((host, problems(known, options[host]), ()) for host in hosts), len(hosts))
         roles = [path.name for path in ROLES.iterdir()]
-        known = {**self._options(roles), **role_variables.PLAYBOOKS}
+        known: dict[str, Mapping[str, Any]] = {**self._options(roles), **role_variables.PLAYBOOKS}
         fabrics = Fabrics(params["fabric"])
         result.update(changed=False)
         found = self._given(hosts, roles, known, fabrics=fabrics, hostvars=task_vars["hostvars"])
