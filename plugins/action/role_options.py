@@ -39,11 +39,11 @@ class ActionModule(ActionBase):
         if params["effective"]:
             hosts = task_vars["ansible_play_hosts"] if params["hosts"] is None else params["hosts"]
             options = self._effective(params["effective"], hosts)
-            known = self._options(params["effective"])
             result.update(changed=False, options=options)
-            return judged(result, ((host, problems(known, options[host]), ()) for host in hosts), len(hosts))
+            own = self._options(params["effective"])
+            return judged(result, ((host, problems(own, options[host]), ()) for host in hosts), len(hosts))
         roles = [path.name for path in ROLES.iterdir()]
-        known: dict[str, Mapping[str, Any]] = {**self._options(roles), **role_variables.PLAYBOOKS}
+        known: Mapping[str, Mapping[str, Any]] = {**self._options(roles), **role_variables.PLAYBOOKS}
         fabrics = Fabrics(params["fabric"])
         result.update(changed=False)
         found = self._given(hosts, roles, known, fabrics=fabrics, hostvars=task_vars["hostvars"])

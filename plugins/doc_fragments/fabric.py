@@ -16,8 +16,8 @@ options:
     suboptions:
       profile:
         description:
-          - "How pods reach the rails. The only supported profile is C(macvlan): macvlan networks, RDMA shared device plugin, nv-ipam. Default:
-            C(macvlan)."
+          - "How pods reach the rails. C(macvlan): pods share the ports through macvlan networks and the RDMA shared device plugin.
+            C(host_device): a pod gets whole ports, through the SR-IOV device plugin; limits. Default: C(macvlan)."
         type: str
       rails:
         description:

@@ -9,11 +9,12 @@ from typing import Any
 
 from ...._common.errors import InputError
 from ...._common.reader import describe
-from . import macvlan
+from . import host_device, macvlan
 from .profile import Kind, Profile
 
 PROFILES: dict[str, Profile] = {
     macvlan.PROFILE.name: macvlan.PROFILE,
+    host_device.PROFILE.name: host_device.PROFILE,
 }
 
 

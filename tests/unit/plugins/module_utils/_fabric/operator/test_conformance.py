@@ -18,6 +18,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan i
 CRDS = Path(__file__).parents[5] / "fixtures" / "crds"
 FILES = {
     "NicClusterPolicy": "mellanox.com_nicclusterpolicies.yaml",
+    "HostDeviceNetwork": "mellanox.com_hostdevicenetworks.yaml",
     "MacvlanNetwork": "mellanox.com_macvlannetworks.yaml",
     "IPPool": "nv-ipam.nvidia.com_ippools.yaml",
     "CIDRPool": "nv-ipam.nvidia.com_cidrpools.yaml",
@@ -75,9 +76,11 @@ def check(folder: str, item: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_objects_follow_the_schema(release: str) -> None:
-    made = objects(release)
-    assert [item["kind"] for item in made] == ["NicClusterPolicy", *["IPPool"] * 2, *["MacvlanNetwork"] * 2]
+@pytest.mark.parametrize(("profile", "network"), [("macvlan", "MacvlanNetwork"), ("host_device", "HostDeviceNetwork")])
+def test_objects_follow_the_schema(release: str, profile: str, network: str) -> None:
+    found = plan({**FABRIC, "profile": profile, "operator": {"release": release}}, fleet(3))["objects"]
+    made = [*found["policy"], *found["networks"]]
+    assert [item["kind"] for item in made] == ["NicClusterPolicy", *["IPPool"] * 2, *[network] * 2]
     for item in made:
         check(RELEASES[release], item)
         assert item["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "gpufabric"}

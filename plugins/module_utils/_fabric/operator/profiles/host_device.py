@@ -1,0 +1,116 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The network model host_device: a pod gets the whole port of each rail, SR-IOV device plugin, addresses of nv-ipam.
+
+One pod per node and rail. While a pod has the port, the host does not have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from ...intent.intent import Intent
+from ...intent.releases import Line
+from .. import sections
+from ..common import metadata, to_json
+from ..network_ready import network_ready
+from ..pools import ip_pools
+from ..readiness import Finding, Readiness
+from .kinds import IP_POOL
+from .profile import Kind, Object, Profile, Rails
+
+_API = "mellanox.com/v1alpha1"
+_KIND = "HostDeviceNetwork"
+_PREFIX = "nvidia.com/"
+# How the operator tells Multus which resource a network belongs to.
+_RESOURCE_NAME = "k8s.v1.cni.cncf.io/resourceName"
+
+
+def _refuses(port: Object) -> str:
+    if port["link_layer"] == "infiniband":
+        return "is an InfiniBand port"
+    count = port["vfs"]["count"]
+    # The device plugin selects VFs by the name of their port too, so a pod could get one of them.
+    return f"has {count} VFs" if count else ""
+
+
+def _resource(rail: str) -> str:
+    # The operator refuses a hyphen in these names.
+    return f"{_PREFIX}hostdev_{rail.replace('-', '_')}"
+
+
+def _devices(intent: Intent) -> int:
+    return 1
+
+
+def _sections(intent: Intent, line: Line, rails: Rails) -> dict[str, Any]:
+    return {
+        "sriovDevicePlugin": {
+            **sections.image(intent, line, "sriov_device_plugin"),
+            "config": to_json(_resources(rails)),
+        },
+        **sections.nv_ipam(intent, line),
+        **sections.secondary_network(intent, line),
+    }
+
+
+def _resources(rails: Rails) -> dict[str, Any]:
+    """Return the configuration of the SR-IOV device plugin: one resource per rail, which selects its port."""
+    return {
+        "resourceList": [
+            {
+                "resourcePrefix": _PREFIX.rstrip("/"),
+                "resourceName": rail["resource"].removeprefix(_PREFIX),
+                "selectors": {"vendors": rail["vendors"], "pfNames": [rail["netdev"]], "isRdma": True},
+            }
+            for rail in rails
+        ]
+    }
+
+
+def _networks(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
+    return [
+        {
+            "apiVersion": _API,
+            "kind": _KIND,
+            "metadata": metadata(rail["network"]),
+            "spec": {
+                "networkNamespace": intent.network_namespace,
+                "resourceName": rail["resource"].removeprefix(_PREFIX),
+                "ipam": to_json({"type": "nv-ipam", "poolName": rail["pool"], "poolType": "ippool"}),
+            },
+        }
+        for rail in rails
+    ]
+
+
+def _ready(network: Object, nad: Object | None, nodes: Collection[str]) -> Readiness:
+    config = network_ready(_KIND, "host-device", (), network=network, nad=nad)
+    return Readiness.joined([config, Readiness.of(_annotation(network, nad))])
+
+
+def _annotation(network: Object, nad: Object | None) -> Iterator[Finding]:
+    if nad is None:
+        return
+    wanted = _PREFIX + network["spec"]["resourceName"].removeprefix(_PREFIX)
+    found = (nad["metadata"].get("annotations") or {}).get(_RESOURCE_NAME)
+    if found != wanted:
+        yield Finding(
+            f"{_KIND} {network['metadata']['name']}: its NetworkAttachmentDefinition is for the resource"
+            f" {found or 'nothing'}, expected {wanted}; delete it if that stays, the operator makes it again"
+        )
+
+
+PROFILE = Profile(
+    name="host_device",
+    refuses=_refuses,
+    shares_port=True,
+    resource=_resource,
+    resource_prefix=_PREFIX,
+    devices=_devices,
+    sections=_sections,
+    pools=ip_pools,
+    networks=_networks,
+    kinds=(IP_POOL, Kind(_API, _KIND, "hostdevicenetworks", _ready, attaches=True)),
+)
