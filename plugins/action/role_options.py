@@ -134,7 +134,7 @@ class Fabrics:
             return [problem]
         if not self._first:
             self._first = [fabric]
-            self._problem = role_variables.fabric_problem(fabric, registry.names())
+            self._problem = role_variables.fabric_problem(fabric, registry.names(), registry.sections())
         elif fabric != self._first[0]:
             return ["rdma_fabric differs from that of the first host. All hosts of the group need the same"]
         return [self._problem] if self._problem else []

@@ -17,7 +17,8 @@ options:
       profile:
         description:
           - "How pods reach the rails. C(macvlan): pods share the ports through macvlan networks and the RDMA shared device plugin.
-            C(host_device): a pod gets whole ports, through the SR-IOV device plugin; limits. Default: C(macvlan)."
+            C(host_device): a pod gets whole ports, through the SR-IOV device plugin. C(sriov): a pod gets a virtual function of each rail;
+            limits. Default: C(macvlan)."
         type: str
       rails:
         description:
@@ -161,6 +162,63 @@ options:
         description:
           - Additional labels that a node must have to be served.
         type: dict
+      sriov:
+        description:
+          - Virtual functions of profile C(sriov).
+        type: dict
+        suboptions:
+          vfs:
+            description:
+              - "Number of VFs of each rail on each node, and so of pods that can use it. Default: C(8)."
+            type: int
+          externally_managed:
+            description:
+              - "C(false): the SR-IOV operator creates the VFs. C(true): role sriov creates them, and the operator only gives them to pods. Then
+                set C(sriov_vfs) to the number of C(sriov.vfs) or more. Default: C(false)."
+            type: bool
+          eswitch_mode:
+            description:
+              - "Mode of the NIC's embedded switch. With C(switchdev), another tool must connect the representors of the VFs. Default: C(legacy)."
+            type: str
+            choices: ["legacy", "switchdev"]
+          device_type:
+            description:
+              - "Driver of the VFs. C(vfio-pci) is for programs with their own driver: such VFs have no RDMA, so measure with
+                C(rdma_validate_where: [host]). It is rejected for ports of NVIDIA, which need their driver in any case. Default: C(netdevice)."
+            type: str
+            choices: ["netdevice", "vfio-pci"]
+          rdma_mode:
+            description:
+              - Whether the RDMA devices of a node are visible in all network namespaces or each in one. With C(exclusive) the device of a VF is
+                moved into its pod. A change reboots the nodes. If the mode is not set, the operator removes any mode that the kernel's command
+                line sets.
+            type: str
+            choices: ["shared", "exclusive"]
+          max_unavailable:
+            description:
+              - "Number of nodes that the SR-IOV operator drains at the same time. Default: that of the operator, which is 1."
+            type: int
+          vlan:
+            description:
+              - "VLAN of the VFs in pods; C(0): untagged. Default: C(0)."
+            type: int
+          link_state:
+            description:
+              - "Link state of the VFs. C(auto) follows the link of the port. Default: not changed."
+            type: str
+            choices: ["auto", "enable", "disable"]
+          trust:
+            description:
+              - "Whether pods may change the MAC address of a VF and use promiscuous mode. Default: not changed."
+            type: bool
+          spoof_check:
+            description:
+              - "Whether frames with another source address than that of the VF are dropped. Default: not changed."
+            type: bool
+          source_routing:
+            description:
+              - "Whether packets leave a pod through the rail that has their source address (plugin C(sbr)). Default: C(false)."
+            type: bool
       thresholds:
         description:
           - What results must reach.

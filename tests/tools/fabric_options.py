@@ -46,6 +46,7 @@ SECTIONS = {
     "select": "Which ports can be rails when C(pci) is not set.",
     "capacity": "Size of the address blocks of each rail.",
     "operator": "The network operator.",
+    "sriov": "Virtual functions of profile C(sriov).",
     "thresholds": "What results must reach.",
     "thresholds.gpu_paths": "Share of the host's own rate that GPU memory reaches, by path from NIC to GPU.",
     "thresholds.unsteady": "Tests that fail and pass when they are repeated.",

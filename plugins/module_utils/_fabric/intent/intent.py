@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from ..._common.reader import Form, Reader, raise_problems
 from .images import REPOSITORY, TAG
 from .namespaces import NAMESPACE
 from .releases import DEFAULT, LINES, line_of
+from .sriov import Sriov, read_sriov
 from .tests import PORT_CYCLE, STARS, read_tests
 from .thresholds import Thresholds, read_thresholds
 
@@ -86,6 +87,7 @@ class Intent:
     operator: Operator
     network_namespace: str
     shared_devices_max: int
+    sriov: Sriov
     node_labels: Mapping[str, str]
     node_selector: Mapping[str, str]
     thresholds: Thresholds
@@ -93,10 +95,13 @@ class Intent:
     absent_hosts: str
 
     @classmethod
-    def from_params(cls, params: Any, profiles: Sequence[str]) -> Intent:
+    def from_params(
+        cls, params: Any, profiles: Sequence[str], sections: Mapping[str, Collection[str]] | None = None
+    ) -> Intent:
         """Read ``rdma_fabric``; raise one InputError that names every wrong key by its path.
 
-        ``profiles``: the names of the network models, the default first (operator/profiles/registry.py has them).
+        ``profiles``: the names of the network models, the default first; ``sections``: key of a section that only some
+        models use -> their names (operator/profiles/registry.py has both).
         """
         problems: list[str] = []
         reader = Reader(params, "rdma_fabric", problems)
@@ -118,6 +123,7 @@ class Intent:
             operator=_operator(reader.section("operator")),
             network_namespace=reader.text("network_namespace", "default", form=NAMESPACE),
             shared_devices_max=reader.integer("shared_devices_max", 63, 1, high=10000),
+            sriov=read_sriov(reader.section("sriov")),
             node_labels=reader.labels("node_labels"),
             node_selector=reader.labels("node_selector"),
             thresholds=read_thresholds(reader.section("thresholds")),
@@ -126,6 +132,7 @@ class Intent:
         )
         reader.close()
         _check_together(reader, intent)
+        _check_sections(reader, intent.profile, sections or {})
         raise_problems(problems)
         return intent
 
@@ -193,6 +200,15 @@ def _operator(reader: Reader) -> Operator:
     )
     reader.close()
     return operator
+
+
+def _check_sections(reader: Reader, profile: str, sections: Mapping[str, Collection[str]]) -> None:
+    """Refuse a section that the network model does not use: without it the user would get something else."""
+    for key, profiles in sections.items():
+        if key in reader and profile not in profiles:
+            reader.refuse(
+                key, f"is used by profile {' or '.join(profiles)}, but rdma_fabric.profile is {profile}. Remove one"
+            )
 
 
 def _check_together(reader: Reader, intent: Intent) -> None:

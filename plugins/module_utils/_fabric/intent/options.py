@@ -57,6 +57,22 @@ FABRIC: dict[str, Any] = {
     "shared_devices_max": {"type": "int"},
     "node_labels": {"type": "dict"},
     "node_selector": {"type": "dict"},
+    "sriov": {
+        "type": "dict",
+        "options": {
+            "vfs": {"type": "int"},
+            "externally_managed": {"type": "bool"},
+            "eswitch_mode": {"type": "str", "choices": ["legacy", "switchdev"]},
+            "device_type": {"type": "str", "choices": ["netdevice", "vfio-pci"]},
+            "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
+            "max_unavailable": {"type": "int"},
+            "vlan": {"type": "int"},
+            "link_state": {"type": "str", "choices": ["auto", "enable", "disable"]},
+            "trust": {"type": "bool"},
+            "spoof_check": {"type": "bool"},
+            "source_routing": {"type": "bool"},
+        },
+    },
     "thresholds": {
         "type": "dict",
         "options": {

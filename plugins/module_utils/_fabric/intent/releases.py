@@ -102,6 +102,8 @@ SPANS: dict[tuple[str, str], tuple[str, str]] = {
     ("NicClusterPolicy", "status.conditions"): ("26.7", ""),
     ("IPPool", "spec.perNodeExclusions"): ("26.4", ""),
     ("CIDRPool", "spec.perNodeExclusions"): ("26.4", ""),
+    ("SriovNetworkNodePolicy", "spec.bridge.groupingPolicy"): ("26.1", ""),
+    ("SriovNetworkNodePolicy", "spec.devlinkParams"): ("26.1", ""),
 }
 
 # What is installed unless the user asks for another release.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..._common.errors import FabricError
@@ -116,12 +116,12 @@ def misspelled(
     return refused, warned
 
 
-def fabric_problem(fabric: Any, profiles: Sequence[str]) -> str:
+def fabric_problem(fabric: Any, profiles: Sequence[str], sections: Mapping[str, Collection[str]] | None = None) -> str:
     """Return what is wrong with ``rdma_fabric``, whatever the hosts have; empty when nothing is.
 
-    ``profiles``: the names of the network models.
+    ``profiles``, ``sections``: of the network models, as ``Intent.from_params`` takes them.
     """
-    return _refused(lambda found: Intent.from_params(found, profiles), fabric)
+    return _refused(lambda found: Intent.from_params(found, profiles, sections), fabric)
 
 
 def text_problem(name: str, value: Any) -> str:

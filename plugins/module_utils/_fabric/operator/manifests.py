@@ -58,7 +58,7 @@ def manifests(plan: Mapping[str, Any], chart: Chart, image: str = "") -> dict[st
 def chart_values(operator: Mapping[str, Any], chart: Chart) -> dict[str, Any]:
     """Return the chart's values of a plan where the cluster is not known, with the user's over them."""
     own = {"nfd": {"enabled": operator["nfd"], "deployNodeFeatureRules": operator["nfd"]}}
-    return _merged(own, chart.values)
+    return _merged(_merged(own, operator.get("values") or {}), chart.values)
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from ..._common.reader import some
@@ -20,18 +21,26 @@ def network_ready(kind: str, plugin: str, keys: Sequence[str], *, network: Objec
     ``plugin``: the type of CNI plugin that the operator makes of a network of this ``kind``; ``keys``: those of its
     spec that the plugin's config repeats beside ``ipam``.
     """
-    name = f"{kind} {network['metadata']['name']}"
-    return Readiness.of([*_status(name, network, nad), *_config(name, plugin, keys, spec=network["spec"], nad=nad)])
+    name, spec = f"{kind} {network['metadata']['name']}", network["spec"]
+    config = {"type": plugin, "ipam": ipam(spec), **{key: spec[key] for key in keys if spec.get(key)}}
+    namespace = spec.get("networkNamespace") or "default"
+    return Readiness.of([*_status(name, network), *attached(name, namespace, [config], nad=nad)])
 
 
-def _status(name: str, network: Object, nad: Object | None) -> Iterator[Finding]:
-    status = network.get("status") or {}
-    # A reason is not cleared when the network recovers, so it counts only with a state that is not ready.
-    if status.get("state") != "ready":
-        text = f": {status['reason']}" if status.get("reason") else ""
-        terminal = status.get("state") == "error"
-        yield Finding(f"{name}: {status.get('state') or 'the operator has not seen it yet'}{text}", terminal)
-    namespace = network["spec"].get("networkNamespace") or "default"
+def ipam(spec: Object) -> Any:
+    """Return the ``ipam`` of a network as its NetworkAttachmentDefinition should have it; invalid JSON as it is."""
+    text = spec.get("ipam") or "{}"
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def attached(name: str, namespace: str, plugins: Sequence[Object], *, nad: Object | None) -> Iterator[Finding]:
+    """Yield how the NetworkAttachmentDefinition ``nad`` of a network (None: not there) differs from what it should be.
+
+    ``plugins``: the configuration of each CNI plugin in the order of the chain, with the keys to compare.
+    """
     if nad is None:
         yield Finding(f"{name}: no NetworkAttachmentDefinition in namespace {namespace} yet")
         return
@@ -39,24 +48,33 @@ def _status(name: str, network: Object, nad: Object | None) -> Iterator[Finding]
         yield Finding(
             f"{name}: its NetworkAttachmentDefinition is in {nad['metadata'].get('namespace')}, not {namespace}"
         )
+    yield from _config(name, plugins, nad)
 
 
-def _config(name: str, plugin: str, keys: Sequence[str], *, spec: Object, nad: Object | None) -> Iterator[Finding]:
-    if nad is None:
-        return
+def _status(name: str, network: Object) -> Iterator[Finding]:
+    status = network.get("status") or {}
+    # A reason is not cleared when the network recovers, so it counts only with a state that is not ready.
+    if status.get("state") != "ready":
+        text = f": {status['reason']}" if status.get("reason") else ""
+        terminal = status.get("state") == "error"
+        yield Finding(f"{name}: {status.get('state') or 'the operator has not seen it yet'}{text}", terminal)
+
+
+def _config(name: str, plugins: Sequence[Object], nad: Object) -> Iterator[Finding]:
     try:
-        found = json.loads((nad.get("spec") or {}).get("config") or "")
-        wanted = {"type": plugin, "ipam": json.loads(spec.get("ipam") or "{}")}
+        config = json.loads((nad.get("spec") or {}).get("config") or "")
     except ValueError:
         yield Finding(f"{name}: its NetworkAttachmentDefinition holds no valid JSON", True)
         return
-    wanted.update({key: spec[key] for key in keys if spec.get(key)})
-    for key, value in wanted.items():
-        if found.get(key) != value:
-            yield Finding(
-                f"{name}: its NetworkAttachmentDefinition has {key} {json.dumps(found.get(key))}, expected "
-                f"{json.dumps(value)}; delete it if that stays, the operator makes it again"
-            )
+    found: list[Object] = config.get("plugins") or [config]
+    nothing: Object = {"type": None}
+    for desired, actual in zip_longest(plugins, found, fillvalue=nothing):
+        for key, value in desired.items():
+            if actual.get(key) != value:
+                yield Finding(
+                    f"{name}: its NetworkAttachmentDefinition has {key} {json.dumps(actual.get(key))}, expected "
+                    f"{json.dumps(value)}; delete it if that stays, the operator makes it again"
+                )
 
 
 def pool_ready(pool: Object | None, nodes: Collection[str], name: str = "") -> Readiness:

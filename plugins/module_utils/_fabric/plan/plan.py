@@ -74,7 +74,7 @@ def plan(
     ``topology`` the content of the file that ``tests.groups`` are taken from.
     Raise a FabricError that lists all problems of one kind.
     """
-    intent = Intent.from_params(fabric, registry.names())
+    intent = Intent.from_params(fabric, registry.names(), registry.sections())
     rules = check(gates)
     order = list(hosts) if group is None else list(group)
     chosen = set(order if limit is None else limit)
@@ -141,7 +141,7 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
     profile = registry.get(intent.profile)
     return {
         "schema": SCHEMA,
-        "profile": {"name": profile.name, "operator_makes_vfs": profile.operator_makes_vfs},
+        "profile": {"name": profile.name, "operator_makes_vfs": profile.operator_makes_vfs(intent)},
         "rails": rails,
         "hosts": {host.name: _host(layout, host, nodes[host.name]) for host in members},
         "absent": [host.name for host in members if host.absent],
@@ -153,6 +153,7 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
             "nfd": intent.operator.nfd,
             "existing": intent.operator.existing,
             "network_namespace": intent.network_namespace,
+            "values": profile.values(intent),
         },
         "expectations": expectations(
             intent, layout.rails, [host for host in members if host.limited], names=layout.names
@@ -282,6 +283,7 @@ def _warnings(layout: Layout) -> Iterator[str]:
         yield f"{fold(new)} get new addresses, and those of {fold(absent)} are unknown: check for duplicate addresses"
     yield from release_warnings(intent.operator.release)
     yield from differences(layout.rails)
+    yield from _ports(layout)
     for host in layout.hosts:
         kept = layout.seats[host.name].rails
         if host.number and any(number != host.number for number in kept):
@@ -290,3 +292,16 @@ def _warnings(layout: Layout) -> Iterator[str]:
         yield f"no NFD, and rdma_fabric.node_labels does not set {NIC_LABEL_NAME}: others must, or nothing runs"
     if not layout.ranges:
         yield "rdma_fabric.supernet is not given, so no networks for pods are planned"
+
+
+def _ports(layout: Layout) -> Iterator[str]:
+    """Yield what the network model warns of about ports of the rails, once for all hosts of which it holds."""
+    warns = registry.get(layout.intent.profile).warns
+    found: dict[tuple[str, str], list[str]] = {}
+    for host in layout.hosts:
+        for rail, port in zip(layout.rails.names, layout.rails.ports.get(host.name, ())):
+            text = warns(layout.intent, port)
+            if text:
+                found.setdefault((rail, text), []).append(host.name)
+    for (rail, text), hosts in found.items():
+        yield f"{fold(hosts)} {rail}: {text}"

@@ -110,7 +110,8 @@ def needed(
 def _of(kinds: Sequence[Kind], step: str, namespace: str | None) -> list[_Row]:
     """Return what a step needs on those kinds of a network model that live in a namespace, or in none."""
     found = [kind for kind in kinds if kind.step == step and kind.namespaced == bool(namespace)]
-    return [(own.group, own.plural, namespace, ("list", *_WRITE)) for own in found]
+    reports = [(own.group, own.report.plural, namespace, ("list",)) for own in found if own.report]
+    return [*((own.group, own.plural, namespace, ("list", *_WRITE)) for own in found), *reports]
 
 
 def _in(namespace: str, rows: Sequence[tuple[str, str, tuple[str, ...]]]) -> list[_Row]:

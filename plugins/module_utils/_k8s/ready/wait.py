@@ -11,7 +11,7 @@ from typing import Any
 
 from ..._common.errors import InputError
 from ..._fabric.operator.profiles import registry
-from ..._fabric.operator.profiles.profile import Kind
+from ..._fabric.operator.profiles.profile import Kind, NodeReport
 from ..._fabric.operator.readiness import Finding, Readiness, Stable, policy_ready
 from ..client.api import Api
 from ..client.kinds import CNI, NICS, collection
@@ -120,6 +120,16 @@ def _objects(api: Api, wanted: Wanted, kind: Kind) -> Iterator[Readiness]:
             yield Readiness.of([Finding(f"{kind.kind} {name} is absent")])
         else:
             yield kind.ready(found, nads.get((space, name)), wanted.nodes)
+    if kind.report:
+        yield from _nodes(api, wanted, kind.report, items=items)
+
+
+def _nodes(api: Api, wanted: Wanted, report: NodeReport, *, items: Sequence[Mapping[str, Any]]) -> Iterator[Readiness]:
+    """Yield what the operator reports for each node on the objects of a kind."""
+    place = items[0]["metadata"].get("namespace")
+    states = _by_name(api, report.api_version, report.plural, namespaces=[place])
+    for node in wanted.nodes:
+        yield report.ready(items, states.get((place, node)), node)
 
 
 def _by_name(

@@ -86,7 +86,8 @@ def test_info_checks_the_permissions_of_a_network_model(
     assert run("cluster_info", capsys)["denied"] == ["patch macvlannetworks.mellanox.com"]
     assert run("cluster_info", capsys, profile="other")["denied"] == []
     found = run("cluster_info", capsys, profile="mcvlan")
-    assert found["msg"] == 'cluster_info: profile: expected one of macvlan, other, found "mcvlan" (text)'
+    known = ", ".join(registry.names())
+    assert found["msg"] == f'cluster_info: profile: expected one of {known}, found "mcvlan" (text)'
 
 
 def test_a_cluster_that_is_down(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:

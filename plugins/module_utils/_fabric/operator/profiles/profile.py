@@ -20,6 +20,20 @@ Object = Mapping[str, Any]
 Rails = Sequence[Mapping[str, Any]]
 # The object, the NetworkAttachmentDefinition that the operator made of it (None: not there), and the fabric's nodes.
 Ready = Callable[[Object, Optional[Object], Collection[str]], Readiness]
+# The objects as they were applied, the report of one node on them (None: not there), and that node's name.
+NodeReady = Callable[[Sequence[Object], Optional[Object], str], Readiness]
+
+
+@dataclass(frozen=True)
+class NodeReport:
+    """A kind in which the operator reports for each node what became of a model's objects, under the node's name.
+
+    ``ready`` judges the report of one node. It is in the namespace of those objects.
+    """
+
+    api_version: str
+    plural: str
+    ready: NodeReady
 
 
 @dataclass(frozen=True)
@@ -28,7 +42,7 @@ class Kind:
 
     ``ready`` judges an object that exists. ``attaches``: the operator makes a NetworkAttachmentDefinition of each
     object, in the namespace of ``spec.networkNamespace``. ``step``: the part of a run that applies it, ``policy`` or
-    ``networks``.
+    ``networks``. ``report``: where the operator tells for each node what became of them.
     """
 
     api_version: str
@@ -38,6 +52,7 @@ class Kind:
     namespaced: bool = False
     attaches: bool = False
     step: str = "networks"
+    report: NodeReport | None = None
 
     @property
     def group(self) -> str:
@@ -55,12 +70,28 @@ def no_policies(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
     return []
 
 
+def no_values(intent: Intent) -> dict[str, Any]:
+    """Return no values: most models run with the operator's chart as it is."""
+    return {}
+
+
+def no_warning(intent: Intent, port: Object) -> str:
+    """Return that there is nothing to know about a port."""
+    return ""
+
+
+def makes_none(intent: Intent) -> bool:
+    """Return that the operator makes no VFs."""
+    return False
+
+
 @dataclass(frozen=True)
 class Profile:
     """One network model. ``rails`` are those of the plan.
 
     ``refuses``: why a port of a host cannot carry it, such as its link layer, driver or number of VFs; empty text
-    when it can. ``operator_makes_vfs``: the VFs of rails belong to the SR-IOV operator, so the collection makes none.
+    when it can. ``warns``: what the plan warns of about a port of a rail, empty text for nothing.
+    ``operator_makes_vfs``: whether the VFs of rails belong to the SR-IOV operator, so the collection makes none.
     ``shares_port``: pods use the port itself, so no limit of a VF applies to them.
 
     ``resource``: rail -> resource that a pod asks for; without a prefix it is one of the RDMA shared device plugin.
@@ -69,6 +100,8 @@ class Profile:
 
     ``sections`` of the NicClusterPolicy; ``policies``: further objects that are applied with it; ``pools`` (the last
     argument: addresses per node) and ``networks``. ``kinds``: those of all these objects, in the order to apply them.
+    ``values``: those of the operator's chart that the model needs. ``own_sections``: the sections of ``rdma_fabric``
+    that only models that list them use.
     """
 
     name: str
@@ -83,4 +116,7 @@ class Profile:
     kinds: tuple[Kind, ...]
     policies: Callable[[Intent, Rails], list[dict[str, Any]]] = no_policies
     pod_network: Callable[[Mapping[str, Any], str], str] = attachment
-    operator_makes_vfs: bool = False
+    operator_makes_vfs: Callable[[Intent], bool] = makes_none
+    warns: Callable[[Intent, Object], str] = no_warning
+    values: Callable[[Intent], dict[str, Any]] = no_values
+    own_sections: tuple[str, ...] = ()

@@ -9,18 +9,25 @@ from typing import Any
 
 from ...._common.errors import InputError
 from ...._common.reader import describe
-from . import host_device, macvlan
+from . import host_device, macvlan, sriov
 from .profile import Kind, Profile
 
 PROFILES: dict[str, Profile] = {
     macvlan.PROFILE.name: macvlan.PROFILE,
     host_device.PROFILE.name: host_device.PROFILE,
+    sriov.PROFILE.name: sriov.PROFILE,
 }
 
 
 def names() -> tuple[str, ...]:
     """Return the names of all models, the default first."""
     return tuple(PROFILES)
+
+
+def sections() -> dict[str, tuple[str, ...]]:
+    """Return the sections of ``rdma_fabric`` that only some models use -> the names of these."""
+    keys = dict.fromkeys(key for profile in PROFILES.values() for key in profile.own_sections)
+    return {key: tuple(name for name, own in PROFILES.items() if key in own.own_sections) for key in keys}
 
 
 def get(name: str) -> Profile:

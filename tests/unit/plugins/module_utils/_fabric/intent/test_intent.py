@@ -75,7 +75,7 @@ BAD: list[tuple[Any, str]] = [
         {**NET, "thresholds": {"outliers": {"severity": "error"}}},
         'rdma_fabric.thresholds.outliers.severity: expected one of warning, failure, found "error" (text)',
     ),
-    ({**NET, "profile": "sriov"}, 'rdma_fabric.profile: expected one of macvlan, found "sriov" (text)'),
+    ({**NET, "profile": "toy"}, f'rdma_fabric.profile: expected one of {", ".join(names())}, found "toy" (text)'),
     (
         {**NET, "tests": {"kinds": ["write_bw", "ping"]}},
         "rdma_fabric.tests.kinds: expected some of write_bw, read_bw, send_bw, write_lat, read_lat, "

@@ -22,6 +22,9 @@ FILES = {
     "MacvlanNetwork": "mellanox.com_macvlannetworks.yaml",
     "IPPool": "nv-ipam.nvidia.com_ippools.yaml",
     "CIDRPool": "nv-ipam.nvidia.com_cidrpools.yaml",
+    "SriovNetwork": "sriovnetwork.openshift.io_sriovnetworks.yaml",
+    "SriovNetworkNodePolicy": "sriovnetwork.openshift.io_sriovnetworknodepolicies.yaml",
+    "SriovNetworkPoolConfig": "sriovnetwork.openshift.io_sriovnetworkpoolconfigs.yaml",
 }
 RELEASES = {
     "25.10.0": "v25.10.0",
@@ -154,6 +157,37 @@ def test_device_plugin_config_follows_the_webhook(release: str) -> None:
         {"resourceName": "rdma_rail_a", "rdmaHcaMax": 63, "selectors": {"ifNames": ["rail-a"]}},
         {"resourceName": "rdma_storage0", "rdmaHcaMax": 63, "selectors": {"ifNames": ["storage0"]}},
     ]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {
+            "vfs": 16,
+            "eswitch_mode": "switchdev",
+            "externally_managed": True,
+            "rdma_mode": "exclusive",
+            "max_unavailable": 2,
+            "vlan": 100,
+            "link_state": "enable",
+            "trust": True,
+            "spoof_check": False,
+            "source_routing": True,
+        },
+    ],
+    ids=["defaults", "every setting"],
+)
+def test_vfs_follow_the_schema(release: str, settings: dict[str, Any]) -> None:
+    made = plan({**FABRIC, "profile": "sriov", "sriov": settings, "operator": {"release": release}}, fleet(3))[
+        "objects"
+    ]
+    pools = ["SriovNetworkPoolConfig"] if settings else []
+    assert [item["kind"] for item in made["policy"]] == ["NicClusterPolicy", *pools, *["SriovNetworkNodePolicy"] * 2]
+    assert [item["kind"] for item in made["networks"]] == [*["IPPool"] * 2, *["SriovNetwork"] * 2]
+    for item in [*made["policy"], *made["networks"]]:
+        check(RELEASES[release], item)
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,10 @@ def toy_ready(live: Mapping[str, Any], nad: Mapping[str, Any] | None, nodes: Any
     return Readiness.of([] if nad else [Finding(f"the toy {live['metadata']['name']} has no attachment yet")])
 
 
+def toys_of_node(items: Any, state: Any, node: str) -> Readiness:
+    return Readiness.of([] if state else [Finding(f"the toys of {node} are not reported yet")])
+
+
 def policy_in_force(live: Mapping[str, Any], nad: Any, nodes: Any) -> Readiness:
     return Readiness.of([] if live.get("status") else [Finding("the toys of the nodes are not made yet")])
 
@@ -65,7 +69,8 @@ TOY = Profile(
     ],
     pod_network=lambda rail, namespace: f"{namespace}/{rail['network']}@eth{rail['index']}",
     kinds=(POLICY, IP_POOL, NETWORK),
-    operator_makes_vfs=True,
+    operator_makes_vfs=lambda intent: True,
+    values=lambda intent: {"toys": {"enabled": True}},
 )
 NAD = {
     "apiVersion": "k8s.cni.cncf.io/v1",
@@ -107,6 +112,11 @@ def test_the_intent_accepts_it(toy: Profile) -> None:
     assert role_variables.fabric_problem(TOYS, registry.names()) == ""
     assert plan(NET, fleet(2, rails=1))["profile"] == {"name": "macvlan", "operator_makes_vfs": False}
     assert plan(TOYS, fleet(2, rails=1))["profile"] == {"name": "toy", "operator_makes_vfs": True}
+
+
+def test_its_chart_values_are_planned(toy: Profile) -> None:
+    assert plan(TOYS, fleet(2, rails=1))["operator"]["values"] == {"toys": {"enabled": True}}
+    assert plan(NET, fleet(2, rails=1))["operator"]["values"] == {}
 
 
 def test_its_objects_are_planned(toy: Profile) -> None:

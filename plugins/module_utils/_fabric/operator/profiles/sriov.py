@@ -1,0 +1,215 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The network model sriov: each pod gets a virtual function (VF) of each rail from the SR-IOV operator. Ethernet only.
+
+The SR-IOV operator is a part of the network operator's chart. It makes the VFs, or uses those of the role sriov.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ...._common.errors import InputError
+from ...._common.pci import NIC_VENDOR
+from ...intent.intent import Intent
+from ...intent.releases import Line
+from .. import sections
+from ..common import metadata, to_json
+from ..nodes import fabric_selector
+from ..pools import ip_pools
+from ..readiness import Readiness
+from . import sriov_ready
+from .kinds import IP_POOL
+from .profile import Kind, NodeReport, Object, Profile, Rails
+
+_API = "sriovnetwork.openshift.io/v1"
+# The chart of the network operator sets this prefix. The name after it tells them from GPUs, which have it as well.
+_DOMAIN = "nvidia.com/"
+_PREFIX = _DOMAIN + "vf_"
+# The weakest: the policy of an administrator for the same port wins. Without a number it would be the strongest.
+_PRIORITY = 99
+_POOL_CONFIG = "gpufabric"
+# The SR-IOV operator ignores a policy of this name.
+_RESERVED = "default"
+
+
+def _refuses(port: Object) -> str:
+    return "is an InfiniBand port" if port["link_layer"] == "infiniband" else ""
+
+
+def _warns(intent: Intent, port: Object) -> str:
+    """Return how the number of VFs differs from what the port supports, and what the operator would do about it."""
+    desired, most = intent.sriov.vfs, port["vfs"]["total"]
+    # The SR-IOV operator wants exactly this number in the firmware of a port of NVIDIA whose VFs it makes.
+    exact = port["vendor"] == NIC_VENDOR and not intent.sriov.externally_managed
+    # A port whose facts were not read from a host has no address.
+    if not port["mac"] or desired == most or (desired < most and not exact):
+        return ""
+    effect = " The SR-IOV operator would change the firmware, and drain and reboot the node." if exact else ""
+    return f"the port supports {most} VFs, and rdma_fabric.sriov.vfs is {desired}.{effect} {_remedy(port, desired)}"
+
+
+def _remedy(port: Object, desired: int) -> str:
+    most = port["vfs"]["total"]
+    if port["vendor"] != NIC_VENDOR:
+        return f"Set rdma_fabric.sriov.vfs to {most} or less" if most else "Enable SR-IOV in the settings of the BIOS"
+    firmware = f"Set NUM_OF_VFS to {desired} and SRIOV_EN to true with role nic_firmware, before playbook deploy"
+    return firmware + (f", or set rdma_fabric.sriov.vfs to {most}" if most else "")
+
+
+def _resource(rail: str) -> str:
+    """Return the resource of a rail; the SR-IOV operator takes letters, digits and underscore only."""
+    return _PREFIX + rail.replace("-", "_")
+
+
+def _devices(intent: Intent) -> int:
+    return intent.sriov.vfs
+
+
+def _sections(intent: Intent, line: Line, rails: Rails) -> dict[str, Any]:
+    return {**sections.nv_ipam(intent, line), **sections.secondary_network(intent, line)}
+
+
+def _values(intent: Intent) -> dict[str, Any]:
+    return {"sriovNetworkOperator": {"enabled": True}}
+
+
+def _policies(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
+    """Return the pool of the fabric's nodes where it is needed, and the policy of each rail."""
+    _check(intent, rails)
+    return [*_pool_config(intent), *(_policy(intent, rail) for rail in rails)]
+
+
+def _check(intent: Intent, rails: Rails) -> None:
+    """InputError for what only the rails show."""
+    if any(rail["name"] == _RESERVED for rail in rails):
+        raise InputError(
+            f"rdma_fabric.rails: the SR-IOV operator ignores a policy with the name {_RESERVED}. Rename the rail"
+        )
+    own = [rail["name"] for rail in rails if NIC_VENDOR in rail["vendors"]]
+    if intent.sriov.device_type != "netdevice" and own:
+        raise InputError(
+            f"rdma_fabric.sriov.device_type is {intent.sriov.device_type}, but {', '.join(own)} have ports of NVIDIA,"
+            " whose VFs need their own driver, also for DPDK. Set rdma_fabric.sriov.device_type to netdevice"
+        )
+
+
+def _pool_config(intent: Intent) -> list[dict[str, Any]]:
+    spec = _given(maxUnavailable=intent.sriov.max_unavailable, rdmaMode=intent.sriov.rdma_mode)
+    if not spec:
+        return []
+    return [
+        {
+            "apiVersion": _API,
+            "kind": "SriovNetworkPoolConfig",
+            "metadata": metadata(_POOL_CONFIG, intent.operator.namespace),
+            "spec": {"nodeSelector": {"matchLabels": fabric_selector(intent.node_selector)}, **spec},
+        }
+    ]
+
+
+def _policy(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
+    vendors = rail["vendors"]
+    return {
+        "apiVersion": _API,
+        "kind": "SriovNetworkNodePolicy",
+        "metadata": metadata(rail["name"], intent.operator.namespace),
+        "spec": {
+            "resourceName": _name(rail),
+            "nodeSelector": fabric_selector(intent.node_selector),
+            "nicSelector": {"pfNames": [rail["netdev"]], **({"vendor": vendors[0]} if len(vendors) == 1 else {})},
+            "numVfs": intent.sriov.vfs,
+            "mtu": rail["mtu"],
+            "priority": _PRIORITY,
+            "linkType": "eth",
+            "deviceType": intent.sriov.device_type,
+            "isRdma": intent.sriov.device_type == "netdevice",
+            "eSwitchMode": intent.sriov.eswitch_mode,
+            "externallyManaged": intent.sriov.externally_managed,
+        },
+    }
+
+
+def _networks(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
+    return [_network(intent, rail) for rail in rails]
+
+
+def _network(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the network of a rail; its NetworkAttachmentDefinition goes to the namespace of networks."""
+    own = intent.sriov
+    # The plugin rdma moves the RDMA device of a VF into the pod, and fails where the nodes share devices.
+    chained = [*(["rdma"] if own.rdma_mode == "exclusive" else []), *(["sbr"] if own.source_routing else [])]
+    return {
+        "apiVersion": _API,
+        "kind": "SriovNetwork",
+        "metadata": metadata(rail["network"], intent.operator.namespace),
+        "spec": {
+            "networkNamespace": intent.network_namespace,
+            "resourceName": _name(rail),
+            "vlan": own.vlan,
+            "ipam": to_json({"type": "nv-ipam", "poolName": rail["pool"], "poolType": "ippool"}),
+            **_given(
+                linkState=own.link_state,
+                trust=_switch(own.trust),
+                spoofChk=_switch(own.spoof_check),
+                metaPlugins=",".join(to_json({"type": plugin}) for plugin in chained),
+            ),
+        },
+    }
+
+
+def _name(rail: Mapping[str, Any]) -> str:
+    """Return the resource of a rail as policies and networks name it, without the prefix."""
+    return str(rail["resource"]).removeprefix(_DOMAIN)
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if value}
+
+
+def _switch(value: bool | None) -> str:
+    return "" if value is None else "on" if value else "off"
+
+
+def _network_ready(network: Object, nad: Object | None, nodes: Collection[str]) -> Readiness:
+    return sriov_ready.network_ready(network, nad, _DOMAIN)
+
+
+def _exists(item: Object, _nad: Object | None, _nodes: Collection[str]) -> Readiness:
+    """Judge what has no status of its own: the states of nodes and their resources tell whether it is in force."""
+    return Readiness.of([])
+
+
+_STATES = NodeReport(_API, "sriovnetworknodestates", sriov_ready.node_ready)
+
+PROFILE = Profile(
+    name="sriov",
+    refuses=_refuses,
+    warns=_warns,
+    shares_port=False,
+    operator_makes_vfs=lambda intent: not intent.sriov.externally_managed,
+    resource=_resource,
+    resource_prefix=_PREFIX,
+    devices=_devices,
+    sections=_sections,
+    values=_values,
+    policies=_policies,
+    pools=ip_pools,
+    networks=_networks,
+    kinds=(
+        Kind(_API, "SriovNetworkPoolConfig", "sriovnetworkpoolconfigs", _exists, namespaced=True, step="policy"),
+        Kind(
+            _API,
+            "SriovNetworkNodePolicy",
+            "sriovnetworknodepolicies",
+            _exists,
+            namespaced=True,
+            step="policy",
+            report=_STATES,
+        ),
+        IP_POOL,
+        Kind(_API, "SriovNetwork", "sriovnetworks", _network_ready, namespaced=True, attaches=True),
+    ),
+    own_sections=("sriov",),
+)

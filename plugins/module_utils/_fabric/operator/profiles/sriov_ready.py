@@ -1,0 +1,104 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Are VFs and their networks in force? Neither policies nor networks have a status; states of nodes have one that lies.
+
+``syncStatus: Succeeded`` can be that of an older policy, or be shown with VFs missing, so the ports are compared. A
+policy that cannot be applied never becomes ``Failed`` in the daemon's usual mode: it stays ``InProgress``, without an
+error, and only the daemon's log has the reason. So what makes it impossible is looked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from ...._common.pci import NIC_VENDOR
+from ..network_ready import attached, ipam
+from ..readiness import Finding, Readiness
+from .profile import Object
+
+_RESOURCE = "k8s.v1.cni.cncf.io/resourceName"
+_STATE = "sriovnetwork.openshift.io/{}-state"
+# Field of a network -> key of the plugin's configuration.
+_KEYS = {"vlan": "vlan", "spoofChk": "spoofchk", "trust": "trust", "linkState": "link_state"}
+
+
+def network_ready(network: Object, nad: Object | None, domain: str) -> Readiness:
+    """Return whether a SriovNetwork is in force as its NetworkAttachmentDefinition ``nad`` (None: not there).
+
+    ``domain``: the prefix of resources.
+    """
+    spec, name = network["spec"], f"SriovNetwork {network['metadata']['name']}"
+    plugin = {"type": "sriov", **{key: spec[field] for field, key in _KEYS.items() if field in spec}}
+    try:
+        plugins = [{**plugin, "ipam": ipam(spec)}, *json.loads(f"[{spec.get('metaPlugins') or ''}]")]
+    except ValueError:
+        return Readiness.of([Finding(f"{name}: its metaPlugins are not valid JSON", True)])
+    namespace = spec.get("networkNamespace") or network["metadata"].get("namespace")
+    return Readiness.of(
+        [*attached(name, str(namespace), plugins, nad=nad), *_resource(name, domain + spec["resourceName"], nad)]
+    )
+
+
+def _resource(name: str, expected: str, nad: Object | None) -> Iterator[Finding]:
+    if nad is None:
+        return
+    found = (nad["metadata"].get("annotations") or {}).get(_RESOURCE)
+    if found != expected:
+        yield Finding(
+            f"{name}: its NetworkAttachmentDefinition has the resource {found or 'none'}, expected {expected}; the"
+            " operator's chart sets the prefix in sriov-network-operator.operator.resourcePrefix"
+        )
+
+
+def node_ready(policies: Sequence[Object], state: Object | None, node: str) -> Readiness:
+    """Return whether a node has the VFs of the policies; ``state``: its SriovNetworkNodeState (None: not there)."""
+    if state is None:
+        reason = f"Node {node}: the SR-IOV operator has no state of it; check that its config daemon runs on the node"
+        return Readiness.of([Finding(reason)])
+    findings = [finding for policy in policies for finding in _ports(policy["spec"], state, node)]
+    return Readiness.of([*_sync(state, node), *findings])
+
+
+def _sync(state: Object, node: str) -> Iterator[Finding]:
+    status = state.get("status") or {}
+    sync, error = status.get("syncStatus"), status.get("lastSyncError")
+    notes = state["metadata"].get("annotations") or {}
+    current, desired = (notes.get(_STATE.format(which)) or "unknown" for which in ("current", "desired"))
+    if sync == "Failed":
+        yield Finding(f"Node {node}: the SR-IOV operator failed: {error or 'no reason given'}", True)
+    elif sync != "Succeeded":
+        yield Finding(
+            f"Node {node}: the SR-IOV operator reports {sync or 'no status'} (current state {current}, desired state"
+            f" {desired}{f', error: {error}' if error else ''}). If that stays, read the log of its config daemon"
+        )
+    elif (current, desired) not in (("Idle", "Idle"), ("unknown", "unknown")):
+        yield Finding(f"Node {node}: the SR-IOV operator is not done (current state {current}, desired {desired})")
+
+
+def _ports(spec: Object, state: Object, node: str) -> Iterator[Finding]:
+    """Yield what keeps the ports of one policy from having its VFs."""
+    status = state.get("status") or {}
+    for name in spec["nicSelector"]["pfNames"]:
+        port = _port(status, name)
+        if port is None:
+            yield Finding(f"Node {node}: the SR-IOV operator reports no port {name}")
+            continue
+        requested = _port(state.get("spec") or {}, str(port["name"]))
+        yield from _port_ready(f"Node {node}: port {name}", spec, port=port, requested=requested)
+
+
+def _port(part: Object, name: str) -> Object | None:
+    ports = part.get("interfaces") or ()
+    return next((port for port in ports if name in (port.get("name"), *(port.get("altNames") or ()))), None)
+
+
+def _port_ready(title: str, spec: Object, *, port: Object, requested: Object | None) -> Iterator[Finding]:
+    desired, found, most = spec["numVfs"], port.get("numVfs", 0), port.get("totalvfs", 0)
+    # The operator raises the number in the firmware of NVIDIA's ports, unless others make the VFs.
+    if desired > most and (spec.get("externallyManaged") or port.get("vendor") != NIC_VENDOR):
+        yield Finding(f"{title} supports {most} VFs, the policy asks for {desired}", True)
+    elif requested is None or requested.get("numVfs") != desired:
+        yield Finding(f"{title}: the SR-IOV operator has not taken over the policy yet, which can take 5 minutes")
+    elif found < desired or (found > desired and not spec.get("externallyManaged")):
+        yield Finding(f"{title} has {found} VFs, expected {desired}")
