@@ -23,6 +23,8 @@ from .profile import Kind, Object, Profile, Rails
 _API = "mellanox.com/v1alpha1"
 _KIND = "HostDeviceNetwork"
 _PREFIX = "nvidia.com/"
+# GPUs have the prefix as well: pods that request them are no users of rails.
+_RESOURCES = _PREFIX + "hostdev_"
 # How the operator tells Multus which resource a network belongs to.
 _RESOURCE_NAME = "k8s.v1.cni.cncf.io/resourceName"
 
@@ -37,7 +39,7 @@ def _refuses(port: Object) -> str:
 
 def _resource(rail: str) -> str:
     # The operator refuses a hyphen in these names.
-    return f"{_PREFIX}hostdev_{rail.replace('-', '_')}"
+    return _RESOURCES + rail.replace("-", "_")
 
 
 def _devices(intent: Intent) -> int:
@@ -107,7 +109,7 @@ PROFILE = Profile(
     refuses=_refuses,
     shares_port=True,
     resource=_resource,
-    resource_prefix=_PREFIX,
+    resource_prefix=_RESOURCES,
     devices=_devices,
     sections=_sections,
     pools=ip_pools,
