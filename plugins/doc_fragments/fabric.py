@@ -173,8 +173,8 @@ options:
             type: int
           externally_managed:
             description:
-              - "C(false): the SR-IOV operator creates the VFs. C(true): role sriov creates them, and the operator only gives them to pods. Then
-                set C(sriov_vfs) to the number of C(sriov.vfs) or more. Default: C(false)."
+              - "C(false): the SR-IOV operator creates the VFs. C(true): role sriov creates them, and the operator only gives them to pods. It
+                creates C(sriov.vfs) of them unless C(sriov_vfs) is set, which must not be less. Default: C(false)."
             type: bool
           eswitch_mode:
             description:

@@ -131,10 +131,11 @@ plan:
       sample: []
     profile:
       description:
-        - The network model, with its name and operator_makes_vfs (whether the VFs of rails belong to the SR-IOV operator).
+        - The network model, with its name and operator_makes_vfs (whether the VFs of rails belong to the SR-IOV operator) and
+          host_vfs (number of VFs of each rail that hosts need for it).
       type: dict
       returned: always
-      sample: {name: macvlan, operator_makes_vfs: false}
+      sample: {name: macvlan, operator_makes_vfs: false, host_vfs: null}
     objects:
       description: Kubernetes objects to apply, in order, under C(policy) and C(networks).
       type: dict

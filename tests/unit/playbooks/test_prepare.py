@@ -47,6 +47,15 @@ def test_a_boot_loader_is_needed_only_where_arguments_are_set(variables: dict[st
     assert of_preflight("preflight_kernel_arguments", variables) == asked
 
 
+def test_the_network_model_can_need_vfs_of_the_host() -> None:
+    """The user's own number counts first."""
+    for role, name, nothing in (("sriov", "sriov_vfs", None), ("preflight", "preflight_vfs", 0)):
+        text = NativeEnvironment().from_string(text_of(role, name))
+        for needed, given, expected in ((None, None, nothing), (8, None, 8), (8, 16, 16), (None, 4, 4), (8, 0, 0)):
+            plan = {"profile": {"host_vfs": needed}}
+            assert text.render(rdma_plan=plan, __options={"sriov_vfs": given}) == expected
+
+
 @pytest.mark.parametrize(("makes", "managed"), [(True, ["0000:18:00.0"]), (False, [])])
 def test_the_network_model_can_leave_vfs_to_the_operator(makes: bool, managed: list[str]) -> None:
     text = NativeEnvironment().from_string(text_of("sriov", "sriov_operator_managed"))

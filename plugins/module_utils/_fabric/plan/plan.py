@@ -141,7 +141,11 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
     profile = registry.get(intent.profile)
     return {
         "schema": SCHEMA,
-        "profile": {"name": profile.name, "operator_makes_vfs": profile.operator_makes_vfs(intent)},
+        "profile": {
+            "name": profile.name,
+            "operator_makes_vfs": profile.operator_makes_vfs(intent),
+            "host_vfs": profile.host_vfs(intent),
+        },
         "rails": rails,
         "hosts": {host.name: _host(layout, host, nodes[host.name]) for host in members},
         "absent": [host.name for host in members if host.absent],

@@ -80,6 +80,11 @@ def no_warning(intent: Intent, port: Object) -> str:
     return ""
 
 
+def no_host_vfs(intent: Intent) -> int | None:
+    """Return that the model needs no VFs of hosts, so their number is that of the role's own options."""
+    return None
+
+
 def makes_none(intent: Intent) -> bool:
     """Return that the operator makes no VFs."""
     return False
@@ -92,6 +97,7 @@ class Profile:
     ``refuses``: why a port of a host cannot carry it, such as its link layer, driver or number of VFs; empty text
     when it can. ``warns``: what the plan warns of about a port of a rail, empty text for nothing.
     ``operator_makes_vfs``: whether the VFs of rails belong to the SR-IOV operator, so the collection makes none.
+    ``host_vfs``: how many VFs of each rail this collection makes for it where nothing else is requested, None for any.
     ``shares_port``: pods use the port itself, so no limit of a VF applies to them.
 
     ``resource``: rail -> resource that a pod asks for; without a prefix it is one of the RDMA shared device plugin.
@@ -117,6 +123,7 @@ class Profile:
     policies: Callable[[Intent, Rails], list[dict[str, Any]]] = no_policies
     pod_network: Callable[[Mapping[str, Any], str], str] = attachment
     operator_makes_vfs: Callable[[Intent], bool] = makes_none
+    host_vfs: Callable[[Intent], int | None] = no_host_vfs
     warns: Callable[[Intent, Object], str] = no_warning
     values: Callable[[Intent], dict[str, Any]] = no_values
     own_sections: tuple[str, ...] = ()

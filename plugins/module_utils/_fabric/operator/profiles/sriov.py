@@ -189,6 +189,7 @@ PROFILE = Profile(
     warns=_warns,
     shares_port=False,
     operator_makes_vfs=lambda intent: not intent.sriov.externally_managed,
+    host_vfs=lambda intent: intent.sriov.vfs if intent.sriov.externally_managed else None,
     resource=_resource,
     resource_prefix=_PREFIX,
     devices=_devices,

@@ -110,8 +110,8 @@ def test_a_model_that_is_not_registered_is_refused() -> None:
 
 def test_the_intent_accepts_it(toy: Profile) -> None:
     assert role_variables.fabric_problem(TOYS, registry.names()) == ""
-    assert plan(NET, fleet(2, rails=1))["profile"] == {"name": "macvlan", "operator_makes_vfs": False}
-    assert plan(TOYS, fleet(2, rails=1))["profile"] == {"name": "toy", "operator_makes_vfs": True}
+    assert plan(NET, fleet(2, rails=1))["profile"] == {"name": "macvlan", "operator_makes_vfs": False, "host_vfs": None}
+    assert plan(TOYS, fleet(2, rails=1))["profile"] == {"name": "toy", "operator_makes_vfs": True, "host_vfs": None}
 
 
 def test_its_chart_values_are_planned(toy: Profile) -> None:

@@ -72,7 +72,7 @@ def test_the_objects_of_one_rail() -> None:
     assert objects(made, "SriovNetwork") == [NETWORK]
     (rail,) = made["rails"]
     assert (rail["resource"], rail["share"]) == ("nvidia.com/vf_rail_a", 8)
-    assert made["profile"] == {"name": "sriov", "operator_makes_vfs": True}
+    assert made["profile"] == {"name": "sriov", "operator_makes_vfs": True, "host_vfs": None}
     assert made["warnings"] == []
 
 
@@ -151,7 +151,8 @@ def test_a_policy_is_never_called_default() -> None:
 
 
 def test_the_role_makes_vfs_that_are_managed_externally() -> None:
-    assert planned(externally_managed=True)["profile"] == {"name": "sriov", "operator_makes_vfs": False}
+    profile = planned(externally_managed=True, vfs=4)["profile"]
+    assert profile == {"name": "sriov", "operator_makes_vfs": False, "host_vfs": 4}
 
 
 def test_infiniband_is_refused() -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import sriov_ready
 
+CRDS = Path(__file__).parents[6] / "fixtures" / "crds"
+STATES = "sriovnetwork.openshift.io_sriovnetworknodestates.yaml"
 IPAM = {"type": "nv-ipam", "poolName": "rail0", "poolType": "ippool"}
 SPEC: dict[str, Any] = {"networkNamespace": "team", "resourceName": "vf_rail0", "vlan": 0, "ipam": json.dumps(IPAM)}
 CONFIG: dict[str, Any] = {"cniVersion": "1.0.0", "name": "rail0", "type": "sriov", "vlan": 0, "ipam": IPAM}
@@ -85,6 +89,16 @@ def state(
     spec = {"interfaces": [{"name": "rail0", "pciAddress": "0000:18:00.0", "numVfs": copied}]} if copied else {}
     found = {"syncStatus": "Succeeded", "lastSyncError": "", "interfaces": [{**PORT, **(port or {})}], **status}
     return {"metadata": {"name": "a", "annotations": notes or IDLE}, "spec": spec, "status": found}
+
+
+@pytest.mark.parametrize("path", sorted(CRDS.glob(f"*/{STATES}")), ids=lambda path: path.parent.name)
+def test_states_have_the_fields_of_the_schema(path: Path) -> None:
+    version = yaml.load(path.read_text(), yaml.CSafeLoader)["spec"]["versions"][0]
+    schema = version["schema"]["openAPIV3Schema"]["properties"]
+    for part in ("spec", "status"):
+        known = schema[part]["properties"]
+        assert set(state()[part]) <= set(known)
+        assert set(state()[part]["interfaces"][0]) <= set(known["interfaces"]["items"]["properties"])
 
 
 def reasons(found: Any, **spec: Any) -> tuple[bool, tuple[str, ...]]:
