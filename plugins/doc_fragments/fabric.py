@@ -190,8 +190,7 @@ options:
           rdma_mode:
             description:
               - Whether the RDMA devices of a node are visible in all network namespaces or each in one. With C(exclusive) the device of a VF is
-                moved into its pod. A change reboots the nodes. If the mode is not set, the operator removes any mode that the kernel's command
-                line sets.
+                moved into its pod. A change reboots the nodes.
             type: str
             choices: ["shared", "exclusive"]
           max_unavailable:
