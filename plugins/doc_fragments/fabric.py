@@ -146,6 +146,54 @@ options:
                 teardown. Details. Default: C(refuse)."
             type: str
             choices: ["refuse", "use", "adopt"]
+          multus:
+            description:
+              - "Whether the policy installs Multus. Set C(false) if the cluster already has it. Default: C(true)."
+            type: bool
+          cni_plugins:
+            description:
+              - "Whether the policy installs the CNI plugins (macvlan, host-device, ...). Set C(false) if all nodes already have them. Default:
+                C(true)."
+            type: bool
+          image_pull_secrets:
+            description:
+              - Secrets in C(operator.namespace) with which nodes pull the components' images. Those of the chart are in
+                C(network_operator_values).
+            type: list
+            elements: str
+          tolerations:
+            description:
+              - Tolerations of the components, for nodes with taints.
+            type: list
+            elements: dict
+            suboptions:
+              key:
+                description:
+                  - Key of the taint. Required unless C(operator) is C(Exists).
+                type: str
+              operator:
+                description:
+                  - As in a pod; Kubernetes uses C(Equal) by default.
+                type: str
+                choices: ["Exists", "Equal"]
+              value:
+                description:
+                  - Value of the taint.
+                type: str
+              effect:
+                description:
+                  - Effect of the taint. Without it, all effects.
+                type: str
+                choices: ["NoSchedule", "PreferNoSchedule", "NoExecute"]
+              tolerationSeconds:
+                description:
+                  - "With C(NoExecute): how long the pod stays."
+                type: int
+          policy_overrides:
+            description:
+              - "Fields of the NicClusterPolicy's C(spec) that no other key sets. They are merged last: dicts are merged, other values replaced,
+                and C(null) removes a field. The API server validates them when the policy is applied; run C(deploy --check --diff) first."
+            type: dict
       network_namespace:
         description:
           - "Namespace of the network attachment definitions. Default: C(default)."

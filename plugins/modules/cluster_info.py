@@ -47,6 +47,10 @@ options:
     type: list
     elements: raw
     default: []
+  multus:
+    description: Whether the policy installs Multus. With V(false), the cluster must already run it.
+    type: bool
+    default: true
   nfd:
     description: Whether the operator's chart installs Node Feature Discovery.
     type: bool
@@ -253,6 +257,7 @@ SPEC: dict[str, Any] = {
     "test_namespace": {"type": "str", "default": "gpufabric-validate"},
     "test_pull_secret": {"type": "str", "no_log": False},
     "pull_secrets": {"type": "list", "elements": "raw", "default": [], "no_log": False},
+    "multus": {"type": "bool", "default": True},
     "nfd": {"type": "bool", "default": True},
     "node_labels": {"type": "dict", "default": {}},
     "labels": {"type": "list", "elements": "str", "default": []},

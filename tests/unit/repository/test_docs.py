@@ -114,7 +114,8 @@ def intent_keys(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         readers.append(self)
 
     monkeypatch.setattr(_common_reader.Reader, "__init__", remember)
-    Intent.from_params({**SMALLEST, "rails": [{"name": "name"}]}, registry.names())
+    tolerated = {"tolerations": [{"operator": "Exists"}]}
+    Intent.from_params({**SMALLEST, "rails": [{"name": "name"}], "operator": tolerated}, registry.names())
     paths = {f"{reader.path}.{key}" for reader in readers for key in reader._seen}
     return {path.replace("rdma_fabric.", "", 1).replace("[0]", "[]") for path in paths}
 
@@ -130,7 +131,7 @@ def reference() -> dict[str, str]:
 def test_inventory_reference_has_every_key(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = intent_keys(monkeypatch)
     sections = {key for key in keys if any(other.startswith((f"{key}.", f"{key}[].")) for other in keys)}
-    assert set(reference()) == keys - (sections - {"rails", "thresholds.overrides"})
+    assert set(reference()) == keys - (sections - {"rails", "thresholds.overrides", "operator.tolerations"})
 
 
 def value_of(intent: Any, path: str) -> Any:
@@ -155,11 +156,7 @@ def shown(value: Any) -> str:
 
 def test_inventory_reference_has_the_defaults() -> None:
     intent = Intent.from_params({"addresses": "keep"}, registry.names())
-    told = {
-        key: default
-        for key, default in reference().items()
-        if not key.startswith(("rails[]", "thresholds.overrides[]")) and key != "addresses"
-    }
+    told = {key: default for key, default in reference().items() if "[]" not in key and key != "addresses"}
     assert told == {key: shown(value_of(intent, key)) for key in told}
 
 

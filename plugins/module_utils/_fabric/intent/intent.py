@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._common.pci import NIC_VENDOR
-from ..._common.reader import Form, Reader, raise_problems
-from .images import REPOSITORY, TAG
+from ..._common.reader import Form, Reader, describe, raise_problems
+from .images import PULL_SECRET, REPOSITORY, TAG
 from .namespaces import NAMESPACE
 from .releases import DEFAULT, LINES, line_of
 from .sriov import Sriov, read_sriov
@@ -58,7 +58,11 @@ class Capacity:
 
 @dataclass(frozen=True)
 class Operator:
-    """The Network Operator: chart version, where it runs, where its component images come from, what of others'."""
+    """The Network Operator: chart version, where it runs, where its component images come from, what of others'.
+
+    ``multus``, ``cni_plugins``: whether the policy installs them; ``tolerations``: as in a pod; ``policy_overrides``:
+    merged into the spec of the policy, where None removes a key.
+    """
 
     release: str
     namespace: str
@@ -66,6 +70,11 @@ class Operator:
     component_version: str
     nfd: bool
     existing: str
+    multus: bool
+    cni_plugins: bool
+    image_pull_secrets: tuple[str, ...]
+    tolerations: tuple[Mapping[str, Any], ...]
+    policy_overrides: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -197,6 +206,11 @@ def _operator(reader: Reader) -> Operator:
         component_version=reader.text("component_version", "network-operator-v" + release, form=TAG),
         nfd=reader.flag("nfd", True),
         existing=reader.text("existing", "refuse", choices=EXISTING),
+        multus=reader.flag("multus", True),
+        cni_plugins=reader.flag("cni_plugins", True),
+        image_pull_secrets=_pull_secrets(reader),
+        tolerations=tuple(_toleration(item) for item in reader.sections("tolerations")),
+        policy_overrides=_overrides(reader),
     )
     reader.close()
     return operator
@@ -209,6 +223,39 @@ def _check_sections(reader: Reader, profile: str, sections: Mapping[str, Collect
             reader.refuse(
                 key, f"is used by profile {' or '.join(profiles)}, but rdma_fabric.profile is {profile}. Remove one"
             )
+
+
+def _pull_secrets(reader: Reader) -> tuple[str, ...]:
+    names: tuple[str, ...] = reader.texts("image_pull_secrets")
+    for name in names:
+        if not re.fullmatch(PULL_SECRET.pattern, name):
+            reader.refuse("image_pull_secrets", f'expected {PULL_SECRET.words}, found "{name}"')
+    return names
+
+
+def _toleration(reader: Reader) -> dict[str, Any]:
+    """Return a toleration as a pod has it, without the keys that are not set."""
+    found = {
+        "key": reader.text("key", None),
+        "operator": reader.text("operator", None, choices=("Exists", "Equal")),
+        "value": reader.text("value", None),
+        "effect": reader.text("effect", None, choices=("NoSchedule", "PreferNoSchedule", "NoExecute")),
+        "tolerationSeconds": reader.integer("tolerationSeconds", None, 0, high=1 << 31),
+    }
+    if found["operator"] == "Exists" and found["value"]:
+        reader.refuse("value", "not possible with operator: Exists")
+    if found["operator"] != "Exists" and not found["key"]:
+        reader.refuse("key", "missing. Set it, or operator: Exists to tolerate every taint")
+    reader.close()
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _overrides(reader: Reader) -> dict[str, Any]:
+    found = reader.mapping("policy_overrides")
+    for key in found:
+        if not isinstance(key, str):
+            reader.refuse("policy_overrides", f"expected names of fields, found {describe(key)}")
+    return found
 
 
 def _check_together(reader: Reader, intent: Intent) -> None:

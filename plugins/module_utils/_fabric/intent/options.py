@@ -51,6 +51,21 @@ FABRIC: dict[str, Any] = {
             "component_version": {"type": "str"},
             "nfd": {"type": "bool"},
             "existing": {"type": "str", "choices": ["refuse", "use", "adopt"]},
+            "multus": {"type": "bool"},
+            "cni_plugins": {"type": "bool"},
+            "image_pull_secrets": {"type": "list", "elements": "str"},
+            "tolerations": {
+                "type": "list",
+                "elements": "dict",
+                "options": {
+                    "key": {"type": "str"},
+                    "operator": {"type": "str", "choices": ["Exists", "Equal"]},
+                    "value": {"type": "str"},
+                    "effect": {"type": "str", "choices": ["NoSchedule", "PreferNoSchedule", "NoExecute"]},
+                    "tolerationSeconds": {"type": "int"},
+                },
+            },
+            "policy_overrides": {"type": "dict"},
         },
     },
     "network_namespace": {"type": "str"},
@@ -165,8 +180,14 @@ FABRIC: dict[str, Any] = {
 }
 
 
-def given(value: Any) -> Any:
-    """Return options without the keys that have no value, which Ansible adds for every option that is not given."""
-    if isinstance(value, dict):
-        return {key: given(one) for key, one in value.items() if one is not None}
-    return [given(one) for one in value] if isinstance(value, list) else value
+def given(value: Any, option: Any = None) -> Any:
+    """Return options without the keys that have no value, which Ansible adds for every option that is not given.
+
+    ``option``: the specification of the value, that of ``rdma_fabric`` by default. What has none stays as it is.
+    """
+    options = (option or {"options": FABRIC}).get("options")
+    if options is None or value is None:
+        return value
+    if isinstance(value, list):
+        return [given(one, option) for one in value]
+    return {key: given(one, options[key]) for key, one in value.items() if one is not None}

@@ -35,3 +35,22 @@ def node_selector(selector: Mapping[str, str]) -> dict[str, Any]:
     """Return a core/v1 NodeSelector that asks for all the labels."""
     terms = [{"key": key, "operator": "In", "values": [value]} for key, value in sorted(selector.items())]
     return {"nodeSelectorTerms": [{"matchExpressions": terms}]}
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return two trees as one: dicts of both are merged, of all else ``above`` wins."""
+    both = {
+        key: merged(below[key], value)
+        for key, value in above.items()
+        if isinstance(value, Mapping) and isinstance(below.get(key), Mapping)
+    }
+    return {**below, **above, **both}
+
+
+def without_none(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tree of dicts without the keys whose value is None."""
+    return {
+        key: without_none(value) if isinstance(value, Mapping) else value
+        for key, value in tree.items()
+        if value is not None
+    }

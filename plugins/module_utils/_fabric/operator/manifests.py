@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .common import merged
 from .image_list import images, mirror
 from .mark import namespace_object
 from .order import apply_order
@@ -58,16 +59,7 @@ def manifests(plan: Mapping[str, Any], chart: Chart, image: str = "") -> dict[st
 def chart_values(operator: Mapping[str, Any], chart: Chart) -> dict[str, Any]:
     """Return the chart's values of a plan where the cluster is not known, with the user's over them."""
     own = {"nfd": {"enabled": operator["nfd"], "deployNodeFeatureRules": operator["nfd"]}}
-    return _merged(_merged(own, operator.get("values") or {}), chart.values)
-
-
-def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    both = {
-        key: _merged(below[key], value)
-        for key, value in above.items()
-        if isinstance(value, Mapping) and isinstance(below.get(key), Mapping)
-    }
-    return {**below, **above, **both}
+    return merged(merged(own, operator.get("values") or {}), chart.values)
 
 
 def _step(step: str, objects: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

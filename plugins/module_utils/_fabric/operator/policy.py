@@ -9,7 +9,8 @@ from typing import Any
 
 from ..intent.intent import Intent
 from ..intent.releases import Line
-from .common import POLICY_NAME, metadata, node_selector
+from . import sections
+from .common import POLICY_NAME, merged, metadata, node_selector, without_none
 from .profiles import registry
 
 
@@ -19,11 +20,13 @@ def build_policy(intent: Intent, line: Line, rails: Sequence[Mapping[str, Any]])
     if intent.node_selector:
         required = {"requiredDuringSchedulingIgnoredDuringExecution": node_selector(intent.node_selector)}
         spec["nodeAffinity"] = required
+    if intent.operator.tolerations:
+        spec["tolerations"] = [dict(item) for item in intent.operator.tolerations]
     return {
         "apiVersion": "mellanox.com/v1alpha1",
         "kind": "NicClusterPolicy",
         "metadata": metadata(POLICY_NAME),
-        "spec": spec,
+        "spec": without_none(merged(spec, intent.operator.policy_overrides)),
     }
 
 
@@ -35,5 +38,6 @@ def _global(intent: Intent, line: Line) -> dict[str, Any]:
         "global": {
             "repository": intent.operator.image_repository,
             "version": intent.operator.component_version,
+            **sections.pull_secrets(intent),
         }
     }

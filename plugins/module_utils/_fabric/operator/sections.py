@@ -25,7 +25,18 @@ def image(intent: Intent, line: Line, component: str) -> dict[str, Any]:
     own = {"image": line.images[component]}
     if line.has("NicClusterPolicy", "spec.global"):
         return own
-    return {**own, "repository": intent.operator.image_repository, "version": intent.operator.component_version}
+    return {
+        **own,
+        "repository": intent.operator.image_repository,
+        "version": intent.operator.component_version,
+        **pull_secrets(intent),
+    }
+
+
+def pull_secrets(intent: Intent) -> dict[str, Any]:
+    """Return the pull secrets as a section has them, nothing without any."""
+    names = intent.operator.image_pull_secrets
+    return {"imagePullSecrets": list(names)} if names else {}
 
 
 def shared_resource(rail: str) -> str:
@@ -58,10 +69,7 @@ def nv_ipam(intent: Intent, line: Line) -> dict[str, Any]:
 
 
 def secondary_network(intent: Intent, line: Line) -> dict[str, Any]:
-    """Return the section that attaches pods to more than one network: Multus and the CNI plugins."""
-    return {
-        "secondaryNetwork": {
-            "cniPlugins": image(intent, line, "cni_plugins"),
-            "multus": image(intent, line, "multus"),
-        }
-    }
+    """Return the section that attaches pods to more than one network: Multus and the CNI plugins, unless others do."""
+    own = {"cniPlugins": ("cni_plugins", intent.operator.cni_plugins), "multus": ("multus", intent.operator.multus)}
+    parts = {section: image(intent, line, component) for section, (component, wanted) in own.items() if wanted}
+    return {"secondaryNetwork": parts} if parts else {}

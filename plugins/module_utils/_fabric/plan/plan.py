@@ -156,6 +156,8 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
             "namespace": intent.operator.namespace,
             "nfd": intent.operator.nfd,
             "existing": intent.operator.existing,
+            "multus": intent.operator.multus,
+            "image_pull_secrets": list(intent.operator.image_pull_secrets),
             "network_namespace": intent.network_namespace,
             "values": profile.values(intent),
         },

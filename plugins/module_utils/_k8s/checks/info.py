@@ -137,7 +137,9 @@ def _aimed(params: Mapping[str, Any], found: problems.Found, decision: Decision)
     if not params["release"]:
         return []
     installs = decision.action != "none" or not params["operator_name"]
-    aim = problems.Aim(params["release"], params["namespace"], params["nfd"], params["node_labels"], installs)
+    aim = problems.Aim(
+        params["release"], params["namespace"], params["nfd"], params["node_labels"], installs, params["multus"]
+    )
     refused = refusal(
         "test_namespace", params["test_namespace"], operator=params["namespace"], networks=params["network_namespace"]
     )

@@ -16,7 +16,8 @@ from ..._fabric.operator.nodes import NIC_LABEL
 class Aim:
     """What is requested: release, its namespace, whether its chart brings NFD, labels that we set.
 
-    ``installs``: whether the chart is installed, or an operator is used that is there.
+    ``installs``: whether the chart is installed, or an operator is used that is there. ``multus``: whether the policy
+    installs Multus.
     """
 
     release: str
@@ -24,6 +25,7 @@ class Aim:
     nfd: bool
     labels: Mapping[str, str]
     installs: bool = True
+    multus: bool = True
 
 
 @dataclass(frozen=True)
@@ -43,12 +45,22 @@ def problems(aim: Aim, found: Found) -> Iterator[str]:
     yield from _version(aim, found)
     yield from _nodes(found)
     yield from _discovery(aim, found)
-    for item in found.multuses:
-        if item["namespace"] != aim.namespace:
-            yield (
-                f"Multus runs already as DaemonSet {item['namespace']}/{item['name']}, and the policy would install a "
-                "second one that changes the same CNI configuration. Remove one of them"
-            )
+    yield from _multus(aim, found)
+
+
+def _multus(aim: Aim, found: Found) -> Iterator[str]:
+    others = [item for item in found.multuses if item["namespace"] != aim.namespace]
+    if not aim.multus and not others:
+        yield (
+            "rdma_fabric.operator.multus is false, but no DaemonSet of the cluster runs Multus. Install it, or set"
+            " rdma_fabric.operator.multus to true"
+        )
+    for item in others if aim.multus else ():
+        yield (
+            f"Multus runs already as DaemonSet {item['namespace']}/{item['name']}, and the policy would install a"
+            " second one that changes the same CNI configuration. Set rdma_fabric.operator.multus to false to use the"
+            " installed one"
+        )
 
 
 def _version(aim: Aim, found: Found) -> Iterator[str]:

@@ -89,3 +89,10 @@ def test_a_file_that_cannot_be_used(
     found = run(capsys, **arguments(fabric={"supernet": "192.168.0.0/16", "tests": tests}))
     assert found["failed"] is True
     assert found["msg"].startswith("rdma_fabric.tests.groups.path: " + message.format(path=path))
+
+
+def test_null_in_an_override_reaches_the_policy(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ansible adds null for every option that is not given; in a free dict null is what the user wrote."""
+    operator = {"policy_overrides": {"nvIpam": None}}
+    found = run(capsys, **arguments(fabric={"supernet": "192.168.0.0/16", "operator": operator}))
+    assert "nvIpam" not in found["plan"]["objects"]["policy"][0]["spec"]

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from tests.unit.support.plan_factory import fleet
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import releases
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
@@ -207,3 +208,62 @@ def test_the_check_itself_refuses(kind: str, path: tuple[str, ...], value: Any) 
     target[path[-1]] = value
     with pytest.raises(jsonschema.ValidationError):
         check("v26.7.0-rc.2", item)
+
+
+EVERYTHING = {
+    "cni_plugins": False,
+    "image_pull_secrets": ["mirror-login"],
+    "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}],
+    "policy_overrides": {"nicFeatureDiscovery": {"image": "nfd", "repository": "r.example.com", "version": "v1"}},
+}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_options_of_the_policy_follow_the_schema(release: str) -> None:
+    (policy,) = plan({**FABRIC, "operator": {"release": release, **EVERYTHING}}, fleet(2))["objects"]["policy"]
+    check(RELEASES[release], policy)
+    spec = policy["spec"]
+    assert list(spec["secondaryNetwork"]) == ["multus"]
+    holders = [spec["global"]] if "global" in spec else [part for part in images(spec) if part["image"] != "nfd"]
+    assert [part["imagePullSecrets"] for part in holders] == [["mirror-login"]] * len(holders)
+    assert spec["tolerations"] == EVERYTHING["tolerations"]
+    assert spec["nicFeatureDiscovery"]["version"] == "v1"
+
+
+def test_a_field_is_replaced_or_removed_by_an_override() -> None:
+    overrides = {"secondaryNetwork": {"multus": {"version": "v4"}}, "nvIpam": {"enableWebhook": True}, "global": None}
+    (policy,) = plan({**FABRIC, "operator": {"policy_overrides": overrides}}, fleet(2))["objects"]["policy"]
+    assert policy["spec"]["secondaryNetwork"]["multus"] == {"image": "multus-cni", "version": "v4"}
+    assert policy["spec"]["nvIpam"] == {"image": "nvidia-k8s-ipam", "enableWebhook": True}
+    assert "global" not in policy["spec"]
+
+
+def test_a_line_without_a_field_of_an_override_is_named() -> None:
+    operator = {"release": "26.1.2", "policy_overrides": {"global": {"version": "v1"}}}
+    with pytest.raises(InputError, match="release line 26.1 .* does not have the field spec.global"):
+        plan({**FABRIC, "operator": operator}, fleet(2))
+
+
+def test_a_cluster_with_multus_and_plugins_gets_neither() -> None:
+    (policy,) = plan({**FABRIC, "operator": {"multus": False, "cni_plugins": False}}, fleet(2))["objects"]["policy"]
+    assert "secondaryNetwork" not in policy["spec"]
+
+
+@pytest.mark.parametrize(
+    ("operator", "message"),
+    [
+        ({"image_pull_secrets": ["Login"]}, "image_pull_secrets: expected the name of one Secret"),
+        ({"tolerations": [{"value": "x"}]}, "tolerations[0].key: missing. Set it, or operator: Exists"),
+        (
+            {"tolerations": [{"operator": "Exists", "key": "a", "value": "x"}]},
+            "value: not possible with operator: Exists",
+        ),
+        ({"tolerations": [{"key": "a", "effect": "Never"}]}, "effect: expected one of NoSchedule,"),
+        ({"policy_overrides": {1: 2}}, "policy_overrides: expected names of fields, found 1 (number)"),
+        ({"policy_overrides": ["a"]}, "policy_overrides: expected a dict, found a list"),
+    ],
+)
+def test_wrong_options_of_the_policy_are_named(operator: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as error:
+        plan({**FABRIC, "operator": operator}, fleet(2))
+    assert message in str(error.value)

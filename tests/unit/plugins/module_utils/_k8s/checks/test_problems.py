@@ -83,10 +83,19 @@ CASES = [
         change(multuses=place("kube-system")),
         [
             "Multus runs already as DaemonSet kube-system/x, and the policy would install a second one that changes "
-            "the same CNI configuration. Remove one of them"
+            "the same CNI configuration. Set rdma_fabric.operator.multus to false to use the installed one"
         ],
     ),
     (AIM, change(multuses=place("op")), []),
+    (dataclasses.replace(AIM, multus=False), change(multuses=place("kube-system")), []),
+    (
+        dataclasses.replace(AIM, multus=False),
+        change(multuses=place("op")),
+        [
+            "rdma_fabric.operator.multus is false, but no DaemonSet of the cluster runs Multus. Install it, or set "
+            "rdma_fabric.operator.multus to true"
+        ],
+    ),
 ]
 
 
