@@ -59,7 +59,7 @@ def manifests(plan: Mapping[str, Any], chart: Chart, image: str = "") -> dict[st
 def chart_values(operator: Mapping[str, Any], chart: Chart) -> dict[str, Any]:
     """Return the chart's values of a plan where the cluster is not known, with the user's over them."""
     own = {"nfd": {"enabled": operator["nfd"], "deployNodeFeatureRules": operator["nfd"]}}
-    return merged(merged(own, operator.get("values") or {}), chart.values)
+    return merged(merged(own, operator.get("chart_values") or {}), chart.values)
 
 
 def _step(step: str, objects: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

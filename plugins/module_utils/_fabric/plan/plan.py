@@ -159,7 +159,7 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
             "multus": intent.operator.multus,
             "image_pull_secrets": list(intent.operator.image_pull_secrets),
             "network_namespace": intent.network_namespace,
-            "values": profile.values(intent),
+            "chart_values": profile.values(intent),
         },
         "expectations": expectations(
             intent, layout.rails, [host for host in members if host.limited], names=layout.names

@@ -115,8 +115,8 @@ def test_the_intent_accepts_it(toy: Profile) -> None:
 
 
 def test_its_chart_values_are_planned(toy: Profile) -> None:
-    assert plan(TOYS, fleet(2, rails=1))["operator"]["values"] == {"toys": {"enabled": True}}
-    assert plan(NET, fleet(2, rails=1))["operator"]["values"] == {}
+    assert plan(TOYS, fleet(2, rails=1))["operator"]["chart_values"] == {"toys": {"enabled": True}}
+    assert plan(NET, fleet(2, rails=1))["operator"]["chart_values"] == {}
 
 
 def test_its_objects_are_planned(toy: Profile) -> None:

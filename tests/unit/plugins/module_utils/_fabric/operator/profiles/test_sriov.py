@@ -192,13 +192,13 @@ def test_the_number_of_vfs_is_compared_with_the_port(port: dict[str, Any], sriov
 
 def test_the_chart_gets_the_operator() -> None:
     made = planned()
-    assert made["operator"]["values"] == {"sriovNetworkOperator": {"enabled": True}}
+    assert made["operator"]["chart_values"] == {"sriovNetworkOperator": {"enabled": True}}
     (values,) = manifests(made, Chart(values={"nfd": {"enabled": False}}))["operator/values.yaml"]
     assert values == {
         "nfd": {"enabled": False, "deployNodeFeatureRules": True},
         "sriovNetworkOperator": {"enabled": True},
     }
-    assert plan({"supernet": "192.168.0.0/16"}, fleet(1))["operator"]["values"] == {}
+    assert plan({"supernet": "192.168.0.0/16"}, fleet(1))["operator"]["chart_values"] == {}
 
 
 def test_its_section_is_refused_with_another_profile() -> None:
