@@ -93,17 +93,21 @@ def lines(
     """
     numbered = [(number, test, lane) for number, round_ in enumerate(rounds) for test, lane in _lanes(round_)]
     lanes = max((lane for _number, _test, lane in numbered), default=0) + 1
-    known: dict[tuple[str, int, str], str] = {}
+    base = int(tests["port_base"])
+    # The program and its options, the same in nearly all lines.
+    known: dict[tuple[str, int, str, bool], str] = {}
     result: dict[str, list[str]] = {}
     for number, test, lane in numbered:
-        at = port(int(tests["port_base"]), rails, number, rail=test.rail, lane=lane, lanes=lanes)
+        at = port(base, rails, number, rail=test.rail, lane=lane, lanes=lanes)
+        # Mostly none is swapped, and then nothing is looked up.
+        other = bool(swapped) and test in swapped
         for role, own, rail, peer in sides(test, addresses):
             gpu = "" if test.memory == "host" else (gpus or {}).get((own, rail), {}).get("bdf", "")
-            key = (test.kind, test.size, gpu)
+            key = (test.kind, test.size, gpu, other)
             if key not in known:
-                known[key] = perftest_args(tests, test.kind, test.size, gpu=gpu)
-            args = swap_exchange(known[key]) if test in swapped else known[key]
-            result.setdefault(own, []).append(f"{number} {rail} {role} {peer} {at} {KINDS[test.kind].tool} {args}")
+                args = perftest_args(tests, test.kind, test.size, gpu=gpu)
+                known[key] = f"{KINDS[test.kind].tool} {swap_exchange(args) if other else args}"
+            result.setdefault(own, []).append(f"{number} {rail} {role} {peer} {at} {known[key]}")
     for own in result:
         result[own].append(f"END {len(result[own])}")
     return result
