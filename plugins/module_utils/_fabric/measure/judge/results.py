@@ -82,7 +82,7 @@ def judge(state: State, test: Measurement, attempt: Attempt) -> tuple[str, str]:
     outcome, reason = _by_value(state, test, attempt)
     sides = attempt.sides
     if outcome == verdict.PASS:
-        if not any(link_went_down(run.counters) for run in sides.values()):
+        if not sides or not any(link_went_down(run.counters) for run in sides.values()):
             return outcome, reason
         outcome, reason = verdict.FAIL, "fast enough, but not steady"
     elif outcome == verdict.FAIL and not any(link_went_down(run.counters) for run in sides.values()):
@@ -285,6 +285,8 @@ def _options(state: State, test: Measurement, judged: Judged) -> dict[str, Any]:
         found["spread"] = {"min": min(values), "max": max(values), "n": len(values)}
     if state.tests["memory"] != "host":
         found["memory"] = test.memory
+    if test.memory == "host":
+        return found
     gpus = {
         "client": gpu_of(state, test, test.client, rail=test.rail),
         "server": gpu_of(state, test, test.server, rail=test.server_rail),
@@ -297,6 +299,9 @@ def _options(state: State, test: Measurement, judged: Judged) -> dict[str, Any]:
 def _noticed(state: State, test: Measurement, attempt: Attempt) -> dict[str, Any]:
     """Return the optional keys of a result: what grew, and links that changed meanwhile or are below the plan."""
     sides = attempt.sides
+    if not sides:
+        # Nothing but the number was worth keeping, as of most tests.
+        return {}
     counters = {side: dict(run.counters) for side, run in sides.items() if run.counters}
     links = {
         side: dict(run.link)
