@@ -6,7 +6,7 @@ Parts, all of them or those of --only:
   fleets     time slots of a measurement; judging and reporting of big fleets
   diagnosis  accuracy of diagnosis on simulated fabrics; writes docs/diagnosis-accuracy.md
   pods       the measurement in pods of 1000 hollow nodes: six minutes
-  loopback   preparing 200 hosts that are fixture trees on this machine: half an hour beside a busy lab
+  loopback   preparing 200 hosts that are fixture trees on this machine, then 10 against a plain role: half an hour
   prepare    preparing the hosts of the lab, against a plain role and against pings; the lab is reset before and after
   measured   what the last measurement on the lab cost: requests to the API server, share of time in perftest
 It runs in the environment's Python, which `make bench` makes first.
@@ -211,9 +211,9 @@ def pods() -> list[Row]:
 
 
 def loopback() -> list[Row]:
-    from tests.bench import loopback
+    from tests.bench import handmade, loopback
 
-    return loopback.main()
+    return [*loopback.main(), *handmade.main()]
 
 
 def prepare() -> list[Row]:

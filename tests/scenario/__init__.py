@@ -37,7 +37,8 @@ TRACEBACK = re.compile(r"Traceback \(most recent call last\)|MODULE FAILURE|An e
 class Run:
     """A finished playbook: exit code, what it printed, seconds, its recap by host, a row for each task and host.
 
-    `executed` has a pair for each execution of a module: host, module.
+    `executed` has a row for each execution of a module: host, module, processor time of the processes that it started
+    here in seconds.
     """
 
     rc: int
@@ -45,7 +46,7 @@ class Run:
     seconds: float
     recap: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     tasks: tuple[Mapping[str, Any], ...] = ()
-    executed: tuple[tuple[str, str], ...] = ()
+    executed: tuple[tuple[str, str, float], ...] = ()
 
     @property
     def changed(self) -> list[str]:
@@ -54,7 +55,7 @@ class Run:
 
     def executions(self, hosts: Iterable[str]) -> int:
         """How many modules were executed on that of these hosts which had the most."""
-        counts = Counter(host for host, _module in self.executed)
+        counts = Counter(host for host, _module, _seconds in self.executed)
         return max(counts[host] for host in hosts)
 
     def must(self, rc: int = 0) -> Run:
@@ -86,7 +87,7 @@ def playbook(name: str, *args: str, inventory: str = "inventories/lab", timeout:
         seconds = time.monotonic() - begin
         recorded = json.loads(record.read_text()) if record.is_file() else {"tasks": [], "hosts": {}, "executed": []}
     print(f"{path} {' '.join(args)}: exit code {done.returncode}, {seconds:.0f} s; {slowest(recorded['tasks'])}")
-    executed = tuple((host, module) for host, module in recorded["executed"])
+    executed = tuple((host, module, float(seconds)) for host, module, seconds in recorded["executed"])
     PLAYED.append(Run(done.returncode, done.stdout, seconds, recorded["hosts"], tuple(recorded["tasks"]), executed))
     return PLAYED[-1]
 

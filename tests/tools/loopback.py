@@ -19,7 +19,7 @@ import importlib
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -50,14 +50,16 @@ MODULES = "ansible_collections.gpufabric.rdma.plugins.modules"
 MANIFEST = sysfs_tree.FIXTURES / "gpu-server-8-rails.txt"
 # The MTU of the rails' ports, and the beginning of all MAC addresses, in the manifest.
 FIXTURE_MTU, FIXTURE_MAC = 4200, "b8:3f:d2:00"
-# Prints nothing else than the file of the tree that is called like the command.
+# Prints nothing else than the file of the tree that is called like the command, or like the program alone.
 STAND_IN = """#!/bin/sh
 said="$HOST_TREE/prints/${0##*/} $*"
+[ -f "$said" ] || said="$HOST_TREE/prints/${0##*/}"
 [ -f "$said" ] || { echo "the fixture tree does not know this command" >&2; exit 1; }
 exec /bin/cat "$said"
 """
 PYTHON = """#!/bin/sh
-HOST_TREE={tree} HOST_BIN={work}/bin PYTHONPATH={work}/guard TMPDIR={tree}/tmp exec /usr/bin/python3 "$@"
+HOST_TREE={tree} HOST_BIN={work}/bin PATH={work}/bin PYTHONPATH={work}/guard \\
+TMPDIR={tree}/tmp exec /usr/bin/python3 "$@"
 """
 # What a run asks of programs beside the fixture's commands: reloads, routing rules, packages, a module on disk.
 PRINTS = {
@@ -143,27 +145,41 @@ def environment(work: Path) -> dict[str, str]:
 
 
 def make_hosts(
-    work: Path, names: list[str], fabric: Mapping[str, Any] = FABRIC, variables: Mapping[str, Any] | None = None
+    work: Path,
+    names: list[str],
+    fabric: Mapping[str, Any] = FABRIC,
+    variables: Mapping[str, Any] | None = None,
+    *,
+    extra: Callable[[Path, Mapping[str, Any]], dict[str, Any]] | None = None,
+    programs: Mapping[str, str] | None = None,
 ) -> Path:
-    """Make a tree for each host, and the stand-ins; return the inventory, which has these variables of all hosts."""
+    """Make a tree for each host, and the stand-ins; return the inventory, which has these variables of all hosts.
+
+    `programs` is what more programs print on each host, and `extra` returns more variables of a host, from its tree and
+    its part of the plan.
+    """
     manifest = MANIFEST.read_text()
     planned = make_plan(manifest, work / "sample", names, fabric)
-    trees = {name: work / "hosts" / name for name in names}
-    for number, (name, tree) in enumerate(trees.items(), 1):
+    hosts: dict[str, dict[str, Any]] = {}
+    for number, name in enumerate(names, 1):
+        tree, own = work / "hosts" / name, planned["hosts"][name]
         text = manifest.replace(FIXTURE_MAC, f"b8:3f:{number >> 8:02x}:{number & 255:02x}")
-        make_tree(tree, name, text, planned["hosts"][name])
+        make_tree(tree, name, text, own)
+        for line, said in (programs or {}).items():
+            (tree / "prints" / line).write_text(said)
         script(tree / "python", PYTHON.format(tree=tree, work=work))
-    for program in {text.name.split()[0] for text in (trees[names[0]] / "prints").iterdir()}:
+        hosts[name] = {"host_tree": str(tree), **(extra(tree, {"name": name, **own}) if extra else {})}
+    for program in {text.name.split()[0] for text in (work / "hosts" / names[0] / "prints").iterdir()}:
         script(work / "bin" / program, STAND_IN)
     shutil.copytree(Path(__file__).parent / "guard", work / "guard", ignore=shutil.ignore_patterns("__pycache__"))
     group = {
         "ansible_connection": "local",
         "ansible_become": False,
+        "ansible_remote_tmp": "{{ host_tree }}/tmp",
         "ansible_python_interpreter": "{{ host_tree }}/python",
         "rdma_fabric": dict(fabric),
         **(variables or {}),
     }
-    hosts = {name: {"host_tree": str(tree)} for name, tree in trees.items()}
     inventory = work / "inventory.yml"
     inventory.write_text(json.dumps({"all": {"children": {"rdma_hosts": {"hosts": hosts, "vars": group}}}}))
     return inventory

@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import resource
 import time
 from pathlib import Path
 
@@ -42,8 +43,17 @@ CONTROLLER_ACTIONS = {
 }
 
 
+def spent_by_children() -> float:
+    """Return the processor time, in seconds, of the children of this process that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def log_executions(path):  # type: ignore[no-untyped-def]
-    """Have `HOST MODULE` written for each module that is sent to a host.
+    """Have `HOST MODULE SECONDS` written for each module that is sent to a host.
+
+    The seconds are the processor time of the processes that the execution started here: on a local connection that is
+    the module itself from its start to its end, over ssh the client.
 
     A task can be several: one an item of its loop, and `copy` looks at the file before it writes it. The processes that
     do it are forked from this one, so they have the changed method too.
@@ -53,9 +63,12 @@ def log_executions(path):  # type: ignore[no-untyped-def]
     @functools.wraps(execute)
     def logged(self, module_name=None, *args, **kwargs):  # type: ignore[no-untyped-def]
         on = self._task.delegate_to or (kwargs.get("task_vars") or {}).get("inventory_hostname", "?")
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(f"{on} {module_name or self._task.action}\n")
-        return execute(self, module_name, *args, **kwargs)
+        before = spent_by_children()
+        try:
+            return execute(self, module_name, *args, **kwargs)
+        finally:
+            with open(path, "a", encoding="utf-8") as file:
+                file.write(f"{on} {module_name or self._task.action} {spent_by_children() - before:.6f}\n")
 
     ActionBase._execute_module = logged
 

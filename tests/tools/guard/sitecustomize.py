@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -86,10 +85,9 @@ def only_stand_ins() -> None:
 
 
 def account() -> None:
-    """Add the seconds of processor time that this process and its programs took to the tree's file."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    with open(f"{TREE}/seconds", "a") as stream:
-        stream.write(f"{sum(one.ru_utime + one.ru_stime for one in used):.6f}\n")
+    """Add a line to the tree's file of the modules that ran under this guard."""
+    with open(f"{TREE}/guarded", "a") as stream:
+        stream.write("a module\n")
 
 
 if "/" in (TREE, BIN):

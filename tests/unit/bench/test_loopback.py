@@ -28,7 +28,7 @@ def guarded(tmp_path: Path, code: str, tree: str = "tree") -> subprocess.Complet
 
 
 def state(folder: Path) -> dict[str, str]:
-    return {str(path): path.read_text() for path in folder.rglob("*") if path.is_file() and path.name != "seconds"}
+    return {str(path): path.read_text() for path in folder.rglob("*") if path.is_file() and path.name != "guarded"}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ print(shutil.which('sh', path=os.defpath), subprocess.run(['known', '-y'], captu
     )
     assert (done.returncode, done.stdout) == (0, "a text\nNone 1\n"), done.stderr
     assert (tmp_path / "tree/file").read_text() == "new"
-    assert len((tmp_path / "tree/seconds").read_text().splitlines()) == 1
+    assert len((tmp_path / "tree/guarded").read_text().splitlines()) == 1
 
 
 def test_the_root_of_the_machine_is_no_tree(tmp_path: Path) -> None:
