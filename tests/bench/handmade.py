@@ -1,8 +1,8 @@
 """Part of `make bench`: a converged prepare against tests/bench/plain, on fixture trees with 8 rails per host.
 
-`python -m tests.bench.handmade [ENTRIES]` prints the table. Both run on the hosts of tests/bench/loopback.py, in turns,
-with the same forks. The plain role does less, so the ratio is a lower bound: it installs no packages, sets no kernel
-arguments, needs no plan and checks nothing.
+`python -m tests.bench.handmade [ENTRIES]` prints the table. Both run on hosts like those of tests/bench/loopback.py, in
+turns, with the same forks. The plain role does less, so the ratio is a lower bound: it installs no packages, sets no
+kernel arguments, needs no plan and checks nothing.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ ENTRIES, TURNS = 10, 3
 SHARE = 1 / 8
 PLAIN = REPO / "tests" / "bench" / "plain" / "playbook.yml"
 UNIT = "systemd-networkd.service"
+# Folders that each Debian has; the roles of this collection make them where they are missing.
+FOLDERS = ("modules-load.d", "security/limits.d", "sysctl.d", "systemd/network")
 # What the plain role asks of programs beside those that prepare needs.
 PRINTS = {
     "modprobe": "",
@@ -34,22 +36,32 @@ PRINTS = {
 
 
 def main(entries: int = ENTRIES) -> list[Row]:
+    names = [f"gpu-{number:04d}" for number in range(1, entries + 1)]
     with tempfile.TemporaryDirectory(prefix="gpufabric-handmade-") as folder:
-        work = Path(folder).resolve()
-        names = [f"gpu-{number:04d}" for number in range(1, entries + 1)]
-        inventory = loopback.make_hosts(work, names, extra=plain_variables, programs=PRINTS)
-        loopback.make_playbooks(work / "playbooks", loopback.path_defaults())
-        for book in (None, PLAIN):
-            loopback.measure(work, inventory, names, book=book)
+        ours, plain = (Path(folder).resolve() / name for name in ("ours", "plain"))
+        # Trees of its own for each, so that neither finds the files of the other.
+        books = {ours: ours / "playbooks" / "prepare.yml", plain: PLAIN}
+        inventories = {work: make_hosts(work, names) for work in books}
+        loopback.make_playbooks(ours / "playbooks", loopback.path_defaults())
+        for work, book in books.items():
+            loopback.measure(work, inventories[work], names, book=book)
         turns = [
-            [loopback.measure(work, inventory, names, book=book, converged=True) for book in (None, PLAIN)]
+            [
+                loopback.measure(work, inventories[work], names, book=book, converged=True)
+                for work, book in books.items()
+            ]
             for _turn in range(TURNS)
         ]
     return rows(entries, turns)
 
 
+def make_hosts(work: Path, names: list[str]) -> Path:
+    work.mkdir()
+    return loopback.make_hosts(work, names, extra=plain_variables, programs=PRINTS)
+
+
 def plain_variables(tree: Path, own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the variables of the plain role for a host, and write what its programs print there."""
+    """Return the variables of the plain role for a host, and make what it needs in the tree: folders, prints."""
     links = json.loads((tree / "prints" / "ip -d -j addr show").read_text())
     by_name = {link["ifname"]: link for link in links}
     for rail in own["rails"]:
@@ -57,6 +69,8 @@ def plain_variables(tree: Path, own: Mapping[str, Any]) -> dict[str, Any]:
         (tree / "prints" / f"ip -json address show dev {rail['netdev']}").write_text(shown)
     rules = "".join(f"{value}\n" for value in (2, 1, 2)) * len(own["rails"])
     (tree / "prints" / "sysctl").write_text(rules)
+    for folder in FOLDERS:
+        (tree / "etc" / folder).mkdir(parents=True, exist_ok=True)
     rails = [
         {"driver": "mlx5_core", **{key: rail[key] for key in ("netdev", "pci", "mtu", "address")}}
         for rail in own["rails"]
