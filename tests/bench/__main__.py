@@ -9,6 +9,7 @@ Parts, all of them or those of --only:
   loopback   preparing 200 hosts that are fixture trees on this machine, then 10 against a plain role: half an hour
   prepare    preparing the hosts of the lab, against a plain role and against pings; the lab is reset before and after
   measured   what the last measurement on the lab cost: requests to the API server, share of time in perftest
+`python -m tests.bench.loopback 10` and `python -m tests.bench.handmade 10` run the halves of `loopback` with 10 hosts.
 It runs in the environment's Python, which `make bench` makes first.
 """
 

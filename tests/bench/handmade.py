@@ -1,6 +1,6 @@
 """Part of `make bench`: a converged prepare against tests/bench/plain, on fixture trees with 8 rails per host.
 
-`python -m tests.bench.handmade [ENTRIES]` prints the table. Both run on hosts like those of tests/bench/loopback.py, in
+`python -m tests.bench.handmade [HOSTS ...]` prints a table. Both run on hosts like those of tests/bench/loopback.py, in
 turns, with the same forks. The plain role does less, so the ratio is a lower bound: it installs no packages, sets no
 kernel arguments, needs no plan and checks nothing.
 """
@@ -8,15 +8,15 @@ kernel arguments, needs no plan and checks nothing.
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tests.bench import Row, loopback, table
+from tests.bench import Row, loopback, sizes, table
 from tests.bench.loopback import Measured
+from tests.tools import loopback as fixtures
 from tests.tools.environment import REPO
 
 ENTRIES, TURNS = 10, 3
@@ -42,7 +42,7 @@ def main(entries: int = ENTRIES) -> list[Row]:
         # Trees of its own for each, so that neither finds the files of the other.
         books = {ours: ours / "playbooks" / "prepare.yml", plain: PLAIN}
         inventories = {work: make_hosts(work, names) for work in books}
-        loopback.make_playbooks(ours / "playbooks", loopback.path_defaults())
+        fixtures.make_playbooks(ours / "playbooks", fixtures.path_defaults())
         for work, book in books.items():
             loopback.measure(work, inventories[work], names, book=book)
         turns = [
@@ -57,7 +57,7 @@ def main(entries: int = ENTRIES) -> list[Row]:
 
 def make_hosts(work: Path, names: list[str]) -> Path:
     work.mkdir()
-    return loopback.make_hosts(work, names, extra=plain_variables, programs=PRINTS)
+    return fixtures.make_hosts(work, names, extra=plain_variables, programs=PRINTS)
 
 
 def plain_variables(tree: Path, own: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,4 +99,5 @@ def rows(entries: int, turns: list[list[Measured]]) -> list[Row]:
 
 
 if __name__ == "__main__":
-    print(table(main(*map(int, sys.argv[1:]))))
+    for entries in sizes(__doc__, ENTRIES):
+        print(table(main(entries)), flush=True)

@@ -1,6 +1,6 @@
 """Part of `make bench`: what preparing many hosts costs the machine that runs Ansible.
 
-`python -m tests.bench.loopback [ENTRIES ...]` prints a table. The hosts are fixture trees (tests/tools/loopback.py).
+`python -m tests.bench.loopback [HOSTS ...]` prints a table. The hosts are fixture trees (tests/tools/loopback.py).
 The plays of playbooks/prepare.yml run as they are; the first run writes the files, the second is measured.
 """
 
@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import resource
-import sys
 import tempfile
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.bench import Row, table
+from tests.bench import Row, sizes, table
 from tests.scenario import playbook
 from tests.tools.loopback import environment, make_hosts, make_playbooks, path_defaults
 
@@ -156,5 +155,5 @@ def rollup(pid: int) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    for word in sys.argv[1:] or [str(ENTRIES)]:
-        print(table(main(int(word))), flush=True)
+    for entries in sizes(__doc__, ENTRIES):
+        print(table(main(entries)), flush=True)
