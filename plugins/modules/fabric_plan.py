@@ -197,7 +197,8 @@ plan:
       type: list
       elements: str
       returned: always
-      sample: ["gpu-7 rail3: the link came up at 100 Gb/s, most of the rail at 400 Gb/s: look at cable, transceiver, switch port and autonegotiation"]
+      sample: ["gpu-7 rail3: the link came up at 100 Gb/s, most ports of the rail run at 400 Gb/s: check cable, transceiver, switch port and
+    autonegotiation"]
     endpoints:
       description: Hosts to measure, in order, directly on the host under C(host) and in pods under C(pod).
       type: dict

@@ -160,7 +160,7 @@ class Fabric:
                 continue
             result["value"] /= len(shares)
             verdict = "no_data" if silent else "pass" if total >= EXPECTED[BANDWIDTH] else "fail"
-            reason = {"no_data": "its share proves nothing: a share gave no data", "pass": "", "fail": "planted"}[
+            reason = {"no_data": "its share is not conclusive: a share gave no data", "pass": "", "fail": "planted"}[
                 verdict
             ]
             result.update(verdict=verdict, reason=reason)

@@ -196,7 +196,7 @@ def diagnosis(host: str, rail: str, kind: str, made: list[dict[str, Any]], names
     what = {
         "cable": ("port", "no test passed; the port is down: cable, transceiver or switch port"),
         "slow": ("port", "every test is slow, at most 23 Gb/s of 186 Gb/s: NIC port, cable or PCIe slot"),
-        "receive": ("direction", "receives at 23 Gb/s and sends at full rate: look at its receive side"),
+        "receive": ("direction", "receives at 23 Gb/s and sends at full rate: check its receive side"),
         "pair": ("pair", f"is slow with {peer} only: the path between these two"),
     }[kind]
     return {

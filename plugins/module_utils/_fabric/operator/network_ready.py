@@ -57,14 +57,14 @@ def _status(name: str, network: Object) -> Iterator[Finding]:
     if status.get("state") != "ready":
         text = f": {status['reason']}" if status.get("reason") else ""
         terminal = status.get("state") == "error"
-        yield Finding(f"{name}: {status.get('state') or 'the operator has not seen it yet'}{text}", terminal)
+        yield Finding(f"{name}: {status.get('state') or 'the operator has not reported a status yet'}{text}", terminal)
 
 
 def _config(name: str, plugins: Sequence[Object], nad: Object) -> Iterator[Finding]:
     try:
         config = json.loads((nad.get("spec") or {}).get("config") or "")
     except ValueError:
-        yield Finding(f"{name}: its NetworkAttachmentDefinition holds no valid JSON", True)
+        yield Finding(f"{name}: the config of its NetworkAttachmentDefinition is not valid JSON", True)
         return
     found: list[Object] = config.get("plugins") or [config]
     nothing: Object = {"type": None}
@@ -73,7 +73,7 @@ def _config(name: str, plugins: Sequence[Object], nad: Object) -> Iterator[Findi
             if actual.get(key) != value:
                 yield Finding(
                     f"{name}: its NetworkAttachmentDefinition has {key} {json.dumps(actual.get(key))}, expected "
-                    f"{json.dumps(value)}; delete it if that stays, the operator makes it again"
+                    f"{json.dumps(value)}. If this persists, delete it; the operator recreates it"
                 )
 
 

@@ -134,7 +134,7 @@ def is_owned(item: Object, owner: Object) -> bool:
 def _status(policy: Object, line: Line) -> Iterator[Finding]:
     status = policy.get("status") or {}
     if not status.get("state"):
-        yield Finding("NicClusterPolicy: the operator has not seen it yet")
+        yield Finding("NicClusterPolicy: the operator has not reported a status yet")
         return
     if status["state"] == "ignore":
         yield Finding(f"NicClusterPolicy is ignored by the operator: {status.get('reason', 'no reason given')}", True)
@@ -155,7 +155,7 @@ def _generation(policy: Object, status: Object, line: Line) -> Iterator[Finding]
     seen = [c.get("observedGeneration") for c in status.get("conditions", ()) if c["type"] == "Ready"]
     generation = policy["metadata"].get("generation")
     if seen != [generation]:
-        yield Finding(f"NicClusterPolicy: the operator has not seen generation {generation} yet")
+        yield Finding(f"NicClusterPolicy: the operator has not observed generation {generation} yet")
 
 
 def _daemonsets(policy: Object, own: Sequence[Object], nodes: Sequence[str]) -> Iterator[Finding]:
@@ -188,13 +188,13 @@ def _rollout(item: Object, nodes: int) -> Iterator[Finding]:
     updated = status.get("updatedNumberScheduled", 0)
     available = status.get("numberAvailable", 0)
     if status.get("observedGeneration") != item["metadata"].get("generation"):
-        yield Finding(f"{name}: the change is not seen by the controller yet")
+        yield Finding(f"{name}: the controller has not observed the latest change yet")
     elif desired < nodes:
-        yield Finding(f"{name}: wants {desired} nodes, the plan has {nodes}; look at the labels of the nodes")
+        yield Finding(f"{name}: scheduled on {desired} nodes, expected {nodes}: check the labels of the nodes")
     elif desired > nodes and _state(item) in _ON_NIC_NODES:
-        yield Finding(f"{name}: wants {desired} nodes, the plan has {nodes}; narrow rdma_fabric.node_selector")
+        yield Finding(f"{name}: scheduled on {desired} nodes, expected {nodes}: narrow rdma_fabric.node_selector")
     elif (updated, available) != (desired, desired):
-        yield Finding(f"{name}: {updated} of {desired} pods are new, {available} available")
+        yield Finding(f"{name}: {updated} of {desired} pods updated, {available} available")
 
 
 def _image(policy: Object, item: Object) -> Iterator[Finding]:
@@ -209,7 +209,7 @@ def _image(policy: Object, item: Object) -> Iterator[Finding]:
     wanted = f"{section['image']}:{version}"
     if not any(container["image"].rsplit("/", 1)[-1].startswith(wanted) for container in containers):
         name = item["metadata"]["name"]
-        yield Finding(f"DaemonSet {name}: runs {containers[0]['image']}, the policy wants {wanted}")
+        yield Finding(f"DaemonSet {name}: runs image {containers[0]['image']}, expected {wanted}")
 
 
 def _deployments(policy: Object, deployments: Sequence[Object]) -> Iterator[Finding]:
@@ -222,9 +222,9 @@ def _deployments(policy: Object, deployments: Sequence[Object]) -> Iterator[Find
         wanted = (item.get("spec") or {}).get("replicas", 1)
         counts = [status.get(key, 0) for key in ("replicas", "updatedReplicas", "availableReplicas")]
         if status.get("observedGeneration") != item["metadata"].get("generation"):
-            yield Finding(f"{name}: the change is not seen by the controller yet")
+            yield Finding(f"{name}: the controller has not observed the latest change yet")
         elif counts != [wanted] * 3:
-            yield Finding(f"{name}: {counts[1]} of {wanted} pods are new, {counts[2]} available, {counts[0]} in all")
+            yield Finding(f"{name}: {counts[1]} of {wanted} pods updated, {counts[2]} available, {counts[0]} in total")
 
 
 def _has_labels(item: Object, labels: Mapping[str, str]) -> bool:
@@ -238,11 +238,11 @@ def _nodes(
     by_name = {node["metadata"]["name"]: node for node in nodes}
     missing = [name for name in wanted if name not in by_name]
     if missing:
-        yield Finding(f"no Node {some(missing)}")
+        yield Finding(f"missing Nodes: {some(missing)}")
     known = [by_name[name] for name in wanted if name in by_name]
     unlabelled = [node["metadata"]["name"] for node in known if not _has_labels(node, NIC_LABEL)]
     if unlabelled:
-        yield Finding(f"without the label {NIC_LABEL_NAME}: {some(unlabelled)}; NFD or node_labels must set it")
+        yield Finding(f"Nodes without the label {NIC_LABEL_NAME}: {some(unlabelled)}. Set it with NFD or node_labels")
     if _section(policy, ("ofedDriver",)):
         for node in known:
             yield from _driver(node)
@@ -265,7 +265,7 @@ def _restart_hint(line: Line, own: Sequence[Object]) -> str:
 def _driver(node: Object) -> Iterator[Finding]:
     state = (node["metadata"].get("labels") or {}).get(_UPGRADE_LABEL)
     if state != "upgrade-done":
-        reason = f"Node {node['metadata']['name']}: driver upgrade is {state or 'not begun'}"
+        reason = f"Node {node['metadata']['name']}: driver upgrade is {state or 'not started'}"
         yield Finding(reason, state == "upgrade-failed")
 
 

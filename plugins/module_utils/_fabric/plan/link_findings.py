@@ -55,7 +55,7 @@ def _rates(rail: Mapping[str, Any], sides: Sides) -> _Found:
             continue
         best, who = _best_rate(rail.get("speed"), side.get("max_rate"), most)
         if rate < best:
-            text = f"the link came up at {rate:g} Gb/s, {who} {best:g} Gb/s: look at cable, transceiver, switch port "
+            text = f"the link came up at {rate:g} Gb/s, {who} {best:g} Gb/s: check cable, transceiver, switch port "
             yield host, "rate", f"{rate:g} Gb/s", f"{best:g} Gb/s", text + "and autonegotiation"
 
 
@@ -64,8 +64,8 @@ def _best_rate(meant: float | None, nic: float | None, most: float) -> tuple[flo
     if meant is not None:
         return meant, "rdma_fabric.link_speed is"
     if nic is not None and nic > most:
-        return nic, "its NIC can do"
-    return most, "most of the rail at"
+        return nic, "its NIC supports"
+    return most, "most ports of the rail run at"
 
 
 def _pcie_links(rail: Mapping[str, Any], sides: Sides) -> _Found:
@@ -83,8 +83,8 @@ def _pcie_links(rail: Mapping[str, Any], sides: Sides) -> _Found:
         if alike and enough:
             continue
         own, other = pcie_link(speed, width), pcie_link(*best)
-        text = f"{own}, {'the card can' if best == card else 'most of the rail have'} {other}: {told}; look at slot, "
-        yield host, "pcie", own, other, text + "riser and BIOS"
+        source = "the card supports" if best == card else "most ports of the rail have"
+        yield host, "pcie", own, other, f"{own}, {source} {other}: {told}; check slot, riser and BIOS"
 
 
 def _carries(rail: Mapping[str, Any], side: Side) -> tuple[bool, str]:
@@ -95,8 +95,8 @@ def _carries(rail: Mapping[str, Any], side: Side) -> tuple[bool, str]:
         return False, f"it carries {carried:.3g} Gb/s"
     needed = rate * efficiency(mtu, rail.get("link_layer") or "ethernet")
     if carried >= needed:
-        return True, f"it still carries its {rate:g} Gb/s port"
-    return False, f"it carries {carried:.3g} of the {needed:.3g} Gb/s of its port"
+        return True, f"enough for its {rate:g} Gb/s port"
+    return False, f"it carries {carried:.3g} Gb/s, its port needs {needed:.3g} Gb/s"
 
 
 def _mtus(rail: Mapping[str, Any], sides: Sides, told: Described) -> _Found:
@@ -104,7 +104,7 @@ def _mtus(rail: Mapping[str, Any], sides: Sides, told: Described) -> _Found:
         planned = sides.get(host, {}).get("mtu")
         mtu = words.get("mtu", "")
         if planned and mtu.isdigit() and int(mtu) < planned:
-            text = f"RDMA MTU {mtu}, {planned} is planned: look for an MTU below {rail['mtu']} on host and switch"
+            text = f"RDMA MTU {mtu}, expected {planned}: check for an MTU below {rail['mtu']} on host and switch"
             yield host, "mtu", mtu, str(planned), text
 
 
@@ -117,13 +117,13 @@ def below(rail: Mapping[str, Any], side: Side, link: Mapping[str, str]) -> list[
     told = []
     rate = leading_number(link.get("rate"))
     if rate and side.get("floor") is None and rate < (side.get("rate") or 0):
-        told.append(f"the link is at {rate:g} Gb/s after the test, {side['rate']:g} Gb/s when it was planned")
+        told.append(f"the link is at {rate:g} Gb/s after the test, {side['rate']:g} Gb/s in the plan")
     mtu = natural(link.get("mtu")) if rail.get("link_layer") == "ethernet" else None
     if mtu is not None and mtu < (rail.get("mtu") or 0):
-        told.append(f"MTU {mtu} after the test, {rail['mtu']} is planned")
+        told.append(f"MTU {mtu} after the test, {rail['mtu']} in the plan")
     planned = side.get("pcie") or {}
     speed, width = leading_number(link.get("pcie")), natural(link.get("pcie", "").rpartition(" x")[2])
     if speed and width and speed * width < planned.get("speed", 0) * planned.get("width", 0):
         was = pcie_link(planned["speed"], planned["width"])
-        told.append(f"{pcie_link(speed, width)} after the test, {was} when it was planned")
+        told.append(f"{pcie_link(speed, width)} after the test, {was} in the plan")
     return told

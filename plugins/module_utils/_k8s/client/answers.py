@@ -54,7 +54,7 @@ def named(item: Any) -> bool:
 def fault(item: Any) -> str:
     """Return what is wrong with an object in an answer, "" when it has a name and the form of an object."""
     if not named(item):
-        return "something that is not an object with a name"
+        return "an item that is not an object with a name"
     for path in _DICTS:
         if not isinstance(_at(item, path), (dict, type(None))):
             return f"the object {quoted(item['metadata']['name'])}, whose {'.'.join(path)} is not a dict"
@@ -113,8 +113,8 @@ def foreign(method: str, path: str, server: str, *, found: str) -> str:
 def silent(method: str, path: str, server: str, *, failed: str) -> str:
     """Return the message about a request that was not answered."""
     return (
-        f"the API server {server} does not answer ({method} {path}): {failed};"
-        " check that it runs, that this machine reaches it, and the server in the kubeconfig"
+        f"the API server {server} does not answer ({method} {path}): {failed}."
+        " Check that it is running and reachable from this machine, and check the server in the kubeconfig"
     )
 
 
@@ -123,8 +123,8 @@ def refused(method: str, path: str, server: str, *, status: int, text: str) -> s
     answer = load(text) or {}
     said = plain(str(answer.get("message") or ""), _LONGEST) or plain(text) or "no message"
     advice = {
-        404: "; check the server and path in the kubeconfig" if not answer else "",
-        401: "; the credentials are not valid here: check user, token or certificate of the kubeconfig",
-        403: "; ask for this permission, or use an account that has it",
+        404: ". Check the server and path in the kubeconfig" if not answer else "",
+        401: ". The credentials are not valid for this cluster. Check the user, token or certificate in the kubeconfig",
+        403: ". Grant this permission, or use an account that has it",
     }.get(status, "")
     return f"the API server {server} refused {method} {path} with {status}: {said}{advice}"

@@ -100,7 +100,7 @@ def _shared(item: Mapping[str, Any], live: Mapping[str, Any] | None) -> dict[str
     if item["kind"] == "Node":
         if live is None:
             name = item["metadata"]["name"]
-            raise ClusterError(f"Node {name} does not exist; expected a node that joined, check node_name of its host")
+            raise ClusterError(f"Node {name} does not exist. Join it to the cluster, or correct node_name of its host")
         _only_labels(item)
         # The uid makes sure that an apply can never create a node that went away meanwhile.
         body = without_mark(item)
@@ -129,8 +129,8 @@ def _applied(api: Api, path: str, body: dict[str, Any], *, options: Options, clo
         return None
     what = f"{body['kind']} of {body['apiVersion']}"
     raise ClusterError(
-        f"{label(body)}: it cannot be made: {refused}; expected kind {what} to be served and its namespace to exist,"
-        " install the operator first (roles network_operator and nic_cluster_policy)"
+        f"{label(body)}: it cannot be created: {refused}. Expected kind {what} to be served and its namespace to exist."
+        " Install the operator first (roles network_operator and nic_cluster_policy)"
     )
 
 

@@ -143,8 +143,8 @@ def _wait_no_pods(api: Api, testers: Testers, options: Options, *, clock: Clock)
             look = elapsed + WINDOW
     names = ", ".join(left)
     raise ClusterError(
-        f"tester pods still exist {options.timeout:.0f} s after their deletion: {names};"
-        f" look at them in namespace {testers.namespace}"
+        f"tester pods still exist {options.timeout:.0f} s after their deletion: {names}."
+        f" Check them in namespace {testers.namespace}"
     )
 
 

@@ -65,8 +65,8 @@ class Lease:
             if free and self._write(live):
                 return
         raise ClusterError(
-            f"the testers in namespace {self._namespace} are used by run {_holder(live)} since"
-            f" {_spec(live).get('acquireTime')}, last seen at {_spec(live).get('renewTime')}. Wait until it ends, or"
+            f"the testers in namespace {self._namespace} are in use by run {_holder(live)} since"
+            f" {_spec(live).get('acquireTime')}, last renewed at {_spec(live).get('renewTime')}. Wait until it ends, or"
             " end it with the playbook gpufabric.rdma.abort"
         )
 
@@ -83,12 +83,12 @@ class Lease:
             if live is None:
                 raise LeaseLost(
                     f"the Lease {self._name} of run {self._run} in namespace {self._namespace} is gone: the playbook"
-                    " gpufabric.rdma.abort or another tool removed the testers. Measure again"
+                    " gpufabric.rdma.abort or another tool removed the testers. Rerun the measurement"
                 )
             if _holder(live) != self._run:
                 raise LeaseLost(
                     f"run {_holder(live)} took over the testers in namespace {self._namespace} from run {self._run},"
-                    f" which was not seen for {self._seconds} s. Measure again when it has ended"
+                    f" which had not renewed its Lease for {self._seconds} s. Rerun the measurement after it has ended"
                 )
             if self._write(live):
                 return

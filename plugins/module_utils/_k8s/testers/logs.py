@@ -37,7 +37,7 @@ def read_log(api: Api, namespace: str, pod: str, *, until: str, timeout: float, 
     for line in api.follow(f"{pod_path(namespace, pod)}/log", asked, timeout):
         size += len(line) + 1
         if size > LARGEST_LOG:
-            raise ClusterError(f"it has more than {LARGEST_LOG} bytes; expected the output of one tester")
+            raise ClusterError(f"the log has more than {LARGEST_LOG} bytes; expected the output of one tester")
         lines.append(line + "\n")
         if line.startswith(until):
             break
@@ -49,7 +49,7 @@ def describe_part(text: str) -> str:
     head, found, tail = text.partition("\n" + frames.DESCRIBED)
     if not found:
         last = (text.strip().splitlines() or ["nothing"])[-1]
-        raise ClusterError(f"the tester did not describe its rails; the last that it printed: {last[:300]}")
+        raise ClusterError(f"the tester did not describe its rails; its last line: {last[:300]}")
     return head + found + tail.partition("\n")[0] + "\n"
 
 
@@ -104,7 +104,7 @@ class Evidence:
 
 
 def _unwritable(path: Path, error: OSError) -> ClusterError:
-    return ClusterError(f"evidence {path}: it cannot be written: {error.strerror}; choose another folder")
+    return ClusterError(f"evidence {path} cannot be written: {error.strerror}. Choose another folder")
 
 
 def reason_without_log(error: FabricError, pod: str, node: str, *, ready: bool) -> str:

@@ -137,7 +137,7 @@ def play(
     )
     for name, error in sent.items():
         if error is not None:
-            problems[name] = f"node {there[name].node}: the lines did not reach the tester: {error}"
+            problems[name] = f"node {there[name].node}: the schedule was not delivered to the tester: {error}"
     waiting = [name for name in there if name not in problems]
     if waiting:
         clock.sleep(max(start.left() + batch.seconds, 0))
@@ -205,7 +205,7 @@ def _collect(
     for name, outcome in failed.items():
         pod = pods[name]
         where = f"node {pod.node}" if pod.node in ready else f"node {pod.node} is not ready"
-        reason = f"{where}: the tester did not come to the end in time"
+        reason = f"{where}: the tester did not finish in time"
         if outcome:
             reason = reason_without_log(outcome, pod.name, str(pod.node), ready=pod.node in ready)
         problems[name] = _ended(pod, now) or reason
@@ -225,7 +225,7 @@ def read_kept(api: Api, namespace: str, pod: str, *, number: int, size: int, mos
         script = f"tail -c +{offset + 1} {MAILBOX}/kept-{number} | head -c {min(_CHUNK, size - offset)}"
         code, text = api.execute(path, ["sh", "-c", script], lambda: "", timeout=_EXEC_SECONDS)
         if code:
-            raise ClusterError(f"what the tester kept cannot be read: exit code {code}: {text.strip()[-300:]}")
+            raise ClusterError(f"the kept output of the tester cannot be read: exit code {code}: {text.strip()[-300:]}")
         parts.append(text)
     return "".join(parts)
 

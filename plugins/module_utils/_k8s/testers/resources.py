@@ -15,7 +15,7 @@ from ..._fabric.plan.link_findings import usual
 HUGEPAGES = "hugepages-2Mi"
 _MIB = 1 << 20
 _UNITS = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_NO_REQUEST = 'set gpu_resource: "" where a runtime class shows all GPUs'
+_NO_REQUEST = 'set gpu_resource: "" if a runtime class exposes all GPUs'
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class Needs:
                 continue
             if resource == HUGEPAGES:
                 return (
-                    f"{problem} A tester asks for {amount // _MIB} Mi: wait for the pods that use them, or reserve more"
+                    f"{problem} A tester requests {amount // _MIB} Mi. Wait for the pods that use them, or reserve more"
                     " (host_kernel_hugepages)"
                 )
             return (
-                f"{problem} A tester asks for all {amount} of its node, so that those next to its rails are among them:"
-                f" wait for the pods that use them, or {_NO_REQUEST}"
+                f"{problem} A tester requests all {amount} of its node, so that those next to its rails are among them."
+                f" Wait for the pods that use them, or {_NO_REQUEST}"
             )
         return problem
 
@@ -74,15 +74,15 @@ def _refusal(resource: str, amount: int, has: int) -> str:
         if has >= amount:
             return ""
         return (
-            f"it has {has // _MIB} Mi of {resource}, a tester needs {amount // _MIB} Mi (rdma_fabric.tests.hugepages);"
-            " reserve more (host_kernel_hugepages) and restart its kubelet, which counts them when it starts, or take"
-            " hugepages: false"
+            f"it offers {has // _MIB} Mi of {resource}, a tester needs {amount // _MIB} Mi"
+            " (rdma_fabric.tests.hugepages). Reserve more (host_kernel_hugepages) and restart its kubelet,"
+            " which counts them when it starts, or set hugepages: false"
         )
     if has == amount:
         return ""
     return (
-        f"it has {has} {resource}, a tester needs {amount}, all that most nodes have (rdma_fabric.tests.memory);"
-        " look at its device plugin, measure nodes with another number in a run of their own (--limit), or"
+        f"it offers {has} {resource}, a tester needs {amount}, as many as most nodes have (rdma_fabric.tests.memory)."
+        " Check its device plugin, measure nodes with another number in a separate run (--limit), or"
         f" {_NO_REQUEST}"
     )
 

@@ -153,7 +153,7 @@ def _endpoints(
     plan = params["plan"]
     wanted = _names(params)
     if not wanted:
-        raise InputError("no endpoint is left to measure in pods: the plan has none, or limit names others")
+        raise InputError("no endpoint to measure in pods: the plan has none, or limit excludes all of them")
     nodes: dict[str, Mapping[str, Any]] = {node["metadata"]["name"]: _slim(node) for node in api.items(_NODES)}
     found, wrong = nodes_of_hosts({name: plan["hosts"].get(name) or {} for name in wanted}, nodes.values())
     return found, wrong, nodes
@@ -185,4 +185,4 @@ def _read_script(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:
-        raise InputError(f"script {path}: it cannot be read: {error.strerror}; name the tester script") from None
+        raise InputError(f"script {path} cannot be read: {error.strerror}. Set script to the tester script") from None

@@ -168,7 +168,8 @@ def test_testers_need_their_script(cluster: FakeCluster, capsys: pytest.CaptureF
         "fabric_testers", capsys, state="started", plan={}, image="i", script="/none/tester.sh", evidence=str(tmp_path)
     )
     assert result["msg"] == (
-        "fabric_testers: script /none/tester.sh: it cannot be read: No such file or directory; name the tester script"
+        "fabric_testers: script /none/tester.sh cannot be read: No such file or directory. Set script to the "
+        "tester script"
     )
 
 

@@ -19,7 +19,7 @@ from .pass_index import Result
 from .wording import SUSPECTED, Diagnosis, listed
 
 # How the reason of a share begins whose star had another without data.
-VOID = "its share proves nothing"
+VOID = "its share is not conclusive"
 # A side of a port: (rail, host, "send" or "receive").
 _Side = tuple[str, str, str]
 
@@ -156,7 +156,10 @@ class _Rail:
 def _of_rail(rail: _Rail, stars: Sequence[Star]) -> list[Diagnosis]:
     """Return the diagnoses of the failed stars of one rail."""
     if len(stars) > 1 and not rail.passed and all(_passes_alone(star, rail.verdicts) for star in stars):
-        text = f"{rail.name}: none of its {len(stars)} stars passed, every two hosts alone do: congestion on the rail"
+        text = (
+            f"{rail.name}: none of its {len(stars)} stars passed, while every pair of hosts passes alone: suspect"
+            " congestion on the rail"
+        )
         return [_diagnosis(rail, stars, "rail", host=None, direction=None, text=text)]
     centres = [star for star in stars if star.open(rail.good) <= {star.centre}]
     rest = [star for star in stars if star not in centres]
@@ -164,10 +167,10 @@ def _of_rail(rail: _Rail, stars: Sequence[Star]) -> list[Diagnosis]:
 
 
 def _of_centre(rail: _Rail, star: Star) -> Diagnosis:
-    alone = "each of them alone passes" if _passes_alone(star, rail.verdicts) else "each of them passes in other stars"
-    preposition = "from" if star.role == "receive" else "to"
+    alone = "each of them passes alone" if _passes_alone(star, rail.verdicts) else "each of them passes in other stars"
+    what = "receiving from" if star.role == "receive" else "sending to"
     others = listed(star.hosts() - {star.centre})
-    text = f"{star.centre} {star.rail}: too slow when it is to {star.role} {preposition} {others} at once, {alone}"
+    text = f"{star.centre} {star.rail}: too slow when {what} {others} at once, while {alone}"
     return _diagnosis(rail, [star], "direction", host=star.centre, direction=star.role, text=text)
 
 
@@ -177,10 +180,13 @@ def _of_rest(rail: _Rail, stars: Sequence[Star]) -> Diagnosis:
     count = f"{len(stars)} stars" if len(stars) > 1 else "1 star"
     if len(suspects) == 1:
         (host,) = suspects
-        text = f"{host} {rail.name}: {count} with it did not pass, it is the only one in all of them not seen to pass"
+        text = (
+            f"{host} {rail.name}: {count} with this host did not pass, and it is the only host in all of them without a"
+            " passing test"
+        )
         return _diagnosis(rail, stars, "port", host=host, direction=None, text=text)
     names = listed(set().union(*(star.open(rail.good) for star in stars)))
-    text = f"{rail.name}: {count} did not pass; which of their hosts is the cause is not known ({names})"
+    text = f"{rail.name}: {count} did not pass; which of their hosts is the cause is unknown ({names})"
     return _diagnosis(rail, stars, "unknown", host=None, direction=None, text=text)
 
 
@@ -201,7 +207,7 @@ def _diagnosis(
         confidence=SUSPECTED,
         failed=failed,
         tests=failed,
-        evidence=(f"{mode} with {centres} in the middle did not pass", f"{rail.passed} stars of the rail passed"),
+        evidence=(f"{mode} with {centres} at the center did not pass", f"{rail.passed} stars of the rail passed"),
         text=text + (f" ({reasons.most_common(1)[0][0]})" if reasons else ""),
     )
 

@@ -113,8 +113,8 @@ def _row(scope: Scope, own: Sequence[Result], tests: int, *, options: Mapping[st
     shown += [f"{len(own) - _SHOWN} more"] if len(own) > _SHOWN else []
     more = "more than" if many else "no more than"
     text = (
-        f"{place}: unsteady: {len(own)} of {tests} tests failed and passed when they were repeated, {more} the "
-        f"background of {options['background']:g} explains ({'; '.join(shown)})"
+        f"{place}: unsteady: {len(own)} of {tests} tests failed and passed when repeated, {more} the "
+        f"background rate of {options['background']:g} explains ({'; '.join(shown)})"
     )
     return {
         "where": own[0]["where"],

@@ -166,15 +166,17 @@ def _sentence(fleet: Fleet, cause: Cause, layer: str, *, peer: End | None, no_fa
         both = f"{place} or {' '.join(filter(None, peer))}" if peer else place
         return not_hardware.sentence(cause, no_fault, both, passed=fleet.passes[BASE, scope])
     if peer:
-        return f"{place} or {' '.join(filter(None, peer))}: none of their {failed} tests passed"
+        return f"{place} or {' '.join(filter(None, peer))}: none of the {failed} tests between them passed"
     if scope.kind == "path":
         pairs = listed({f"{f.client} to {f.server}" for f in cause.failures})
-        return f"{place}: {failed} tests between hosts that pass with others did not ({pairs}): a path they share"
+        return (
+            f"{place}: {failed} tests between hosts that pass with others did not pass ({pairs}): check a shared path"
+        )
     if layer == MTU:
-        return f"{place or 'all rails'}: small messages pass, large ones do not: MTU of a port or switch on the way"
+        return f"{place or 'all rails'}: small messages pass, large ones do not: check the MTU of each port on the path"
     if layer == GPU:
-        what = "peer memory module or DMA-BUF, ACS, PCIe path"
-        return f"{place or 'all rails'}: passes from host memory, not from GPU memory: {what}"
+        what = "check the peer memory module or DMA-BUF, ACS and the PCIe path"
+        return f"{place or 'all rails'}: tests from host memory pass, tests from GPU memory do not: {what}"
     return place + _base_sentence(fleet, cause)
 
 
@@ -194,32 +196,35 @@ def _base_sentence(fleet: Fleet, cause: Cause) -> str:
     scope, failed = cause.scope, len(cause.failures)
     passed = fleet.passes[BASE, scope]
     few = f"{failed} of its {failed + passed} tests did not pass" if passed else ""
-    others = ", others pass" if fleet.passes[BASE, Scope("all")] > passed else ""
+    rest = ", while other hosts passed" if scope.kind == "host" else ", while other ports passed"
+    others = rest if fleet.passes[BASE, Scope("all")] > passed else ""
     if scope.kind == "all":
-        return f"no rail: none of {failed} tests passed: something that all hosts share"
+        return f"all rails: none of {failed} tests passed: check the components that all hosts share"
     if scope.kind == "rail":
         count = f"{failed} of {failed + passed} tests did not pass" if passed else f"none of {failed} tests passed"
         hosts = fleet.hosts_of[scope.rail or ""]
-        port = f", or a port of {' or '.join(sorted(hosts))}" if len(hosts) == 2 else ""
-        return f": {count}: switch, VLAN or configuration of the rail{port}"
+        port = f", and the ports of {' and '.join(sorted(hosts))}" if len(hosts) == 2 else ""
+        return f": {count}: check the switch, VLAN and configuration of the rail{port}"
     if scope.kind == "routing":
         between = "between them " if scope.rail else ""
         inside = all(fleet.passes[BASE, Scope("rail", rail)] for f in cause.failures for rail in f.rails)
-        known = ", each rail passes without the other" if scope.rail else ", inside rails tests pass"
-        return f": none of {failed} tests {between}passed{known if inside else ''}: routing between rails"
+        known = ", while tests within each rail passed" if inside else ""
+        return f": none of {failed} tests {between}passed{known}: check the routing between rails"
     if scope.kind == "host":
-        return f": {few or 'no test passed on any rail'}{others}: the host itself"
+        return f": {few or 'no test passed on any rail'}{others}: check the host itself"
     if scope.kind == "port":
-        return f": {few or f'none of its {failed} tests passed'}{others}: host, NIC port or cable"
+        return f": {few or f'none of its {failed} tests passed'}{others}: check the host, NIC port and cable"
     if scope.kind == "pair":
-        chance = ", or chance" if failed == 1 and not cause.failures[0].repeated else ""
+        chance = "; a single failure may be chance" if failed == 1 and not cause.failures[0].repeated else ""
         count = f"{failed} of {failed + passed} tests did not pass"
         if scope.host == scope.peer:
-            return f": {count}, both rails pass with others: the path between these rails of the host{chance}"
-        return f": {count}, both hosts pass with others: the path between them{chance}"
+            return (
+                f": {count}, while both rails pass with others: check the path between these rails of the host{chance}"
+            )
+        return f": {count}, while both hosts pass with others: check the path between them{chance}"
     side = "sender" if scope.kind == "send" else "receiver"
     number = f"{failed} of {failed + passed} tests with it as {side} did not pass" if passed else ""
-    return f": {number or f'no test with it as {side} passed'}, the other direction does"
+    return f": {number or f'no test with it as {side} passed'}, while the other direction passed"
 
 
 def _evidence(fleet: Fleet, cause: Cause) -> list[str]:
@@ -228,19 +233,19 @@ def _evidence(fleet: Fleet, cause: Cause) -> list[str]:
     if scope.kind in _OF_HOST:
         partners = {label(end, scope) for failure in failures for end in failure.partners(scope)}
         good = fleet.good_partners(failures, scope)
-        told.append(f"did not pass with {listed(partners)}; of these {len(good)} of {len(partners)} pass with others")
+        told.append(f"did not pass with {listed(partners)}; {len(good)} of these {len(partners)} pass with others")
         told += _passes_elsewhere(fleet, scope)
     elif scope.kind == "pair":
         known = _both_pass_elsewhere(fleet, failures)
         one, other = (" ".join(end) if scope.peer_rail else end[0] for end in sorted(failures[0].ends))
-        told.append(f"{one} and {other} " + ("pass with others" if known else "met few others"))
+        told.append(f"{one} and {other} " + ("pass with others" if known else "were tested with few others"))
         told += _readings(failures[0]) if len(failures) == 1 else []
     else:
         hosts = {name for failure in failures for name in (failure.client, failure.server)}
-        told.append(f"{len(hosts)} hosts tried it: {listed(hosts)}")
+        told.append(f"{len(hosts)} hosts are affected: {listed(hosts)}")
     if cause.layer != BASE:
         what = "with small messages" if cause.layer == MTU else "from host memory"
-        told.append(f"passed {what}: {fleet.passes[BASE, scope]}")
+        told.append(f"tests passed {what}: {fleet.passes[BASE, scope]}")
     verdicts = Counter(failure.verdict for failure in failures)
     told.append(", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())))
     return told
@@ -250,7 +255,7 @@ def _readings(failure: Failure) -> list[str]:
     """Return what a test gave that was measured again, before and then."""
     if not failure.repeated:
         return []
-    told = [("measured again" if one.get("repeated") else "measured first", one) for one in failure.passes]
+    told = [("repeated measurement" if one.get("repeated") else "first measurement", one) for one in failure.passes]
     return [f"{when}: {one['reason'] or one['verdict']}" for when, one in told]
 
 
@@ -260,7 +265,7 @@ def _passes_elsewhere(fleet: Fleet, scope: Scope) -> list[str]:
     if scope.kind in OPPOSITE:
         back = OPPOSITE[scope.kind]
         count = fleet.passes[BASE, Scope(back, scope.rail, scope.host)]
-        told.append(f"{count} tests passed in which it is to {back}")
+        told.append(f"{count} tests passed with it as {'sender' if back == 'send' else 'receiver'}")
     if scope.kind != "host":
         rails = [r for r in fleet.hosts_of if r != scope.rail and fleet.passes[BASE, Scope("port", r, scope.host)]]
         told += [f"passes on {listed(rails)}"] if rails else []
@@ -276,7 +281,7 @@ def _nothing(fleet: Fleet, cause: Cause, no_fault: str) -> str:
     """Return what to check where tests only ran out of time and none passed."""
     if fleet.passes[BASE, cause.scope] or no_fault != not_hardware.TESTER:
         return ""
-    return ". It carries nothing: check switch, VLAN and cable, and whether perftest or its GPU memory starts slowly"
+    return ". No traffic passed: check the switch, VLAN and cable, and whether perftest or its GPU memory starts slowly"
 
 
 def _most(failures: Sequence[Failure]) -> str:

@@ -37,15 +37,15 @@ def compare(
     now = {key: row for key, row in by_identity(results).items() if _has_value(row)}
     pairs = [(row, before[key]) for key, row in now.items() if key in before]
     if not pairs:
-        text = f"nothing in common with the baseline: {len(now)} values now, {len(before)} in it; nothing was compared"
+        text = f"nothing was compared: no test in common, {len(now)} values in this run, {len(before)} in the baseline"
         return [_entry({}, severity, text)]
     found = (_dropped(row, then, allowed=allowed_drop, severity=severity) for row, then in pairs)
     missing = [row for key, row in before.items() if key not in now] if len(pairs) < len(before) else []
     added = [row for key, row in now.items() if key not in before] if len(pairs) < len(now) else []
     return [
         *(entry for entry in found if entry),
-        *_one_sided(missing, "in the baseline gave no value now"),
-        *_one_sided(added, "measured now are not in the baseline"),
+        *_one_sided(missing, "of the baseline have no value in this run"),
+        *_one_sided(added, "of this run are not in the baseline"),
     ]
 
 

@@ -56,7 +56,7 @@ def _slow_clocks(state: State) -> list[str]:
 def _far_cpus(state: State) -> list[str]:
     """Return who measures with CPUs of another NUMA node than the NIC's, since it may use no others."""
     return [
-        f"{name} {rail}: the tester may use no CPU near the NIC ({found['local_cpus']}): it measures from further away"
+        f"{name} {rail}: the tester has no access to the CPUs near the NIC ({found['local_cpus']}) and uses remote CPUs"
         for name, endpoint in state.endpoints.items()
         for rail, found in endpoint.rails.items()
         if found.get("cpus") == "-" and found.get("local_cpus", "-") != "-"
@@ -71,6 +71,6 @@ def _doubts(state: State) -> list[str]:
             told.setdefault(rail, set()).add(expectation.doubt)
     return [
         f"{rail}: {min(doubts)}{f' (and so for {len(doubts) - 1} more)' if len(doubts) > 1 else ''}: no reading "
-        "is taken for impossible there; repair the link, or lower rdma_fabric.thresholds.floor"
+        "is rejected as impossible there. Repair the link, or lower rdma_fabric.thresholds.floor"
         for rail, doubts in sorted(told.items())
     ]

@@ -71,16 +71,16 @@ def take_over(
 
 
 def _absent(state: State, passed: Mapping[Measurement, Result], then: Ports, *, today: Ports) -> dict[Measurement, str]:
-    """Return why the ports of tests cannot be measured today, or are not those that were measured."""
+    """Return why the ports of tests cannot be measured now, or are not those that were measured."""
     found: dict[Measurement, str] = {}
     for test in passed:
         if flaw := blocked(state, test):
-            found[test] = f"cannot be measured today: {flaw}"
+            found[test] = f"cannot be measured now: {flaw}"
             continue
         for name, rail in ((test.client, test.rail), (test.server, test.server_rail)):
             why = identity.another(then.get(name, {}).get(rail), today.get(name, {}).get(rail))
             if why:
-                found[test] = f"another port: {name} {rail}: {why}"
+                found[test] = f"measured on another port: {name} {rail}: {why}"
                 break
     return found
 
@@ -107,15 +107,15 @@ def _difference(today: Mapping[str, Any], before: Mapping[str, Any] | None, kind
     if before is None:
         return _UNTOLD
     now, then = manner(today, kind, size), manner(before, kind, size)
-    told = [f"{key} {then[key]}, today {now[key]}" for key in now if now[key] != then[key]]
-    return f"measured otherwise: {'; '.join(told)}" if told else ""
+    told = [f"{key} {then[key]}, now {now[key]}" for key in now if now[key] != then[key]]
+    return f"measured with other settings: {'; '.join(told)}" if told else ""
 
 
 def _below(state: State, test: Measurement, value: float) -> str:
     """Return why a value is no pass by today's rules, "" when it is one."""
     expectation = expectation_of(state, test)
     outcome, reason = verdict.judge(Sample(test.size, 1, value, expectation.unit), "", expectation)
-    return "" if outcome == verdict.PASS else f"no pass by today's rules: {test.client} to {test.server} {reason}"
+    return "" if outcome == verdict.PASS else f"below the current thresholds: {test.client} to {test.server} {reason}"
 
 
 def _today(expectation: Expectation, result: Result, around: int) -> dict[str, Any]:
@@ -131,5 +131,5 @@ def _why(refused: Mapping[Measurement, str], count: int) -> str:
     for why in refused.values():
         kinds.setdefault(why.split(":")[0], []).append(why)
     told = [f"{len(same)} {same[0]}" for same in kinds.values()]
-    told += [f"{count - len(refused)} of the same stars"] if count > len(refused) else []
-    return f"{count} more passed there and are measured again ({'; '.join(told)})"
+    told += [f"{count - len(refused)} in the same stars"] if count > len(refused) else []
+    return f"{count} more passed in that run and are measured again ({'; '.join(told)})"

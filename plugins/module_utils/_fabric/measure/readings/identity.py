@@ -107,7 +107,7 @@ def another(then: Mapping[str, Any] | None, today: Mapping[str, Any] | None) -> 
         return f"not {'described today' if then else 'recorded in the earlier report'}"
     for key in ("machine_id", "device", "rate", "kind", "pci", "firmware", "drivers"):
         if then.get(key) != today.get(key):
-            return f"{key} was {then.get(key) or 'unknown'}, today {today.get(key) or 'unknown'}"
+            return f"{key} was {then.get(key) or 'unknown'}, now {today.get(key) or 'unknown'}"
         if not today.get(key) and not (key in _OF_CARDS and today["kind"] == SOFT):
             return f"{key} is unknown"
     return ""

@@ -100,7 +100,7 @@ def _annotation(network: Object, nad: Object | None) -> Iterator[Finding]:
     if found != wanted:
         yield Finding(
             f"{_KIND} {network['metadata']['name']}: its NetworkAttachmentDefinition is for the resource"
-            f" {found or 'nothing'}, expected {wanted}; delete it if that stays, the operator makes it again"
+            f" {found or 'nothing'}, expected {wanted}. If this persists, delete it; the operator recreates it"
         )
 
 

@@ -125,11 +125,12 @@ def test_reasons_are_told() -> None:
     reasons: dict[float, Readiness] = {}
     for t, world, _line in moments("e-updates-and-generation"):
         reasons[t] = judge(world)
-    assert reasons[14.92].reasons == ("NicClusterPolicy: the operator has not seen generation 2 yet",)
+    assert reasons[14.92].reasons == ("NicClusterPolicy: the operator has not observed generation 2 yet",)
     assert not reasons[179.29].failed
     assert reasons[179.29].reasons[0] == "NicClusterPolicy: state is notReady"
     assert any(
-        reason.startswith(f"without the label {NIC_LABEL}: gpu-1, gpu-2, gpu-3") for reason in reasons[179.29].reasons
+        reason.startswith(f"Nodes without the label {NIC_LABEL}: gpu-1, gpu-2, gpu-3")
+        for reason in reasons[179.29].reasons
     )
 
 
@@ -184,13 +185,13 @@ def test_a_ready_world() -> None:
         (
             {"expected_nodes": ("gpu-1",)},
             False,
-            "DaemonSet rdma-shared-dp-ds: wants 3 nodes, the plan has 1; narrow rdma_fabric.node_selector",
+            "DaemonSet rdma-shared-dp-ds: scheduled on 3 nodes, expected 1: narrow rdma_fabric.node_selector",
         ),
-        ({"expected_nodes": (*NODES, "gpu-9")}, False, "no Node gpu-9"),
+        ({"expected_nodes": (*NODES, "gpu-9")}, False, "missing Nodes: gpu-9"),
         (
             {"expected_nodes": (*NODES, "gpu-9")},
             False,
-            "DaemonSet kube-multus-ds: wants 3 nodes, the plan has 4; look at the labels of the nodes",
+            "DaemonSet kube-multus-ds: scheduled on 3 nodes, expected 4: check the labels of the nodes",
         ),
         ({"deployments": []}, False, "the operator's Deployment is absent"),
         ({"daemonsets": []}, False, "state-multus-cni: no DaemonSet yet"),
@@ -224,10 +225,10 @@ def test_the_image_of_the_policy_must_run() -> None:
     world = ready_world()
     world.spec = {**world.spec, "secondaryNetwork": {"multus": {"image": "multus-cni", "version": "v9"}}}
     assert answer(world).reasons == (
-        "DaemonSet kube-multus-ds: runs multus-cni:network-operator-v26.7.0, the policy wants multus-cni:v9",
+        "DaemonSet kube-multus-ds: runs image multus-cni:network-operator-v26.7.0, expected multus-cni:v9",
     )
     world.spec = {"global": {"version": "v9"}, "secondaryNetwork": {"multus": {"image": "multus-cni"}}}
-    assert "the policy wants multus-cni:v9" in answer(world).reasons[0]
+    assert "expected multus-cni:v9" in answer(world).reasons[0]
 
 
 def test_drivers_must_be_done() -> None:
@@ -241,7 +242,7 @@ def test_drivers_must_be_done() -> None:
     assert found.reasons == (
         "Node gpu-2: driver upgrade is upgrade-failed",
         "state-OFED: no DaemonSet yet",
-        "Node gpu-3: driver upgrade is not begun",
+        "Node gpu-3: driver upgrade is not started",
     )
 
 
@@ -303,7 +304,7 @@ def test_networks_as_recorded() -> None:
     # The operator calls a network with broken ipam ready.
     assert found["mv-bad-ipam"].failed
     assert found["mv-bad-ipam"].reasons == (
-        "MacvlanNetwork mv-bad-ipam: its NetworkAttachmentDefinition holds no valid JSON",
+        "MacvlanNetwork mv-bad-ipam: the config of its NetworkAttachmentDefinition is not valid JSON",
     )
 
 
@@ -313,8 +314,9 @@ def test_a_nad_that_was_edited_is_seen() -> None:
     config = '{"type":"macvlan","master":"rail0","mode":"bridge","mtu":1500,"ipam":{"type":"nv-ipam"}}'
     nad = {"metadata": {"name": "rail0", "namespace": "a"}, "spec": {"config": config}}
     assert NETWORK.ready(network, nad, NODES).reasons == (
-        "MacvlanNetwork rail0: its NetworkAttachmentDefinition has mtu 1500, expected 9000; delete it if that stays, "
-        "the operator makes it again",
+        "MacvlanNetwork rail0: its NetworkAttachmentDefinition has mtu 1500, expected 9000. If this persists, "
+        "delete it; "
+        "the operator recreates it",
     )
     nad["spec"]["config"] = config.replace("1500", "9000")
     assert NETWORK.ready(network, nad, NODES).ready

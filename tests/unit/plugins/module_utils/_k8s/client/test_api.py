@@ -42,8 +42,8 @@ def test_a_server_that_is_down() -> None:
     with pytest.raises(ApiError) as caught:
         cluster.api().get("/version")
     assert str(caught.value) == (
-        "the API server https://cluster.test:6443 does not answer (GET /version): Connection refused;"
-        " check that it runs, that this machine reaches it, and the server in the kubeconfig"
+        "the API server https://cluster.test:6443 does not answer (GET /version): Connection refused."
+        " Check that it is running and reachable from this machine, and check the server in the kubeconfig"
     )
     assert len(cluster.calls) == 4
 
@@ -51,8 +51,12 @@ def test_a_server_that_is_down() -> None:
 @pytest.mark.parametrize(
     ("code", "end"),
     [
-        (401, "Unauthorized; the credentials are not valid here: check user, token or certificate of the kubeconfig"),
-        (403, "Unauthorized; ask for this permission, or use an account that has it"),
+        (
+            401,
+            "Unauthorized. The credentials are not valid for this cluster. Check the user, token or "
+            "certificate in the kubeconfig",
+        ),
+        (403, "Unauthorized. Grant this permission, or use an account that has it"),
         (422, "Unauthorized"),
     ],
 )
@@ -100,9 +104,9 @@ def test_pages_that_do_not_end_are_refused(tokens: list[str]) -> None:
 
 NAMED = {"metadata": {"name": "a"}}
 BAD: list[tuple[Any, str]] = [
-    (1, "something that is not an object with a name"),
-    ({}, "something that is not an object with a name"),
-    ({"metadata": {"name": 1}}, "something that is not an object with a name"),
+    (1, "an item that is not an object with a name"),
+    ({}, "an item that is not an object with a name"),
+    ({"metadata": {"name": 1}}, "an item that is not an object with a name"),
     ({**NAMED, "status": "x"}, 'the object "a", whose status is not a dict'),
     ({**NAMED, "spec": [1]}, 'the object "a", whose spec is not a dict'),
     ({**NAMED, "status": {"nodeInfo": 1}}, 'the object "a", whose status.nodeInfo is not a dict'),
@@ -151,7 +155,7 @@ def test_what_is_no_object_is_refused(item: Any, message: str) -> None:
     [
         (Response(200, {}, LOGIN), 'answered GET /api/v1/nodes with "<html> <title>Sign in</title> x'),
         (Response(200, {}, "\x1b[2Jx\ny"), 'with "?[2Jx y" instead of a JSON object'),
-        (Response(403, {}, "\x1b[2Jx\ny"), "with 403: ?[2Jx y; ask for"),
+        (Response(403, {}, "\x1b[2Jx\ny"), "with 403: ?[2Jx y. Grant"),
         (status(400, "BadRequest", "\x1b[2Jx\ny"), "with 400: ?[2Jx y"),
         (Response(200, {}, ""), "answered GET /api/v1/nodes with nothing instead of a JSON object"),
         (Response(200, {}, "[]"), 'with "[]" instead of a JSON object'),
@@ -161,7 +165,7 @@ def test_what_is_no_object_is_refused(item: Any, message: str) -> None:
         (ok({"kind": "NodeList", "items": {}}), "with an object of kind NodeList instead of a list"),
         (ok({"kind": "Status", "status": "Success"}), "with an object of kind Status instead of a list"),
         (Response(302, {"location": "/login"}, ""), "refused GET /api/v1/nodes with 302"),
-        (Response(404, {}, "404 page not found"), "with 404: 404 page not found; check the server and path"),
+        (Response(404, {}, "404 page not found"), "with 404: 404 page not found. Check the server and path"),
         (status(404, "NotFound", "the server could not find the requested resource"), "with 404: the server could"),
     ],
 )
@@ -184,7 +188,7 @@ def test_a_404_of_a_proxy_does_not_make_an_object_absent() -> None:
     cluster.answers = [page, page]
     # Without the definitions of the operator its group is not served, and the API server answers like this.
     assert cluster.api().get("/apis/nv-ipam.nvidia.com/v1alpha1/namespaces/a/ippools/b") is None
-    with pytest.raises(ApiError, match="with 404: <h1>Not found</h1>; check the server and path in the kubeconfig"):
+    with pytest.raises(ApiError, match="with 404: <h1>Not found</h1>. Check the server and path in the kubeconfig"):
         cluster.api().get("/api/v1/namespaces/a")
 
 

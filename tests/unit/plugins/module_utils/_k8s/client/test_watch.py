@@ -79,5 +79,5 @@ def test_after_an_error_inside_the_watch_everything_is_listed_again(line: str) -
 def test_a_watch_that_is_not_allowed_says_so() -> None:
     cluster = FakeCluster(pod("x"))
     cluster.answers = [None, status(403, "Forbidden", "cannot watch pods")]
-    with pytest.raises(ApiError, match=f"refused GET {PODS} with 403: cannot watch pods; ask for this permission"):
+    with pytest.raises(ApiError, match=f"refused GET {PODS} with 403: cannot watch pods. Grant this permission"):
         look(cluster, 60)

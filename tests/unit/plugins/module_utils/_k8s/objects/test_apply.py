@@ -145,7 +145,7 @@ def test_a_node_gets_labels_and_is_never_made_nor_deleted() -> None:
     assert apply.remove_object(cluster.api(), plain("Node", "a"), Options(check=True)).action == "release"
     assert apply.remove_object(cluster.api(), plain("Node", "a"), Options()).action == "release"
     assert "nic" not in cluster.objects["/api/v1/nodes/a"]["metadata"]["labels"]
-    with pytest.raises(ClusterError, match="Node b does not exist; expected a node that joined"):
+    with pytest.raises(ClusterError, match="Node b does not exist. Join it to the cluster"):
         put(cluster, plain("Node", "b", nic="true"))
     with pytest.raises(InputError, match="Node a: only labels of a node can be applied, found spec"):
         put(cluster, {**plain("Node", "a"), "spec": {"unschedulable": True}})
@@ -158,7 +158,7 @@ def test_a_kind_that_is_not_served() -> None:
     assert put(cluster, pool(), check=True).action == "create"
     with pytest.raises(ClusterError) as caught:
         put(cluster, pool())
-    assert "expected kind IPPool of nv-ipam.nvidia.com/v1alpha1 to be served" in str(caught.value)
+    assert "Expected kind IPPool of nv-ipam.nvidia.com/v1alpha1 to be served" in str(caught.value)
     assert apply.remove_object(cluster.api(), pool(), Options()).action == "none"
 
 

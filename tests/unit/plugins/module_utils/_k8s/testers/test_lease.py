@@ -51,7 +51,7 @@ def test_a_run_that_lives_is_waited_for_and_named() -> None:
         take(lease(fake, "b"), 120)
     spec = fake.objects[PATH]["spec"]
     assert str(caught.value) == (
-        f"the testers in namespace ns are used by run a since {spec['acquireTime']}, last seen at"
+        f"the testers in namespace ns are in use by run a since {spec['acquireTime']}, last renewed at"
         f" {spec['renewTime']}. Wait until it ends, or end it with the playbook gpufabric.rdma.abort"
     )
     assert fake.clock.time == 120
@@ -63,7 +63,7 @@ def test_a_run_that_was_killed_is_taken_over_when_its_lease_has_expired() -> Non
     take(own)
     take(lease(fake, "b"))
     assert 45 <= fake.clock.time <= 48 and lease(fake, "b").holder() == "b"
-    with pytest.raises(LeaseLost, match="run b took over the testers in namespace ns from run a, which was not seen"):
+    with pytest.raises(LeaseLost, match="run b took over the testers in namespace ns from run a, which had not"):
         own.renew()
 
 

@@ -56,22 +56,22 @@ def test_needs(tests: dict[str, Any], resource: str, allocatable: list[dict[str,
         (HUGE, {"hugepages-2Mi": "4194304"}, None),
         (HUGE, {"hugepages-2Mi": "1G"}, None),
         (HUGE, {"hugepages-2Mi": "2Mi"},
-         "no tester on node n0: it has 2 Mi of hugepages-2Mi, a tester needs 4 Mi (rdma_fabric.tests.hugepages); "
-         "reserve more (host_kernel_hugepages) and restart its kubelet, which counts them when it starts, or take "
+         "no tester on node n0: it offers 2 Mi of hugepages-2Mi, a tester needs 4 Mi (rdma_fabric.tests.hugepages). "
+         "Reserve more (host_kernel_hugepages) and restart its kubelet, which counts them when it starts, or set "
          "hugepages: false"),
         (HUGE, {"hugepages-1Gi": "8Gi"},
-         "no tester on node n0: it has 0 Mi of hugepages-2Mi, a tester needs 4 Mi (rdma_fabric.tests.hugepages); "
-         "reserve more (host_kernel_hugepages) and restart its kubelet, which counts them when it starts, or take "
+         "no tester on node n0: it offers 0 Mi of hugepages-2Mi, a tester needs 4 Mi (rdma_fabric.tests.hugepages). "
+         "Reserve more (host_kernel_hugepages) and restart its kubelet, which counts them when it starts, or set "
          "hugepages: false"),
         (CUDA, {},
-         "no tester on node n0: it has 0 nvidia.com/gpu, a tester needs 8, all that most nodes have "
-         "(rdma_fabric.tests.memory); look at its device plugin, measure nodes with another number in a run of their "
-         "own (--limit), or set gpu_resource: \"\" where a runtime class shows all GPUs"),
+         "no tester on node n0: it offers 0 nvidia.com/gpu, a tester needs 8, as many as most nodes have "
+         "(rdma_fabric.tests.memory). Check its device plugin, measure nodes with another number in a separate "
+         "run (--limit), or set gpu_resource: \"\" if a runtime class exposes all GPUs"),
         # With 16, the 8 that the device plugin picks need not be those next to the rails.
         (CUDA, {GPU: "16"},
-         "no tester on node n0: it has 16 nvidia.com/gpu, a tester needs 8, all that most nodes have "
-         "(rdma_fabric.tests.memory); look at its device plugin, measure nodes with another number in a run of their "
-         "own (--limit), or set gpu_resource: \"\" where a runtime class shows all GPUs"),
+         "no tester on node n0: it offers 16 nvidia.com/gpu, a tester needs 8, as many as most nodes have "
+         "(rdma_fabric.tests.memory). Check its device plugin, measure nodes with another number in a separate "
+         "run (--limit), or set gpu_resource: \"\" if a runtime class exposes all GPUs"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_had_is_refused_for_the_node(
@@ -86,12 +86,12 @@ def test_what_is_in_use_is_explained() -> None:
     wanted = Needs({GPU: 8, "hugepages-2Mi": 4 << 20})
     said = "no tester on node n0: pod p cannot be scheduled: 0/3 nodes are available: "
     assert wanted.explained(said + "3 Insufficient nvidia.com/gpu.") == (
-        said + "3 Insufficient nvidia.com/gpu. A tester asks for all 8 of its node, so that those next to its rails "
-        'are among them: wait for the pods that use them, or set gpu_resource: "" where a runtime class '
-        "shows all GPUs"
+        said + "3 Insufficient nvidia.com/gpu. A tester requests all 8 of its node, so that those next to its rails "
+        'are among them. Wait for the pods that use them, or set gpu_resource: "" if a runtime class '
+        "exposes all GPUs"
     )
     assert wanted.explained(said + "3 Insufficient hugepages-2Mi.") == (
-        said + "3 Insufficient hugepages-2Mi. A tester asks for 4 Mi: wait for the pods that use them, or reserve more "
+        said + "3 Insufficient hugepages-2Mi. A tester requests 4 Mi. Wait for the pods that use them, or reserve more "
         "(host_kernel_hugepages)"
     )
     assert wanted.explained(said + "3 Insufficient rdma/rdma_rail0.") == said + "3 Insufficient rdma/rdma_rail0."

@@ -178,7 +178,7 @@ def test_a_tester_that_says_nothing_useful(tmp_path: Path) -> None:
     world.clock.at(1, lambda: world.cluster.logs.update({"pod-h1": ["sh: not found\n"]}))
     problems = world.start()["problems"]
     assert problems == {
-        "h1": "tester on node node-h1: the tester did not describe its rails; the last that it printed: sh: not found"
+        "h1": "tester on node node-h1: the tester did not describe its rails; its last line: sh: not found"
     }
 
 
@@ -190,7 +190,8 @@ def test_a_node_without_huge_pages_gets_no_tester_and_is_named(tmp_path: Path) -
     assert result["endpoints"] == {"h1": "node-h1", "h3": "node-h3"}
     assert list(result["problems"]) == ["h2"]
     assert result["problems"]["h2"].startswith(
-        "no tester on node node-h2: it has 0 Mi of hugepages-2Mi, a tester needs 2 Mi (rdma_fabric.tests.hugepages); "
+        "no tester on node node-h2: it offers 0 Mi of hugepages-2Mi, a tester needs 2 Mi "
+        "(rdma_fabric.tests.hugepages). "
     )
     assert world.files("describe")["h2.error"] == result["problems"]["h2"] + "\n"
     spec = world.cluster.objects[JOBS]["spec"]
@@ -224,8 +225,8 @@ def test_gpus_that_others_use_are_explained(tmp_path: Path) -> None:
     world.give(h1={"nvidia.com/gpu": "8"}, h2={"nvidia.com/gpu": "8"}, h3={"nvidia.com/gpu": "8"})
     assert world.start()["problems"] == {
         "h2": "no tester on node node-h2: pod pod-h2 cannot be scheduled: 0/3 nodes are available: 1 Insufficient "
-        "nvidia.com/gpu. A tester asks for all 8 of its node, so that those next to its rails are among them: "
-        'wait for the pods that use them, or set gpu_resource: "" where a runtime class shows all '
+        "nvidia.com/gpu. A tester requests all 8 of its node, so that those next to its rails are among them. "
+        'Wait for the pods that use them, or set gpu_resource: "" if a runtime class exposes all '
         "GPUs",
     }
 
@@ -233,7 +234,7 @@ def test_gpus_that_others_use_are_explained(tmp_path: Path) -> None:
 def test_limit_and_nothing_left(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.params["limit"] = ["other"]
-    with pytest.raises(InputError, match="no endpoint is left to measure in pods"):
+    with pytest.raises(InputError, match="no endpoint to measure in pods"):
         world.start()
 
 
@@ -313,7 +314,7 @@ def test_an_exec_that_never_works_is_named(tmp_path: Path) -> None:
     world.cluster.exec_results = [(2, "disk full")] * 9
     problems = world.play(LINES)["problems"]
     assert problems["h1"] == (
-        "node node-h1: the lines did not reach the tester: exec in pod pod-h1 ended with 2: disk full"
+        "node node-h1: the schedule was not delivered to the tester: exec in pod pod-h1 ended with 2: disk full"
     )
     assert sorted(world.files("pass-1")) == ["h1.error", "h2.error", "h3.error"]
 
@@ -322,7 +323,8 @@ def test_a_log_without_an_end_is_not_kept_and_costs_nobody_else(tmp_path: Path) 
     world = started(tmp_path)
     world.cluster.logs["pod-h2"] = ["=== gpufabric batch 1 begin 1\n" + ("x" * 99 + "\n") * 50_000]
     assert world.play(LINES)["problems"] == {
-        "h2": "no log of pod pod-h2 (node node-h2): it has more than 4194304 bytes; expected the output of one tester"
+        "h2": "no log of pod pod-h2 (node node-h2): the log has more than 4194304 bytes; expected the output of "
+        "one tester"
     }
     assert sorted(world.files("pass-1")) == ["h1.log", "h2.error", "h3.log"]
 
@@ -399,9 +401,7 @@ def test_a_host_that_dies_and_whose_log_says_nothing_more(tmp_path: Path) -> Non
     world = started(tmp_path)
     world.cluster.logs["pod-h3"] = ["=== gpufabric batch 1 begin 1\n"]
     world.clock.at(world.clock.time + 25, lambda: world.cluster.put(node("h3", "Unknown")) and None)
-    assert world.play(LINES)["problems"] == {
-        "h3": "node node-h3 is not ready: the tester did not come to the end in time"
-    }
+    assert world.play(LINES)["problems"] == {"h3": "node node-h3 is not ready: the tester did not finish in time"}
 
 
 def test_an_endpoint_that_never_started_is_not_waited_for(tmp_path: Path) -> None:
@@ -453,7 +453,7 @@ def test_a_second_run_neither_uses_nor_removes_the_testers_of_the_first(tmp_path
         first.clock.at(second, lambda: first.lease().renew())
     second = World(tmp_path)
     second.cluster, second.clock, second.params["run"] = first.cluster, first.clock, "r2"
-    with pytest.raises(ClusterError, match="the testers in namespace gpufabric-validate are used by run r1 since"):
+    with pytest.raises(ClusterError, match="the testers in namespace gpufabric-validate are in use by run r1 since"):
         second.start()
     with pytest.raises(ClusterError, match="run r1 took over the testers"):
         second.play(LINES)
@@ -510,7 +510,7 @@ def test_a_pod_on_a_dead_node_is_forced_and_one_on_a_living_node_is_not(tmp_path
     with pytest.raises(ClusterError) as caught:
         world.remove()
     assert str(caught.value) == (
-        "tester pods still exist 60 s after their deletion: pod-h2; look at them in namespace gpufabric-validate"
+        "tester pods still exist 60 s after their deletion: pod-h2. Check them in namespace gpufabric-validate"
     )
     assert f"{PODS}/pod-h1" not in world.cluster.objects
     assert ("DELETE", f"{PODS}/pod-h2") not in world.cluster.calls
@@ -523,6 +523,6 @@ def test_evidence_that_cannot_be_written_leaves_no_part(tmp_path: Path, monkeypa
     evidence = logs.Evidence(str(tmp_path), "describe")
     evidence.prepare()
     monkeypatch.setattr(os, "replace", refuse)
-    with pytest.raises(ClusterError, match="h1.log: it cannot be written: No space left on device; choose"):
+    with pytest.raises(ClusterError, match="h1.log cannot be written: No space left on device. Choose"):
         evidence.log("h1", DESCRIBED)
     assert list((tmp_path / "describe").iterdir()) == []

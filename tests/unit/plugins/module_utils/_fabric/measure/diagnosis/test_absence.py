@@ -299,7 +299,7 @@ def test_what_carries_nothing_is_suspected(rails: list[str], silent: list[str], 
     (found,) = measured(dumb, HOSTS, rails)[-1].summary["diagnoses"]
     assert [found[key] for key in ("kind", "rail", "host", "confidence")] == ["tester", *told[1:], "suspected"]
     assert "NIC" not in found["text"] and found["text"].endswith(
-        ". It carries nothing: check switch, VLAN and cable, and whether perftest or its GPU memory starts slowly"
+        ". No traffic passed: check the switch, VLAN and cable, and whether perftest or its GPU memory starts slowly"
     )
 
 

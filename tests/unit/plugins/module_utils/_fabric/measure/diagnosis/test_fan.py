@@ -80,8 +80,9 @@ def test_a_port_that_only_fails_with_several_at_once(mode: str, role: str, word:
     (before,) = isolate(fabric, rounds, goes=0).diagnoses
     assert (before.kind, before.host, before.direction, before.confidence) == ("direction", "h0001", role, "suspected")
     assert before.text == (
-        f"h0001 rail0: too slow when it is to {role} {word} h0000, h0002, h0003, h0004 at once, "
-        "each of them passes in other stars (planted)"
+        f"h0001 rail0: too slow when {'receiving' if role == 'receive' else 'sending'} {word} h0000, h0002, "
+        f"h0003, h0004 at once, "
+        "while each of them passes in other stars (planted)"
     )
     outcome = isolate(fabric, rounds)
     (found,) = outcome.diagnoses
@@ -92,8 +93,8 @@ def test_a_port_that_only_fails_with_several_at_once(mode: str, role: str, word:
         "suspected",
         4,
     )
-    assert found.text.endswith("at once, each of them alone passes (planted)")
-    assert found.evidence == (f"{mode} with h0001 in the middle did not pass", "9 stars of the rail passed")
+    assert found.text.endswith("at once, while each of them passes alone (planted)")
+    assert found.evidence == (f"{mode} with h0001 at the center did not pass", "9 stars of the rail passed")
     assert (found.failed, found.tests) == (4, 4)
 
 
@@ -106,7 +107,8 @@ def test_a_rail_on_which_only_stars_fail(mode: str) -> None:
     (found,) = isolate(fabric, rounds).diagnoses
     assert (found.kind, found.rail, found.confidence) == ("rail", "rail0", "suspected")
     assert found.text == (
-        "rail0: none of its 10 stars passed, every two hosts alone do: congestion on the rail (planted)"
+        "rail0: none of its 10 stars passed, while every pair of hosts passes alone: suspect congestion on the "
+        "rail (planted)"
     )
 
 
@@ -115,7 +117,7 @@ def test_without_tests_of_two_hosts_a_star_tells_no_more_than_that_somebody_in_i
     (found,) = isolate(fabric, stars(fabric.names, fabric.rail_names, "incast"), goes=0).diagnoses
     assert (found.kind, found.rail, found.host, found.confidence) == ("unknown", "rail0", None, "suspected")
     assert found.text == (
-        "rail0: 5 stars did not pass; which of their hosts is the cause is not known (h0000, h0001, "
+        "rail0: 5 stars did not pass; which of their hosts is the cause is unknown (h0000, h0001, "
         "h0002, h0003 and 1 more) (planted)"
     )
 
@@ -126,7 +128,8 @@ def test_the_only_one_who_is_in_all_failed_stars_is_the_suspect() -> None:
     (found,) = isolate(fabric, stars(fabric.names, fabric.rail_names, "incast", 3), goes=0).diagnoses
     assert (found.kind, found.rail, found.host, found.confidence) == ("port", "rail0", "h0001", "suspected")
     assert found.text == (
-        "h0001 rail0: 4 stars with it did not pass, it is the only one in all of them not seen to pass (planted)"
+        "h0001 rail0: 4 stars with this host did not pass, and it is the only host in all of them without a "
+        "passing test (planted)"
     )
 
 

@@ -270,8 +270,8 @@ def test_the_only_failure_of_a_pair_is_measured_again_before_the_pair_is_blamed(
     later = single(verdict, "41 Gb/s measured")
     (diagnosed,) = diagnose(later)
     assert (diagnosed.kind, diagnosed.host, diagnosed.peer, diagnosed.confidence) == ("pair", "a", "b", "confirmed")
-    assert diagnosed.evidence[1:3] == ("measured first: 40 Gb/s measured", "measured again: 41 Gb/s measured")
-    assert "or chance" not in diagnosed.text
+    assert diagnosed.evidence[1:3] == ("first measurement: 40 Gb/s measured", "repeated measurement: 41 Gb/s measured")
+    assert "chance" not in diagnosed.text
     # Where nothing came back, small messages may tell why.
     assert [t.kind for t in next_tests(later, HOSTS, RAILS)] == (["write_lat"] if verdict == "no_data" else [])
 
@@ -540,7 +540,7 @@ def test_a_large_frame_that_vanishes_between_rails_is_a_matter_of_the_mtu_there(
     fabric = Fabric(6, 3, (Narrow("routing", shows="no_data"),), noise=False)
     (found,) = isolate(fabric, crossed(fabric.names, fabric.rail_names, BANDWIDTH)).diagnoses
     assert (found.kind, found.rail, found.host, found.confidence) == ("mtu", None, None, "confirmed")
-    assert found.text.startswith("between rails: small messages pass, large ones do not: MTU of a port or switch")
+    assert found.text.startswith("between rails: small messages pass, large ones do not: check the MTU of each port")
 
 
 LOOPBACK = [
@@ -577,7 +577,7 @@ def test_two_rails_of_one_host_cannot_be_told_apart() -> None:
         "rail1",
         "suspected",
     )
-    assert found.text == "h0002 rail0 or h0002 rail1: none of their 2 tests passed (planted)"
+    assert found.text == "h0002 rail0 or h0002 rail1: none of the 2 tests between them passed (planted)"
 
 
 def test_one_host_alone_is_not_the_fabric() -> None:

@@ -63,8 +63,8 @@ def test_who_is_named(bad: list[tuple[str, str]], told: list[Any], severity: str
 def test_both_readings_are_told() -> None:
     (found,) = find(fleet({("h1", "h2"): 300.0, ("h2", "h1"): 310.0}), POLICY)
     assert found["text"] == (
-        "h1 and h2 rail0: unsteady: 2 of 2 tests failed and passed when they were repeated, more than the background "
-        "of 0.001 explains (h1 to h2 write_bw: 300, then 390 Gb/s; h2 to h1 write_bw: 310, then 390 Gb/s)"
+        "h1 and h2 rail0: unsteady: 2 of 2 tests failed and passed when repeated, more than the background "
+        "rate of 0.001 explains (h1 to h2 write_bw: 300, then 390 Gb/s; h2 to h1 write_bw: 310, then 390 Gb/s)"
     )
     assert found["readings"][0] == {
         "client": "h1",

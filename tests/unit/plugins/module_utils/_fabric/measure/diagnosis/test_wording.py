@@ -52,69 +52,73 @@ def only(found: list[dict[str, Any]]) -> Diagnosis:
     [
         (
             results(lambda *_: True),
-            "no rail: none of 60 tests passed: something that all hosts share (too slow)",
+            "all rails: none of 60 tests passed: check the components that all hosts share (too slow)",
             (60, 60),
         ),
         (
             results(lambda r, c, s: r == "r0"),
-            "r0: none of 30 tests passed: switch, VLAN or configuration of the rail (too slow)",
+            "r0: none of 30 tests passed: check the switch, VLAN and configuration of the rail (too slow)",
             (30, 30),
         ),
         (
             results(lambda r, c, s: "a" in (c, s)),
-            "a: no test passed on any rail, others pass: the host itself (too slow)",
+            "a: no test passed on any rail, while other hosts passed: check the host itself (too slow)",
             (20, 20),
         ),
         (
             results(lambda r, c, s: r == "r0" and "a" in (c, s)),
-            "a r0: none of its 10 tests passed, others pass: host, NIC port or cable (too slow)",
+            "a r0: none of its 10 tests passed, while other ports passed: check the host, NIC port and cable "
+            "(too slow)",
             (10, 10),
         ),
         (
             results(lambda r, c, s: r == "r0" and "a" in (c, s) and "b" not in (c, s)),
-            "a r0: 8 of its 10 tests did not pass, others pass: host, NIC port or cable (too slow)",
+            "a r0: 8 of its 10 tests did not pass, while other ports passed: check the host, NIC port and cable "
+            "(too slow)",
             (8, 10),
         ),
         (
             [one for one in results(lambda *_: True) if one["rail"] == "r0" and "a" in (one["client"], one["server"])],
-            "a r0: none of its 10 tests passed: host, NIC port or cable (too slow)",
+            "a r0: none of its 10 tests passed: check the host, NIC port and cable (too slow)",
             (10, 10),
         ),
         (
             results(lambda r, c, s: r == "r0" and s == "a"),
-            "a r0: no test with it as receiver passed, the other direction does (too slow)",
+            "a r0: no test with it as receiver passed, while the other direction passed (too slow)",
             (5, 5),
         ),
         (
             results(lambda r, c, s: r == "r0" and c == "a" and s != "b"),
-            "a r0: 4 of 5 tests with it as sender did not pass, the other direction does (too slow)",
+            "a r0: 4 of 5 tests with it as sender did not pass, while the other direction passed (too slow)",
             (4, 5),
         ),
         (
             results(lambda r, c, s: r == "r0" and {c, s} == {"a", "b"}),
             (
-                "r0: a to b, b to a: 2 of 2 tests did not pass, both hosts pass with others: the path "
+                "r0: a to b, b to a: 2 of 2 tests did not pass, while both hosts pass with others: check the path "
                 "between them (too slow)"
             ),
             (2, 2),
         ),
         (
             silent(results(lambda r, c, s: r == "r0" and "a" in (c, s))) + results(never, test="write_lat"),
-            "a r0: small messages pass, large ones do not: MTU of a port or switch on the way (Failed status 12)",
+            "a r0: small messages pass, large ones do not: check the MTU of each port on the path (Failed status 12)",
             (10, 10),
         ),
         (
             results(lambda r, c, s: r == "r0" and "a" in (c, s), memory="cuda:dmabuf") + results(never),
             (
-                "a r0: passes from host memory, not from GPU memory: peer memory module or DMA-BUF, ACS, "
-                "PCIe path (too slow)"
+                "a r0: tests from host memory pass, tests from GPU memory do not: check the peer memory module "
+                "or DMA-BUF, ACS "
+                "and the PCIe path (too slow)"
             ),
             (10, 10),
         ),
         (
             results(lambda r, c, s: r == "r0" and (c in "abc") != (s in "abc")),
-            "r0: 18 tests between hosts that pass with others did not (a to d, a to e, a to f, b to d and 14 more): "
-            "a path they share (too slow)",
+            "r0: 18 tests between hosts that pass with others did not pass (a to d, a to e, a to f, b to d and "
+            "14 more): "
+            "check a shared path (too slow)",
             (18, 18),
         ),
     ],
@@ -129,25 +133,25 @@ def test_sentences_and_counts(found: list[dict[str, Any]], text: str, counts: tu
     [
         (
             results(lambda r, c, s: r == "r0" and "a" in (c, s)),
-            ("did not pass with b, c, d, e and 1 more; of these 5 of 5 pass with others", "passes on r1", "10 fail"),
+            ("did not pass with b, c, d, e and 1 more; 5 of these 5 pass with others", "passes on r1", "10 fail"),
         ),
         (
             results(lambda r, c, s: r == "r0" and c == "a"),
             (
-                "did not pass with b, c, d, e and 1 more; of these 5 of 5 pass with others",
-                "5 tests passed in which it is to receive",
+                "did not pass with b, c, d, e and 1 more; 5 of these 5 pass with others",
+                "5 tests passed with it as receiver",
                 "passes on r1",
                 "5 fail",
             ),
         ),
-        (results(lambda r, c, s: r == "r0"), ("6 hosts tried it: a, b, c, d and 2 more", "30 fail")),
+        (results(lambda r, c, s: r == "r0"), ("6 hosts are affected: a, b, c, d and 2 more", "30 fail")),
         (results(lambda r, c, s: r == "r0" and {c, s} == {"a", "b"}), ("a and b pass with others", "2 fail")),
         (
             results(lambda r, c, s: r == "r0" and "a" in (c, s)) + results(never, test="write_lat"),
             (
-                "did not pass with b, c, d, e and 1 more; of these 5 of 5 pass with others",
+                "did not pass with b, c, d, e and 1 more; 5 of these 5 pass with others",
                 "passes on r1",
-                "passed with small messages: 10",
+                "tests passed with small messages: 10",
                 "10 fail",
             ),
         ),
@@ -199,59 +203,60 @@ def inside(bad: Callable[[str, set[str]], bool], hosts: str = "abcdef") -> list[
     [
         (
             crossed(lambda a, b: ("a", "r1") in (a, b)),
-            "a r1: none of its 30 tests passed, others pass: host, NIC port or cable",
+            "a r1: none of its 30 tests passed, while other ports passed: check the host, NIC port and cable",
             (
-                "did not pass with b, c, d, e and 1 more; of these 5 of 5 pass with others",
+                "did not pass with b, c, d, e and 1 more; 5 of these 5 pass with others",
                 "passes on r0, r2",
                 "30 fail",
             ),
         ),
         (
             crossed(lambda a, b: a[1] != b[1]),
-            "between rails: none of 180 tests passed, inside rails tests pass: routing between rails",
-            ("6 hosts tried it: a, b, c, d and 2 more", "180 fail"),
+            "between rails: none of 180 tests passed, while tests within each rail passed: check the routing "
+            "between rails",
+            ("6 hosts are affected: a, b, c, d and 2 more", "180 fail"),
         ),
         (
             crossed(lambda a, b: {a[1], b[1]} == {"r0", "r2"}),
             (
-                "r0 and r2: none of 60 tests between them passed, each rail passes without the other: "
+                "r0 and r2: none of 60 tests between them passed, while tests within each rail passed: check the "
                 "routing between rails"
             ),
-            ("6 hosts tried it: a, b, c, d and 2 more", "60 fail"),
+            ("6 hosts are affected: a, b, c, d and 2 more", "60 fail"),
         ),
         (
             crossed(lambda a, b: {a, b} == {("a", "r1"), ("b", "r0")}),
-            "a r1 to b r0, b r0 to a r1: 2 of 2 tests did not pass, both hosts pass with others: the path between them",
+            "a r1 to b r0, b r0 to a r1: 2 of 2 tests did not pass, while both hosts pass with others: check "
+            "the path between them",
             ("a r1 and b r0 pass with others", "2 fail"),
         ),
         (
             crossed(lambda a, b: a[1] == "r0" and b[1] == "r2"),
-            "r0 to r2: 30 tests between hosts that pass with others did not (a to b, a to c, a to d, "
-            "a to e and 26 more): "
-            "a path they share",
-            ("6 hosts tried it: a, b, c, d and 2 more", "30 fail"),
+            "r0 to r2: 30 tests between hosts that pass with others did not pass (a to b, a to c, a to d, "
+            "a to e and 26 more): check a shared path",
+            ("6 hosts are affected: a, b, c, d and 2 more", "30 fail"),
         ),
         (
             inside(lambda h, rails: h == "a" and "r1" in rails),
-            "a r1: none of its 4 tests passed, others pass: host, NIC port or cable",
-            ("did not pass with a r0, a r2; of these 2 of 2 pass with others", "passes on r0, r2", "4 fail"),
+            "a r1: none of its 4 tests passed, while other ports passed: check the host, NIC port and cable",
+            ("did not pass with a r0, a r2; 2 of these 2 pass with others", "passes on r0, r2", "4 fail"),
         ),
         (
             inside(lambda h, rails: h == "a" and rails == {"r0", "r1"}),
-            "a r0 to a r1, a r1 to a r0: 2 of 2 tests did not pass, both rails pass with others: the "
+            "a r0 to a r1, a r1 to a r0: 2 of 2 tests did not pass, while both rails pass with others: check the "
             "path between these "
             "rails of the host",
             ("a r0 and a r1 pass with others", "2 fail"),
         ),
         (
             inside(lambda h, _: h == "a"),
-            "a: no test passed on any rail, others pass: the host itself",
-            ("did not pass with a r0, a r1, a r2; of these 0 of 3 pass with others", "6 fail"),
+            "a: no test passed on any rail, while other hosts passed: check the host itself",
+            ("did not pass with a r0, a r1, a r2; 0 of these 3 pass with others", "6 fail"),
         ),
         (
             inside(lambda *_: True),
-            "between rails: none of 36 tests passed: routing between rails",
-            ("6 hosts tried it: a, b, c, d and 2 more", "36 fail"),
+            "between rails: none of 36 tests passed: check the routing between rails",
+            ("6 hosts are affected: a, b, c, d and 2 more", "36 fail"),
         ),
     ],
 )
@@ -298,7 +303,7 @@ def test_two_that_only_met_each_other_are_told_as_such() -> None:
     assert (one.kind, one.confidence, one.text) == (
         "unknown",
         "suspected",
-        "a r0 or b r0: none of their 1 tests passed",
+        "a r0 or b r0: none of the 1 tests between them passed",
     )
 
 

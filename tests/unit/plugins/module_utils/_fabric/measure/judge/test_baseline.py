@@ -34,7 +34,7 @@ def test_only_what_passed_is_compared() -> None:
     )
     assert compare([result("a", "b")], before, 0.1) == []
     assert [one["text"] for one in compare([result("a", "b"), result("b", "a")], before, 0.1)] == [
-        "rail0 write_bw: 1 pairs measured now are not in the baseline (b to a)"
+        "rail0 write_bw: 1 pairs of this run are not in the baseline (b to a)"
     ]
 
 
@@ -87,7 +87,7 @@ def test_sizes_are_compared_each_with_its_own() -> None:
     now = [result("a", "b", size=4096, value=50.0), result("a", "b", size=65536), result("a", "b", size=1048576)]
     assert [one["text"] for one in compare(now, before, 0.1)] == [
         "a to b rail0 write_bw 4096 B: 50 Gb/s, 60 Gb/s in the baseline (-17 %, 10 % allowed)",
-        "rail0 write_bw 1048576 B: 1 pairs measured now are not in the baseline (a to b)",
+        "rail0 write_bw 1048576 B: 1 pairs of this run are not in the baseline (a to b)",
     ]
 
 
@@ -95,9 +95,9 @@ def test_what_is_on_one_side_only_is_said_once_for_a_rail() -> None:
     before = make([result("a", "b"), result("a", "c"), result("b", "c"), result("a", "b", rail="rail1")])
     now = [result("a", "b"), result("a", "c", verdict="no_data", value=900.0), result("x", "y")]
     assert [one["text"] for one in compare(now, before, 0.1)] == [
-        "rail0 write_bw: 2 pairs in the baseline gave no value now (a to c, b to c)",
-        "rail1 write_bw: 1 pairs in the baseline gave no value now (a to b)",
-        "rail0 write_bw: 1 pairs measured now are not in the baseline (x to y)",
+        "rail0 write_bw: 2 pairs of the baseline have no value in this run (a to c, b to c)",
+        "rail1 write_bw: 1 pairs of the baseline have no value in this run (a to b)",
+        "rail0 write_bw: 1 pairs of this run are not in the baseline (x to y)",
     ]
     entry = compare(now, before, 0.1)[0]
     assert (entry["severity"], entry["client"], entry["value"], entry["change"]) == ("warning", None, None, None)
@@ -107,7 +107,7 @@ def test_what_is_on_one_side_only_is_said_once_for_a_rail() -> None:
 def test_nothing_in_common_is_a_failure(now: list[dict[str, Any]]) -> None:
     (entry,) = compare(now, make([result("a", "b")]), 0.1)
     assert entry["severity"] == "failure"
-    assert entry["text"] == f"nothing in common with the baseline: {len(now)} values now, 1 in it; nothing was compared"
+    assert entry["text"] == f"nothing was compared: no test in common, {len(now)} values in this run, 1 in the baseline"
 
 
 GOOD = make([result("a", "b")])

@@ -196,7 +196,7 @@ def test_a_low_value_is_a_fail_and_is_not_repeated() -> None:
         "9.79 Gb/s measured, 93.1 Gb/s expected (95 % of the 100 Gb/s link of lab-1 at RDMA MTU 4096)"
     )
     assert found.summary["findings"] == [
-        f"hosts: lab-2 rail1: no test with it as sender passed, the other direction does ({bad[0]['reason']})"
+        f"hosts: lab-2 rail1: no test with it as sender passed, while the other direction passed ({bad[0]['reason']})"
     ]
 
 
@@ -220,7 +220,7 @@ def test_a_rail_that_cannot_be_used_is_not_played_and_named() -> None:
     }
     assert len(bad) == 4 and len(found.results) == 12
     assert found.summary["findings"] == [
-        "hosts: lab-1 rail0: none of its 4 tests passed, others pass: host, NIC port or cable "
+        "hosts: lab-1 rail0: none of its 4 tests passed, while other ports passed: check the host, NIC port and cable "
         "(lab-1 rail0: rail0 has no link: cable, transceiver or switch port)"
     ]
 
@@ -360,7 +360,7 @@ def test_a_floor_above_the_link_is_a_warning() -> None:
         high["expectations"]["rail1"][name]["floor"] = 99.0
     first = step(high, "host", everybody())
     found = step(high, "host", everybody(played(first)))
-    hint = "no reading is taken for impossible there; repair the link, or lower rdma_fabric.thresholds.floor"
+    hint = "no reading is rejected as impossible there. Repair the link, or lower rdma_fabric.thresholds.floor"
     assert found.warnings == [
         f"rail0: the floor of 180 Gb/s is above the 98 Gb/s of the 100 Gb/s link of lab-1: {hint}",
         f"rail1: the floor of 99 Gb/s is above the 98 Gb/s of the 100 Gb/s link of lab-1 (and so for 1 more): {hint}",
@@ -385,7 +385,7 @@ def test_a_slow_clock_is_a_warning() -> None:
 def test_cpus_far_from_the_nic_are_a_warning() -> None:
     text = described("lab-2").replace("cpus=0", "cpus=- local_cpus=32-63", 1)
     assert step(plan(), "host", everybody(**{"lab-2": text})).warnings == [
-        "lab-2 rail0: the tester may use no CPU near the NIC (32-63): it measures from further away"
+        "lab-2 rail0: the tester has no access to the CPUs near the NIC (32-63) and uses remote CPUs"
     ]
 
 
@@ -570,7 +570,7 @@ def test_a_star_with_a_silent_member_is_no_data_and_is_repeated_as_a_whole() -> 
     centres = {r["server"] for r in silent if r["client"] == "h1"}
     assert {r["server"] for r in silent} == centres and len(silent) == 2 * len(centres)
     assert {r["reason"] for r in silent if r["client"] != "h1"} == {
-        f"its share proves nothing: h1 to {centre} gave no data" for centre in centres
+        f"its share is not conclusive: h1 to {centre} gave no data" for centre in centres
     }
     again = [line for lines in steps[1].lines.values() for line in lines[:-1]]
     assert steps[1].rounds == len(centres) and len(again) == 2 * len(silent)
@@ -721,7 +721,7 @@ def test_a_port_that_fails_from_gpu_memory_is_probed_from_host_memory(also_from_
     assert [s.rounds for s in steps] == [6, 2, 0]
     (found,) = steps[-1].summary["diagnoses"]
     assert (found["kind"], found["rail"], found["host"], found["confidence"]) == (kind, "rail1", "lab-2", "confirmed")
-    assert ("passes from host memory, not from GPU memory" in found["text"]) == (kind == "gpu")
+    assert ("tests from host memory pass, tests from GPU memory do not" in found["text"]) == (kind == "gpu")
     probes = [r for r in steps[-1].results if r["memory"] == "host"]
     assert {(r["rail"], r["verdict"], r["bound_by"]) for r in probes} == {
         ("rail1", "fail" if also_from_host_memory else "pass", "link")
@@ -769,18 +769,19 @@ NINE: Answer = lambda *_a: (0, ROW % "9.0")  # noqa: E731
         (
             0.005,
             {},
-            "12 no pass by today's rules: lab-1 to lab-2 9 Gb/s measured, 93.1 Gb/s expected (95 % of the "
+            "12 below the current thresholds: lab-1 to lab-2 9 Gb/s measured, 93.1 Gb/s expected (95 % of the "
             "100 Gb/s link of lab-1 at RDMA MTU 4096)",
         ),
         (
             None,
             {"duration": 2, "size": 1024, "directions": "one"},
-            "12 measured otherwise: duration 2, today 10; size 1024, today 65536",
+            "12 measured with other settings: duration 2, now 10; size 1024, now 65536",
         ),
         (
             None,
             {"mode": "incast", "fan": 2, "directions": "together", "mtu": 1024},
-            "12 measured otherwise: mtu 1024, today None; directions together, today one way; mode incast of 2, today "
+            "12 measured with other settings: mtu 1024, now None; directions together, now one way; mode incast "
+            "of 2, now "
             "pairs",
         ),
         (None, None, "12 the earlier report does not record how they were measured"),
@@ -797,7 +798,10 @@ def test_resume_keeps_no_pass_of_other_rules(floor: float | None, tests: dict[st
     steps = play_all(plan(), everybody(), earlier=earlier)
     assert [s.rounds for s in steps] == [6, 0]
     (told,) = steps[-1].warnings
-    head = "0 of 12 results are those of the earlier report: they passed there; 12 more passed there and are measured"
+    head = (
+        "0 of 12 results are those of the earlier report: they passed there; 12 more passed in that run and "
+        "are measured"
+    )
     assert told == f"{head} again ({why})"
 
 
@@ -887,7 +891,7 @@ def test_resume_takes_over_nothing_of_ports_that_cannot_be_used_today(
     silent = [r for r in steps[-1].results if r["verdict"] == "no_data"]
     assert len(silent) == lost and all(reason in r["reason"] for r in silent)
     assert (
-        f"{lost} more passed there and are measured again ({lost} cannot be measured today: {reason}"
+        f"{lost} more passed in that run and are measured again ({lost} cannot be measured now: {reason}"
         in (steps[-1].warnings[-1])
     )
 
@@ -895,19 +899,22 @@ def test_resume_takes_over_nothing_of_ports_that_cannot_be_used_today(
 @pytest.mark.parametrize(
     ("port", "why"),
     [
-        ({"machine_id": "2"}, "machine_id was 2, today 1"),
-        ({"device": "mlx5_7"}, "device was mlx5_7, today mlx5_0"),
-        ({"rate": "200 Gb/sec (4X HDR)"}, "rate was 200 Gb/sec (4X HDR), today 100 Gb/sec (4X EDR)"),
-        ({"pci": "0000:18:00.0"}, "pci was 0000:18:00.0, today unknown"),
-        ({"firmware": "28.43.2026"}, "firmware was 28.43.2026, today unknown"),
-        ({"drivers": "rdma_rxe srcversion B"}, "drivers was rdma_rxe srcversion B, today rdma_rxe srcversion A"),
+        ({"machine_id": "2"}, "machine_id was 2, now 1"),
+        ({"device": "mlx5_7"}, "device was mlx5_7, now mlx5_0"),
+        ({"rate": "200 Gb/sec (4X HDR)"}, "rate was 200 Gb/sec (4X HDR), now 100 Gb/sec (4X EDR)"),
+        ({"pci": "0000:18:00.0"}, "pci was 0000:18:00.0, now unknown"),
+        ({"firmware": "28.43.2026"}, "firmware was 28.43.2026, now unknown"),
+        ({"drivers": "rdma_rxe srcversion B"}, "drivers was rdma_rxe srcversion B, now rdma_rxe srcversion A"),
     ],
 )
 def test_resume_takes_over_nothing_of_another_port(port: dict[str, Any], why: str) -> None:
     earlier = recorded(repaired(), plan(), **port)
     first = step(plan(), "host", everybody(), earlier=earlier)
     assert sum(len(lines) - 1 for lines in first.lines.values()) == 2 * (2 + 8)
-    assert f"8 more passed there and are measured again (8 another port: lab-3 rail0: {why}" in first.warnings[-1]
+    assert (
+        f"8 more passed in that run and are measured again (8 measured on another port: lab-3 rail0: {why}"
+        in first.warnings[-1]
+    )
 
 
 SSH = "Failed to connect to the host via ssh: Connection timed out"
@@ -943,7 +950,7 @@ def test_resume_takes_over_nothing_of_unknown_ports() -> None:
     first = step(plan(), "host", everybody(), earlier=recorded(repaired(), plan(), "endpoints"))
     assert (
         first.rounds == 6
-        and "(10 another port: lab-1 rail0: not recorded in the earlier report" in (first.warnings[-1])
+        and "(10 measured on another port: lab-1 rail0: not recorded in the earlier report" in (first.warnings[-1])
     )
 
 
@@ -1041,7 +1048,7 @@ def test_a_single_failure_that_passes_when_measured_again_is_a_warning_and_no_bl
         "warning",
     )
     assert found["text"] == (
-        "rail1: unsteady: 1 of 6 tests failed and passed when they were repeated, no more than the background of 0.001 "
+        "rail1: unsteady: 1 of 6 tests failed and passed when repeated, no more than the background rate of 0.001 "
         "explains (lab-2 to lab-1 write_bw: 40, then 97.5 Gb/s)"
     )
     assert last.warnings == []
@@ -1058,10 +1065,10 @@ def test_a_single_failure_that_fails_again_is_blamed_with_both_readings(then: st
         "lab-1",
         "confirmed",
     ]
-    first, second = [text for text in found["evidence"] if text.startswith("measured")]
-    assert first.startswith("measured first: 40 Gb/s measured, 93.1 Gb/s expected")
+    first, second = [text for text in found["evidence"] if " measurement: " in text]
+    assert first.startswith("first measurement: 40 Gb/s measured, 93.1 Gb/s expected")
     told = "rate of 0" if then == "0.00" else "41 Gb/s measured, 93.1 Gb/s expected"
-    assert second.startswith("measured again: ") and told in second
+    assert second.startswith("repeated measurement: ") and told in second
     assert last.summary["verdict"] == "fail" and last.warnings == []
 
 
@@ -1232,7 +1239,7 @@ def test_a_link_that_is_below_the_plan_after_the_test_is_kept_and_named() -> Non
     assert {r["rail"] for r in failed} == {"rail1"} and len(failed) == 4
     assert failed[0]["reason"] == (
         "97.9 Gb/s measured, 186.3 Gb/s expected (95 % of the 200 Gb/s link of lab-1 at RDMA MTU 4096); "
-        "at lab-2: the link is at 100 Gb/s after the test, 200 Gb/s when it was planned"
+        "at lab-2: the link is at 100 Gb/s after the test, 200 Gb/s in the plan"
     )
     assert failed[0]["link"] == {
         "server": {"rate": "100 Gb/sec (4X EDR)", "state": "up", "carrier": "1", "mtu": "9000"}

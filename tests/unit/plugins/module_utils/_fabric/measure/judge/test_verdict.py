@@ -50,33 +50,41 @@ def test_overall(found: list[str], verdict: str) -> None:
         (lambda *_: False, []),
         (
             lambda r, c, s: r == "r1" and "b" in (c, s),
-            ["hosts: b r1: none of its 6 tests passed, others pass: host, NIC port or cable (why)"],
+            [
+                "hosts: b r1: none of its 6 tests passed, while other ports passed: check the host, NIC port "
+                "and cable (why)"
+            ],
         ),
-        (lambda r, c, s: "b" in (c, s), ["hosts: b: no test passed on any rail, others pass: the host itself (why)"]),
+        (
+            lambda r, c, s: "b" in (c, s),
+            ["hosts: b: no test passed on any rail, while other hosts passed: check the host itself (why)"],
+        ),
         (
             lambda r, c, s: r == "r0",
-            ["hosts: r0: none of 12 tests passed: switch, VLAN or configuration of the rail (why)"],
+            ["hosts: r0: none of 12 tests passed: check the switch, VLAN and configuration of the rail (why)"],
         ),
         (
             lambda r, c, s: r == "r0" and c == "b",
-            ["hosts: b r0: no test with it as sender passed, the other direction does (why)"],
+            ["hosts: b r0: no test with it as sender passed, while the other direction passed (why)"],
         ),
         (
             lambda r, c, s: r == "r0" and s == "b",
-            ["hosts: b r0: no test with it as receiver passed, the other direction does (why)"],
+            ["hosts: b r0: no test with it as receiver passed, while the other direction passed (why)"],
         ),
         (
             lambda r, c, s: r == "r0" and (c, s) == ("a", "b"),
             [
-                "hosts: r0: a to b: 1 of 2 tests did not pass, both hosts pass with others: "
-                "the path between them, or chance (why)"
+                "hosts: r0: a to b: 1 of 2 tests did not pass, while both hosts pass with others: "
+                "check the path between them; a single failure may be chance (why)"
             ],
         ),
         (
             lambda r, c, s: (r == "r0" and "a" in (c, s)) or (r == "r1" and "b" in (c, s)),
             [
-                "hosts: a r0: none of its 6 tests passed, others pass: host, NIC port or cable (why)",
-                "hosts: b r1: none of its 6 tests passed, others pass: host, NIC port or cable (why)",
+                "hosts: a r0: none of its 6 tests passed, while other ports passed: check the host, NIC port "
+                "and cable (why)",
+                "hosts: b r1: none of its 6 tests passed, while other ports passed: check the host, NIC port "
+                "and cable (why)",
             ],
         ),
     ],
@@ -87,7 +95,8 @@ def test_findings(bad: Any, expected: list[str]) -> None:
 
 def test_two_hosts_cannot_be_told_apart() -> None:
     assert findings(results(lambda *_: True, ("a", "b"), ("r0",))) == [
-        "hosts: r0: none of 2 tests passed: switch, VLAN or configuration of the rail, or a port of a or b (why)"
+        "hosts: r0: none of 2 tests passed: check the switch, VLAN and configuration of the rail, and the ports "
+        "of a and b (why)"
     ]
 
 

@@ -77,7 +77,7 @@ def attachment(resource: str) -> dict[str, Any]:
             attachment("nvidia.com/hostdev_rail1"),
             (
                 "HostDeviceNetwork rail0: its NetworkAttachmentDefinition is for the resource nvidia.com/hostdev_rail1,"
-                " expected nvidia.com/hostdev_rail0; delete it if that stays, the operator makes it again",
+                " expected nvidia.com/hostdev_rail0. If this persists, delete it; the operator recreates it",
             ),
         ),
     ],

@@ -17,7 +17,7 @@ IPAM = {"type": "nv-ipam", "poolName": "rail0", "poolType": "ippool"}
 SPEC: dict[str, Any] = {"networkNamespace": "team", "resourceName": "vf_rail0", "vlan": 0, "ipam": json.dumps(IPAM)}
 CONFIG: dict[str, Any] = {"cniVersion": "1.0.0", "name": "rail0", "type": "sriov", "vlan": 0, "ipam": IPAM}
 NAME = "SriovNetwork rail0: its NetworkAttachmentDefinition"
-AGAIN = "; delete it if that stays, the operator makes it again"
+AGAIN = ". If this persists, delete it; the operator recreates it"
 
 
 def network(**spec: Any) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def test_a_network_in_force(spec: dict[str, Any], config: dict[str, Any]) -> Non
         ({}, None, ["SriovNetwork rail0: no NetworkAttachmentDefinition in namespace team yet"]),
         ({}, nad(CONFIG, "old"), [f"{NAME} is in old, not team"]),
         ({"ipam": "{"}, nad(CONFIG), [f'{NAME} has ipam {json.dumps(IPAM)}, expected "{{"{AGAIN}']),
-        ({}, nad("{"), [f"{NAME} holds no valid JSON"]),
+        ({}, nad("{"), [f"SriovNetwork rail0: the config of its NetworkAttachmentDefinition is not valid JSON"]),
         ({"vlan": 5}, nad(CONFIG), [f"{NAME} has vlan 0, expected 5{AGAIN}"]),
         ({"trust": "on"}, nad(CONFIG), [f'{NAME} has trust null, expected "on"{AGAIN}']),
         ({"metaPlugins": '{"type":"rdma"}'}, nad(CONFIG), [f'{NAME} has type null, expected "rdma"{AGAIN}']),
