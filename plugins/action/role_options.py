@@ -85,6 +85,8 @@ class ActionModule(ActionBase):
                 found[option] = templar.template(seen.get(option, default))
             except AnsibleUndefinedVariable:
                 continue  # It depends on something that this host does not have; whoever needs it reports it.
+            except AnsibleError as error:
+                raise AnsibleError(f"{option} of {name} cannot be evaluated: {error}") from error
         return found
 
     def _options(self, roles: Iterable[str]) -> dict[str, dict[str, Any]]:

@@ -130,6 +130,15 @@ def test_effective_options_are_validated_too(tmp_path: Path) -> None:
     assert "(on one)" in said
 
 
+def test_an_option_that_cannot_be_evaluated_is_named_with_its_host(tmp_path: Path) -> None:
+    """A play, 2 s."""
+    done = play_effective(
+        tmp_path, {"one": {"sriov_vfs": "{{ 1 // zero }}"}, "two": {}}, {"zero": 0}, effective=["sriov"]
+    )
+    assert done.returncode != 0
+    assert "sriov_vfs of one cannot be evaluated" in " ".join((done.stdout + done.stderr).split())
+
+
 def test_options_of_roles_are_what_is_set_or_their_default(tmp_path: Path) -> None:
     """Of the inventory, of the play, of a template, and of nobody; one that cannot be known is missing. 2 s."""
     hosts = {

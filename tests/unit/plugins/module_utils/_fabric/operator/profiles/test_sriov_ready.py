@@ -53,7 +53,7 @@ def test_a_network_in_force(spec: dict[str, Any], config: dict[str, Any]) -> Non
         ({}, None, ["SriovNetwork rail0: no NetworkAttachmentDefinition in namespace team yet"]),
         ({}, nad(CONFIG, "old"), [f"{NAME} is in old, not team"]),
         ({"ipam": "{"}, nad(CONFIG), [f'{NAME} has ipam {json.dumps(IPAM)}, expected "{{"{AGAIN}']),
-        ({}, nad("{"), [f"SriovNetwork rail0: the config of its NetworkAttachmentDefinition is not valid JSON"]),
+        ({}, nad("{"), ["SriovNetwork rail0: the config of its NetworkAttachmentDefinition is not valid JSON"]),
         ({"vlan": 5}, nad(CONFIG), [f"{NAME} has vlan 0, expected 5{AGAIN}"]),
         ({"trust": "on"}, nad(CONFIG), [f'{NAME} has trust null, expected "on"{AGAIN}']),
         ({"metaPlugins": '{"type":"rdma"}'}, nad(CONFIG), [f'{NAME} has type null, expected "rdma"{AGAIN}']),
