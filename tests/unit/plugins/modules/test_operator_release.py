@@ -11,6 +11,8 @@ import pytest
 from tests.unit.support.cluster_fake import FakeCluster
 from tests.unit.support.module_run import PACKAGE, run
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
+
 MANAGED = {"app.kubernetes.io/managed-by": "gpufabric"}
 SECRETS, MARK = "/api/v1/namespaces/op/secrets", "/api/v1/namespaces/op/configmaps/gpufabric-operator"
 TARGET = {"namespace": "op", "operator_name": "net", "release": "26.7.1"}
@@ -193,7 +195,8 @@ def test_a_namespace_with_what_kubernetes_helm_and_the_operator_left_is_removed(
     world.cluster.calls.clear()
     assert world.info(operator_state="absent")["release"]["notes"] == []
     # The search: 11 kinds, the groups (twice, as a Secret names a Certificate), 3 of them with 3 kinds, the owner.
-    assert len([path for method, path in world.cluster.calls if method == "GET"]) == 12 + 11 + 2 + 3 + 3 + 1
+    survey = 10 + len(registry.kinds())
+    assert len([path for method, path in world.cluster.calls if method == "GET"]) == survey + 11 + 2 + 3 + 3 + 1
     assert world.teardown()[-1] == "delete Namespace op"
 
 
