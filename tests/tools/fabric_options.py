@@ -60,6 +60,8 @@ SECTIONS = {
     "tests": "What is measured.",
     "tests.only": "A part of the schedule.",
 }
+# Ansible takes these names for those of secrets: they are names of Secrets and of taints.
+NO_SECRETS = ("image_pull_secrets", "key")
 # Values that are texts with digits, and numbers that may have a fraction.
 FLOATS = ("Gb/s", "microseconds", "0.0", "0.01", "0.001", "0.000001", "1 to 1000")
 
@@ -170,6 +172,8 @@ def argument(options: dict[str, Any]) -> dict[str, Any]:
         found[name] = {key: one[key] for key in ("type", "elements", "choices") if key in one}
         if "suboptions" in one:
             found[name]["options"] = argument(one["suboptions"])
+        if name in NO_SECRETS:
+            found[name]["no_log"] = False
     return found
 
 
@@ -186,7 +190,7 @@ def spec(options: dict[str, Any]) -> str:
 
 def laid_out(value: Any, depth: int) -> str:
     if not isinstance(value, dict):
-        return json.dumps(value)
+        return repr(value) if isinstance(value, bool) else json.dumps(value)
     short = "{" + ", ".join(f"{json.dumps(key)}: {laid_out(one, 0)}" for key, one in value.items()) + "}"
     if depth and "options" not in value and "\n" not in short and len(short) < 95:
         return short

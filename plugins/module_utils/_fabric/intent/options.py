@@ -53,12 +53,12 @@ FABRIC: dict[str, Any] = {
             "existing": {"type": "str", "choices": ["refuse", "use", "adopt"]},
             "multus": {"type": "bool"},
             "cni_plugins": {"type": "bool"},
-            "image_pull_secrets": {"type": "list", "elements": "str"},
+            "image_pull_secrets": {"type": "list", "elements": "str", "no_log": False},
             "tolerations": {
                 "type": "list",
                 "elements": "dict",
                 "options": {
-                    "key": {"type": "str"},
+                    "key": {"type": "str", "no_log": False},
                     "operator": {"type": "str", "choices": ["Exists", "Equal"]},
                     "value": {"type": "str"},
                     "effect": {"type": "str", "choices": ["NoSchedule", "PreferNoSchedule", "NoExecute"]},
