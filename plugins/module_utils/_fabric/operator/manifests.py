@@ -48,7 +48,7 @@ def manifests(plan: Mapping[str, Any], chart: Chart, image: str = "") -> dict[st
         files.update(_step(step, apply_order(objects[step])))
     names = images(objects["policy"])
     files["images.txt"] = _lines(names)
-    pairs = mirror(names, _repository(objects["policy"]), operator["release"])
+    pairs = mirror(names, operator["image_repository"], operator["release"])
     if pairs:
         files["mirror.txt"] = _lines([f"{source} {target}" for source, target in pairs])
     if objects["networks"]:
@@ -148,11 +148,6 @@ def _summary(plan: Mapping[str, Any]) -> str:
     if labels:
         lines.append(f"Label each node of the fabric: kubectl label node NAME {labels}")
     return _lines(lines)
-
-
-def _repository(policy: Sequence[Mapping[str, Any]]) -> str:
-    spec = policy[0]["spec"] if policy else {}
-    return str((spec.get("global") or {}).get("repository") or "")
 
 
 def _lines(lines: Sequence[str]) -> str:

@@ -157,6 +157,7 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
             "nfd": intent.operator.nfd,
             "existing": intent.operator.existing,
             "multus": intent.operator.multus,
+            "image_repository": intent.operator.image_repository,
             "image_pull_secrets": list(intent.operator.image_pull_secrets),
             "network_namespace": intent.network_namespace,
             "chart_values": profile.values(intent),

@@ -66,6 +66,11 @@ def test_a_mirror_gets_a_list_and_labels_are_told() -> None:
     assert "kubectl label node NAME a=b" in files["plan.txt"]
 
 
+def test_a_line_without_a_common_repository_gets_the_list_too() -> None:
+    operator = {"release": "25.10.0", "image_repository": "mirror.example.com/m"}
+    assert "mirror.txt" in manifests(planned(operator=operator), Chart())
+
+
 def test_without_addresses_there_are_no_networks() -> None:
     files = manifests(planned(supernet=None, addresses="keep"), Chart())
     assert not [path for path in files if path.startswith(("networks/", "examples/"))]
