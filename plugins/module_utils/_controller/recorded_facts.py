@@ -30,7 +30,7 @@ def text(position: int, groups: Sequence[str], settings: Any, *, facts: Any) -> 
 def write(folder: str, contents: Mapping[str, str], check: bool) -> list[str]:
     """Write host -> content as one file per host where it differs; return the names of those files."""
     try:
-        changed = [name for name, content in contents.items() if _content(_path(folder, name)) != content]
+        changed = [name for name, content in contents.items() if report_folder.text_of(_path(folder, name)) != content]
         if changed and not check:
             os.makedirs(folder, exist_ok=True)
         for name in () if check else changed:
@@ -46,14 +46,6 @@ def _path(folder: str, name: str) -> str:
     if "/" in name or name.startswith("."):
         raise InputError(f'the host "{name}" has a name that cannot be a file. Rename it in the inventory')
     return os.path.join(folder, name + _SUFFIX)
-
-
-def _content(path: str) -> str | None:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except FileNotFoundError:
-        return None
 
 
 def read(folder: str) -> tuple[dict[str, dict[str, Any]], dict[str, list[str]]]:

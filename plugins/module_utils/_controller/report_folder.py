@@ -39,6 +39,15 @@ def read(path: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def text_of(path: str, most: int = -1) -> str | None:
+    """Return the text of a file, its first ``most`` characters; None when there is no file. OSError for all else."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(most)
+    except FileNotFoundError:
+        return None
+
+
 def write(path: str, text: str, mode: int) -> None:
     """Write a file whole, or leave nothing of it; OSError as the system says. Runs with one folder do not mix."""
     folder, name = os.path.split(path)

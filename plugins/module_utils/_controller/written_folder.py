@@ -12,7 +12,7 @@ from typing import Any
 
 from .._common.change import Change
 from .._common.errors import ConflictError, InputError
-from .report_folder import write
+from .report_folder import text_of, write
 
 # Lists the files that were written, so that those which are no longer planned can be removed.
 INDEX = ".gpufabric.json"
@@ -28,7 +28,7 @@ def converge(folder: str, files: Mapping[str, str], check: bool) -> Change:
     """
     try:
         earlier = _index(folder)
-        before = {path: _read(os.path.join(folder, path)) for path in sorted({*files, *earlier})}
+        before = {path: text_of(os.path.join(folder, path), _LARGEST) for path in sorted({*files, *earlier})}
         others = [path for path in files if before[path] is not None and path not in earlier]
         if others:
             raise ConflictError(
@@ -66,7 +66,7 @@ def _put(folder: str, path: str, text: str) -> None:
 
 
 def _index(folder: str) -> set[str]:
-    text = _read(os.path.join(folder, INDEX))
+    text = text_of(os.path.join(folder, INDEX), _LARGEST)
     if text is None:
         return set()
     try:
@@ -82,11 +82,3 @@ def _index(folder: str) -> set[str]:
 
 def _inside(path: Any) -> bool:
     return isinstance(path, str) and path == os.path.normpath(path) and not path.startswith(("/", ".."))
-
-
-def _read(path: str) -> str | None:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(_LARGEST)
-    except FileNotFoundError:
-        return None
