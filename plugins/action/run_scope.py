@@ -59,7 +59,9 @@ class ActionModule(ActionBase):
 
     def _hosts(self, group: str, task_vars: Any) -> str:
         groups, play = task_vars["groups"], task_vars["ansible_play_hosts_all"]
-        problem = request.inventory_problem(group, dict(self._values(groups.get(group) or play)))
+        planned = "__rdma_planned" in task_vars["hostvars"].get("localhost", {})
+        problem = request.reserved_problem(groups, planned=planned)
+        problem = problem or request.inventory_problem(group, dict(self._values(groups.get(group) or play)))
         problem = problem or request.group_problem(group, groups, play, limit=task_vars.get("ansible_limit", ""))
         return problem or request.pattern_problem(group, groups[group], self._selected(group))
 

@@ -88,11 +88,14 @@ def test_a_group_is_read_as_ansible_selects_the_hosts_of_a_play(tmp_path: Path) 
     # Extra variables hide those of the inventory.
     groups["mine"] = {"hosts": {"z-3": {}}, "vars": {"rdma_group": "{{ fabric }}"}}
     wrong: list[object] = ["", None, ["fab"]]
+    absent = {"ansible.builtin.add_host": {"name": "z-1", "groups": "rdma_absent"}, "run_once": True}
+    planned = {"ansible.builtin.set_fact": {"__rdma_planned": {}}, "delegate_to": "localhost", "delegate_facts": True}
     plays = [
-        {"hosts": "all:localhost", "gather_facts": False, "vars": {"rdma_group": group}, "tasks": [{
+        {"hosts": "all:localhost", "gather_facts": False, "vars": {"rdma_group": group}, "tasks": [*before, {
             "block": [{"gpufabric.rdma.run_scope": None}, {"ansible.builtin.debug": {"msg": f"FINE {group}"}}],
             "rescue": [{"ansible.builtin.debug": {"msg": "REFUSED {{ ansible_failed_result.msg }}"}}], "run_once": True,
-        }]} for group in (*odd, "fine", "mine", *wrong)
+        }]} for group, before in (*((name, []) for name in (*odd, "fine", "mine", *wrong)),
+                                  ("fine", [absent]), ("fine", [{**planned, "run_once": True}]))
     ]  # fmt: skip
     (tmp_path / "play.yml").write_text(json.dumps(plays))
     (tmp_path / "groups.json").write_text(json.dumps({"all": {"children": groups}}))
@@ -106,4 +109,7 @@ def test_a_group_is_read_as_ansible_selects_the_hosts_of_a_play(tmp_path: Path) 
         'FINE fine"',
         "REFUSED rdma_group is other in the inventory (on z-3)",
         *("REFUSED rdma_group: expected the name of a group of the inventory",) * 3,
+        "REFUSED The inventory has a group rdma_absent (z-1). A run adds unreachable hosts to a group of this name and"
+        ' leaves its hosts out. Rename the group"',
+        'FINE fine"',
     ], done.stdout + done.stderr

@@ -13,6 +13,8 @@ from ..._common.reader import describe, some
 
 # Words that Ansible itself understands after --tags and --skip-tags.
 _WORDS = frozenset({"all", "always", "never", "tagged", "untagged"})
+# The group that a run itself makes of unreachable hosts (playbooks/tasks/plan.yml), which later plays leave out.
+ABSENT_GROUP = "rdma_absent"
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,20 @@ def pattern_problem(group: str, hosts: Collection[str], selected: Collection[str
         f"The group {group} has the hosts {some(list(hosts))}, but a play on this name selects"
         f" {some(list(selected)) or 'no host'}: Ansible reads it as a pattern, or a host or another group has the same"
         " name. Rename the group; use letters, digits and underscores"
+    )
+
+
+def reserved_problem(groups: Mapping[str, Sequence[str]], *, planned: bool) -> str:
+    """Return why the groups of the inventory conflict with those of a run, empty when they do not.
+
+    ``planned``: the run has computed a plan, so the reserved group is its own.
+    """
+    if planned or ABSENT_GROUP not in groups:
+        return ""
+    hosts = some(groups[ABSENT_GROUP]) or "no hosts"
+    return (
+        f"The inventory has a group {ABSENT_GROUP} ({hosts}). A run adds unreachable hosts to a group of this name and"
+        " leaves its hosts out. Rename the group"
     )
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ...._common.reader import and_more
 from ..schedule.schedule import label
 
 Result = Mapping[str, Any]
@@ -110,11 +111,10 @@ def _row(scope: Scope, own: Sequence[Result], tests: int, *, options: Mapping[st
         f"{one['client']} to {one['server']} {one['label']}: {_first(one)}, then {one['value']:.3g} {one['unit']}"
         for one in readings[:_SHOWN]
     ]
-    shown += [f"{len(own) - _SHOWN} more"] if len(own) > _SHOWN else []
     more = "more than" if many else "no more than"
     text = (
         f"{place}: unsteady: {len(own)} of {tests} tests failed and passed when repeated, {more} the "
-        f"background rate of {options['background']:g} explains ({'; '.join(shown)})"
+        f"background rate of {options['background']:g} explains ({'; '.join(shown)}{and_more(own, _SHOWN)})"
     )
     return {
         "where": own[0]["where"],

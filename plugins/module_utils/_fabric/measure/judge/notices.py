@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...._common.reader import left_out
 from ..diagnosis import duplicates
 from ..diagnosis.absence import overload
 from ..readings.perftest import MISSED
@@ -70,7 +71,7 @@ def _doubts(state: State) -> list[str]:
         if expectation.doubt:
             told.setdefault(rail, set()).add(expectation.doubt)
     return [
-        f"{rail}: {min(doubts)}{f' (and so for {len(doubts) - 1} more)' if len(doubts) > 1 else ''}: no reading "
+        f"{rail}: {min(doubts)}{left_out(len(doubts) - 1)}: no reading "
         "is rejected as impossible there. Repair the link, or lower rdma_fabric.thresholds.floor"
         for rail, doubts in sorted(told.items())
     ]

@@ -10,6 +10,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.requ
     inventory_problem,
     name_problem,
     pattern_problem,
+    reserved_problem,
     selected,
     tag_problem,
 )
@@ -30,6 +31,16 @@ GROUPS = {"all": FABRIC + WEB, "ungrouped": [], "rdma_hosts": FABRIC, "web": WEB
 ])  # fmt: skip
 def test_a_run_needs_a_host_of_the_fabric(group: str, play: list[str], limit: str, message: str) -> None:
     assert group_problem(group, GROUPS, play, limit=limit) == message
+
+
+def test_the_group_of_unreachable_hosts_is_reserved() -> None:
+    assert reserved_problem(GROUPS, planned=False) == ""
+    own = {**GROUPS, "rdma_absent": ["gpu-2"]}
+    assert reserved_problem(own, planned=False) == (
+        "The inventory has a group rdma_absent (gpu-2). A run adds unreachable hosts to a group of this name and"
+        " leaves its hosts out. Rename the group"
+    )
+    assert reserved_problem(own, planned=True) == ""
 
 
 def test_an_inventory_that_sets_another_group_is_refused() -> None:

@@ -363,7 +363,7 @@ def test_a_floor_above_the_link_is_a_warning() -> None:
     hint = "no reading is rejected as impossible there. Repair the link, or lower rdma_fabric.thresholds.floor"
     assert found.warnings == [
         f"rail0: the floor of 180 Gb/s is above the 98 Gb/s of the 100 Gb/s link of lab-1: {hint}",
-        f"rail1: the floor of 99 Gb/s is above the 98 Gb/s of the 100 Gb/s link of lab-1 (and so for 1 more): {hint}",
+        f"rail1: the floor of 99 Gb/s is above the 98 Gb/s of the 100 Gb/s link of lab-1 and 1 more: {hint}",
     ]
 
 
