@@ -17,7 +17,7 @@ from . import console, junit, page, prometheus
 from .redact import Redactor
 
 # Made once: a report has more than 100000 rows, and json.dumps makes one for each call.
-_ENCODER = json.JSONEncoder(allow_nan=False)
+_ENCODER = json.JSONEncoder(allow_nan=False, check_circular=False)
 # A name of DNS, which an address of either kind is not.
 _DOMAIN = re.compile(r"(?:[\w-]+\.)*[A-Za-z][\w-]*")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from ...intent.typed import (
     MACHINE_ID,
@@ -64,10 +65,16 @@ def checked_rail(pairs: Mapping[str, str]) -> dict[str, str]:
     found = {}
     for key in (key for key in _RAIL if key in pairs):
         try:
-            found[key] = _RAIL[key](pairs[key])
+            found[key] = _checked(key, pairs[key])
         except Unfit as error:
             return {"error": f"not described: {key}={plain(pairs[key], 60)!r} is invalid; expected {error.expected}"}
     return found
+
+
+# The ports of a fleet say the same of nearly all but their addresses.
+@lru_cache(maxsize=4096)
+def _checked(key: str, value: str) -> str:
+    return _RAIL[key](value)
 
 
 def checked_host(pairs: Mapping[str, str]) -> dict[str, str]:
