@@ -1,0 +1,167 @@
+"""`python -m tests.tools.gallery`: writes docs/gallery/, what each network model becomes on each release line.
+
+Each page shows an intent and the objects that follow from it for two servers of a preset, then what differs on the
+other release lines.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from . import importable  # noqa: F401  (makes the collection importable)
+
+# isort: split
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import releases
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.manifests import Chart, manifests
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import presets
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
+
+FOLDER = importable.ROOT / "docs" / "gallery"
+PRESET, HOSTS = "dell_xe9680_h200", 2
+NOTE = "<!-- from tests/tools/gallery.py by python -m tests.tools.gallery -->"
+# Files that say nothing about the network model: the same for all, or summaries of others.
+OTHERS = ("plan.txt", "images.txt", "operator/namespace.yaml")
+# A file of a rail other than the first, which is like that of the first.
+OF_OTHER_RAIL = re.compile(r"-rail[1-9]\d*\.yaml")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A page: its intent as a user writes it, below the keys that all pages have."""
+
+    title: str
+    text: str
+    intent: str
+
+
+ENTRIES: dict[str, Entry] = {
+    "macvlan": Entry(
+        "macvlan over shared RDMA devices",
+        "Pods share the port of a rail. Each pod has a macvlan interface on it and its own address.",
+        "profile: macvlan",
+    ),
+    "host_device": Entry(
+        "A whole port for one pod",
+        "One pod per node gets the port of a rail. While the pod has it, the host does not.",
+        "profile: host_device",
+    ),
+    "sriov": Entry(
+        "Virtual functions made by the SR-IOV operator",
+        "Each pod gets a virtual function of a rail with its own RDMA device.",
+        "profile: sriov\nsriov: {vfs: 8, rdma_mode: exclusive, max_unavailable: 2}",
+    ),
+    "sriov_external": Entry(
+        "Virtual functions made on the hosts",
+        "The role `sriov` creates the virtual functions. The SR-IOV operator only assigns them to pods.",
+        "profile: sriov\nsriov: {vfs: 8, externally_managed: true}",
+    ),
+}
+
+
+def main() -> int:
+    FOLDER.mkdir(exist_ok=True)
+    wanted = pages()
+    for path in FOLDER.iterdir():
+        if path.name not in wanted:
+            path.unlink()
+    for name, text in wanted.items():
+        (FOLDER / name).write_text(text)
+    return 0
+
+
+def pages() -> dict[str, str]:
+    """File name -> text of all pages."""
+    return {"README.md": index(), **{f"{name}.md": page(entry) for name, entry in ENTRIES.items()}}
+
+
+def index() -> str:
+    rows = [f"| [{entry.title}]({name}.md) | {entry.text} |" for name, entry in ENTRIES.items()]
+    return "\n".join(
+        [
+            NOTE,
+            "",
+            "# Gallery of network models",
+            "",
+            "Each page shows `rdma_fabric` and the manifests that the playbook `plan` writes for it, with",
+            f"{HOSTS} servers of the preset `{PRESET}`. To write such manifests, see [manifests.md](../manifests.md).",
+            "",
+            "| page | network model |",
+            "| --- | --- |",
+            *rows,
+            "",
+        ]
+    )  # fmt: skip
+
+
+def page(entry: Entry) -> str:
+    shown = releases.line_of(releases.DEFAULT)
+    assert shown is not None
+    parts = [NOTE, f"# {entry.title}", entry.text, fenced("yaml", "rdma_fabric:\n" + indented(intent_text(entry)))]
+    parts.append(f"## Manifests for release {releases.DEFAULT}")
+    for path, text in files(entry, releases.DEFAULT).items():
+        parts += [f"`{path}`", fenced("yaml" if path.endswith(".yaml") else "text", text)]
+    parts.append("The files of the other rails differ from those of `rail0` only in names and addresses.")
+    parts.append("## Other release lines")
+    for line in releases.LINES.values():
+        if line != shown:
+            parts += [f"### {line.name}", *difference(entry, list(line.releases)[-1])]
+    return "\n\n".join(parts) + "\n"
+
+
+def difference(entry: Entry, release: str) -> Iterator[str]:
+    """Yield what differs on a release, but for its number: the parts of a page."""
+    default, other = files(entry, releases.DEFAULT), files(entry, release)
+    found = False
+    for path in dict.fromkeys((*default, *other)):
+        before = default.get(path, "").replace(releases.DEFAULT, release)
+        lines = difflib.unified_diff(before.splitlines(), other.get(path, "").splitlines(), n=1, lineterm="")
+        text = "\n".join("..." if line.startswith("@@") else line for line in list(lines)[2:])
+        if text:
+            found = True
+            yield f"`{path}`"
+            yield fenced("diff", text)
+    yield f"Apart from the release number ({release}), {'the other manifests' if found else 'all manifests'} are equal."
+
+
+def files(entry: Entry, release: str) -> dict[str, str]:
+    """Path -> text of the manifests that the network model determines."""
+    made = planned(entry, release)
+    found = manifests(made, Chart())
+    return {
+        path: content if isinstance(content, str) else documents(content)
+        for path, content in found.items()
+        if path not in OTHERS and not path.endswith("kustomization.yaml") and not OF_OTHER_RAIL.search(path)
+    }
+
+
+def planned(entry: Entry, release: str) -> dict[str, Any]:
+    fabric = {**yaml.safe_load(intent_text(entry)), "operator": {"release": release}}
+    made: dict[str, Any] = plan(fabric, presets.hosts(PRESET, HOSTS))
+    return made
+
+
+def intent_text(entry: Entry) -> str:
+    return f"{entry.intent}\nsupernet: 192.168.0.0/16\n"
+
+
+def documents(objects: list[Any]) -> str:
+    return "---\n".join(yaml.safe_dump(item, sort_keys=False, default_flow_style=False) for item in objects)
+
+
+def indented(text: str) -> str:
+    return "".join(f"  {line}\n" for line in text.splitlines())
+
+
+def fenced(language: str, text: str) -> str:
+    return f"```{language}\n{text.rstrip()}\n```"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
