@@ -12,7 +12,8 @@ import pytest
 from tests.unit.support.playbook_files import plays
 from tests.unit.support.real_play import ROOT, ansible_playbook
 
-BOOKS = sorted(path.stem for path in (ROOT / "playbooks").glob("*.yml"))
+# The playbook lint needs no hosts, so an inventory without them is no error (test_lint.py).
+BOOKS = sorted(path.stem for path in (ROOT / "playbooks").glob("*.yml") if path.stem != "lint")
 FABRIC = "{{ rdma_group | default('rdma_hosts') }}"
 
 

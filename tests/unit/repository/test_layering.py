@@ -48,6 +48,7 @@ FLOORS = {
     "_fabric": (
         "intent",
         "operator",
+        "lint",
         "plan",
         "measure/readings",
         "measure/schedule",

@@ -33,6 +33,8 @@ PLAYBOOKS: Mapping[str, Mapping[str, Any]] = {
     "rdma_group": {"type": "str"},
     "rdma_host": {"type": "raw"},
     "rdma_kubeconfig": {"type": "path"},
+    "rdma_lint_ignore": {"type": "list", "elements": "str"},
+    "rdma_lint_path": {"type": "path"},
     "rdma_manifests_dir": {"type": "path"},
     "rdma_pcie_acs": {"type": "bool"},
     "rdma_preset": {"type": "str"},

@@ -1,0 +1,334 @@
+"""Each rule finds its problem, is silent about the repaired object, and survives objects of any form. About 1 s."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.tools import gallery
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import releases
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.lint import registry
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.lint.objects import Objects
+
+NCP = "NicClusterPolicy"
+
+
+def made(kind: str, name: str, **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def policy(**spec: Any) -> dict[str, Any]:
+    return made(NCP, "nic-cluster-policy", **{"global": {"version": "v26.4.2"}, **spec})
+
+
+def shared(*entries: dict[str, Any]) -> dict[str, Any]:
+    return policy(rdmaSharedDevicePlugin={"image": "i", "config": json.dumps({"configList": entries})})
+
+
+def entry(name: str, *ports: str) -> dict[str, Any]:
+    return {"resourceName": name, "rdmaHcaMax": 63, "selectors": {"ifNames": [*ports]}}
+
+
+def driver(**spec: Any) -> dict[str, Any]:
+    return policy(ofedDriver={"image": "doca-driver", **spec})
+
+
+def network(kind: str = "MacvlanNetwork", **spec: Any) -> dict[str, Any]:
+    return made(kind, "rail0", **spec)
+
+
+def ipam(**found: Any) -> str:
+    return json.dumps({"type": "nv-ipam", **found})
+
+
+def sriov(name: str = "rail0", **spec: Any) -> dict[str, Any]:
+    known = {"resourceName": "vf", "numVfs": 4, "nicSelector": {"pfNames": ["ens1f0"]}, "nodeSelector": {}}
+    return made("SriovNetworkNodePolicy", name, **{**known, **spec})
+
+
+def state(**port: Any) -> dict[str, Any]:
+    found = {"name": "ens1f0", "totalvfs": 8, "mtu": 9000, "linkType": "ETH", **port}
+    return {**made("SriovNetworkNodeState", "node-1"), "status": {"interfaces": [found]}}
+
+
+def node(name: str = "node-1", **spec: Any) -> dict[str, Any]:
+    return made("Node", name, **spec)
+
+
+def pool(subnet: str, name: str = "rail0", size: int = 4, nodes: int = 0) -> dict[str, Any]:
+    found = made("IPPool", name, subnet=subnet, perNodeBlockSize=size)
+    return {**found, "status": {"allocations": [{"nodeName": f"node-{number}"} for number in range(nodes)]}}
+
+
+def host(cmdline: str, system: str = "ubuntu") -> dict[str, Any]:
+    return {"gpu-1": {"os": {"id": system, "id_like": "debian"}, "kernel": {"cmdline": cmdline}}}
+
+
+SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "ufm"}}
+KEYS = {"UFM_USERNAME": "", "UFM_PASSWORD": "", "UFM_ADDRESS": ""}
+GUIDS = {"pKeyGUIDPoolRangeStart": "02:00:00:00:00:00:00:00", "pKeyGUIDPoolRangeEnd": "02:FF:FF:FF:FF:FF:FF:FF"}
+UFM = policy(ibKubernetes={"ufmSecret": "ufm", **GUIDS})
+CONFIG = made("SriovOperatorConfig", "default")
+POOL = made("SriovNetworkPoolConfig", "gpu", rdmaMode="exclusive")
+UPGRADE = {"autoUpgrade": True, "drain": {"enable": True}}
+PROBE = {"failureThreshold": 120, "periodSeconds": 10}
+# Rule -> objects with the problem, a part of the message, the same objects without it, further arguments of Objects.
+CASES: dict[str, tuple[list[Any], str, list[Any], dict[str, Any]]] = {
+    "policy-name": ([made(NCP, "mlnx")], f"{NCP} mlnx", [policy()], {}),
+    "image-version": (
+        [made(NCP, "nic-cluster-policy", nvIpam={"image": "i"})],
+        "spec.nvIpam.version is not set",
+        [made(NCP, "nic-cluster-policy", nvIpam={"image": "i", "version": "v1"}), policy(nvIpam={"image": "i"})],
+        {},
+    ),
+    "image-latest": (
+        [policy(nvIpam={"version": "latest"})],
+        "spec.nvIpam.version",
+        [policy(nvIpam={"version": "v1"})],
+        {},
+    ),
+    "plugin-json": (
+        [policy(sriovDevicePlugin={"config": "{resourceList: []}"})],
+        "spec.sriovDevicePlugin.config is not valid JSON",
+        [policy(sriovDevicePlugin={"config": '{"resourceList": []}'}), policy(sriovDevicePlugin={})],
+        {},
+    ),
+    "plugin-quote": ([shared(entry("a'b"))], "single quotation mark", [shared(entry("ab"))], {}),
+    "resource-name": ([shared(entry("rail-0", "rail0"))], '"rail-0"', [shared(entry("rail_0", "rail0"))], {}),
+    "resource-ports": (
+        [shared(entry("rails", "rail0", "rail1"))],
+        "rails has the ports rail0, rail1",
+        [shared(entry("a", "rail0"), entry("b", "rail1"))],
+        {},
+    ),
+    "port-twice": (
+        [shared(entry("a", "rail0"), entry("b", "rail0"))],
+        "rail0 is in the resources a, b",
+        [shared(entry("a", "rail0"))],
+        {},
+    ),
+    "policy-owners": (
+        [driver(version="v"), made("NicNodePolicy", "gpu", ofedDriver={"version": "v"})],
+        f"spec.ofedDriver is in {NCP}",
+        [policy(), made("NicNodePolicy", "gpu", ofedDriver={"version": "v"})],
+        {},
+    ),
+    "node-policy-name": ([made("NicNodePolicy", "a" * 31)], "31 characters", [made("NicNodePolicy", "a" * 30)], {}),
+    "driver-safe-load": (
+        [driver(upgradePolicy={"safeLoad": True})],
+        "safeLoad",
+        [driver(upgradePolicy={"safeLoad": True, **UPGRADE})],
+        {},
+    ),
+    "driver-drain": (
+        [driver(upgradePolicy={"autoUpgrade": True})],
+        "without drain",
+        [driver(upgradePolicy=UPGRADE), driver(upgradePolicy={"autoUpgrade": False})],
+        {},
+    ),
+    "driver-probe": (
+        [driver(startupProbe={**PROBE, "failureThreshold": 20})],
+        "ends after 200 s",
+        [driver(startupProbe=PROBE), driver(forcePrecompiled=True, startupProbe={**PROBE, "failureThreshold": 1})],
+        {},
+    ),
+    "policy-fields": ([policy(psp={"enabled": True})], "spec.psp", [policy()], {}),
+    "ufm-secret": (
+        [
+            UFM,
+            {**SECRET, "stringData": {**KEYS, "UFM_ADDRESS ": ""} | {"X": ""}, "data": None},
+            {**SECRET, "data": {"UFM_USER": ""}},
+        ],
+        "lacks UFM_USERNAME, UFM_PASSWORD, UFM_ADDRESS and has UFM_USER",
+        [UFM, {**SECRET, "data": KEYS}, {"kind": "Secret", "metadata": {"name": "other"}}],
+        {},
+    ),
+    "guid-range": (
+        [
+            policy(ibKubernetes={**GUIDS, "pKeyGUIDPoolRangeEnd": "00:00:00:00:00:00:00:01"}),
+            policy(ibKubernetes={**GUIDS, "pKeyGUIDPoolRangeEnd": "02:FF"}),
+        ],
+        "after its end",
+        [UFM],
+        {},
+    ),
+    "ipam-json": ([network(ipam="{type: x}")], "spec.ipam is not valid JSON", [network(ipam=ipam()), network()], {}),
+    "host-local": ([network(ipam='{"type": "host-local"}')], "host-local", [network(ipam=ipam())], {}),
+    "pool-absent": (
+        [network(ipam=ipam(poolName="rail0", poolType="cidrpool")), pool("10.0.0.0/24")],
+        "the CIDRPool rail0 does not",
+        [network(ipam=ipam(poolName="rail0")), pool("10.0.0.0/24")],
+        {"complete": True},
+    ),
+    "network-resource": (
+        [network("SriovNetwork", resourceName="nvidia.com/rail-0")],
+        '"rail-0"',
+        [network("SriovNetwork", resourceName="nvidia.com/rail_0")],
+        {},
+    ),
+    "macvlan-infiniband": (
+        [network(master="ens1f0"), state(linkType="IB")],
+        "InfiniBand port on node-1",
+        [network(master="ens1f0"), state()],
+        {},
+    ),
+    "network-mtu": (
+        [network(master="ens1f0", mtu=9000), state(mtu=1500)],
+        "ens1f0 of node-1 has 1500",
+        [network(master="ens1f0", mtu=9000), state(), state(name="other", mtu=1500)],
+        {},
+    ),
+    "pools-overlap": (
+        [pool("10.0.0.0/23"), pool("10.0.1.0/24", "rail1")],
+        "10.0.1.0/24 overlap",
+        [pool("10.0.0.0/24"), pool("10.0.1.0/24", "rail1"), made("CIDRPool", "v6", cidr="fd00::/64")],
+        {},
+    ),
+    "pods-overlap": (
+        [pool("10.244.1.0/24"), node(podCIDRs=["10.244.0.0/16"])],
+        "those of pods on node-1",
+        [pool("10.1.1.0/24"), node(podCIDRs=["10.244.0.0/16", "fd00::/64"])],
+        {},
+    ),
+    "pool-size": (
+        [pool("10.0.0.0/30", nodes=1)],
+        "1 blocks of 4 addresses, and 1 nodes",
+        [pool("10.0.0.0/24", nodes=3)],
+        {},
+    ),
+    "network-isolation": (
+        [
+            policy(secondaryNetwork={"multus": {"config": '{"namespaceIsolation": true}'}}),
+            network(networkNamespace="team-a"),
+        ],
+        "only pods in team-a",
+        [
+            policy(
+                secondaryNetwork={
+                    "multus": {"config": json.dumps({"namespaceIsolation": True, "globalNamespaces": "default,team-a"})}
+                }
+            ),
+            network(networkNamespace="team-a"),
+        ],
+        {},
+    ),
+    "sriov-default": ([sriov("default")], "called default", [sriov(), sriov("default", numVfs=0)], {}),
+    "sriov-no-vfs": ([sriov(numVfs=0)], "numVfs is 0", [sriov()], {}),
+    "sriov-resource": ([sriov(resourceName="rail-0")], '"rail-0"', [sriov(resourceName="rail.0_a")], {}),
+    "sriov-port": (
+        [sriov(nicSelector={"pfNames": ["ens9#0-3"]}), state()],
+        "a port ens9",
+        [sriov(nicSelector={"pfNames": ["ens1f0#0-3", "rail0"]}), state(altName="rail0")],
+        {"complete": True},
+    ),
+    "sriov-vfs": (
+        [sriov(numVfs=16), state()],
+        "ens1f0 of node-1 has at most 8",
+        [sriov(numVfs=8), state(), sriov(numVfs=16, nodeSelector={"gpu": "true"})],
+        {},
+    ),
+    "sriov-mtu": (
+        [sriov(externallyManaged=True, mtu=9000), state(mtu=1500)],
+        "ens1f0 of node-1 has 1500",
+        [sriov(externallyManaged=True, mtu=9000), sriov(mtu=9000), state()],
+        {},
+    ),
+    "sriov-external": (
+        [sriov(externallyManaged=True), CONFIG],
+        "disableDrain",
+        [sriov(externallyManaged=True), made("SriovOperatorConfig", "default", disableDrain=True)],
+        {},
+    ),
+    "sriov-one-node": (
+        [sriov(), node(), CONFIG],
+        "one node",
+        [sriov(), node(), node("node-2"), CONFIG],
+        {"complete": True},
+    ),
+    "sriov-exclusive": (
+        [POOL, shared(entry("a", "rail0"))],
+        f"{NCP} nic-cluster-policy has spec.rdmaSharedDevicePlugin",
+        [POOL, policy()],
+        {},
+    ),
+    "port-owners": (
+        [sriov(), shared(entry("a", "ens1f0"))],
+        f"ens1f0 belongs to {NCP}",
+        [sriov(), shared(entry("a", "ens1f1"))],
+        {},
+    ),
+    "sriov-reboot": ([sriov(), POOL], "needs ib_core.netns_mode=0 on the nodes", [sriov()], {"hosts": host("quiet")}),
+}
+
+
+def found(objects: list[Any], **more: Any) -> list[registry.Finding]:
+    return registry.lint(Objects(objects, **more))
+
+
+def test_every_rule_has_a_case() -> None:
+    assert set(CASES) == set(registry.names()) and len(registry.names()) == len(set(registry.names()))
+
+
+@pytest.mark.parametrize("rule", CASES)
+def test_a_rule_finds_its_problem_and_nothing_else(rule: str) -> None:
+    bad, text, good, more = CASES[rule]
+    hits = [finding for finding in found(bad, **more) if finding.rule == rule]
+    assert any(text in f"{finding.object}: {finding.text}" for finding in hits), hits
+    assert not any(finding.text.endswith(".") for finding in hits)
+    assert [finding for finding in found(good, **more) if finding.rule == rule] == []
+    assert registry.lint(Objects(bad, **more), [rule]) == [one for one in found(bad, **more) if one.rule != rule]
+
+
+@pytest.mark.parametrize(
+    ("objects", "cmdline", "system", "text"),
+    [
+        ([sriov(), POOL], "ib_core.netns_mode=0", "ubuntu", ""),
+        ([sriov(), POOL], "quiet", "rhel", ""),
+        ([sriov(), POOL], "", "ubuntu", ""),
+        ([POOL], "quiet", "ubuntu", ""),
+        ([sriov()], "ib_core.netns_mode=0", "ubuntu", "It has ib_core.netns_mode=0, but no SriovNetworkPoolConfig"),
+        ([sriov(deviceType="vfio-pci")], "intel_iommu=on", "debian", "SriovNetworkNodePolicy rail0 needs iommu=pt"),
+        ([sriov(deviceType="vfio-pci")], "intel_iommu=on iommu=pt", "debian", ""),
+    ],
+)
+def test_kernel_arguments_that_the_operator_reboots_for(
+    objects: list[Any], cmdline: str, system: str, text: str
+) -> None:
+    facts = {"gpu-1": {"os": {"id": system}, "kernel": {"cmdline": cmdline}}}
+    texts = [finding.text for finding in found(objects, hosts=facts) if finding.rule == "sriov-reboot"]
+    assert (not texts) if not text else (len(texts) == 1 and texts[0].startswith(text))
+
+
+@pytest.mark.parametrize("release", [list(line.releases)[-1] for line in releases.LINES.values()])
+@pytest.mark.parametrize("name", gallery.ENTRIES)
+def test_our_own_objects_have_no_problem(name: str, release: str) -> None:
+    objects = gallery.planned(gallery.ENTRIES[name], release)["objects"]
+    rules = {finding.rule for finding in found([*objects["policy"], *objects["networks"]])}
+    assert rules == ({"sriov-external"} if name == "sriov_external" else set())
+
+
+def changed(value: Any, chance: random.Random) -> Any:
+    """A value of which some part has another form."""
+    if chance.random() < 0.1:
+        return chance.choice([None, "", "x", 0, -1, True, [], {}, [None], {"a": 1}, "[[", 1e400])
+    if isinstance(value, dict):
+        return {key: changed(item, chance) for key, item in value.items()}
+    return [changed(item, chance) for item in value] if isinstance(value, list) else value
+
+
+def damaged() -> Iterator[list[Any]]:
+    chance = random.Random(16)
+    for bad, _text, good, _more in CASES.values():
+        for _turn in range(20):
+            yield changed(copy.deepcopy([*bad, *good]), chance)
+
+
+def test_objects_of_any_form_are_examined() -> None:
+    facts = changed({**host("a b"), "other": None}, random.Random(1))
+    for objects in damaged():
+        registry.lint(Objects(objects if isinstance(objects, list) else [objects], facts or {}, complete=True))
