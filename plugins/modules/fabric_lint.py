@@ -134,11 +134,6 @@ def examined(module: AnsibleModule) -> tuple[Objects, int]:
     return Objects(items, facts, complete=True), api.requests
 
 
-def shown(finding: registry.Finding) -> str:
-    """Return a finding as a line for a reader."""
-    return f"{finding.object}: {finding.effect}. {finding.text} ({finding.rule})"
-
-
 def main() -> None:
     """Read and examine; fail when something does not work."""
     module = AnsibleModule(argument_spec={**AUTH_SPEC, **SPEC}, supports_check_mode=True)
@@ -153,10 +148,10 @@ def main() -> None:
         "objects": len(objects.items),
         "requests": requests,
     }
-    errors = [shown(finding) for finding in found if finding.severity == ERROR]
+    errors = [finding.line for finding in found if finding.severity == ERROR]
     for finding in found:
         if finding.severity != ERROR:
-            module.warn(shown(finding))
+            module.warn(finding.line)
     if errors:
         listed = "\n".join(f"- {line}" for line in errors)
         summary = f"objects examined: {len(objects.items)}, errors: {len(errors)}"

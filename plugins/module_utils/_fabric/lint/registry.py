@@ -23,6 +23,11 @@ class Finding(NamedTuple):
     text: str
     effect: str
 
+    @property
+    def line(self) -> str:
+        """The finding as a line for a reader."""
+        return f"{self.object}: {self.effect}. {self.text} ({self.rule})"
+
 
 def names() -> list[str]:
     """Return the names of all rules."""

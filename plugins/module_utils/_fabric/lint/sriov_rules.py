@@ -5,9 +5,12 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..._common.fold import fold
+from ..._common.reader import and_more
 from .objects import Objects, at, dicts, label, number, pf_names, text, texts
 from .policy_rules import ports_of_plugins
 from .rule import ERROR, WARNING, Found, Rule
@@ -73,15 +76,13 @@ def _external_mtu(objects: Objects) -> Iterator[Found]:
 
 
 def _external_drain(objects: Objects) -> Iterator[Found]:
-    if _drains(objects) is False:
-        return
-    for policy in objects.of(_POLICY):
-        if at(policy, "spec", "externallyManaged") is True:
-            yield Found(
-                label(policy),
-                "Every change of a policy, and every restart of the daemon, drains the pods with VFs from the node. To"
-                " avoid it, set disableDrain: true in the SriovOperatorConfig",
-            )
+    policies = [policy for policy in objects.of(_POLICY) if at(policy, "spec", "externallyManaged") is True]
+    if policies and _drains(objects) is not False:
+        yield Found(
+            label(policies[0]) + and_more(policies, 1),
+            "Every change of a policy, and every restart of the daemon, drains the pods with VFs from the node. To"
+            " avoid it, set disableDrain: true in the SriovOperatorConfig",
+        )
 
 
 def _single_node(objects: Objects) -> Iterator[Found]:
@@ -121,20 +122,23 @@ def _two_owners(objects: Objects) -> Iterator[Found]:
 def _reboot_loop(objects: Objects) -> Iterator[Found]:
     pools = [pool for pool in objects.of(_POOL) if text(pool, "spec", "rdmaMode") in _MODES]
     vfio = [policy for policy in objects.of(_POLICY) if text(policy, "spec", "deviceType") == "vfio-pci"]
+    wanted = {_MODES[text(pool, "spec", "rdmaMode")]: label(pool) for pool in pools}
+    if vfio:
+        wanted["iommu=pt"] = label(vfio[0])
+    hosts: dict[str, list[str]] = defaultdict(list)
     for name, facts in objects.hosts.items() if objects.of(_POLICY) else ():
         words = text(facts, "kernel", "cmdline").split()
         # Without the arguments of the kernel nothing is known.
         if not words or not _is_debian(facts):
             continue
-        wanted = {_MODES[text(pool, "spec", "rdmaMode")]: label(pool) for pool in pools}
-        if vfio:
-            wanted["iommu=pt"] = label(vfio[0])
         for word, owner in wanted.items():
             if word not in words:
-                yield Found(f"host {name}", f"{owner} needs {word} on the nodes that it selects. {_SET}")
+                hosts[f"{owner} needs {word} on the nodes that it selects. {_SET}"].append(name)
         netns = [word for word in words if word.startswith(_NETNS)]
         if netns and not pools:
-            yield Found(f"host {name}", f"It has {netns[0]}, but no {_POOL} has an rdmaMode. Remove the argument")
+            hosts[f"{netns[0]} is set, but no {_POOL} has an rdmaMode. Remove the argument"].append(name)
+    for found, names in hosts.items():
+        yield Found(f"host {fold(names)}", found)
 
 
 _SET = "The operator cannot set kernel arguments on this system; add it to the boot loader first"

@@ -15,6 +15,8 @@ from ..intent.intent import Intent
 from ..intent.releases import line_of
 from ..intent.releases import warnings as release_warnings
 from ..intent.thresholds import check_matches, groups_of
+from ..lint.objects import Objects
+from ..lint.registry import lint
 from ..operator import line_fields
 from ..operator.nodes import NIC_LABEL, NIC_LABEL_NAME, fabric_selector
 from ..operator.policy import build_policy
@@ -97,6 +99,7 @@ def plan(
     _check_fields(intent, written["objects"])
     # Links that came up low are known before anything is measured.
     warnings = [*written["warnings"], *doubts, *(found["text"] for found in link_findings.find(written))]
+    warnings += [finding.line for finding in lint(_objects(written["objects"], hosts))]
     return {
         **written,
         "tests": {**intent.tests, "groups": homes},
@@ -105,6 +108,11 @@ def plan(
         "gates": [asdict(rule) for rule in rules],
         "table": table(intent, rails, written["hosts"]),
     }
+
+
+def _objects(planned: Mapping[str, Any], hosts: Mapping[str, Mapping[str, Any]]) -> Objects:
+    """Return the objects of a plan beside the facts of its hosts."""
+    return Objects([*planned["policy"], *planned["networks"]], {name: own.get("facts") for name, own in hosts.items()})
 
 
 def _known_of(

@@ -14,6 +14,8 @@ from tests.tools import gallery
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import releases
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.lint import registry
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.lint.objects import Objects
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import presets
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
 NCP = "NicClusterPolicy"
 
@@ -291,7 +293,7 @@ def test_a_rule_finds_its_problem_and_nothing_else(rule: str) -> None:
         ([sriov(), POOL], "quiet", "rhel", ""),
         ([sriov(), POOL], "", "ubuntu", ""),
         ([POOL], "quiet", "ubuntu", ""),
-        ([sriov()], "ib_core.netns_mode=0", "ubuntu", "It has ib_core.netns_mode=0, but no SriovNetworkPoolConfig"),
+        ([sriov()], "ib_core.netns_mode=0", "ubuntu", "ib_core.netns_mode=0 is set, but no SriovNetworkPoolConfig"),
         ([sriov(deviceType="vfio-pci")], "intel_iommu=on", "debian", "SriovNetworkNodePolicy rail0 needs iommu=pt"),
         ([sriov(deviceType="vfio-pci")], "intel_iommu=on iommu=pt", "debian", ""),
     ],
@@ -310,6 +312,18 @@ def test_our_own_objects_have_no_problem(name: str, release: str) -> None:
     objects = gallery.planned(gallery.ENTRIES[name], release)["objects"]
     rules = {finding.rule for finding in found([*objects["policy"], *objects["networks"]])}
     assert rules == ({"sriov-external"} if name == "sriov_external" else set())
+
+
+def test_the_plan_warns_of_what_the_facts_of_hosts_show() -> None:
+    hosts = presets.hosts(gallery.PRESET, 3)
+    for own in hosts.values():
+        own["facts"]["os"], own["facts"]["kernel"] = {"id": "ubuntu"}, {"cmdline": "quiet", "release": "6.8"}
+    made = plan({"supernet": "192.168.0.0/16", "profile": "sriov", "sriov": {"rdma_mode": "exclusive"}}, hosts)
+    assert [text for text in made["warnings"] if "(sriov-" in text] == [
+        "host gpu-[1-3]: The operator reboots the node again and again. SriovNetworkPoolConfig"
+        " nvidia-network-operator/gpufabric needs ib_core.netns_mode=0 on the nodes that it selects. The operator"
+        " cannot set kernel arguments on this system; add it to the boot loader first (sriov-reboot)"
+    ]
 
 
 def changed(value: Any, chance: random.Random) -> Any:
