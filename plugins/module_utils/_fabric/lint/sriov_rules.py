@@ -120,25 +120,30 @@ def _two_owners(objects: Objects) -> Iterator[Found]:
 
 
 def _reboot_loop(objects: Objects) -> Iterator[Found]:
-    pools = [pool for pool in objects.of(_POOL) if text(pool, "spec", "rdmaMode") in _MODES]
-    vfio = [policy for policy in objects.of(_POLICY) if text(policy, "spec", "deviceType") == "vfio-pci"]
-    wanted = {_MODES[text(pool, "spec", "rdmaMode")]: label(pool) for pool in pools}
-    if vfio:
-        wanted["iommu=pt"] = label(vfio[0])
+    needed = _needed(objects)
     hosts: dict[str, list[str]] = defaultdict(list)
     for name, facts in objects.hosts.items() if objects.of(_POLICY) else ():
         words = text(facts, "kernel", "cmdline").split()
         # Without the arguments of the kernel nothing is known.
         if not words or not _is_debian(facts):
             continue
-        for word, owner in wanted.items():
-            if word not in words:
-                hosts[f"{owner} needs {word} on the nodes that it selects. {_SET}"].append(name)
+        for word in needed.keys() - {*words}:
+            hosts[f"{needed[word]} needs {word} on the nodes that it selects. {_SET}"].append(name)
         netns = [word for word in words if word.startswith(_NETNS)]
-        if netns and not pools:
+        if netns and not {*needed} & {*_MODES.values()}:
             hosts[f"{netns[0]} is set, but no {_POOL} has an rdmaMode. Remove the argument"].append(name)
-    for found, names in hosts.items():
+    for found, names in sorted(hosts.items()):
         yield Found(f"host {fold(names)}", found)
+
+
+def _needed(objects: Objects) -> dict[str, str]:
+    """Return kernel argument -> the object for which the operator sets it."""
+    pools = [pool for pool in objects.of(_POOL) if text(pool, "spec", "rdmaMode") in _MODES]
+    vfio = [policy for policy in objects.of(_POLICY) if text(policy, "spec", "deviceType") == "vfio-pci"]
+    return {
+        **{_MODES[text(pool, "spec", "rdmaMode")]: label(pool) for pool in pools},
+        **({"iommu=pt": label(vfio[0])} if vfio else {}),
+    }
 
 
 _SET = "The operator cannot set kernel arguments on this system; add it to the boot loader first"
