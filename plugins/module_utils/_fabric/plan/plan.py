@@ -97,22 +97,22 @@ def plan(
     homes, doubts = resolve(intent.tests, sources)
     written = _write(layout, matched)
     _check_fields(intent, written["objects"])
-    # Links that came up low are known before anything is measured.
-    warnings = [*written["warnings"], *doubts, *(found["text"] for found in link_findings.find(written))]
-    warnings += [finding.line for finding in lint(_objects(written["objects"], hosts))]
     return {
         **written,
         "tests": {**intent.tests, "groups": homes},
         **({"switches": switches} if switches else {}),
-        "warnings": warnings,
+        "warnings": [*written["warnings"], *doubts, *_known_problems(written, hosts)],
         "gates": [asdict(rule) for rule in rules],
         "table": table(intent, rails, written["hosts"]),
     }
 
 
-def _objects(planned: Mapping[str, Any], hosts: Mapping[str, Mapping[str, Any]]) -> Objects:
-    """Return the objects of a plan beside the facts of its hosts."""
-    return Objects([*planned["policy"], *planned["networks"]], {name: own.get("facts") for name, own in hosts.items()})
+def _known_problems(written: Mapping[str, Any], hosts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    # Links that came up low are known before anything is measured.
+    yield from (found["text"] for found in link_findings.find(written))
+    facts = {name: own.get("facts") for name, own in hosts.items()}
+    objects = Objects([*written["objects"]["policy"], *written["objects"]["networks"]], facts)
+    yield from (finding.line for finding in lint(objects))
 
 
 def _known_of(
