@@ -42,12 +42,16 @@ def read(path: str, load: Callable[[str], Any]) -> list[Mapping[str, Any]]:
 
 def _files(path: str) -> Iterator[str]:
     if not os.path.isdir(path):
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise InputError(f"path: expected a file or a folder, found another kind of file at {path}")
         yield path
         return
     for folder, folders, names in os.walk(path):
         # Neither the history of a repository nor other hidden files are applied.
         folders[:] = [name for name in folders if not name.startswith(".")]
-        yield from (os.path.join(folder, name) for name in names if name.endswith(_SUFFIXES) and name[0] != ".")
+        found = (os.path.join(folder, name) for name in names if name.endswith(_SUFFIXES) and name[0] != ".")
+        # To open a pipe or a device may take forever.
+        yield from (name for name in found if os.path.isfile(name))
 
 
 def _documents(name: str, load: Callable[[str], Any]) -> list[Any]:

@@ -16,6 +16,7 @@ _NETWORKS = ("MacvlanNetwork", "HostDeviceNetwork", "IPoIBNetwork", "SriovNetwor
 _WITH_RESOURCE = ("HostDeviceNetwork", "SriovNetwork", "SriovIBNetwork")
 _POOLS = {"ippool": "IPPool", "cidrpool": "CIDRPool"}
 _RESOURCE = re.compile(r"[\w.]+", re.ASCII)
+_POOL_NAME = re.compile(r"[a-z0-9.-]+")
 _NO_NAMESPACES = ("default",)
 
 
@@ -39,7 +40,8 @@ def _pool_absent(objects: Objects) -> Iterator[Found]:
         kind = _POOLS.get(text(ipam, "poolType") or "ippool", "")
         names = {text(pool, "metadata", "name") for pool in objects.of(kind)}
         wanted = text(ipam, "poolName")
-        if text(ipam, "type") == "nv-ipam" and kind and wanted and wanted not in names:
+        # Several pools in one name are read by nv-ipam alone.
+        if text(ipam, "type") == "nv-ipam" and kind and _POOL_NAME.fullmatch(wanted) and wanted not in names:
             yield Found(label(item), f"spec.ipam: the {kind} {wanted} does not exist. Create it, or correct the name")
 
 
@@ -105,8 +107,8 @@ def _too_small(objects: Objects) -> Iterator[Found]:
         elif served and len(served) >= blocks:
             yield Found(
                 label(pool),
-                f"{subnet} has {blocks} blocks of {size} addresses, and {len(served)} nodes have one. No further node"
-                " gets addresses; use a larger network",
+                f"{subnet} is divided into blocks of {size} addresses: {blocks}, nodes with a block: {len(served)}. Use"
+                " a larger network before you add nodes",
             )
 
 

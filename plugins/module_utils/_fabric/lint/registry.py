@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
+from ..._common.errors import harmless
 from . import network_rules, policy_rules, sriov_rules
 from .objects import Objects
 from .rule import ERROR, Rule
@@ -37,7 +38,7 @@ def names() -> list[str]:
 def lint(objects: Objects, ignore: Collection[str] = ()) -> list[Finding]:
     """Return what all rules but those in ``ignore`` find, errors first."""
     found = [
-        Finding(rule.name, rule.severity, place, text, rule.effect)
+        Finding(rule.name, rule.severity, harmless(place), harmless(text), rule.effect)
         for rule in RULES
         if rule.name not in ignore
         for place, text in dict.fromkeys(rule.check(objects))

@@ -44,7 +44,10 @@ def _name(objects: Objects) -> Iterator[Found]:
 
 
 def _unknown_port(objects: Objects) -> Iterator[Found]:
-    states = [state for state in objects.of("SriovNetworkNodeState") if dicts(state, "status", "interfaces")]
+    states = objects.of("SriovNetworkNodeState")
+    # A node whose ports are not reported yet may have the port.
+    if not all(dicts(state, "status", "interfaces") for state in states):
+        return
     ports = [port for state in states for port in dicts(state, "status", "interfaces")]
     known = {text(port, key) for port in ports for key in ("name", "altName")}
     for policy in objects.of(_POLICY) if states and objects.complete else ():
@@ -105,7 +108,7 @@ def _exclusive(objects: Objects) -> Iterator[Found]:
             yield Found(
                 label(pool),
                 f"rdmaMode is exclusive, but {label(sections[0])} has spec.rdmaSharedDevicePlugin, whose devices need"
-                " the mode shared. Remove one of them",
+                " the mode shared. Apply each to nodes of its own",
             )
 
 
@@ -185,7 +188,7 @@ def _drains(objects: Objects) -> bool | None:
     return None if not found else True not in found
 
 
-_DAEMON, _STATES = "the SR-IOV operator's daemon", "SR-IOV node states"
+_DAEMON, _VENDOR, _STATES = "the SR-IOV operator's daemon", "NVIDIA's documentation", "SR-IOV node states"
 RULES = (
     Rule("sriov-default", ERROR, "The operator ignores the policy", _DAEMON, _default),
     Rule("sriov-no-vfs", WARNING, "The port loses its VFs, and the plugin offers the port itself", _DAEMON, _no_vfs),
@@ -202,8 +205,20 @@ RULES = (
     Rule("sriov-mtu", ERROR, "The node stays InProgress, without an error", _DAEMON, _external_mtu, _STATES),
     Rule("sriov-external", WARNING, "Pods are evicted though nothing changes for them", _DAEMON, _external_drain),
     Rule("sriov-one-node", ERROR, "The drain never ends", "sriov-network-operator #968", _single_node, "a cluster"),
-    Rule("sriov-exclusive", ERROR, "Pods have no RDMA device", "the kernel's RDMA subsystem", _exclusive),
-    Rule("port-owners", ERROR, "Two device plugins offer one port", "NVIDIA's documentation", _two_owners),
+    Rule(
+        "sriov-exclusive",
+        WARNING,
+        "Where both apply to a node, pods have no RDMA device",
+        "the kernel's RDMA subsystem",
+        _exclusive,
+    ),
+    Rule(
+        "port-owners",
+        WARNING,
+        "Where both apply to a node, two device plugins offer one port",
+        "NVIDIA's documentation",
+        _two_owners,
+    ),
     Rule(
         "sriov-reboot",
         WARNING,

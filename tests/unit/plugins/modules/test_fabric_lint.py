@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,13 @@ def test_what_cannot_be_examined_is_an_error(
         (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     found = run("fabric_lint", capsys, **{"path": str(tmp_path), **more})
     assert found["failed"] and message in found["msg"], found["msg"]
+
+
+def test_what_is_no_regular_file_is_not_opened(tmp_path: Path, capsys: Output) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "policy.yaml").write_text(json.dumps(POLICY))
+    assert run("fabric_lint", capsys, path=str(tmp_path))["objects"] == 1
+    assert "expected a file or a folder" in run("fabric_lint", capsys, path=str(tmp_path / "pipe.yaml"))["msg"]
 
 
 def test_a_cluster_is_examined_with_one_list_per_kind(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:

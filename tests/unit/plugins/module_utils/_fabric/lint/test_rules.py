@@ -199,7 +199,7 @@ CASES: dict[str, tuple[list[Any], str, list[Any], dict[str, Any]]] = {
     ),
     "pool-size": (
         [pool("10.0.0.0/30", nodes=1)],
-        "1 blocks of 4 addresses, and 1 nodes",
+        "blocks of 4 addresses: 1, nodes with a block: 1",
         [pool("10.0.0.0/24", nodes=3)],
         {},
     ),
@@ -340,6 +340,17 @@ def damaged() -> Iterator[list[Any]]:
     for bad, _text, good, _more in CASES.values():
         for _turn in range(20):
             yield changed(copy.deepcopy([*bad, *good]), chance)
+
+
+def test_a_port_of_a_node_without_a_report_is_not_called_unknown() -> None:
+    other = {**made("SriovNetworkNodeState", "node-2"), "status": {}}
+    objects = [sriov(nicSelector={"pfNames": ["ens9"]}), state(), other]
+    assert "sriov-port" not in {finding.rule for finding in found(objects, complete=True)}
+
+
+def test_names_cannot_write_to_a_terminal() -> None:
+    objects = [made(NCP, "\x1b[2J"), shared(entry("\x1b[2J", "a", "b\x07"))]
+    assert not any(mark in finding.line for finding in found(objects) for mark in "\x1b\x07")
 
 
 def test_objects_of_any_form_are_examined() -> None:
