@@ -1,0 +1,110 @@
+"""Objects of every network model on every release line, as a real API server takes them; the linter on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+from tests.lab.api import Api, ApiError
+from tests.tools import gallery
+from tests.tools.environment import REPO
+from tests.tools.fleet import Fleet, eventually
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import releases
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import presets
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+FOLDERS = sorted((REPO / "tests" / "fixtures" / "crds").glob("v*"))
+STRICT = {"dryRun": "All", "fieldValidation": "Strict"}
+
+
+@pytest.fixture(scope="module", params=releases.LINES)
+def line(request: pytest.FixtureRequest, cluster: Fleet) -> Iterator[str]:
+    """A release line whose kinds the cluster serves."""
+    (folder,) = [path for path in FOLDERS if path.name.startswith(f"v{request.param}.")]
+    definitions = [yaml.load(path.read_text(), yaml.CSafeLoader) for path in sorted(folder.glob("*.yaml"))]
+    paths = [f"{CRDS}/{one['metadata']['name']}" for one in definitions]
+    for one in definitions:
+        cluster.api.post(CRDS, one)
+    eventually(lambda: all(established(cluster.api, path) for path in paths), 60)
+    yield request.param
+    for path in paths:
+        cluster.api.delete(path)
+    # The next line has other definitions of the same names.
+    eventually(lambda: not any(map(lambda path: exists(cluster.api, path), paths)), 60)
+
+
+def exists(api: Api, path: str) -> bool:
+    try:
+        return bool(api.get(path))
+    except ApiError:
+        return False
+
+
+def established(api: Api, path: str) -> bool:
+    conditions = (api.get(path).get("status") or {}).get("conditions") or []
+    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
+
+
+def collection(item: dict[str, Any]) -> str:
+    """Where objects like this are created, by the rule that all kinds here follow."""
+    kind = item["kind"].lower()
+    plural = f"{kind[:-1]}ies" if kind.endswith("policy") else f"{kind}s"
+    space = item["metadata"].get("namespace")
+    return f"/apis/{item['apiVersion']}/{f'namespaces/{space}/' if space else ''}{plural}"
+
+
+def created(api: Api, item: dict[str, Any], **query: str) -> dict[str, Any]:
+    return api.request("POST", collection(item), item, query=query)
+
+
+def test_the_server_takes_the_objects_of_every_model(cluster: Fleet, line: str) -> None:
+    """About 3 s for each line."""
+    release, count = list(releases.LINES[line].releases)[-1], 0
+    for entry in gallery.ENTRIES.values():
+        fabric = yaml.safe_load(gallery.intent_text(entry))
+        fabric["operator"] = {"release": release, "namespace": "default"}
+        made = plan(fabric, presets.hosts(gallery.PRESET, 2))["objects"]
+        for item in (*made["policy"], *made["networks"]):
+            assert kept(item["spec"], created(cluster.api, item, **STRICT)["spec"])
+            count += 1
+    assert count > 60
+    with pytest.raises(ApiError, match="unknown field"):
+        created(cluster.api, {**item, "spec": {**item["spec"], "none": 1}}, **STRICT)
+
+
+def kept(sent: Any, stored: Any) -> bool:
+    """Whether the server kept all that was sent; it adds defaults."""
+    if isinstance(sent, dict) and isinstance(stored, dict):
+        return all(key in stored and kept(value, stored[key]) for key, value in sent.items())
+    if isinstance(sent, list) and isinstance(stored, list):
+        return len(sent) == len(stored) and all(map(kept, sent, stored))
+    return bool(sent == stored)
+
+
+@pytest.mark.parametrize("line", list(releases.LINES)[-1:], indirect=True)
+def test_the_linter_reads_the_cluster(cluster: Fleet, line: str) -> None:
+    """About 5 s."""
+    api = "mellanox.com/v1alpha1"
+    policy = {"apiVersion": api, "kind": "NicClusterPolicy", "metadata": {"name": "mlnx"}, "spec": {}}
+    network = {
+        "apiVersion": api,
+        "kind": "MacvlanNetwork",
+        "metadata": {"name": "rail9"},
+        "spec": {"master": "rail9", "ipam": '{"type":"nv-ipam","poolName":"none"}'},
+    }
+    for item in (policy, network):
+        created(cluster.api, item)
+    try:
+        run = cluster.playbook("lint")
+    finally:
+        for item in (policy, network):
+            cluster.api.delete(f"{collection(item)}/{item['metadata']['name']}")
+    assert run.rc != 0
+    assert "objects examined: 5, errors: 2" in run.output
+    assert "- NicClusterPolicy mlnx: The operator ignores the policy." in run.output
+    assert "- MacvlanNetwork rail9: Pods of the network do not start. spec.ipam: the IPPool none does not" in run.output
+    assert "objects examined: 3, errors: 0, warnings: 0" in cluster.playbook("lint").must().output
