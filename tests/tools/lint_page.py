@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 
 from . import importable  # noqa: F401  (makes the collection importable)
@@ -10,12 +9,11 @@ from . import importable  # noqa: F401  (makes the collection importable)
 # isort: split
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.lint import registry
 
-from .release_page import table
+from .release_page import filled, table
 
 PAGE = importable.ROOT / "docs" / "lint.md"
 BEGIN = "<!-- rules: from _fabric/lint/ by python -m tests.tools.lint_page -->"
 END = "<!-- rules: end -->"
-PART = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
 
 
 def main() -> int:
@@ -25,9 +23,7 @@ def main() -> int:
 
 def written(text: str) -> str:
     """The page with its table as the registry has it now; ValueError when there is no place for it."""
-    if not PART.search(text):
-        raise ValueError(f"{PAGE} has no lines {BEGIN} and {END}")
-    return PART.sub(lambda _match: f"{BEGIN}\n\n{rules()}\n\n{END}", text)
+    return filled(text, BEGIN, END, rules())
 
 
 def rules() -> str:

@@ -14,7 +14,6 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent impo
 PAGE = importable.ROOT / "docs" / "operator-releases.md"
 BEGIN = "<!-- lines: from intent/releases.py by python -m tests.tools.release_page -->"
 END = "<!-- lines: end -->"
-PART = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
 
 
 def main() -> int:
@@ -24,10 +23,15 @@ def main() -> int:
 
 def written(text: str) -> str:
     """The page with its tables as the registry has them now; ValueError when there is no place for them."""
-    if not PART.search(text):
-        raise ValueError(f"{PAGE} has no lines {BEGIN} and {END}")
-    tables = "\n\n".join((lines(), versions(), fields(), images()))
-    return PART.sub(lambda _match: f"{BEGIN}\n\n{tables}\n\n{END}", text)
+    return filled(text, BEGIN, END, "\n\n".join((lines(), versions(), fields(), images())))
+
+
+def filled(text: str, begin: str, end: str, content: str) -> str:
+    """A page with this content between two of its lines; ValueError when it does not have them."""
+    part = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+    if not part.search(text):
+        raise ValueError(f"the page has no lines {begin} and {end}")
+    return part.sub(lambda _match: f"{begin}\n\n{content}\n\n{end}", text)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
