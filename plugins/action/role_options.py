@@ -197,12 +197,15 @@ def problems(known: Mapping[str, Mapping[str, Any]], variables: Mapping[str, Any
     )
     judged = {name: value for name, value in given.items() if name not in shapes}
     # One by one: for two options with unknown keys, ansible-core lists the keys that one of them supports.
-    errors = [
-        error
-        for name, value in judged.items()
-        for error in ArgumentSpecValidator({name: known[name]})
-        .validate({name: value}, validate_role_argument_spec=True)
-        .errors
-    ]
-    told = [f"not known: {error.msg}" if isinstance(error, UnsupportedError) else error.msg for error in errors]
+    told = [text for name, value in judged.items() for text in _refused(name, value, known[name])]
     return [*shapes.values(), *told, *role_variables.unsupported(given)]
+
+
+def _refused(name: str, value: Any, option: Mapping[str, Any]) -> list[str]:
+    """Return why ansible-core refuses the value of an option."""
+    try:
+        errors = ArgumentSpecValidator({name: option}).validate({name: value}, validate_role_argument_spec=True).errors
+    except OverflowError:
+        # ansible-core ends so when it converts an infinite number to a whole one.
+        return [f"{name}: expected finite numbers, found infinity"]
+    return [f"not known: {error.msg}" if isinstance(error, UnsupportedError) else error.msg for error in errors]

@@ -34,7 +34,7 @@ def test_all_that_is_wrong_is_said_at_once_and_the_run_ends(tmp_path: Path) -> N
     hosts: dict[str, dict[str, Any]] = {
         "one": {"sriov_vfs": "many", "rail_links_qos": {"rings": 512}},
         "two": {"rdma_fabric": fabrics["two"], "rail_links_qos": {"pfcs": [3], "trust": "both"}},
-        "three": {"sriov_vfs": "many", "rdma_fabric": fabrics["three"]},
+        "three": {"sriov_vfs": "many", "rdma_fabric": fabrics["three"], "rail_links_qos": {"pfc": [float("inf")]}},
     }  # fmt: skip
     pages = [{"size": "1G", "cont": 4}]
     done = play(
@@ -46,7 +46,7 @@ def test_all_that_is_wrong_is_said_at_once_and_the_run_ends(tmp_path: Path) -> N
     assert done.returncode != 0 and "THE NEXT STEP" not in done.stdout
     said = " ".join((done.stdout + done.stderr).split())
     for text in (
-        "variables, 20 problem(s): ",
+        "variables, 21 problem(s): ",
         'found "https://r.example/perftest" (on all 3 hosts)',
         "rdma_validate_namespace is default, which is a system namespace of Kubernetes.",
         "argument 'sriov_vfs' is of type str and we were unable to convert to int",
@@ -58,6 +58,7 @@ def test_all_that_is_wrong_is_said_at_once_and_the_run_ends(tmp_path: Path) -> N
         "not known: host_kernel_hugepages.cont. Supported parameters include: at, count, numa_node, size.",
         "missing required arguments: count found in host_kernel_hugepages (on all 3 hosts)",
         "rail_links_qos.rings: expected a dict, found 512 (number) (on one)",
+        "rail_links_qos: expected finite numbers, found infinity (on three)",
         "not known: rail_links_qos.pfcs. Supported parameters include: buffer, cnp_dscp, dscp, ",
         "value of trust must be one of: dscp, pcp, got: both found in rail_links_qos (on two)",
         'rdma_gate is not a variable of this collection; did you mean "rdma_gates"? (on all 3 hosts)',

@@ -52,8 +52,9 @@ def refused_by_ansible(given: dict[str, Any]) -> tuple[list[str], dict[str, Any]
     spec = {"settings": {"type": "dict", "options": qos_settings.argument_spec()}}
     try:
         result = ArgumentSpecValidator(spec).validate({"settings": given})
-    except TypeError as error:
-        # ansible-core ends so when a number or null is where a dict with suboptions should be.
+    except (TypeError, OverflowError) as error:
+        # ansible-core ends so when a number or null is where a dict with suboptions should be, and for an infinite
+        # number where a whole one should be. The playbooks refuse both before (test_role_options.py).
         return [str(error)], {}
     return result.error_messages, result.validated_parameters["settings"]
 
