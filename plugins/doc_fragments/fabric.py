@@ -17,8 +17,8 @@ options:
       profile:
         description:
           - "How pods reach the rails. C(macvlan): pods share the ports through macvlan networks and the RDMA shared device plugin.
-            C(host_device): a pod gets whole ports, through the SR-IOV device plugin. C(sriov): a pod gets a virtual function of each rail;
-            limits. Default: C(macvlan)."
+            C(host_device): a pod gets whole ports, through the SR-IOV device plugin. C(sriov): a pod gets a virtual function of each rail.
+            C(raw): as C(macvlan), without the operator's kinds of networks; limits. Default: C(macvlan)."
         type: str
       rails:
         description:
@@ -210,6 +210,37 @@ options:
         description:
           - Additional labels that a node must have to be served.
         type: dict
+      networks:
+        description:
+          - Networks of pods, and what is set on their interfaces.
+        type: dict
+        suboptions:
+          name:
+            description:
+              - "Name of each rail's network, with C({rail}) for the name of the rail, such as C(gpu-{rail}). Default: C({rail})."
+            type: str
+          pool:
+            description:
+              - "Name of each rail's address pool, in the same form. Default: C({rail})."
+            type: str
+          resource:
+            description:
+              - "Name of each rail's resource after the prefix of the profile, such as C(gpu_{rail}). Default: C({rail})."
+            type: str
+          source_routing:
+            description:
+              - "Whether packets leave a pod through the rail that has their source address (plugin C(sbr)). Default: C(false)."
+            type: bool
+          vrf:
+            description:
+              - Puts the interface of each rail in a VRF of this name in the pod, such as C(vrf-{rail}) (plugin C(vrf)). At most 15 characters.
+                Not with C(source_routing).
+            type: str
+          sysctls:
+            description:
+              - "Kernel settings of the interfaces in pods, such as C(net.ipv4.conf.IFNAME.arp_ignore: 1), where C(IFNAME) stands for the
+                interface (plugin C(tuning))."
+            type: dict
       sriov:
         description:
           - Virtual functions of profile C(sriov).
@@ -261,10 +292,6 @@ options:
           spoof_check:
             description:
               - "Whether frames with another source address than that of the VF are dropped. Default: not changed."
-            type: bool
-          source_routing:
-            description:
-              - "Whether packets leave a pod through the rail that has their source address (plugin C(sbr)). Default: C(false)."
             type: bool
       thresholds:
         description:

@@ -50,9 +50,10 @@ def established(api: Api, path: str) -> bool:
 
 
 def collection(item: dict[str, Any]) -> str:
-    """Where objects like this are created, by the rule that all kinds here follow."""
+    """Where objects like this are created, by the rule that all kinds here but one follow."""
     kind = item["kind"].lower()
     plural = f"{kind[:-1]}ies" if kind.endswith("policy") else f"{kind}s"
+    plural = "network-attachment-definitions" if kind == "networkattachmentdefinition" else plural
     space = item["metadata"].get("namespace")
     return f"/apis/{item['apiVersion']}/{f'namespaces/{space}/' if space else ''}{plural}"
 

@@ -52,6 +52,7 @@ SECTIONS = {
     "select": "Which ports can be rails when C(pci) is not set.",
     "capacity": "Size of the address blocks of each rail.",
     "operator": "The network operator.",
+    "networks": "Networks of pods, and what is set on their interfaces.",
     "sriov": "Virtual functions of profile C(sriov).",
     "thresholds": "What results must reach.",
     "thresholds.gpu_paths": "Share of the host's own rate that GPU memory reaches, by path from NIC to GPU.",

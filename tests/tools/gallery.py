@@ -62,6 +62,12 @@ ENTRIES: dict[str, Entry] = {
         "The role `sriov` creates the virtual functions. The SR-IOV operator only assigns them to pods.",
         "profile: sriov\nsriov: {vfs: 8, externally_managed: true}",
     ),
+    "raw": Entry(
+        "macvlan without the operator's networks",
+        "As macvlan, with NetworkAttachmentDefinitions that the collection writes, in the namespace of the pods.",
+        "profile: raw\nnetwork_namespace: training\nnetworks:\n  name: gpu-{rail}\n  source_routing: true\n"
+        "  sysctls: {net.ipv4.conf.IFNAME.arp_ignore: 1}",
+    ),
 }
 
 

@@ -14,6 +14,7 @@ from ..._common.pci import NIC_VENDOR
 from ..._common.reader import Form, Reader, describe, raise_problems
 from .images import PULL_SECRET, REPOSITORY, TAG
 from .namespaces import NAMESPACE
+from .networks import Networks, read_networks
 from .releases import DEFAULT, LINES, line_of
 from .sriov import Sriov, read_sriov
 from .tests import PORT_CYCLE, STARS, read_tests
@@ -95,6 +96,7 @@ class Intent:
     routing: str
     operator: Operator
     network_namespace: str
+    networks: Networks
     shared_devices_max: int
     sriov: Sriov
     node_labels: Mapping[str, str]
@@ -131,6 +133,7 @@ class Intent:
             routing=reader.text("routing", "none", choices=("none", "between_rails")),
             operator=_operator(reader.section("operator")),
             network_namespace=reader.text("network_namespace", "default", form=NAMESPACE),
+            networks=read_networks(reader.section("networks")),
             shared_devices_max=reader.integer("shared_devices_max", 63, 1, high=10000),
             sriov=read_sriov(reader.section("sriov")),
             node_labels=reader.labels("node_labels"),

@@ -72,6 +72,17 @@ FABRIC: dict[str, Any] = {
     "shared_devices_max": {"type": "int"},
     "node_labels": {"type": "dict"},
     "node_selector": {"type": "dict"},
+    "networks": {
+        "type": "dict",
+        "options": {
+            "name": {"type": "str"},
+            "pool": {"type": "str"},
+            "resource": {"type": "str"},
+            "source_routing": {"type": "bool"},
+            "vrf": {"type": "str"},
+            "sysctls": {"type": "dict"},
+        },
+    },
     "sriov": {
         "type": "dict",
         "options": {
@@ -85,7 +96,6 @@ FABRIC: dict[str, Any] = {
             "link_state": {"type": "str", "choices": ["auto", "enable", "disable"]},
             "trust": {"type": "bool"},
             "spoof_check": {"type": "bool"},
-            "source_routing": {"type": "bool"},
         },
     },
     "thresholds": {

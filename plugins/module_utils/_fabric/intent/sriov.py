@@ -26,7 +26,6 @@ class Sriov:
     link_state: str | None
     trust: bool | None
     spoof_check: bool | None
-    source_routing: bool
 
 
 def read_sriov(reader: Reader) -> Sriov:
@@ -42,7 +41,6 @@ def read_sriov(reader: Reader) -> Sriov:
         link_state=reader.text("link_state", None, choices=("auto", "enable", "disable")),
         trust=_optional(reader, "trust"),
         spoof_check=_optional(reader, "spoof_check"),
-        source_routing=reader.flag("source_routing", False),
     )
     if sriov.device_type == "vfio-pci" and sriov.rdma_mode:
         reader.refuse("rdma_mode", "VFs with device_type vfio-pci have no RDMA device. Remove rdma_mode")

@@ -55,6 +55,11 @@ def ip_pools(intent: Intent, rails: Sequence[Mapping[str, Any]], block_size: int
     ]
 
 
+def address_source(rail: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part ``ipam`` of a CNI plugin's configuration: where the addresses of a rail's pods come from."""
+    return {"type": "nv-ipam", "poolName": rail["pool"], "poolType": "ippool"}
+
+
 @dataclass(frozen=True)
 class Block:
     """The addresses of one node."""

@@ -10,8 +10,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..._common.fold import fold
+from ..._common.reader import raise_problems
 from ..intent.gates import check
 from ..intent.intent import Intent
+from ..intent.networks import of_rail, vrf_problem
 from ..intent.releases import line_of
 from ..intent.releases import warnings as release_warnings
 from ..intent.thresholds import check_matches, groups_of
@@ -82,6 +84,7 @@ def plan(
     chosen = set(order if limit is None else limit)
     members = read_hosts(hosts, order, chosen, absent=set(absent), absent_hosts=intent.absent_hosts)
     rails = find_rails(intent, members)
+    raise_problems([text for name in rails.names if (text := vrf_problem(intent.networks, name))])
     names = groups_of(order, groups or {})
     check_matches(intent.thresholds, rails.names, names, kinds=intent.tests["kinds"])
     netdevs = netdev_names(intent, rails)
@@ -188,7 +191,7 @@ def _rail(layout: Layout, index: int) -> dict[str, Any]:
     name = layout.rails.names[index]
     ports = [own[index] for own in layout.rails.ports.values()]
     own = layout.ranges[index] if layout.ranges else None
-    profile = registry.get(layout.intent.profile)
+    profile, networks = registry.get(layout.intent.profile), layout.intent.networks
     return {
         "name": name,
         "index": index,
@@ -200,10 +203,10 @@ def _rail(layout: Layout, index: int) -> dict[str, Any]:
         "pool_subnet": str(own.pool) if own else None,
         "mtu": layout.intent.mtu,
         "speed": layout.intent.link_speed,
-        "resource": profile.resource(name),
+        "resource": profile.resource(of_rail(networks.resource, name)),
         "share": profile.devices(layout.intent),
-        "network": name,
-        "pool": name,
+        "network": of_rail(networks.name, name),
+        "pool": of_rail(networks.pool, name),
         "vendors": sorted({port["vendor"] for port in ports}),
         "drivers": sorted({port["driver"] for port in ports if port["driver"]}),
     }

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Optional
 
 from ..._common.errors import InputError
+from ..._fabric.operator import attachments
 from ..._fabric.operator.profiles import registry
 from ..._fabric.operator.profiles.profile import Kind
 from ..client.api import Api
@@ -78,13 +79,16 @@ def needed(
     installs: bool = True,
     steps: Collection[str] = STEPS,
     profile: str = "",
+    objects: Sequence[Mapping[str, Any]] = (),
 ) -> list[Permission]:
     """Return what the ``steps`` of a run need: ``operator``, ``networks`` and ``tests`` are namespaces.
 
     ``installs``: whether the run installs the operator's chart, or uses an operator that is there.
-    ``profile``: name of the network model.
+    ``profile``: name of the network model. ``objects``: those that the step ``networks`` applies; only they tell
+    whether we or the operator write what pods read.
     """
-    kinds = registry.get(profile).kinds
+    used = {item.get("kind") for item in objects}
+    kinds = [kind for kind in registry.get(profile).kinds if not kind.for_pods or kind.kind in used]
     table: dict[str, list[_Row]] = {
         "operator": [*_RELEASE, *_in(operator, _RELEASE_IN), *(_CHART if installs else ())]
         + (_in(operator, _CHART_IN) if installs else []),
@@ -97,8 +101,9 @@ def needed(
         ],
         "networks": [
             *_of(kinds, "networks", None),
-            ("k8s.cni.cncf.io", "network-attachment-definitions", networks, ("list",)),
+            (attachments.GROUP, attachments.PLURAL, networks, ("list",)),
             *_of(kinds, "networks", operator),
+            *_of(kinds, "networks", networks, for_pods=True),
         ],
         "validate": [("", "namespaces", None, _WRITE), *_in(tests, _TESTERS)],
     }
@@ -107,9 +112,10 @@ def needed(
     return list(dict.fromkeys(found))
 
 
-def _of(kinds: Sequence[Kind], step: str, namespace: str | None) -> list[_Row]:
+def _of(kinds: Sequence[Kind], step: str, namespace: str | None, *, for_pods: bool = False) -> list[_Row]:
     """Return what a step needs on those kinds of a network model that live in a namespace, or in none."""
-    found = [kind for kind in kinds if kind.step == step and kind.namespaced == bool(namespace)]
+    place = (step, bool(namespace), for_pods)
+    found = [kind for kind in kinds if (kind.step, kind.namespaced, kind.for_pods) == place]
     reports = [(own.group, own.report.plural, namespace, ("list",)) for own in found if own.report]
     return [*((own.group, own.plural, namespace, ("list", *_WRITE)) for own in found), *reports]
 

@@ -24,7 +24,13 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
     version, numbers = survey.version(api)
     denied = access.denied(
         api,
-        access.needed(*spaces, installs=params["existing"] != "use", steps=params["steps"], profile=params["profile"]),
+        access.needed(
+            *spaces,
+            installs=params["existing"] != "use",
+            steps=params["steps"],
+            profile=params["profile"],
+            objects=params["objects"],
+        ),
     )
     nodes = survey.listed(api, "v1", "nodes")
     deployments = survey.listed(api, "apps/v1", "deployments")

@@ -12,7 +12,7 @@ from ..._fabric.operator.common import made_by_us
 from ..._fabric.operator.deployments import images, is_available, is_operator
 from ..._fabric.operator.profiles import registry
 from ..client.api import Api, ApiError
-from ..client.kinds import CNI, NICS, collection
+from ..client.kinds import NICS, collection
 from ..client.nodes import machine_id
 from ..client.pods import ready_nodes
 
@@ -141,7 +141,6 @@ def _our_kinds() -> list[tuple[str, str, str]]:
     return [
         ("NicClusterPolicy", NICS, "nicclusterpolicies"),
         *((kind.kind, kind.api_version, kind.plural) for kind in found),
-        ("NetworkAttachmentDefinition", CNI, "network-attachment-definitions"),
     ]
 
 

@@ -15,7 +15,6 @@ from .api import Api, ApiError
 
 NICS = "mellanox.com/v1alpha1"
 POOLS = "nv-ipam.nvidia.com/v1alpha1"
-CNI = "k8s.cni.cncf.io/v1"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 # (apiVersion, kind) -> (plural, namespaced), beside those of network models.
@@ -33,7 +32,6 @@ KNOWN: dict[tuple[str, str], tuple[str, bool]] = {
     (NICS, "NicClusterPolicy"): ("nicclusterpolicies", False),
     (NICS, "NicNodePolicy"): ("nicnodepolicies", False),
     (POOLS, "CIDRPool"): ("cidrpools", True),
-    (CNI, "NetworkAttachmentDefinition"): ("network-attachment-definitions", True),
 }
 
 

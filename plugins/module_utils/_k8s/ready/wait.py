@@ -10,11 +10,12 @@ from itertools import zip_longest
 from typing import Any
 
 from ..._common.errors import InputError
+from ..._fabric.operator import attachments
 from ..._fabric.operator.profiles import registry
 from ..._fabric.operator.profiles.profile import Kind, NodeReport
 from ..._fabric.operator.readiness import Finding, Readiness, Stable, policy_ready
 from ..client.api import Api
-from ..client.kinds import CNI, NICS, collection
+from ..client.kinds import NICS, collection
 from ..client.poll import Clock, ticks
 
 # A reason that waiting will not cure may still be a flap of its source.
@@ -112,7 +113,7 @@ def _objects(api: Api, wanted: Wanted, kind: Kind) -> Iterator[Readiness]:
     places = [item["metadata"]["namespace"] if kind.namespaced else None for item in items]
     live = _by_name(api, kind.api_version, kind.plural, namespaces=places)
     spaces = [item["spec"].get("networkNamespace") or "default" for item in items] if kind.attaches else []
-    nads = _by_name(api, CNI, "network-attachment-definitions", namespaces=spaces)
+    nads = _by_name(api, attachments.API, attachments.PLURAL, namespaces=spaces)
     for item, place, space in zip_longest(items, places, spaces):
         name = item["metadata"]["name"]
         found = live.get((place, name))

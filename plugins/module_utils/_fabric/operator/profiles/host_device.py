@@ -7,17 +7,18 @@ One pod per node and rail. While a pod has the port, the host does not have it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ...intent.intent import Intent
 from ...intent.releases import Line
 from .. import sections
+from ..attachments import RESOURCE_NAME, definition
 from ..common import metadata, to_json
 from ..network_ready import network_ready
-from ..pools import ip_pools
+from ..pools import address_source, ip_pools
 from ..readiness import Finding, Readiness
-from .kinds import IP_POOL
+from .kinds import DEFINITION, IP_POOL
 from .profile import Kind, Object, Profile, Rails
 
 _API = "mellanox.com/v1alpha1"
@@ -25,8 +26,6 @@ _KIND = "HostDeviceNetwork"
 _PREFIX = "nvidia.com/"
 # GPUs have the prefix as well: pods that request them are no users of rails.
 _RESOURCES = _PREFIX + "hostdev_"
-# How the operator tells Multus which resource a network belongs to.
-_RESOURCE_NAME = "k8s.v1.cni.cncf.io/resourceName"
 
 
 def _refuses(port: Object) -> str:
@@ -72,19 +71,25 @@ def _resources(rails: Rails) -> dict[str, Any]:
 
 
 def _networks(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
-    return [
-        {
-            "apiVersion": _API,
-            "kind": _KIND,
-            "metadata": metadata(rail["network"]),
-            "spec": {
-                "networkNamespace": intent.network_namespace,
-                "resourceName": rail["resource"].removeprefix(_PREFIX),
-                "ipam": to_json({"type": "nv-ipam", "poolName": rail["pool"], "poolType": "ippool"}),
-            },
-        }
-        for rail in rails
-    ]
+    return [_network(intent, rail) for rail in rails]
+
+
+def _network(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
+    # The operator's kind has no further plugins on any supported line.
+    if intent.networks.chains:
+        return definition(
+            intent, rail, plugin={"type": "host-device", "ipam": address_source(rail)}, resource=rail["resource"]
+        )
+    return {
+        "apiVersion": _API,
+        "kind": _KIND,
+        "metadata": metadata(rail["network"]),
+        "spec": {
+            "networkNamespace": intent.network_namespace,
+            "resourceName": rail["resource"].removeprefix(_PREFIX),
+            "ipam": to_json(address_source(rail)),
+        },
+    }
 
 
 def _ready(network: Object, nad: Object | None, nodes: Collection[str]) -> Readiness:
@@ -96,7 +101,7 @@ def _annotation(network: Object, nad: Object | None) -> Iterator[Finding]:
     if nad is None:
         return
     wanted = _PREFIX + network["spec"]["resourceName"].removeprefix(_PREFIX)
-    found = (nad["metadata"].get("annotations") or {}).get(_RESOURCE_NAME)
+    found = (nad["metadata"].get("annotations") or {}).get(RESOURCE_NAME)
     if found != wanted:
         yield Finding(
             f"{_KIND} {network['metadata']['name']}: its NetworkAttachmentDefinition is for the resource"
@@ -114,5 +119,5 @@ PROFILE = Profile(
     sections=_sections,
     pools=ip_pools,
     networks=_networks,
-    kinds=(IP_POOL, Kind(_API, _KIND, "hostdevicenetworks", _ready, attaches=True)),
+    kinds=(IP_POOL, Kind(_API, _KIND, "hostdevicenetworks", _ready, attaches=True), DEFINITION),
 )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from .. import attachments
 from ..network_ready import pool_ready
 from ..readiness import Readiness
 from .profile import Kind, Object
@@ -15,4 +16,10 @@ def _ready(pool: Object, _nad: Object | None, nodes: Collection[str]) -> Readine
     return pool_ready(pool, nodes)
 
 
+def exists(item: Object, _nad: Object | None, _nodes: Collection[str]) -> Readiness:
+    """Judge what has no status of its own: that it exists is all that can be seen of it."""
+    return Readiness.of([])
+
+
 IP_POOL = Kind("nv-ipam.nvidia.com/v1alpha1", "IPPool", "ippools", _ready, namespaced=True)
+DEFINITION = Kind(attachments.API, attachments.KIND, attachments.PLURAL, exists, namespaced=True, for_pods=True)

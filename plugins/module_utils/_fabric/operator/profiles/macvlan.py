@@ -13,11 +13,12 @@ from typing import Any
 from ...intent.intent import Intent
 from ...intent.releases import Line
 from .. import sections
+from ..attachments import definition
 from ..common import metadata, to_json
 from ..network_ready import network_ready
-from ..pools import ip_pools
+from ..pools import address_source, ip_pools
 from ..readiness import Readiness
-from .kinds import IP_POOL
+from .kinds import DEFINITION, IP_POOL
 from .profile import Kind, Object, Profile, Rails
 
 _API = "mellanox.com/v1alpha1"
@@ -41,23 +42,26 @@ def _sections(intent: Intent, line: Line, rails: Rails) -> dict[str, Any]:
 
 
 def _networks(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
-    return [_network(rail, intent.network_namespace) for rail in rails]
+    # The operator's kind has no further plugins on any supported line.
+    return definitions(intent, rails) if intent.networks.chains else [_network(intent, rail) for rail in rails]
 
 
-def _network(rail: Mapping[str, Any], namespace: str) -> dict[str, Any]:
-    """Return the network over a rail's interface; its NetworkAttachmentDefinition goes to ``namespace``."""
-    return {
-        "apiVersion": _API,
-        "kind": _KIND,
-        "metadata": metadata(rail["network"]),
-        "spec": {
-            "networkNamespace": namespace,
-            "master": rail["netdev"],
-            "mode": "bridge",
-            "mtu": rail["mtu"],
-            "ipam": to_json({"type": "nv-ipam", "poolName": rail["pool"], "poolType": "ippool"}),
-        },
-    }
+def _network(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the network over a rail's interface; the operator makes its NetworkAttachmentDefinition."""
+    spec = {"networkNamespace": intent.network_namespace, **_interface(rail), "ipam": to_json(address_source(rail))}
+    return {"apiVersion": _API, "kind": _KIND, "metadata": metadata(rail["network"]), "spec": spec}
+
+
+def definitions(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
+    """Return the same networks as NetworkAttachmentDefinitions."""
+    return [
+        definition(intent, rail, plugin={"type": "macvlan", **_interface(rail), "ipam": address_source(rail)})
+        for rail in rails
+    ]
+
+
+def _interface(rail: Mapping[str, Any]) -> dict[str, Any]:
+    return {"master": rail["netdev"], "mode": "bridge", "mtu": rail["mtu"]}
 
 
 def _ready(network: Object, nad: Object | None, nodes: Collection[str]) -> Readiness:
@@ -74,5 +78,5 @@ PROFILE = Profile(
     sections=_sections,
     pools=ip_pools,
     networks=_networks,
-    kinds=(IP_POOL, Kind(_API, _KIND, "macvlannetworks", _ready, attaches=True)),
+    kinds=(IP_POOL, Kind(_API, _KIND, "macvlannetworks", _ready, attaches=True), DEFINITION),
 )

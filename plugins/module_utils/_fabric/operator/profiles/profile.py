@@ -38,8 +38,9 @@ class NodeReport:
 
 @dataclass(frozen=True)
 class Kind:
-    """A Kubernetes kind whose objects a model adds to the plan; a namespaced one lives in the operator's namespace.
+    """A Kubernetes kind whose objects a model adds to the plan.
 
+    A namespaced one lives in the operator's namespace, or in that of the networks when it is ``for_pods``.
     ``ready`` judges an object that exists. ``attaches``: the operator makes a NetworkAttachmentDefinition of each
     object, in the namespace of ``spec.networkNamespace``. ``step``: the part of a run that applies it, ``policy`` or
     ``networks``. ``report``: where the operator tells for each node what became of them.
@@ -50,6 +51,7 @@ class Kind:
     plural: str
     ready: Ready
     namespaced: bool = False
+    for_pods: bool = False
     attaches: bool = False
     step: str = "networks"
     report: NodeReport | None = None

@@ -9,13 +9,14 @@ from typing import Any
 
 from ...._common.errors import InputError
 from ...._common.reader import describe
-from . import host_device, macvlan, sriov
+from . import host_device, macvlan, raw, sriov
 from .profile import Kind, Profile
 
 PROFILES: dict[str, Profile] = {
     macvlan.PROFILE.name: macvlan.PROFILE,
     host_device.PROFILE.name: host_device.PROFILE,
     sriov.PROFILE.name: sriov.PROFILE,
+    raw.PROFILE.name: raw.PROFILE,
 }
 
 

@@ -15,12 +15,13 @@ from ...._common.pci import NIC_VENDOR
 from ...intent.intent import Intent
 from ...intent.releases import Line
 from .. import sections
+from ..attachments import chained
 from ..common import metadata, to_json
 from ..nodes import fabric_selector
-from ..pools import ip_pools
+from ..pools import address_source, ip_pools
 from ..readiness import Readiness
 from . import sriov_ready
-from .kinds import IP_POOL
+from .kinds import IP_POOL, exists
 from .profile import Kind, NodeReport, Object, Profile, Rails
 
 _API = "sriovnetwork.openshift.io/v1"
@@ -139,7 +140,7 @@ def _network(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
     """Return the network of a rail; its NetworkAttachmentDefinition goes to the namespace of networks."""
     own = intent.sriov
     # The plugin rdma moves the RDMA device of a VF into the pod, and fails where the nodes share devices.
-    chained = [*(["rdma"] if own.rdma_mode == "exclusive" else []), *(["sbr"] if own.source_routing else [])]
+    plugins = [*([{"type": "rdma"}] if own.rdma_mode == "exclusive" else []), *chained(intent, rail)]
     return {
         "apiVersion": _API,
         "kind": "SriovNetwork",
@@ -148,12 +149,12 @@ def _network(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
             "networkNamespace": intent.network_namespace,
             "resourceName": _name(rail),
             "vlan": own.vlan,
-            "ipam": to_json({"type": "nv-ipam", "poolName": rail["pool"], "poolType": "ippool"}),
+            "ipam": to_json(address_source(rail)),
             **_given(
                 linkState=own.link_state,
                 trust=_switch(own.trust),
                 spoofChk=_switch(own.spoof_check),
-                metaPlugins=",".join(to_json({"type": plugin}) for plugin in chained),
+                metaPlugins=",".join(map(to_json, plugins)),
             ),
         },
     }
@@ -176,11 +177,6 @@ def _network_ready(network: Object, nad: Object | None, nodes: Collection[str]) 
     return sriov_ready.network_ready(network, nad, _DOMAIN)
 
 
-def _exists(item: Object, _nad: Object | None, _nodes: Collection[str]) -> Readiness:
-    """Judge what has no status of its own: the states of nodes and their resources tell whether it is in force."""
-    return Readiness.of([])
-
-
 _STATES = NodeReport(_API, "sriovnetworknodestates", sriov_ready.node_ready)
 
 PROFILE = Profile(
@@ -199,12 +195,12 @@ PROFILE = Profile(
     pools=ip_pools,
     networks=_networks,
     kinds=(
-        Kind(_API, "SriovNetworkPoolConfig", "sriovnetworkpoolconfigs", _exists, namespaced=True, step="policy"),
+        Kind(_API, "SriovNetworkPoolConfig", "sriovnetworkpoolconfigs", exists, namespaced=True, step="policy"),
         Kind(
             _API,
             "SriovNetworkNodePolicy",
             "sriovnetworknodepolicies",
-            _exists,
+            exists,
             namespaced=True,
             step="policy",
             report=_STATES,

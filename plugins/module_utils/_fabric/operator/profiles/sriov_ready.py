@@ -13,11 +13,11 @@ import json
 from collections.abc import Iterator, Sequence
 
 from ...._common.pci import NIC_VENDOR
+from ..attachments import RESOURCE_NAME
 from ..network_ready import attached, ipam
 from ..readiness import Finding, Readiness
 from .profile import Object
 
-_RESOURCE = "k8s.v1.cni.cncf.io/resourceName"
 _STATE = "sriovnetwork.openshift.io/{}-state"
 # Field of a network -> key of the plugin's configuration.
 _KEYS = {"vlan": "vlan", "spoofChk": "spoofchk", "trust": "trust", "linkState": "link_state"}
@@ -43,7 +43,7 @@ def network_ready(network: Object, nad: Object | None, domain: str) -> Readiness
 def _resource(name: str, expected: str, nad: Object | None) -> Iterator[Finding]:
     if nad is None:
         return
-    found = (nad["metadata"].get("annotations") or {}).get(_RESOURCE)
+    found = (nad["metadata"].get("annotations") or {}).get(RESOURCE_NAME)
     if found != expected:
         yield Finding(
             f"{name}: its NetworkAttachmentDefinition has the resource {found or 'none'}, expected {expected}; the"

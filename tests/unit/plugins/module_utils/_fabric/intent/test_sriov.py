@@ -31,7 +31,6 @@ def test_the_defaults() -> None:
         link_state=None,
         trust=None,
         spoof_check=None,
-        source_routing=False,
     )
     assert read({}) == read(None, profile="plain") == defaults
 
@@ -48,9 +47,8 @@ def test_every_key() -> None:
         "link_state": "enable",
         "trust": "on",
         "spoof_check": False,
-        "source_routing": True,
     }
-    expected = Sriov(16, "switchdev", "netdevice", True, "exclusive", 2, 100, "enable", True, False, True)
+    expected = Sriov(16, "switchdev", "netdevice", True, "exclusive", 2, 100, "enable", True, False)
     assert read(section) == expected
 
 

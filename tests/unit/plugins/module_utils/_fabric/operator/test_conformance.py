@@ -26,6 +26,7 @@ FILES = {
     "SriovNetwork": "sriovnetwork.openshift.io_sriovnetworks.yaml",
     "SriovNetworkNodePolicy": "sriovnetwork.openshift.io_sriovnetworknodepolicies.yaml",
     "SriovNetworkPoolConfig": "sriovnetwork.openshift.io_sriovnetworkpoolconfigs.yaml",
+    "NetworkAttachmentDefinition": "k8s.cni.cncf.io_networkattachmentdefinitions_crd.yaml",
 }
 RELEASES = {
     "25.10.0": "v25.10.0",
@@ -80,7 +81,14 @@ def check(folder: str, item: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize(("profile", "network"), [("macvlan", "MacvlanNetwork"), ("host_device", "HostDeviceNetwork")])
+@pytest.mark.parametrize(
+    ("profile", "network"),
+    [
+        ("macvlan", "MacvlanNetwork"),
+        ("host_device", "HostDeviceNetwork"),
+        ("raw", "NetworkAttachmentDefinition"),
+    ],
+)
 def test_objects_follow_the_schema(release: str, profile: str, network: str) -> None:
     found = plan({**FABRIC, "profile": profile, "operator": {"release": release}}, fleet(3))["objects"]
     made = [*found["policy"], *found["networks"]]
@@ -175,7 +183,6 @@ def test_device_plugin_config_follows_the_webhook(release: str) -> None:
             "link_state": "enable",
             "trust": True,
             "spoof_check": False,
-            "source_routing": True,
         },
     ],
     ids=["defaults", "every setting"],

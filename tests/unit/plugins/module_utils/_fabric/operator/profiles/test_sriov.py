@@ -97,12 +97,20 @@ def test_the_settings_of_vfs(sriov: dict[str, Any], changed: dict[str, Any]) -> 
         ({"trust": False, "spoof_check": False}, {"trust": "off", "spoofChk": "off"}),
         ({"rdma_mode": "shared"}, {}),
         ({"rdma_mode": "exclusive"}, {"metaPlugins": '{"type":"rdma"}'}),
-        ({"rdma_mode": "exclusive", "source_routing": True}, {"metaPlugins": '{"type":"rdma"},{"type":"sbr"}'}),
     ],
 )
 def test_the_settings_of_networks(sriov: dict[str, Any], added: dict[str, Any]) -> None:
     (network,) = objects(planned(**sriov), "SriovNetwork")
     assert network["spec"] == {**NETWORK["spec"], **added}
+
+
+def test_plugins_of_a_network_follow_the_one_of_rdma() -> None:
+    section = {"source_routing": True, "sysctls": {"net.ipv4.conf.IFNAME.arp_ignore": 1}}
+    made = plan({**RAIL, "sriov": {"rdma_mode": "exclusive"}, "networks": section}, fleet(2, rails=1))
+    (network,) = objects(made, "SriovNetwork")
+    assert network["spec"]["metaPlugins"] == (
+        '{"type":"rdma"},{"type":"tuning","sysctl":{"net.ipv4.conf.IFNAME.arp_ignore":"1"}},{"type":"sbr"}'
+    )
 
 
 def test_nodes_get_a_pool_where_it_says_something() -> None:
