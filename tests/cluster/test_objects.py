@@ -67,7 +67,7 @@ def test_the_server_takes_the_objects_of_every_model(cluster: Fleet, line: str) 
     release, count = list(releases.LINES[line].releases)[-1], 0
     for entry in gallery.ENTRIES.values():
         fabric = yaml.safe_load(gallery.intent_text(entry))
-        fabric["operator"] = {"release": release, "namespace": "default"}
+        fabric.update(operator={"release": release, "namespace": "default"}, network_namespace="default")
         made = plan(fabric, presets.hosts(gallery.PRESET, 2))["objects"]
         for item in (*made["policy"], *made["networks"]):
             assert kept(item["spec"], created(cluster.api, item, **STRICT)["spec"])
