@@ -11,16 +11,19 @@ import pytest
 from tests.tools.environment import REPO
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles.kinds import IP_POOL
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles.kinds import DEFINITION, IP_POOL
 
 HOME = "module_utils/_fabric/operator/profiles"
 # What ansible-doc shows may give examples of models.
 DOCUMENTATION = {"DOCUMENTATION", "EXAMPLES", "RETURN"}
+# Ansible has a type of options with this name.
+COMMON_WORDS = ("raw",)
 
 
 def words() -> list[str]:
-    """The kinds that only one model has, and their plurals; pools are shared."""
-    return sorted(word for kind in registry.kinds() if kind != IP_POOL for word in (kind.kind, kind.plural))
+    """The kinds that only one model has, and their plurals; pools and definitions are shared."""
+    own = [kind for kind in registry.kinds() if kind not in (IP_POOL, DEFINITION)]
+    return sorted(word for kind in own for word in (kind.kind, kind.plural))
 
 
 def texts(tree: ast.AST) -> Iterator[str]:
@@ -59,7 +62,8 @@ def known_in(path: Path) -> list[str]:
         tree = ast.parse(text)
         parts, compared = list(texts(tree)), list(comparisons(tree))
     # The section of rdma_fabric with the settings of a model may have its name.
-    names = [name for name in registry.names() if name in (compared if name in registry.sections() else parts)]
+    common = (*registry.sections(), *COMMON_WORDS)
+    names = [name for name in registry.names() if name in (compared if name in common else parts)]
     return [*names, *(word for word in words() if any(word in part for part in parts))]
 
 
