@@ -20,18 +20,8 @@ from . import access, chart, problems, pull_secrets, survey
 def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
     """Return the module's result: what is there, and every problem with it."""
     params = _selected(params)
-    spaces = (params["namespace"], params["network_namespace"], params["test_namespace"])
     version, numbers = survey.version(api)
-    denied = access.denied(
-        api,
-        access.needed(
-            *spaces,
-            installs=params["existing"] != "use",
-            steps=params["steps"],
-            profile=params["profile"],
-            objects=params["objects"],
-        ),
-    )
+    denied = access.denied(api, _permissions(params))
     nodes = survey.listed(api, "v1", "nodes")
     deployments = survey.listed(api, "apps/v1", "deployments")
     daemonsets = survey.listed(api, "apps/v1", "daemonsets")
@@ -74,6 +64,18 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
         "problems": said,
         "requests": api.requests,
     }
+
+
+def _permissions(params: Mapping[str, Any]) -> list[access.Permission]:
+    return access.needed(
+        params["namespace"],
+        params["network_namespace"],
+        params["test_namespace"],
+        installs=params["existing"] != "use",
+        steps=params["steps"],
+        profile=params["profile"],
+        objects=params["objects"],
+    )
 
 
 def _selected(params: Mapping[str, Any]) -> dict[str, Any]:
