@@ -11,7 +11,7 @@ import pytest
 from tests.tools.environment import REPO
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles.kinds import DEFINITION, IP_POOL
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles.kinds import DEFINITION, POOLS
 
 HOME = "module_utils/_fabric/operator/profiles"
 # What ansible-doc shows may give examples of models.
@@ -22,7 +22,7 @@ COMMON_WORDS = ("raw",)
 
 def words() -> list[str]:
     """The kinds that only one model has, and their plurals; pools and definitions are shared."""
-    own = [kind for kind in registry.kinds() if kind not in (IP_POOL, DEFINITION)]
+    own = [kind for kind in registry.kinds() if kind not in (*POOLS, DEFINITION)]
     return sorted(word for kind in own for word in (kind.kind, kind.plural))
 
 

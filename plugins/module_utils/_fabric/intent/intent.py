@@ -12,6 +12,7 @@ from typing import Any
 
 from ..._common.pci import NIC_VENDOR
 from ..._common.reader import Form, Reader, describe, raise_problems
+from .addressing import STATIC, Addressing, one, read_addressing
 from .images import PULL_SECRET, REPOSITORY, TAG
 from .namespaces import NAMESPACE
 from .networks import Networks, read_networks
@@ -30,14 +31,17 @@ _RAIL_NAME = Form(
 _PCI = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _RELEASE = Form(r"\d+\.\d+\.\d+(-[a-z0-9.]+)?", f'a release such as {DEFAULT} (three numbers, without "v")')
 _FIRST_NODE_PORT = 30000
+_LONGEST_PREFIX = 28
 
 
 @dataclass(frozen=True)
 class RailIntent:
-    """A rail that the user names; ``pci`` may be empty, then a port is found for it."""
+    """A rail that the user names, with its own subnet and router, if any; without ``pci`` a port is found for it."""
 
     name: str
     pci: tuple[str, ...]
+    subnet: ipaddress.IPv4Network | None = None
+    gateway: ipaddress.IPv4Address | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,7 @@ class Intent:
     rename: bool
     supernet: ipaddress.IPv4Network | None
     rail_prefix: int
+    addressing: Addressing
     capacity: Capacity
     addresses: str
     mtu: int
@@ -104,6 +109,17 @@ class Intent:
     thresholds: Thresholds
     tests: Mapping[str, Any]
     absent_hosts: str
+
+    @property
+    def rail_networks(self) -> tuple[ipaddress.IPv4Network, ...]:
+        """The networks in which the addresses of rails are: the supernet, and the subnets of single rails."""
+        own = [rail.subnet for rail in self.rails if rail.subnet]
+        return (*([self.supernet] if self.supernet else []), *own)
+
+    @property
+    def writes_definitions(self) -> bool:
+        """Whether networks need what only NetworkAttachmentDefinitions can say on every release line."""
+        return self.networks.chains or self.addressing.ipam == STATIC
 
     @classmethod
     def from_params(
@@ -125,7 +141,8 @@ class Intent:
             rail_count=reader.integer("rail_count", len(rails) or None, 1, high=64),
             rename=reader.flag("rename", True),
             supernet=_supernet(reader),
-            rail_prefix=reader.integer("rail_prefix", 24, 8, high=28),
+            rail_prefix=reader.integer("rail_prefix", 24, 8, high=_LONGEST_PREFIX),
+            addressing=read_addressing(reader, reader.section("pools")),
             capacity=_capacity(reader.section("capacity")),
             addresses=reader.text("addresses", "plan", choices=("plan", "keep")),
             mtu=reader.integer("mtu", 9000, 1280, high=16384),
@@ -159,8 +176,12 @@ def _rails(reader: Reader) -> tuple[RailIntent, ...]:
         for address in pci:
             if not re.fullmatch(_PCI, address):
                 item.refuse("pci", f'expected PCI addresses such as 0000:18:00.0, found "{address}"')
+        subnet = one(item, "subnet", ipaddress.IPv4Network, expected="an IPv4 network such as 192.168.0.0/24")
+        if subnet is not None and not 8 <= subnet.prefixlen <= _LONGEST_PREFIX:
+            item.refuse("subnet", f"expected a prefix length from 8 to {_LONGEST_PREFIX}, found {subnet.prefixlen}")
+        gateway = one(item, "gateway", ipaddress.IPv4Address, expected="an IPv4 address")
         item.close()
-        rails.append(RailIntent(name or "", pci))
+        rails.append(RailIntent(name or "", pci, subnet, gateway))
     names = [rail.name for rail in rails]
     for name in sorted({name for name in names if name and names.count(name) > 1}):
         reader.refuse("rails", f'the name "{name}" is given to more than one rail')
@@ -261,12 +282,22 @@ def _overrides(reader: Reader) -> dict[str, Any]:
     return found
 
 
+def _has_routers(intent: Intent) -> bool:
+    own = intent.addressing
+    return bool(own.host_prefix or own.gateway != "none" or any(rail.gateway for rail in intent.rails))
+
+
 def _check_together(reader: Reader, intent: Intent) -> None:
     """Note what only several keys together show."""
-    if intent.supernet is None and intent.addresses == "plan" and "supernet" not in reader:
+    subnets = [rail.subnet for rail in intent.rails]
+    if intent.supernet is None and intent.addresses == "plan" and "supernet" not in reader and not any(subnets):
         reader.refuse(
             "supernet", "missing. Set the network from which rails get their addresses, or set addresses: keep"
         )
+    if intent.addressing.routes and not _has_routers(intent):
+        reader.refuse("pools.routes", "need a router. Set gateway, host_prefix, or gateway of the rails")
+    if intent.addressing.host_prefix and any(rail.gateway for rail in intent.rails):
+        reader.refuse("rails", "with host_prefix each host's subnet has its own router. Remove gateway of the rails")
     if intent.rails and intent.rail_count != len(intent.rails):
         reader.refuse("rail_count", f"{intent.rail_count}, but rails lists {len(intent.rails)}")
     if intent.tests["cross_rail"] and intent.routing == "none":

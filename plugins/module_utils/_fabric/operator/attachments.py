@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..intent.addressing import STATIC
 from ..intent.intent import Intent
 from ..intent.networks import of_rail
 from .common import metadata, to_json
@@ -42,9 +43,6 @@ def definition(
     meta = metadata(rail["network"], intent.network_namespace)
     if resource:
         meta["annotations"] = {RESOURCE_NAME: resource}
-    config = {
-        "cniVersion": _CNI_VERSION,
-        "name": rail["network"],
-        "plugins": [dict(plugin), *chained(intent, rail)],
-    }
+    first = {**plugin, "capabilities": {"ips": True}} if intent.addressing.ipam == STATIC else dict(plugin)
+    config = {"cniVersion": _CNI_VERSION, "name": rail["network"], "plugins": [first, *chained(intent, rail)]}
     return {"apiVersion": API, "kind": KIND, "metadata": meta, "spec": {"config": to_json(config)}}

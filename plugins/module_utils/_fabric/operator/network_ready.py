@@ -77,16 +77,14 @@ def _config(name: str, plugins: Sequence[Object], nad: Object) -> Iterator[Findi
                 )
 
 
-def pool_ready(pool: Object | None, nodes: Collection[str], name: str = "") -> Readiness:
-    """Return whether nv-ipam gave every one of ``nodes`` its block of an IPPool (None: not there, ``name`` tells)."""
-    if pool is None:
-        return Readiness.of([Finding(f"IPPool {name} is absent".replace("  ", " "))])
-    return Readiness.of(_pool(pool, nodes))
+def pool_ready(kind: str, pool: Object, nodes: Collection[str]) -> Readiness:
+    """Return whether nv-ipam gave every one of ``nodes`` its addresses of a pool of this ``kind``."""
+    return Readiness.of(_pool(kind, pool, nodes))
 
 
-def _pool(pool: Object, nodes: Collection[str]) -> Iterator[Finding]:
+def _pool(kind: str, pool: Object, nodes: Collection[str]) -> Iterator[Finding]:
     allocations = (pool.get("status") or {}).get("allocations") or ()
     served = {allocation["nodeName"] for allocation in allocations}
     missing = sorted(set(nodes) - served)
     if missing:
-        yield Finding(f"IPPool {pool['metadata']['name']}: no addresses yet for {some(missing)}")
+        yield Finding(f"{kind} {pool['metadata']['name']}: no addresses yet for {some(missing)}")

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""IPPool of nv-ipam: where pods of one rail get their addresses, and what a change of it takes from pods.
+"""Pools of nv-ipam: where pods of one rail get their addresses, and what a change of it takes from pods.
 
 nv-ipam gives each node a block of a pool. When the pool changes, it keeps the blocks that the new pool could have, and
 assigns the others anew, while running pods keep their addresses: an address can then be assigned twice.
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
+from ..intent.addressing import NV_IPAM
 from ..intent.intent import Intent
 from .common import metadata, node_selector
 from .nodes import fabric_selector
@@ -25,39 +26,100 @@ _STATUS = ("k8s.v1.cni.cncf.io/network-status", "k8s.v1.cni.cncf.io/networks-sta
 NOTES = {_NETWORKS, *_STATUS}
 # What pods get beside their address.
 _HARMLESS = {"routes", "defaultGateway"}
-# Fields from which follows whether a block stays; of other ones (exclusions, gateways) it is not computed.
-_COMPUTED = {"subnet", "perNodeBlockSize", "cidr", "perNodeNetworkPrefix", "nodeSelector"}
+# Fields from which follows whether a block stays; of other ones (gateways) it is not computed.
+_COMPUTED = {
+    "subnet",
+    "perNodeBlockSize",
+    "cidr",
+    "perNodeNetworkPrefix",
+    "nodeSelector",
+    "staticAllocations",
+    "exclusions",
+}
 
 Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
 
-def build_pool(
-    name: str, namespace: str, subnet: str, *, block_size: int, selector: Mapping[str, str]
-) -> dict[str, Any]:
-    """Return the pool ``name``; every node that ``selector`` matches gets ``block_size`` addresses."""
-    spec: dict[str, Any] = {"subnet": subnet, "perNodeBlockSize": block_size}
+def pools(
+    intent: Intent, rails: Sequence[Mapping[str, Any]], fixed: Mapping[str, Sequence[Mapping[str, str]]]
+) -> list[dict[str, Any]]:
+    """Return one pool per rail of the plan, unless others give pods their addresses.
+
+    ``fixed``: rail -> the subnets of Nodes that have their own, {nodeName, prefix}.
+    """
+    if intent.addressing.ipam != NV_IPAM:
+        return []
+    return [_pool(intent, rail, fixed.get(rail["name"]) or ()) for rail in rails]
+
+
+def _pool(intent: Intent, rail: Mapping[str, Any], fixed: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    spec = _routed(rail, fixed) if rail["host_prefix"] else _flat(rail)
+    routes = pod_routes(intent, rail)
+    if routes:
+        spec["routes"] = [{"dst": network} for network in routes]
+    if rail["exclusions"]:
+        spec["exclusions"] = [{"startIP": first, "endIP": last} for first, last in rail["exclusions"]]
+    selector = fabric_selector(intent.node_selector)
     if selector:
         spec["nodeSelector"] = node_selector(selector)
     return {
         "apiVersion": "nv-ipam.nvidia.com/v1alpha1",
-        "kind": "IPPool",
-        "metadata": metadata(name, namespace),
+        "kind": "CIDRPool" if rail["host_prefix"] else "IPPool",
+        "metadata": metadata(rail["pool"], intent.operator.namespace),
         "spec": spec,
     }
 
 
-def ip_pools(intent: Intent, rails: Sequence[Mapping[str, Any]], block_size: int) -> list[dict[str, Any]]:
-    """Return one pool per rail of the plan, with ``block_size`` addresses for each node of the fabric."""
-    space, selector = intent.operator.namespace, fabric_selector(intent.node_selector)
-    return [
-        build_pool(rail["pool"], space, rail["pool_subnet"], block_size=block_size, selector=selector) for rail in rails
-    ]
+def _flat(rail: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a pool of one network for all nodes, each of which gets a block of addresses."""
+    spec = {"subnet": rail["pool_subnet"], "perNodeBlockSize": rail["block_size"]}
+    return {**spec, "gateway": rail["gateway"]} if rail["gateway"] else spec
 
 
-def address_source(rail: Mapping[str, Any]) -> dict[str, Any]:
+def _routed(rail: Mapping[str, Any], fixed: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """Return a pool of one network per node: that of its host, which begins with the router."""
+    spec = {
+        "cidr": rail["pool_subnet"],
+        "perNodeNetworkPrefix": rail["host_prefix"],
+        "gatewayIndex": rail["router_index"],
+    }
+    return {**spec, "staticAllocations": [dict(one) for one in fixed]} if fixed else spec
+
+
+def pod_routes(intent: Intent, rail: Mapping[str, Any]) -> list[str]:
+    """Return the networks that pods reach through the router of a rail."""
+    return [*rail["routes"], *(str(network) for network in intent.addressing.routes)]
+
+
+def address_source(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part ``ipam`` of a CNI plugin's configuration: where the addresses of a rail's pods come from."""
-    return {"type": "nv-ipam", "poolName": rail["pool"], "poolType": "ippool"}
+    kind = intent.addressing.ipam
+    if kind == NV_IPAM:
+        return {
+            "type": NV_IPAM,
+            "poolName": rail["pool"],
+            "poolType": "cidrpool" if rail["host_prefix"] else "ippool",
+        }
+    if kind == "whereabouts":
+        return _whereabouts(intent, rail)
+    return {} if kind == "none" else {"type": kind}
+
+
+def _whereabouts(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": "whereabouts", "range": rail["pool_subnet"]}
+    taken = [network for first, last in rail["exclusions"] for network in _networks_of(first, last)]
+    if taken:
+        found["exclude"] = taken
+    if rail["gateway"]:
+        found["gateway"] = rail["gateway"]
+    routes = pod_routes(intent, rail)
+    return {**found, "routes": [{"dst": network} for network in routes]} if routes else found
+
+
+def _networks_of(first: str, last: str) -> list[str]:
+    span = ipaddress.IPv4Address(first), ipaddress.IPv4Address(last)
+    return [str(network) for network in ipaddress.summarize_address_range(*span)]
 
 
 @dataclass(frozen=True)
@@ -74,6 +136,7 @@ class Effect:
     """What a change of a pool does. ``text``: the fields that change. ``kept``, ``lost``: blocks, and nodes of others.
 
     ``network``: all addresses of the pool before the change; None when they cannot be read. ``new``: there was no pool.
+    ``excluded``: first and last of the addresses that somebody else has after the change.
     """
 
     text: str
@@ -81,6 +144,7 @@ class Effect:
     kept: tuple[Block, ...]
     lost: list[str]
     new: bool = False
+    excluded: tuple[tuple[Address, Address], ...] = ()
 
 
 def creation(spec: Mapping[str, Any]) -> Effect | None:
@@ -104,7 +168,13 @@ def effect(live: Mapping[str, Any], spec: Mapping[str, Any], labels: Mapping[str
         _network(old.get("subnet") or old.get("cidr")),
         kept,
         sorted({block.node for block in blocks} - {block.node for block in kept}),
+        excluded=tuple(_excluded(spec)) if "exclusions" in changed else (),
     )
+
+
+def _excluded(spec: Mapping[str, Any]) -> Iterator[tuple[Address, Address]]:
+    for item in spec["exclusions"]:
+        yield ipaddress.ip_address(item["startIP"]), ipaddress.ip_address(item["endIP"])
 
 
 def users(change: Effect, pods: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -119,6 +189,7 @@ def users(change: Effect, pods: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         addresses = _held(pod)
         if addresses is None:
             touched = node in change.lost if change.kept or change.lost else bool(node)
+            touched = touched or bool(change.excluded)
             found = ["addresses not known"] if touched and not change.new else []
         else:
             found = [str(address) for address in addresses if _is_lost(address, node, change)]
@@ -129,6 +200,8 @@ def users(change: Effect, pods: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 def _is_lost(address: Address, node: Any, change: Effect) -> bool:
     if change.network is not None and address not in change.network:
         return False
+    if any(_inside(address, Block("", *span)) for span in change.excluded):
+        return True
     return not any(block.node == node and _inside(address, block) for block in change.kept)
 
 
@@ -169,6 +242,8 @@ def _fits(block: Block, spec: Mapping[str, Any]) -> bool:
         return False
     try:
         if "cidr" in spec:
+            if not _fixed_so(block, spec):
+                return False
             size, skipped = 2 ** (network.max_prefixlen - int(spec["perNodeNetworkPrefix"])), 0
         else:
             # Blocks begin after the network's own address, which networks of one or two addresses do not have.
@@ -177,6 +252,15 @@ def _fits(block: Block, spec: Mapping[str, Any]) -> bool:
         return False
     offset = int(block.first) - int(network.network_address) - skipped
     return size > 0 and int(block.last) - int(block.first) + 1 == size and offset >= 0 and offset % size == 0
+
+
+def _fixed_so(block: Block, spec: Mapping[str, Any]) -> bool:
+    """Whether the fixed networks of a CIDRPool let a node keep its own."""
+    fixed = {one.get("nodeName"): _network(one.get("prefix")) for one in spec.get("staticAllocations") or ()}
+    if block.node in fixed:
+        own = fixed[block.node]
+        return own is not None and block.first == own[0]
+    return not any(network is not None and block.first in network for network in fixed.values())
 
 
 def _network(text: Any) -> Network | None:

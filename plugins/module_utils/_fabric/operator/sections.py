@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..intent.addressing import NV_IPAM
 from ..intent.intent import Intent
 from ..intent.releases import Line
 from .common import to_json
@@ -64,7 +65,9 @@ def shared_device_plugin(intent: Intent, line: Line, rails: Sequence[Mapping[str
 
 
 def nv_ipam(intent: Intent, line: Line) -> dict[str, Any]:
-    """Return the section that gives pods addresses of pools."""
+    """Return the section that gives pods addresses of pools, unless others do."""
+    if intent.addressing.ipam != NV_IPAM:
+        return {}
     return {"nvIpam": {**image(intent, line, "nv_ipam"), "enableWebhook": False}}
 
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -28,20 +28,22 @@ class Seat:
     rails: tuple[int, ...]
 
 
-def assign(claims: Sequence[Claim], rails: Sequence[str], size: int) -> dict[str, Seat]:
-    """Return a seat for each host; numbers are 1..``size`` (``size`` >= hosts), unique on every rail.
+def assign(claims: Sequence[Claim], rails: Sequence[str], size: int, *, taken: Collection[int] = ()) -> dict[str, Seat]:
+    """Return a seat for each host; numbers are 1..``size`` without ``taken``, unique on every rail.
 
+    There are as many numbers as hosts, or more.
     Kept addresses come first, then the inventory's numbers, then the first free number in the order of
     ``claims``, which must be the order of the whole group.
     """
-    taken = _kept(claims, rails)
-    numbers = _numbers(claims, taken, size)
-    _check_clashes(claims, rails, taken)
+    free = [number for number in range(1, size + 1) if number not in taken]
+    held = _kept(claims, rails)
+    numbers = _numbers(claims, held, free=free, size=size)
+    _check_clashes(claims, rails, held)
     for claim in claims:
         for rail, kept in enumerate(claim.kept):
             if kept is None:
-                taken[rail].setdefault(numbers[claim.host], claim.host)
-    return {claim.host: _seat(claim, numbers[claim.host], taken, size=size) for claim in claims}
+                held[rail].setdefault(numbers[claim.host], claim.host)
+    return {claim.host: _seat(claim, numbers[claim.host], held, free=free) for claim in claims}
 
 
 def _kept(claims: Sequence[Claim], rails: Sequence[str]) -> list[dict[int, str]]:
@@ -60,9 +62,11 @@ def _kept(claims: Sequence[Claim], rails: Sequence[str]) -> list[dict[int, str]]
     return taken
 
 
-def _numbers(claims: Sequence[Claim], taken: Sequence[dict[int, str]], size: int) -> dict[str, int]:
+def _numbers(
+    claims: Sequence[Claim], taken: Sequence[dict[int, str]], *, free: Sequence[int], size: int
+) -> dict[str, int]:
     """Return every host's number: by inventory, by an address that it has, or the first free one."""
-    numbers = _fixed_numbers(claims, size)
+    numbers = _fixed_numbers(claims, free, size)
     given = set(numbers.values())
     for claim in claims:
         own = next((n for n in claim.kept if n is not None and n not in given), None)
@@ -72,14 +76,15 @@ def _numbers(claims: Sequence[Claim], taken: Sequence[dict[int, str]], size: int
     held = given | {number for rail in taken for number in rail}
     # Numbers that are free on every rail first; when hosts hold different numbers on different rails
     # those can run out, and then a number that is free as a number only.
-    free = chain((n for n in range(1, size + 1) if n not in held), (n for n in sorted(held) if n not in given))
+    rest = chain((n for n in free if n not in held), (n for n in sorted(held) if n not in given))
     for claim in claims:
         if claim.host not in numbers:
-            numbers[claim.host] = next(free)
+            numbers[claim.host] = next(rest)
     return numbers
 
 
-def _fixed_numbers(claims: Sequence[Claim], size: int) -> dict[str, int]:
+def _fixed_numbers(claims: Sequence[Claim], free: Sequence[int], size: int) -> dict[str, int]:
+    possible = set(free)
     owners: dict[int, str] = {}
     problems = []
     for claim in claims:
@@ -87,6 +92,8 @@ def _fixed_numbers(claims: Sequence[Claim], size: int) -> dict[str, int]:
             continue
         if claim.number > size:
             problems.append(f"{claim.host}: {claim.number} is above {size}, the end of the host block")
+        elif claim.number not in possible:
+            problems.append(f"{claim.host}: the address of {claim.number} is reserved, or that of a router")
         elif owners.setdefault(claim.number, claim.host) != claim.host:
             problems.append(f"{owners[claim.number]} and {claim.host} both have {claim.number}")
     if problems:
@@ -106,12 +113,12 @@ def _check_clashes(claims: Sequence[Claim], rails: Sequence[str], taken: Sequenc
         raise ConflictError(f"rdma_host.number: addresses are in use: {'; '.join(problems)}")
 
 
-def _seat(claim: Claim, number: int, taken: Sequence[dict[int, str]], *, size: int) -> Seat:
+def _seat(claim: Claim, number: int, taken: Sequence[dict[int, str]], *, free: Sequence[int]) -> Seat:
     places = []
     for rail, kept in enumerate(claim.kept):
         place = number if kept is None else kept
         if taken[rail].get(place) != claim.host:
-            place = next(n for n in range(1, size + 1) if n not in taken[rail])
+            place = next(n for n in free if n not in taken[rail])
             taken[rail][place] = claim.host
         places.append(place)
     return Seat(number, tuple(places))

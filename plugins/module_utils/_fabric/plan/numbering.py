@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Sequence
 
 from ..intent.intent import Intent
@@ -21,7 +20,8 @@ def find_seats(
     planned = ranges if intent.addresses == "plan" else ()
     claims = [Claim(host.name, host.number, _kept(host, rails, planned)) for host in hosts]
     size = planned[0].host_count if planned else max([len(hosts), *(host.number or 0 for host in hosts)])
-    return assign(claims, rails.names[: len(planned)], size)
+    taken = {number for own in planned for number in own.taken}
+    return assign(claims, rails.names[: len(planned)], size, taken=taken)
 
 
 def _kept(host: Host, rails: RailMap, ranges: Sequence[RailRange]) -> tuple[int | None, ...]:
@@ -33,12 +33,11 @@ def _kept(host: Host, rails: RailMap, ranges: Sequence[RailRange]) -> tuple[int 
 
 def _number_of(host: Host, port: Port, own: RailRange) -> int | None:
     """Return the number of the port's address, also of a recorded one that is gone, unless ``number`` is set."""
-    first = own.subnet.first
     recorded = port["configured"]["addresses"] if port["configured"] and host.number is None else []
     for text in (*port["addresses"], *recorded):
         if ":" not in text:
-            number = int(ipaddress.IPv4Address(text.split("/")[0])) - first
-            if 1 <= number <= own.host_count:
+            number = own.number_of(text.split("/")[0])
+            if number is not None:
                 return number
     return None
 

@@ -9,8 +9,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..._common.errors import InputError
 from ..._common.fold import fold
 from ..._common.reader import raise_problems
+from ..intent.addressing import PLANNED
 from ..intent.gates import check
 from ..intent.intent import Intent
 from ..intent.networks import of_rail, vrf_problem
@@ -31,7 +33,7 @@ from .groups import Known, resolve
 from .hosts import Host, match_nodes, read_hosts
 from .numbering import find_seats, new_addresses
 from .rails import Port, RailMap, check_names_free, check_subnets, find_rails, netdev_names
-from .ranges import RailRange, block_size, check_capacity, check_overlap, other_networks, rail_ranges
+from .ranges import POINT_TO_POINT, RailRange, block_size, check_capacity, check_overlap, other_networks, rail_ranges
 from .review import differences, table
 from .switch_ports import switch_ports
 
@@ -133,10 +135,16 @@ def _known_of(
 
 
 def _ranges(intent: Intent, hosts: Sequence[Host], rails: RailMap) -> tuple[RailRange, ...]:
-    if intent.supernet is None:
+    if not intent.rail_networks:
         return ()
-    ranges = rail_ranges(str(intent.supernet), intent.rail_prefix, len(rails.names))
-    check_capacity(intent, ranges[0], len(hosts))
+    ranges = rail_ranges(intent, rails.names)
+    profile = registry.get(intent.profile)
+    if intent.addressing.host_prefix == POINT_TO_POINT and intent.addressing.ipam in PLANNED and not profile.takes_port:
+        raise InputError(
+            f"rdma_fabric.host_prefix: a network of two addresses has none for pods beside those of host and router,"
+            f" and pods of profile {profile.name} share the port with the host. Use 29 or less, or another profile"
+        )
+    check_capacity(intent, ranges, len(hosts), most_pods=profile.devices(intent))
     networks = {host.name: other_networks(host.facts, rails.ports[host.name]) for host in hosts if host.facts}
     check_overlap(rails.names, ranges, networks)
     if intent.addresses == "plan":
@@ -160,7 +168,7 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
         "rails": rails,
         "hosts": {host.name: _host(layout, host, nodes[host.name]) for host in members},
         "absent": [host.name for host in members if host.absent],
-        "objects": {"policy": _policy(intent, rails), "networks": _networks(layout, rails)},
+        "objects": {"policy": _policy(intent, rails), "networks": _networks(layout, rails, nodes)},
         "nodes": {"labels": dict(intent.node_labels), "selector": fabric_selector(intent.node_selector)},
         "operator": {
             "release": intent.operator.release,
@@ -201,6 +209,12 @@ def _rail(layout: Layout, index: int) -> dict[str, Any]:
         "host_range": own.host_range if own else None,
         "pool_range": own.pool_range if own else None,
         "pool_subnet": str(own.pool) if own else None,
+        "gateway": own.gateway if own else None,
+        "host_prefix": own.host_prefix if own else None,
+        "router_index": own.router_index if own else None,
+        "routes": _routes(layout, own),
+        "exclusions": list(own.exclusions(layout.intent.capacity.hosts)) if own else [],
+        "block_size": block_size(own.pool, layout.intent.capacity.hosts) if own and not own.host_prefix else None,
         "mtu": layout.intent.mtu,
         "speed": layout.intent.link_speed,
         "resource": profile.resource(of_rail(networks.resource, name)),
@@ -210,6 +224,15 @@ def _rail(layout: Layout, index: int) -> dict[str, Any]:
         "vendors": sorted({port["vendor"] for port in ports}),
         "drivers": sorted({port["driver"] for port in ports if port["driver"]}),
     }
+
+
+def _routes(layout: Layout, own: RailRange | None) -> list[str]:
+    """Return the networks that hosts and pods of a rail reach through its router."""
+    if own is None or own.router(1) is None or layout.intent.addresses == "keep":
+        return []
+    others = layout.intent.rail_networks if layout.intent.routing == "between_rails" else ()
+    found = [*([own.subnet] if own.host_prefix else []), *others]
+    return list(dict.fromkeys(map(str, found)))
 
 
 def _host(layout: Layout, host: Host, node: str | None) -> dict[str, Any]:
@@ -238,7 +261,18 @@ def _host_rail(layout: Layout, host: Host, index: int, *, port: Port | None) -> 
         "address": _address(layout, host, index, port=known),
         "mtu": layout.intent.mtu,
         **_doubt(layout, host, index),
+        **_router(layout, host, index),
     }
+
+
+def _router(layout: Layout, host: Host, index: int) -> dict[str, Any]:
+    """Return the router of a rail and what is behind it; ``beyond`` is the part of the rail that is behind it, too."""
+    own = layout.ranges[index] if layout.ranges else None
+    routes = _routes(layout, own)
+    if own is None or not routes:
+        return {}
+    router = own.router(layout.seats[host.name].rails[index])
+    return {"gateway": router, "routes": routes, "beyond": str(own.subnet) if own.host_prefix else None}
 
 
 def _doubt(layout: Layout, host: Host, index: int) -> dict[str, str]:
@@ -251,7 +285,7 @@ def _address(layout: Layout, host: Host, index: int, *, port: Port) -> str | Non
     if layout.intent.addresses == "keep":
         return next((text for text in port.get("addresses", ()) if ":" not in text), None)
     own = layout.ranges[index]
-    return f"{own.host_address(layout.seats[host.name].rails[index])}/{own.subnet.prefixlen}"
+    return own.host_interface(layout.seats[host.name].rails[index])
 
 
 def _gpus(layout: Layout) -> dict[str, Any]:
@@ -278,13 +312,28 @@ def _check_fields(intent: Intent, objects: Mapping[str, Sequence[Mapping[str, An
         line_fields.check(line, [item for part in objects.values() for item in part])
 
 
-def _networks(layout: Layout, rails: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _networks(
+    layout: Layout, rails: Sequence[Mapping[str, Any]], nodes: Mapping[str, str | None]
+) -> list[dict[str, Any]]:
     intent = layout.intent
     if not layout.ranges:
         return []
     profile = registry.get(intent.profile)
-    size = block_size(layout.ranges[0].pool, intent.capacity.hosts)
-    return profile.pools(intent, rails, size) + profile.networks(intent, rails)
+    return [*profile.pools(intent, rails, _fixed(layout, nodes)), *profile.networks(intent, rails)]
+
+
+def _fixed(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, list[dict[str, str]]]:
+    """Return rail -> the subnets of Nodes of which each has its own: those of the hosts that they are."""
+    if layout.intent.addressing.host_prefix is None or layout.intent.addresses == "keep":
+        return {}
+    return {
+        name: [
+            {"nodeName": node, "prefix": str(own.host_subnet(layout.seats[host.name].rails[index]))}
+            for host in layout.hosts
+            if (node := nodes[host.name])
+        ]
+        for index, (name, own) in enumerate(zip(layout.rails.names, layout.ranges))
+    }
 
 
 def _warnings(layout: Layout) -> Iterator[str]:
@@ -308,8 +357,18 @@ def _warnings(layout: Layout) -> Iterator[str]:
             yield f"{host.name} keeps an address that it has, although rdma_host.number is {host.number}"
     if not intent.operator.nfd and not NIC_LABEL.items() <= {**intent.node_labels, **intent.node_selector}.items():
         yield f"no NFD, and rdma_fabric.node_labels does not set {NIC_LABEL_NAME}: others must, or nothing runs"
+    if layout.intent.routing != "none" and any(_routes(layout, own) for own in layout.ranges[1:]):
+        yield from _pods_without_tables(layout.intent)
     if not layout.ranges:
         yield "rdma_fabric.supernet is not given, so no networks for pods are planned"
+
+
+def _pods_without_tables(intent: Intent) -> Iterator[str]:
+    if intent.addressing.ipam in PLANNED and not (intent.networks.source_routing or intent.networks.vrf):
+        yield (
+            "pods with several rails reach other rails through their first rail only: the routes of all rails are the"
+            " same. Set rdma_fabric.networks.source_routing or vrf"
+        )
 
 
 def _ports(layout: Layout) -> Iterator[str]:

@@ -200,7 +200,7 @@ def check_subnets(intent: Intent, hosts: Iterable[Host], rails: RailMap, *, subn
             if port["configured"] or name in listed or name in host.rails:
                 continue
             for address in port["addresses"]:
-                if inside(address, intent.supernet) and not inside(address, subnet):
+                if inside(address, *intent.rail_networks) and not inside(address, subnet):
                     problems.setdefault(f"{name} ({port['pci']}, subnet {subnet})", []).append(address)
     if problems:
         told = [f"{rail} has address {fold_addresses(addresses)}" for rail, addresses in problems.items()]

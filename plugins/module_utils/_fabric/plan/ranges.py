@@ -1,56 +1,163 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Cutting the supernet: one subnet per rail, its first half for hosts, its second half for pods."""
+"""Cutting the supernet: one subnet per rail, with addresses for hosts, pods and routers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..._common.errors import ConflictError, InputError
-from ..._common.reader import some
-from ..intent.intent import Intent
+from ..._common.reader import raise_problems, some
+from ..intent.addressing import PLANNED, Span
+from ..intent.intent import Intent, RailIntent
 
 try:
-    from netaddr import IPNetwork
+    from netaddr import IPAddress, IPNetwork
 except ImportError:
-    IPNetwork = None
+    IPAddress = IPNetwork = None
+
+# With a prefix of this length a host has two addresses: its own and that of its router.
+POINT_TO_POINT = 31
 
 
 @dataclass(frozen=True)
 class RailRange:
-    """The addresses of one rail: host number n has address ``subnet + n`` for n in 1..``host_count``."""
+    """The addresses of one rail. Hosts have numbers from 1 to ``host_count``, pods get addresses of ``pool``.
+
+    Without ``host_prefix``, host number n has address ``subnet + n``: hosts have the first half, pods the second, and
+    ``gateway`` (or None) is the router of all. With it, each host has a subnet of that prefix, which begins with its
+    router and its own address; the rest is for its pods. ``reserved``: what neither hosts nor pods get.
+    """
 
     subnet: IPNetwork
     pool: IPNetwork
     host_count: int
+    gateway: str | None = None
+    host_prefix: int | None = None
+    reserved: tuple[Span, ...] = ()
 
-    def host_address(self, number: int) -> str:
-        """Return the address of host ``number`` without prefix."""
-        return str(self.subnet[number])
+    def host_interface(self, number: int) -> str:
+        """Return the address of host ``number`` with its prefix length."""
+        if self.host_prefix is None:
+            return f"{self.subnet[number]}/{self.subnet.prefixlen}"
+        return f"{self.subnet[(number - 1) * self._size + self.router_index + 1]}/{self.host_prefix}"
+
+    def number_of(self, address: str) -> int | None:
+        """Return the number of the host with an address (without prefix), None when it is not that of a host."""
+        offset = int(IPAddress(address)) - int(self.subnet.first)
+        if self.host_prefix is not None:
+            block, rest = divmod(offset, self._size)
+            offset = block + 1 if rest == self.router_index + 1 else 0
+        return offset if 1 <= offset <= self.host_count and offset not in self.taken else None
+
+    def router(self, number: int) -> str | None:
+        """Return the address of the router of host ``number``, None without one."""
+        return self.gateway if self.host_prefix is None else str(self.host_subnet(number)[self.router_index])
+
+    def host_subnet(self, number: int) -> IPNetwork:
+        """Return the network that host ``number`` and its pods are in."""
+        return IPNetwork(self.host_interface(number)).cidr
+
+    @property
+    def router_index(self) -> int:
+        """Which address of a host's own subnet is that of its router; a network of two has no address of its own."""
+        return 0 if self.host_prefix == POINT_TO_POINT else 1
+
+    @property
+    def taken(self) -> Collection[int]:
+        """The numbers that no host can have: their address is reserved, or that of the router."""
+        found: set[int] = set()
+        for first, last in self._others():
+            low, high = first - int(self.subnet.first), last - int(self.subnet.first)
+            if self.host_prefix is not None:
+                low, high = low // self._size + 1, high // self._size + 1
+            found.update(range(max(low, 1), min(high, self.host_count) + 1))
+        return found
+
+    def exclusions(self, hosts: int) -> Iterator[tuple[str, str]]:
+        """Yield first and last of the addresses in the pool that pods do not get (``hosts``: numbers in use).
+
+        nv-ipam ignores a range that begins before and ends after the network of a node, so ranges end with it.
+        """
+        networks = [self.pool]
+        if self.host_prefix is not None:
+            networks = [self.host_subnet(number) for number in range(1, hosts + 1)]
+        spans = self._others()
+        for number, network in enumerate(networks, 1):
+            own = self.host_interface(number).partition("/")[0] if self.shares_subnets else ""
+            if own:
+                yield own, own
+            for first, last in spans:
+                low, high = max(first, int(network.first)), min(last, int(network.last))
+                if low <= high:
+                    yield str(IPAddress(low)), str(IPAddress(high))
+
+    @property
+    def shares_subnets(self) -> bool:
+        """Whether a host has its address in the network of its pods."""
+        return self.host_prefix is not None and self.host_prefix < POINT_TO_POINT
+
+    @property
+    def gateway_is_of_hosts(self) -> bool:
+        """Whether the router is in the subnet, but not in the pool."""
+        return (
+            bool(self.gateway) and IPAddress(self.gateway) in self.subnet and IPAddress(self.gateway) not in self.pool
+        )
 
     @property
     def host_range(self) -> list[str]:
         """First and last address for hosts."""
-        return [str(self.subnet[1]), str(self.subnet[self.host_count])]
+        return [self.host_interface(number).partition("/")[0] for number in (1, self.host_count)]
 
     @property
     def pool_range(self) -> list[str]:
         """First and last address for pods."""
         return [str(self.pool[1]), str(self.pool[-2])]
 
+    @property
+    def _size(self) -> int:
+        return 1 << (32 - (self.host_prefix or 32))
 
-def rail_ranges(supernet: str, prefix: int, count: int) -> tuple[RailRange, ...]:
-    """Return the ranges of ``count`` rails, in order, each with a subnet of ``prefix``."""
-    network = _network(supernet)
+    def _others(self) -> list[tuple[int, int]]:
+        """Return the first and last address of what others have, as numbers."""
+        spans = [(int(span.first), int(span.last)) for span in self.reserved]
+        return spans + ([(int(IPAddress(self.gateway)),) * 2] if self.gateway else [])
+
+
+def rail_ranges(intent: Intent, names: Sequence[str]) -> tuple[RailRange, ...]:
+    """Return the ranges of the rails in order; a rail takes its subnet from the supernet unless it has its own."""
+    own = {rail.name: rail for rail in intent.rails}
+    cut = _cut(intent, names, own)
+    ranges = tuple(_range(intent, subnet, own.get(name)) for name, subnet in zip(names, cut))
+    problems = [
+        f"rdma_fabric.rails: {left.subnet} of {names[at]} and {right.subnet} of {names[at + 1 + more]} overlap"
+        for at, left in enumerate(ranges)
+        for more, right in enumerate(ranges[at + 1 :])
+        if left.subnet.first <= right.subnet.last and right.subnet.first <= left.subnet.last
+    ]
+    raise_problems(problems + list(_misplaced(intent, names, ranges)))
+    return ranges
+
+
+def _cut(intent: Intent, names: Sequence[str], own: Mapping[str, RailIntent]) -> list[IPNetwork]:
+    """Return the subnet of each rail: of the supernet by its position, so that one of its own moves no other."""
+    given = {name: rail.subnet for name, rail in own.items() if rail.subnet}
+    if all(name in given for name in names):
+        return [_network(str(given[name])) for name in names]
+    if intent.supernet is None:
+        missing = some([name for name in names if name not in given])
+        raise InputError(f"rdma_fabric.rails: {missing} have no subnet. Set rdma_fabric.supernet, or one for each rail")
+    network, prefix, count = _network(str(intent.supernet)), intent.rail_prefix, len(names)
     available = 2 ** (prefix - network.prefixlen) if prefix >= network.prefixlen else 0
     if count > available:
         raise InputError(
             f"rdma_fabric.supernet is too small: {count} rails need {count} subnets /{prefix}, {network} has "
             f"{available}. Use a larger supernet or a longer rail_prefix"
         )
-    return tuple(_range(subnet) for subnet in network.subnet(prefix, count=count))
+    subnets = list(network.subnet(prefix, count=count))
+    return [_network(str(given[name])) if name in given else subnet for name, subnet in zip(names, subnets)]
 
 
 def _network(text: str) -> IPNetwork:
@@ -63,11 +170,38 @@ def _network(text: str) -> IPNetwork:
     return IPNetwork(text).cidr
 
 
-def _range(subnet: IPNetwork) -> RailRange:
+def _range(intent: Intent, subnet: IPNetwork, rail: RailIntent | None) -> RailRange:
+    own = intent.addressing
+    reserved = tuple(span for span in own.reserved if int(span.first) <= subnet.last and int(span.last) >= subnet.first)
+    if own.host_prefix is not None:
+        count = 2 ** max(own.host_prefix - subnet.prefixlen, 0)
+        return RailRange(subnet, subnet, count, host_prefix=own.host_prefix, reserved=reserved)
     # The pool is a network of its own, not an exclusion of the rail's: nv-ipam hands out its blocks of
     # addresses from the start of the subnet without regard to exclusions, so the first nodes would get nothing.
     hosts, pool = subnet.subnet(subnet.prefixlen + 1)
-    return RailRange(subnet, pool, hosts.size - 1)
+    gateway = str(rail.gateway) if rail and rail.gateway else str(subnet[-2]) if own.gateway == "last" else None
+    return RailRange(subnet, pool, hosts.size - 1, gateway, None, reserved)
+
+
+def _misplaced(intent: Intent, names: Sequence[str], ranges: Sequence[RailRange]) -> Iterator[str]:
+    """Yield what lies outside of the network that it should be in."""
+    for name, own in zip(names, ranges):
+        prefix = intent.addressing.host_prefix
+        if prefix is not None and prefix <= own.subnet.prefixlen:
+            yield (
+                f"rdma_fabric.host_prefix: {prefix} is not longer than that of {own.subnet}, the subnet of {name}."
+                " Use a longer host_prefix, or a shorter rail_prefix"
+            )
+        if own.gateway and own.gateway_is_of_hosts and intent.addressing.ipam in PLANNED:
+            yield (
+                f"rdma_fabric.rails: the gateway {own.gateway} of {name} is not in {own.pool}, that of its pods:"
+                " they cannot reach it. Use an address of both, such as the last one"
+            )
+        elif own.gateway and IPAddress(own.gateway) not in own.subnet:
+            yield f"rdma_fabric.rails: the gateway {own.gateway} of {name} is not in its subnet {own.subnet}"
+    for span in intent.addressing.reserved:
+        if not any(span in own.reserved for own in ranges):
+            yield f"rdma_fabric.reserved: {span} is in no subnet of a rail"
 
 
 def block_size(pool: IPNetwork, hosts: int) -> int:
@@ -76,27 +210,63 @@ def block_size(pool: IPNetwork, hosts: int) -> int:
     return 1 << (share.bit_length() - 1) if share else 0
 
 
-def check_capacity(intent: Intent, ranges: RailRange, group_size: int) -> None:
-    """Refuse blocks that are too small for the hosts and pods that the intent names."""
-    hosts, pods = intent.capacity.hosts, intent.capacity.pods_per_host
-    prefix = ranges.subnet.prefixlen
+def check_capacity(intent: Intent, ranges: Sequence[RailRange], group_size: int, *, most_pods: int) -> None:
+    """Refuse blocks that are too small for the hosts and pods that the intent names (``most_pods``: a node can run)."""
+    hosts = intent.capacity.hosts
     problems = []
     if group_size > hosts:
         problems.append(f"the group has {group_size} hosts, rdma_fabric.capacity.hosts is {hosts}")
-    if hosts > ranges.host_count:
-        problems.append(
-            f"the host block of a rail (first half of a /{prefix}) is too small: {hosts} addresses needed, "
-            f"{ranges.host_count} available"
+    for own in ranges:
+        problems += _too_small(intent, own, most_pods)
+    if problems:
+        told = "; ".join(dict.fromkeys(problems))
+        raise InputError(f"{told}. Use a shorter rail_prefix or change rdma_fabric.capacity")
+
+
+def _too_small(intent: Intent, own: RailRange, most_pods: int) -> Iterator[str]:
+    hosts, pods, prefix = intent.capacity.hosts, intent.capacity.pods_per_host, own.subnet.prefixlen
+    available = own.host_count - len(own.taken)
+    if hosts > available and own.host_prefix is not None:
+        yield (
+            f"a rail's subnet /{prefix} is too small: {hosts} subnets /{own.host_prefix} needed, {available} available"
         )
+    elif hosts > available:
+        yield (
+            f"the host block of a rail (first half of a /{prefix}) is too small: {hosts} addresses needed, "
+            f"{available} available"
+        )
+    if own.host_prefix is not None:
+        yield from _too_few_for_pods(own, min(pods, most_pods))
+        return
     # nv-ipam rejects a block of one address.
     share = _power_of_two(max(pods, 2))
-    if block_size(ranges.pool, hosts) < share:
-        problems.append(
+    size = block_size(own.pool, hosts)
+    if size < share:
+        yield (
             f"the pod block of a rail (second half of a /{prefix}) is too small: {hosts} hosts x {share} addresses = "
-            f"{hosts * share} needed, {ranges.pool.size - 2} available"
+            f"{hosts * share} needed, {own.pool.size - 2} available"
         )
-    if problems:
-        raise InputError(f"{'; '.join(problems)}. Use a shorter rail_prefix or change rdma_fabric.capacity")
+        return
+    spans = [(int(IPAddress(first)), int(IPAddress(last))) for first, last in own.exclusions(hosts)]
+    for block in range(hosts if spans else 0):
+        first = int(own.pool.first) + 1 + block * size
+        left = size - sum(_common(span, (first, first + size - 1)) for span in spans)
+        if left < pods:
+            yield (
+                f"{own.subnet}: of the addresses {IPAddress(first)} to {IPAddress(first + size - 1)}, which one node"
+                f" gets, {left} are not reserved, {pods} needed"
+            )
+
+
+def _too_few_for_pods(own: RailRange, pods: int) -> Iterator[str]:
+    # Network, broadcast, router and host; a network of two addresses has the router and one other.
+    left = 1 if own.host_prefix == POINT_TO_POINT else max(own.host_subnet(1).size - 4, 0)
+    if left < pods:
+        yield f"a host's subnet /{own.host_prefix} has {left} addresses for pods, {pods} needed"
+
+
+def _common(left: tuple[int, int], right: tuple[int, int]) -> int:
+    return max(min(left[1], right[1]) - max(left[0], right[0]) + 1, 0)
 
 
 def _power_of_two(number: int) -> int:

@@ -68,7 +68,7 @@ def _class_lines(
         rows.append((name, *_columns(found), _gpus(own, list(found.values())[0]), fold_addresses(addresses)))
     yield from _aligned(rows)
     for name, found in ports.items():
-        uses = {host: foreign_uses(port, intent.supernet) for host, port in found.items()}
+        uses = {host: foreign_uses(port, intent.rail_networks) for host, port in found.items()}
         used = {host: texts for host, texts in uses.items() if texts}
         if used:
             yield f"  {name} {together(used)} on {fold(list(used))}"

@@ -163,7 +163,7 @@ def _carried(intent: Intent, port: Port) -> list[str]:
         return [refused]
     if intent.select.drivers and port["driver"] and port["driver"] not in intent.select.drivers:
         return [f"has driver {port['driver']}, which is not in rdma_fabric.select.drivers"]
-    return foreign_uses(port, intent.supernet) if not recorded_rail(port) or _lost_address(port) else []
+    return foreign_uses(port, intent.rail_networks) if not recorded_rail(port) or _lost_address(port) else []
 
 
 def _lost_address(port: Port) -> bool:
@@ -172,41 +172,41 @@ def _lost_address(port: Port) -> bool:
     return bool(own) and not set(own) & set(port["addresses"])
 
 
-def foreign_uses(port: Port, supernet: Network | None) -> list[str]:
+def foreign_uses(port: Port, networks: Sequence[Network]) -> list[str]:
     """Return what a port carries beside this fabric, each as a verb and its object.
 
-    What has an address inside the supernet is the fabric's own. TCP connections and queue pairs of a rail that this
-    collection configured are jobs; on another port all count but the queue pairs of programs.
+    What has an address inside the ``networks`` of rails is the fabric's own. TCP connections and queue pairs of a rail
+    that this collection configured are jobs; on another port all count but the queue pairs of programs.
     """
     found = [management(port)] if management(port) else []
-    found += [f"has address {address}" for address in port["addresses"] if not inside(address, supernet)]
+    found += [f"has address {address}" for address in port["addresses"] if not inside(address, *networks)]
     known = {f"address {address}" for address in port["addresses"]}
     others = ("mount", "bridge", "vlan", "bond", "unknown", *(() if recorded_rail(port) else ("tcp", "queue_pairs")))
     for use in port["uses"]:
         kind, text = use["kind"], use["text"]
         if text == HIDDEN_QUEUE_PAIRS.text or is_job(Use(kind, text)):
             continue
-        if kind == "route" and not _own_routes(text, supernet):
+        if kind == "route" and not _own_routes(text, networks):
             found.append(f"has {text}")
         elif kind in others or (kind == "address" and text not in known):
             found.append(f"carries {text}")
     return found
 
 
-def inside(address: str, supernet: Network | None) -> bool:
-    """Return whether an address lies in a network."""
+def inside(address: str, *networks: Network) -> bool:
+    """Return whether an address lies in one of the networks."""
     own = ipaddress.ip_interface(address)
-    return supernet is not None and own.version == supernet.version and own.ip in supernet
+    return any(own.version == network.version and own.ip in network for network in networks)
 
 
-def _own_routes(text: str, supernet: Network | None) -> bool:
-    """Return whether all routes of a use lead into the supernet; one that the text does not name may lead anywhere."""
+def _own_routes(text: str, own: Sequence[Network]) -> bool:
+    """Return whether all routes of a use lead to rails; one that the text does not name may lead anywhere."""
     try:
         networks = [ipaddress.IPv4Network(found) for found in _IPV4_NETWORK.findall(text)]
     except ValueError:
         return False
     count = int(first) if (first := text.partition(" ")[0]).isdecimal() else 1
-    return supernet is not None and len(networks) == count and all(net.subnet_of(supernet) for net in networks)
+    return len(networks) == count and all(any(net.subnet_of(rail) for rail in own) for net in networks)
 
 
 def together(found: Mapping[str, Sequence[str]]) -> str:

@@ -85,10 +85,10 @@ def needed(
 
     ``installs``: whether the run installs the operator's chart, or uses an operator that is there.
     ``profile``: name of the network model. ``objects``: those that the step ``networks`` applies; only they tell
-    whether we or the operator write what pods read.
+    whether those of optional kinds are among them.
     """
     used = {item.get("kind") for item in objects}
-    kinds = [kind for kind in registry.get(profile).kinds if not kind.for_pods or kind.kind in used]
+    kinds = [kind for kind in registry.get(profile).kinds if not kind.optional or kind.kind in used]
     table: dict[str, list[_Row]] = {
         "operator": [*_RELEASE, *_in(operator, _RELEASE_IN), *(_CHART if installs else ())]
         + (_in(operator, _CHART_IN) if installs else []),

@@ -31,7 +31,6 @@ KNOWN: dict[tuple[str, str], tuple[str, bool]] = {
     (NICS, "IPoIBNetwork"): ("ipoibnetworks", False),
     (NICS, "NicClusterPolicy"): ("nicclusterpolicies", False),
     (NICS, "NicNodePolicy"): ("nicnodepolicies", False),
-    (POOLS, "CIDRPool"): ("cidrpools", True),
 }
 
 

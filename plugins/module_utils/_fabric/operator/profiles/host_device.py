@@ -16,9 +16,9 @@ from .. import sections
 from ..attachments import RESOURCE_NAME, definition
 from ..common import metadata, to_json
 from ..network_ready import network_ready
-from ..pools import address_source, ip_pools
+from ..pools import address_source, pools
 from ..readiness import Finding, Readiness
-from .kinds import DEFINITION, IP_POOL
+from .kinds import DEFINITION, POOLS
 from .profile import Kind, Object, Profile, Rails
 
 _API = "mellanox.com/v1alpha1"
@@ -75,10 +75,13 @@ def _networks(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
 
 
 def _network(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
-    # The operator's kind has no further plugins on any supported line.
-    if intent.networks.chains:
+    # The operator's kind has neither further plugins nor capabilities on any supported line.
+    if intent.writes_definitions:
         return definition(
-            intent, rail, plugin={"type": "host-device", "ipam": address_source(rail)}, resource=rail["resource"]
+            intent,
+            rail,
+            plugin={"type": "host-device", "ipam": address_source(intent, rail)},
+            resource=rail["resource"],
         )
     return {
         "apiVersion": _API,
@@ -87,7 +90,7 @@ def _network(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
         "spec": {
             "networkNamespace": intent.network_namespace,
             "resourceName": rail["resource"].removeprefix(_PREFIX),
-            "ipam": to_json(address_source(rail)),
+            "ipam": to_json(address_source(intent, rail)),
         },
     }
 
@@ -113,11 +116,12 @@ PROFILE = Profile(
     name="host_device",
     refuses=_refuses,
     shares_port=True,
+    takes_port=True,
     resource=_resource,
     resource_prefix=_RESOURCES,
     devices=_devices,
     sections=_sections,
-    pools=ip_pools,
+    pools=pools,
     networks=_networks,
-    kinds=(IP_POOL, Kind(_API, _KIND, "hostdevicenetworks", _ready, attaches=True), DEFINITION),
+    kinds=(*POOLS, Kind(_API, _KIND, "hostdevicenetworks", _ready, attaches=True), DEFINITION),
 )

@@ -13,7 +13,11 @@ from .profile import Kind, Object
 
 
 def _ready(pool: Object, _nad: Object | None, nodes: Collection[str]) -> Readiness:
-    return pool_ready(pool, nodes)
+    return pool_ready("IPPool", pool, nodes)
+
+
+def _cidr_ready(pool: Object, _nad: Object | None, nodes: Collection[str]) -> Readiness:
+    return pool_ready("CIDRPool", pool, nodes)
 
 
 def exists(item: Object, _nad: Object | None, _nodes: Collection[str]) -> Readiness:
@@ -22,4 +26,8 @@ def exists(item: Object, _nad: Object | None, _nodes: Collection[str]) -> Readin
 
 
 IP_POOL = Kind("nv-ipam.nvidia.com/v1alpha1", "IPPool", "ippools", _ready, namespaced=True)
-DEFINITION = Kind(attachments.API, attachments.KIND, attachments.PLURAL, exists, namespaced=True, for_pods=True)
+CIDR_POOL = Kind("nv-ipam.nvidia.com/v1alpha1", "CIDRPool", "cidrpools", _cidr_ready, namespaced=True, optional=True)
+POOLS = (IP_POOL, CIDR_POOL)
+DEFINITION = Kind(
+    attachments.API, attachments.KIND, attachments.PLURAL, exists, namespaced=True, for_pods=True, optional=True
+)

@@ -16,9 +16,9 @@ from .. import sections
 from ..attachments import definition
 from ..common import metadata, to_json
 from ..network_ready import network_ready
-from ..pools import address_source, ip_pools
+from ..pools import address_source, pools
 from ..readiness import Readiness
-from .kinds import DEFINITION, IP_POOL
+from .kinds import DEFINITION, POOLS
 from .profile import Kind, Object, Profile, Rails
 
 _API = "mellanox.com/v1alpha1"
@@ -42,20 +42,24 @@ def _sections(intent: Intent, line: Line, rails: Rails) -> dict[str, Any]:
 
 
 def _networks(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
-    # The operator's kind has no further plugins on any supported line.
-    return definitions(intent, rails) if intent.networks.chains else [_network(intent, rail) for rail in rails]
+    # The operator's kind has neither further plugins nor capabilities on any supported line.
+    return definitions(intent, rails) if intent.writes_definitions else [_network(intent, rail) for rail in rails]
 
 
 def _network(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
     """Return the network over a rail's interface; the operator makes its NetworkAttachmentDefinition."""
-    spec = {"networkNamespace": intent.network_namespace, **_interface(rail), "ipam": to_json(address_source(rail))}
+    spec = {
+        "networkNamespace": intent.network_namespace,
+        **_interface(rail),
+        "ipam": to_json(address_source(intent, rail)),
+    }
     return {"apiVersion": _API, "kind": _KIND, "metadata": metadata(rail["network"]), "spec": spec}
 
 
 def definitions(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
     """Return the same networks as NetworkAttachmentDefinitions."""
     return [
-        definition(intent, rail, plugin={"type": "macvlan", **_interface(rail), "ipam": address_source(rail)})
+        definition(intent, rail, plugin={"type": "macvlan", **_interface(rail), "ipam": address_source(intent, rail)})
         for rail in rails
     ]
 
@@ -76,7 +80,7 @@ PROFILE = Profile(
     resource_prefix=sections.SHARED_PREFIX,
     devices=_devices,
     sections=_sections,
-    pools=ip_pools,
+    pools=pools,
     networks=_networks,
-    kinds=(IP_POOL, Kind(_API, _KIND, "macvlannetworks", _ready, attaches=True), DEFINITION),
+    kinds=(*POOLS, Kind(_API, _KIND, "macvlannetworks", _ready, attaches=True), DEFINITION),
 )

@@ -41,6 +41,7 @@ class Kind:
     """A Kubernetes kind whose objects a model adds to the plan.
 
     A namespaced one lives in the operator's namespace, or in that of the networks when it is ``for_pods``.
+    ``optional``: plans have objects of it with some options only, and others need no permission for it.
     ``ready`` judges an object that exists. ``attaches``: the operator makes a NetworkAttachmentDefinition of each
     object, in the namespace of ``spec.networkNamespace``. ``step``: the part of a run that applies it, ``policy`` or
     ``networks``. ``report``: where the operator tells for each node what became of them.
@@ -52,6 +53,7 @@ class Kind:
     ready: Ready
     namespaced: bool = False
     for_pods: bool = False
+    optional: bool = False
     attaches: bool = False
     step: str = "networks"
     report: NodeReport | None = None
@@ -100,16 +102,17 @@ class Profile:
     when it can. ``warns``: what the plan warns of about a port of a rail, empty text for nothing.
     ``operator_makes_vfs``: whether the VFs of rails belong to the SR-IOV operator, so the collection makes none.
     ``host_vfs``: how many VFs of each rail this collection makes for it where nothing else is requested, None for any.
-    ``shares_port``: pods use the port itself, so no limit of a VF applies to them.
+    ``shares_port``: pods use the port itself, so no limit of a VF applies to them. ``takes_port``: the host has no
+    address on it meanwhile.
 
     ``resource``: rail -> resource that a pod asks for; without a prefix it is one of the RDMA shared device plugin.
     ``resource_prefix``: how the full names of all its resources begin. ``devices``: how many of each a node offers.
     ``pod_network``: rail and namespace of the networks -> its entry in a pod's annotation of networks.
 
     ``sections`` of the NicClusterPolicy; ``policies``: further objects that are applied with it; ``pools`` (the last
-    argument: addresses per node) and ``networks``. ``kinds``: those of all these objects, in the order to apply them.
-    ``values``: those of the operator's chart that the model needs. ``own_sections``: the sections of ``rdma_fabric``
-    that only models that list them use.
+    argument: rail -> subnets of Nodes that have their own, {nodeName, prefix}) and ``networks``. ``kinds``: those of
+    all these objects, in the order to apply them. ``values``: those of the operator's chart that the model needs.
+    ``own_sections``: the sections of ``rdma_fabric`` that only models that list them use.
     """
 
     name: str
@@ -119,7 +122,7 @@ class Profile:
     resource_prefix: str
     devices: Callable[[Intent], int]
     sections: Callable[[Intent, Line, Rails], dict[str, Any]]
-    pools: Callable[[Intent, Rails, int], list[dict[str, Any]]]
+    pools: Callable[[Intent, Rails, Mapping[str, Rails]], list[dict[str, Any]]]
     networks: Callable[[Intent, Rails], list[dict[str, Any]]]
     kinds: tuple[Kind, ...]
     policies: Callable[[Intent, Rails], list[dict[str, Any]]] = no_policies
@@ -129,3 +132,4 @@ class Profile:
     warns: Callable[[Intent, Object], str] = no_warning
     values: Callable[[Intent], dict[str, Any]] = no_values
     own_sections: tuple[str, ...] = ()
+    takes_port: bool = False

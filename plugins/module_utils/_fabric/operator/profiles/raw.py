@@ -10,6 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from . import macvlan
-from .kinds import DEFINITION, IP_POOL
+from .kinds import DEFINITION, POOLS
 
-PROFILE = replace(macvlan.PROFILE, name="raw", networks=macvlan.definitions, kinds=(IP_POOL, DEFINITION))
+PROFILE = replace(macvlan.PROFILE, name="raw", networks=macvlan.definitions, kinds=(*POOLS, DEFINITION))

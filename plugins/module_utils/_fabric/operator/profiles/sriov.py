@@ -12,16 +12,17 @@ from typing import Any
 
 from ...._common.errors import InputError
 from ...._common.pci import NIC_VENDOR
+from ...intent.addressing import STATIC
 from ...intent.intent import Intent
 from ...intent.releases import Line
 from .. import sections
 from ..attachments import chained
 from ..common import metadata, to_json
 from ..nodes import fabric_selector
-from ..pools import address_source, ip_pools
+from ..pools import address_source, pools
 from ..readiness import Readiness
 from . import sriov_ready
-from .kinds import IP_POOL, exists
+from .kinds import POOLS, exists
 from .profile import Kind, NodeReport, Object, Profile, Rails
 
 _API = "sriovnetwork.openshift.io/v1"
@@ -149,11 +150,12 @@ def _network(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
             "networkNamespace": intent.network_namespace,
             "resourceName": _name(rail),
             "vlan": own.vlan,
-            "ipam": to_json(address_source(rail)),
+            "ipam": to_json(address_source(intent, rail)),
             **_given(
                 linkState=own.link_state,
                 trust=_switch(own.trust),
                 spoofChk=_switch(own.spoof_check),
+                capabilities=to_json({"ips": True}) if intent.addressing.ipam == STATIC else "",
                 metaPlugins=",".join(map(to_json, plugins)),
             ),
         },
@@ -192,7 +194,7 @@ PROFILE = Profile(
     sections=_sections,
     values=_values,
     policies=_policies,
-    pools=ip_pools,
+    pools=pools,
     networks=_networks,
     kinds=(
         Kind(_API, "SriovNetworkPoolConfig", "sriovnetworkpoolconfigs", exists, namespaced=True, step="policy"),
@@ -205,7 +207,7 @@ PROFILE = Profile(
             step="policy",
             report=_STATES,
         ),
-        IP_POOL,
+        *POOLS,
         Kind(_API, "SriovNetwork", "sriovnetworks", _network_ready, namespaced=True, attaches=True),
     ),
     own_sections=("sriov",),

@@ -11,14 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.pools import build_pool, effect, users
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.common import node_selector
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.pools import effect, users
 
 LABELS = {"nic": "true"}
 NODES = {"a": LABELS, "b": {**LABELS, "new": "1"}}
 OLD: dict[str, Any] = {
     "subnet": "10.0.0.128/25",
     "perNodeBlockSize": 4,
-    "nodeSelector": build_pool("p", "op", "10.0.0.128/25", block_size=4, selector=LABELS)["spec"]["nodeSelector"],
+    "nodeSelector": node_selector(LABELS),
 }
 
 
@@ -35,7 +36,7 @@ LIVE = {
 
 
 def selector(**labels: str) -> dict[str, Any]:
-    return dict(build_pool("p", "op", "10.0.0.0/24", block_size=4, selector=labels)["spec"]["nodeSelector"])
+    return node_selector(labels)
 
 
 def pod(name: str, *addresses: str, node: str = "a", note: str = "", **more: Any) -> dict[str, Any]:
@@ -66,8 +67,8 @@ def pod(name: str, *addresses: str, node: str = "a", note: str = "", **more: Any
             {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "nic", "operator": "Gt"}]}]}},
             ["a", "b"],
         ),
-        # Which single addresses these take is not computed.
-        ({"exclusions": [{"startIP": "10.0.0.129", "endIP": "10.0.0.129"}]}, ["a", "b"]),
+        ({"exclusions": [{"startIP": "10.0.0.129", "endIP": "10.0.0.129"}]}, []),
+        # What nv-ipam does with blocks of another router is not computed.
         ({"gateway": "10.0.0.129"}, ["a", "b"]),
         ({"subnet": "rubbish"}, ["a", "b"]),
         ({"perNodeBlockSize": 0}, ["a", "b"]),
@@ -154,3 +155,36 @@ def test_a_block_stays_only_where_nv_ipam_would_have_made_it(prefix: int, third:
     found = effect(live, {"subnet": str(network), "perNodeBlockSize": size}, NODES)
     if found is not None and first + size - 1 < network[-1]:
         assert (found.lost == []) is (int(first) in made)
+
+
+CIDR: dict[str, Any] = {"cidr": "10.0.0.0/24", "perNodeNetworkPrefix": 29, "gatewayIndex": 1}
+NODE_A = {"nodeName": "a", "prefix": "10.0.0.0/29"}
+
+
+@pytest.mark.parametrize(
+    ("fixed", "lost"),
+    [
+        ([NODE_A], []),
+        ([NODE_A, {"nodeName": "c", "prefix": "10.0.0.16/29"}], []),
+        ([{"nodeName": "a", "prefix": "10.0.0.16/29"}], ["a"]),
+        ([{"nodeName": "c", "prefix": "10.0.0.8/29"}], ["b"]),
+        ([{"nodeName": "a", "prefix": "rubbish"}], ["a"]),
+    ],
+)
+def test_fixed_networks_of_nodes(fixed: list[dict[str, str]], lost: list[str]) -> None:
+    live = {
+        "kind": "CIDRPool",
+        "metadata": {"name": "rail0", "namespace": "op"},
+        "spec": CIDR,
+        "status": {"allocations": [NODE_A, {"nodeName": "b", "prefix": "10.0.0.8/29"}]},
+    }
+    found = effect(live, {**CIDR, "staticAllocations": fixed}, NODES)
+    assert found
+    assert found.lost == lost
+
+
+def test_a_pod_that_holds_an_excluded_address_is_a_user() -> None:
+    found = effect(LIVE, {**OLD, "exclusions": [{"startIP": "10.0.0.130", "endIP": "10.0.0.200"}]}, NODES)
+    assert found
+    pods = [pod("held", "10.0.0.131"), pod("free", "10.0.0.129"), pod("unknown", note="rubbish")]
+    assert list(users(found, pods)) == ["shop/held (10.0.0.131)", "shop/unknown (addresses not known)"]

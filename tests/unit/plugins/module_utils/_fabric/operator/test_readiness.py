@@ -324,6 +324,5 @@ def test_a_nad_that_was_edited_is_seen() -> None:
 
 def test_pools() -> None:
     pool = {"metadata": {"name": "rail0"}, "status": {"allocations": [{"nodeName": "gpu-1"}]}}
-    assert pool_ready(pool, ["gpu-1"]).ready
-    assert pool_ready(pool, ["gpu-2", "gpu-1"]).reasons == ("IPPool rail0: no addresses yet for gpu-2",)
-    assert pool_ready(None, ["gpu-1"], "rail0").reasons == ("IPPool rail0 is absent",)
+    assert pool_ready("IPPool", pool, ["gpu-1"]).ready
+    assert pool_ready("IPPool", pool, ["gpu-2", "gpu-1"]).reasons == ("IPPool rail0: no addresses yet for gpu-2",)

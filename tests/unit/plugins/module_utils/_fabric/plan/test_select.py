@@ -427,7 +427,7 @@ def test_a_port_with_another_address_of_the_supernet_is_not_taken_over() -> None
 
 
 def test_without_a_supernet_every_address_is_of_others() -> None:
-    assert foreign_uses(rail_port(0, addresses=["192.168.0.1/24"]), None) == ["has address 192.168.0.1/24"]
+    assert foreign_uses(rail_port(0, addresses=["192.168.0.1/24"]), ()) == ["has address 192.168.0.1/24"]
 
 
 def test_a_message_about_sixty_identical_hosts_is_short() -> None:

@@ -14,7 +14,7 @@ from tests.unit.support.plan_factory import fleet, host_facts, rail_port
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError, InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import role_variables
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.order import apply_order, delete_order
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.pools import ip_pools
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.pools import pools
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles.kinds import IP_POOL
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles.profile import Kind, Profile
@@ -63,7 +63,7 @@ TOY = Profile(
     devices=lambda intent: 8,
     sections=lambda intent, line, rails: {"sriovDevicePlugin": {"image": "toys"}, **secondary_network(intent, line)},
     policies=lambda intent, rails: [toy_object("ToyNodePolicy", rail["name"]) for rail in rails],
-    pools=ip_pools,
+    pools=pools,
     networks=lambda intent, rails: [
         toy_object("ToyNetwork", rail["network"], networkNamespace=intent.network_namespace) for rail in rails
     ],
