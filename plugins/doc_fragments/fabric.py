@@ -38,6 +38,14 @@ options:
                 bridge are always rejected.
             type: list
             elements: str
+          subnet:
+            description:
+              - Subnet of this rail, instead of the one that C(supernet) gives it.
+            type: str
+          gateway:
+            description:
+              - Address of the router of this rail, instead of C(gateway). Pods reach it only if it is in the second half of the subnet.
+            type: str
       select:
         description:
           - Which ports can be rails when C(pci) is not set.
@@ -89,6 +97,38 @@ options:
             description:
               - "Number of pods per host that can use a rail. Default: C(2)."
             type: int
+      gateway:
+        description:
+          - "C(last): the last address of each rail's subnet is that of its router, for hosts and pods. Default: C(none)."
+        type: str
+        choices: ["none", "last"]
+      host_prefix:
+        description:
+          - "For fabrics that route each host: each host has its own subnet of this prefix length in the subnet of each rail. Its first address is
+            that of the router, the second that of the host; the others are for the pods of the host."
+        type: int
+      reserved:
+        description:
+          - Addresses, or ranges such as C(192.168.0.10-192.168.0.20), that neither hosts nor pods get.
+        type: list
+        elements: str
+      pools:
+        description:
+          - Addresses of pods.
+        type: dict
+        suboptions:
+          ipam:
+            description:
+              - "Who gives pods their addresses. All but C(nv-ipam) must be in the cluster already; the operator no longer ships C(whereabouts).
+                C(static): each pod names its addresses in its annotation (C(ips)). With C(static) and C(none), measure with
+                C(rdma_validate_where: [host]). Default: C(nv-ipam)."
+            type: str
+            choices: ["nv-ipam", "whereabouts", "dhcp", "static", "none"]
+          routes:
+            description:
+              - Networks that pods reach through the router of each rail, in addition to the rails with C(routing).
+            type: list
+            elements: str
       addresses:
         description:
           - "C(plan): each host gets an address from the block of each rail. C(keep): the addresses of hosts are not changed. Default: C(plan)."
@@ -105,8 +145,9 @@ options:
         type: float
       routing:
         description:
-          - "Whether each rail reaches every other rail. Set C(between_rails) if routers or one common network connect the rails, from hosts and
-            pods. The key describes the fabric and configures no route; C(tests.cross_rail) requires it. Default: C(none)."
+          - "Whether each rail reaches every other rail. Set C(between_rails) if routers or one common network connect the rails. With C(gateway)
+            or C(host_prefix), hosts and pods get the routes; without, the rails must be one network. C(tests.cross_rail) requires it. Default:
+            C(none)."
         type: str
         choices: ["none", "between_rails"]
       operator:

@@ -74,6 +74,16 @@ options:
       doubt:
         description: Hosts outside the plan that may already use the address. A new address is not set in this case.
         type: str
+      gateway:
+        description: Address of the router of the rail.
+        type: str
+      routes:
+        description: Networks that the address of the rail reaches through the router.
+        type: list
+        elements: str
+      beyond:
+        description: The network among them that every address of the host reaches that way, which is the rest of the rail.
+        type: str
 """
 
     CONSENT = r"""

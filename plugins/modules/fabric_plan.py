@@ -110,7 +110,8 @@ plan:
     rails:
       description:
         - The rails in order, each with name, index, netdev, link_layer, subnet, host_range, pool_range,
-          pool_subnet, mtu, speed (the value of C(link_speed)), resource, network, pool, vendors and drivers.
+          pool_subnet, gateway, host_prefix, router_index, routes, exclusions, block_size, mtu, speed (the value of C(link_speed)),
+          resource, network, pool, vendors and drivers.
       type: list
       elements: dict
       returned: always
@@ -118,8 +119,8 @@ plan:
     hosts:
       description:
         - The hosts by name, including hosts outside this run, each with number, machine_id, node (name of its node, if known) and rails.
-          Each rail has rail, pci, driver, mac, current (current interface name), netdev (planned interface name), address, mtu, and doubt
-          (hosts outside this run that may already use a newly assigned address).
+          Each rail has rail, pci, driver, mac, current (current interface name), netdev (planned interface name), address, mtu, gateway,
+          routes and beyond (with a router), and doubt (hosts outside this run that may already use a newly assigned address).
       type: dict
       returned: always
       sample: {gpu-1: {number: 1, rails: [{rail: rail0, pci: "0000:18:00.0", address: 192.168.0.1/24}]}}

@@ -52,6 +52,7 @@ SECTIONS = {
     "select": "Which ports can be rails when C(pci) is not set.",
     "capacity": "Size of the address blocks of each rail.",
     "operator": "The network operator.",
+    "pools": "Addresses of pods.",
     "networks": "Networks of pods, and what is set on their interfaces.",
     "sriov": "Virtual functions of profile C(sriov).",
     "thresholds": "What results must reach.",

@@ -47,6 +47,12 @@ ENTRIES: dict[str, Entry] = {
         "Pods share the port of a rail. Each pod has a macvlan interface on it and its own address.",
         "profile: macvlan",
     ),
+    "routed": Entry(
+        "macvlan with routers between the rails",
+        "The last address of each subnet is that of a router, through which hosts and pods reach all other rails.",
+        "profile: macvlan\ngateway: last\nrouting: between_rails\nreserved: [192.168.0.1]\n"
+        "networks: {source_routing: true}",
+    ),
     "host_device": Entry(
         "A whole port for one pod",
         "One pod per node gets the port of a rail. While the pod has it, the host does not.",

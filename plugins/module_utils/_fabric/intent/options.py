@@ -17,6 +17,8 @@ FABRIC: dict[str, Any] = {
         "options": {
             "name": {"type": "str"},
             "pci": {"type": "list", "elements": "str"},
+            "subnet": {"type": "str"},
+            "gateway": {"type": "str"},
         },
     },
     "select": {
@@ -36,6 +38,16 @@ FABRIC: dict[str, Any] = {
         "options": {
             "hosts": {"type": "int"},
             "pods_per_host": {"type": "int"},
+        },
+    },
+    "gateway": {"type": "str", "choices": ["none", "last"]},
+    "host_prefix": {"type": "int"},
+    "reserved": {"type": "list", "elements": "str"},
+    "pools": {
+        "type": "dict",
+        "options": {
+            "ipam": {"type": "str", "choices": ["nv-ipam", "whereabouts", "dhcp", "static", "none"]},
+            "routes": {"type": "list", "elements": "str"},
         },
     },
     "addresses": {"type": "str", "choices": ["plan", "keep"]},

@@ -12,7 +12,7 @@ from typing import Any
 from ..._common.errors import InputError
 from ..._common.fold import fold
 from ..._common.reader import raise_problems
-from ..intent.addressing import PLANNED
+from ..intent.addressing import NV_IPAM, PLANNED
 from ..intent.gates import check
 from ..intent.intent import Intent
 from ..intent.networks import of_rail, vrf_problem
@@ -190,7 +190,7 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
             "unsteady": asdict(intent.thresholds.unsteady),
         },
         **_gpus(layout),
-        "warnings": list(_warnings(layout)),
+        "warnings": [*_warnings(layout), *_unfixed(layout, nodes)],
         "endpoints": {"host": run, "pod": list(run)},
     }
 
@@ -361,6 +361,17 @@ def _warnings(layout: Layout) -> Iterator[str]:
         yield from _pods_without_tables(layout.intent)
     if not layout.ranges:
         yield "rdma_fabric.supernet is not given, so no networks for pods are planned"
+
+
+def _unfixed(layout: Layout, nodes: Mapping[str, str | None]) -> Iterator[str]:
+    """Yield the hosts whose Nodes would get subnets of others, as pools cannot name them."""
+    own = layout.intent.addressing
+    unknown = [host.name for host in layout.hosts if host.limited and not nodes[host.name]]
+    if own.host_prefix is not None and own.ipam == NV_IPAM and unknown:
+        yield (
+            f"the Nodes of {fold(unknown)} are unknown, so their pods would get addresses of other subnets than these"
+            " hosts have. Run with access to the cluster, or set rdma_host.node_name"
+        )
 
 
 def _pods_without_tables(intent: Intent) -> Iterator[str]:

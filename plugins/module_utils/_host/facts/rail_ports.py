@@ -25,7 +25,9 @@ _NETDEV = re.compile(rf"[a-zA-Z][a-zA-Z0-9_-]{{0,{MAX_NAME - 1}}}")
 class Rail:
     """One rail on one host: ``netdev`` is the name it shall have, ``address`` has a prefix.
 
-    ``doubt``: the hosts that are not known to the plan, one of which may have the address.
+    ``doubt``: the hosts that are not known to the plan, one of which may have the address. ``gateway``: the router, ""
+    for none; ``routes``: the networks behind it; ``beyond``: the one of them that all addresses of the host reach
+    that way, "" for none.
     """
 
     name: str
@@ -35,6 +37,9 @@ class Rail:
     address: str | None
     mtu: int
     doubt: str = ""
+    gateway: str = ""
+    routes: tuple[str, ...] = ()
+    beyond: str = ""
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Rail:
@@ -57,6 +62,7 @@ class Rail:
             address=canonical,
             mtu=params["mtu"],
             doubt=params.get("doubt") or "",
+            **_router(name, canonical, params),
         )
 
     def doubts(self, link: Netdev | None) -> list[str]:
@@ -67,6 +73,24 @@ class Rail:
             f"rail {self.name}: {self.address} may be in use: the addresses of {self.doubt} are unknown. Run "
             "without --limit, or set rdma_host.number of this host"
         ]
+
+
+def _router(name: str, address: str | None, params: Mapping[str, Any]) -> dict[str, Any]:
+    gateway, routes, beyond = params.get("gateway"), params.get("routes") or (), params.get("beyond")
+    if not gateway or not address:
+        return {}
+    try:
+        found = {
+            "gateway": str(ipaddress.IPv4Address(gateway)),
+            "routes": tuple(str(ipaddress.IPv4Network(network)) for network in routes),
+            "beyond": str(ipaddress.IPv4Network(beyond)) if beyond else "",
+        }
+    except ValueError as error:
+        raise InputError(f"rail {name}: gateway, routes or beyond cannot be read: {error}") from error
+    own = ipaddress.ip_interface(address).network
+    if ipaddress.ip_address(gateway) not in own:
+        raise InputError(f"rail {name}: the gateway {gateway} is not in {own}, the network of its address")
+    return found
 
 
 def parse_rails(entries: Iterable[Mapping[str, Any]]) -> tuple[Rail, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ..naming.systemd_files import own_driver
 from .network_managers import NETWORKD, TITLE, Claim, LinkFile
-from .routing import network_of, source_of
+from .routing import Route
 
 # Late: netplan merges definitions by name, and ours have names of their own.
 FILE = "90-gpufabric-rails.yaml"
@@ -65,11 +65,19 @@ def _definition(link: LinkFile, backend: str) -> list[str]:
 
 
 def _routing(link: LinkFile) -> list[str]:
-    if link.table is None or not link.addresses:
+    if not link.routes:
         return []
-    source, table = source_of(link.addresses[0]), link.table
-    network = network_of(link.addresses[0])
-    return [
-        f"routes: [{{to: {json.dumps(network)}, scope: link, from: {json.dumps(source)}, table: {table}}}]",
-        f"routing-policy: [{{from: {json.dumps(source)}, table: {table}, priority: {table}}}]",
+    routes = [
+        f"{{to: {json.dumps(one.network)}, {_way(one)}, from: {json.dumps(one.source)}, table: {one.table}}}"
+        for one in link.routes
     ]
+    rules = [
+        f"{{{'from' if one.source else 'to'}: {json.dumps(one.source or one.destination)}, table: {one.table},"
+        f" priority: {one.table}}}"
+        for one in link.rules
+    ]
+    return [f"routes: [{', '.join(routes)}]", f"routing-policy: [{', '.join(rules)}]"]
+
+
+def _way(route: Route) -> str:
+    return f"via: {json.dumps(route.gateway)}" if route.gateway else "scope: link"

@@ -8,13 +8,12 @@ import configparser
 import fnmatch
 import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..._common.pci import PciAddress
 from ..facts.devices import Port
 from ..naming.systemd_files import own_driver
 from .network_managers import PREFIX, TITLE, Claim, LinkFile, macs, port_names
-from .routing import network_of, source_of
 
 CONF_FILE = "90-gpufabric-devices.conf"
 SUFFIX = ".nmconnection"
@@ -173,15 +172,13 @@ def _device_file(links: tuple[LinkFile, ...], etc: str, setting: str) -> dict[st
     return {f"{etc}/NetworkManager/conf.d/{CONF_FILE}": content} if links else {}
 
 
-def _routing(link: LinkFile) -> list[str]:
-    if link.table is None or not link.addresses:
-        return []
-    address, table = link.addresses[0], link.table
-    return [
-        f"route1={network_of(address)}",
-        f"route1_options=src={source_of(address)},table={table}",
-        f"routing-rule1=priority {table} from {source_of(address)} table {table}",
-    ]
+def _routing(link: LinkFile) -> Iterator[str]:
+    for number, route in enumerate(link.routes, 1):
+        yield f"route{number}={route.network}{',' if route.gateway else ''}{route.gateway}"
+        yield f"route{number}_options=src={route.source},table={route.table}"
+    for number, rule in enumerate(link.rules, 1):
+        what = f"from {rule.source}" if rule.source else f"to {rule.destination}"
+        yield f"routing-rule{number}=priority {rule.table} {what} table {rule.table}"
 
 
 def _sections(title: str, sections: Mapping[str, Iterable[str]]) -> str:

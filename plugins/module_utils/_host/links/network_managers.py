@@ -13,6 +13,7 @@ from ..._common.errors import InputError
 from ..facts.devices import Port
 from ..facts.inventory import HostInventory
 from ..system import systemd
+from .routing import Route, Rule
 
 TITLE = systemd.title("rail_links")
 # How files and connections of ours are told from others.
@@ -36,15 +37,15 @@ class Manager(NamedTuple):
 class LinkFile:
     """What a manager is asked to keep for one rail.
 
-    ``addresses`` have a prefix; None keeps those that the port has. ``table`` is the routing
-    table of what the rail itself sends, None without source routing.
+    ``addresses`` have a prefix; None keeps those that the port has. ``rules`` and ``routes`` of source routing.
     """
 
     rail: str
     port: Port
     mtu: int
     addresses: tuple[str, ...] | None
-    table: int | None
+    rules: tuple[Rule, ...] = ()
+    routes: tuple[Route, ...] = ()
 
     @property
     def name(self) -> str:

@@ -5,13 +5,12 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ..facts.devices import Port
 from ..naming import systemd_files
 from ..system import systemd
 from .network_managers import TITLE, Claim, LinkFile
-from .routing import network_of, source_of
 
 
 def files(links: tuple[LinkFile, ...], etc: str) -> dict[str, str]:
@@ -33,17 +32,13 @@ def text(link: LinkFile) -> str:
     addresses = [("KeepConfiguration", "yes")]
     if link.addresses is not None:
         addresses = [("Address", address) for address in link.addresses]
-    sections = {
-        "Match": systemd_files.match_settings(link.port),
-        "Link": [("MTUBytes", str(link.mtu)), ("RequiredForOnline", "no")],
-        "Network": [
-            *addresses,
-            ("ConfigureWithoutCarrier", "yes"),
-            ("IPv6AcceptRA", "no"),
-            ("LLDP", "yes"),
-        ],
-        **_routing(link),
-    }
+    network = [*addresses, ("ConfigureWithoutCarrier", "yes"), ("IPv6AcceptRA", "no"), ("LLDP", "yes")]
+    sections = [
+        ("Match", systemd_files.match_settings(link.port)),
+        ("Link", [("MTUBytes", str(link.mtu)), ("RequiredForOnline", "no")]),
+        ("Network", network),
+        *_routing(link),
+    ]
     return systemd.file_text(TITLE, sections)
 
 
@@ -53,20 +48,13 @@ def claim(networks: Mapping[str, str], port: Port, own: str) -> Claim | None:
     return Claim(path, posixpath.basename(path) < own, "MTUBytes=") if path else None
 
 
-def _routing(link: LinkFile) -> dict[str, list[tuple[str, str]]]:
-    if link.table is None or not link.addresses:
-        return {}
-    address = link.addresses[0]
-    return {
-        "Route": [
-            ("Destination", network_of(address)),
-            ("Scope", "link"),
-            ("PreferredSource", source_of(address)),
-            ("Table", str(link.table)),
-        ],
-        "RoutingPolicyRule": [
-            ("From", source_of(address)),
-            ("Table", str(link.table)),
-            ("Priority", str(link.table)),
-        ],
-    }
+def _routing(link: LinkFile) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    for route in link.routes:
+        way = ("Gateway", route.gateway) if route.gateway else ("Scope", "link")
+        yield (
+            "Route",
+            [("Destination", route.network), way, ("PreferredSource", route.source), ("Table", str(route.table))],
+        )
+    for rule in link.rules:
+        what = ("From", rule.source) if rule.source else ("To", rule.destination)
+        yield "RoutingPolicyRule", [what, ("Table", str(rule.table)), ("Priority", str(rule.table))]

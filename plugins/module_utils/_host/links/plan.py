@@ -268,7 +268,8 @@ def _link_file(rail: Rail, port: Port, manager: Manager, *, table_of: Mapping[st
     addresses: tuple[str, ...] | None = (rail.address,) if rail.address else ()
     if not addresses and manager.name == network_managers.NETWORKD:
         addresses = None
-    return LinkFile(rail.name, port, rail.mtu, addresses, table_of.get(rail.name))
+    rules, routes = routing.of_rail(rail, table_of.get(rail.name))
+    return LinkFile(rail.name, port, rail.mtu, addresses, tuple(rules), tuple(routes))
 
 
 def _files(

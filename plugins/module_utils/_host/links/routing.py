@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Source routing: what a rail sends from its address leaves through that rail.
 
-Where several rails share a subnet, the kernel would send everything through the first of them.
+Where several rails share a subnet, the kernel would send everything through the first of them. What is behind the
+router of a rail is reached from its address alone, since each rail has a way to the networks of all.
 A line is an argument list of ``ip rule`` or ``ip route``, and is compared and run as it is.
 """
 
@@ -10,9 +11,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..._common.errors import ParseError
+from ..._common.errors import InputError, ParseError
 from ..facts.rail_ports import Rail
 from ..system import json_text
 
@@ -23,29 +24,72 @@ FIRST_TABLE = 27600
 TABLES = range(FIRST_TABLE, FIRST_TABLE + 64)
 
 
+class Rule(NamedTuple):
+    """Packets from ``source``, or to ``destination``, take the table."""
+
+    source: str
+    destination: str
+    table: int
+
+    def __str__(self) -> str:
+        """Return the line."""
+        what = f"from {self.source}" if self.source else f"to {self.destination}"
+        return f"{what} lookup {self.table} priority {self.table}"
+
+
+class Route(NamedTuple):
+    """A network that the rail reaches directly, or through ``gateway``, with ``source`` as sender."""
+
+    network: str
+    gateway: str
+    source: str
+    table: int
+
+    def line(self, netdev: str) -> str:
+        """Return the line for the name that the rail's link has."""
+        if self.gateway:
+            return f"{self.network} via {self.gateway} dev {netdev} src {self.source} table {self.table}"
+        return f"{self.network} dev {netdev} src {self.source} scope link table {self.table}"
+
+
 def tables(rails: Iterable[Rail], asked: str) -> dict[str, int]:
     """Return rail -> table of the rails that get one.
 
-    ``auto``: those with an IPv4 address whose subnet another rail of the host has as well.
+    ``auto``: those with an IPv4 address whose subnet another rail of the host has as well, or with a router.
+    InputError for ``never`` with a router, since its routes are in a table of the rail.
     """
+    rails = tuple(rails)
+    routed = [rail.name for rail in rails if rail.routes]
+    if routed and asked == "never":
+        raise InputError(
+            f"the plan has a router for rails {', '.join(routed)}, whose routes need source routing. Set"
+            " source_routing: auto, or plan the rails without a router"
+        )
     networks = {rail.name: _network(rail) for rail in rails}
     shared = list(networks.values())
     return {
         name: TABLES[index]
         for index, (name, network) in enumerate(networks.items())
-        if network and asked != "never" and (asked == "always" or shared.count(network) > 1)
+        if network and asked != "never" and (asked == "always" or name in routed or shared.count(network) > 1)
     }
+
+
+def of_rail(rail: Rail, table: int | None) -> tuple[list[Rule], list[Route]]:
+    """Return rules and routes of a rail; none without a table."""
+    if not table or not rail.address:
+        return [], []
+    source = source_of(rail.address)
+    rules = [Rule(source, "", table), *([Rule("", rail.beyond, table)] if rail.beyond else [])]
+    routes = [Route(network, rail.gateway, source, table) for network in rail.routes]
+    return rules, [Route(network_of(rail.address), "", source, table), *routes]
 
 
 def wanted(rails: Iterable[Rail], table_of: Mapping[str, int], netdevs: Mapping[str, str]) -> list[str]:
     """Return the lines of all rails, ordered; ``netdevs`` is PCI address -> name now."""
     found = []
     for rail in rails:
-        table = table_of.get(rail.name)
-        if table and rail.address:
-            source = source_of(rail.address)
-            found.append(_rule(source, table))
-            found.append(_route(network_of(rail.address), netdevs[rail.pci], source, table=table))
+        rules, routes = of_rail(rail, table_of.get(rail.name))
+        found += [*map(str, rules), *(route.line(netdevs[rail.pci]) for route in routes)]
     return sorted(found)
 
 
@@ -55,12 +99,8 @@ def parse(rules: str, routes: str) -> list[str]:
     ParseError when the output has another form.
     """
     try:
-        found = [_rule(str(one["src"]), int(one["table"])) for one in _entries(rules) if "src" in one and _ours(one)]
-        found += [
-            _route(str(ipaddress.ip_network(one["dst"])), one["dev"], one.get("prefsrc", ""), table=int(one["table"]))
-            for one in _entries(routes)
-            if _ours(one)
-        ]
+        found = [str(_rule(one)) for one in _entries(rules) if ("src" in one or "dst" in one) and _ours(one)]
+        found += [_route(one).line(one["dev"]) for one in _entries(routes) if _ours(one)]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ParseError(f"the output of 'ip -N -j rule show' or 'ip route' cannot be read: {error!r}") from error
     return sorted(found)
@@ -89,15 +129,19 @@ def _command(line: str, verb: str) -> list[str]:
 
 
 def _is_rule(line: str) -> bool:
-    return line.startswith("from ")
+    return line.startswith(("from ", "to "))
 
 
-def _rule(source: str, table: int) -> str:
-    return f"from {source} lookup {table} priority {table}"
+def _rule(entry: Mapping[str, Any]) -> Rule:
+    table = int(entry["table"])
+    if "dst" in entry:
+        return Rule("", f"{entry['dst']}/{entry.get('dstlen', 32)}", table)
+    return Rule(str(entry["src"]), "", table)
 
 
-def _route(network: str, netdev: str, source: str, *, table: int) -> str:
-    return f"{network} dev {netdev} src {source} scope link table {table}"
+def _route(entry: Mapping[str, Any]) -> Route:
+    network = str(ipaddress.ip_network(entry["dst"]))
+    return Route(network, entry.get("gateway", ""), entry.get("prefsrc", ""), int(entry["table"]))
 
 
 def _network(rail: Rail) -> ipaddress.IPv4Network | None:

@@ -24,6 +24,9 @@ RAILS: dict[str, Any] = {
             "address": {"type": "str"},
             "mtu": {"type": "int", "required": True},
             "doubt": {"type": "str"},
+            "gateway": {"type": "str"},
+            "routes": {"type": "list", "elements": "str"},
+            "beyond": {"type": "str"},
         },
     }
 }

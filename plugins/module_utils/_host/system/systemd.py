@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Union
 
 from ..._common.errors import InputError
 from . import command
@@ -16,8 +17,9 @@ from .files import Roots, read_folder, write_files
 SYSTEMD_FOLDERS = ("{etc}/systemd/network", "{run}/systemd/network", "{lib}/systemd/network")
 CGROUPS = ("fs/cgroup", "fs/cgroup/systemd", "fs/cgroup/unified")
 
-# Section -> its settings in order, each a key and a value.
-Sections = Mapping[str, Sequence[tuple[str, str]]]
+Settings = Sequence[tuple[str, str]]
+# Section -> its settings in order, each a key and a value; in pairs where a section can be there more than once.
+Sections = Union[Mapping[str, Settings], Sequence[tuple[str, Settings]]]
 _LINE_BREAK = re.compile(r"[\0\r\n]")
 # Characters of a word of a command that systemd would split or unquote.
 _QUOTED = re.compile(r"""[\s"']""")
@@ -36,15 +38,16 @@ def file_text(first: str, sections: Sections) -> str:
     Values are written unchanged: in units, texts from the input go through ``literal`` or ``exec_line``. InputError
     for a value that would change the lines after it.
     """
-    for section, settings in sections.items():
+    parts = list(sections.items() if isinstance(sections, Mapping) else sections)
+    for section, settings in parts:
         for key, value in settings:
             if _LINE_BREAK.search(value) or is_continued(value):
                 raise InputError(
                     f"cannot write {key}= in section [{section}] of a systemd file: the value is {value!r}, expected "
                     "one line that does not end with a backslash. Correct the value that this text comes from"
                 )
-    parts = ["\n".join([f"[{name}]", *(f"{key}={value}" for key, value in sections[name])]) for name in sections]
-    return f"# {first}\n" + "\n\n".join(parts) + "\n"
+    texts = ["\n".join([f"[{name}]", *(f"{key}={value}" for key, value in settings)]) for name, settings in parts]
+    return f"# {first}\n" + "\n\n".join(texts) + "\n"
 
 
 def is_continued(line: str) -> bool:

@@ -70,7 +70,9 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Port:
 
 @pytest.fixture(scope="module")
 def link(port: Port) -> LinkFile:
-    return LinkFile("rail0", port, 9000, ("192.168.0.11/24",), 27600)
+    rail = Rail("rail0", port.pci, None, "rail0", "192.168.0.11/24", 9000)
+    rules, routes = routing.of_rail(rail, 27600)
+    return LinkFile("rail0", port, 9000, ("192.168.0.11/24",), tuple(rules), tuple(routes))
 
 
 def test_a_connection_holds_for_one_port(link: LinkFile) -> None:
@@ -85,7 +87,7 @@ def test_a_connection_holds_for_one_port(link: LinkFile) -> None:
     ],
 )
 def test_connections_with_any_number_of_addresses(link: LinkFile, addresses: tuple[str, ...], expected: str) -> None:
-    changed = dataclasses.replace(link, addresses=addresses, table=None)
+    changed = dataclasses.replace(link, addresses=addresses, rules=(), routes=())
     assert expected in network_manager.text(changed, "machine")
 
 
