@@ -33,37 +33,28 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Addressing:
-    """``gateway``: none or last, where the router of each rail is; ``host_prefix``: that of a subnet per host, or None.
+class Pools:
+    """``ipam``: who gives pods their addresses; ``routes``: networks that pods reach through the router of a rail."""
 
-    ``reserved``: addresses that neither hosts nor pods get. ``ipam``: who gives pods their addresses; ``routes``:
-    networks that pods reach through the router.
-    """
-
-    gateway: str
-    host_prefix: int | None
-    reserved: tuple[Span, ...]
     ipam: str
     routes: tuple[Network, ...]
 
 
-def read_addressing(reader: Reader, pools: Reader) -> Addressing:
-    """Read the keys of ``rdma_fabric`` and of its section ``pools``; problems are noted in the readers."""
-    found = Addressing(
-        gateway=reader.text("gateway", "none", choices=("none", "last")),
-        host_prefix=reader.integer("host_prefix", None, 16, high=31),
-        reserved=tuple(each(reader, "reserved", _span, expected="an IPv4 address, or two with - between them")),
-        ipam=pools.text("ipam", IPAM[0], choices=IPAM),
-        routes=tuple(each(pools, "routes", Network, expected="an IPv4 network such as 10.0.0.0/8")),
+def read_reserved(reader: Reader) -> tuple[Span, ...]:
+    """Read the addresses that neither hosts nor pods get; problems are noted in the reader."""
+    return tuple(each(reader, "reserved", _span, expected="an IPv4 address, or two with - between them"))
+
+
+def read_pools(reader: Reader) -> Pools:
+    """Read the section; problems are noted in the reader."""
+    pools = Pools(
+        ipam=reader.text("ipam", IPAM[0], choices=IPAM),
+        routes=tuple(each(reader, "routes", Network, expected="an IPv4 network such as 10.0.0.0/8")),
     )
-    if found.routes and found.ipam not in PLANNED:
-        pools.refuse("routes", f"ipam {found.ipam} brings its own routes. Remove routes")
-    if found.host_prefix and found.ipam == "whereabouts":
-        pools.refuse("ipam", "whereabouts has one network for all nodes, with host_prefix each node has its own")
-    if found.host_prefix and found.gateway != "none":
-        reader.refuse("gateway", "with host_prefix each host's subnet has its own router. Remove gateway")
-    pools.close()
-    return found
+    if pools.routes and pools.ipam not in PLANNED:
+        reader.refuse("routes", f"ipam {pools.ipam} brings its own routes. Remove routes")
+    reader.close()
+    return pools
 
 
 def one(reader: Reader, key: str, read: Callable[[str], Read], *, expected: str) -> Read | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..._common.pci import NIC_VENDOR
 from ..._common.reader import Form, Reader, describe, raise_problems
-from .addressing import STATIC, Addressing, one, read_addressing
+from .addressing import STATIC, Pools, Span, one, read_pools, read_reserved
 from .images import PULL_SECRET, REPOSITORY, TAG
 from .namespaces import NAMESPACE
 from .networks import Networks, read_networks
@@ -93,7 +93,10 @@ class Intent:
     rename: bool
     supernet: ipaddress.IPv4Network | None
     rail_prefix: int
-    addressing: Addressing
+    gateway: str
+    host_prefix: int | None
+    reserved: tuple[Span, ...]
+    pools: Pools
     capacity: Capacity
     addresses: str
     mtu: int
@@ -119,7 +122,7 @@ class Intent:
     @property
     def writes_definitions(self) -> bool:
         """Whether networks need what only NetworkAttachmentDefinitions can say on every release line."""
-        return self.networks.chains or self.addressing.ipam == STATIC
+        return self.networks.chains or self.pools.ipam == STATIC
 
     @classmethod
     def from_params(
@@ -142,7 +145,10 @@ class Intent:
             rename=reader.flag("rename", True),
             supernet=_supernet(reader),
             rail_prefix=reader.integer("rail_prefix", 24, 8, high=_LONGEST_PREFIX),
-            addressing=read_addressing(reader, reader.section("pools")),
+            gateway=reader.text("gateway", "none", choices=("none", "last")),
+            host_prefix=reader.integer("host_prefix", None, 16, high=31),
+            reserved=read_reserved(reader),
+            pools=read_pools(reader.section("pools")),
             capacity=_capacity(reader.section("capacity")),
             addresses=reader.text("addresses", "plan", choices=("plan", "keep")),
             mtu=reader.integer("mtu", 9000, 1280, high=16384),
@@ -282,9 +288,16 @@ def _overrides(reader: Reader) -> dict[str, Any]:
     return found
 
 
-def _has_routers(intent: Intent) -> bool:
-    own = intent.addressing
-    return bool(own.host_prefix or own.gateway != "none" or any(rail.gateway for rail in intent.rails))
+def _check_routers(reader: Reader, intent: Intent) -> None:
+    of_rails = any(rail.gateway for rail in intent.rails)
+    if intent.pools.routes and not (intent.host_prefix or intent.gateway != "none" or of_rails):
+        reader.refuse("pools.routes", "need a router. Set gateway, host_prefix, or gateway of the rails")
+    if intent.host_prefix and of_rails:
+        reader.refuse("rails", "with host_prefix each host's subnet has its own router. Remove gateway of the rails")
+    if intent.host_prefix and intent.gateway != "none":
+        reader.refuse("gateway", "with host_prefix each host's subnet has its own router. Remove gateway")
+    if intent.host_prefix and intent.pools.ipam == "whereabouts":
+        reader.refuse("pools.ipam", "whereabouts has one network for all nodes, with host_prefix each node has its own")
 
 
 def _check_together(reader: Reader, intent: Intent) -> None:
@@ -294,10 +307,7 @@ def _check_together(reader: Reader, intent: Intent) -> None:
         reader.refuse(
             "supernet", "missing. Set the network from which rails get their addresses, or set addresses: keep"
         )
-    if intent.addressing.routes and not _has_routers(intent):
-        reader.refuse("pools.routes", "need a router. Set gateway, host_prefix, or gateway of the rails")
-    if intent.addressing.host_prefix and any(rail.gateway for rail in intent.rails):
-        reader.refuse("rails", "with host_prefix each host's subnet has its own router. Remove gateway of the rails")
+    _check_routers(reader, intent)
     if intent.rails and intent.rail_count != len(intent.rails):
         reader.refuse("rail_count", f"{intent.rail_count}, but rails lists {len(intent.rails)}")
     if intent.tests["cross_rail"] and intent.routing == "none":

@@ -43,6 +43,6 @@ def definition(
     meta = metadata(rail["network"], intent.network_namespace)
     if resource:
         meta["annotations"] = {RESOURCE_NAME: resource}
-    first = {**plugin, "capabilities": {"ips": True}} if intent.addressing.ipam == STATIC else dict(plugin)
+    first = {**plugin, "capabilities": {"ips": True}} if intent.pools.ipam == STATIC else dict(plugin)
     config = {"cniVersion": _CNI_VERSION, "name": rail["network"], "plugins": [first, *chained(intent, rail)]}
     return {"apiVersion": API, "kind": KIND, "metadata": meta, "spec": {"config": to_json(config)}}

@@ -48,7 +48,7 @@ def pools(
 
     ``fixed``: rail -> the subnets of Nodes that have their own, {nodeName, prefix}.
     """
-    if intent.addressing.ipam != NV_IPAM:
+    if intent.pools.ipam != NV_IPAM:
         return []
     return [_pool(intent, rail, fixed.get(rail["name"]) or ()) for rail in rails]
 
@@ -89,12 +89,12 @@ def _routed(rail: Mapping[str, Any], fixed: Sequence[Mapping[str, str]]) -> dict
 
 def pod_routes(intent: Intent, rail: Mapping[str, Any]) -> list[str]:
     """Return the networks that pods reach through the router of a rail."""
-    return [*rail["routes"], *(str(network) for network in intent.addressing.routes)]
+    return [*rail["routes"], *(str(network) for network in intent.pools.routes)]
 
 
 def address_source(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part ``ipam`` of a CNI plugin's configuration: where the addresses of a rail's pods come from."""
-    kind = intent.addressing.ipam
+    kind = intent.pools.ipam
     if kind == NV_IPAM:
         return {
             "type": NV_IPAM,

@@ -66,7 +66,7 @@ def shared_device_plugin(intent: Intent, line: Line, rails: Sequence[Mapping[str
 
 def nv_ipam(intent: Intent, line: Line) -> dict[str, Any]:
     """Return the section that gives pods addresses of pools, unless others do."""
-    if intent.addressing.ipam != NV_IPAM:
+    if intent.pools.ipam != NV_IPAM:
         return {}
     return {"nvIpam": {**image(intent, line, "nv_ipam"), "enableWebhook": False}}
 

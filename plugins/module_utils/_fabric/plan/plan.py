@@ -6,57 +6,38 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from ..._common.errors import InputError
 from ..._common.fold import fold
 from ..._common.reader import raise_problems
-from ..intent.addressing import NV_IPAM, PLANNED
+from ..intent.addressing import PLANNED
 from ..intent.gates import check
 from ..intent.intent import Intent
 from ..intent.networks import of_rail, vrf_problem
 from ..intent.releases import line_of
-from ..intent.releases import warnings as release_warnings
 from ..intent.thresholds import check_matches, groups_of
 from ..lint.objects import Objects
 from ..lint.registry import lint
 from ..operator import line_fields
-from ..operator.nodes import NIC_LABEL, NIC_LABEL_NAME, fabric_selector
+from ..operator.nodes import fabric_selector
 from ..operator.policy import build_policy
 from ..operator.profiles import registry
-from . import link_findings
-from .addresses import Seat
+from . import link_findings, routers
 from .capabilities import expectations
 from .gpu_affinity import gpus_of_rails
 from .groups import Known, resolve
 from .hosts import Host, match_nodes, read_hosts
+from .layout import Layout
 from .numbering import find_seats, new_addresses
 from .rails import Port, RailMap, check_names_free, check_subnets, find_rails, netdev_names
 from .ranges import POINT_TO_POINT, RailRange, block_size, check_capacity, check_overlap, other_networks, rail_ranges
-from .review import differences, table
+from .review import table
 from .switch_ports import switch_ports
+from .warnings import warnings
 
 SCHEMA = 1
-
-
-@dataclass(frozen=True)
-class Layout:
-    """What is decided before the plan is written down. ``ranges`` is empty without a supernet.
-
-    ``names``: host -> its own name and those of its groups. ``new``: (host, index of the rail) of new addresses;
-    ``strangers``: the hosts outside of this run whose addresses are not known, folded.
-    """
-
-    intent: Intent
-    hosts: tuple[Host, ...]
-    rails: RailMap
-    netdevs: tuple[str, ...]
-    ranges: tuple[RailRange, ...]
-    seats: Mapping[str, Seat]
-    names: Mapping[str, Collection[str]]
-    new: Collection[tuple[str, int]]
-    strangers: str
 
 
 def plan(
@@ -139,7 +120,7 @@ def _ranges(intent: Intent, hosts: Sequence[Host], rails: RailMap) -> tuple[Rail
         return ()
     ranges = rail_ranges(intent, rails.names)
     profile = registry.get(intent.profile)
-    if intent.addressing.host_prefix == POINT_TO_POINT and intent.addressing.ipam in PLANNED and not profile.takes_port:
+    if intent.host_prefix == POINT_TO_POINT and intent.pools.ipam in PLANNED and not profile.takes_port:
         raise InputError(
             f"rdma_fabric.host_prefix: a network of two addresses has none for pods beside those of host and router,"
             f" and pods of profile {profile.name} share the port with the host. Use 29 or less, or another profile"
@@ -190,7 +171,7 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
             "unsteady": asdict(intent.thresholds.unsteady),
         },
         **_gpus(layout),
-        "warnings": [*_warnings(layout), *_unfixed(layout, nodes)],
+        "warnings": list(warnings(layout, nodes)),
         "endpoints": {"host": run, "pod": list(run)},
     }
 
@@ -212,7 +193,7 @@ def _rail(layout: Layout, index: int) -> dict[str, Any]:
         "gateway": own.gateway if own else None,
         "host_prefix": own.host_prefix if own else None,
         "router_index": own.router_index if own else None,
-        "routes": _routes(layout, own),
+        "routes": routers.routes(layout, own),
         "exclusions": list(own.exclusions(layout.intent.capacity.hosts)) if own else [],
         "block_size": block_size(own.pool, layout.intent.capacity.hosts) if own and not own.host_prefix else None,
         "mtu": layout.intent.mtu,
@@ -224,15 +205,6 @@ def _rail(layout: Layout, index: int) -> dict[str, Any]:
         "vendors": sorted({port["vendor"] for port in ports}),
         "drivers": sorted({port["driver"] for port in ports if port["driver"]}),
     }
-
-
-def _routes(layout: Layout, own: RailRange | None) -> list[str]:
-    """Return the networks that hosts and pods of a rail reach through its router."""
-    if own is None or own.router(1) is None or layout.intent.addresses == "keep":
-        return []
-    others = layout.intent.rail_networks if layout.intent.routing == "between_rails" else ()
-    found = [*([own.subnet] if own.host_prefix else []), *others]
-    return list(dict.fromkeys(map(str, found)))
 
 
 def _host(layout: Layout, host: Host, node: str | None) -> dict[str, Any]:
@@ -261,18 +233,8 @@ def _host_rail(layout: Layout, host: Host, index: int, *, port: Port | None) -> 
         "address": _address(layout, host, index, port=known),
         "mtu": layout.intent.mtu,
         **_doubt(layout, host, index),
-        **_router(layout, host, index),
+        **routers.router_of(layout, host, index),
     }
-
-
-def _router(layout: Layout, host: Host, index: int) -> dict[str, Any]:
-    """Return the router of a rail and what is behind it; ``beyond`` is the part of the rail that is behind it, too."""
-    own = layout.ranges[index] if layout.ranges else None
-    routes = _routes(layout, own)
-    if own is None or not routes:
-        return {}
-    router = own.router(layout.seats[host.name].rails[index])
-    return {"gateway": router, "routes": routes, "beyond": str(own.subnet) if own.host_prefix else None}
 
 
 def _doubt(layout: Layout, host: Host, index: int) -> dict[str, str]:
@@ -316,80 +278,7 @@ def _networks(
     layout: Layout, rails: Sequence[Mapping[str, Any]], nodes: Mapping[str, str | None]
 ) -> list[dict[str, Any]]:
     intent = layout.intent
-    if not layout.ranges:
+    if not layout.ranges and intent.pools.ipam in PLANNED:
         return []
     profile = registry.get(intent.profile)
-    return [*profile.pools(intent, rails, _fixed(layout, nodes)), *profile.networks(intent, rails)]
-
-
-def _fixed(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, list[dict[str, str]]]:
-    """Return rail -> the subnets of Nodes of which each has its own: those of the hosts that they are."""
-    if layout.intent.addressing.host_prefix is None or layout.intent.addresses == "keep":
-        return {}
-    return {
-        name: [
-            {"nodeName": node, "prefix": str(own.host_subnet(layout.seats[host.name].rails[index]))}
-            for host in layout.hosts
-            if (node := nodes[host.name])
-        ]
-        for index, (name, own) in enumerate(zip(layout.rails.names, layout.ranges))
-    }
-
-
-def _warnings(layout: Layout) -> Iterator[str]:
-    intent = layout.intent
-    for host in layout.hosts:
-        answer = f"returned invalid facts ({host.invalid})" if host.invalid else "returned no facts"
-        if host.absent:
-            yield f"{host.name} {answer}; it is reported as no_data"
-        elif host.invalid:
-            yield f"{host.name}, which is outside of this run, {answer}; it is planned without them"
-    absent = [host.name for host in layout.hosts if host.absent and not host.facts]
-    new = sorted({name for name, _index in layout.new})
-    if absent and new:
-        yield f"{fold(new)} get new addresses, and those of {fold(absent)} are unknown: check for duplicate addresses"
-    yield from release_warnings(intent.operator.release)
-    yield from differences(layout.rails)
-    yield from _ports(layout)
-    for host in layout.hosts:
-        kept = layout.seats[host.name].rails
-        if host.number and any(number != host.number for number in kept):
-            yield f"{host.name} keeps an address that it has, although rdma_host.number is {host.number}"
-    if not intent.operator.nfd and not NIC_LABEL.items() <= {**intent.node_labels, **intent.node_selector}.items():
-        yield f"no NFD, and rdma_fabric.node_labels does not set {NIC_LABEL_NAME}: others must, or nothing runs"
-    if layout.intent.routing != "none" and any(_routes(layout, own) for own in layout.ranges[1:]):
-        yield from _pods_without_tables(layout.intent)
-    if not layout.ranges:
-        yield "rdma_fabric.supernet is not given, so no networks for pods are planned"
-
-
-def _unfixed(layout: Layout, nodes: Mapping[str, str | None]) -> Iterator[str]:
-    """Yield the hosts whose Nodes would get subnets of others, as pools cannot name them."""
-    own = layout.intent.addressing
-    unknown = [host.name for host in layout.hosts if host.limited and not nodes[host.name]]
-    if own.host_prefix is not None and own.ipam == NV_IPAM and unknown:
-        yield (
-            f"the Nodes of {fold(unknown)} are unknown, so their pods would get addresses of other subnets than these"
-            " hosts have. Run with access to the cluster, or set rdma_host.node_name"
-        )
-
-
-def _pods_without_tables(intent: Intent) -> Iterator[str]:
-    if intent.addressing.ipam in PLANNED and not (intent.networks.source_routing or intent.networks.vrf):
-        yield (
-            "pods with several rails reach other rails through their first rail only: the routes of all rails are the"
-            " same. Set rdma_fabric.networks.source_routing or vrf"
-        )
-
-
-def _ports(layout: Layout) -> Iterator[str]:
-    """Yield what the network model warns of about ports of the rails, once for all hosts of which it holds."""
-    warns = registry.get(layout.intent.profile).warns
-    found: dict[tuple[str, str], list[str]] = {}
-    for host in layout.hosts:
-        for rail, port in zip(layout.rails.names, layout.rails.ports.get(host.name, ())):
-            text = warns(layout.intent, port)
-            if text:
-                found.setdefault((rail, text), []).append(host.name)
-    for (rail, text), hosts in found.items():
-        yield f"{fold(hosts)} {rail}: {text}"
+    return [*profile.pools(intent, rails, routers.node_subnets(layout, nodes)), *profile.networks(intent, rails)]

@@ -171,35 +171,36 @@ def _network(text: str) -> IPNetwork:
 
 
 def _range(intent: Intent, subnet: IPNetwork, rail: RailIntent | None) -> RailRange:
-    own = intent.addressing
-    reserved = tuple(span for span in own.reserved if int(span.first) <= subnet.last and int(span.last) >= subnet.first)
-    if own.host_prefix is not None:
-        count = 2 ** max(own.host_prefix - subnet.prefixlen, 0)
-        return RailRange(subnet, subnet, count, host_prefix=own.host_prefix, reserved=reserved)
+    reserved = tuple(
+        span for span in intent.reserved if int(span.first) <= subnet.last and int(span.last) >= subnet.first
+    )
+    if intent.host_prefix is not None:
+        count = 2 ** max(intent.host_prefix - subnet.prefixlen, 0)
+        return RailRange(subnet, subnet, count, host_prefix=intent.host_prefix, reserved=reserved)
     # The pool is a network of its own, not an exclusion of the rail's: nv-ipam hands out its blocks of
     # addresses from the start of the subnet without regard to exclusions, so the first nodes would get nothing.
     hosts, pool = subnet.subnet(subnet.prefixlen + 1)
-    gateway = str(rail.gateway) if rail and rail.gateway else str(subnet[-2]) if own.gateway == "last" else None
+    gateway = str(rail.gateway) if rail and rail.gateway else str(subnet[-2]) if intent.gateway == "last" else None
     return RailRange(subnet, pool, hosts.size - 1, gateway, None, reserved)
 
 
 def _misplaced(intent: Intent, names: Sequence[str], ranges: Sequence[RailRange]) -> Iterator[str]:
     """Yield what lies outside of the network that it should be in."""
     for name, own in zip(names, ranges):
-        prefix = intent.addressing.host_prefix
+        prefix = intent.host_prefix
         if prefix is not None and prefix <= own.subnet.prefixlen:
             yield (
                 f"rdma_fabric.host_prefix: {prefix} is not longer than that of {own.subnet}, the subnet of {name}."
                 " Use a longer host_prefix, or a shorter rail_prefix"
             )
-        if own.gateway and own.gateway_is_of_hosts and intent.addressing.ipam in PLANNED:
+        if own.gateway and own.gateway_is_of_hosts and intent.pools.ipam in PLANNED:
             yield (
                 f"rdma_fabric.rails: the gateway {own.gateway} of {name} is not in {own.pool}, that of its pods:"
                 " they cannot reach it. Use an address of both, such as the last one"
             )
         elif own.gateway and IPAddress(own.gateway) not in own.subnet:
             yield f"rdma_fabric.rails: the gateway {own.gateway} of {name} is not in its subnet {own.subnet}"
-    for span in intent.addressing.reserved:
+    for span in intent.reserved:
         if not any(span in own.reserved for own in ranges):
             yield f"rdma_fabric.reserved: {span} is in no subnet of a rail"
 

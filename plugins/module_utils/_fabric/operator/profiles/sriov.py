@@ -155,7 +155,7 @@ def _network(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
                 linkState=own.link_state,
                 trust=_switch(own.trust),
                 spoofChk=_switch(own.spoof_check),
-                capabilities=to_json({"ips": True}) if intent.addressing.ipam == STATIC else "",
+                capabilities=to_json({"ips": True}) if intent.pools.ipam == STATIC else "",
                 metaPlugins=",".join(map(to_json, plugins)),
             ),
         },

@@ -108,7 +108,7 @@ def test_pods_share_the_subnet_of_their_host() -> None:
 
 def test_unknown_nodes_are_named() -> None:
     (warning,) = planned(host_prefix=28, rail_prefix=20)["warnings"]
-    assert warning.startswith("the Nodes of gpu-0001, gpu-0002 are unknown, so their pods would get addresses of other")
+    assert warning.startswith("the Nodes of gpu-[0001-0002] are unknown, so their pods would get addresses of other")
     assert planned(host_prefix=28, rail_prefix=20, pools={"ipam": "dhcp"})["warnings"] == []
 
 
@@ -191,3 +191,10 @@ def test_what_is_refused(fabric: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
         planned(**fabric)
     assert str(caught.value).startswith(message)
+
+
+def test_networks_of_others_need_no_subnets() -> None:
+    made = plan({"addresses": "keep", "rail_count": 2, "pools": {"ipam": "dhcp"}}, fleet(2))
+    assert [item["kind"] for item in made["objects"]["networks"]] == ["MacvlanNetwork"] * 2
+    assert made["warnings"] == []
+    assert plan({"addresses": "keep", "rail_count": 2}, fleet(2))["objects"]["networks"] == []

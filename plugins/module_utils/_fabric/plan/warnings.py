@@ -1,0 +1,78 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the plan warns of: what it cannot know, and what does not work as an operator may expect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..._common.fold import fold
+from ..intent.addressing import NV_IPAM, PLANNED
+from ..intent.intent import Intent
+from ..intent.releases import warnings as release_warnings
+from ..operator.nodes import NIC_LABEL, NIC_LABEL_NAME
+from ..operator.profiles import registry
+from . import routers
+from .layout import Layout
+from .review import differences
+
+
+def warnings(layout: Layout, nodes: Mapping[str, str | None]) -> Iterator[str]:
+    """Yield the warnings of a layout (``nodes``: host -> Node name)."""
+    intent = layout.intent
+    for host in layout.hosts:
+        answer = f"returned invalid facts ({host.invalid})" if host.invalid else "returned no facts"
+        if host.absent:
+            yield f"{host.name} {answer}; it is reported as no_data"
+        elif host.invalid:
+            yield f"{host.name}, which is outside of this run, {answer}; it is planned without them"
+    absent = [host.name for host in layout.hosts if host.absent and not host.facts]
+    new = sorted({name for name, _index in layout.new})
+    if absent and new:
+        yield f"{fold(new)} get new addresses, and those of {fold(absent)} are unknown: check for duplicate addresses"
+    yield from release_warnings(intent.operator.release)
+    yield from differences(layout.rails)
+    yield from _ports(layout)
+    for host in layout.hosts:
+        kept = layout.seats[host.name].rails
+        if host.number and any(number != host.number for number in kept):
+            yield f"{host.name} keeps an address that it has, although rdma_host.number is {host.number}"
+    if not intent.operator.nfd and not NIC_LABEL.items() <= {**intent.node_labels, **intent.node_selector}.items():
+        yield f"no NFD, and rdma_fabric.node_labels does not set {NIC_LABEL_NAME}: others must, or nothing runs"
+    if layout.intent.routing != "none" and any(routers.routes(layout, own) for own in layout.ranges[1:]):
+        yield from _pods_without_tables(layout.intent)
+    yield from _unfixed(layout, nodes)
+    if not layout.ranges and intent.pools.ipam in PLANNED:
+        yield "rdma_fabric.supernet is not given, so no networks for pods are planned"
+
+
+def _unfixed(layout: Layout, nodes: Mapping[str, str | None]) -> Iterator[str]:
+    """Yield the hosts whose Nodes would get subnets of others, as pools cannot name them."""
+    intent = layout.intent
+    unknown = [host.name for host in layout.hosts if host.limited and not nodes[host.name]]
+    if intent.host_prefix is not None and intent.pools.ipam == NV_IPAM and unknown:
+        yield (
+            f"the Nodes of {fold(unknown)} are unknown, so their pods would get addresses of other subnets than these"
+            " hosts have. Run with access to the cluster, or set rdma_host.node_name"
+        )
+
+
+def _pods_without_tables(intent: Intent) -> Iterator[str]:
+    if intent.pools.ipam in PLANNED and not (intent.networks.source_routing or intent.networks.vrf):
+        yield (
+            "pods with several rails reach other rails through their first rail only: the routes of all rails are the"
+            " same. Set rdma_fabric.networks.source_routing or vrf"
+        )
+
+
+def _ports(layout: Layout) -> Iterator[str]:
+    """Yield what the network model warns of about ports of the rails, once for all hosts of which it holds."""
+    warns = registry.get(layout.intent.profile).warns
+    found: dict[tuple[str, str], list[str]] = {}
+    for host in layout.hosts:
+        for rail, port in zip(layout.rails.names, layout.rails.ports.get(host.name, ())):
+            text = warns(layout.intent, port)
+            if text:
+                found.setdefault((rail, text), []).append(host.name)
+    for (rail, text), hosts in found.items():
+        yield f"{fold(hosts)} {rail}: {text}"
