@@ -18,7 +18,8 @@ options:
         description:
           - "How pods reach the rails. C(macvlan): pods share the ports through macvlan networks and the RDMA shared device plugin.
             C(host_device): a pod gets whole ports, through the SR-IOV device plugin. C(sriov): a pod gets a virtual function of each rail.
-            C(raw): as C(macvlan), without the operator's kinds of networks; limits. Default: C(macvlan)."
+            C(raw): as C(macvlan), without the operator's kinds of networks. C(ipoib): pods share InfiniBand ports through IPoIB networks and the
+            RDMA shared device plugin; limits. Default: C(macvlan)."
         type: str
       rails:
         description:
@@ -136,7 +137,8 @@ options:
         choices: ["plan", "keep"]
       mtu:
         description:
-          - "MTU of every rail, on hosts and in pods. Default: C(9000)."
+          - "MTU of every rail, on hosts and in pods. Default: 9000, and 2044 with profile C(ipoib). InfiniBand carries 4092 at most, and more
+            than 2044 only if the subnet manager gives the partition an MTU of 4096."
         type: int
       link_speed:
         description:

@@ -138,6 +138,7 @@ from ..module_utils._common.errors import FabricError, InputError
 from ..module_utils._controller import recorded_facts, written_folder
 from ..module_utils._fabric.operator.image_list import images
 from ..module_utils._fabric.operator.manifests import Chart, manifests
+from ..module_utils._fabric.operator.profiles import registry
 from ..module_utils._fabric.plan import cluster_file, presets
 from ..module_utils._fabric.plan.plan import plan
 
@@ -160,6 +161,12 @@ ARGUMENT_SPEC: dict[str, Any] = {
 }
 
 
+def _link_layer(fabric: Any) -> str:
+    """Return that of the network model; a wrong name of one is reported by the plan."""
+    name = fabric.get("profile") if isinstance(fabric, dict) else None
+    return registry.get(name if name in registry.names() else "").link_layer
+
+
 def calculated(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the plan of hosts that are not contacted."""
     groups: dict[str, list[str]] = {}
@@ -168,7 +175,7 @@ def calculated(params: Mapping[str, Any]) -> dict[str, Any]:
     elif params["cluster_file"]:
         hosts = cluster_file.hosts(read_cluster(params["cluster_file"]))
     else:
-        hosts = presets.hosts(params["preset"], params["preset_hosts"])
+        hosts = presets.hosts(params["preset"], params["preset_hosts"], _link_layer(params["fabric"]))
     return plan(params["fabric"], hosts, groups=groups, gates=params["gates"])
 
 

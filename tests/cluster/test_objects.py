@@ -13,7 +13,6 @@ from tests.tools.environment import REPO
 from tests.tools.fleet import Fleet, eventually
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import releases
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import presets
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -68,7 +67,7 @@ def test_the_server_takes_the_objects_of_every_model(cluster: Fleet, line: str) 
     for entry in gallery.ENTRIES.values():
         fabric = yaml.safe_load(gallery.intent_text(entry))
         fabric.update(operator={"release": release, "namespace": "default"}, network_namespace="default")
-        made = plan(fabric, presets.hosts(gallery.PRESET, 2))["objects"]
+        made = plan(fabric, gallery.hosts(fabric))["objects"]
         for item in (*made["policy"], *made["networks"]):
             assert kept(item["spec"], created(cluster.api, item, **STRICT)["spec"])
             count += 1

@@ -20,6 +20,7 @@ from . import importable  # noqa: F401  (makes the collection importable)
 # isort: split
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import releases
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.manifests import Chart, manifests
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import presets
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
@@ -67,6 +68,11 @@ ENTRIES: dict[str, Entry] = {
         "Virtual functions made on the hosts",
         "The role `sriov` creates the virtual functions. The SR-IOV operator only assigns them to pods.",
         "profile: sriov\nsriov: {vfs: 8, externally_managed: true}",
+    ),
+    "ipoib": Entry(
+        "IPoIB over shared RDMA devices",
+        "Rails of InfiniBand. Pods share the port of a rail, and each has an IPoIB interface and its own address.",
+        "profile: ipoib",
     ),
     "raw": Entry(
         "macvlan without the operator's networks",
@@ -155,8 +161,14 @@ def files(entry: Entry, release: str) -> dict[str, str]:
 
 def planned(entry: Entry, release: str) -> dict[str, Any]:
     fabric = {**yaml.safe_load(intent_text(entry)), "operator": {"release": release}}
-    made: dict[str, Any] = plan(fabric, presets.hosts(PRESET, HOSTS))
+    made: dict[str, Any] = plan(fabric, hosts(fabric))
     return made
+
+
+def hosts(fabric: dict[str, Any]) -> dict[str, Any]:
+    """The servers of a page, with the link layer of its network model."""
+    found: dict[str, Any] = presets.hosts(PRESET, HOSTS, registry.get(fabric["profile"]).link_layer)
+    return found
 
 
 def intent_text(entry: Entry) -> str:

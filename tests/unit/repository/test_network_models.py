@@ -16,8 +16,8 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.pr
 HOME = "module_utils/_fabric/operator/profiles"
 # What ansible-doc shows may give examples of models.
 DOCUMENTATION = {"DOCUMENTATION", "EXAMPLES", "RETURN"}
-# Ansible has a type of options with this name.
-COMMON_WORDS = ("raw",)
+# Ansible has a type of options, and the NicClusterPolicy a section, with these names.
+COMMON_WORDS = ("raw", "ipoib")
 
 
 def words() -> list[str]:

@@ -114,8 +114,12 @@ def host_facts(number: int, rails: int = 2, ports: list[dict[str, Any]] | None =
     return values
 
 
-def fleet(hosts: int, rails: int = 2) -> dict[str, dict[str, Any]]:
+def fleet(hosts: int, rails: int = 2, link_layer: str = "ethernet") -> dict[str, dict[str, Any]]:
     """Return the hosts of a fleet as fabric_plan takes them."""
-    return {
+    found = {
         f"gpu-{number:04d}": {"facts": host_facts(number, rails), "rdma_host": {}} for number in range(1, hosts + 1)
     }
+    for host in found.values() if link_layer != "ethernet" else ():
+        for port in host["facts"]["ports"]:
+            port["link_layer"] = link_layer
+    return found

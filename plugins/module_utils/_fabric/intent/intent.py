@@ -99,7 +99,7 @@ class Intent:
     pools: Pools
     capacity: Capacity
     addresses: str
-    mtu: int
+    mtu: int | None
     link_speed: float | None
     routing: str
     operator: Operator
@@ -151,7 +151,7 @@ class Intent:
             pools=read_pools(reader.section("pools")),
             capacity=_capacity(reader.section("capacity")),
             addresses=reader.text("addresses", "plan", choices=("plan", "keep")),
-            mtu=reader.integer("mtu", 9000, 1280, high=16384),
+            mtu=reader.integer("mtu", None, 1280, high=16384),
             link_speed=reader.number("link_speed", None, 0.1, high=10000),
             routing=reader.text("routing", "none", choices=("none", "between_rails")),
             operator=_operator(reader.section("operator")),

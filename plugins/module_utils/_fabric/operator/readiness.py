@@ -25,6 +25,7 @@ Object = Mapping[str, Any]
 _STATES = {
     "state-multus-cni": ("secondaryNetwork", "multus"),
     "state-container-networking-plugins": ("secondaryNetwork", "cniPlugins"),
+    "state-ipoib-cni": ("secondaryNetwork", "ipoib"),
     "state-RDMA-device-plugin": ("rdmaSharedDevicePlugin",),
     "state-SRIOV-device-plugin": ("sriovDevicePlugin",),
     "state-nv-ipam-cni": ("nvIpam",),

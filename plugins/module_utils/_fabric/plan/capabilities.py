@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ..._common.errors import InputError
-from ..._common.units import IB_MTUS, roce_mtu
+from ..._common.units import IB_MTUS, ipoib_mtu, roce_mtu
 from ..intent.intent import Intent
 from ..operator.profiles import registry
 from .hosts import Host
@@ -91,11 +91,13 @@ def _pcie_link(port: Port, ports: int) -> dict[str, Any] | None:
 
 
 def _test_mtu(intent: Intent) -> int:
-    largest = rdma_mtu(intent.mtu)
+    mtu = registry.mtu_of(intent)
+    infiniband = registry.get(intent.profile).link_layer == "infiniband"
+    largest = ipoib_mtu(mtu) or min(IB_MTUS) if infiniband else rdma_mtu(mtu)
     wanted = intent.tests["mtu"]
     if wanted and wanted > largest:
         raise InputError(
-            f"rdma_fabric.tests.mtu: {wanted} does not fit rdma_fabric.mtu {intent.mtu}, which carries at most "
+            f"rdma_fabric.tests.mtu: {wanted} does not fit rdma_fabric.mtu {mtu}, which carries at most "
             f"{largest}; raise mtu or lower tests.mtu"
         )
     return int(wanted or largest)

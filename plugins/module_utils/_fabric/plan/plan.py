@@ -196,7 +196,7 @@ def _rail(layout: Layout, index: int) -> dict[str, Any]:
         "routes": routers.routes(layout, own),
         "exclusions": list(own.exclusions(layout.intent.capacity.hosts)) if own else [],
         "block_size": block_size(own.pool, layout.intent.capacity.hosts) if own and not own.host_prefix else None,
-        "mtu": layout.intent.mtu,
+        "mtu": registry.mtu_of(layout.intent),
         "speed": layout.intent.link_speed,
         "resource": profile.resource(of_rail(networks.resource, name)),
         "share": profile.devices(layout.intent),
@@ -231,7 +231,7 @@ def _host_rail(layout: Layout, host: Host, index: int, *, port: Port | None) -> 
         "current": known.get("netdev"),
         "netdev": layout.netdevs[index],
         "address": _address(layout, host, index, port=known),
-        "mtu": layout.intent.mtu,
+        "mtu": registry.mtu_of(layout.intent),
         **_doubt(layout, host, index),
         **routers.router_of(layout, host, index),
     }

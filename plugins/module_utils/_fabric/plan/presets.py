@@ -72,11 +72,11 @@ PRESETS: Mapping[str, Preset] = {
 }
 
 
-def hosts(name: str, count: int) -> dict[str, dict[str, Any]]:
-    """Return host name -> {facts, rdma_host} of ``count`` servers of a preset."""
+def hosts(name: str, count: int, link_layer: str = "ethernet") -> dict[str, dict[str, Any]]:
+    """Return host name -> {facts, rdma_host} of ``count`` servers of a preset, whose NICs can be of either kind."""
     preset = PRESETS.get(name)
     if preset is None:
         raise InputError(f'preset: there is none called "{name}"; {nearest(name, PRESETS)}')
     width = len(str(count))
     names = [f"gpu-{number:0{width}d}" for number in range(1, count + 1)]
-    return {one: server(one, preset.nics) for one in names}
+    return {one: server(one, preset.nics, link_layer) for one in names}

@@ -28,7 +28,6 @@ KNOWN: dict[tuple[str, str], tuple[str, bool]] = {
     ("apps/v1", "DaemonSet"): ("daemonsets", True),
     ("apps/v1", "Deployment"): ("deployments", True),
     ("batch/v1", "Job"): ("jobs", True),
-    (NICS, "IPoIBNetwork"): ("ipoibnetworks", False),
     (NICS, "NicClusterPolicy"): ("nicclusterpolicies", False),
     (NICS, "NicNodePolicy"): ("nicnodepolicies", False),
 }

@@ -64,6 +64,14 @@ class Kind:
         return self.api_version.partition("/")[0]
 
 
+@dataclass(frozen=True)
+class Mtu:
+    """MTU of the rails of a model, unless ``rdma_fabric.mtu`` is set, and the largest possible one."""
+
+    default: int = 9000
+    most: int = 16384
+
+
 def attachment(rail: Mapping[str, Any], namespace: str) -> str:
     """Return the name of a rail's NetworkAttachmentDefinition as Multus takes it."""
     return f"{namespace}/{rail['network']}"
@@ -103,7 +111,7 @@ class Profile:
     ``operator_makes_vfs``: whether the VFs of rails belong to the SR-IOV operator, so the collection makes none.
     ``host_vfs``: how many VFs of each rail this collection makes for it where nothing else is requested, None for any.
     ``shares_port``: pods use the port itself, so no limit of a VF applies to them. ``takes_port``: the host has no
-    address on it meanwhile.
+    address on it meanwhile. ``mtu``, ``link_layer``: those of rails that carry the model.
 
     ``resource``: rail -> resource that a pod asks for; without a prefix it is one of the RDMA shared device plugin.
     ``resource_prefix``: how the full names of all its resources begin. ``devices``: how many of each a node offers.
@@ -133,3 +141,5 @@ class Profile:
     values: Callable[[Intent], dict[str, Any]] = no_values
     own_sections: tuple[str, ...] = ()
     takes_port: bool = False
+    mtu: Mtu = Mtu()
+    link_layer: str = "ethernet"

@@ -9,7 +9,8 @@ from typing import Any
 
 from ...._common.errors import InputError
 from ...._common.reader import describe
-from . import host_device, macvlan, raw, sriov
+from ...intent.intent import Intent
+from . import host_device, ipoib, macvlan, raw, sriov
 from .profile import Kind, Profile
 
 PROFILES: dict[str, Profile] = {
@@ -17,6 +18,7 @@ PROFILES: dict[str, Profile] = {
     host_device.PROFILE.name: host_device.PROFILE,
     sriov.PROFILE.name: sriov.PROFILE,
     raw.PROFILE.name: raw.PROFILE,
+    ipoib.PROFILE.name: ipoib.PROFILE,
 }
 
 
@@ -37,6 +39,17 @@ def get(name: str) -> Profile:
     if found is None:
         raise InputError(f"profile: expected one of {', '.join(names())}, found {describe(name)}")
     return found
+
+
+def mtu_of(intent: Intent) -> int:
+    """Return the MTU of the rails; InputError when the model cannot have the one that is set."""
+    profile = get(intent.profile)
+    mtu = intent.mtu or profile.mtu.default
+    if mtu > profile.mtu.most:
+        raise InputError(
+            f"rdma_fabric.mtu: at most {profile.mtu.most} is possible with profile {profile.name}, found {mtu}"
+        )
+    return mtu
 
 
 def of_plan(plan: Mapping[str, Any]) -> Profile:

@@ -167,7 +167,7 @@ def test_defaults() -> None:
     intent = read(NET)
     assert intent.supernet == ipaddress.IPv4Network("192.168.0.0/16")
     assert (intent.profile, intent.rails, intent.rail_count, intent.rename) == ("macvlan", (), None, True)
-    assert (intent.rail_prefix, intent.mtu, intent.shared_devices_max) == (24, 9000, 63)
+    assert (intent.rail_prefix, intent.mtu, intent.shared_devices_max) == (24, None, 63)
     assert intent.select.vendors == ("15b3",)
     assert intent.operator.component_version == "network-operator-v26.7.1"
     assert intent.operator.image_repository == "nvcr.io/nvidia/mellanox"

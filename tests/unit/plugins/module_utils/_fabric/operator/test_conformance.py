@@ -14,12 +14,14 @@ from tests.unit.support.plan_factory import fleet
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import releases
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
 CRDS = Path(__file__).parents[5] / "fixtures" / "crds"
 FILES = {
     "NicClusterPolicy": "mellanox.com_nicclusterpolicies.yaml",
     "HostDeviceNetwork": "mellanox.com_hostdevicenetworks.yaml",
+    "IPoIBNetwork": "mellanox.com_ipoibnetworks.yaml",
     "MacvlanNetwork": "mellanox.com_macvlannetworks.yaml",
     "IPPool": "nv-ipam.nvidia.com_ippools.yaml",
     "CIDRPool": "nv-ipam.nvidia.com_cidrpools.yaml",
@@ -87,10 +89,12 @@ def check(folder: str, item: dict[str, Any]) -> None:
         ("macvlan", "MacvlanNetwork"),
         ("host_device", "HostDeviceNetwork"),
         ("raw", "NetworkAttachmentDefinition"),
+        ("ipoib", "IPoIBNetwork"),
     ],
 )
 def test_objects_follow_the_schema(release: str, profile: str, network: str) -> None:
-    found = plan({**FABRIC, "profile": profile, "operator": {"release": release}}, fleet(3))["objects"]
+    hosts = fleet(3, link_layer=registry.get(profile).link_layer)
+    found = plan({**FABRIC, "profile": profile, "operator": {"release": release}}, hosts)["objects"]
     made = [*found["policy"], *found["networks"]]
     assert [item["kind"] for item in made] == ["NicClusterPolicy", *["IPPool"] * 2, *[network] * 2]
     for item in made:
@@ -274,3 +278,21 @@ def test_wrong_options_of_the_policy_are_named(operator: dict[str, Any], message
     with pytest.raises(InputError) as error:
         plan({**FABRIC, "operator": operator}, fleet(2))
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize(
+    "fabric",
+    [
+        {"gateway": "last", "routing": "between_rails", "reserved": ["192.168.0.200"]},
+        {"host_prefix": 28, "rail_prefix": 20, "pools": {"routes": ["10.0.0.0/8"]}},
+    ],
+    ids=["router", "subnet per host"],
+)
+def test_pools_follow_the_schema(release: str, fabric: dict[str, Any]) -> None:
+    nodes = [{"name": "a", "machine_id": "1"}]
+    hosts = fleet(2)
+    hosts["gpu-0001"]["facts"]["machine_id"] = "1"
+    made = plan({**FABRIC, **fabric, "operator": {"release": release}}, hosts, nodes=nodes)["objects"]["networks"]
+    for item in made:
+        check(RELEASES[release], item)

@@ -18,7 +18,8 @@ NODES = [{"name": f"node-{number}", "machine_id": f"{number:032x}"} for number i
 
 
 def planned(**fabric: Any) -> dict[str, Any]:
-    return plan({**FABRIC, **fabric}, fleet(2), nodes=fabric.pop("nodes", ()))
+    layer = registry.get(fabric.get("profile", "")).link_layer
+    return plan({**FABRIC, **fabric}, fleet(2, link_layer=layer))
 
 
 def objects(made: dict[str, Any], kind: str) -> list[dict[str, Any]]:

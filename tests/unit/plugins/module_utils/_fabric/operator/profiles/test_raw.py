@@ -72,7 +72,7 @@ def test_a_whole_port_keeps_its_resource() -> None:
 @pytest.mark.parametrize("profile", registry.names())
 def test_names_follow_the_templates(profile: str) -> None:
     names = {"name": "gpu-{rail}", "pool": "{rail}-pods", "resource": "gpu_{rail}"}
-    made = plan({**FABRIC, "profile": profile, "networks": names}, fleet(2, rails=1))
+    made = plan({**FABRIC, "profile": profile, "networks": names}, fleet(2, 1, registry.get(profile).link_layer))
     (rail,) = made["rails"]
     assert (rail["name"], rail["network"], rail["pool"]) == ("rail-a", "gpu-rail-a", "rail-a-pods")
     assert rail["resource"] == registry.get(profile).resource("gpu_rail-a")

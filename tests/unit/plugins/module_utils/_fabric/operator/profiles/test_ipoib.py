@@ -1,0 +1,82 @@
+"""The network model ipoib: rails of InfiniBand, from the facts to objects and readings."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.unit.support.plan_factory import fleet
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.described import checked_rail
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
+
+FABRIC: dict[str, Any] = {"profile": "ipoib", "supernet": "192.168.0.0/16", "network_namespace": "jobs"}
+
+
+def planned(**fabric: Any) -> dict[str, Any]:
+    return plan({**FABRIC, **fabric}, fleet(2, link_layer="infiniband"))
+
+
+def test_the_objects_of_a_rail() -> None:
+    made = planned()
+    (policy,) = made["objects"]["policy"]
+    assert policy["spec"]["secondaryNetwork"]["ipoib"] == {"image": "ipoib-cni"}
+    config = json.loads(policy["spec"]["rdmaSharedDevicePlugin"]["config"])["configList"]
+    assert config[0] == {"resourceName": "rdma_rail0", "rdmaHcaMax": 63, "selectors": {"ifNames": ["rail0"]}}
+    network = made["objects"]["networks"][2]
+    assert network == {
+        "apiVersion": "mellanox.com/v1alpha1",
+        "kind": "IPoIBNetwork",
+        "metadata": {"name": "rail0", "labels": {"app.kubernetes.io/managed-by": "gpufabric"}},
+        "spec": {
+            "networkNamespace": "jobs",
+            "master": "rail0",
+            "ipam": '{"type":"nv-ipam","poolName":"rail0","poolType":"ippool"}',
+        },
+    }
+    assert made["rails"][0]["link_layer"] == "infiniband"
+
+
+def test_its_plugin_comes_with_the_policy_even_where_others_bring_the_rest() -> None:
+    (policy,) = planned(operator={"multus": False, "cni_plugins": False})["objects"]["policy"]
+    assert policy["spec"]["secondaryNetwork"] == {"ipoib": {"image": "ipoib-cni"}}
+
+
+def test_further_plugins_need_a_definition() -> None:
+    network = planned(networks={"source_routing": True})["objects"]["networks"][2]
+    plugins = json.loads(network["spec"]["config"])["plugins"]
+    assert [(one["type"], one.get("master")) for one in plugins] == [("ipoib", "rail0"), ("sbr", None)]
+
+
+@pytest.mark.parametrize(("mtu", "found", "tested"), [(None, 2044, 2048), (2044, 2044, 2048), (4092, 4092, 4096)])
+def test_the_mtu_of_frames_of_infiniband(mtu: int | None, found: int, tested: int) -> None:
+    made = planned(**({"mtu": mtu} if mtu else {}))
+    assert {rail["mtu"] for host in made["hosts"].values() for rail in host["rails"]} == {found}
+    assert made["expectations"]["rail0"]["gpu-0001"]["mtu"] == tested
+    told = [text for text in made["warnings"] if "the subnet manager gives the partition an MTU of 4096" in text]
+    assert len(told) == (2 if mtu == 4092 else 0)
+
+
+def test_more_than_a_frame_is_refused() -> None:
+    with pytest.raises(InputError, match="rdma_fabric.mtu: at most 4092 is possible with profile ipoib, found 9000"):
+        planned(mtu=9000)
+
+
+def test_each_model_has_its_link_layer() -> None:
+    for name in registry.names():
+        for layer in ("ethernet", "infiniband"):
+            hosts = fleet(2, link_layer=layer)
+            if registry.get(name).link_layer == layer:
+                assert plan({**FABRIC, "profile": name}, hosts)["rails"]
+            else:
+                with pytest.raises(InputError, match="InfiniBand port|no port can be a rail"):
+                    plan({**FABRIC, "profile": name}, hosts)
+
+
+def test_a_port_of_infiniband_is_not_measured() -> None:
+    pairs = {"device": "mlx5_0", "port": "1", "gid": "0", "address": "192.168.0.1", "gid_type": "IB"}
+    assert checked_rail(pairs) == {"error": "is an InfiniBand port, which this collection cannot measure yet"}
+    assert "error" not in checked_rail({**pairs, "gid_type": "RoCE v2"})
