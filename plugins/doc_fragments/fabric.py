@@ -237,6 +237,82 @@ options:
               - "Fields of the NicClusterPolicy's C(spec) that no other key sets. They are merged last: dicts are merged, other values replaced,
                 and C(null) removes a field. The API server validates them when the policy is applied; run C(deploy --check --diff) first."
             type: dict
+          driver:
+            description:
+              - The driver container of the operator.
+            type: dict
+            suboptions:
+              enabled:
+                description:
+                  - "Whether the operator's driver container replaces the drivers of the nodes. All hosts then need C(rdma_stack_provider:
+                    container). Details. Default: C(false)."
+                type: bool
+              version:
+                description:
+                  - "Tag of the driver, without operating system and architecture. Default: that of the release, if it is known."
+                type: str
+              precompiled:
+                description:
+                  - "Use only images with a driver for the exact kernel, instead of compiling it on the node. Default: C(false)."
+                type: bool
+              env:
+                description:
+                  - "Variables of the driver container, such as C(UNLOAD_STORAGE_MODULES: 'true')."
+                type: dict
+              cert_config:
+                description:
+                  - ConfigMap with certificates for package sources, in C(operator.namespace).
+                type: str
+              repo_config:
+                description:
+                  - ConfigMap with package sources, in C(operator.namespace).
+                type: str
+              startup_minutes:
+                description:
+                  - "Time to compile and load the driver before the container is restarted. Default: C(30)."
+                type: int
+              upgrade:
+                description:
+                  - How the operator replaces the driver.
+                type: dict
+                suboptions:
+                  auto:
+                    description:
+                      - "Whether the operator replaces the driver on the nodes after a change. C(false): a new version is loaded when the driver's
+                        pod is deleted. Default: C(false)."
+                    type: bool
+                  max_parallel:
+                    description:
+                      - "Number of nodes to upgrade at the same time; C(0): all. Default: C(1)."
+                    type: int
+                  safe_load:
+                    description:
+                      - "Whether a node is drained before the driver is loaded for the first time. Requires C(auto). Default: C(false)."
+                    type: bool
+                  drain:
+                    description:
+                      - "Whether a node is drained before its driver is replaced. Default: C(true)."
+                    type: bool
+                  drain_force:
+                    description:
+                      - "Whether pods without a controller are deleted too. Default: C(false)."
+                    type: bool
+                  drain_empty_dir:
+                    description:
+                      - "Whether pods with C(emptyDir) volumes are deleted too. Default: C(false)."
+                    type: bool
+                  drain_timeout:
+                    description:
+                      - "Time for draining a node; C(0): no limit. Default: C(300)."
+                    type: int
+                  wait_selector:
+                    description:
+                      - Labels of pods, such as C(job=training), that must end before a node is upgraded.
+                    type: str
+                  wait_timeout:
+                    description:
+                      - "Time to wait for them; C(0): no limit. Default: C(0)."
+                    type: int
       network_namespace:
         description:
           - "Namespace of the network attachment definitions. Default: C(default)."

@@ -30,7 +30,8 @@ options:
   provider:
     description:
       - V(inbox) uses the drivers of the distribution, V(soft_roce) configures software RDMA on NICs without RDMA, and V(doca_ofed) installs
-        the vendor stack on the host. V(container), the driver container of the operator, is not supported yet and is rejected.
+        the vendor stack on the host. V(container)
+        leaves the drivers to the driver container of the operator.
     type: str
     choices: [inbox, soft_roce, doca_ofed, container]
     default: inbox

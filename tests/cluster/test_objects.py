@@ -66,7 +66,8 @@ def test_the_server_takes_the_objects_of_every_model(cluster: Fleet, line: str) 
     release, count = list(releases.LINES[line].releases)[-1], 0
     for entry in gallery.ENTRIES.values():
         fabric = yaml.safe_load(gallery.intent_text(entry))
-        fabric.update(operator={"release": release, "namespace": "default"}, network_namespace="default")
+        operator = {**fabric.get("operator", {}), "release": release, "namespace": "default"}
+        fabric.update(operator=operator, network_namespace="default")
         made = plan(fabric, gallery.hosts(fabric))["objects"]
         for item in (*made["policy"], *made["networks"]):
             assert kept(item["spec"], created(cluster.api, item, **STRICT)["spec"])

@@ -52,6 +52,8 @@ SECTIONS = {
     "select": "Which ports can be rails when C(pci) is not set.",
     "capacity": "Size of the address blocks of each rail.",
     "operator": "The network operator.",
+    "operator.driver": "The driver container of the operator.",
+    "operator.driver.upgrade": "How the operator replaces the driver.",
     "pools": "Addresses of pods.",
     "networks": "Networks of pods, and what is set on their interfaces.",
     "sriov": "Virtual functions of profile C(sriov).",

@@ -54,6 +54,12 @@ ENTRIES: dict[str, Entry] = {
         "profile: macvlan\ngateway: last\nrouting: between_rails\nreserved: [192.168.0.1]\n"
         "networks: {source_routing: true}",
     ),
+    "driver": Entry(
+        "macvlan with the driver container",
+        "The operator compiles and loads the driver on the nodes. The hosts have `rdma_stack_provider: container`.",
+        "profile: macvlan\noperator:\n  driver:\n    enabled: true\n    version: doca3.5.0-26.07-0.7.7.0-1\n"
+        "    upgrade: {auto: true}",
+    ),
     "host_device": Entry(
         "A whole port for one pod",
         "One pod per node gets the port of a rail. While the pod has it, the host does not.",
@@ -160,7 +166,8 @@ def files(entry: Entry, release: str) -> dict[str, str]:
 
 
 def planned(entry: Entry, release: str) -> dict[str, Any]:
-    fabric = {**yaml.safe_load(intent_text(entry)), "operator": {"release": release}}
+    fabric = yaml.safe_load(intent_text(entry))
+    fabric["operator"] = {**fabric.get("operator", {}), "release": release}
     made: dict[str, Any] = plan(fabric, hosts(fabric))
     return made
 

@@ -13,6 +13,7 @@ from typing import Any
 from ..._common.pci import NIC_VENDOR
 from ..._common.reader import Form, Reader, describe, raise_problems
 from .addressing import STATIC, Pools, Span, one, read_pools, read_reserved
+from .driver import Driver, read_driver
 from .images import PULL_SECRET, REPOSITORY, TAG
 from .namespaces import NAMESPACE
 from .networks import Networks, read_networks
@@ -66,7 +67,7 @@ class Operator:
     """The Network Operator: chart version, where it runs, where its component images come from, what of others'.
 
     ``multus``, ``cni_plugins``: whether the policy installs them; ``tolerations``: as in a pod; ``policy_overrides``:
-    merged into the spec of the policy, where None removes a key.
+    merged into the spec of the policy, where None removes a key; ``driver``: the driver container.
     """
 
     release: str
@@ -80,6 +81,7 @@ class Operator:
     image_pull_secrets: tuple[str, ...]
     tolerations: tuple[Mapping[str, Any], ...]
     policy_overrides: Mapping[str, Any]
+    driver: Driver
 
 
 @dataclass(frozen=True)
@@ -241,6 +243,7 @@ def _operator(reader: Reader) -> Operator:
         image_pull_secrets=_pull_secrets(reader),
         tolerations=tuple(_toleration(item) for item in reader.sections("tolerations")),
         policy_overrides=_overrides(reader),
+        driver=read_driver(reader.section("driver"), line, release),
     )
     reader.close()
     return operator

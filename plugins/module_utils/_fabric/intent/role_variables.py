@@ -10,17 +10,20 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..._common.errors import FabricError
-from ..._common.reader import Form, describe, some
+from ..._common.reader import Form, converted, describe, some
 from . import gates
 from .host_settings import check_settings
 from .images import IMAGE, PULL_SECRET
 from .intent import Intent
 from .namespaces import NAMESPACE, refusal
 
-NO_CONTAINER = (
-    "rdma_stack_provider: container is not supported: nothing would deploy the driver container of the network"
-    " operator, because the policy has no section ofedDriver yet, and the hosts would be left without drivers. Set"
-    " rdma_stack_provider to inbox or doca_ofed"
+NO_DRIVER = (
+    "rdma_stack_provider is container, but nothing deploys the driver container of the network operator, so the hosts"
+    " would keep the drivers that they have. Set rdma_fabric.operator.driver.enabled to true, or another provider"
+)
+TWO_DRIVERS = (
+    "rdma_fabric.operator.driver.enabled is true, so the driver container replaces the drivers of the hosts, but"
+    " rdma_stack_provider is {}. Set rdma_stack_provider to container, or remove rdma_fabric.operator.driver"
 )
 
 # The variables of the playbooks, as an argument specification. Those without a type have a reader of their own.
@@ -90,9 +93,15 @@ def _not_dict(options: Mapping[str, Mapping[str, Any]], value: Any, place: str) 
     return [f"{place}: expected a dict, found {describe(value)}"]
 
 
-def unsupported(given: Mapping[str, Any]) -> list[str]:
-    """Return why values that the options allow are refused now, from the options that a user gives."""
-    return [NO_CONTAINER] if given.get("rdma_stack_provider") == "container" else []
+def driver_problems(given: Mapping[str, Any], fabric: Any) -> list[str]:
+    """Return why hosts and policy disagree about who brings the drivers, from the options that a user gives."""
+    provider = str(given.get("rdma_stack_provider") or "inbox")
+    operator = fabric.get("operator") if isinstance(fabric, Mapping) else None
+    driver = operator.get("driver") if isinstance(operator, Mapping) else None
+    enabled = converted(driver.get("enabled"), bool) is True if isinstance(driver, Mapping) else False
+    if enabled and provider != "container":
+        return [TWO_DRIVERS.format(provider)]
+    return [NO_DRIVER] if provider == "container" and not enabled else []
 
 
 def misspelled(

@@ -11,12 +11,17 @@ from ..intent.intent import Intent
 from ..intent.releases import Line
 from . import sections
 from .common import POLICY_NAME, merged, metadata, node_selector, without_none
+from .driver import driver_section
 from .profiles import registry
 
 
 def build_policy(intent: Intent, line: Line, rails: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the one NicClusterPolicy (``rails``: those of the plan)."""
-    spec = {**_global(intent, line), **registry.get(intent.profile).sections(intent, line, rails)}
+    spec = {
+        **_global(intent, line),
+        **driver_section(intent, line),
+        **registry.get(intent.profile).sections(intent, line, rails),
+    }
     if intent.node_selector:
         required = {"requiredDuringSchedulingIgnoredDuringExecution": node_selector(intent.node_selector)}
         spec["nodeAffinity"] = required

@@ -22,6 +22,7 @@ from .sections import resource_key
 Object = Mapping[str, Any]
 
 # What a section of the policy becomes: label of its DaemonSet, path of the section in the spec.
+_DRIVER = "state-OFED"
 _STATES = {
     "state-multus-cni": ("secondaryNetwork", "multus"),
     "state-container-networking-plugins": ("secondaryNetwork", "cniPlugins"),
@@ -29,11 +30,11 @@ _STATES = {
     "state-RDMA-device-plugin": ("rdmaSharedDevicePlugin",),
     "state-SRIOV-device-plugin": ("sriovDevicePlugin",),
     "state-nv-ipam-cni": ("nvIpam",),
-    "state-OFED": ("ofedDriver",),
+    _DRIVER: ("ofedDriver",),
 }
 _DEVICE_PLUGINS = ("state-RDMA-device-plugin", "state-SRIOV-device-plugin")
 # These run on nodes with a NIC only; the others run on every node of the cluster that takes pods.
-_ON_NIC_NODES = (*_DEVICE_PLUGINS, "state-OFED")
+_ON_NIC_NODES = (*_DEVICE_PLUGINS, _DRIVER)
 _STATE_LABEL = "nvidia.network-operator.state"
 _UPGRADE_LABEL = "nvidia.com/ofed-driver-upgrade-state"
 
@@ -164,9 +165,19 @@ def _daemonsets(policy: Object, own: Sequence[Object], nodes: Sequence[str]) -> 
     for state, path in _STATES.items():
         if _section(policy, path) and state not in states:
             yield Finding(f"{state}: no DaemonSet yet")
+    # The operator makes one for each operating system and kernel of the nodes.
+    drivers = [item for item in own if _state(item) == _DRIVER]
+    elsewhere = sum((item.get("status") or {}).get("desiredNumberScheduled", 0) for item in drivers)
     for item in own:
-        yield from _rollout(item, len(nodes))
+        others = elsewhere - (item.get("status") or {}).get("desiredNumberScheduled", 0) if item in drivers else 0
+        by_hand = item in drivers and not _upgrades(policy)
+        yield from _rollout(item, len(nodes) - others, by_hand)
         yield from _image(policy, item)
+
+
+def _upgrades(policy: Object) -> bool:
+    """Return whether the operator replaces drivers, and labels the nodes with how far it is."""
+    return bool(_section(policy, (*_STATES[_DRIVER], "upgradePolicy")).get("autoUpgrade"))
 
 
 def _state(item: Object) -> str:
@@ -181,8 +192,11 @@ def _section(policy: Object, path: Sequence[str]) -> Object:
     return part
 
 
-def _rollout(item: Object, nodes: int) -> Iterator[Finding]:
-    """Yield what keeps a DaemonSet from running its newest pods on all ``nodes`` nodes of the fabric."""
+def _rollout(item: Object, nodes: int, by_hand: bool) -> Iterator[Finding]:
+    """Yield what keeps a DaemonSet from running its newest pods on all ``nodes`` nodes of the fabric.
+
+    ``by_hand``: pods stay as they are until somebody deletes them.
+    """
     name = f"DaemonSet {item['metadata']['name']}"
     status = item.get("status") or {}
     desired = status.get("desiredNumberScheduled", 0)
@@ -194,6 +208,12 @@ def _rollout(item: Object, nodes: int) -> Iterator[Finding]:
         yield Finding(f"{name}: scheduled on {desired} nodes, expected {nodes}: check the labels of the nodes")
     elif desired > nodes and _state(item) in _ON_NIC_NODES:
         yield Finding(f"{name}: scheduled on {desired} nodes, expected {nodes}: narrow rdma_fabric.node_selector")
+    elif by_hand and updated < desired == available:
+        yield Finding(
+            f"{name}: {desired - updated} of {desired} pods run the driver of before, and nothing replaces them:"
+            " rdma_fabric.operator.driver.upgrade.auto is false. Set it, or delete these pods when their nodes are free",
+            True,
+        )
     elif (updated, available) != (desired, desired):
         yield Finding(f"{name}: {updated} of {desired} pods updated, {available} available")
 
@@ -244,7 +264,7 @@ def _nodes(
     unlabelled = [node["metadata"]["name"] for node in known if not _has_labels(node, NIC_LABEL)]
     if unlabelled:
         yield Finding(f"Nodes without the label {NIC_LABEL_NAME}: {some(unlabelled)}. Set it with NFD or node_labels")
-    if _section(policy, ("ofedDriver",)):
+    if _upgrades(policy):
         for node in known:
             yield from _driver(node)
     for resource, count in resources.items():

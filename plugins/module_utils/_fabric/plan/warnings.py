@@ -39,6 +39,11 @@ def warnings(layout: Layout, nodes: Mapping[str, str | None]) -> Iterator[str]:
             yield f"{host.name} keeps an address that it has, although rdma_host.number is {host.number}"
     if not intent.operator.nfd and not NIC_LABEL.items() <= {**intent.node_labels, **intent.node_selector}.items():
         yield f"no NFD, and rdma_fabric.node_labels does not set {NIC_LABEL_NAME}: others must, or nothing runs"
+    if intent.operator.driver.enabled and not intent.operator.nfd:
+        yield (
+            "the chart installs no NFD: the driver container runs only on nodes with the labels of NFD for operating"
+            " system and kernel, so NFD must run in the cluster"
+        )
     if layout.intent.routing != "none" and any(routers.routes(layout, own) for own in layout.ranges[1:]):
         yield from _pods_without_tables(layout.intent)
     yield from _unfixed(layout, nodes)

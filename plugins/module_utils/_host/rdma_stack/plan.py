@@ -15,7 +15,7 @@ from ..facts.loaded_drivers import Driver
 from ..system import systemd
 
 PROVIDERS = ("inbox", "soft_roce", "doca_ofed", "container")
-DOCA = "doca_ofed"
+DOCA, CONTAINER = "doca_ofed", "container"
 TITLE = systemd.title("rdma_stack")
 # User space verbs, connection manager and management datagrams: nothing loads them on demand.
 MODULES = ("ib_umad", "ib_uverbs", "rdma_ucm")
@@ -274,7 +274,8 @@ def device_of(unit: str) -> str:
 
 
 def _modules(provider: str | None) -> tuple[str, ...]:
-    if provider is None:
+    # The driver container loads its own, and has to unload all others first.
+    if provider in (None, CONTAINER):
         return ()
     return (*MODULES, SOFT_MODULE) if provider == "soft_roce" else MODULES
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..._common.errors import ConflictError
-from .plan import DOCA, Have, Want, leaves_doca
+from .plan import CONTAINER, DOCA, Have, Want, leaves_doca
 
 
 def check_replacing(
@@ -25,6 +25,11 @@ def check_replacing(
             "replace: true to replace it"
         )
     there = [name for name in vendor if name in have.installed]
+    if want.provider == CONTAINER and there and not (replace and record.get("came")):
+        raise ConflictError(
+            f"{hostname} has {', '.join(there)}: drivers that are installed on a host, and the driver container of the"
+            " operator exclude each other. Remove these packages, or choose provider doca_ofed"
+        )
     settled = all(have.installed.get(name) == version for name, version in want.pins.items())
     if want.provider == DOCA and record.get("provider") != DOCA and there and not settled and not replace:
         raise ConflictError(

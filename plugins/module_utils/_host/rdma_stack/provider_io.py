@@ -15,11 +15,6 @@ from ..facts.rail_ports import Rail
 from ..system.files import Roots
 from . import doca, io, packages_io, plan, provider
 
-NO_CONTAINER = (
-    "provider: container is not supported. Nothing would deploy the driver container of the network operator, because"
-    " the policy has no ofedDriver section yet, and the hosts would have no drivers. Set provider to inbox or doca_ofed"
-)
-
 
 class Reading(NamedTuple):
     """Both sides, who keeps drivers from being loaded again, and what people should know."""
@@ -35,8 +30,6 @@ def read(
 ) -> Reading:
     """Read the host and complete the wishes; an error of the family when a provider cannot be on this host."""
     name = params["provider"] if params["state"] == "present" else None
-    if name == "container":
-        raise InputError(NO_CONTAINER)
     wanted = doca.Wanted.from_params(params["doca"] or {}) if name == plan.DOCA else None
     own = _packages(params, inventory, name, wanted=wanted)
     have = io.read(roots, _asked(params, record, name, own=own), plan.DOCA in (name, record.get("provider")))
@@ -98,7 +91,7 @@ def _packages(
 def _asked(params: Mapping[str, Any], record: Mapping[str, Any], name: str | None, *, own: list[str]) -> list[str]:
     """Return the packages to look at: those wanted, those of the record, and those that do not go together."""
     known = [name for key in ("packages", "came", "replaced", "hold") for name in record.get(key, ())]
-    vendor = params["vendor_packages"] if name == plan.DOCA else []
+    vendor = params["vendor_packages"] if name in (plan.DOCA, plan.CONTAINER) else []
     return [*own, *known, *vendor]
 
 

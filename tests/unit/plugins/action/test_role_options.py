@@ -51,7 +51,7 @@ def test_all_that_is_wrong_is_said_at_once_and_the_run_ends(tmp_path: Path) -> N
         "rdma_validate_namespace is default, which is a system namespace of Kubernetes.",
         "argument 'sriov_vfs' is of type str and we were unable to convert to int",
         "(on one, three)",
-        "rdma_stack_provider: container is not supported: nothing would deploy the driver container",
+        "rdma_stack_provider is container, but nothing deploys the driver container of the network operator",
         "value of sriov_link_state must be one of: None, auto, enable, disable, got: up (on all 3 hosts)",
         "not known: rdma_validate_only.host. Supported parameters include: hosts, pairs, rails.",
         "value of host_kernel_iommu must be one of: auto, passthrough, none, got: pasthrough (on all 3 hosts)",

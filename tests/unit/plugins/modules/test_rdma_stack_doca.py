@@ -13,7 +13,6 @@ from tests.unit.support.package_fake import Database
 from tests.unit.support.sysfs_tree import Host
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import packages_io
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack.provider_io import NO_CONTAINER
 
 KEYS = Path(__file__).resolve().parents[3] / "fixtures" / "openpgp"
 KEY, FINGERPRINT = (KEYS / "ed25519.asc").read_text(), "04B5269410BCCA8EEB615B2E510A5488D02777A1"
@@ -481,16 +480,28 @@ def test_rpm(host: Host, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     assert (back["remove"], locks.read_text()) == (["doca-ofed"], "")
 
 
-def test_the_container_is_refused_before_anything_changes(
+def test_the_container_loads_the_modules_itself(
     host: Host, database: Database, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing deploys it yet: the host would be left without drivers."""
     call(host, capsys, provider="inbox")
-    database.installed["mlnx-ofed-kernel-dkms"] = "5.8"
-    done = [argv for argv in host.ran if argv[0] == "modprobe"]
-    assert call(host, capsys, provider="container", replace=True)["msg"] == f"rdma_stack: {NO_CONTAINER}"
-    assert [argv for argv in host.ran if argv[0] == "modprobe"] == done
     assert (host.root / "etc/modules-load.d/gpufabric-rdma.conf").exists()
+    done = [argv for argv in host.ran if argv[0] == "modprobe"]
+    assert call(host, capsys, provider="container")["changed"] is True
+    # What runs stays: the container unloads it.
+    assert [argv for argv in host.ran if argv[0] == "modprobe"] == done
+    assert not (host.root / "etc/modules-load.d/gpufabric-rdma.conf").exists()
+    assert call(host, capsys, provider="container")["changed"] is False
+
+
+@pytest.mark.parametrize("replace", [True, False])
+def test_the_container_is_refused_beside_drivers_of_the_host(
+    host: Host, database: Database, capsys: pytest.CaptureFixture[str], replace: bool
+) -> None:
+    database.installed["mlnx-ofed-kernel-dkms"] = "5.8"
+    done = len(host.ran)
+    message = call(host, capsys, provider="container", replace=replace)["msg"]
+    assert "has mlnx-ofed-kernel-dkms: drivers that are installed on a host, and the driver container of the" in message
+    assert not [argv for argv in host.ran[done:] if argv[0] == "modprobe"]
 
 
 def test_doca_needs_packages(host: Host, capsys: pytest.CaptureFixture[str]) -> None:

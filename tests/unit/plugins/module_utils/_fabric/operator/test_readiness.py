@@ -233,7 +233,8 @@ def test_the_image_of_the_policy_must_run() -> None:
 
 def test_drivers_must_be_done() -> None:
     world = ready_world()
-    world.spec = {**world.spec, "ofedDriver": {"image": "doca-driver", "version": "x"}}
+    driver = {"image": "doca-driver", "version": "x", "upgradePolicy": {"autoUpgrade": True}}
+    world.spec = {**world.spec, "ofedDriver": driver}
     nodes = world.nodes()
     nodes[0]["metadata"]["labels"]["nvidia.com/ofed-driver-upgrade-state"] = "upgrade-done"
     nodes[1]["metadata"]["labels"]["nvidia.com/ofed-driver-upgrade-state"] = "upgrade-failed"
@@ -326,3 +327,44 @@ def test_pools() -> None:
     pool = {"metadata": {"name": "rail0"}, "status": {"allocations": [{"nodeName": "gpu-1"}]}}
     assert pool_ready("IPPool", pool, ["gpu-1"]).ready
     assert pool_ready("IPPool", pool, ["gpu-2", "gpu-1"]).reasons == ("IPPool rail0: no addresses yet for gpu-2",)
+
+
+def driver_world(*, auto: bool, sets: dict[str, tuple[int, int]]) -> dict[str, Any]:
+    """A policy with the driver container, and its DaemonSets: name -> (pods, of which have the newest driver)."""
+    driver = {"image": "doca-driver", "version": "x", "upgradePolicy": {"autoUpgrade": auto}}
+    world = ready_world()
+    world.spec = {**world.spec, "ofedDriver": driver}
+    like = world.kind("DaemonSet")[0]
+    made = []
+    for name, (pods, new) in sets.items():
+        labels = {"nvidia.network-operator.state": "state-OFED"}
+        meta = {**like["metadata"], "name": name, "labels": labels}
+        image = {"containers": [{"image": "r/doca-driver:x-ubuntu24.04-amd64"}]}
+        status = {
+            "observedGeneration": meta.get("generation"),
+            "desiredNumberScheduled": pods,
+            "updatedNumberScheduled": new,
+            "numberAvailable": pods,
+        }
+        made.append({**like, "metadata": meta, "spec": {"template": {"spec": image}}, "status": status})
+    return {"policy": world.policy(), "daemonsets": [*world.kind("DaemonSet"), *made]}
+
+
+def test_kernels_have_drivers_of_their_own() -> None:
+    found = answer(ready_world(), **driver_world(auto=False, sets={"mofed-a": (2, 2), "mofed-b": (1, 1)}))
+    assert found.reasons == ()
+    found = answer(ready_world(), **driver_world(auto=False, sets={"mofed-a": (1, 1), "mofed-b": (1, 1)}))
+    assert any(
+        "DaemonSet mofed-a: scheduled on 1 nodes, expected 2: check the labels" in text for text in found.reasons
+    )
+
+
+def test_a_driver_that_nobody_replaces_ends_the_wait() -> None:
+    found = answer(ready_world(), **driver_world(auto=False, sets={"mofed-a": (3, 1)}))
+    assert found.failed
+    assert found.reasons[0].startswith(
+        "DaemonSet mofed-a: 2 of 3 pods run the driver of before, and nothing replaces them"
+    )
+    found = answer(ready_world(), **driver_world(auto=True, sets={"mofed-a": (3, 1)}))
+    assert not found.failed
+    assert "DaemonSet mofed-a: 1 of 3 pods updated, 3 available" in found.reasons
