@@ -211,7 +211,7 @@ def _rollout(item: Object, nodes: int, by_hand: bool) -> Iterator[Finding]:
     elif by_hand and updated < desired == available:
         yield Finding(
             f"{name}: {desired - updated} of {desired} pods run the driver of before, and nothing replaces them:"
-            " rdma_fabric.operator.driver.upgrade.auto is false. Set it, or delete these pods when their nodes are free",
+            " rdma_fabric.operator.driver.upgrade.auto is false. Set it, or delete these pods when nothing uses them",
             True,
         )
     elif (updated, available) != (desired, desired):
