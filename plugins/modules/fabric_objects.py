@@ -64,6 +64,26 @@ options:
       C(rdma_disrupt_users).
     type: bool
     default: false
+  prune:
+    description:
+      - Remove what earlier runs applied and O(objects) does not contain, which is every object of a network model with the label
+        C(app.kubernetes.io/managed-by=gpufabric). Rejected if pods use it. With O(state=absent), it is removed with O(objects).
+      - Without O(objects), nothing is pruned unless O(state=absent). Kinds that the account may not list are named in a warning.
+    type: dict
+    suboptions:
+      step:
+        description: Objects that are applied with the policy, or networks and pools.
+        type: str
+        choices: [policy, networks]
+        required: true
+      namespace:
+        description: Namespace of the operator.
+        type: str
+        required: true
+      network_namespace:
+        description: Namespace of the network attachment definitions.
+        type: str
+        default: default
   remains:
     description: Leftovers of a removed operator to clean up with O(state=absent).
     type: dict
@@ -163,6 +183,11 @@ requests:
   description: Number of requests sent to the API server.
   returned: success
   type: int
+unseen:
+  description: Kinds that O(prune) could not list without permission.
+  returned: success
+  type: list
+  elements: str
 """
 
 from typing import Any
@@ -172,13 +197,12 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils._common.change import Change
 from ..module_utils._common.errors import ConflictError, FabricError
 from ..module_utils._fabric.operator.nodes import node_objects
-from ..module_utils._fabric.operator.order import apply_order, delete_order
 from ..module_utils._k8s.client.api import Api
 from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
 from ..module_utils._k8s.client.kinds import label, path_of
 from ..module_utils._k8s.client.poll import Clock
-from ..module_utils._k8s.objects import leftovers, pools
-from ..module_utils._k8s.objects.apply import Options, Outcome, apply_object, remove_object, wait_gone
+from ..module_utils._k8s.objects import converge, pools, prune
+from ..module_utils._k8s.objects.apply import Options
 
 SPEC: dict[str, Any] = {
     "objects": {"type": "list", "elements": "dict", "default": []},
@@ -189,6 +213,14 @@ SPEC: dict[str, Any] = {
     "timeout": {"type": "int", "default": 120},
     "adopt": {"type": "bool", "default": False},
     "disrupt_users": {"type": "bool", "default": False},
+    "prune": {
+        "type": "dict",
+        "options": {
+            "step": {"type": "str", "choices": ["policy", "networks"], "required": True},
+            "namespace": {"type": "str", "required": True},
+            "network_namespace": {"type": "str", "default": "default"},
+        },
+    },
     "remains": {
         "type": "dict",
         "options": {
@@ -214,35 +246,24 @@ def wanted_objects(params: dict[str, Any]) -> list[Any]:
     return [*nodes, *params["objects"]]
 
 
-def remove_all(api: Api, items: list[Any], params: dict[str, Any], *, options: Options, clock: Clock) -> list[Outcome]:
-    """Remove what an operator left, then the objects in reverse order; wait until all are gone."""
-    done: list[Outcome] = []
-    given = params["remains"]
-    if given:
-        groups, labels = given["definitions"], given["node_labels"]
-        wanted = leftovers.Wanted(groups, given["keep"], given["release"], labels, given["nfd"])
-        done += leftovers.remove(api, wanted, options, clock=clock)
-    removed = [remove_object(api, item, options) for item in delete_order(items)]
-    if not options.check:
-        wait_gone(api, [outcome.item for outcome in removed if outcome.action == "delete"], options, clock=clock)
-    return done + removed
-
-
 def run(api: Api, params: dict[str, Any], options: Options, *, clock: Clock) -> dict[str, Any]:
     """Bring the objects to the wanted state and return the module's result."""
     items = wanted_objects(params)
     for item in items:
         path_of(api, item)
+    old = converge.outdated(api, params, items)
     if params["state"] == "present":
-        refused = [] if params["disrupt_users"] else pools.problems(api, items)
+        refused = [] if params["disrupt_users"] else [*prune.problems(api, old.items), *pools.problems(api, items)]
         if refused:
             raise ConflictError("; ".join(refused))
-        outcomes = [apply_object(api, item, options, clock=clock) for item in apply_order(items)]
+        outcomes = converge.remove_old(api, old.items, options, clock=clock)
+        outcomes += converge.apply_all(api, items, old.items, options=options, clock=clock)
     else:
+        items += old.items
         refused = pools.lost(api, items)
         if refused:
             raise ConflictError("; ".join(refused))
-        outcomes = remove_all(api, items, params, options=options, clock=clock)
+        outcomes = converge.remove_all(api, items, params, options=options, clock=clock)
     differ = [outcome for outcome in outcomes if outcome.action != "none"]
     change = Change(
         {label(outcome.item): outcome.before for outcome in differ},
@@ -253,6 +274,7 @@ def run(api: Api, params: dict[str, Any], options: Options, *, clock: Clock) -> 
         "diff": change.diff(),
         "objects": [outcome.to_dict() for outcome in outcomes],
         "requests": api.requests,
+        "unseen": list(old.unseen),
     }
 
 
@@ -266,6 +288,9 @@ def main() -> None:
         result = run(api, params, options, clock=Clock())
     except FabricError as error:
         module.fail_json(msg=f"fabric_objects: {error}")
+    if result["unseen"]:
+        kinds = ", ".join(result["unseen"])
+        module.warn(f"no permission to list {kinds}: objects of earlier runs may be left")
     module.exit_json(**result)
 
 

@@ -8,15 +8,18 @@ from typing import Any
 import pytest
 import yaml
 from tests.lab.api import Api, ApiError
-from tests.tools import gallery
+from tests.tools import gallery, hollow
 from tests.tools.environment import REPO
 from tests.tools.fleet import Fleet, eventually
+from tests.unit.support.module_run import run
+from tests.unit.support.plan_factory import fleet
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import releases
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 FOLDERS = sorted((REPO / "tests" / "fixtures" / "crds").glob("v*"))
+POOLS, NADS = "nv-ipam.nvidia.com/v1alpha1", "k8s.cni.cncf.io/v1"
 STRICT = {"dryRun": "All", "fieldValidation": "Strict"}
 
 
@@ -84,6 +87,41 @@ def kept(sent: Any, stored: Any) -> bool:
     if isinstance(sent, list) and isinstance(stored, list):
         return len(sent) == len(stored) and all(map(kept, sent, stored))
     return bool(sent == stored)
+
+
+@pytest.mark.parametrize("line", list(releases.LINES)[-1:], indirect=True)
+def test_what_the_plan_no_longer_has_is_removed(
+    cluster: Fleet, line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """About 3 s: two rails of macvlan, then one of raw, then the end, as the API server sees them."""
+    monkeypatch.setenv("KUBECONFIG", f"{cluster.folder}/cluster/{hollow.ADMIN}.kubeconfig")
+
+    def objects(rails: int, profile: str, **more: Any) -> dict[str, Any]:
+        fabric = {"supernet": "192.168.0.0/16", "rail_count": rails, "profile": profile}
+        made = plan({**fabric, "operator": {"namespace": "default"}}, fleet(2, rails=rails))["objects"]["networks"]
+        prune = {"step": "networks", "namespace": "default"}
+        return run("fabric_objects", capsys, objects=made, prune=prune, **more)
+
+    def left() -> set[tuple[str, str]]:
+        kinds = ("ippools", "network-attachment-definitions")
+        spaced = [f"/apis/{group}/namespaces/default/{plural}" for group, plural in zip((POOLS, NADS), kinds)]
+        paths = {"mellanox.com/v1alpha1": ["/apis/mellanox.com/v1alpha1/macvlannetworks"], "": spaced}
+        return {
+            (path.rpartition("/")[2], item["metadata"]["name"])
+            for path in sum(paths.values(), [])
+            for item in cluster.api.get(path)["items"]
+        }
+
+    both = {("macvlannetworks", "rail0"), ("macvlannetworks", "rail1"), ("ippools", "rail0"), ("ippools", "rail1")}
+    assert objects(2, "macvlan")["changed"]
+    assert left() == both
+    assert objects(1, "raw", check=True)["changed"]
+    assert left() == both
+    assert objects(1, "raw")["changed"]
+    assert left() == {("network-attachment-definitions", "rail0"), ("ippools", "rail0")}
+    assert not objects(1, "raw")["changed"]
+    assert objects(2, "macvlan", state="absent")["changed"]
+    assert left() == set()
 
 
 @pytest.mark.parametrize("line", list(releases.LINES)[-1:], indirect=True)

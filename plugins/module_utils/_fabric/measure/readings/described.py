@@ -45,7 +45,6 @@ _RAIL: Mapping[str, Type] = {
     "cpus": _CPU_LIST,
     "local_cpus": _CPU_LIST,
 }
-_INFINIBAND = "is an InfiniBand port, which this collection cannot measure yet"
 _NEEDED = ("device", "port", "gid", "address")
 _HOST: Mapping[str, Type] = {
     "memlock": optional(matching(re.compile(r"unlimited|[0-9]{1,20}"), "a limit"), "-"),
@@ -69,7 +68,7 @@ def checked_rail(pairs: Mapping[str, str]) -> dict[str, str]:
             found[key] = _checked(key, pairs[key])
         except Unfit as error:
             return {"error": f"not described: {key}={plain(pairs[key], 60)!r} is invalid; expected {error.expected}"}
-    return {"error": _INFINIBAND} if found.get("gid_type") == "IB" else found
+    return found
 
 
 # The ports of a fleet say the same of nearly all but their addresses.

@@ -46,6 +46,9 @@ LARGEST_DESCRIPTION = 1 << 18
 LARGEST_FILE = 1 << 28
 
 
+_INFINIBAND = "is an InfiniBand port, which this collection cannot measure yet"
+
+
 @dataclass(frozen=True)
 class Endpoint:
     """A tester that described itself: per rail its key=value pairs, or the error that keeps a rail from use."""
@@ -56,7 +59,9 @@ class Endpoint:
     def error(self, rail: str) -> str | None:
         """Return why ``rail`` cannot be used here, None when it can."""
         found = self.rails.get(rail)
-        return "not described" if found is None else found.get("error")
+        if found is None:
+            return "not described"
+        return _INFINIBAND if found.get("gid_type") == "IB" else found.get("error")
 
 
 # Round, rail of this endpoint, the peer's address: one host may serve several on a rail at once.

@@ -1,0 +1,55 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Many objects at once: what goes and what comes, in the order that suits their kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..._fabric.operator.order import apply_order, delete_order
+from ..client.api import Api
+from ..client.kinds import label
+from ..client.poll import Clock
+from . import leftovers, prune
+from .apply import Options, Outcome, apply_object, remove_object, wait_gone
+
+
+def remove_all(api: Api, items: list[Any], params: dict[str, Any], *, options: Options, clock: Clock) -> list[Outcome]:
+    """Remove what an operator left, then the objects in reverse order; wait until all are gone."""
+    done: list[Outcome] = []
+    given = params["remains"]
+    if given:
+        groups, labels = given["definitions"], given["node_labels"]
+        wanted = leftovers.Wanted(groups, given["keep"], given["release"], labels, given["nfd"])
+        done += leftovers.remove(api, wanted, options, clock=clock)
+    removed = [remove_object(api, item, options) for item in delete_order(items)]
+    if not options.check:
+        wait_gone(api, [outcome.item for outcome in removed if outcome.action == "delete"], options, clock=clock)
+    return done + removed
+
+
+def outdated(api: Api, params: dict[str, Any], items: list[Any]) -> prune.Found:
+    """Return what earlier runs applied and is not among ``items``. Without items nothing says what is outdated."""
+    given = params["prune"]
+    if not given or not (items or params["state"] == "absent"):
+        return prune.Found((), ())
+    return prune.find(api, prune.Places(given["step"], given["namespace"], given["network_namespace"]), items)
+
+
+def remove_old(api: Api, items: Sequence[Any], options: Options, *, clock: Clock) -> list[Outcome]:
+    """Remove outdated objects in reverse order, and wait until they and what the operator made of them are gone."""
+    removed = [remove_object(api, item, options) for item in delete_order(items)]
+    if not options.check:
+        gone = [outcome.item for outcome in removed if outcome.action == "delete"]
+        wait_gone(api, [*gone, *prune.made_of(gone)], options, clock=clock)
+    return removed
+
+
+def apply_all(api: Api, items: list[Any], old: Sequence[Any], *, options: Options, clock: Clock) -> list[Outcome]:
+    """Apply the objects in order; in check mode, what the operator made of ``old`` ones is still in their place."""
+    replaced = {label(item) for item in prune.made_of(old)} if options.check else set()
+    return [
+        Outcome(item, None, dict(item)) if label(item) in replaced else apply_object(api, item, options, clock=clock)
+        for item in apply_order(items)
+    ]
