@@ -90,7 +90,18 @@ def problems(api: Api, items: Sequence[Mapping[str, Any]]) -> list[str]:
     if not (any(networks.values()) or any(resources.values())):
         return []
     found: dict[str, list[str]] = {}
-    for pod in api.items(collection("v1", "pods")):
+    try:
+        every = list(api.items(collection("v1", "pods")))
+    except ApiError as error:
+        if error.status != 403:
+            raise
+        return [
+            f"{name}: an earlier run applied it, the plan does not have it, and whether pods use it cannot be read"
+            f" ({error}). Use an account with permission to list pods"
+            for name in networks
+            if networks[name] or resources[name]
+        ]
+    for pod in every:
         meta = pod["metadata"]
         if (pod.get("status") or {}).get("phase") in _DONE or made_by_us(pod):
             continue

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.unit.support.cluster_fake import FakeCluster
+from tests.unit.support.cluster_fake import FakeCluster, status
 from tests.unit.support.module_run import PACKAGE, run, warned
 from tests.unit.support.plan_factory import fleet
 
@@ -172,3 +172,21 @@ def test_what_may_not_be_listed_is_named(
     monkeypatch.setattr(prune, "_of_kind", refused)
     result = run("fabric_objects", capsys, objects=planned(1), prune=NETWORKS)
     assert warned(result) == ["no permission to list HostDeviceNetwork: objects of earlier runs may be left"]
+
+
+def test_pods_that_cannot_be_listed_stop_a_removal(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    run("fabric_objects", capsys, objects=planned(2))
+    real = cluster.send
+
+    def refused(method: str, path: str, *rest: Any, **named: Any) -> Any:
+        if path.startswith("/api/v1/pods"):
+            return status(403, "Forbidden", "pods is forbidden")
+        return real(method, path, *rest, **named)
+
+    cluster.send = refused  # type: ignore[method-assign]
+    message = run("fabric_objects", capsys, objects=planned(1), prune=NETWORKS)["msg"]
+    assert (
+        "MacvlanNetwork rail1: an earlier run applied it, the plan does not have it, and whether pods use it" in message
+    )
+    assert message.endswith("Use an account with permission to list pods")
+    assert run("fabric_objects", capsys, objects=planned(2), prune=NETWORKS)["changed"] is False
