@@ -183,6 +183,11 @@ requests:
   description: Number of requests sent to the API server.
   returned: success
   type: int
+notes:
+  description: What a removal changes on nodes, and what is left there. Also returned as warnings.
+  returned: success
+  type: list
+  elements: str
 unseen:
   description: Kinds that O(prune) could not list without permission.
   returned: success
@@ -201,7 +206,7 @@ from ..module_utils._k8s.client.api import Api
 from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
 from ..module_utils._k8s.client.kinds import label, path_of
 from ..module_utils._k8s.client.poll import Clock
-from ..module_utils._k8s.objects import converge, pools, prune
+from ..module_utils._k8s.objects import converge, pools, prune, released
 from ..module_utils._k8s.objects.apply import Options
 
 SPEC: dict[str, Any] = {
@@ -275,6 +280,7 @@ def run(api: Api, params: dict[str, Any], options: Options, *, clock: Clock) -> 
         "objects": [outcome.to_dict() for outcome in outcomes],
         "requests": api.requests,
         "unseen": list(old.unseen),
+        "notes": list(released.notes(api, [one.item for one in outcomes if one.action == "delete"])),
     }
 
 
@@ -291,6 +297,8 @@ def main() -> None:
     if result["unseen"]:
         kinds = ", ".join(result["unseen"])
         module.warn(f"no permission to list {kinds}: objects of earlier runs may be left")
+    for text in result["notes"]:
+        module.warn(text)
     module.exit_json(**result)
 
 

@@ -310,6 +310,7 @@ PLURALS = {
     "SriovNetwork": "sriovnetworks",
     "SriovNetworkNodePolicy": "sriovnetworknodepolicies",
     "SriovNetworkPoolConfig": "sriovnetworkpoolconfigs",
+    "SriovNetworkNodeState": "sriovnetworknodestates",
     "NicClusterPolicy": "nicclusterpolicies",
     "NetworkAttachmentDefinition": "network-attachment-definitions",
     "Event": "events",

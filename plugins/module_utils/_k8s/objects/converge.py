@@ -11,7 +11,7 @@ from ..._fabric.operator.order import apply_order, delete_order
 from ..client.api import Api
 from ..client.kinds import label
 from ..client.poll import Clock
-from . import leftovers, prune
+from . import leftovers, prune, released
 from .apply import Options, Outcome, apply_object, remove_object, wait_gone
 
 
@@ -23,10 +23,18 @@ def remove_all(api: Api, items: list[Any], params: dict[str, Any], *, options: O
         groups, labels = given["definitions"], given["node_labels"]
         wanted = leftovers.Wanted(groups, given["keep"], given["release"], labels, given["nfd"])
         done += leftovers.remove(api, wanted, options, clock=clock)
-    removed = [remove_object(api, item, options) for item in delete_order(items)]
+    return done + _removed(api, items, options, clock=clock)
+
+
+def _removed(api: Api, items: Sequence[Any], options: Options, *, clock: Clock) -> list[Outcome]:
+    """Remove the objects in reverse order; wait until they are gone, and what the operator made of them."""
+    ordered = delete_order(items)
+    removed = [remove_object(api, item, options) for item in ordered]
+    gone = [item for item, outcome in zip(ordered, removed) if outcome.action == "delete"]
     if not options.check:
-        wait_gone(api, [outcome.item for outcome in removed if outcome.action == "delete"], options, clock=clock)
-    return done + removed
+        wait_gone(api, gone, options, clock=clock)
+        released.wait(api, gone, options.timeout, clock=clock)
+    return removed
 
 
 def outdated(api: Api, params: dict[str, Any], items: list[Any]) -> prune.Found:
@@ -39,10 +47,10 @@ def outdated(api: Api, params: dict[str, Any], items: list[Any]) -> prune.Found:
 
 def remove_old(api: Api, items: Sequence[Any], options: Options, *, clock: Clock) -> list[Outcome]:
     """Remove outdated objects in reverse order, and wait until they and what the operator made of them are gone."""
-    removed = [remove_object(api, item, options) for item in delete_order(items)]
+    removed = _removed(api, items, options, clock=clock)
     if not options.check:
         gone = [outcome.item for outcome in removed if outcome.action == "delete"]
-        wait_gone(api, [*gone, *prune.made_of(gone)], options, clock=clock)
+        wait_gone(api, prune.made_of(gone), options, clock=clock)
     return removed
 
 

@@ -28,12 +28,17 @@ NodeReady = Callable[[Sequence[Object], Optional[Object], str], Readiness]
 class NodeReport:
     """A kind in which the operator reports for each node what became of a model's objects, under the node's name.
 
-    ``ready`` judges the report of one node. It is in the namespace of those objects.
+    ``ready`` judges the report of one node; ``released``, with removed objects, whether the node still has what they
+    made. It is in the namespace of those objects, as is the DaemonSet ``agent`` that does the work. ``after``: what a
+    removal changes on nodes beside that.
     """
 
     api_version: str
     plural: str
     ready: NodeReady
+    released: NodeReady
+    agent: str
+    after: str
 
 
 @dataclass(frozen=True)

@@ -179,7 +179,14 @@ def _network_ready(network: Object, nad: Object | None, nodes: Collection[str]) 
     return sriov_ready.network_ready(network, nad, _DOMAIN)
 
 
-_STATES = NodeReport(_API, "sriovnetworknodestates", sriov_ready.node_ready)
+_STATES = NodeReport(
+    _API,
+    "sriovnetworknodestates",
+    sriov_ready.node_ready,
+    sriov_ready.node_released,
+    agent="sriov-network-config-daemon",
+    after="the SR-IOV operator gives ports the MTU that they had when it first started: run the playbook prepare",
+)
 
 PROFILE = Profile(
     name="sriov",

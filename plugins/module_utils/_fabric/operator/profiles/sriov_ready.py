@@ -102,3 +102,21 @@ def _port_ready(title: str, spec: Object, *, port: Object, requested: Object | N
         yield Finding(f"{title}: the SR-IOV operator has not taken over the policy yet, which can take 5 minutes")
     elif found < desired or (found > desired and not spec.get("externallyManaged")):
         yield Finding(f"{title} has {found} VFs, expected {desired}")
+
+
+def node_released(policies: Sequence[Object], state: Object | None, node: str) -> Readiness:
+    """Return whether a node has none of the VFs of removed policies; those of other policies and of hosts stay."""
+    findings = [finding for policy in policies for finding in _kept(policy, state or {}, node)]
+    return Readiness.of(findings)
+
+
+def _kept(policy: Object, state: Object, node: str) -> Iterator[Finding]:
+    spec, own = policy.get("spec") or {}, policy["metadata"]["name"]
+    names = [] if spec.get("externallyManaged") else (spec.get("nicSelector") or {}).get("pfNames") or []
+    for port in filter(None, (_port(state.get("status") or {}, name) for name in names)):
+        requested = _port(state.get("spec") or {}, str(port["name"]))
+        owners = {group.get("policyName") for group in (requested or {}).get("vfGroups") or ()}
+        if own in owners:
+            yield Finding(f"Node {node}: the SR-IOV operator has not taken over the removal of {own} yet")
+        elif requested is None and port.get("numVfs"):
+            yield Finding(f"Node {node}: port {port['name']} still has {port['numVfs']} VFs of {own}")

@@ -1,0 +1,101 @@
+"""After node policies are removed: the run waits until no node has their VFs, and says what else changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.support.cluster_fake import FakeClock, FakeCluster
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ClusterError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.objects import released
+
+API, SPACE = "sriovnetwork.openshift.io/v1", "op"
+STATE = f"/apis/{API}/namespaces/{SPACE}/sriovnetworknodestates/a"
+
+
+def policy(name: str = "rail0", **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": API,
+        "kind": "SriovNetworkNodePolicy",
+        "metadata": {"name": name, "namespace": SPACE},
+        "spec": {"nicSelector": {"pfNames": [name]}, "externallyManaged": False, **spec},
+    }
+
+
+def cluster(owner: str | None, vfs: int, pods: int = 1) -> FakeCluster:
+    """A node whose port rail0 has VFs; ``owner``: the policy that its state asks for, if any."""
+    wanted = [{"name": "rail0", "numVfs": vfs, "vfGroups": [{"policyName": owner}]}] if owner else []
+    found = FakeCluster(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": {"name": "sriov-network-config-daemon", "namespace": SPACE},
+            "status": {"desiredNumberScheduled": pods},
+        },
+        {
+            "apiVersion": API,
+            "kind": "SriovNetworkNodeState",
+            "metadata": {"name": "a", "namespace": SPACE},
+            "spec": {"interfaces": wanted},
+            "status": {"interfaces": [{"name": "rail0", "numVfs": vfs}]},
+        },
+    )
+    return found
+
+
+def wait(found: FakeCluster, clock: FakeClock, *policies: dict[str, Any]) -> None:
+    released.wait(found.api(), policies or [policy()], 60, clock=clock.clock())
+
+
+def test_it_waits_until_the_vfs_are_gone() -> None:
+    found, clock = cluster("rail0", 8), FakeClock()
+    clock.at(6, lambda: found.objects[STATE]["spec"].update(interfaces=[]))
+    clock.at(12, lambda: found.objects[STATE]["status"]["interfaces"][0].update(numVfs=0))
+    wait(found, clock)
+    assert clock.time == 12
+
+
+@pytest.mark.parametrize(
+    ("owner", "why"),
+    [
+        ("rail0", "Node a: the SR-IOV operator has not taken over the removal of rail0 yet"),
+        (None, "Node a: port rail0 still has 8 VFs of rail0"),
+    ],
+)
+def test_vfs_that_stay_are_named(owner: str | None, why: str) -> None:
+    with pytest.raises(ClusterError) as caught:
+        wait(cluster(owner, 8), FakeClock())
+    assert str(caught.value) == (
+        f"1 SriovNetworkNodePolicy were removed, but after 60 s nodes still have what they made: {why}. Check the log"
+        " of the DaemonSet sriov-network-config-daemon on these nodes, then rerun the playbook"
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "gone"),
+    [
+        (cluster("another", 8), policy()),
+        (cluster(None, 0), policy()),
+        (cluster(None, 8), policy(externallyManaged=True)),
+        (cluster(None, 8), policy("rail9")),
+        (cluster("rail0", 8, pods=0), policy()),
+        (FakeCluster(), policy()),
+    ],
+    ids=["another policy", "no VFs", "VFs of the host", "another port", "nothing undoes it", "no operator"],
+)
+def test_there_is_nothing_to_wait_for(found: FakeCluster, gone: dict[str, Any]) -> None:
+    clock = FakeClock()
+    wait(found, clock, gone)
+    assert clock.time == 0
+
+
+def test_what_an_operator_should_know() -> None:
+    mtu = "the SR-IOV operator gives ports the MTU that they had when it first started: run the playbook prepare"
+    assert list(released.notes(cluster(None, 0).api(), [policy()])) == [mtu]
+    told = list(released.notes(FakeCluster().api(), [policy()]))
+    assert told[0] == mtu
+    assert told[1].startswith(
+        "SriovNetworkNodePolicy: the DaemonSet sriov-network-config-daemon does not run, so nothing"
+    )
+    assert list(released.notes(FakeCluster().api(), [])) == []
