@@ -184,7 +184,7 @@ requests:
   returned: success
   type: int
 notes:
-  description: What a removal changes on nodes, and what is left there. Also returned as warnings.
+  description: Other effects of a removal on nodes. Also returned as warnings.
   returned: success
   type: list
   elements: str
