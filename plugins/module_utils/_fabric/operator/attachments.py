@@ -17,6 +17,8 @@ from .common import metadata, to_json
 
 GROUP = "k8s.cni.cncf.io"
 API, KIND, PLURAL = f"{GROUP}/v1", "NetworkAttachmentDefinition", "network-attachment-definitions"
+# The networks that a pod asks for.
+NETWORKS = "k8s.v1.cni.cncf.io/networks"
 # Which resource of a device plugin a network belongs to; Multus passes the allocated device to the CNI plugin.
 RESOURCE_NAME = "k8s.v1.cni.cncf.io/resourceName"
 # That of the definitions which the operator makes.

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .attachments import NETWORKS
 from .common import merged
 from .image_list import images, mirror
 from .mark import namespace_object
@@ -126,7 +127,7 @@ def _pod(plan: Mapping[str, Any], image: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "rdma-example", "annotations": {"k8s.v1.cni.cncf.io/networks": networks}},
+        "metadata": {"name": "rdma-example", "annotations": {NETWORKS: networks}},
         "spec": {
             "containers": [
                 {

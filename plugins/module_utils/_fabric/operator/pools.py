@@ -16,14 +16,14 @@ from typing import Any, Union
 
 from ..intent.addressing import NV_IPAM
 from ..intent.intent import Intent
+from .attachments import NETWORKS
 from .common import metadata, node_selector
 from .nodes import fabric_selector
 
 KINDS = ("IPPool", "CIDRPool")
-_NETWORKS = "k8s.v1.cni.cncf.io/networks"
 _STATUS = ("k8s.v1.cni.cncf.io/network-status", "k8s.v1.cni.cncf.io/networks-status")
 # Annotations of pods in secondary networks.
-NOTES = {_NETWORKS, *_STATUS}
+NOTES = {NETWORKS, *_STATUS}
 # What pods get beside their address.
 _HARMLESS = {"routes", "defaultGateway"}
 # Fields from which follows whether a block stays; of other ones (gateways) it is not computed.
@@ -214,7 +214,7 @@ def _held(pod: Mapping[str, Any]) -> list[Address] | None:
     notes = pod["metadata"].get("annotations") or {}
     text = next((notes[key] for key in _STATUS if notes.get(key)), "")
     if not text:
-        return None if notes.get(_NETWORKS) and not (pod.get("spec") or {}).get("hostNetwork") else []
+        return None if notes.get(NETWORKS) and not (pod.get("spec") or {}).get("hostNetwork") else []
     try:
         texts = [str(ip) for network in json.loads(text) for ip in network.get("ips") or []]
         return [ipaddress.ip_address(ip.partition("/")[0]) for ip in texts]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 
 from ..._common.errors import ConflictError, InputError
 
@@ -35,9 +35,11 @@ def assign(claims: Sequence[Claim], rails: Sequence[str], size: int, *, taken: C
     Kept addresses come first, then the inventory's numbers, then the first free number in the order of
     ``claims``, which must be the order of the whole group.
     """
-    free = [number for number in range(1, size + 1) if number not in taken]
+    # Kept addresses take some of them, each host at most one on each rail.
+    enough = len(claims) * (len(rails) + 1)
+    free = list(islice((number for number in range(1, size + 1) if number not in taken), enough))
     held = _kept(claims, rails)
-    numbers = _numbers(claims, held, free=free, size=size)
+    numbers = _numbers(claims, held, free=free, fixed=_fixed_numbers(claims, taken, size))
     _check_clashes(claims, rails, held)
     for claim in claims:
         for rail, kept in enumerate(claim.kept):
@@ -63,10 +65,10 @@ def _kept(claims: Sequence[Claim], rails: Sequence[str]) -> list[dict[int, str]]
 
 
 def _numbers(
-    claims: Sequence[Claim], taken: Sequence[dict[int, str]], *, free: Sequence[int], size: int
+    claims: Sequence[Claim], taken: Sequence[dict[int, str]], *, free: Sequence[int], fixed: dict[str, int]
 ) -> dict[str, int]:
     """Return every host's number: by inventory, by an address that it has, or the first free one."""
-    numbers = _fixed_numbers(claims, free, size)
+    numbers = dict(fixed)
     given = set(numbers.values())
     for claim in claims:
         own = next((n for n in claim.kept if n is not None and n not in given), None)
@@ -83,8 +85,7 @@ def _numbers(
     return numbers
 
 
-def _fixed_numbers(claims: Sequence[Claim], free: Sequence[int], size: int) -> dict[str, int]:
-    possible = set(free)
+def _fixed_numbers(claims: Sequence[Claim], taken: Collection[int], size: int) -> dict[str, int]:
     owners: dict[int, str] = {}
     problems = []
     for claim in claims:
@@ -92,7 +93,7 @@ def _fixed_numbers(claims: Sequence[Claim], free: Sequence[int], size: int) -> d
             continue
         if claim.number > size:
             problems.append(f"{claim.host}: {claim.number} is above {size}, the end of the host block")
-        elif claim.number not in possible:
+        elif claim.number in taken:
             problems.append(f"{claim.host}: the address of {claim.number} is reserved, or that of a router")
         elif owners.setdefault(claim.number, claim.host) != claim.host:
             problems.append(f"{owners[claim.number]} and {claim.host} both have {claim.number}")

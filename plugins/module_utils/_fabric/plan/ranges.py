@@ -236,6 +236,8 @@ def _too_small(intent: Intent, own: RailRange, most_pods: int) -> Iterator[str]:
             f"the host block of a rail (first half of a /{prefix}) is too small: {hosts} addresses needed, "
             f"{available} available"
         )
+    if intent.pools.ipam not in PLANNED:
+        return
     if own.host_prefix is not None:
         yield from _too_few_for_pods(own, min(pods, most_pods))
         return

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from ..._fabric.operator import attachments
 from ..._fabric.operator.common import made_by_us
 from ..._fabric.operator.deployments import images, is_available, is_operator
 from ..._fabric.operator.profiles import registry
@@ -20,7 +21,6 @@ _LABELS = ("feature.node.kubernetes.io/pci-", "network.nvidia.com/", "nvidia.com
 # GPUs, and the resources of network models.
 _RESOURCES = ("nvidia.com/",)
 _NFD = "node-feature-discovery"
-_NETWORKS = "k8s.v1.cni.cncf.io/networks"
 
 
 def version(api: Api) -> tuple[str, tuple[int, int] | None]:
@@ -150,6 +150,6 @@ def workloads(pods: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for pod in pods:
         limits = [c.get("resources", {}).get("limits") or {} for c in pod["spec"].get("containers") or []]
         uses = any(key.startswith(prefixes) for limit in limits for key in limit)
-        if (uses or _NETWORKS in (pod["metadata"].get("annotations") or {})) and not made_by_us(pod):
+        if (uses or attachments.NETWORKS in (pod["metadata"].get("annotations") or {})) and not made_by_us(pod):
             found.append({**_place(pod), "node": pod["spec"].get("nodeName")})
     return found

@@ -22,7 +22,6 @@ from ..client.api import Api, ApiError
 from ..client.kinds import collection, label
 
 _OURS = ",".join(f"{key}={value}" for key, value in MANAGED_BY.items())
-_NETWORKS = "k8s.v1.cni.cncf.io/networks"
 _DONE = ("Succeeded", "Failed")
 
 
@@ -146,7 +145,7 @@ def _requested(pod: Mapping[str, Any]) -> Collection[str]:
 def _attached(pod: Mapping[str, Any]) -> set[tuple[str, str]]:
     """Return (namespace, name) of the definitions that a pod names; both forms of the annotation."""
     meta = pod["metadata"]
-    text = str((meta.get("annotations") or {}).get(_NETWORKS) or "").strip()
+    text = str((meta.get("annotations") or {}).get(attachments.NETWORKS) or "").strip()
     if text.startswith("["):
         try:
             entries = [one for one in json.loads(text) if isinstance(one, Mapping)]

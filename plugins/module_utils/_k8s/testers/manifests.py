@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..._fabric.operator import attachments
 from ..._fabric.operator.profiles import registry
 from ..._fabric.operator.sections import resource_key
 from ..client.api import MANAGER
@@ -23,7 +24,6 @@ COMPONENT = {"app.kubernetes.io/component": "tester"}
 SELECTOR = f"{MARK}={MANAGER},app.kubernetes.io/component=tester"
 RUN = "gpufabric.rdma/run"
 _HOSTNAME = "kubernetes.io/hostname"
-_NETWORKS = "k8s.v1.cni.cncf.io/networks"
 _POD_SECURITY = ("enforce", "audit", "warn")
 # After the run a Job that nobody could delete goes by itself.
 _TTL = 600
@@ -135,7 +135,7 @@ def _pod_metadata(testers: Testers) -> dict[str, Any]:
     networks = ", ".join(rail["network"] for rail in testers.rails)
     return {
         "labels": _labels(testers),
-        **({} if testers.host_network else {"annotations": {_NETWORKS: networks}}),
+        **({} if testers.host_network else {"annotations": {attachments.NETWORKS: networks}}),
     }
 
 

@@ -192,6 +192,12 @@ def test_reserved_addresses_count(fabric: dict[str, Any], message: str) -> None:
     assert str(caught.value) == message
 
 
+def test_pods_with_addresses_of_others_need_none() -> None:
+    fabric = {"supernet": "10.0.0.0/8", "rail_prefix": 20, "host_prefix": 30, "pools": {"ipam": "dhcp"}}
+    intent = Intent.from_params(fabric, registry.names())
+    check_capacity(intent, rail_ranges(intent, ["rail0"]), 3, most_pods=63)
+
+
 @pytest.mark.parametrize(("hosts", "size"), [(1, 64), (3, 32), (32, 2), (63, 2), (64, 1), (200, 0)])
 def test_block_size(hosts: int, size: int) -> None:
     assert block_size(IPNetwork("192.168.0.128/25"), hosts) == size
