@@ -19,7 +19,7 @@ options:
           - "How pods reach the rails. C(macvlan): pods share the ports through macvlan networks and the RDMA shared device plugin.
             C(host_device): a pod gets whole ports, through the SR-IOV device plugin. C(sriov): a pod gets a virtual function of each rail.
             C(raw): as C(macvlan), without the operator's kinds of networks. C(ipoib): pods share InfiniBand ports through IPoIB networks and the
-            RDMA shared device plugin; limits. Default: C(macvlan)."
+            RDMA shared device plugin. C(sriov_ib): a pod gets a virtual function of each InfiniBand rail; limits. Default: C(macvlan)."
         type: str
       rails:
         description:
@@ -137,8 +137,8 @@ options:
         choices: ["plan", "keep"]
       mtu:
         description:
-          - "MTU of every rail, on hosts and in pods. Default: 9000, and 2044 with profile C(ipoib). InfiniBand carries 4092 at most, and more
-            than 2044 only if the subnet manager gives the partition an MTU of 4096."
+          - "MTU of every rail, on hosts and in pods. Default: 9000, and 2044 with profiles C(ipoib) and C(sriov_ib). InfiniBand carries 4092 at
+            most, and more than 2044 only if the subnet manager gives the partition an MTU of 4096."
         type: int
       link_speed:
         description:
@@ -362,7 +362,7 @@ options:
             type: dict
       sriov:
         description:
-          - Virtual functions of profile C(sriov).
+          - Virtual functions of profiles C(sriov) and C(sriov_ib).
         type: dict
         suboptions:
           vfs:
@@ -412,6 +412,32 @@ options:
             description:
               - "Whether frames with another source address than that of the VF are dropped. Default: not changed."
             type: bool
+          pkey:
+            description:
+              - "Only with C(sriov_ib): key of the partition of all rails in pods, such as C('0x8001'). Requires C(ib_kubernetes)."
+            type: str
+          ib_kubernetes:
+            description:
+              - Partitions of InfiniBand through UFM.
+            type: dict
+            suboptions:
+              ufm_secret:
+                description:
+                  - Secret in C(operator.namespace) with the keys UFM_USERNAME, UFM_PASSWORD and UFM_ADDRESS, and optionally UFM_HTTP_SCHEMA,
+                    UFM_PORT and UFM_CERTIFICATE.
+                type: str
+              first_guid:
+                description:
+                  - First GUID for VFs, such as C("02:00:00:00:00:00:00:00"). Clusters of one fabric need different ranges.
+                type: str
+              last_guid:
+                description:
+                  - Last GUID for VFs.
+                type: str
+              period:
+                description:
+                  - "Time between updates of UFM. Default: C(5)."
+                type: int
       thresholds:
         description:
           - What results must reach.

@@ -56,7 +56,8 @@ SECTIONS = {
     "operator.driver.upgrade": "How the operator replaces the driver.",
     "pools": "Addresses of pods.",
     "networks": "Networks of pods, and what is set on their interfaces.",
-    "sriov": "Virtual functions of profile C(sriov).",
+    "sriov": "Virtual functions of profiles C(sriov) and C(sriov_ib).",
+    "sriov.ib_kubernetes": "Partitions of InfiniBand through UFM.",
     "thresholds": "What results must reach.",
     "thresholds.gpu_paths": "Share of the host's own rate that GPU memory reaches, by path from NIC to GPU.",
     "thresholds.unsteady": "Tests that fail and pass when they are repeated.",
@@ -65,7 +66,7 @@ SECTIONS = {
     "tests.only": "A part of the schedule.",
 }
 # Ansible takes these names for those of secrets: they are names of Secrets and of taints.
-NO_SECRETS = ("image_pull_secrets", "key")
+NO_SECRETS = ("image_pull_secrets", "key", "pkey", "ufm_secret")
 # Values that are texts with digits, and numbers that may have a fraction.
 FLOATS = ("Gb/s", "microseconds", "0.0", "0.01", "0.001", "0.000001", "1 to 1000")
 

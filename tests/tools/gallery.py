@@ -80,6 +80,12 @@ ENTRIES: dict[str, Entry] = {
         "Rails of InfiniBand. Pods share the port of a rail, and each has an IPoIB interface and its own address.",
         "profile: ipoib",
     ),
+    "sriov_ib": Entry(
+        "Virtual functions of InfiniBand rails in a partition",
+        "Each pod gets a virtual function of a rail. ib-kubernetes adds it to the partition through UFM.",
+        "profile: sriov_ib\nsriov:\n  vfs: 8\n  pkey: '0x8001'\n  ib_kubernetes:\n    ufm_secret: ufm\n"
+        "    first_guid: '02:00:00:00:00:00:00:00'\n    last_guid: '02:FF:FF:FF:FF:FF:FF:FF'",
+    ),
     "raw": Entry(
         "macvlan without the operator's networks",
         "As macvlan, with NetworkAttachmentDefinitions that the collection writes, in the namespace of the pods.",

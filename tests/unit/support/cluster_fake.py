@@ -307,6 +307,7 @@ PLURALS = {
     "MacvlanNetwork": "macvlannetworks",
     "HostDeviceNetwork": "hostdevicenetworks",
     "IPoIBNetwork": "ipoibnetworks",
+    "SriovIBNetwork": "sriovibnetworks",
     "SriovNetwork": "sriovnetworks",
     "SriovNetworkNodePolicy": "sriovnetworknodepolicies",
     "SriovNetworkPoolConfig": "sriovnetworkpoolconfigs",

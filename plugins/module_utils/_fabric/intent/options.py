@@ -134,6 +134,16 @@ FABRIC: dict[str, Any] = {
             "link_state": {"type": "str", "choices": ["auto", "enable", "disable"]},
             "trust": {"type": "bool"},
             "spoof_check": {"type": "bool"},
+            "pkey": {"type": "str", "no_log": False},
+            "ib_kubernetes": {
+                "type": "dict",
+                "options": {
+                    "ufm_secret": {"type": "str", "no_log": False},
+                    "first_guid": {"type": "str"},
+                    "last_guid": {"type": "str"},
+                    "period": {"type": "int"},
+                },
+            },
         },
     },
     "thresholds": {

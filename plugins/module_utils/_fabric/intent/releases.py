@@ -17,6 +17,7 @@ _STAGING = "nvcr.io/nvstaging/mellanox"
 _IMAGES = {
     "cni_plugins": "plugins",
     "doca_driver": "doca-driver",
+    "ib_kubernetes": "ib-kubernetes",
     "ipoib_cni": "ipoib-cni",
     "multus": "multus-cni",
     "nv_ipam": "nvidia-k8s-ipam",

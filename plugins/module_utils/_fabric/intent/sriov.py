@@ -6,10 +6,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._common.reader import Reader
+from ..._common.reader import Form, Reader
+from .images import PULL_SECRET
 
 # What the webhook of the SR-IOV operator allows for a port of NVIDIA.
 _MOST_VFS = 128
+_PKEY = Form(r"0x[0-9a-fA-F]{1,4}", 'a partition key such as "0x8001" (quoted)')
+_GUID = Form(r"([0-9a-fA-F]{2}:){7}[0-9a-fA-F]{2}", 'a GUID such as "02:00:00:00:00:00:00:01"')
+_NEEDED = {"ufm_secret": PULL_SECRET, "first_guid": _GUID, "last_guid": _GUID}
+
+
+@dataclass(frozen=True)
+class IbKubernetes:
+    """Partitions of VFs through UFM: its Secret, the GUIDs for VFs, and the seconds between updates."""
+
+    ufm_secret: str | None
+    first_guid: str | None
+    last_guid: str | None
+    period: int
 
 
 @dataclass(frozen=True)
@@ -26,6 +40,8 @@ class Sriov:
     link_state: str | None
     trust: bool | None
     spoof_check: bool | None
+    pkey: str | None = None
+    ib_kubernetes: IbKubernetes = IbKubernetes(None, None, None, 5)
 
 
 def read_sriov(reader: Reader) -> Sriov:
@@ -41,11 +57,26 @@ def read_sriov(reader: Reader) -> Sriov:
         link_state=reader.text("link_state", None, choices=("auto", "enable", "disable")),
         trust=_optional(reader, "trust"),
         spoof_check=_optional(reader, "spoof_check"),
+        pkey=reader.text("pkey", None, form=_PKEY),
+        ib_kubernetes=_ib_kubernetes(reader.section("ib_kubernetes"), "ib_kubernetes" in reader),
     )
     if sriov.device_type == "vfio-pci" and sriov.rdma_mode:
         reader.refuse("rdma_mode", "VFs with device_type vfio-pci have no RDMA device. Remove rdma_mode")
+    if bool(sriov.pkey) != ("ib_kubernetes" in reader):
+        reader.refuse("pkey", "the partition and ib_kubernetes, which brings VFs into it, need each other. Set both")
     reader.close()
     return sriov
+
+
+def _ib_kubernetes(reader: Reader, given: bool) -> IbKubernetes:
+    texts = {key: reader.text(key, None, form=form) for key, form in _NEEDED.items()}
+    for key in (key for key in texts if given and key not in reader):
+        reader.refuse(key, "missing")
+    found = IbKubernetes(**texts, period=reader.integer("period", 5, 1, high=3600))
+    if found.first_guid and found.last_guid and found.first_guid.lower() > found.last_guid.lower():
+        reader.refuse("last_guid", f"{found.last_guid} is below first_guid, {found.first_guid}")
+    reader.close()
+    return found
 
 
 def _optional(reader: Reader, key: str) -> bool | None:

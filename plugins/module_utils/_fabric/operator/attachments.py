@@ -7,7 +7,7 @@ The operator makes one of each of its network kinds. Where such a kind cannot sa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..intent.addressing import STATIC
@@ -39,12 +39,20 @@ def chained(intent: Intent, rail: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def definition(
-    intent: Intent, rail: Mapping[str, Any], *, plugin: Mapping[str, Any], resource: str = ""
+    intent: Intent,
+    rail: Mapping[str, Any],
+    *,
+    plugin: Mapping[str, Any],
+    further: Sequence[Mapping[str, Any]] = (),
+    resource: str = "",
 ) -> dict[str, Any]:
-    """Return the definition of a rail's network: ``plugin`` and those chained; ``resource``: complete name, if any."""
+    """Return the definition of a rail's network: ``plugin``, ``further`` ones of the model, and those chained.
+
+    ``resource``: complete name, if any.
+    """
     meta = metadata(rail["network"], intent.network_namespace)
     if resource:
         meta["annotations"] = {RESOURCE_NAME: resource}
     first = {**plugin, "capabilities": {"ips": True}} if intent.pools.ipam == STATIC else dict(plugin)
-    config = {"cniVersion": _CNI_VERSION, "name": rail["network"], "plugins": [first, *chained(intent, rail)]}
+    config = {"cniVersion": _CNI_VERSION, "name": rail["network"], "plugins": [first, *further, *chained(intent, rail)]}
     return {"apiVersion": API, "kind": KIND, "metadata": meta, "spec": {"config": to_json(config)}}

@@ -19,13 +19,10 @@ from ..network_ready import network_ready
 from ..pools import address_source, pools
 from ..readiness import Readiness
 from .kinds import DEFINITION, POOLS
-from .profile import Kind, Mtu, Object, Profile, Rails
+from .profile import INFINIBAND_MTU, Kind, Object, Profile, Rails, mtu_warning
 
 _API = "mellanox.com/v1alpha1"
 _KIND = "IPoIBNetwork"
-# Datagram mode: the frames of InfiniBand, 2048 or 4096 bytes, less a header of 4. The partition of the subnet manager
-# decides which. Drivers of ConnectX-4 and newer have no connected mode.
-_MTU = Mtu(default=2044, most=4092)
 
 
 def _refuses(port: Object) -> str:
@@ -33,12 +30,7 @@ def _refuses(port: Object) -> str:
 
 
 def _warns(intent: Intent, port: Object) -> str:
-    if intent.mtu is None or intent.mtu <= _MTU.default:
-        return ""
-    return (
-        f"an MTU of {intent.mtu} requires that the subnet manager gives the partition an MTU of 4096; otherwise"
-        f" the link stays at {_MTU.default}"
-    )
+    return mtu_warning(intent)
 
 
 def _devices(intent: Intent) -> int:
@@ -78,7 +70,7 @@ PROFILE = Profile(
     refuses=_refuses,
     warns=_warns,
     shares_port=True,
-    mtu=_MTU,
+    mtu=INFINIBAND_MTU,
     link_layer="infiniband",
     resource=sections.shared_resource,
     resource_prefix=sections.SHARED_PREFIX,

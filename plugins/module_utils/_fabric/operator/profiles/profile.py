@@ -77,6 +77,21 @@ class Mtu:
     most: int = 16384
 
 
+# Datagram mode: the frames of InfiniBand, 2048 or 4096 bytes, less a header of 4. The partition of the subnet manager
+# decides which. Drivers of ConnectX-4 and newer have no connected mode.
+INFINIBAND_MTU = Mtu(default=2044, most=4092)
+
+
+def mtu_warning(intent: Intent) -> str:
+    """Return what an MTU of InfiniBand rails needs of others; empty text for nothing."""
+    if intent.mtu is None or intent.mtu <= INFINIBAND_MTU.default:
+        return ""
+    return (
+        f"an MTU of {intent.mtu} requires that the subnet manager gives the partition an MTU of 4096; otherwise the"
+        f" link stays at {INFINIBAND_MTU.default}"
+    )
+
+
 def attachment(rail: Mapping[str, Any], namespace: str) -> str:
     """Return the name of a rail's NetworkAttachmentDefinition as Multus takes it."""
     return f"{namespace}/{rail['network']}"

@@ -10,7 +10,7 @@ from typing import Any
 from ...._common.errors import InputError
 from ...._common.reader import describe
 from ...intent.intent import Intent
-from . import host_device, ipoib, macvlan, raw, sriov
+from . import host_device, ipoib, macvlan, raw, sriov, sriov_ib
 from .profile import Kind, Profile
 
 PROFILES: dict[str, Profile] = {
@@ -19,6 +19,7 @@ PROFILES: dict[str, Profile] = {
     sriov.PROFILE.name: sriov.PROFILE,
     raw.PROFILE.name: raw.PROFILE,
     ipoib.PROFILE.name: ipoib.PROFILE,
+    sriov_ib.PROFILE.name: sriov_ib.PROFILE,
 }
 
 

@@ -25,10 +25,10 @@ from . import sriov_ready
 from .kinds import POOLS, exists
 from .profile import Kind, NodeReport, Object, Profile, Rails
 
-_API = "sriovnetwork.openshift.io/v1"
+API = "sriovnetwork.openshift.io/v1"
 # The chart of the network operator sets this prefix. The name after it tells them from GPUs, which have it as well.
-_DOMAIN = "nvidia.com/"
-_PREFIX = _DOMAIN + "vf_"
+DOMAIN = "nvidia.com/"
+_PREFIX = DOMAIN + "vf_"
 # The weakest: the policy of an administrator for the same port wins. Without a number it would be the strongest.
 _PRIORITY = 99
 _POOL_CONFIG = "gpufabric"
@@ -40,7 +40,7 @@ def _refuses(port: Object) -> str:
     return "is an InfiniBand port" if port["link_layer"] == "infiniband" else ""
 
 
-def _warns(intent: Intent, port: Object) -> str:
+def warns(intent: Intent, port: Object) -> str:
     """Return how the number of VFs differs from what the port supports, and what the operator would do about it."""
     desired, most = intent.sriov.vfs, port["vfs"]["total"]
     # The SR-IOV operator wants exactly this number in the firmware of a port of NVIDIA whose VFs it makes.
@@ -69,7 +69,8 @@ def _devices(intent: Intent) -> int:
     return intent.sriov.vfs
 
 
-def _sections(intent: Intent, line: Line, rails: Rails) -> dict[str, Any]:
+def network_sections(intent: Intent, line: Line, rails: Rails) -> dict[str, Any]:
+    """Return the sections of the policy that VFs in pods need."""
     return {**sections.nv_ipam(intent, line), **sections.secondary_network(intent, line)}
 
 
@@ -77,10 +78,10 @@ def _values(intent: Intent) -> dict[str, Any]:
     return {"sriovNetworkOperator": {"enabled": True}}
 
 
-def _policies(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
+def policies(intent: Intent, rails: Rails, link_type: str = "eth") -> list[dict[str, Any]]:
     """Return the pool of the fabric's nodes where it is needed, and the policy of each rail."""
     _check(intent, rails)
-    return [*_pool_config(intent), *(_policy(intent, rail) for rail in rails)]
+    return [*_pool_config(intent), *(_policy(intent, rail, link_type) for rail in rails)]
 
 
 def _check(intent: Intent, rails: Rails) -> None:
@@ -103,7 +104,7 @@ def _pool_config(intent: Intent) -> list[dict[str, Any]]:
         return []
     return [
         {
-            "apiVersion": _API,
+            "apiVersion": API,
             "kind": "SriovNetworkPoolConfig",
             "metadata": metadata(_POOL_CONFIG, intent.operator.namespace),
             "spec": {"nodeSelector": {"matchLabels": fabric_selector(intent.node_selector)}, **spec},
@@ -111,20 +112,20 @@ def _pool_config(intent: Intent) -> list[dict[str, Any]]:
     ]
 
 
-def _policy(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
+def _policy(intent: Intent, rail: Mapping[str, Any], link_type: str) -> dict[str, Any]:
     vendors = rail["vendors"]
     return {
-        "apiVersion": _API,
+        "apiVersion": API,
         "kind": "SriovNetworkNodePolicy",
         "metadata": metadata(rail["name"], intent.operator.namespace),
         "spec": {
-            "resourceName": _name(rail),
+            "resourceName": resource_name(rail),
             "nodeSelector": fabric_selector(intent.node_selector),
             "nicSelector": {"pfNames": [rail["netdev"]], **({"vendor": vendors[0]} if len(vendors) == 1 else {})},
             "numVfs": intent.sriov.vfs,
             "mtu": rail["mtu"],
             "priority": _PRIORITY,
-            "linkType": "eth",
+            "linkType": link_type,
             "deviceType": intent.sriov.device_type,
             "isRdma": intent.sriov.device_type == "netdevice",
             "eSwitchMode": intent.sriov.eswitch_mode,
@@ -134,37 +135,50 @@ def _policy(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _networks(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
+    if intent.sriov.pkey:
+        raise InputError(
+            "rdma_fabric.sriov.pkey: only InfiniBand has partitions. Remove pkey, or set profile: sriov_ib"
+        )
     return [_network(intent, rail) for rail in rails]
 
 
 def _network(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
     """Return the network of a rail; its NetworkAttachmentDefinition goes to the namespace of networks."""
     own = intent.sriov
-    # The plugin rdma moves the RDMA device of a VF into the pod, and fails where the nodes share devices.
-    plugins = [*([{"type": "rdma"}] if own.rdma_mode == "exclusive" else []), *chained(intent, rail)]
     return {
-        "apiVersion": _API,
+        "apiVersion": API,
         "kind": "SriovNetwork",
         "metadata": metadata(rail["network"], intent.operator.namespace),
         "spec": {
             "networkNamespace": intent.network_namespace,
-            "resourceName": _name(rail),
+            "resourceName": resource_name(rail),
             "vlan": own.vlan,
             "ipam": to_json(address_source(intent, rail)),
-            **_given(
-                linkState=own.link_state,
-                trust=_switch(own.trust),
-                spoofChk=_switch(own.spoof_check),
-                capabilities=to_json({"ips": True}) if intent.pools.ipam == STATIC else "",
-                metaPlugins=",".join(map(to_json, plugins)),
-            ),
+            **_given(trust=_switch(own.trust), spoofChk=_switch(own.spoof_check)),
+            **common_settings(intent, rail),
         },
     }
 
 
-def _name(rail: Mapping[str, Any]) -> str:
+def isolation(intent: Intent) -> list[dict[str, Any]]:
+    """Return the plugin that moves the RDMA device of a VF into the pod; it fails where the nodes share devices."""
+    return [{"type": "rdma"}] if intent.sriov.rdma_mode == "exclusive" else []
+
+
+def common_settings(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that networks of VFs have on either link layer, without those that are not set."""
+    own = intent.sriov
+    plugins = [*isolation(intent), *chained(intent, rail)]
+    return _given(
+        linkState=own.link_state,
+        capabilities=to_json({"ips": True}) if intent.pools.ipam == STATIC else "",
+        metaPlugins=",".join(map(to_json, plugins)),
+    )
+
+
+def resource_name(rail: Mapping[str, Any]) -> str:
     """Return the resource of a rail as policies and networks name it, without the prefix."""
-    return str(rail["resource"]).removeprefix(_DOMAIN)
+    return str(rail["resource"]).removeprefix(DOMAIN)
 
 
 def _given(**fields: Any) -> dict[str, Any]:
@@ -176,11 +190,11 @@ def _switch(value: bool | None) -> str:
 
 
 def _network_ready(network: Object, nad: Object | None, nodes: Collection[str]) -> Readiness:
-    return sriov_ready.network_ready(network, nad, _DOMAIN)
+    return sriov_ready.network_ready(network, nad, DOMAIN)
 
 
 _STATES = NodeReport(
-    _API,
+    API,
     "sriovnetworknodestates",
     sriov_ready.node_ready,
     sriov_ready.node_released,
@@ -188,34 +202,38 @@ _STATES = NodeReport(
     after="the SR-IOV operator gives ports the MTU that they had when it first started: run the playbook prepare",
 )
 
+POLICY_KINDS = (
+    Kind(API, "SriovNetworkPoolConfig", "sriovnetworkpoolconfigs", exists, namespaced=True, step="policy"),
+    Kind(
+        API,
+        "SriovNetworkNodePolicy",
+        "sriovnetworknodepolicies",
+        exists,
+        namespaced=True,
+        step="policy",
+        report=_STATES,
+    ),
+)
+
 PROFILE = Profile(
     name="sriov",
     refuses=_refuses,
-    warns=_warns,
+    warns=warns,
     shares_port=False,
     operator_makes_vfs=lambda intent: not intent.sriov.externally_managed,
     host_vfs=lambda intent: intent.sriov.vfs if intent.sriov.externally_managed else None,
     resource=_resource,
     resource_prefix=_PREFIX,
     devices=_devices,
-    sections=_sections,
+    sections=network_sections,
     values=_values,
-    policies=_policies,
+    policies=policies,
     pools=pools,
     networks=_networks,
     kinds=(
-        Kind(_API, "SriovNetworkPoolConfig", "sriovnetworkpoolconfigs", exists, namespaced=True, step="policy"),
-        Kind(
-            _API,
-            "SriovNetworkNodePolicy",
-            "sriovnetworknodepolicies",
-            exists,
-            namespaced=True,
-            step="policy",
-            report=_STATES,
-        ),
+        *POLICY_KINDS,
         *POOLS,
-        Kind(_API, "SriovNetwork", "sriovnetworks", _network_ready, namespaced=True, attaches=True),
+        Kind(API, "SriovNetwork", "sriovnetworks", _network_ready, namespaced=True, attaches=True),
     ),
     own_sections=("sriov",),
 )

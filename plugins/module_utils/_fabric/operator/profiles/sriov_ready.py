@@ -19,19 +19,21 @@ from ..readiness import Finding, Readiness
 from .profile import Object
 
 _STATE = "sriovnetwork.openshift.io/{}-state"
+# CNI plugin -> kind of network.
+_KINDS = {"sriov": "SriovNetwork", "ib-sriov": "SriovIBNetwork"}
 # Field of a network -> key of the plugin's configuration.
 _KEYS = {"vlan": "vlan", "spoofChk": "spoofchk", "trust": "trust", "linkState": "link_state"}
 
 
-def network_ready(network: Object, nad: Object | None, domain: str) -> Readiness:
-    """Return whether a SriovNetwork is in force as its NetworkAttachmentDefinition ``nad`` (None: not there).
+def network_ready(network: Object, nad: Object | None, domain: str, *, plugin: str = "sriov") -> Readiness:
+    """Return whether a network of VFs is in force as its NetworkAttachmentDefinition ``nad`` (None: not there).
 
-    ``domain``: the prefix of resources.
+    ``domain``: the prefix of resources; ``plugin``: the CNI plugin that the operator makes of it.
     """
-    spec, name = network["spec"], f"SriovNetwork {network['metadata']['name']}"
-    plugin = {"type": "sriov", **{key: spec[field] for field, key in _KEYS.items() if field in spec}}
+    spec, name = network["spec"], f"{_KINDS[plugin]} {network['metadata']['name']}"
+    own = {"type": plugin, **{key: spec[field] for field, key in _KEYS.items() if field in spec}}
     try:
-        plugins = [{**plugin, "ipam": ipam(spec)}, *json.loads(f"[{spec.get('metaPlugins') or ''}]")]
+        plugins = [{**own, "ipam": ipam(spec)}, *json.loads(f"[{spec.get('metaPlugins') or ''}]")]
     except ValueError:
         return Readiness.of([Finding(f"{name}: its metaPlugins are not valid JSON", True)])
     namespace = spec.get("networkNamespace") or network["metadata"].get("namespace")

@@ -26,6 +26,7 @@ FILES = {
     "IPPool": "nv-ipam.nvidia.com_ippools.yaml",
     "CIDRPool": "nv-ipam.nvidia.com_cidrpools.yaml",
     "SriovNetwork": "sriovnetwork.openshift.io_sriovnetworks.yaml",
+    "SriovIBNetwork": "sriovnetwork.openshift.io_sriovibnetworks.yaml",
     "SriovNetworkNodePolicy": "sriovnetwork.openshift.io_sriovnetworknodepolicies.yaml",
     "SriovNetworkPoolConfig": "sriovnetwork.openshift.io_sriovnetworkpoolconfigs.yaml",
     "NetworkAttachmentDefinition": "k8s.cni.cncf.io_networkattachmentdefinitions_crd.yaml",

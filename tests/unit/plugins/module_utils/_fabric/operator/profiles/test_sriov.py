@@ -213,7 +213,7 @@ def test_the_chart_gets_the_operator() -> None:
 
 def test_its_section_is_refused_with_another_profile() -> None:
     fabric = {"supernet": "192.168.0.0/16", "sriov": {"vfs": 4}}
-    message = "rdma_fabric.sriov: is used by profile sriov, but rdma_fabric.profile is macvlan. Remove one"
+    message = "rdma_fabric.sriov: is used by profile sriov or sriov_ib, but rdma_fabric.profile is macvlan. Remove one"
     assert role_variables.fabric_problem(fabric, registry.names(), registry.sections()) == message
     with pytest.raises(InputError, match="is used by profile sriov"):
         plan(fabric, fleet(1))

@@ -1,0 +1,120 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The network model sriov_ib: each pod gets a virtual function (VF) of each InfiniBand rail from the SR-IOV operator.
+
+With a partition key, ib-kubernetes gives the VFs of pods GUIDs and adds them to the partition, through NVIDIA UFM. The
+operator's kind of network has no field for the key on any line, so the NetworkAttachmentDefinition is written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ...._common.errors import InputError
+from ...intent.intent import Intent
+from ...intent.releases import Line
+from .. import sections
+from ..attachments import definition
+from ..common import metadata, to_json
+from ..pools import address_source
+from ..readiness import Readiness
+from . import sriov, sriov_ready
+from .kinds import DEFINITION, POOLS
+from .profile import INFINIBAND_MTU, Kind, Object, Rails, mtu_warning
+
+_KIND = "SriovIBNetwork"
+# Options of VFs that only Ethernet has -> their values without effect.
+_OF_ETHERNET = {
+    "vlan": (0,),
+    "trust": (None,),
+    "spoof_check": (None,),
+    "eswitch_mode": ("legacy",),
+    "device_type": ("netdevice",),
+}
+
+
+def _refuses(port: Object) -> str:
+    return "" if port["link_layer"] == "infiniband" else "is not an InfiniBand port"
+
+
+def _warns(intent: Intent, port: Object) -> str:
+    return "; ".join(filter(None, (mtu_warning(intent), sriov.warns(intent, port))))
+
+
+def _policies(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
+    wrong = [key for key, values in _OF_ETHERNET.items() if getattr(intent.sriov, key) not in values]
+    if wrong:
+        raise InputError(f"rdma_fabric.sriov: VFs of InfiniBand do not have {', '.join(wrong)}. Remove these options")
+    return sriov.policies(intent, rails, link_type="ib")
+
+
+def _sections(intent: Intent, line: Line, rails: Rails) -> dict[str, Any]:
+    found = sriov.network_sections(intent, line, rails)
+    own = intent.sriov.ib_kubernetes
+    if not intent.sriov.pkey:
+        return found
+    manager = {
+        **sections.image(intent, line, "ib_kubernetes"),
+        "periodicUpdateSeconds": own.period,
+        "pKeyGUIDPoolRangeStart": own.first_guid,
+        "pKeyGUIDPoolRangeEnd": own.last_guid,
+        "ufmSecret": own.ufm_secret,
+    }
+    return {**found, "ibKubernetes": manager}
+
+
+def _networks(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
+    return [_in_partition(intent, rail) if intent.sriov.pkey else _network(intent, rail) for rail in rails]
+
+
+def _network(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": sriov.API,
+        "kind": _KIND,
+        "metadata": metadata(rail["network"], intent.operator.namespace),
+        "spec": {
+            "networkNamespace": intent.network_namespace,
+            "resourceName": sriov.resource_name(rail),
+            "ipam": to_json(address_source(intent, rail)),
+            **sriov.common_settings(intent, rail),
+        },
+    }
+
+
+def _in_partition(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a definition whose pods ib-kubernetes adds to the partition before their VFs come up."""
+    own = intent.sriov
+    plugin = {
+        "type": "ib-sriov",
+        "pkey": own.pkey,
+        "ibKubernetesEnabled": True,
+        **({"link_state": own.link_state} if own.link_state else {}),
+        "capabilities": {"infinibandGUID": True},
+        "ipam": address_source(intent, rail),
+    }
+    return definition(intent, rail, plugin=plugin, further=sriov.isolation(intent), resource=rail["resource"])
+
+
+def _ready(network: Object, nad: Object | None, nodes: Collection[str]) -> Readiness:
+    return sriov_ready.network_ready(network, nad, sriov.DOMAIN, plugin="ib-sriov")
+
+
+PROFILE = replace(
+    sriov.PROFILE,
+    name="sriov_ib",
+    refuses=_refuses,
+    warns=_warns,
+    mtu=INFINIBAND_MTU,
+    link_layer="infiniband",
+    sections=_sections,
+    policies=_policies,
+    networks=_networks,
+    kinds=(
+        *sriov.POLICY_KINDS,
+        *POOLS,
+        Kind(sriov.API, _KIND, "sriovibnetworks", _ready, namespaced=True, attaches=True),
+        DEFINITION,
+    ),
+)

@@ -1,0 +1,140 @@
+"""The network model sriov_ib: VFs of InfiniBand rails, without and with partitions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.unit.plugins.module_utils._fabric.operator.test_conformance import RELEASES, check
+from tests.unit.support.plan_factory import fleet
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import releases
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.readiness import Readiness
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
+
+API, SPACE = "sriovnetwork.openshift.io/v1", "nvidia-network-operator"
+UFM = {"ufm_secret": "ufm", "first_guid": "02:00:00:00:00:00:00:00", "last_guid": "02:FF:FF:FF:FF:FF:FF:FF"}
+PARTITION = {"pkey": "0x8001", "ib_kubernetes": UFM}
+IPAM = {"type": "nv-ipam", "poolName": "rail-a", "poolType": "ippool"}
+
+
+def planned(release: str = "", **sriov: Any) -> dict[str, Any]:
+    hosts = fleet(2, rails=1, link_layer="infiniband")
+    fabric = {"profile": "sriov_ib", "supernet": "192.168.0.0/16", "network_namespace": "team", "sriov": sriov}
+    own = {"operator": {"release": release}} if release else {}
+    return plan({**fabric, **own, "rails": [{"name": "rail-a"}]}, hosts)
+
+
+def objects(made: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    return [item for item in [*made["objects"]["policy"], *made["objects"]["networks"]] if item["kind"] == kind]
+
+
+def test_the_objects_of_a_rail() -> None:
+    made = planned(rdma_mode="exclusive", link_state="enable")
+    (policy,) = objects(made, "SriovNetworkNodePolicy")
+    assert {"linkType": "ib", "mtu": 2044, "isRdma": True, "numVfs": 8}.items() <= policy["spec"].items()
+    (network,) = objects(made, "SriovIBNetwork")
+    assert network["metadata"]["namespace"] == SPACE
+    assert network["spec"] == {
+        "networkNamespace": "team",
+        "resourceName": "vf_rail_a",
+        "ipam": json.dumps(IPAM, separators=(",", ":")),
+        "linkState": "enable",
+        "metaPlugins": '{"type":"rdma"}',
+    }
+    assert made["profile"] == {"name": "sriov_ib", "operator_makes_vfs": True, "host_vfs": None}
+    assert made["operator"]["chart_values"] == {"sriovNetworkOperator": {"enabled": True}}
+    assert "ibKubernetes" not in made["objects"]["policy"][0]["spec"]
+
+
+def test_a_partition_needs_a_definition_and_its_manager() -> None:
+    made = planned(**PARTITION, link_state="enable", rdma_mode="exclusive")
+    assert made["objects"]["policy"][0]["spec"]["ibKubernetes"] == {
+        "image": "ib-kubernetes",
+        "periodicUpdateSeconds": 5,
+        "pKeyGUIDPoolRangeStart": "02:00:00:00:00:00:00:00",
+        "pKeyGUIDPoolRangeEnd": "02:FF:FF:FF:FF:FF:FF:FF",
+        "ufmSecret": "ufm",
+    }
+    assert objects(made, "SriovIBNetwork") == []
+    (network,) = objects(made, "NetworkAttachmentDefinition")
+    assert network["metadata"]["namespace"] == "team"
+    assert network["metadata"]["annotations"] == {"k8s.v1.cni.cncf.io/resourceName": "nvidia.com/vf_rail_a"}
+    assert json.loads(network["spec"]["config"])["plugins"] == [
+        {
+            "type": "ib-sriov",
+            "pkey": "0x8001",
+            "ibKubernetesEnabled": True,
+            "link_state": "enable",
+            "capabilities": {"infinibandGUID": True},
+            "ipam": IPAM,
+        },
+        {"type": "rdma"},
+    ]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("options", [{}, PARTITION], ids=["plain", "partition"])
+def test_every_line_takes_it(release: str, options: dict[str, Any]) -> None:
+    made = planned(release, **options)["objects"]
+    for item in (*made["policy"], *made["networks"]):
+        check(RELEASES[release], item)
+    assert releases.line_of(release)
+
+
+@pytest.mark.parametrize(
+    ("sriov", "message"),
+    [
+        (
+            {"vlan": 5, "trust": True},
+            "rdma_fabric.sriov: VFs of InfiniBand do not have vlan, trust. Remove these options",
+        ),
+        ({"eswitch_mode": "switchdev"}, "rdma_fabric.sriov: VFs of InfiniBand do not have eswitch_mode. Remove these"),
+        (
+            {"pkey": "0x8001"},
+            "rdma_fabric.sriov.pkey: the partition and ib_kubernetes, which brings VFs into it, need each",
+        ),
+        ({"ib_kubernetes": UFM}, "rdma_fabric.sriov.pkey: the partition and ib_kubernetes"),
+        ({"pkey": "8001", "ib_kubernetes": UFM}, 'expected a partition key such as "0x8001" (quoted), found "8001"'),
+        (
+            {**PARTITION, "ib_kubernetes": {**UFM, "last_guid": "01:00:00:00:00:00:00:00"}},
+            "last_guid: 01:00:00:00:00:00:00:00",
+        ),
+        ({**PARTITION, "ib_kubernetes": {"ufm_secret": "ufm"}}, "rdma_fabric.sriov.ib_kubernetes.first_guid: missing"),
+        (
+            {**PARTITION, "ib_kubernetes": {**UFM, "first_guid": "02:00"}},
+            'expected a GUID such as "02:00:00:00:00:00:00:01"',
+        ),
+    ],
+)
+def test_what_is_refused(sriov: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        planned(**sriov)
+    assert message in str(caught.value)
+
+
+def test_only_infiniband_has_partitions() -> None:
+    with pytest.raises(InputError, match="rdma_fabric.sriov.pkey: only InfiniBand has partitions"):
+        plan({"profile": "sriov", "supernet": "192.168.0.0/16", "sriov": PARTITION}, fleet(2))
+
+
+def test_its_definition_is_compared() -> None:
+    (network,) = objects(planned(), "SriovIBNetwork")
+    (kind,) = (kind for kind in registry.get("sriov_ib").kinds if kind.kind == "SriovIBNetwork")
+
+    def judged(config: dict[str, Any], resource: str = "nvidia.com/vf_rail_a") -> Readiness:
+        notes = {"k8s.v1.cni.cncf.io/resourceName": resource}
+        meta = {"name": "rail-a", "namespace": "team", "annotations": notes}
+        return kind.ready(network, {"metadata": meta, "spec": {"config": json.dumps(config)}}, [])
+
+    assert judged({"type": "ib-sriov", "ipam": IPAM}).ready
+    assert "type" in judged({"type": "sriov", "ipam": IPAM}).reasons[0]
+    assert (
+        "has the resource nvidia.com/other" in judged({"type": "ib-sriov", "ipam": IPAM}, "nvidia.com/other").reasons[0]
+    )
+    assert kind.ready(network, None, []).reasons == (
+        "SriovIBNetwork rail-a: no NetworkAttachmentDefinition in namespace team yet",
+    )
