@@ -69,10 +69,15 @@ def read_driver(reader: Reader, line: Line | None, release: str) -> Driver:
             f"missing. The tag of the driver for release {release} is not known here. Take it from the list of"
             " container images of the release, such as doca3.5.0-26.07-0.7.7.0-1",
         )
-    if driver.version and _COMPLETE.fullmatch(driver.version):
+    if has_system(driver.version or ""):
         reader.refuse("version", f"{driver.version} has the operating system in it, which the operator adds. Remove it")
     reader.close()
     return driver
+
+
+def has_system(tag: str) -> bool:
+    """Return whether the tag of a driver names an operating system, which the operator would add again."""
+    return bool(_COMPLETE.fullmatch(tag))
 
 
 def _upgrade(reader: Reader) -> Upgrade:

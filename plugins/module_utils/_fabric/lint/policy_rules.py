@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..intent.driver import has_system
 from ..operator.common import POLICY_NAME
 from .objects import Objects, at, dicts, label, loaded, mapping, number, text, texts
 from .rule import ERROR, WARNING, Found, Rule
@@ -134,6 +135,23 @@ def _no_drain(objects: Objects) -> Iterator[Found]:
             )
 
 
+def _driver_tag(objects: Objects) -> Iterator[Found]:
+    for policy in objects.of(*_KINDS):
+        driver = at(policy, "spec", "ofedDriver")
+        own, common = text(driver, "version"), text(policy, "spec", "global", "version")
+        if isinstance(driver, Mapping) and not own and common:
+            yield Found(
+                label(policy),
+                f"ofedDriver has no version, so it takes {common} of spec.global, the tag of the other components. Set"
+                " ofedDriver.version",
+            )
+        elif has_system(own):
+            yield Found(
+                label(policy),
+                f"ofedDriver.version {own} has the operating system in it, which the operator adds. Remove it",
+            )
+
+
 def _startup_probe(objects: Objects) -> Iterator[Found]:
     for policy in objects.of(*_KINDS):
         driver = at(policy, "spec", "ofedDriver")
@@ -238,6 +256,7 @@ RULES = (
     Rule(
         "node-policy-name", WARNING, "The webhook, where it is enabled, refuses the policy", _WEBHOOK, _node_policy_name
     ),
+    Rule("driver-tag", ERROR, "The image of the driver cannot be pulled", _VENDOR, _driver_tag),
     Rule("driver-safe-load", WARNING, "The setting has no effect", _WEBHOOK, _safe_load),
     Rule("driver-drain", WARNING, "The driver is replaced below running pods", _VENDOR, _no_drain),
     Rule("driver-probe", WARNING, "The driver can be killed while it compiles", f"{_OPERATOR} #720", _startup_probe),

@@ -36,8 +36,11 @@ def entry(name: str, *ports: str) -> dict[str, Any]:
     return {"resourceName": name, "rdmaHcaMax": 63, "selectors": {"ifNames": [*ports]}}
 
 
+TAG = "doca3.4.1-26.04-1.1.0.0-3"
+
+
 def driver(**spec: Any) -> dict[str, Any]:
-    return policy(ofedDriver={"image": "doca-driver", **spec})
+    return policy(ofedDriver={"image": "doca-driver", "version": TAG, **spec})
 
 
 def network(kind: str = "MacvlanNetwork", **spec: Any) -> dict[str, Any]:
@@ -131,6 +134,12 @@ CASES: dict[str, tuple[list[Any], str, list[Any], dict[str, Any]]] = {
         [driver(upgradePolicy={"autoUpgrade": True})],
         "without drain",
         [driver(upgradePolicy=UPGRADE), driver(upgradePolicy={"autoUpgrade": False})],
+        {},
+    ),
+    "driver-tag": (
+        [driver(version="")],
+        "so it takes v26.4.2 of spec.global, the tag of the other components. Set ofedDriver.version",
+        [driver(), policy(), made("NicNodePolicy", "a", ofedDriver={"image": "doca-driver"})],
         {},
     ),
     "driver-probe": (
