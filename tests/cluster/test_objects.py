@@ -20,6 +20,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan i
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 FOLDERS = sorted((REPO / "tests" / "fixtures" / "crds").glob("v*"))
 POOLS, NADS = "nv-ipam.nvidia.com/v1alpha1", "k8s.cni.cncf.io/v1"
+LABEL = "app.kubernetes.io/managed-by"
 STRICT = {"dryRun": "All", "fieldValidation": "Strict"}
 
 
@@ -66,12 +67,9 @@ def created(api: Api, item: dict[str, Any], **query: str) -> dict[str, Any]:
 
 def test_the_server_takes_the_objects_of_every_model(cluster: Fleet, line: str) -> None:
     """About 3 s for each line."""
-    release, count = list(releases.LINES[line].releases)[-1], 0
+    count = 0
     for entry in gallery.ENTRIES.values():
-        fabric = yaml.safe_load(gallery.intent_text(entry))
-        operator = {**fabric.get("operator", {}), "release": release, "namespace": "default"}
-        fabric.update(operator=operator, network_namespace="default")
-        made = plan(fabric, gallery.hosts(fabric))["objects"]
+        made = objects_of(entry, line)
         for item in (*made["policy"], *made["networks"]):
             assert kept(item["spec"], created(cluster.api, item, **STRICT)["spec"])
             count += 1
@@ -87,6 +85,59 @@ def kept(sent: Any, stored: Any) -> bool:
     if isinstance(sent, list) and isinstance(stored, list):
         return len(sent) == len(stored) and all(map(kept, sent, stored))
     return bool(sent == stored)
+
+
+def test_models_replace_each_other(
+    cluster: Fleet, line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """About 10 s for each line: every model is installed in place of the one before, changed, and at last removed."""
+    monkeypatch.setenv("KUBECONFIG", f"{cluster.folder}/cluster/{hollow.ADMIN}.kubeconfig")
+
+    def objects(step: str, wanted: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+        result = run("fabric_objects", capsys, objects=wanted, prune={"step": step, "namespace": "default"}, **more)
+        assert not result.get("failed"), result["msg"]
+        return result
+
+    entries = list(gallery.ENTRIES.values())
+    for entry, title in (*((one, "{rail}") for one in entries), (entries[-1], "other-{rail}")):
+        made = objects_of(entry, line, name=title)
+        for step, wanted in made.items():
+            predicted = objects(step, wanted, check=True)
+            assert objects(step, wanted)["changed"] is predicted["changed"], (entry.title, title, step)
+            again = objects(step, wanted)
+            assert not again["changed"], (entry.title, title, step, again)
+            # Two requests for each object, and a fixed number that looks for objects to remove.
+            assert again["requests"] <= 2 * len(wanted) + 20, (entry.title, step)
+        planned = [*made["policy"], *made["networks"]]
+        assert managed(cluster.api) == sorted(map(identity, planned)), (entry.title, title)
+    for step in ("networks", "policy"):
+        assert objects(step, made[step], state="absent")["changed"]
+    assert managed(cluster.api) == []
+
+
+def objects_of(entry: gallery.Entry, line: str, **networks: Any) -> dict[str, list[dict[str, Any]]]:
+    """The objects of a page of the gallery by step, in a namespace that exists."""
+    release = list(releases.LINES[line].releases)[-1]
+    fabric = yaml.safe_load(gallery.intent_text(entry))
+    fabric["networks"] = {**fabric.get("networks", {}), **networks}
+    fabric["operator"] = {**fabric.get("operator", {}), "release": release, "namespace": "default"}
+    fabric["network_namespace"] = "default"
+    made = plan(fabric, gallery.hosts(fabric))["objects"]
+    return {step: made[step] for step in ("policy", "networks")}
+
+
+def identity(item: dict[str, Any]) -> tuple[str, str]:
+    return item["kind"], item["metadata"]["name"]
+
+
+def managed(api: Api) -> list[tuple[str, str]]:
+    """All objects with our mark of the kinds that the definitions of the line add."""
+    found = []
+    for one in api.get(CRDS)["items"]:
+        path = f"/apis/{one['spec']['group']}/{one['spec']['versions'][-1]['name']}/{one['spec']['names']['plural']}"
+        items = api.get(path)["items"]
+        found += [item for item in items if item["metadata"].get("labels", {}).get(LABEL) == "gpufabric"]
+    return sorted(map(identity, found))
 
 
 @pytest.mark.parametrize("line", list(releases.LINES)[-1:], indirect=True)
