@@ -228,7 +228,7 @@ def test_no_secret_in_any_output_or_file(converged: Any, inventory: str, tmp_pat
 
 
 def below(folder: Path) -> Iterator[Path]:
-    """Every file below a folder. Others remove theirs meanwhile, which `os.walk` passes over and `Path.glob` does not."""
+    """Every file below a folder. `os.walk` passes over what others remove meanwhile; `Path.glob` does not."""
     for parent, _, names in os.walk(folder):
         yield from (Path(parent) / name for name in names)
 
