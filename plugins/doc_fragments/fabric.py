@@ -369,6 +369,13 @@ options:
             description:
               - "Number of VFs of each rail on each node, and so of pods that can use it. Default: C(8)."
             type: int
+          assigned_by:
+            description:
+              - "What gives VFs to pods. C(device_plugin): the SR-IOV operator is not installed. Role sriov creates the VFs, the SR-IOV device
+                plugin of the policy offers them, and a C(HostDeviceNetwork) moves one into the pod. Of this section, only C(vfs) is possible with
+                it, and only with profile C(sriov). Default: C(operator)."
+            type: str
+            choices: ["operator", "device_plugin"]
           externally_managed:
             description:
               - "C(false): the SR-IOV operator creates the VFs. C(true): role sriov creates them, and the operator only gives them to pods. It

@@ -75,6 +75,11 @@ ENTRIES: dict[str, Entry] = {
         "The role `sriov` creates the virtual functions. The SR-IOV operator only assigns them to pods.",
         "profile: sriov\nsriov: {vfs: 8, externally_managed: true}",
     ),
+    "sriov_device_plugin": Entry(
+        "Virtual functions without the SR-IOV operator",
+        "The role `sriov` creates the virtual functions, and the SR-IOV device plugin of the policy assigns them.",
+        "profile: sriov\nsriov: {vfs: 8, assigned_by: device_plugin}",
+    ),
     "ipoib": Entry(
         "IPoIB over shared RDMA devices",
         "Rails of InfiniBand. Pods share the port of a rail, and each has an IPoIB interface and its own address.",

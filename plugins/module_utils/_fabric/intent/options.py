@@ -125,6 +125,7 @@ FABRIC: dict[str, Any] = {
         "type": "dict",
         "options": {
             "vfs": {"type": "int"},
+            "assigned_by": {"type": "str", "choices": ["operator", "device_plugin"]},
             "externally_managed": {"type": "bool"},
             "eswitch_mode": {"type": "str", "choices": ["legacy", "switchdev"]},
             "device_type": {"type": "str", "choices": ["netdevice", "vfio-pci"]},

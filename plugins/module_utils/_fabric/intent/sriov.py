@@ -9,6 +9,20 @@ from dataclasses import dataclass
 from ..._common.reader import Form, Reader
 from .images import PULL_SECRET
 
+SRIOV_OPERATOR, DEVICE_PLUGIN = "operator", "device_plugin"
+# What only the SR-IOV operator, with its CNI plugin, can set -> the value that leaves it as it is.
+_OF_OPERATOR = {
+    "externally_managed": False,
+    "eswitch_mode": "legacy",
+    "device_type": "netdevice",
+    "rdma_mode": None,
+    "max_unavailable": None,
+    "vlan": 0,
+    "link_state": None,
+    "trust": None,
+    "spoof_check": None,
+    "pkey": None,
+}
 # What the webhook of the SR-IOV operator allows for a port of NVIDIA.
 _MOST_VFS = 128
 _PKEY = Form(r"0x[0-9a-fA-F]{1,4}", 'a partition key such as "0x8001" (quoted)')
@@ -28,9 +42,13 @@ class IbKubernetes:
 
 @dataclass(frozen=True)
 class Sriov:
-    """VFs of each rail and their settings; None leaves a setting as the SR-IOV operator or the driver has it."""
+    """VFs of each rail and their settings; None leaves a setting as the SR-IOV operator or the driver has it.
+
+    ``assigned_by``: who gives VFs to pods, the SR-IOV operator or the device plugin of the policy.
+    """
 
     vfs: int
+    assigned_by: str
     eswitch_mode: str
     device_type: str
     externally_managed: bool
@@ -43,11 +61,17 @@ class Sriov:
     pkey: str | None = None
     ib_kubernetes: IbKubernetes = IbKubernetes(None, None, None, 5)
 
+    @property
+    def made_on_hosts(self) -> bool:
+        """Whether the role sriov makes the VFs, and not the SR-IOV operator."""
+        return self.externally_managed or self.assigned_by == DEVICE_PLUGIN
+
 
 def read_sriov(reader: Reader) -> Sriov:
     """Read the section; problems are noted in the reader."""
     sriov = Sriov(
         vfs=reader.integer("vfs", 8, 1, high=_MOST_VFS),
+        assigned_by=reader.text("assigned_by", SRIOV_OPERATOR, choices=(SRIOV_OPERATOR, DEVICE_PLUGIN)),
         eswitch_mode=reader.text("eswitch_mode", "legacy", choices=("legacy", "switchdev")),
         device_type=reader.text("device_type", "netdevice", choices=("netdevice", "vfio-pci")),
         externally_managed=reader.flag("externally_managed", False),
@@ -64,6 +88,9 @@ def read_sriov(reader: Reader) -> Sriov:
         reader.refuse("rdma_mode", "VFs with device_type vfio-pci have no RDMA device. Remove rdma_mode")
     if bool(sriov.pkey) != ("ib_kubernetes" in reader):
         reader.refuse("pkey", "the partition and ib_kubernetes, which brings VFs into it, need each other. Set both")
+    if sriov.assigned_by == DEVICE_PLUGIN:
+        for key in (key for key, without in _OF_OPERATOR.items() if getattr(sriov, key) != without):
+            reader.refuse(key, f"only the SR-IOV operator sets it. Remove it, or set assigned_by: {SRIOV_OPERATOR}")
     reader.close()
     return sriov
 

@@ -45,32 +45,31 @@ def _devices(intent: Intent) -> int:
     return 1
 
 
-def _sections(intent: Intent, line: Line, rails: Rails) -> dict[str, Any]:
+def device_sections(intent: Intent, line: Line, rails: Rails, *, vfs: int = 0) -> dict[str, Any]:
+    """Return the sections of the policy that give pods ports of rails, or ``vfs`` VFs of each instead."""
     return {
         "sriovDevicePlugin": {
             **sections.image(intent, line, "sriov_device_plugin"),
-            "config": to_json(_resources(rails)),
+            "config": to_json({"resourceList": [_devices_of(rail, vfs) for rail in rails]}),
         },
         **sections.nv_ipam(intent, line),
         **sections.secondary_network(intent, line),
     }
 
 
-def _resources(rails: Rails) -> dict[str, Any]:
-    """Return the configuration of the SR-IOV device plugin: one resource per rail, which selects its port."""
+def _devices_of(rail: Mapping[str, Any], vfs: int) -> dict[str, Any]:
+    """Return the resource of a rail in the configuration of the SR-IOV device plugin."""
+    # The plugin takes the name of a port for the port itself where it has no VFs; numbers of VFs select VFs only.
+    name = f"{rail['netdev']}#0-{vfs - 1}" if vfs else rail["netdev"]
     return {
-        "resourceList": [
-            {
-                "resourcePrefix": _PREFIX.rstrip("/"),
-                "resourceName": rail["resource"].removeprefix(_PREFIX),
-                "selectors": {"vendors": rail["vendors"], "pfNames": [rail["netdev"]], "isRdma": True},
-            }
-            for rail in rails
-        ]
+        "resourcePrefix": _PREFIX.rstrip("/"),
+        "resourceName": rail["resource"].removeprefix(_PREFIX),
+        "selectors": {"vendors": rail["vendors"], "pfNames": [name], "isRdma": True},
     }
 
 
-def _networks(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
+def networks(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
+    """Return the networks that move the device of a rail, a port or a VF, into the pod."""
     return [_network(intent, rail) for rail in rails]
 
 
@@ -112,6 +111,8 @@ def _annotation(network: Object, nad: Object | None) -> Iterator[Finding]:
         )
 
 
+NETWORK = Kind(_API, _KIND, "hostdevicenetworks", _ready, attaches=True)
+
 PROFILE = Profile(
     name="host_device",
     refuses=_refuses,
@@ -120,8 +121,8 @@ PROFILE = Profile(
     resource=_resource,
     resource_prefix=_RESOURCES,
     devices=_devices,
-    sections=_sections,
+    sections=device_sections,
     pools=pools,
-    networks=_networks,
-    kinds=(*POOLS, Kind(_API, _KIND, "hostdevicenetworks", _ready, attaches=True), DEFINITION),
+    networks=networks,
+    kinds=(*POOLS, NETWORK, DEFINITION),
 )

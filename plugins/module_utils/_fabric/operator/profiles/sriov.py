@@ -1,13 +1,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The network model sriov: each pod gets a virtual function (VF) of each rail from the SR-IOV operator. Ethernet only.
+"""The network model sriov: each pod gets a virtual function (VF) of each rail. Ethernet only.
 
-The SR-IOV operator is a part of the network operator's chart. It makes the VFs, or uses those of the role sriov.
+The SR-IOV operator, a part of the network operator's chart, makes the VFs, or uses those of the role sriov. Without it,
+the SR-IOV device plugin of the policy and networks as of whole ports give pods the VFs of the role.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...._common.errors import InputError
@@ -15,14 +17,15 @@ from ...._common.pci import NIC_VENDOR
 from ...intent.addressing import STATIC
 from ...intent.intent import Intent
 from ...intent.releases import Line
+from ...intent.sriov import DEVICE_PLUGIN
 from .. import sections
 from ..attachments import chained
 from ..common import metadata, to_json
 from ..nodes import fabric_selector
 from ..pools import address_source, pools
 from ..readiness import Readiness
-from . import sriov_ready
-from .kinds import POOLS, exists
+from . import host_device, sriov_ready
+from .kinds import DEFINITION, POOLS, exists
 from .profile import Kind, NodeReport, Object, Profile, Rails
 
 API = "sriovnetwork.openshift.io/v1"
@@ -44,7 +47,7 @@ def warns(intent: Intent, port: Object) -> str:
     """Return how the number of VFs differs from what the port supports, and what the operator would do about it."""
     desired, most = intent.sriov.vfs, port["vfs"]["total"]
     # The SR-IOV operator wants exactly this number in the firmware of a port of NVIDIA whose VFs it makes.
-    exact = port["vendor"] == NIC_VENDOR and not intent.sriov.externally_managed
+    exact = port["vendor"] == NIC_VENDOR and not intent.sriov.made_on_hosts
     # A port whose facts were not read from a host has no address.
     if not port["mac"] or desired == most or (desired < most and not exact):
         return ""
@@ -74,12 +77,25 @@ def network_sections(intent: Intent, line: Line, rails: Rails) -> dict[str, Any]
     return {**sections.nv_ipam(intent, line), **sections.secondary_network(intent, line)}
 
 
+def without_operator(intent: Intent) -> bool:
+    """Return whether the device plugin of the policy gives pods their VFs, and not the SR-IOV operator."""
+    return intent.sriov.assigned_by == DEVICE_PLUGIN
+
+
+def _sections(intent: Intent, line: Line, rails: Rails) -> dict[str, Any]:
+    if without_operator(intent):
+        return host_device.device_sections(intent, line, rails, vfs=intent.sriov.vfs)
+    return network_sections(intent, line, rails)
+
+
 def _values(intent: Intent) -> dict[str, Any]:
-    return {"sriovNetworkOperator": {"enabled": True}}
+    return {"sriovNetworkOperator": {"enabled": not without_operator(intent)}}
 
 
 def policies(intent: Intent, rails: Rails, link_type: str = "eth") -> list[dict[str, Any]]:
     """Return the pool of the fabric's nodes where it is needed, and the policy of each rail."""
+    if without_operator(intent):
+        return []
     _check(intent, rails)
     return [*_pool_config(intent), *(_policy(intent, rail, link_type) for rail in rails)]
 
@@ -139,6 +155,8 @@ def _networks(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
         raise InputError(
             "rdma_fabric.sriov.pkey: only InfiniBand has partitions. Remove pkey, or set profile: sriov_ib"
         )
+    if without_operator(intent):
+        return host_device.networks(intent, rails)
     return [_network(intent, rail) for rail in rails]
 
 
@@ -220,12 +238,12 @@ PROFILE = Profile(
     refuses=_refuses,
     warns=warns,
     shares_port=False,
-    operator_makes_vfs=lambda intent: not intent.sriov.externally_managed,
-    host_vfs=lambda intent: intent.sriov.vfs if intent.sriov.externally_managed else None,
+    operator_makes_vfs=lambda intent: not intent.sriov.made_on_hosts,
+    host_vfs=lambda intent: intent.sriov.vfs if intent.sriov.made_on_hosts else None,
     resource=_resource,
     resource_prefix=_PREFIX,
     devices=_devices,
-    sections=network_sections,
+    sections=_sections,
     values=_values,
     policies=policies,
     pools=pools,
@@ -234,6 +252,8 @@ PROFILE = Profile(
         *POLICY_KINDS,
         *POOLS,
         Kind(API, "SriovNetwork", "sriovnetworks", _network_ready, namespaced=True, attaches=True),
+        replace(host_device.NETWORK, optional=True),
+        DEFINITION,
     ),
     own_sections=("sriov",),
 )

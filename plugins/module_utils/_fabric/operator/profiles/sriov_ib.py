@@ -47,6 +47,11 @@ def _policies(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
     wrong = [key for key, values in _OF_ETHERNET.items() if getattr(intent.sriov, key) not in values]
     if wrong:
         raise InputError(f"rdma_fabric.sriov: VFs of InfiniBand do not have {', '.join(wrong)}. Remove these options")
+    if sriov.without_operator(intent):
+        raise InputError(
+            f"rdma_fabric.sriov.assigned_by: {intent.sriov.assigned_by} is for profile sriov; VFs of InfiniBand need"
+            " the SR-IOV operator, which gives them their GUIDs. Remove assigned_by"
+        )
     return sriov.policies(intent, rails, link_type="ib")
 
 

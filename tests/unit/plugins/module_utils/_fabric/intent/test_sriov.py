@@ -22,6 +22,7 @@ def read(section: Any, profile: str = "vfs") -> Sriov:
 def test_the_defaults() -> None:
     defaults = Sriov(
         vfs=8,
+        assigned_by="operator",
         eswitch_mode="legacy",
         device_type="netdevice",
         externally_managed=False,
@@ -38,6 +39,7 @@ def test_the_defaults() -> None:
 def test_every_key() -> None:
     section = {
         "vfs": "16",
+        "assigned_by": "operator",
         "eswitch_mode": "switchdev",
         "device_type": "netdevice",
         "externally_managed": "true",
@@ -48,7 +50,7 @@ def test_every_key() -> None:
         "trust": "on",
         "spoof_check": False,
     }
-    expected = Sriov(16, "switchdev", "netdevice", True, "exclusive", 2, 100, "enable", True, False)
+    expected = Sriov(16, "operator", "switchdev", "netdevice", True, "exclusive", 2, 100, "enable", True, False)
     assert read(section) == expected
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -271,3 +272,67 @@ def test_the_wait_looks_at_the_states_of_nodes(monkeypatch: pytest.MonkeyPatch) 
     )
     both = [state, {**state, "metadata": {"name": "b", "namespace": SPACE}}]
     assert wait.wait(FakeCluster(POLICY, *both).api(), desired, 2, stable=0, clock=FakeClock().clock()).ready
+
+
+def test_vfs_without_the_sriov_operator() -> None:
+    made = planned(vfs=4, assigned_by="device_plugin")
+    kinds = [item["kind"] for item in [*made["objects"]["policy"], *made["objects"]["networks"]]]
+    assert kinds == ["NicClusterPolicy", "IPPool", "HostDeviceNetwork"]
+    (policy,) = made["objects"]["policy"]
+    assert json.loads(policy["spec"]["sriovDevicePlugin"]["config"])["resourceList"] == [
+        {
+            "resourcePrefix": "nvidia.com",
+            "resourceName": "vf_rail_a",
+            "selectors": {"vendors": ["15b3"], "pfNames": ["rail-a#0-3"], "isRdma": True},
+        }
+    ]
+    assert objects(made, "HostDeviceNetwork")[0]["spec"] == {
+        "networkNamespace": "team",
+        "resourceName": "vf_rail_a",
+        "ipam": IPAM,
+    }
+    assert made["profile"] == {"name": "sriov", "operator_makes_vfs": False, "host_vfs": 4}
+    assert made["operator"]["chart_values"] == {"sriovNetworkOperator": {"enabled": False}}
+    (rail,) = made["rails"]
+    assert (rail["resource"], rail["share"]) == ("nvidia.com/vf_rail_a", 4)
+
+
+def test_chained_plugins_follow_the_one_of_the_device() -> None:
+    section = {"networks": {"source_routing": True}, "sriov": {"assigned_by": "device_plugin"}}
+    made = plan({**RAIL, **section}, fleet(2, rails=1))
+    (network,) = objects(made, "NetworkAttachmentDefinition")
+    config = json.loads(network["spec"]["config"])
+    assert [plugin["type"] for plugin in config["plugins"]] == ["host-device", "sbr"]
+    assert network["metadata"]["annotations"] == {"k8s.v1.cni.cncf.io/resourceName": "nvidia.com/vf_rail_a"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("externally_managed", True),
+        ("eswitch_mode", "switchdev"),
+        ("device_type", "vfio-pci"),
+        ("rdma_mode", "exclusive"),
+        ("max_unavailable", 2),
+        ("vlan", 7),
+        ("link_state", "enable"),
+        ("trust", False),
+        ("spoof_check", True),
+    ],
+)
+def test_what_only_the_sriov_operator_sets(key: str, value: Any) -> None:
+    with pytest.raises(InputError) as caught:
+        planned(assigned_by="device_plugin", **{key: value})
+    assert str(caught.value) == (
+        f"rdma_fabric.sriov.{key}: only the SR-IOV operator sets it. Remove it, or set assigned_by: operator"
+    )
+
+
+def test_the_permissions_without_the_sriov_operator() -> None:
+    def needed(**sriov: Any) -> set[str]:
+        made = planned(**sriov)["objects"]["networks"]
+        return {str(item) for item in access.needed("op", "team", "tests", profile="sriov", objects=made)}
+
+    created = "create hostdevicenetworks.mellanox.com"
+    assert created in needed(assigned_by="device_plugin")
+    assert created not in needed()
