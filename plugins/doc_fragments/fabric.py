@@ -355,6 +355,13 @@ options:
               - Puts the interface of each rail in a VRF of this name in the pod, such as C(vrf-{rail}) (plugin C(vrf)). At most 15 characters.
                 Not with C(source_routing).
             type: str
+          mtu:
+            description:
+              - "C(plan): networks and the policies of VFs have the MTU of the rails. If the port of a node has a lower one, pods do not start
+                there. C(inherit): they have none, so a pod gets the MTU of the port on its node, whatever it is. Profiles C(host_device) and
+                C(ipoib) always inherit it. Default: C(plan)."
+            type: str
+            choices: ["plan", "inherit"]
           sysctls:
             description:
               - "Kernel settings of the interfaces in pods, such as C(net.ipv4.conf.IFNAME.arp_ignore: 1), where C(IFNAME) stands for the

@@ -23,6 +23,7 @@ _RESOURCE = Form(
 )
 _VRF = Form(r"[A-Za-z0-9_.-]*\{rail\}[A-Za-z0-9_.-]*", 'a name with "{rail}" in it, such as "vrf-{rail}"')
 _LONGEST_NETDEV = 15
+PLAN, INHERIT = "plan", "inherit"
 # The plugin tuning sets what is below the interface of the pod, and puts its name in place of IFNAME.
 _SYSCTL = re.compile(r"net\.ipv[46]\.(conf|neigh)\.IFNAME\.[a-z0-9_]+")
 
@@ -32,6 +33,7 @@ class Networks:
     """Names as templates of a rail's name; None where the rail's own name is used.
 
     ``sysctls``: setting with IFNAME -> value, for the interface of a pod. ``source_routing``: the plugin sbr.
+    ``mtu``: whether objects name the MTU of the plan, or leave that of the port on each node.
     """
 
     name: str
@@ -40,6 +42,12 @@ class Networks:
     source_routing: bool
     vrf: str | None
     sysctls: Mapping[str, str]
+    mtu: str = PLAN
+
+    @property
+    def pinned_mtu(self) -> bool:
+        """Whether objects name the MTU of the rails."""
+        return self.mtu == PLAN
 
     @property
     def chains(self) -> bool:
@@ -61,6 +69,7 @@ def read_networks(reader: Reader) -> Networks:
         source_routing=reader.flag("source_routing", False),
         vrf=reader.text("vrf", None, form=_VRF),
         sysctls=_sysctls(reader),
+        mtu=reader.text("mtu", PLAN, choices=(PLAN, INHERIT)),
     )
     if networks.vrf and networks.source_routing:
         reader.refuse("vrf", "a VRF has its own routing table, which source_routing would bypass. Remove one of both")

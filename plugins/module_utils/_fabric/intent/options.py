@@ -118,6 +118,7 @@ FABRIC: dict[str, Any] = {
             "resource": {"type": "str"},
             "source_routing": {"type": "bool"},
             "vrf": {"type": "str"},
+            "mtu": {"type": "str", "choices": ["plan", "inherit"]},
             "sysctls": {"type": "dict"},
         },
     },

@@ -8,6 +8,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ..intent.intent import Intent
+
 MANAGED_BY = {"app.kubernetes.io/managed-by": "gpufabric"}
 POLICY_NAME = "nic-cluster-policy"
 
@@ -35,6 +37,11 @@ def node_selector(selector: Mapping[str, str]) -> dict[str, Any]:
     """Return a core/v1 NodeSelector that asks for all the labels."""
     terms = [{"key": key, "operator": "In", "values": [value]} for key, value in sorted(selector.items())]
     return {"nodeSelectorTerms": [{"matchExpressions": terms}]}
+
+
+def mtu_field(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the MTU of a rail as networks and policies name it, nothing where they leave that of the port."""
+    return {"mtu": rail["mtu"]} if intent.networks.pinned_mtu else {}
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

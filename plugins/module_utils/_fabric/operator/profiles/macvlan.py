@@ -14,7 +14,7 @@ from ...intent.intent import Intent
 from ...intent.releases import Line
 from .. import sections
 from ..attachments import definition
-from ..common import metadata, to_json
+from ..common import metadata, mtu_field, to_json
 from ..network_ready import network_ready
 from ..pools import address_source, pools
 from ..readiness import Readiness
@@ -50,7 +50,7 @@ def _network(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
     """Return the network over a rail's interface; the operator makes its NetworkAttachmentDefinition."""
     spec = {
         "networkNamespace": intent.network_namespace,
-        **_interface(rail),
+        **_interface(intent, rail),
         "ipam": to_json(address_source(intent, rail)),
     }
     return {"apiVersion": _API, "kind": _KIND, "metadata": metadata(rail["network"]), "spec": spec}
@@ -59,13 +59,15 @@ def _network(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
 def definitions(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
     """Return the same networks as NetworkAttachmentDefinitions."""
     return [
-        definition(intent, rail, plugin={"type": "macvlan", **_interface(rail), "ipam": address_source(intent, rail)})
+        definition(
+            intent, rail, plugin={"type": "macvlan", **_interface(intent, rail), "ipam": address_source(intent, rail)}
+        )
         for rail in rails
     ]
 
 
-def _interface(rail: Mapping[str, Any]) -> dict[str, Any]:
-    return {"master": rail["netdev"], "mode": "bridge", "mtu": rail["mtu"]}
+def _interface(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
+    return {"master": rail["netdev"], "mode": "bridge", **mtu_field(intent, rail)}
 
 
 def _ready(network: Object, nad: Object | None, nodes: Collection[str]) -> Readiness:

@@ -20,7 +20,7 @@ from ...intent.releases import Line
 from ...intent.sriov import DEVICE_PLUGIN
 from .. import sections
 from ..attachments import chained
-from ..common import metadata, to_json
+from ..common import metadata, mtu_field, to_json
 from ..nodes import fabric_selector
 from ..pools import address_source, pools
 from ..readiness import Readiness
@@ -139,7 +139,7 @@ def _policy(intent: Intent, rail: Mapping[str, Any], link_type: str) -> dict[str
             "nodeSelector": fabric_selector(intent.node_selector),
             "nicSelector": {"pfNames": [rail["netdev"]], **({"vendor": vendors[0]} if len(vendors) == 1 else {})},
             "numVfs": intent.sriov.vfs,
-            "mtu": rail["mtu"],
+            **mtu_field(intent, rail),
             "priority": _PRIORITY,
             "linkType": link_type,
             "deviceType": intent.sriov.device_type,

@@ -336,3 +336,13 @@ def test_the_permissions_without_the_sriov_operator() -> None:
     created = "create hostdevicenetworks.mellanox.com"
     assert created in needed(assigned_by="device_plugin")
     assert created not in needed()
+
+
+@pytest.mark.parametrize("profile", ["macvlan", "raw", "sriov"])
+def test_pods_inherit_the_mtu_of_the_port(profile: str) -> None:
+    def texts(mtu: str) -> str:
+        fabric = {**RAIL, "profile": profile, "networks": {"mtu": mtu}}
+        return json.dumps(plan(fabric, fleet(2, rails=1))["objects"])
+
+    assert "mtu" in texts("plan")
+    assert "mtu" not in texts("inherit")
