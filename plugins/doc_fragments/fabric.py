@@ -235,7 +235,8 @@ options:
           policy_overrides:
             description:
               - "Fields of the NicClusterPolicy's C(spec) that no other key sets. They are merged last: dicts are merged, other values replaced,
-                and C(null) removes a field. The API server validates them when the policy is applied; run C(deploy --check --diff) first."
+                and C(null) removes a field. They are checked against the definition of the release line, as all planned objects are, and shown by
+                C(deploy --check --diff)."
             type: dict
           driver:
             description:

@@ -10,10 +10,13 @@ from . import importable  # noqa: F401  (makes the collection importable)
 
 # isort: split
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import releases
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator import schema_table
 
 PAGE = importable.ROOT / "docs" / "operator-releases.md"
 BEGIN = "<!-- lines: from intent/releases.py by python -m tests.tools.release_page -->"
 END = "<!-- lines: end -->"
+DEFINITIONS_BEGIN = "<!-- definitions: from operator/schema_table.py by python -m tests.tools.release_page -->"
+DEFINITIONS_END = "<!-- definitions: end -->"
 
 
 def main() -> int:
@@ -23,7 +26,8 @@ def main() -> int:
 
 def written(text: str) -> str:
     """The page with its tables as the registry has them now; ValueError when there is no place for them."""
-    return filled(text, BEGIN, END, "\n\n".join((lines(), versions(), fields(), images())))
+    text = filled(text, BEGIN, END, "\n\n".join((lines(), versions(), fields(), images())))
+    return filled(text, DEFINITIONS_BEGIN, DEFINITIONS_END, definitions())
 
 
 def filled(text: str, begin: str, end: str, content: str) -> str:
@@ -68,6 +72,11 @@ def fields() -> str:
         for kind, path in releases.SPANS
     ]
     return table(("kind", "field", *releases.LINES), rows)
+
+
+def definitions() -> str:
+    kinds = [(kind, *(yes(line.name in places) for line in of_all())) for kind, places in schema_table.KINDS.items()]
+    return table(("kind", *(schema_table.SOURCES[line.name] for line in of_all())), kinds)
 
 
 def images() -> str:

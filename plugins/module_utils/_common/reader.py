@@ -55,11 +55,12 @@ def describe(value: Any) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return ``; did you mean "x"?`` when a known word is close, otherwise the list of known words."""
-    words = sorted(known)
-    match = difflib.get_close_matches(str(word), words, n=1, cutoff=0.6)
+    # Fields of Kubernetes differ from what users write in upper and lower case more than in letters.
+    words = {one.lower(): one for one in sorted(known)}
+    match = difflib.get_close_matches(str(word).lower(), list(words), n=1, cutoff=0.6)
     if match:
-        return f'did you mean "{match[0]}"?'
-    return "known here: %s" % (", ".join(words) or "nothing")
+        return f'did you mean "{words[match[0]]}"?'
+    return "known here: %s" % (", ".join(words.values()) or "nothing")
 
 
 def some(names: Sequence[str], most: int = MOST) -> str:

@@ -20,7 +20,7 @@ from ..intent.releases import line_of
 from ..intent.thresholds import check_matches, groups_of
 from ..lint.objects import Objects
 from ..lint.registry import lint
-from ..operator import line_fields
+from ..operator import line_fields, schema
 from ..operator.nodes import fabric_selector
 from ..operator.policy import build_policy
 from ..operator.profiles import registry
@@ -271,7 +271,9 @@ def _policy(intent: Intent, rails: Sequence[Mapping[str, Any]]) -> list[dict[str
 def _check_fields(intent: Intent, objects: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     line = line_of(intent.operator.release)
     if line:
-        line_fields.check(line, [item for part in objects.values() for item in part])
+        every = [item for part in objects.values() for item in part]
+        line_fields.check(line, every)
+        schema.check(line, every, intent.operator.policy_overrides)
 
 
 def _networks(

@@ -77,7 +77,8 @@ def test_messages(line: str, item: dict[str, Any], message: str) -> None:
 
 def test_the_plan_of_a_network_model_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     def pools(intent: Any, rails: Any, block_size: int) -> list[dict[str, Any]]:
-        return [made("IPPool", "spec.perNodeExclusions")]
+        spec = {"subnet": "10.0.0.0/8", "perNodeBlockSize": 2, "perNodeExclusions": []}
+        return [{"kind": "IPPool", "metadata": {"name": "one"}, "spec": spec}]
 
     changed = {**vars(macvlan.PROFILE), "name": "toy", "pools": pools}
     monkeypatch.setitem(registry.PROFILES, "toy", type(macvlan.PROFILE)(**changed))
