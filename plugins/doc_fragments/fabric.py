@@ -429,7 +429,7 @@ options:
             type: bool
           pkey:
             description:
-              - "Only with C(sriov_ib): key of the partition of all rails in pods, such as C('0x8001'). Requires C(ib_kubernetes)."
+              - "Only with C(sriov_ib): key of the partition of all rails in pods, such as C('0x8001')."
             type: str
           ib_kubernetes:
             description:

@@ -47,6 +47,11 @@ options:
     type: list
     elements: raw
     default: []
+  ufm_secret:
+    description:
+      - Secret with which the operator's ib-kubernetes logs in to UFM. If O(namespace) exists, the Secret must exist in it with the keys
+        C(UFM_USERNAME), C(UFM_PASSWORD) and C(UFM_ADDRESS). Their values are not used.
+    type: str
   multus:
     description: Whether the policy installs Multus. With V(false), the cluster must already run it.
     type: bool
@@ -257,6 +262,7 @@ SPEC: dict[str, Any] = {
     "test_namespace": {"type": "str", "default": "gpufabric-validate"},
     "test_pull_secret": {"type": "str", "no_log": False},
     "pull_secrets": {"type": "list", "elements": "raw", "default": [], "no_log": False},
+    "ufm_secret": {"type": "str", "no_log": False},
     "multus": {"type": "bool", "default": True},
     "nfd": {"type": "bool", "default": True},
     "node_labels": {"type": "dict", "default": {}},

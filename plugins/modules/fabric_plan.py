@@ -185,6 +185,12 @@ plan:
       type: dict
       returned: when the facts contain LLDP neighbours
       sample: {rail0: {gpu-1: {switch: leaf3, port: Ethernet12}}}
+    partitions:
+      description: Lines of C(partitions.conf) for the administrator of the subnet manager.
+      type: list
+      elements: str
+      returned: when the rails are InfiniBand and UFM does not manage their partitions
+      sample: ["Default=0x7fff, ipoib, mtu=5 : ALL=full ;"]
     table:
       description:
         - The plan as text for review. For each class of identical hosts, it lists the rails with PCI address, interface, supported rate,

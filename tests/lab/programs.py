@@ -32,8 +32,14 @@ _NEEDED = {
     "ssh": "openssh-client",
     "qemu-img": "qemu-utils",
 }
-#: Without these the lab works, but tests of the report page, or of the tester under busybox, are skipped.
-_FOR_TESTS = {"chromium": "chromium", "busybox": "busybox"}
+#: Without these the lab works, but tests of the report page, the tester under busybox or subnet managers are skipped.
+_FOR_TESTS = {
+    "chromium": "chromium",
+    "busybox": "busybox",
+    "opensm": "opensm",
+    "ibsim": "ibsim-utils",
+    "smpquery": "infiniband-diags",
+}
 #: Come together, from backports where the release has one too old.
 _QEMU = ("qemu-system-x86", "qemu-utils")
 #: The first with the NIC of the rails, igb.

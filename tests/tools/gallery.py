@@ -91,6 +91,11 @@ ENTRIES: dict[str, Entry] = {
         "profile: sriov_ib\nsriov:\n  vfs: 8\n  pkey: '0x8001'\n  ib_kubernetes:\n    ufm_secret: ufm\n"
         "    first_guid: '02:00:00:00:00:00:00:00'\n    last_guid: '02:FF:FF:FF:FF:FF:FF:FF'",
     ),
+    "sriov_ib_opensm": Entry(
+        "Virtual functions of InfiniBand rails with OpenSM",
+        "The role `sriov` creates the virtual functions. `partitions.conf` lists them for the subnet manager.",
+        "profile: sriov_ib\nmtu: 4092\nsriov: {vfs: 2, externally_managed: true, pkey: '0x8001'}",
+    ),
     "raw": Entry(
         "macvlan without the operator's networks",
         "As macvlan, with NetworkAttachmentDefinitions that the collection writes, in the namespace of the pods.",

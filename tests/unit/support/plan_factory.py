@@ -42,8 +42,8 @@ def port(pci: str, netdev: str | None = None, **other: Any) -> dict[str, Any]:
     return values
 
 
-def rdma_device(name: str, own: dict[str, Any]) -> dict[str, Any]:
-    """Return the RDMA device of a port."""
+def rdma_device(name: str, own: dict[str, Any], host: int = 0) -> dict[str, Any]:
+    """Return the RDMA device of a port of host ``host``."""
     return {
         "name": name,
         "pci": own["pci"],
@@ -52,7 +52,7 @@ def rdma_device(name: str, own: dict[str, Any]) -> dict[str, Any]:
         "link_layer": own["link_layer"],
         "rate": own["speed"],
         "active_mtu": 1024,
-        "node_guid": "0200:00ff:fe00:0001",
+        "node_guid": f"b83f:d203:00{own['pci'][5:7]}:{host:04x}",
         "firmware": "28.43.1014",
     }
 
@@ -96,7 +96,7 @@ def host_facts(number: int, rails: int = 2, ports: list[dict[str, Any]] | None =
         "managers": ["systemd-networkd"],
         "ports": sorted([management, *own], key=lambda item: item["pci"]),
         "lost_rails": {},
-        "rdma_devices": [rdma_device(name, item) for item in own for name in item["rdma"]],
+        "rdma_devices": [rdma_device(name, item, number) for item in own for name in item["rdma"]],
         "gpus": [],
         "default_route": ["eno1"],
         "ssh_netdev": "eno1",

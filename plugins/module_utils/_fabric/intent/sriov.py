@@ -26,6 +26,8 @@ _OF_OPERATOR = {
 # What the webhook of the SR-IOV operator allows for a port of NVIDIA.
 _MOST_VFS = 128
 _PKEY = Form(r"0x[0-9a-fA-F]{1,4}", 'a partition key such as "0x8001" (quoted)')
+# The other bit of a key tells full members of the partition from limited ones.
+_KEY_BITS = 0x7FFF
 _GUID = Form(r"([0-9a-fA-F]{2}:){7}[0-9a-fA-F]{2}", 'a GUID such as "02:00:00:00:00:00:00:01"')
 _NEEDED = {"ufm_secret": PULL_SECRET, "first_guid": _GUID, "last_guid": _GUID}
 
@@ -86,8 +88,10 @@ def read_sriov(reader: Reader) -> Sriov:
     )
     if sriov.device_type == "vfio-pci" and sriov.rdma_mode:
         reader.refuse("rdma_mode", "VFs with device_type vfio-pci have no RDMA device. Remove rdma_mode")
-    if bool(sriov.pkey) != ("ib_kubernetes" in reader):
-        reader.refuse("pkey", "the partition and ib_kubernetes, which brings VFs into it, need each other. Set both")
+    if sriov.pkey and not int(sriov.pkey, 16) & _KEY_BITS:
+        reader.refuse("pkey", f"{sriov.pkey} is not the key of a partition: all but its first bit are zero")
+    if not sriov.pkey and "ib_kubernetes" in reader:
+        reader.refuse("ib_kubernetes", "it brings VFs into a partition. Set pkey, or remove ib_kubernetes")
     if sriov.assigned_by == DEVICE_PLUGIN:
         for key in (key for key, without in _OF_OPERATOR.items() if getattr(sriov, key) != without):
             reader.refuse(key, f"only the SR-IOV operator sets it. Remove it, or set assigned_by: {SRIOV_OPERATOR}")

@@ -37,8 +37,8 @@ _LONGEST_NODE_POLICY = 30
 _COMPILE_SECONDS = 1200
 # Fields of releases that are no longer supported.
 _GONE = (("psp",), ("nvPeerDriver",), ("secondaryNetwork", "ipamPlugin"))
-_UFM_NEEDED = ("UFM_USERNAME", "UFM_PASSWORD", "UFM_ADDRESS")
-_UFM_KNOWN = (*_UFM_NEEDED, "UFM_HTTP_SCHEMA", "UFM_PORT", "UFM_CERTIFICATE")
+UFM_NEEDED = ("UFM_USERNAME", "UFM_PASSWORD", "UFM_ADDRESS")
+_UFM_KNOWN = (*UFM_NEEDED, "UFM_HTTP_SCHEMA", "UFM_PORT", "UFM_CERTIFICATE")
 _GUID = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){7}", re.IGNORECASE)
 
 
@@ -179,7 +179,7 @@ def _ufm_secret(objects: Objects) -> Iterator[Found]:
         if text(secret, "metadata", "name") not in named:
             continue
         keys = {str(key) for part in ("data", "stringData") for key in mapping(secret, part)}
-        missing = [key for key in _UFM_NEEDED if key not in keys]
+        missing = [key for key in UFM_NEEDED if key not in keys]
         if missing:
             unknown = sorted(keys - {*_UFM_KNOWN})
             found = f" and has {', '.join(unknown)}" if unknown else ""

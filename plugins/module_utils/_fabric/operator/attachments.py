@@ -53,6 +53,8 @@ def definition(
     meta = metadata(rail["network"], intent.network_namespace)
     if resource:
         meta["annotations"] = {RESOURCE_NAME: resource}
-    first = {**plugin, "capabilities": {"ips": True}} if intent.pools.ipam == STATIC else dict(plugin)
+    first = dict(plugin)
+    if intent.pools.ipam == STATIC:
+        first["capabilities"] = {**plugin.get("capabilities", {}), "ips": True}
     config = {"cniVersion": _CNI_VERSION, "name": rail["network"], "plugins": [first, *further, *chained(intent, rail)]}
     return {"apiVersion": API, "kind": KIND, "metadata": meta, "spec": {"config": to_json(config)}}

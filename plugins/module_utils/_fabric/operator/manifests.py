@@ -52,6 +52,8 @@ def manifests(plan: Mapping[str, Any], chart: Chart, image: str = "") -> dict[st
     pairs = mirror(names, operator["image_repository"], operator["release"])
     if pairs:
         files["mirror.txt"] = _lines([f"{source} {target}" for source, target in pairs])
+    if plan.get("partitions"):
+        files["infiniband/partitions.conf"] = _lines(plan["partitions"])
     if objects["networks"]:
         files["examples/pod.yaml"] = [_pod(plan, image or _EXAMPLE_IMAGE)]
     return files

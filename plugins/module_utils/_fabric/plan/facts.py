@@ -67,8 +67,14 @@ _PORT = record(
     configured=optional(record(rail=_RAIL, addresses=list_of(interface, _MOST))),
     switch=optional(record(system=text, chassis=text, port=text)),
 )
+_GUID = matching(re.compile("(?:[0-9A-Fa-f]{4}(?::[0-9A-Fa-f]{4}){3})?"), "a GUID")
 _DEVICE = record(
-    name=name("the name of an RDMA device"), pci=optional(_PCI), state=text, rate=_RATE, firmware=optional(text)
+    name=name("the name of an RDMA device"),
+    pci=optional(_PCI),
+    state=text,
+    rate=_RATE,
+    firmware=optional(text),
+    node_guid=optional(_GUID, ""),
 )
 _FACTS = record(
     machine_id=optional(MACHINE_ID, ""),

@@ -24,7 +24,7 @@ from ..operator import line_fields, schema
 from ..operator.nodes import fabric_selector
 from ..operator.policy import build_policy
 from ..operator.profiles import registry
-from . import link_findings, routers
+from . import link_findings, partitions, routers
 from .capabilities import expectations
 from .gpu_affinity import gpus_of_rails
 from .groups import Known, resolve
@@ -87,6 +87,7 @@ def plan(
         **written,
         "tests": {**intent.tests, "groups": homes},
         **({"switches": switches} if switches else {}),
+        **({"partitions": own} if (own := partitions.lines(layout)) else {}),
         "warnings": [*written["warnings"], *doubts, *_known_problems(written, hosts)],
         "gates": [asdict(rule) for rule in rules],
         "table": table(intent, rails, written["hosts"]),
@@ -160,6 +161,7 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
             "image_repository": intent.operator.image_repository,
             "image_pull_secrets": list(intent.operator.image_pull_secrets),
             "network_namespace": intent.network_namespace,
+            "ufm_secret": intent.sriov.ib_kubernetes.ufm_secret,
             "chart_values": profile.values(intent),
         },
         "expectations": expectations(

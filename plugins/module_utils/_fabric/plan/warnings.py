@@ -46,9 +46,18 @@ def warnings(layout: Layout, nodes: Mapping[str, str | None]) -> Iterator[str]:
         )
     if layout.intent.routing != "none" and any(routers.routes(layout, own) for own in layout.ranges[1:]):
         yield from _pods_without_tables(layout.intent)
+    yield from _partition(intent)
     yield from _unfixed(layout, nodes)
     if not layout.ranges and intent.pools.ipam in PLANNED:
         yield "rdma_fabric.supernet is not given, so no networks for pods are planned"
+
+
+def _partition(intent: Intent) -> Iterator[str]:
+    if intent.sriov.pkey and not intent.sriov.ib_kubernetes.ufm_secret:
+        yield (
+            f"the partition {intent.sriov.pkey} is set by the administrator of the subnet manager: playbook plan with"
+            " rdma_manifests_dir writes its lines to infiniband/partitions.conf"
+        )
 
 
 def _unfixed(layout: Layout, nodes: Mapping[str, str | None]) -> Iterator[str]:

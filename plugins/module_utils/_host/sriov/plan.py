@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from ..._common import vf_identity
 from ..._common.change import Change
 from ..._common.errors import ConflictError, InputError
 from ..._common.pci import NIC_VENDOR
@@ -174,7 +175,7 @@ def counts(now: int, wish: int) -> tuple[int, ...]:
 
 
 def _capacity(rail: Rail, port: Port, count: int, *, promised: int) -> list[str]:
-    most = min(max(port.vfs_total, promised if port.vendor == NIC_VENDOR else 0), vf.MAX_VFS)
+    most = min(max(port.vfs_total, promised if port.vendor == NIC_VENDOR else 0), vf_identity.MAX_VFS)
     if 0 <= count <= most:
         return []
     # Only NVIDIA's NICs have this number in their firmware settings.
@@ -200,8 +201,8 @@ def _target(inventory: HostInventory, rail: Rail, port: Port, *, count: int, wis
 
 def _identity(port: Port, guid: str, index: int) -> dict[str, str]:
     if port.infiniband:
-        return {"guid": vf.vf_guid(guid, index)}
-    return {"mac": vf.vf_mac(port.netdev.mac if port.netdev else "", index)}
+        return {"guid": vf_identity.vf_guid(guid, index)}
+    return {"mac": vf_identity.vf_mac(port.netdev.mac if port.netdev else "", index)}
 
 
 def _is_anew(target: Target, have: tuple[vf.Vf, ...]) -> bool:

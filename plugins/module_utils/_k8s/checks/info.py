@@ -14,7 +14,7 @@ from ..._fabric.operator.mark import Target
 from ..client.api import Api
 from ..client.nodes import nodes_of_hosts
 from ..objects import pools, release
-from . import access, chart, problems, pull_secrets, survey
+from . import access, chart, problems, pull_secrets, survey, ufm_secret
 
 
 def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
@@ -49,6 +49,7 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
         said = [*_denied(denied), *wrong.values(), *_aimed(params, found, decision), *policies, *said]
         said += [*_installing(params, decision, run), *_impersonating(params)]
         said += [*_pools(api, params, by_host.values()), *_pull_secrets(api, params, decision)]
+        said += ufm_secret.problems(api, params["namespace"], params["ufm_secret"])
     return {
         "version": version,
         "nodes": found.nodes,
@@ -85,6 +86,8 @@ def _selected(params: Mapping[str, Any]) -> dict[str, Any]:
         left = {"operator_name": None, "release": None, "chart_ref": None}
     if not {"operator", "policy"} & set(params["steps"]):
         left["existing"] = None
+    if "policy" not in params["steps"]:
+        left["ufm_secret"] = None
     return {**params, **left}
 
 

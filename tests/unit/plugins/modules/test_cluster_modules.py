@@ -467,6 +467,24 @@ def test_pull_secrets_must_be_in_a_namespace_that_exists(
     assert run("cluster_info", capsys, **given)["problems"] == [of_tests]
 
 
+def test_the_secret_of_ufm_has_its_keys(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    given: dict[str, Any] = {"namespace": "op", "ufm_secret": "ufm"}
+    assert run("cluster_info", capsys, **given)["problems"] == []
+    cluster.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "op"}})
+    what = "Secret ufm of UFM, named by rdma_fabric.sriov.ib_kubernetes.ufm_secret,"
+    assert run("cluster_info", capsys, **given)["problems"] == [
+        f"{what} does not exist in namespace op. Create it there, or correct ufm_secret"
+    ]
+    assert run("cluster_info", capsys, steps=["networks"], **given)["problems"] == []
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "ufm", "namespace": "op"}}
+    cluster.put({**secret, "data": {"UFM_USERNAME": "YWRtaW4=", "UFM_HOST": "c2VjcmV0"}})
+    result = run("cluster_info", capsys, **given)
+    assert result["problems"] == [f"{what} in namespace op lacks UFM_PASSWORD, UFM_ADDRESS. Add these keys"]
+    assert "YWRtaW4" not in str(result) and "c2VjcmV0" not in str(result)
+    cluster.put({**secret, "data": dict.fromkeys(("UFM_USERNAME", "UFM_PASSWORD", "UFM_ADDRESS"), "eA==")})
+    assert run("cluster_info", capsys, **given)["problems"] == []
+
+
 def test_secrets_that_cannot_be_read_are_no_problem(
     cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -477,5 +495,6 @@ def test_secrets_that_cannot_be_read_are_no_problem(
         return status(403, "Forbidden", "no secrets") if "/secrets" in path else send(method, path, *rest, **more)
 
     monkeypatch.setattr(cluster, "send", refusing)
-    given: dict[str, Any] = {"test_namespace": "tests", "test_pull_secret": "mine", "steps": ["validate"]}
+    given: dict[str, Any] = {"test_namespace": "tests", "test_pull_secret": "mine", "namespace": "tests"}
+    given |= {"ufm_secret": "ufm", "steps": ["policy", "validate"]}
     assert run("cluster_info", capsys, **given)["problems"] == []

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The network model sriov_ib: each pod gets a virtual function (VF) of each InfiniBand rail from the SR-IOV operator.
 
-With a partition key, ib-kubernetes gives the VFs of pods GUIDs and adds them to the partition, through NVIDIA UFM. The
-operator's kind of network has no field for the key on any line, so the NetworkAttachmentDefinition is written here.
+With ib-kubernetes, the VFs of pods get GUIDs and are added to the partition through NVIDIA UFM; without, the
+administrator of the subnet manager adds the GUIDs of VFs. The operator's kind of network has no field for the key of a
+partition on any line, so the NetworkAttachmentDefinition is written here.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def _policies(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
 def _sections(intent: Intent, line: Line, rails: Rails) -> dict[str, Any]:
     found = sriov.network_sections(intent, line, rails)
     own = intent.sriov.ib_kubernetes
-    if not intent.sriov.pkey:
+    if not own.ufm_secret:
         return found
     manager = {
         **sections.image(intent, line, "ib_kubernetes"),
@@ -89,14 +90,15 @@ def _network(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _in_partition(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a definition whose pods ib-kubernetes adds to the partition before their VFs come up."""
+    """Return a definition with the partition, to which ib-kubernetes adds pods before their VFs come up."""
     own = intent.sriov
+    managed = bool(own.ib_kubernetes.ufm_secret)
     plugin = {
         "type": "ib-sriov",
         "pkey": own.pkey,
-        "ibKubernetesEnabled": True,
+        **({"ibKubernetesEnabled": True} if managed else {}),
         **({"link_state": own.link_state} if own.link_state else {}),
-        "capabilities": {"infinibandGUID": True},
+        **({"capabilities": {"infinibandGUID": True}} if managed else {}),
         "ipam": address_source(intent, rail),
     }
     return definition(intent, rail, plugin=plugin, further=sriov.isolation(intent), resource=rail["resource"])

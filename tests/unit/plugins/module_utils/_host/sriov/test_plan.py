@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common import vf_identity
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ConflictError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.devices import Port
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.network import parse_interfaces
@@ -48,7 +49,8 @@ def targets(draw: st.DrawFn) -> boot_unit.Target:
     common, derive = draw(SETTINGS), draw(st.booleans())
     number = draw(st.integers(0, 16))
     vfs = tuple(
-        {**({"mac": vf.vf_mac("b8:3f:d2:00:18:00", index)} if derive else {}), **common} for index in range(number)
+        {**({"mac": vf_identity.vf_mac("b8:3f:d2:00:18:00", index)} if derive else {}), **common}
+        for index in range(number)
     )
     return boot_unit.Target(make_port(draw(st.booleans())), PF, vfs, draw(st.booleans()))
 

@@ -76,8 +76,29 @@ def test_a_partition_needs_a_definition_and_its_manager() -> None:
     ]
 
 
+def test_a_partition_without_its_manager() -> None:
+    made = planned(pkey="0x8001")
+    assert "ibKubernetes" not in made["objects"]["policy"][0]["spec"]
+    (network,) = objects(made, "NetworkAttachmentDefinition")
+    # A pod cannot choose a GUID, and so no partition.
+    (plugin,) = json.loads(network["spec"]["config"])["plugins"]
+    assert plugin == {"type": "ib-sriov", "pkey": "0x8001", "ipam": IPAM}
+    assert [text for text in made["warnings"] if "infiniband/partitions.conf" in text]
+
+
+def test_a_guid_of_a_port_is_not_for_vfs() -> None:
+    hosts = fleet(2, rails=1, link_layer="infiniband")
+    hosts["gpu-0002"]["facts"]["rdma_devices"][0]["node_guid"] = "0200:0000:0000:0007"
+    fabric = {"profile": "sriov_ib", "supernet": "192.168.0.0/16", "sriov": PARTITION}
+    with pytest.raises(InputError) as caught:
+        plan(fabric, hosts)
+    assert "02:FF:FF:FF:FF:FF:FF:FF include those of ports: gpu-0002 mlx5_0" in str(caught.value)
+    fabric["sriov"] = {**PARTITION, "ib_kubernetes": {**UFM, "first_guid": "02:01:00:00:00:00:00:00"}}
+    assert "partitions" not in plan(fabric, hosts)
+
+
 @pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize("options", [{}, PARTITION], ids=["plain", "partition"])
+@pytest.mark.parametrize("options", [{}, PARTITION, {"pkey": "0x1"}], ids=["plain", "partition", "without manager"])
 def test_every_line_takes_it(release: str, options: dict[str, Any]) -> None:
     made = planned(release, **options)["objects"]
     for item in (*made["policy"], *made["networks"]):
@@ -93,11 +114,12 @@ def test_every_line_takes_it(release: str, options: dict[str, Any]) -> None:
             "rdma_fabric.sriov: VFs of InfiniBand do not have vlan, trust. Remove these options",
         ),
         ({"eswitch_mode": "switchdev"}, "rdma_fabric.sriov: VFs of InfiniBand do not have eswitch_mode. Remove these"),
+        ({"pkey": "0x8000"}, "rdma_fabric.sriov.pkey: 0x8000 is not the key of a partition"),
+        ({"ib_kubernetes": UFM}, "rdma_fabric.sriov.ib_kubernetes: it brings VFs into a partition. Set pkey, or"),
         (
-            {"pkey": "0x8001"},
-            "rdma_fabric.sriov.pkey: the partition and ib_kubernetes, which brings VFs into it, need each",
+            {**PARTITION, "ib_kubernetes": {**UFM, "last_guid": "02:00:00:00:00:00:00:0e"}},
+            "to 02:00:00:00:00:00:00:0e are 15, but the VFs of 2 hosts need 16. Extend the range",
         ),
-        ({"ib_kubernetes": UFM}, "rdma_fabric.sriov.pkey: the partition and ib_kubernetes"),
         ({"pkey": "8001", "ib_kubernetes": UFM}, 'expected a partition key such as "0x8001" (quoted), found "8001"'),
         (
             {**PARTITION, "ib_kubernetes": {**UFM, "last_guid": "01:00:00:00:00:00:00:00"}},

@@ -1,0 +1,98 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the administrator of an InfiniBand subnet manager sets for the rails: lines of OpenSM's partitions.conf.
+
+With ib-kubernetes UFM does it, and only the range of GUIDs is compared with those of the hosts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..._common.errors import InputError
+from ..._common.fold import fold
+from ..._common.reader import some
+from ..._common.vf_identity import vf_guid
+from ..operator.profiles import registry
+from ..operator.profiles.profile import INFINIBAND_MTU
+from .layout import Layout
+
+FULL_MEMBER = 0x8000
+# Codes of InfiniBand for 2048 and 4096 bytes.
+_MTU_2048, _MTU_4096 = 4, 5
+_NAME = "gpufabric"
+
+
+def lines(layout: Layout) -> list[str]:
+    """Return the lines; none where the rails are not InfiniBand, or UFM has the partitions.
+
+    InputError when the range of GUIDs for UFM is too small, or has one that a port of the hosts has already.
+    """
+    _check_guids(layout)
+    intent = layout.intent
+    profile = registry.get(intent.profile)
+    if profile.link_layer != "infiniband" or intent.sriov.ib_kubernetes.ufm_secret:
+        return []
+    mtu = _MTU_4096 if registry.mtu_of(intent) > INFINIBAND_MTU.default else _MTU_2048
+    found = [
+        "# For the subnet manager of the rails. With OpenSM: lines of partitions.conf, beside those of other ports.",
+        "# With the subnet manager of a switch: the same partition, members and MTU (4: 2048 bytes, 5: 4096 bytes).",
+    ]
+    if profile.host_vfs(intent) is not None or profile.operator_makes_vfs(intent):
+        found.append(
+            "# The ports have virtual functions: enable virtualization (virt_enabled 2 in opensm.conf of DOCA)."
+        )
+    if not intent.sriov.pkey:
+        return [*found, f"Default=0x7fff, ipoib, mtu={mtu} : ALL=full ;"]
+    # Without the bit of full members, which is that of each member. The first key of a port is that of its IPoIB.
+    number = int(intent.sriov.pkey, 16) & ~FULL_MEMBER
+    head = f"{_NAME}=0x{number:04x}, indx0, ipoib, mtu={mtu}, defmember=full :"
+    return [*found, *_members(layout, head)]
+
+
+def _check_guids(layout: Layout) -> None:
+    own = layout.intent.sriov.ib_kubernetes
+    if not (own.first_guid and own.last_guid):
+        return
+    first, last = (int(text.replace(":", ""), 16) for text in (own.first_guid, own.last_guid))
+    needed = len(layout.hosts) * len(layout.rails.names) * layout.intent.sriov.vfs
+    where = f"rdma_fabric.sriov.ib_kubernetes: the GUIDs from {own.first_guid} to {own.last_guid}"
+    if last - first + 1 < needed:
+        raise InputError(
+            f"{where} are {last - first + 1}, but the VFs of {len(layout.hosts)} hosts need {needed}. Extend the range"
+        )
+    taken = [
+        f"{host.name} {device['name']} ({device['node_guid']})"
+        for host in layout.hosts
+        for device in (host.facts or {}).get("rdma_devices", ())
+        if device["node_guid"] and first <= int(device["node_guid"].replace(":", ""), 16) <= last
+    ]
+    if taken:
+        raise InputError(
+            f"{where} include those of ports: {some(taken)}. Set a range that no port and no other cluster of the"
+            " fabric has"
+        )
+
+
+def _members(layout: Layout, head: str) -> Iterator[str]:
+    """Yield one line for each rail of each host, since OpenSM adds up lines with the same key."""
+    vfs = registry.get(layout.intent.profile).host_vfs(layout.intent)
+    if vfs is None:
+        yield "# Members: the GUIDs in /etc/sriov-operator/infiniband/guids of each node, which you choose."
+        yield f"# {head} GUID, GUID ;"
+        return
+    unknown = []
+    for host in layout.hosts:
+        for rail, port in zip(layout.rails.names, layout.rails.ports.get(host.name, ())):
+            devices = (host.facts or {}).get("rdma_devices", ())
+            guid = next((own["node_guid"] for own in devices if own["pci"] == port["pci"]), None)
+            if guid:
+                yield f"# {host.name} {rail}"
+                numbers = [f"0x{vf_guid(guid, index).replace(':', '')}" for index in range(vfs)]
+                yield f"{head} {', '.join(numbers)} ;"
+            else:
+                unknown.append(host.name)
+        if not host.facts:
+            unknown.append(host.name)
+    if unknown:
+        yield f"# Members of {fold(list(dict.fromkeys(unknown)))} are missing: the facts have no GUIDs of their ports."

@@ -1,0 +1,170 @@
+"""Lines for the subnet manager: a table, and a real OpenSM on a simulated fabric, which takes about a second.
+
+Where the programs are missing (Debian packages opensm, ibsim-utils, infiniband-diags), the latter is skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.support.plan_factory import fleet
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.manifests import Chart, manifests
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
+
+PRELOAD = next(Path("/usr/lib").glob("*/umad2sim/libumad2sim.so"), None)
+MISSING = [name for name in ("opensm", "ibsim", "smpquery") if not shutil.which(name, path="/usr/sbin:/usr/bin:/bin")]
+simulated = pytest.mark.skipif(
+    bool(MISSING) or PRELOAD is None,
+    reason=f"needs {', '.join(MISSING) or 'libumad2sim.so'}: install opensm, ibsim-utils and infiniband-diags",
+)
+MANAGED = {"ufm_secret": "ufm", "first_guid": "02:00:00:00:00:00:00:00", "last_guid": "02:FF:FF:FF:FF:FF:FF:FF"}
+HEAD = "gpufabric=0x0001, indx0, ipoib, mtu={}, defmember=full :"
+
+
+def planned(hosts: dict[str, dict[str, Any]] | None = None, **fabric: Any) -> dict[str, Any]:
+    default = {"profile": "sriov_ib", "supernet": "192.168.0.0/16"}
+    return plan({**default, **fabric}, hosts or fleet(2, rails=1, link_layer="infiniband"))
+
+
+def entries(made: dict[str, Any]) -> list[str]:
+    return [line for line in made["partitions"] if not line.startswith("# ") or line.startswith("# gpu")]
+
+
+def test_without_a_key_the_default_partition_has_the_mtu() -> None:
+    assert entries(planned()) == ["Default=0x7fff, ipoib, mtu=4 : ALL=full ;"]
+    made = planned(profile="ipoib", mtu=4092)
+    assert entries(made) == ["Default=0x7fff, ipoib, mtu=5 : ALL=full ;"]
+    assert not [line for line in made["partitions"] if "virtualization" in line]
+    assert [line for line in planned()["partitions"] if "enable virtualization (virt_enabled 2" in line]
+
+
+@pytest.mark.parametrize(
+    ("profile", "sriov"), [("macvlan", {}), ("sriov_ib", {"pkey": "0x8001", "ib_kubernetes": MANAGED})]
+)
+def test_nothing_for_ethernet_and_ufm(profile: str, sriov: dict[str, Any]) -> None:
+    hosts = fleet(2, rails=1, link_layer="ethernet" if profile == "macvlan" else "infiniband")
+    own = {"sriov": sriov} if sriov else {}
+    made = plan({"profile": profile, "supernet": "192.168.0.0/16", **own}, hosts)
+    assert "partitions" not in made
+    assert "infiniband/partitions.conf" not in manifests(made, Chart())
+
+
+def test_members_are_the_virtual_functions_that_the_role_makes() -> None:
+    hosts = fleet(3, rails=1, link_layer="infiniband")
+    hosts["gpu-0002"]["facts"]["rdma_devices"] = []
+    hosts["gpu-0003"]["facts"] = None
+    made = plan(
+        {
+            "profile": "sriov_ib",
+            "supernet": "192.168.0.0/16",
+            "mtu": 4092,
+            "absent_hosts": "report",
+            "rail_count": 1,
+            "sriov": {"pkey": "0x8001", "vfs": 2, "externally_managed": True},
+        },
+        hosts,
+    )
+    assert entries(made) == [
+        "# gpu-0001 rail0",
+        f"{HEAD.format(5)} 0xba3fd20003180001, 0xba3fd20103180001 ;",
+    ]
+    assert made["partitions"][-1] == (
+        "# Members of gpu-[0002-0003] are missing: the facts have no GUIDs of their ports."
+    )
+    text = manifests(made, Chart())["infiniband/partitions.conf"]
+    assert text == "".join(f"{line}\n" for line in made["partitions"])
+
+
+def test_the_operator_makes_virtual_functions_with_the_guids_of_a_file() -> None:
+    made = planned(sriov={"pkey": "0x8001"})
+    assert made["partitions"][-2:] == [
+        "# Members: the GUIDs in /etc/sriov-operator/infiniband/guids of each node, which you choose.",
+        f"# {HEAD.format(4)} GUID, GUID ;",
+    ]
+
+
+class Fabric:
+    """A simulated switch with hosts, whose ports have the GUIDs of the plan's members."""
+
+    def __init__(self, folder: Path, ports: dict[str, str]) -> None:
+        self.folder = folder
+        self.environment = {"PATH": "/usr/sbin:/usr/bin:/bin", "LD_PRELOAD": str(PRELOAD)}
+        self.environment.update({"OSM_TMP_DIR": str(folder), "OSM_CACHE_DIR": str(folder)})
+        self.environment["IBSIM_SOCKNAME"] = f"gpufabric{os.getpid()}"
+        links = [f'[{number}] "{name}"[1]' for number, name in enumerate(ports, 1)]
+        # The simulator numbers the port of a node from the node's own GUID.
+        nodes = [
+            f'\ncaguid=0x{int(guid, 16) - 1:016x}\nHca 1 "{name}"\n[1] "SW"[{number}]'
+            for number, (name, guid) in enumerate(ports.items(), 1)
+        ]
+        (folder / "net").write_text("\n".join([f'Switch {len(ports) + 1} "SW"', *links, *nodes]) + "\n")
+        own = {key: value for key, value in self.environment.items() if key != "LD_PRELOAD"}
+        self.simulator = subprocess.Popen(
+            ["ibsim", "-s", "net"],
+            cwd=folder,
+            env=own,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert self.simulator.stdout
+        for line in self.simulator.stdout:
+            if "simulator ready" in line:
+                break
+
+    def run(self, *argv: str) -> str:
+        done = subprocess.run(
+            argv, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=30, check=False
+        )
+        return done.stdout + done.stderr
+
+    def configure(self, partitions: str) -> str:
+        """Run OpenSM once and return its log."""
+        (self.folder / "partitions.conf").write_text(partitions)
+        log = self.folder / "opensm.log"
+        log.unlink(missing_ok=True)
+        self.run("opensm", "-o", "-P", str(self.folder / "partitions.conf"), "-f", str(log), "-D", "0x43")
+        return log.read_text()
+
+    def keys(self, port: int) -> list[str]:
+        """Return the partition keys that the subnet manager wrote to the host at a port of the switch."""
+        found = self.run("smpquery", "-D", "pkeys", f"0,{port}", "1")
+        return [key for key in re.findall(r"0x[0-9a-f]{4}", found) if key != "0x0000"]
+
+
+@pytest.fixture
+def fabric(tmp_path: Path) -> Iterator[Fabric]:
+    # Two members of the partition below, and a port that is none.
+    ports = {"gpu-0001": "ba3fd20003180001", "gpu-0002": "ba3fd20003180002", "other": "b83fd203000000ff"}
+    made = Fabric(tmp_path, ports)
+    yield made
+    made.simulator.kill()
+    made.simulator.wait()
+
+
+@simulated
+def test_opensm_gives_the_members_their_key(fabric: Fabric) -> None:
+    text = manifests(planned(mtu=4092, sriov={"pkey": "0x8001", "vfs": 128, "externally_managed": True}), Chart())[
+        "infiniband/partitions.conf"
+    ]
+    log = fabric.configure(text)
+    assert "SUBNET UP" in log and "PARSE ERROR" not in log
+    # OpenSM lets all ports into its default partition as limited members, unless the administrator says otherwise.
+    assert [fabric.keys(port) for port in (1, 2, 3)] == [["0x8001", "0x7fff"], ["0x8001", "0x7fff"], ["0x7fff"]]
+
+
+@simulated
+def test_opensm_takes_the_default_partition(fabric: Fabric) -> None:
+    log = fabric.configure(manifests(planned(), Chart())["infiniband/partitions.conf"])
+    assert "SUBNET UP" in log and "PARSE ERROR" not in log
+    assert fabric.keys(1) == ["0xffff"]
+    assert "PARSE ERROR" in fabric.configure("gpufabric=0x0001 ipoib ;\n")
