@@ -17,6 +17,7 @@ import pytest
 PLUGINS = Path(__file__).resolve().parents[3] / "plugins"
 UNIT = Path(__file__).resolve().parents[1]
 HOST_MODULES = {
+    "host_bundle",
     "kernel_cmdline",
     "kernel_settings",
     "netdev_names",
@@ -69,8 +70,9 @@ FLOORS = {
         "gpu_direct",
         "reboot",
         "preflight",
+        "bundle",
     ),
-    "_k8s": ("client", "objects", "checks", "ready", "drain", "testers"),
+    "_k8s": ("client", "objects", "checks", "ready", "drain", "testers", "bundle"),
 }
 # Nothing in these opens, runs or waits; _host has one door to the system per folder.
 PURE = ("_common", "_fabric")

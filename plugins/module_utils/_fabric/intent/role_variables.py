@@ -28,6 +28,9 @@ TWO_DRIVERS = (
 
 # The variables of the playbooks, as an argument specification. Those without a type have a reader of their own.
 PLAYBOOKS: Mapping[str, Mapping[str, Any]] = {
+    "rdma_bundle_dir": {"type": "path"},
+    "rdma_bundle_must_gather": {"type": "bool"},
+    "rdma_bundle_redact": {"type": "list", "elements": "str", "choices": ["addresses", "serials", "hosts"]},
     "rdma_cluster_file": {"type": "path"},
     "rdma_disrupt_users": {"type": "bool"},
     "rdma_fabric": {"type": "raw"},
