@@ -198,13 +198,14 @@ def problems(known: Mapping[str, Mapping[str, Any]], variables: Mapping[str, Any
     judged = {name: value for name, value in given.items() if name not in shapes}
     # One by one: for two options with unknown keys, ansible-core lists the keys that one of them supports.
     told = [text for name, value in judged.items() for text in _refused(name, value, known[name])]
-    return [*shapes.values(), *told, *_driver_problems(given, variables)]
+    return [*shapes.values(), *told, *_owners(given, variables)]
 
 
-def _driver_problems(given: Mapping[str, Any], variables: Mapping[str, Any]) -> list[str]:
-    """Return why hosts and policy disagree about the drivers; what cannot be evaluated is reported elsewhere."""
+def _owners(given: Mapping[str, Any], variables: Mapping[str, Any]) -> list[str]:
+    """Return what hosts and policy both own or neither does; what cannot be evaluated is reported elsewhere."""
     try:
-        return role_variables.driver_problems(given, variables.get("rdma_fabric"))
+        fabric = variables.get("rdma_fabric")
+        return [*role_variables.driver_problems(given, fabric), *role_variables.nic_problems(given, fabric)]
     except AnsibleUndefinedVariable:
         return []
 

@@ -238,6 +238,209 @@ options:
                 and C(null) removes a field. They are checked against the definition of the release line, as all planned objects are, and shown by
                 C(deploy --check --diff)."
             type: dict
+          components:
+            description:
+              - What single components have of their own. A component that the policy does not have is an error.
+            type: list
+            elements: dict
+            suboptions:
+              name:
+                description:
+                  - "The component, as in the table of images, with C(_) for spaces: such as C(multus) or C(rdma_shared_device_plugin)."
+                type: str
+              repository:
+                description:
+                  - Registry of its image, instead of C(operator.image_repository).
+                type: str
+              version:
+                description:
+                  - Tag of its image, instead of C(operator.component_version).
+                type: str
+              resources:
+                description:
+                  - "Processor time and memory of its containers. Default: those of the operator."
+                type: list
+                elements: dict
+                suboptions:
+                  container:
+                    description:
+                      - Name of the container in its pods, such as C(rdma-shared-dp).
+                    type: str
+                  requests:
+                    description:
+                      - "What the container needs: C(cpu), C(memory)."
+                    type: dict
+                  limits:
+                    description:
+                      - "What the container gets at most: C(cpu), C(memory)."
+                    type: dict
+          deployment_node_selector:
+            description:
+              - Labels of the nodes that run what the operator runs once per cluster, such as the controller of nv-ipam. C(node_selector) is for
+                what runs on every node.
+            type: dict
+          deployment_tolerations:
+            description:
+              - Tolerations of what the operator runs once per cluster, with the keys of C(operator.tolerations).
+            type: list
+            elements: dict
+            suboptions:
+              key:
+                description:
+                  - As C(operator.tolerations[].key).
+                type: str
+              operator:
+                description:
+                  - As C(operator.tolerations[].operator).
+                type: str
+                choices: ["Exists", "Equal"]
+              value:
+                description:
+                  - As C(operator.tolerations[].value).
+                type: str
+              effect:
+                description:
+                  - As C(operator.tolerations[].effect).
+                type: str
+                choices: ["NoSchedule", "PreferNoSchedule", "NoExecute"]
+              tolerationSeconds:
+                description:
+                  - As C(operator.tolerations[].tolerationSeconds).
+                type: int
+          nic_feature_discovery:
+            description:
+              - "Whether the policy installs NIC Feature Discovery, which labels nodes with the driver versions of their NICs. Default: C(false)."
+            type: bool
+          telemetry:
+            description:
+              - DOCA Telemetry Service.
+            type: dict
+            suboptions:
+              enabled:
+                description:
+                  - "Whether the policy installs DOCA Telemetry Service, which exports counters of NICs to Prometheus. The tag of its image is
+                    known for most releases; otherwise set it in C(components). Default: C(false)."
+                type: bool
+              config_map:
+                description:
+                  - "ConfigMap in C(operator.namespace) with its configuration. Default: that of the operator."
+                type: str
+          nic_configuration:
+            description:
+              - The NIC configuration operator.
+            type: dict
+            suboptions:
+              enabled:
+                description:
+                  - "Whether the policy installs the NIC configuration operator, which changes firmware and firmware settings of NICs from the
+                    cluster. Details. Default: C(false)."
+                type: bool
+              maintenance_operator:
+                description:
+                  - "Whether the chart installs the maintenance operator, with which nodes are drained before they reboot. Set C(false) if it
+                    already runs in the cluster: the NIC configuration operator does not start without it. Default: C(true)."
+                type: bool
+              log_level:
+                description:
+                  - "Level of its logs. Default: C(info)."
+                type: str
+                choices: ["info", "debug"]
+              env:
+                description:
+                  - "Variables of its pods, such as C(FW_RESET_AFTER_CONFIG_UPDATE: 'true') for servers whose NICs keep power during a reboot."
+                type: dict
+              templates:
+                description:
+                  - "Firmware settings. Lines: 26.4 and 26.7."
+                type: list
+                elements: dict
+                suboptions:
+                  name:
+                    description:
+                      - Name of the NicConfigurationTemplate.
+                    type: str
+                  nic_type:
+                    description:
+                      - PCI device ID of the NICs, such as C("1021") for ConnectX-7. Quote it.
+                    type: str
+                  pci_addresses:
+                    description:
+                      - Only the NICs at these PCI addresses. Two templates must not match the same NIC.
+                    type: list
+                    elements: str
+                  serial_numbers:
+                    description:
+                      - Only the NICs with these serial numbers.
+                    type: list
+                    elements: str
+                  settings:
+                    description:
+                      - "The field C(template) of the NicConfigurationTemplate: C(numVfs), C(linkType), C(pciPerformanceOptimized),
+                        C(roceOptimized), C(gpuDirectOptimized), C(rawNvConfig) and others, checked against the definition of the release line."
+                    type: dict
+                  reset:
+                    description:
+                      - "Set the NICs back to their defaults instead. Default: C(false)."
+                    type: bool
+              firmware:
+                description:
+                  - "Firmware versions. Lines: 26.4 and 26.7."
+                type: list
+                elements: dict
+                suboptions:
+                  name:
+                    description:
+                      - Name of the NicFirmwareSource and the NicFirmwareTemplate.
+                    type: str
+                  nic_type:
+                    description:
+                      - As C(templates[].nic_type).
+                    type: str
+                  pci_addresses:
+                    description:
+                      - As C(templates[].pci_addresses).
+                    type: list
+                    elements: str
+                  serial_numbers:
+                    description:
+                      - As C(templates[].serial_numbers).
+                    type: list
+                    elements: str
+                  urls:
+                    description:
+                      - Archives with firmware of ConnectX, C(http) or C(https), without user and password.
+                    type: list
+                    elements: str
+                  bundle_url:
+                    description:
+                      - Bundle with firmware of BlueField.
+                    type: str
+                  update:
+                    description:
+                      - "C(false): NICs with another version are reported only. C(true): the operator installs it, and drains and reboots nodes.
+                        Default: C(false)."
+                    type: bool
+              storage:
+                description:
+                  - Where firmware files are.
+                type: dict
+                suboptions:
+                  claim:
+                    description:
+                      - "Volume claim for firmware files, which all nodes read. Default: C(nic-fw-storage-pvc)."
+                    type: str
+                  create:
+                    description:
+                      - "Whether the operator creates the claim. Default: C(true)."
+                    type: bool
+                  storage_class:
+                    description:
+                      - Storage class of the claim, which must allow reading from many nodes. It cannot be changed later.
+                    type: str
+                  size:
+                    description:
+                      - "Size of the claim. It cannot be changed later. Default: C(1Gi)."
+                    type: str
           driver:
             description:
               - The driver container of the operator.

@@ -18,6 +18,7 @@ import yaml
 from . import importable  # noqa: F401  (makes the collection importable)
 
 # isort: split
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import releases
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.manifests import Chart, manifests
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
@@ -96,6 +97,16 @@ ENTRIES: dict[str, Entry] = {
         "The role `sriov` creates the virtual functions. `partitions.conf` lists them for the subnet manager.",
         "profile: sriov_ib\nmtu: 4092\nsriov: {vfs: 2, externally_managed: true, pkey: '0x8001'}",
     ),
+    "nic_configuration": Entry(
+        "Firmware settings from the cluster",
+        "The NIC configuration operator sets the firmware of NICs. The hosts have no `nic_firmware_settings`.",
+        "profile: macvlan\noperator:\n  nic_feature_discovery: true\n"
+        "  nic_configuration:\n    enabled: true\n    templates:\n      - name: bluefield-3\n        nic_type: a2dc\n"
+        "        settings:\n          numVfs: 0\n          linkType: Ethernet\n"
+        "          pciPerformanceOptimized: {enabled: true, maxReadRequest: 4096}\n"
+        "          gpuDirectOptimized: {enabled: true, env: Baremetal}\n"
+        "          roceOptimized: {enabled: true, qos: {trust: dscp, pfc: '0,0,0,1,0,0,0,0'}}",
+    ),
     "raw": Entry(
         "macvlan without the operator's networks",
         "As macvlan, with NetworkAttachmentDefinitions that the collection writes, in the namespace of the pods.",
@@ -157,6 +168,11 @@ def page(entry: Entry) -> str:
 
 def difference(entry: Entry, release: str) -> Iterator[str]:
     """Yield what differs on a release, but for its number: the parts of a page."""
+    refused = refusal(entry, release)
+    if refused:
+        yield "This line is refused:"
+        yield fenced("text", refused)
+        return
     default, other = files(entry, releases.DEFAULT), files(entry, release)
     found = False
     for path in dict.fromkeys((*default, *other)):
@@ -179,6 +195,15 @@ def files(entry: Entry, release: str) -> dict[str, str]:
         for path, content in found.items()
         if path not in OTHERS and not path.endswith("kustomization.yaml") and not OF_OTHER_RAIL.search(path)
     }
+
+
+def refusal(entry: Entry, release: str) -> str:
+    """Why a release cannot have a page's intent; empty when it can."""
+    try:
+        planned(entry, release)
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 def planned(entry: Entry, release: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ COMMON_WORDS = ("raw", "ipoib")
 
 def words() -> list[str]:
     """The kinds that only one model has, and their plurals; pools and definitions are shared."""
-    own = [kind for kind in registry.kinds() if kind not in (*POOLS, DEFINITION)]
+    own = [kind for kind in registry.kinds() if kind not in (*POOLS, DEFINITION, *registry.FURTHER)]
     return sorted(word for kind in own for word in (kind.kind, kind.plural))
 
 

@@ -57,7 +57,7 @@ def read_driver(reader: Reader, line: Line | None, release: str) -> Driver:
         enabled=reader.flag("enabled", False),
         version=reader.text("version", known, form=TAG),
         precompiled=reader.flag("precompiled", False),
-        env=_env(reader),
+        env=read_env(reader),
         cert_config=reader.text("cert_config", None, form=_CONFIG_MAP),
         repo_config=reader.text("repo_config", None, form=_CONFIG_MAP),
         startup_minutes=reader.integer("startup_minutes", 30, 1, high=1440),
@@ -98,7 +98,8 @@ def _upgrade(reader: Reader) -> Upgrade:
     return upgrade
 
 
-def _env(reader: Reader) -> dict[str, str]:
+def read_env(reader: Reader) -> dict[str, str]:
+    """Read the variables of a container."""
     found = reader.mapping("env")
     for key, value in found.items():
         if not (isinstance(key, str) and _VARIABLE.fullmatch(key)):

@@ -13,6 +13,7 @@ from typing import Any
 from ..._common.pci import NIC_VENDOR
 from ..._common.reader import Form, Reader, describe, raise_problems
 from .addressing import STATIC, Pools, Span, one, read_pools, read_reserved
+from .components import Parts, read_parts, read_tolerations
 from .driver import Driver, read_driver
 from .images import PULL_SECRET, REPOSITORY, TAG
 from .namespaces import NAMESPACE
@@ -63,7 +64,7 @@ class Capacity:
 
 
 @dataclass(frozen=True)
-class Operator:
+class Operator(Parts):
     """The Network Operator: chart version, where it runs, where its component images come from, what of others'.
 
     ``multus``, ``cni_plugins``: whether the policy installs them; ``tolerations``: as in a pod; ``policy_overrides``:
@@ -232,6 +233,7 @@ def _operator(reader: Reader) -> Operator:
     if line is None:
         reader.refuse("release", f"{release} is not of a supported release line. Supported: {', '.join(LINES)}")
     operator = Operator(
+        **vars(read_parts(reader, line, release)),
         release=release,
         namespace=reader.text("namespace", "nvidia-network-operator", form=NAMESPACE),
         image_repository=reader.text("image_repository", line.repository(release) if line else None, form=REPOSITORY),
@@ -241,7 +243,7 @@ def _operator(reader: Reader) -> Operator:
         multus=reader.flag("multus", True),
         cni_plugins=reader.flag("cni_plugins", True),
         image_pull_secrets=_pull_secrets(reader),
-        tolerations=tuple(_toleration(item) for item in reader.sections("tolerations")),
+        tolerations=read_tolerations(reader, "tolerations"),
         policy_overrides=_overrides(reader),
         driver=read_driver(reader.section("driver"), line, release),
     )
@@ -264,23 +266,6 @@ def _pull_secrets(reader: Reader) -> tuple[str, ...]:
         if not re.fullmatch(PULL_SECRET.pattern, name):
             reader.refuse("image_pull_secrets", f'expected {PULL_SECRET.words}, found "{name}"')
     return names
-
-
-def _toleration(reader: Reader) -> dict[str, Any]:
-    """Return a toleration as a pod has it, without the keys that are not set."""
-    found = {
-        "key": reader.text("key", None),
-        "operator": reader.text("operator", None, choices=("Exists", "Equal")),
-        "value": reader.text("value", None),
-        "effect": reader.text("effect", None, choices=("NoSchedule", "PreferNoSchedule", "NoExecute")),
-        "tolerationSeconds": reader.integer("tolerationSeconds", None, 0, high=1 << 31),
-    }
-    if found["operator"] == "Exists" and found["value"]:
-        reader.refuse("value", "not possible with operator: Exists")
-    if found["operator"] != "Exists" and not found["key"]:
-        reader.refuse("key", "missing. Set it, or operator: Exists to tolerate every taint")
-    reader.close()
-    return {key: value for key, value in found.items() if value is not None}
 
 
 def _overrides(reader: Reader) -> dict[str, Any]:

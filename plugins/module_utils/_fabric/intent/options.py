@@ -78,6 +78,87 @@ FABRIC: dict[str, Any] = {
                 },
             },
             "policy_overrides": {"type": "dict"},
+            "components": {
+                "type": "list",
+                "elements": "dict",
+                "options": {
+                    "name": {"type": "str"},
+                    "repository": {"type": "str"},
+                    "version": {"type": "str"},
+                    "resources": {
+                        "type": "list",
+                        "elements": "dict",
+                        "options": {
+                            "container": {"type": "str"},
+                            "requests": {"type": "dict"},
+                            "limits": {"type": "dict"},
+                        },
+                    },
+                },
+            },
+            "deployment_node_selector": {"type": "dict"},
+            "deployment_tolerations": {
+                "type": "list",
+                "elements": "dict",
+                "options": {
+                    "key": {"type": "str", "no_log": False},
+                    "operator": {"type": "str", "choices": ["Exists", "Equal"]},
+                    "value": {"type": "str"},
+                    "effect": {"type": "str", "choices": ["NoSchedule", "PreferNoSchedule", "NoExecute"]},
+                    "tolerationSeconds": {"type": "int"},
+                },
+            },
+            "nic_feature_discovery": {"type": "bool"},
+            "telemetry": {
+                "type": "dict",
+                "options": {
+                    "enabled": {"type": "bool"},
+                    "config_map": {"type": "str"},
+                },
+            },
+            "nic_configuration": {
+                "type": "dict",
+                "options": {
+                    "enabled": {"type": "bool"},
+                    "maintenance_operator": {"type": "bool"},
+                    "log_level": {"type": "str", "choices": ["info", "debug"]},
+                    "env": {"type": "dict"},
+                    "templates": {
+                        "type": "list",
+                        "elements": "dict",
+                        "options": {
+                            "name": {"type": "str"},
+                            "nic_type": {"type": "str"},
+                            "pci_addresses": {"type": "list", "elements": "str"},
+                            "serial_numbers": {"type": "list", "elements": "str"},
+                            "settings": {"type": "dict"},
+                            "reset": {"type": "bool"},
+                        },
+                    },
+                    "firmware": {
+                        "type": "list",
+                        "elements": "dict",
+                        "options": {
+                            "name": {"type": "str"},
+                            "nic_type": {"type": "str"},
+                            "pci_addresses": {"type": "list", "elements": "str"},
+                            "serial_numbers": {"type": "list", "elements": "str"},
+                            "urls": {"type": "list", "elements": "str"},
+                            "bundle_url": {"type": "str"},
+                            "update": {"type": "bool"},
+                        },
+                    },
+                    "storage": {
+                        "type": "dict",
+                        "options": {
+                            "claim": {"type": "str"},
+                            "create": {"type": "bool"},
+                            "storage_class": {"type": "str"},
+                            "size": {"type": "str"},
+                        },
+                    },
+                },
+            },
             "driver": {
                 "type": "dict",
                 "options": {

@@ -12,18 +12,27 @@ from typing import Any, NamedTuple
 # Where the vendor publishes images of components: final releases, and prereleases (which need credentials).
 _REGISTRY = "nvcr.io/nvidia/mellanox"
 _STAGING = "nvcr.io/nvstaging/mellanox"
+_DOCA = "nvcr.io/nvidia/doca"
 
-# Component -> image. All but the driver are tagged with the release of the operator.
+# Component -> image. All but the driver and telemetry are tagged with the release of the operator.
 _IMAGES = {
     "cni_plugins": "plugins",
     "doca_driver": "doca-driver",
+    "doca_telemetry": "doca_telemetry",
     "ib_kubernetes": "ib-kubernetes",
     "ipoib_cni": "ipoib-cni",
     "multus": "multus-cni",
+    "nic_configuration_daemon": "nic-configuration-operator-daemon",
+    "nic_configuration_operator": "nic-configuration-operator",
+    "nic_feature_discovery": "nic-feature-discovery",
     "nv_ipam": "nvidia-k8s-ipam",
     "rdma_shared_device_plugin": "k8s-rdma-shared-dev-plugin",
     "sriov_device_plugin": "sriov-network-device-plugin",
 }
+
+COMPONENTS = tuple(_IMAGES)
+# Component -> registry of the vendor, where it is another one than that of the rest.
+_ELSEWHERE = {"doca_telemetry": _DOCA}
 
 # What the vendor does for a line.
 SUPPORTED = "supported"
@@ -38,7 +47,8 @@ class Line:
     ``min_kubernetes``: what the chart requires. ``support``: what the vendor does for the line. ``releases``: final
     release -> tag of the driver container, empty when it is not known, in order; later releases are accepted too.
     ``restarts_device_plugin``: whether the operator replaces the pods of a device plugin whose configuration changes.
-    ``images``: component -> image. ``registry`` has those of final releases, ``staging`` those of prereleases.
+    ``telemetry``: release -> tag of DOCA Telemetry Service, where it is known. ``images``: component -> image.
+    ``registry`` has those of final releases, ``staging`` those of prereleases.
     """
 
     name: str
@@ -46,6 +56,7 @@ class Line:
     support: str
     releases: Mapping[str, str]
     restarts_device_plugin: bool = True
+    telemetry: Mapping[str, str] = field(default_factory=dict)
     images: Mapping[str, str] = field(default_factory=lambda: _IMAGES)
     registry: str = _REGISTRY
     staging: str = _STAGING
@@ -61,19 +72,32 @@ class Line:
         """Return where the images of a release of this line are by default."""
         return self.staging if is_prerelease(release) else self.registry
 
+    def publisher(self, image: str, release: str) -> str:
+        """Return where the vendor publishes an image of a release."""
+        names = {self.images[component]: registry for component, registry in _ELSEWHERE.items()}
+        return names.get(image) or self.repository(release)
+
 
 # In the order of upgrades: one line at a time. Support as in the platform support of 26.7.0, tags as in the lists of
 # container images of each release. 25.10 was recorded not to restart device plugins; for 26.1 it is not known.
 LINES: dict[str, Line] = {
     line.name: line
     for line in (
-        Line("25.10", (1, 21), ENDED, {"25.10.0": "doca3.2.0-25.10-1.2.8.0-2"}, restarts_device_plugin=False),
+        Line(
+            "25.10",
+            (1, 21),
+            ENDED,
+            {"25.10.0": "doca3.2.0-25.10-1.2.8.0-2"},
+            restarts_device_plugin=False,
+            telemetry={"25.10.0": "1.22.5-doca3.1.0-host"},
+        ),
         Line(
             "26.1",
             (1, 21),
             ENDED,
             {"26.1.0": "doca3.3.0-26.01-1.0.0.0-0", "26.1.1": "", "26.1.2": "doca3.3.0-26.01-1.0.0.0-6"},
             restarts_device_plugin=False,
+            telemetry=dict.fromkeys(("26.1.0", "26.1.1", "26.1.2"), "1.23.4-doca3.2.0-host"),
         ),
         Line(
             "26.4",
@@ -84,8 +108,15 @@ LINES: dict[str, Line] = {
                 "26.4.1": "doca3.4.1-26.04-1.1.0.0-1",
                 "26.4.2": "doca3.4.1-26.04-1.1.0.0-3",
             },
+            telemetry=dict.fromkeys(("26.4.0", "26.4.1"), "1.25.5-doca3.4.0-host"),
         ),
-        Line("26.7", (1, 32), SUPPORTED, {"26.7.0": "doca3.5.0-26.07-0.7.7.0-1", "26.7.1": ""}),
+        Line(
+            "26.7",
+            (1, 32),
+            SUPPORTED,
+            {"26.7.0": "doca3.5.0-26.07-0.7.7.0-1", "26.7.1": ""},
+            telemetry={"26.7.0": "1.25.5-doca3.4.0-host", "26.7.1": "1.26.5-doca3.5.0-host"},
+        ),
     )
 }
 

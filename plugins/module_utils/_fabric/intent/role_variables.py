@@ -16,6 +16,7 @@ from .host_settings import check_settings
 from .images import IMAGE, PULL_SECRET
 from .intent import Intent
 from .namespaces import NAMESPACE, refusal
+from .nic_configuration import sets_roce
 
 NO_DRIVER = (
     "rdma_stack_provider is container, but nothing deploys the driver container of the network operator, so the hosts"
@@ -24,6 +25,16 @@ NO_DRIVER = (
 TWO_DRIVERS = (
     "rdma_fabric.operator.driver.enabled is true, so the driver container replaces the drivers of the hosts, but"
     " rdma_stack_provider is {}. Set rdma_stack_provider to container, or remove rdma_fabric.operator.driver"
+)
+
+TWO_FIRMWARES = (
+    "nic_firmware_settings of the hosts and the NIC configuration operator"
+    " (rdma_fabric.operator.nic_configuration.enabled) would both change the firmware settings of NICs. Move the"
+    " settings to rdma_fabric.operator.nic_configuration.templates, or disable the operator"
+)
+TWO_QOS = (
+    "rail_links_qos of the hosts and a template of rdma_fabric.operator.nic_configuration (roceOptimized or"
+    " spectrumXOptimized) would both change the QoS of NICs. Remove one of both"
 )
 
 # The variables of the playbooks, as an argument specification. Those without a type have a reader of their own.
@@ -105,6 +116,19 @@ def driver_problems(given: Mapping[str, Any], fabric: Any) -> list[str]:
     if enabled and provider != "container":
         return [TWO_DRIVERS.format(provider)]
     return [NO_DRIVER] if provider == "container" and not enabled else []
+
+
+def nic_problems(given: Mapping[str, Any], fabric: Any) -> list[str]:
+    """Return what both the roles on hosts and the NIC configuration operator would set, from the user's options."""
+    operator = fabric.get("operator") if isinstance(fabric, Mapping) else None
+    section = operator.get("nic_configuration") if isinstance(operator, Mapping) else None
+    if not isinstance(section, Mapping) or converted(section.get("enabled"), bool) is not True:
+        return []
+    templates = section.get("templates")
+    every = templates if isinstance(templates, list) else []
+    settings = [one.get("settings") for one in every if isinstance(one, Mapping)]
+    found = [TWO_FIRMWARES] if given.get("nic_firmware_settings") else []
+    return [*found, TWO_QOS] if given.get("rail_links_qos") and any(map(sets_roce, settings)) else found
 
 
 def misspelled(

@@ -30,6 +30,9 @@ _STATES = {
     "state-RDMA-device-plugin": ("rdmaSharedDevicePlugin",),
     "state-SRIOV-device-plugin": ("sriovDevicePlugin",),
     "state-nv-ipam-cni": ("nvIpam",),
+    "state-nic-feature-discovery": ("nicFeatureDiscovery",),
+    "state-doca-telemetry-service": ("docaTelemetryService",),
+    "state-nic-configuration-operator": ("nicConfigurationOperator", "configurationDaemon"),
     _DRIVER: ("ofedDriver",),
 }
 _DEVICE_PLUGINS = ("state-RDMA-device-plugin", "state-SRIOV-device-plugin")

@@ -49,7 +49,7 @@ def check(line: Line, objects: Iterable[Mapping[str, Any]], overrides: Mapping[s
 def _problems(line: Line, item: Mapping[str, Any], overrides: Mapping[str, Any]) -> Iterator[str]:
     kind, name = item["kind"], item["metadata"]["name"]
     places = schema_table.KINDS.get(kind)
-    if places is None:
+    if places is None or line.name not in schema_table.SOURCES:
         return
     if line.name not in places:
         yield (

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..intent.addressing import NV_IPAM
+from ..intent.components import TELEMETRY
 from ..intent.intent import Intent
 from ..intent.releases import Line
 from .common import to_json
@@ -23,15 +24,39 @@ def image(intent: Intent, line: Line, component: str) -> dict[str, Any]:
 
     Lines without the section ``global`` require repository and version in each section.
     """
-    own = {"image": line.images[component]}
-    if line.has("NicClusterPolicy", "spec.global"):
-        return own
-    return {
-        **own,
-        "repository": intent.operator.image_repository,
-        "version": intent.operator.component_version,
-        **pull_secrets(intent),
-    }
+    found: dict[str, Any] = {"image": line.images[component]}
+    if not line.has("NicClusterPolicy", "spec.global"):
+        found["repository"] = intent.operator.image_repository
+        found["version"] = intent.operator.component_version
+        found.update(pull_secrets(intent))
+    own = intent.operator.own(component)
+    if own:
+        given = {"repository": own.repository, "version": own.version, "containerResources": list(own.resources)}
+        found.update({key: value for key, value in given.items() if value})
+    return found
+
+
+def nic_feature_discovery(intent: Intent, line: Line) -> dict[str, Any]:
+    """Return the section that labels nodes with what their NICs are."""
+    if not intent.operator.nic_feature_discovery:
+        return {}
+    return {"nicFeatureDiscovery": image(intent, line, "nic_feature_discovery")}
+
+
+def telemetry(intent: Intent, line: Line) -> dict[str, Any]:
+    """Return the section of DOCA Telemetry Service, whose image has a tag and, at the vendor, a registry of its own."""
+    own, release = intent.operator.telemetry, intent.operator.release
+    if not own.enabled:
+        return {}
+    found = image(intent, line, TELEMETRY)
+    chosen = intent.operator.own(TELEMETRY)
+    if not (chosen and chosen.version):
+        found["version"] = line.telemetry[release]
+    if not (chosen and chosen.repository) and intent.operator.image_repository == line.repository(release):
+        found["repository"] = line.publisher(found["image"], release)
+    if own.config_map:
+        found["config"] = {"fromConfigMap": own.config_map}
+    return {"docaTelemetryService": found}
 
 
 def pull_secrets(intent: Intent) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from ..intent.releases import line_of
 from ..intent.thresholds import check_matches, groups_of
 from ..lint.objects import Objects
 from ..lint.registry import lint
-from ..operator import line_fields, schema
+from ..operator import line_fields, nic_configuration, schema
 from ..operator.nodes import fabric_selector
 from ..operator.policy import build_policy
 from ..operator.profiles import registry
@@ -162,7 +162,7 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
             "image_pull_secrets": list(intent.operator.image_pull_secrets),
             "network_namespace": intent.network_namespace,
             "ufm_secret": intent.sriov.ib_kubernetes.ufm_secret,
-            "chart_values": profile.values(intent),
+            "chart_values": nic_configuration.chart_values(intent, profile.values(intent)),
         },
         "expectations": expectations(
             intent, layout.rails, [host for host in members if host.limited], names=layout.names
@@ -267,7 +267,7 @@ def _gpus(layout: Layout) -> dict[str, Any]:
 def _policy(intent: Intent, rails: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     line = line_of(intent.operator.release)
     further = registry.get(intent.profile).policies(intent, rails)
-    return [build_policy(intent, line, rails), *further] if line else []
+    return [build_policy(intent, line, rails), *nic_configuration.objects(intent), *further] if line else []
 
 
 def _check_fields(intent: Intent, objects: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:

@@ -84,11 +84,12 @@ def needed(
     """Return what the ``steps`` of a run need: ``operator``, ``networks`` and ``tests`` are namespaces.
 
     ``installs``: whether the run installs the operator's chart, or uses an operator that is there.
-    ``profile``: name of the network model. ``objects``: those that the step ``networks`` applies; only they tell
-    whether those of optional kinds are among them.
+    ``profile``: name of the network model. ``objects``: those that the run applies; only they tell whether those of
+    optional kinds are among them.
     """
     used = {item.get("kind") for item in objects}
-    kinds = [kind for kind in registry.get(profile).kinds if not kind.optional or kind.kind in used]
+    every = (*registry.FURTHER, *registry.get(profile).kinds)
+    kinds = [kind for kind in every if not kind.optional or kind.kind in used]
     table: dict[str, list[_Row]] = {
         "operator": [*_RELEASE, *_in(operator, _RELEASE_IN), *(_CHART if installs else ())]
         + (_in(operator, _CHART_IN) if installs else []),

@@ -10,6 +10,7 @@ from typing import Any
 from ...._common.errors import InputError
 from ...._common.reader import describe
 from ...intent.intent import Intent
+from .. import nic_configuration
 from . import host_device, ipoib, macvlan, raw, sriov, sriov_ib
 from .profile import Kind, Profile
 
@@ -21,6 +22,10 @@ PROFILES: dict[str, Profile] = {
     ipoib.PROFILE.name: ipoib.PROFILE,
     sriov_ib.PROFILE.name: sriov_ib.PROFILE,
 }
+
+
+# Kinds that options bring, whatever the model.
+FURTHER: tuple[Kind, ...] = nic_configuration.KINDS
 
 
 def names() -> tuple[str, ...]:
@@ -59,8 +64,9 @@ def of_plan(plan: Mapping[str, Any]) -> Profile:
 
 
 def kinds() -> tuple[Kind, ...]:
-    """Return the kinds of all models, in the order to apply their objects."""
-    found = {(kind.api_version, kind.kind): kind for profile in PROFILES.values() for kind in profile.kinds}
+    """Return the kinds of all models and of options of all models, in the order to apply their objects."""
+    every = (*FURTHER, *(kind for profile in PROFILES.values() for kind in profile.kinds))
+    found = {(kind.api_version, kind.kind): kind for kind in every}
     return tuple(found.values())
 
 

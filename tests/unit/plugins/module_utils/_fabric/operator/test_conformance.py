@@ -29,6 +29,9 @@ FILES = {
     "SriovIBNetwork": "sriovnetwork.openshift.io_sriovibnetworks.yaml",
     "SriovNetworkNodePolicy": "sriovnetwork.openshift.io_sriovnetworknodepolicies.yaml",
     "SriovNetworkPoolConfig": "sriovnetwork.openshift.io_sriovnetworkpoolconfigs.yaml",
+    "NicConfigurationTemplate": "configuration.net.nvidia.com_nicconfigurationtemplates.yaml",
+    "NicFirmwareSource": "configuration.net.nvidia.com_nicfirmwaresources.yaml",
+    "NicFirmwareTemplate": "configuration.net.nvidia.com_nicfirmwaretemplates.yaml",
     "NetworkAttachmentDefinition": "k8s.cni.cncf.io_networkattachmentdefinitions_crd.yaml",
 }
 RELEASES = {
@@ -148,7 +151,11 @@ def fields(folder: str, kind: str) -> set[str]:
     return paths(crd(folder, kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
 
 
-@pytest.mark.parametrize("kind", FILES)
+# Kinds whose definition is known on some lines only; operator/schema_table.py says on which.
+PARTLY = ("NicConfigurationTemplate", "NicFirmwareSource", "NicFirmwareTemplate")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FILES if kind not in PARTLY])
 def test_the_table_of_fields_has_what_the_schemas_have(kind: str) -> None:
     varying = releases.varying(kind)
     by_line = {release: fields(folder, kind) for release, folder in RELEASES.items()}
