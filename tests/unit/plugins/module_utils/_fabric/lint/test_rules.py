@@ -322,7 +322,8 @@ def test_our_own_objects_have_no_problem(name: str, release: str) -> None:
         return  # the page says so
     objects = gallery.planned(gallery.ENTRIES[name], release)["objects"]
     rules = {finding.rule for finding in found([*objects["policy"], *objects["networks"]])}
-    assert rules == ({"sriov-external"} if name == "sriov_external" else set())
+    external = "externally_managed: true" in gallery.ENTRIES[name].intent
+    assert rules == ({"sriov-external"} if external else set())
 
 
 def test_the_plan_warns_of_what_the_facts_of_hosts_show() -> None:
