@@ -104,107 +104,40 @@ reasons:
   elements: str
 """
 
-import dataclasses
 import os
-from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._common.change import Change
 from ..module_utils._common.errors import FabricError
-from ..module_utils._host.kernel import boot_loader, boot_loader_io, boot_plan, cmdline, requirements
-from ..module_utils._host.kernel.cmdline import Wanted
-from ..module_utils._host.system import arguments, files
+from ..module_utils._host.kernel import boot_loader_io
+from ..module_utils._host.kernel import cmdline_topic_io as topic_io
+from ..module_utils._host.system import files
 from ..module_utils._host.system.converge import converge
 
-NAME = "kernel_cmdline"
-ARGUMENTS = {
-    **arguments.ROOT,
-    **arguments.STATE,
-    **arguments.HUGEPAGES,
-    "iommu": {"type": "str", "choices": list(requirements.IOMMU), "default": "auto"},
-    "arguments": {"type": "list", "elements": "str", "default": []},
-    "arguments_absent": {"type": "list", "elements": "str", "default": []},
-}
 
-
-def dropin_path(roots: files.Roots) -> str:
-    """Return where GRUB's drop-in is."""
-    return f"{roots.etc}/default/grub.d/{boot_loader.DROPIN}"
-
-
-def wanted_arguments(params: Mapping[str, Any], roots: files.Roots, record: Mapping[str, Any]) -> Wanted:
-    """Return what the command line must have and must not have; nothing on the way back."""
-    if params["state"] == "absent":
-        return Wanted()
-    absent = params["arguments_absent"]
-    pages = [pages.argument for pages in requirements.parse_hugepages(params["hugepages"]) if pages.boot]
-    own = Wanted.from_texts([*params["arguments"], *pages], absent)
-    named = {word.name for group in (*own.groups, own.unwanted) for word in group}
-    live = [word.text for word in boot_loader_io.read_live(roots)]
-    # A drop-in without its record: what it asked for is in the running kernel.
-    ours = record.get("groups", live if os.path.exists(dropin_path(roots)) else [])
-    iommu = requirements.iommu_arguments(params["iommu"], boot_loader_io.read_cpu(roots), live, ours=ours)
-    texts = [text for text in iommu if cmdline.parse(text)[0].name not in named]
-    return Wanted.from_texts([*texts, *params["arguments"], *pages], absent)
-
-
-@dataclasses.dataclass(frozen=True)
-class Boot:
-    """What was found and wanted, and the plan for it; ``loader`` is None where nothing is asked of it."""
-
-    wanted: Wanted
-    loader: boot_loader.Loader | None
-    plan: boot_plan.BootPlan
-
-    @property
-    def change(self) -> Change:
-        """The change of the plan."""
-        return self.plan.change
-
-    @property
-    def record(self) -> Mapping[str, Any]:
-        """The record of the plan."""
-        return self.plan.record
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """Why a boot is needed."""
-        return self.plan.reasons
-
-
-def read_plan(params: Mapping[str, Any], roots: files.Roots, record: Mapping[str, Any]) -> Boot:
-    """Read running kernel and boot loader and work out what to do."""
-    wanted = wanted_arguments(params, roots, record)
-    idle = wanted == Wanted() and not record and not os.path.exists(dropin_path(roots))
-    loader = None if idle else boot_loader_io.detect(roots, roots.boots)
-    have = boot_loader_io.read(roots, roots.boots, roots.lib, loader=loader)
-    return Boot(wanted, loader, boot_plan.plan_boot(wanted, loader, have, record=record))
-
-
-def apply(boot: Boot, roots: files.Roots) -> dict[str, Any]:
+def apply(boot: topic_io.Boot, roots: files.Roots) -> dict[str, Any]:
     """Change the boot loader; tell from what its menu is made now."""
     if boot.loader:
-        boot_loader_io.apply(boot.plan, boot.loader, os.path.dirname(dropin_path(roots)), wanted=boot.wanted)
+        boot_loader_io.apply(boot.plan, boot.loader, os.path.dirname(topic_io.dropin_path(roots)), wanted=boot.wanted)
     return {"made_from": boot.record.get("made_from", "")} if "made_from" in boot.plan.pending else {}
 
 
 def main() -> None:
     """Carry out the plan."""
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = AnsibleModule(argument_spec=topic_io.ARGUMENTS, supports_check_mode=True)
     roots = files.Roots.under(module.params["root"])
     try:
         done = converge(
-            NAME,
+            topic_io.NAME,
             roots,
             module.check_mode,
-            read_plan=lambda record: read_plan(module.params, roots, record),
+            read_plan=lambda record: topic_io.read_plan(module.params, roots, record),
             apply=lambda boot: apply(boot, roots),
             unsettled=lambda boot, _earlier, merged: {**merged, **boot.plan.pending},
         )
     except FabricError as error:
-        module.fail_json(msg=f"{NAME}: {error}")
+        module.fail_json(msg=f"{topic_io.NAME}: {error}")
     loader = done.first.loader
     module.exit_json(**done.result, arguments=done.first.plan.arguments, loader=loader.name if loader else "")
 

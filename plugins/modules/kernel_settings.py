@@ -99,42 +99,30 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import FabricError
 from ..module_utils._host.kernel import settings, settings_io
-from ..module_utils._host.system import arguments, files
+from ..module_utils._host.kernel import settings_topic_io as topic_io
+from ..module_utils._host.system import files
 from ..module_utils._host.system.converge import converge
-
-NAME = "kernel_settings"
-ARGUMENTS = {
-    **arguments.ROOT,
-    **arguments.STATE,
-    **arguments.HUGEPAGES,
-    "modules": {"type": "list", "elements": "str", "default": []},
-    "module_options": {"type": "dict", "default": {}},
-    "sysctl": {"type": "dict", "default": {}},
-    "memlock": {"type": "str", "default": "unlimited"},
-}
 
 
 def main() -> None:
     """Carry out the plan."""
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = AnsibleModule(argument_spec=topic_io.ARGUMENTS, supports_check_mode=True)
     roots = files.Roots.under(module.params["root"])
 
     try:
         want = settings.Want.from_params(module.params)
         done = converge(
-            NAME,
+            topic_io.NAME,
             roots,
             module.check_mode,
-            read_plan=lambda record: settings.plan_settings(
-                want, settings_io.read(roots, roots.lib, want, record=record), record, etc=roots.etc
-            ),
+            read_plan=lambda record: topic_io.read_plan(want, roots, record),
             apply=lambda plan: settings_io.apply(plan, roots, roots.lib, want=want),
             # The kernel may refuse to unload a module, so that is no part of the change.
             is_due=lambda plan: plan.change.changed or bool(plan.unload),
             unsettled=settings.unsettled,
         )
     except FabricError as error:
-        module.fail_json(msg=f"{NAME}: {error}")
+        module.fail_json(msg=f"{topic_io.NAME}: {error}")
     for text in done.first.warnings:
         module.warn(text)
     module.exit_json(**done.result)

@@ -118,73 +118,17 @@ initramfs:
   elements: str
 """
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._common.change import Change
 from ..module_utils._common.errors import FabricError
 from ..module_utils._host.facts import io as facts_io
-from ..module_utils._host.facts.rail_ports import parse_rails
 from ..module_utils._host.naming import io as naming_io
-from ..module_utils._host.naming import model as naming_model
-from ..module_utils._host.naming import plan as naming_plan
-from ..module_utils._host.naming import rdma_io, rdma_plan
-from ..module_utils._host.naming.model import Wish
-from ..module_utils._host.system import arguments, files
+from ..module_utils._host.naming import rdma_io, topic_io
+from ..module_utils._host.system import files
 from ..module_utils._host.system.converge import converge
-
-NAME = "netdev_names"
-ARGUMENTS = {
-    **arguments.ROOT,
-    **arguments.RAILS,
-    **arguments.STATE,
-    "vfs": {"type": "bool", "default": False},
-    "representors": {"type": "bool", "default": False},
-    "apply": {"type": "str", "choices": ["now", "boot"], "default": "boot"},
-    "rdma": {"type": "str", "choices": ["keep", "rail"], "default": "keep"},
-}
-
-
-def read_wish(params: Mapping[str, Any], wanted: bool) -> Wish:
-    """Return whose names are asked for; nobody's when not ``wanted`` or when all is taken back."""
-    given = wanted and params["state"] == "present"
-    kinds = naming_model.kinds(params["vfs"], params["representors"])
-    return Wish(parse_rails(params["rails"] if given else []), kinds, params["apply"] == "now")
-
-
-@dataclasses.dataclass(frozen=True)
-class Names:
-    """The plans for both kinds of names. RDMA devices have a record of their own, ``rdma_record`` before the change."""
-
-    netdevs: naming_plan.NamePlan
-    rdma: rdma_plan.RdmaPlan
-    rdma_record: Mapping[str, Any]
-
-    @property
-    def change(self) -> Change:
-        """Both changes; that of RDMA devices only where it matters: most hosts keep their names."""
-        first, second = self.netdevs.change, self.rdma.change
-        if not (second.changed or self.rdma.record):
-            return first
-        return Change({**first.before, "rdma": second.before}, {**first.after, "rdma": second.after})
-
-    @property
-    def record(self) -> Mapping[str, Any]:
-        """The record of network devices."""
-        return self.netdevs.record
-
-    @property
-    def reasons(self) -> list[str]:
-        """Why a boot is needed."""
-        return [*self.netdevs.reasons, *self.rdma.reasons]
-
-    @property
-    def warnings(self) -> list[str]:
-        """What is left alone."""
-        return list(dict.fromkeys([*self.netdevs.warnings, *self.rdma.warnings]))
 
 
 class Naming:
@@ -196,26 +140,20 @@ class Naming:
     def __init__(self, params: Mapping[str, Any], roots: files.Roots) -> None:
         self.params, self.roots = params, roots
         # There as long as the files and the initramfs may differ: a run that was cut off is finished by the next one.
-        self.marker = f"{roots.state}/{NAME}.initramfs"
+        self.marker = f"{roots.state}/{topic_io.NAME}.initramfs"
         self.images: list[str] = []
 
-    def read_plan(self, record: Mapping[str, Any]) -> Names:
+    def read_plan(self, record: Mapping[str, Any]) -> topic_io.Names:
         """Read the host and work out what to do."""
-        lib = self.roots.lib
         inventory = facts_io.read_inventory(self.roots)
-        functions = naming_io.read_functions(self.roots, inventory)
-        found = naming_io.read_files(self.roots, lib)
-        plan = naming_plan.plan_names(inventory, functions, read_wish(self.params, True), record=record, files=found)
-        wish, known = read_wish(self.params, self.params["rdma"] == "rail"), rdma_io.load(self.roots)
-        have = rdma_io.read(self.roots, lib)
-        return Names(plan, rdma_plan.plan_rdma(inventory, functions, wish, record=known, have=have), known)
+        return topic_io.read_plan(self.params, self.roots, record, inventory=inventory)
 
-    def is_due(self, plan: Names) -> bool:
+    def is_due(self, plan: topic_io.Names) -> bool:
         """Whether names, records or an initramfs are not as they are to be."""
         late = plan.rdma.record != plan.rdma_record or files.read(self.marker) is not None
         return plan.change.changed or late
 
-    def apply(self, plan: Names) -> None:
+    def apply(self, plan: topic_io.Names) -> None:
         """Write files, rename, make the initramfs anew."""
         if plan.netdevs.changes_links:
             files.write(self.marker, "")
@@ -229,16 +167,22 @@ class Naming:
 
 def main() -> None:
     """Carry out the plan."""
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = AnsibleModule(argument_spec=topic_io.ARGUMENTS, supports_check_mode=True)
     roots = files.Roots.under(module.params["root"])
     topic = Naming(module.params, roots)
     try:
         # The second round settles the record of RDMA devices, which were read again by then.
         done = converge(
-            NAME, roots, module.check_mode, read_plan=topic.read_plan, apply=topic.apply, is_due=topic.is_due, rounds=2
+            topic_io.NAME,
+            roots,
+            module.check_mode,
+            read_plan=topic.read_plan,
+            apply=topic.apply,
+            is_due=topic.is_due,
+            rounds=2,
         )
     except FabricError as error:
-        module.fail_json(msg=f"{NAME}: {error}")
+        module.fail_json(msg=f"{topic_io.NAME}: {error}")
     for text in done.first.warnings:
         module.warn(text)
     module.exit_json(**done.result, initramfs=topic.images)

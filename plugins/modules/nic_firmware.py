@@ -127,54 +127,16 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.change import Change
-from ..module_utils._common.errors import ConflictError, FabricError
+from ..module_utils._common.errors import FabricError
 from ..module_utils._host.facts import io as facts_io
-from ..module_utils._host.facts.rail_ports import parse_rails
 from ..module_utils._host.firmware import io as firmware_io
 from ..module_utils._host.firmware import plan as firmware_plan
-from ..module_utils._host.firmware.mlxconfig import wanted_values
-from ..module_utils._host.system import arguments, files, records
+from ..module_utils._host.firmware import topic_io
+from ..module_utils._host.system import files
 from ..module_utils._host.system.converge import Done, converge
 
-NAME = "nic_firmware"
-ARGUMENTS = {
-    **arguments.ROOT,
-    **arguments.RAILS,
-    **arguments.STATE,
-    "settings": {"type": "dict", "default": {}},
-    "minimum": {"type": "list", "elements": "str", "default": []},
-    "exact": {"type": "list", "elements": "str", "default": []},
-    "version_policy": {"type": "str", "choices": ["report", "fail"], "default": "report"},
-    "management_allowed": {"type": "bool", "default": False},
-}
 # What a parameter hides can be set once it is set itself; nothing hides twice.
 ROUNDS = 2
-
-
-def find_cards(params: Mapping[str, Any], roots: files.Roots) -> tuple[tuple[firmware_plan.Card, ...], list[str]]:
-    """Return the cards that this run is about, and warnings; nothing is read where nothing is wanted."""
-    present = params["state"] == "present"
-    record = records.load(roots.state, NAME)
-    if not (any(params[key] for key in ("settings", "minimum", "exact")) if present else record):
-        return (), []
-    inventory = facts_io.read_inventory(roots)
-    if not present:
-        return firmware_plan.recorded_cards(inventory, record, params["management_allowed"])
-    want = wanted_values(params["settings"])
-    rails, owned = parse_rails(params["rails"]), params["management_allowed"] or not want
-    return firmware_plan.find_cards(inventory, rails, want, owned=owned), []
-
-
-def judge_versions(params: Mapping[str, Any], cards: tuple[firmware_plan.Card, ...]) -> list[str]:
-    """Return what to warn of; ConflictError when the policy is to fail."""
-    if params["state"] == "absent":
-        return []
-    problems = firmware_plan.version_problems(cards, params["minimum"], params["exact"])
-    if problems and params["version_policy"] == "fail":
-        raise ConflictError(
-            f"{'; '.join(problems)}. Update it with the vendor's tools: this collection does not flash firmware"
-        )
-    return problems
 
 
 def set_cards(
@@ -182,19 +144,17 @@ def set_cards(
 ) -> Done[firmware_plan.FirmwarePlan]:
     """Set the parameters of the cards, unless in check mode; where none are wanted reasons and record stay."""
     if not any(card.want for card in cards):
-        nothing = firmware_plan.FirmwarePlan(Change({}, {}), {}, (), (), {}, {})
-        return Done(nothing, nothing)
+        return Done(firmware_plan.NOTHING, firmware_plan.NOTHING)
     boot, tool = facts_io.boot_id(roots), firmware_io.find_tool()
 
     def read_plan(record: Mapping[str, Any]) -> firmware_plan.FirmwarePlan:
-        known = [card for card in cards if present or card.pci in record]
-        return firmware_plan.plan_settings(known, firmware_io.read(tool, known), record, boot=boot, present=present)
+        return topic_io.read_settings(cards, tool, record, boot=boot, present=present)
 
     def apply(plan: firmware_plan.FirmwarePlan) -> dict[str, Any]:
         return {pci: {"cold": True} for pci, values in plan.sets.items() if firmware_io.apply(tool, pci, values)}
 
     return converge(
-        NAME,
+        topic_io.NAME,
         roots,
         check_mode,
         read_plan=read_plan,
@@ -207,18 +167,18 @@ def set_cards(
 
 def main() -> None:
     """Carry out the plan."""
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = AnsibleModule(argument_spec=topic_io.ARGUMENTS, supports_check_mode=True)
     params, roots = module.params, files.Roots.under(module.params["root"])
     try:
-        cards, warnings = find_cards(params, roots)
-        warnings += judge_versions(params, cards)
+        cards, warnings = topic_io.find_cards(params, roots)
+        warnings += topic_io.judge_versions(params, cards)
         done = set_cards(cards, roots, params["state"] == "present", check_mode=module.check_mode)
         shown = [firmware_io.describe(roots, card, done.last) for card in cards]
     except FabricError as error:
-        module.fail_json(msg=f"{NAME}: {error}")
+        module.fail_json(msg=f"{topic_io.NAME}: {error}")
     cold = [f"{text}, or a reset by the vendor's tool" for text in done.last.cold]
     for text in (*warnings, *done.first.warnings, *cold):
-        module.warn(f"{NAME}: {text}")
+        module.warn(f"{topic_io.NAME}: {text}")
     # A parameter that another one hides is known after the first round only.
     diff = Change(done.first.change.before, done.last.change.after).diff()
     module.exit_json(**{**done.result, "diff": diff}, power_cycle=list(done.last.cold), cards=shown)

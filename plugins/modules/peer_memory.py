@@ -100,68 +100,20 @@ reasons:
   elements: str
 """
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._common.change import Change
 from ..module_utils._common.errors import FabricError
 from ..module_utils._host.facts import io as facts_io
-from ..module_utils._host.facts.inventory import HostInventory
 from ..module_utils._host.gpu_direct import peer_memory, peer_memory_io
-from ..module_utils._host.system import arguments, files
+from ..module_utils._host.gpu_direct import peer_memory_topic_io as topic_io
+from ..module_utils._host.system import files
 from ..module_utils._host.system.converge import converge
 
-NAME = "peer_memory"
-LEGACY_PACKAGES = ["nv_peer_mem", "nvidia-peer-memory", "nvidia-peer-memory-dkms", "nvidia_peer_memory"]
-ARGUMENTS = {
-    **arguments.ROOT,
-    **arguments.STATE,
-    "mode": {"type": "str", "choices": list(peer_memory.MODES), "default": "auto"},
-    "legacy_packages": {"type": "list", "elements": "str", "default": LEGACY_PACKAGES},
-}
 
-
-@dataclasses.dataclass(frozen=True)
-class Decision:
-    """What was read, the way that is taken, and the plan for it."""
-
-    inventory: HostInventory
-    have: peer_memory.Have
-    choice: peer_memory.Choice
-    plan: peer_memory.PeerPlan
-
-    @property
-    def change(self) -> Change:
-        """The change of the plan."""
-        return self.plan.change
-
-    @property
-    def record(self) -> Mapping[str, bool]:
-        """The record of the plan."""
-        return self.plan.record
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """Nothing here waits for a boot."""
-        return ()
-
-
-def read_plan(params: Mapping[str, Any], roots: files.Roots, record: Mapping[str, Any]) -> Decision:
-    """Read the host and decide."""
-    present = params["state"] == "present"
-    inventory = facts_io.read_inventory(roots)
-    have = peer_memory_io.read(roots, inventory, params["legacy_packages"])
-    choice = peer_memory.choose(params["mode"] if present else "none", inventory, have)
-    mode, folder = choice.mode if present else None, peer_memory_io.folder(roots)
-    return Decision(
-        inventory, have, choice, peer_memory.plan_peer_memory(mode, inventory, have, record=record, folder=folder)
-    )
-
-
-def values(params: Mapping[str, Any], last: Decision, proven: bool) -> dict[str, Any]:
+def values(params: Mapping[str, Any], last: topic_io.Decision, proven: bool) -> dict[str, Any]:
     """Return the module's own values of the result; with ``proven`` the proof that nvidia-peermem serves."""
     choice = last.choice
     return {
@@ -175,19 +127,21 @@ def values(params: Mapping[str, Any], last: Decision, proven: bool) -> dict[str,
 
 def main() -> None:
     """Decide and carry it out."""
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = AnsibleModule(argument_spec=topic_io.ARGUMENTS, supports_check_mode=True)
     params, roots = module.params, files.Roots.under(module.params["root"])
     try:
         done = converge(
-            NAME,
+            topic_io.NAME,
             roots,
             module.check_mode,
-            read_plan=lambda record: read_plan(params, roots, record),
+            read_plan=lambda record: topic_io.read_plan(
+                params, roots, record, inventory=facts_io.read_inventory(roots)
+            ),
             apply=lambda decision: peer_memory_io.apply(decision.change.before, decision.change.after),
         )
         own = values(params, done.last, proven=not (module.check_mode and done.first.change.changed))
     except FabricError as error:
-        module.fail_json(msg=f"{NAME}: {error}")
+        module.fail_json(msg=f"{topic_io.NAME}: {error}")
     for text in own["findings"]:
         module.warn(text)
     module.exit_json(**done.result, **own)

@@ -13,6 +13,7 @@ description:
   - Reads the host and compares it with its part of the plan. Fails with all problems of the host in one message. Changes nothing.
   - Checks the operating system and kernel, Secure Boot, IOMMU and VFs, the space for an initramfs, package sources, the requirements of
     DOCA-OFED, pending kernel updates, the network manager, conflicting interface names, links and PCIe links, and users of RDMA.
+  - Computes the change of each role in O(roles) as its modules do in check mode, and reports what they would refuse.
   - Checks the availability of missing packages. With apt, the smallest package of each server is downloaded to a temporary directory. With
     dnf, the repository metadata is refreshed.
 extends_documentation_fragment:
@@ -87,6 +88,18 @@ options:
     description: Whether the run also names the representors of the VFs.
     type: bool
     default: false
+  roles:
+    description:
+      - Inputs of the roles of the run by their names, such as C(sriov_vfs). The changes of a role are computed if its input
+        C(ROLE_state) is V(present). C(rdma_stack_doca) is the option O(gpufabric.rdma.rdma_stack#module:doca) of M(gpufabric.rdma.rdma_stack).
+      - With C(host_reboot_allowed), users that a reboot of this run ends do not stop the run.
+    type: dict
+    default: {}
+  skipped_roles:
+    description: Roles whose changes are not computed.
+    type: list
+    elements: str
+    default: []
 attributes:
   diff_mode:
     description: The module changes nothing.
@@ -139,8 +152,9 @@ from ..module_utils._host.facts.inventory import HostInventory
 from ..module_utils._host.facts.rail_ports import parse_rails
 from ..module_utils._host.links import network_managers
 from ..module_utils._host.preflight import io as preflight_io
+from ..module_utils._host.preflight import roles_io
 from ..module_utils._host.preflight.checks import Consent
-from ..module_utils._host.preflight.plan import check
+from ..module_utils._host.preflight.plan import Findings, check, joined
 from ..module_utils._host.rdma_stack import doca
 from ..module_utils._host.system import arguments, files
 
@@ -167,6 +181,8 @@ ARGUMENTS = {
     "links_manager": {"type": "str", "choices": list(network_managers.CHOICES), "default": "auto"},
     "names_vfs": {"type": "bool", "default": False},
     "names_representors": {"type": "bool", "default": False},
+    "roles": {"type": "dict", "default": {}},
+    "skipped_roles": {"type": "list", "elements": "str", "default": []},
 }
 
 
@@ -198,23 +214,27 @@ def summary(inventory: HostInventory) -> dict[str, Any]:
     }
 
 
+def judge(params: Mapping[str, Any], roots: files.Roots, inventory: HostInventory) -> Findings:
+    """Return what stands in the way of the run: of the host itself, and what its roles will refuse."""
+    rails, consent = parse_rails(params["rails"]), consent_of(params)
+    # The vendor's packages have a source of their own, which rdma_stack asks.
+    wanted = params["packages"] if consent.installs and not consent.doca else None
+    boots = roots.boots if params["kernel_arguments"] else ()
+    peers = [rail.pci for rail in rails] if params["acs"] else ()
+    own = preflight_io.read(roots, roots.lib, roots.var, inventory=inventory, wanted=wanted, boots=boots, peers=peers)
+    shared = {key: params[key] for key in ("root", "rails", "disrupt_users")}
+    run = roles_io.Run(params["roles"], shared, params["skipped_roles"])
+    refusals = roles_io.refusals(roles_io.Host(roots, inventory), run)
+    return joined(check(inventory, rails, own, consent=consent), refusals)
+
+
 def main() -> None:
     """Read, judge, fail with everything that was found."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    params = module.params
-    roots = files.Roots.under(params["root"])
+    roots = files.Roots.under(module.params["root"])
     try:
-        rails = parse_rails(params["rails"])
         inventory = facts_io.read_inventory(roots)
-        consent = consent_of(params)
-        # The vendor's packages have a source of their own, which rdma_stack asks.
-        wanted = params["packages"] if consent.installs and not consent.doca else None
-        boots = roots.boots if params["kernel_arguments"] else ()
-        peers = [rail.pci for rail in rails] if params["acs"] else ()
-        own = preflight_io.read(
-            roots, roots.lib, roots.var, inventory=inventory, wanted=wanted, boots=boots, peers=peers
-        )
-        findings = check(inventory, rails, own, consent=consent)
+        findings = judge(module.params, roots, inventory)
     except FabricError as error:
         module.fail_json(msg=f"preflight: {error}")
     for text in findings.warnings:

@@ -105,23 +105,11 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import FabricError
 from ..module_utils._host.facts import io as facts_io
-from ..module_utils._host.facts.rail_ports import parse_rails
 from ..module_utils._host.links import io as links_io
-from ..module_utils._host.links import link_restore, network_managers, routing
+from ..module_utils._host.links import link_restore, topic_io
 from ..module_utils._host.links import plan as links_plan
-from ..module_utils._host.system import arguments, files, records
+from ..module_utils._host.system import files, records
 from ..module_utils._host.system.converge import converge
-
-NAME = "rail_links"
-ARGUMENTS = {
-    **arguments.ROOT,
-    **arguments.RAILS,
-    **arguments.STATE,
-    **arguments.CONSENT,
-    "manager": {"type": "str", "choices": list(network_managers.CHOICES), "default": "auto"},
-    "source_routing": {"type": "str", "choices": list(routing.CHOICES), "default": "auto"},
-    "timeout": {"type": "int", "default": 20},
-}
 
 
 class Links:
@@ -133,13 +121,8 @@ class Links:
 
     def read_plan(self, record: Mapping[str, Any]) -> links_plan.LinkPlan:
         """Read the host and work out what to do."""
-        params = self.params
         inventory = facts_io.read_inventory(self.roots)
-        rails = parse_rails(params["rails"] if params["state"] == "present" else [])
-        asked = params["source_routing"]
-        have = links_io.read_have(self.roots, self.roots.lib, inventory, routes=bool(routing.tables(rails, asked)))
-        wish = links_plan.Wish(params["manager"], asked, self.roots.etc, params["disrupt_users"])
-        return links_plan.plan_links(inventory, rails, record, have=have, wish=wish)
+        return topic_io.read_plan(self.params, self.roots, record, inventory=inventory)
 
     def apply(self, plan: links_plan.LinkPlan) -> None:
         """Write files and set links."""
@@ -155,16 +138,21 @@ class Links:
 
 def main() -> None:
     """Carry out the plan."""
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = AnsibleModule(argument_spec=topic_io.ARGUMENTS, supports_check_mode=True)
     roots = files.Roots.under(module.params["root"])
     topic = Links(module.params, roots)
     try:
         done = converge(
-            NAME, roots, module.check_mode, read_plan=topic.read_plan, apply=topic.apply, unsettled=topic.unsettled
+            topic_io.NAME,
+            roots,
+            module.check_mode,
+            read_plan=topic.read_plan,
+            apply=topic.apply,
+            unsettled=topic.unsettled,
         )
         has_qos = bool(records.load(roots.state, "rail_qos"))
     except FabricError as error:
-        module.fail_json(msg=f"{NAME}: {error}")
+        module.fail_json(msg=f"{topic_io.NAME}: {error}")
     for text in (*done.first.warnings, *topic.warnings):
         module.warn(text)
     module.exit_json(**done.result, has_qos=has_qos)

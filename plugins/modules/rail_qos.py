@@ -172,55 +172,18 @@ reasons:
   elements: str
 """
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import FabricError
-from ..module_utils._host.facts import disruption
 from ..module_utils._host.facts import io as facts_io
-from ..module_utils._host.facts.rail_ports import find_links, parse_rails
 from ..module_utils._host.qos import io as qos_io
 from ..module_utils._host.qos import plan as qos_plan
-from ..module_utils._host.qos import settings as qos_settings
-from ..module_utils._host.system import arguments, files, restore
+from ..module_utils._host.qos import topic_io
+from ..module_utils._host.system import files, restore
 from ..module_utils._host.system.converge import converge
-
-NAME = "rail_qos"
-ARGUMENTS = {
-    **arguments.ROOT,
-    **arguments.RAILS,
-    **arguments.STATE,
-    **arguments.CONSENT,
-    "settings": {"type": "dict", "default": {}, "options": qos_settings.argument_spec()},
-}
-
-
-def read_plan(
-    params: Mapping[str, Any], roots: files.Roots, entries: Mapping[str, Any], *, check_mode: bool
-) -> qos_plan.QosPlan:
-    """Read the host and work out what to do; ``entries`` are the record."""
-    present = params["state"] == "present"
-    wanted = qos_settings.parse(params["settings"] if present else {})
-    rails = parse_rails(params["rails"] if present and wanted else [])
-    inventory = facts_io.read_inventory(roots)
-    find_links(inventory, rails)
-    restored = {pci: entry["owners"] for pci, entry in entries.items() if pci not in {rail.pci for rail in rails}}
-    owned = disruption.left_alone(inventory, restored, "Its QoS settings are")
-    record = {pci: entry for pci, entry in entries.items() if pci not in owned}
-    names = {rail.pci: rail.name for rail in rails}
-    found = qos_io.read(roots, inventory, qos_plan.to_read(rails, wanted, record), rails=names)
-    found, warnings = qos_plan.promised(found) if check_mode else (found, [])
-    plan = qos_plan.plan_qos(
-        rails, wanted, record, found=found, have=qos_io.units(roots), units=qos_io.unit_folder(roots)
-    )
-    before, after = plan.change.before["rails"], plan.change.after["rails"]
-    changes = {pci: "a change of its QoS settings" for pci in after if before[pci] != after[pci]}
-    disruption.check(inventory, changes, params["disrupt_users"])
-    kept = {**disruption.with_owners(inventory, plan.record), **{pci: entries[pci] for pci in owned}}
-    return dataclasses.replace(plan, record=kept, warnings=(*warnings, *owned.values(), *plan.warnings))
 
 
 def unsettled(plan: qos_plan.QosPlan, _earlier: Mapping[str, Any], merged: Mapping[str, Any]) -> dict[str, Any]:
@@ -230,19 +193,21 @@ def unsettled(plan: qos_plan.QosPlan, _earlier: Mapping[str, Any], merged: Mappi
 
 def main() -> None:
     """Carry out the plan."""
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = AnsibleModule(argument_spec=topic_io.ARGUMENTS, supports_check_mode=True)
     params, roots = module.params, files.Roots.under(module.params["root"])
     try:
         done = converge(
-            NAME,
+            topic_io.NAME,
             roots,
             module.check_mode,
-            read_plan=lambda record: read_plan(params, roots, record, check_mode=module.check_mode),
+            read_plan=lambda record: topic_io.read_plan(
+                params, roots, record, inventory=facts_io.read_inventory(roots), check_mode=module.check_mode
+            ),
             apply=qos_io.apply,
             unsettled=unsettled,
         )
     except FabricError as error:
-        module.fail_json(msg=f"{NAME}: {error}")
+        module.fail_json(msg=f"{topic_io.NAME}: {error}")
     for text in done.first.warnings:
         module.warn(text)
     module.exit_json(**done.result)

@@ -126,107 +126,33 @@ reasons:
   elements: str
 """
 
-import dataclasses
-from collections.abc import Mapping
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._common.errors import FabricError, InputError
-from ..module_utils._common.pci import PciAddress
-from ..module_utils._host.facts import disruption
+from ..module_utils._common.errors import FabricError
 from ..module_utils._host.facts import io as facts_io
-from ..module_utils._host.facts.inventory import HostInventory
-from ..module_utils._host.facts.rail_ports import parse_rails
 from ..module_utils._host.sriov import io as sriov_io
-from ..module_utils._host.sriov import plan as sriov_plan
-from ..module_utils._host.sriov import vf_restore
-from ..module_utils._host.sriov.boot_unit import Target
-from ..module_utils._host.system import arguments, files
+from ..module_utils._host.sriov import topic_io, vf_restore
+from ..module_utils._host.system import files
 from ..module_utils._host.system.converge import converge
-
-NAME = "sriov_vfs"
-ARGUMENTS = {
-    **arguments.ROOT,
-    **arguments.RAILS,
-    **arguments.STATE,
-    **arguments.CONSENT,
-    "vfs": {"type": "int"},
-    "vfs_by_rail": {"type": "dict", "default": {}},
-    "identity": {"type": "str", "choices": ["derived", "driver"], "default": "derived"},
-    "trust": {"type": "bool"},
-    "spoof_check": {"type": "bool"},
-    "max_tx_rate": {"type": "int"},
-    "link_state": {"type": "str", "choices": ["auto", "enable", "disable"]},
-    "mtu": {"type": "int"},
-    "firmware_vfs": {"type": "int", "default": 0},
-    "operator_managed": {"type": "list", "elements": "str", "default": []},
-}
-
-
-def numbers(given: Mapping[str, Any]) -> dict[str, int]:
-    """Return the numbers of VFs by rail; InputError names the one that is none."""
-    wrong = {rail: number for rail, number in given.items() if not str(number).isdecimal()}
-    if wrong:
-        shown = ", ".join(f"{rail}: {number}" for rail, number in wrong.items())
-        raise InputError(f"vfs_by_rail has {shown}; expected a number of VFs for each rail")
-    return {rail: int(number) for rail, number in given.items()}
-
-
-def wanted(
-    params: Mapping[str, Any], inventory: HostInventory, managed: Mapping[str, str], *, check_mode: bool
-) -> tuple[Target, ...]:
-    """Return the ports that this run is about, with the VFs that they shall have."""
-    wish = sriov_plan.Wish(
-        count=params["vfs"],
-        rails=numbers(params["vfs_by_rail"]),
-        promised=params["firmware_vfs"] if check_mode else 0,
-        derive=params["identity"] == "derived",
-        **{key: params[key] for key in ("trust", "spoof_check", "max_tx_rate", "link_state", "mtu")},
-    )
-    return sriov_plan.wanted(inventory, parse_rails(params["rails"]), wish, managed=managed)
-
-
-def read_plan(
-    params: Mapping[str, Any], roots: files.Roots, record: Mapping[str, Any], *, check_mode: bool
-) -> sriov_plan.VfPlan:
-    """Read the host and work out what to do; ConflictError where that would disturb users."""
-    inventory = facts_io.read_inventory(roots)
-    where = sriov_io.folders(roots)
-    managed = {str(PciAddress.parse(address)): "operator_managed" for address in params["operator_managed"]}
-    managed.update(sriov_io.of_operator(roots.etc))
-    if params["state"] == "absent":
-        have = sriov_io.read(roots, inventory, [port for port in inventory.ports if port.pci in record])
-        owned = vf_restore.left_alone(inventory, record, managed)
-        targets, warnings = vf_restore.recorded(inventory, record, have, managed=managed, owned=owned)
-    else:
-        owned, warnings, targets = {}, [], wanted(params, inventory, managed, check_mode=check_mode)
-        have = sriov_io.read(roots, inventory, [target.port for target in targets])
-    own = sriov_io.read_files(where)
-    plan = sriov_plan.plan_vfs(
-        targets, have, own, record=record, folders=where, present=params["state"] == "present", owned=owned
-    )
-    sriov_plan.check_users(inventory, plan, params["disrupt_users"])
-    return dataclasses.replace(
-        plan, record=disruption.with_owners(inventory, plan.record), warnings=(*owned.values(), *warnings)
-    )
 
 
 def main() -> None:
     """Carry out the plan."""
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = AnsibleModule(argument_spec=topic_io.ARGUMENTS, supports_check_mode=True)
     roots = files.Roots.under(module.params["root"])
     try:
         done = converge(
-            NAME,
+            topic_io.NAME,
             roots,
             module.check_mode,
-            read_plan=lambda record: read_plan(module.params, roots, record, check_mode=module.check_mode),
+            read_plan=lambda record: topic_io.read_plan(
+                module.params, roots, record, inventory=facts_io.read_inventory(roots), check_mode=module.check_mode
+            ),
             apply=lambda plan: sriov_io.apply(plan, sriov_io.folders(roots)),
             unsettled=vf_restore.unsettled,
         )
     except FabricError as error:
-        module.fail_json(msg=f"{NAME}: {error}")
+        module.fail_json(msg=f"{topic_io.NAME}: {error}")
     for text in done.first.warnings:
         module.warn(text)
     module.exit_json(**done.result)

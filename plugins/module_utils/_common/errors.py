@@ -39,6 +39,10 @@ class ConflictError(FabricError):
     """Something that is not ours stands in the way."""
 
 
+class InUseError(ConflictError):
+    """What would be changed is in use now."""
+
+
 class ClusterError(FabricError):
     """The cluster refused a request or did not reach the wanted state."""
 

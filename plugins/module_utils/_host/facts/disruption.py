@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from ..._common import host_facts
 from ..._common.consent import CONSENT
-from ..._common.errors import ConflictError
+from ..._common.errors import InUseError
 from . import port_use
 from .devices import Port
 from .inventory import HostInventory
@@ -92,7 +92,7 @@ def disturbs(what: str, found: Iterable[str]) -> str:
 def refuse(problems: Collection[str], consent: bool) -> None:
     """ConflictError with all problems, unless there is consent to disturb users."""
     if problems and not consent:
-        raise ConflictError(f"{'; '.join(problems)}. Stop these users and retry, or set {CONSENT}: true")
+        raise InUseError(f"{'; '.join(problems)}. Stop these users and retry, or set {CONSENT}: true")
 
 
 def left_alone(inventory: HostInventory, known: Mapping[str, Collection[str]], what: str) -> dict[str, str]:

@@ -68,6 +68,9 @@ class FirmwarePlan:
         }
 
 
+NOTHING = FirmwarePlan(Change({}, {}), {}, (), (), {}, {})
+
+
 def find_cards(
     inventory: HostInventory, rails: Iterable[Rail], want: Mapping[str, str], *, owned: bool
 ) -> tuple[Card, ...]:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..._common.change import Change
-from ..._common.errors import ConflictError
+from ..._common.errors import ConflictError, InUseError
 from ..._common.units import version_numbers
 from ..facts.inventory import HostInventory
 from ..system import systemd
@@ -178,7 +178,7 @@ def plan_peer_memory(
     loaded, legacy = MODULE in inventory.modules, LEGACY in inventory.modules
     removes = mode in ("dmabuf", "peermem")
     if removes and inventory.modules.get(LEGACY):
-        raise ConflictError(
+        raise InUseError(
             f"{LEGACY} is in use on {inventory.hostname} (count {inventory.modules[LEGACY]}). Stop the programs that "
             "use GPU memory over RDMA, then rerun the playbook"
         )

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from ..facts.rail_ports import Rail, usable_link
 from ..links import network_managers
 from ..naming import plan as naming_plan
 from ..naming.model import Wish, kinds
-from .checks import Consent, Own, find, space
+from .checks import Consent, Finding, Own, find, space
 
 # Operating system -> oldest version.
 SYSTEMS: Mapping[str, tuple[int, ...]] = {
@@ -31,6 +32,8 @@ SYSTEMS: Mapping[str, tuple[int, ...]] = {
     "sles": (15, 4),
 }
 OLDEST_KERNEL = (5, 14)
+# What of a port is to change, in a message about its users.
+_CHANGE = re.compile(r": [^:;]*(?= would disturb its users)")
 # Uses of a port that show another purpose than a rail; jobs on a rail have queue pairs and TCP connections.
 _OTHER_PURPOSES = ("address", "route", "mount", "bridge", "vlan", "bond")
 
@@ -65,6 +68,22 @@ def check(inventory: HostInventory, rails: Iterable[Rail], own: Own, *, consent:
     ]
     warnings = [text for rail, port in known for text in (*_link_warnings(rail, port), *_uses(inventory, rail, port))]
     return Findings(tuple(problems), (*warnings, *(finding.text for finding in found if not finding.stops)))
+
+
+def joined(findings: Findings, refusals: Iterable[Finding]) -> Findings:
+    """Return the findings and what the roles will refuse; what is known already is not repeated."""
+    problems, warnings = list(findings.problems), list(findings.warnings)
+    for refusal in refusals:
+        if not _is_known(refusal.text, problems):
+            (problems if refusal.stops else warnings).append(refusal.text)
+    return Findings(tuple(problems), tuple(warnings))
+
+
+def _is_known(text: str, problems: Iterable[str]) -> bool:
+    """Whether each part of a message of a role is in a problem; roles name the change that disturbs in another way."""
+    known = [_CHANGE.sub(": ", problem) for problem in problems]
+    parts = _CHANGE.sub(": ", text.partition(": ")[2]).split("; ")
+    return all(any(part in problem for problem in known) for part in parts)
 
 
 def _system_problems(inventory: HostInventory) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..._common import vf_identity
 from ..._common.change import Change
-from ..._common.errors import ConflictError, InputError
+from ..._common.errors import ConflictError, InputError, InUseError
 from ..._common.pci import NIC_VENDOR
 from ..facts import disruption
 from ..facts.devices import Port
@@ -232,7 +232,7 @@ def _refuse(targets: Iterable[Target], have: Mapping[str, tuple[vf.Vf, ...]], an
                 why = f"assigning new addresses to its {len(vfs)} VFs"
             problems.append(f"{target.title}: {why} requires removing all of them, but {', '.join(used)}")
     if problems:
-        raise ConflictError(f"{'; '.join(problems)}. Stop these workloads and retry")
+        raise InUseError(f"{'; '.join(problems)}. Stop these workloads and retry")
 
 
 def _state(target: Target, have: tuple[vf.Vf, ...]) -> dict[str, Any]:
