@@ -30,31 +30,6 @@ options:
     type: list
     elements: str
     default: []
-  doca:
-    description: DOCA-OFED installation of the run, if any. Same as in M(gpufabric.rdma.rdma_stack), except for the key.
-    type: dict
-    suboptions:
-      release:
-        description: Release of DOCA-OFED.
-        type: str
-      version:
-        description: Exact version of its package.
-        type: str
-      key:
-        description: Public key of the package source. Only its presence is checked.
-        type: str
-      fingerprint:
-        description: Expected fingerprint of the key.
-        type: str
-      build:
-        description: Type of the kernel modules. V(dkms) requires kernel headers.
-        type: str
-        choices: [dkms, precompiled]
-        default: dkms
-      supported:
-        description: Supported kernel release prefixes by distribution. Overrides the support matrix of the release.
-        type: dict
-        default: {}
   unsigned_modules:
     description: Whether the run builds unsigned kernel modules, as DKMS does.
     type: bool
@@ -63,10 +38,6 @@ options:
     description: Number of VFs per rail.
     type: int
     default: 0
-  sets_firmware:
-    description: Whether the run configures the NIC firmware. Missing VF support is then not a problem.
-    type: bool
-    default: false
   kernel_arguments:
     description: Whether the run sets kernel arguments. M(gpufabric.rdma.kernel_cmdline) must then support the boot loader.
     type: bool
@@ -91,7 +62,7 @@ options:
   roles:
     description:
       - Inputs of the roles of the run by their names, such as C(sriov_vfs). The changes of a role are computed if its input
-        C(ROLE_state) is V(present). C(rdma_stack_doca) is the option O(gpufabric.rdma.rdma_stack#module:doca) of M(gpufabric.rdma.rdma_stack).
+        C(ROLE_state) is V(present). C(rdma_stack_doca_key) is the text of the key.
       - With C(host_reboot_allowed), users that a reboot of this run ends do not stop the run.
     type: dict
     default: {}
@@ -155,27 +126,17 @@ from ..module_utils._host.preflight import io as preflight_io
 from ..module_utils._host.preflight import roles_io
 from ..module_utils._host.preflight.checks import Consent
 from ..module_utils._host.preflight.plan import Findings, check, joined
-from ..module_utils._host.rdma_stack import doca
+from ..module_utils._host.rdma_stack import plan as rdma_stack_plan
 from ..module_utils._host.system import arguments, files
 
-DOCA = {
-    "release": {"type": "str"},
-    "version": {"type": "str"},
-    "key": {"type": "str", "no_log": False},
-    "fingerprint": {"type": "str"},
-    "build": {"type": "str", "choices": list(doca.BUILDS), "default": "dkms"},
-    "supported": {"type": "dict", "default": {}},
-}
 ARGUMENTS = {
     **arguments.ROOT,
     **arguments.RAILS,
     **arguments.CONSENT,
     "installs_packages": {"type": "bool", "default": True},
     "packages": {"type": "list", "elements": "str", "default": []},
-    "doca": {"type": "dict", "options": DOCA},
     "unsigned_modules": {"type": "bool", "default": False},
     "vfs": {"type": "int", "default": 0},
-    "sets_firmware": {"type": "bool", "default": False},
     "kernel_arguments": {"type": "bool", "default": False},
     "acs": {"type": "bool", "default": False},
     "links_manager": {"type": "str", "choices": list(network_managers.CHOICES), "default": "auto"},
@@ -187,17 +148,15 @@ ARGUMENTS = {
 
 
 def consent_of(params: Mapping[str, Any]) -> Consent:
-    """Return what the settings make acceptable; InputError when what DOCA-OFED needs is not given."""
+    """Return what the settings make acceptable."""
     return Consent(
         installs=params["installs_packages"],
         busy=params["disrupt_users"],
         unsigned=params["unsigned_modules"],
         vfs=params["vfs"],
-        firmware=params["sets_firmware"],
         manager=params["links_manager"],
         names_vfs=params["names_vfs"],
         names_representors=params["names_representors"],
-        doca=doca.read_fit(params["doca"]) if params["doca"] else None,
     )
 
 
@@ -218,7 +177,8 @@ def judge(params: Mapping[str, Any], roots: files.Roots, inventory: HostInventor
     """Return what stands in the way of the run: of the host itself, and what its roles will refuse."""
     rails, consent = parse_rails(params["rails"]), consent_of(params)
     # The vendor's packages have a source of their own, which rdma_stack asks.
-    wanted = params["packages"] if consent.installs and not consent.doca else None
+    vendor = params["roles"].get("rdma_stack_provider") == rdma_stack_plan.DOCA
+    wanted = params["packages"] if consent.installs and not vendor else None
     boots = roots.boots if params["kernel_arguments"] else ()
     peers = [rail.pci for rail in rails] if params["acs"] else ()
     own = preflight_io.read(roots, roots.lib, roots.var, inventory=inventory, wanted=wanted, boots=boots, peers=peers)

@@ -11,12 +11,9 @@ from typing import NamedTuple
 from ..._common.errors import ConflictError
 from ..facts.devices import Port
 from ..facts.inventory import HostInventory
-from ..firmware.plan import NO_TOOL
 from ..gpu_direct import acs
 from ..naming import model as naming_model
 from ..naming import plan as naming_plan
-from ..rdma_stack import doca
-from ..rdma_stack.doca import Fit
 
 MIB = 1 << 20
 # A new initramfs is written beside the old one, and is larger when it gets more drivers.
@@ -29,19 +26,16 @@ class Consent(NamedTuple):
 
     ``installs``: missing packages are installed; ``busy``: ports in use may be changed;
     ``unsigned``: kernel modules are built that nobody signs; ``vfs``: VFs that each rail shall
-    have; ``firmware``: NIC firmware is set too; ``manager``: who configures the rails (``managers.CHOICES``);
-    ``doca``: what of DOCA-OFED is to be on the host.
+    have; ``manager``: who configures the rails (``managers.CHOICES``).
     """
 
     installs: bool
     busy: bool
     unsigned: bool = False
     vfs: int = 0
-    firmware: bool = False
     manager: str = "auto"
     names_vfs: bool = False
     names_representors: bool = False
-    doca: Fit | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,16 +55,12 @@ class Own:
     iommu_tables: bool
     # Whether the firmware trusts the key that DKMS signs with (Machine Owner Key).
     trusts_dkms: bool
-    # Whether there is a program that sets the firmware of NICs.
-    firmware_tool: bool
     # Why kernel arguments cannot be set, empty when they can or nobody asked.
     no_loader: str
     # ACS between NICs and GPUs and what relies on it, None when nobody asked.
     acs: acs.Have | None
     # Why ACS cannot be set, empty when it can.
     no_setpci: str
-    # Of the running kernel and the next one: whether its headers are there.
-    headers: Mapping[str, bool]
     names: naming_plan.Files
     # Path -> text of the netplan files; None where the program is missing.
     netplan: Mapping[str, str] | None
@@ -92,16 +82,11 @@ def find(
     yield from _secure_boot(inventory, own, consent)
     yield from _kernel(inventory, own)
     yield from _packages(own, consent)
-    yield from _doca(inventory, own, consent)
-    if consent.firmware and not own.firmware_tool:
-        yield Finding(True, f"NIC firmware settings are requested, but {NO_TOOL}")
     if own.no_loader:
         yield Finding(True, f"kernel arguments are requested, but {own.no_loader}")
     yield from _iommu(inventory, own, consent)
     if own.acs:
         yield from _acs(inventory, [port.pci for _rail, port in ports], own.acs, no_setpci=own.no_setpci)
-    for rail, port in ports:
-        yield from _vfs(rail, port, consent)
 
 
 def space(own: Own, needed: bool) -> Iterator[Finding]:
@@ -152,12 +137,6 @@ def _packages(own: Own, consent: Consent) -> Iterator[Finding]:
         yield Finding(True, f"packages are missing ({names}) and cannot be installed: {own.no_source}")
 
 
-def _doca(inventory: HostInventory, own: Own, consent: Consent) -> Iterator[Finding]:
-    if consent.doca:
-        for problem in doca.problems(consent.doca, inventory, own.headers):
-            yield Finding(True, f"DOCA-OFED {consent.doca.release} cannot be installed on this host: {problem}")
-
-
 def _iommu(inventory: HostInventory, own: Own, consent: Consent) -> Iterator[Finding]:
     if not consent.vfs or inventory.iommu_groups or inventory.virtual:
         return
@@ -182,15 +161,3 @@ def _acs(inventory: HostInventory, nics: Iterable[str], have: acs.Have, *, no_se
         except ConflictError as error:
             yield Finding(stops, f"rdma_pcie_acs is requested, but {error}")
             return
-
-
-def _vfs(rail: str, port: Port, consent: Consent) -> Iterator[Finding]:
-    if port.vfs_total >= consent.vfs:
-        return
-    action = "Enable SR-IOV in the BIOS; this run sets SRIOV_EN and NUM_OF_VFS"
-    if not consent.firmware:
-        action = "Set SRIOV_EN and NUM_OF_VFS with role nic_firmware, and enable SR-IOV in the BIOS"
-    yield Finding(
-        not consent.firmware,
-        f"rail {rail}: {port.title} supports {port.vfs_total} VFs, {consent.vfs} requested. {action}",
-    )

@@ -10,12 +10,10 @@ from collections.abc import Iterable, Sequence
 
 from ..._common.errors import CommandError, FabricError, InputError
 from ..facts.inventory import HostInventory
-from ..firmware import io as firmware_io
 from ..gpu_direct import acs, acs_io
 from ..kernel import boot_loader_io
 from ..links import io as links_io
 from ..naming import io as naming_io
-from ..rdma_stack import io as rdma_stack_io
 from ..rdma_stack import packages_io
 from ..rdma_stack.plan import packages_of
 from ..system import files
@@ -52,8 +50,7 @@ def read(
     ``boots`` are the folders of the boot loader, none where it may be any. ``peers`` are the PCI addresses of NICs that
     shall reach their GPUs without ACS.
     """
-    kernel, following = inventory.kernel_release, inventory.next_kernel
-    missing = _missing(inventory, wanted)
+    kernel, missing = inventory.kernel_release, _missing(inventory, wanted)
     return Own(
         boot_free=_free(roots.boot),
         initramfs=_largest_initramfs(roots.boot),
@@ -63,11 +60,9 @@ def read(
         reboot_required=_reboot_required(roots.run),
         iommu_tables=any(os.path.exists(f"{roots.sysfs}/firmware/acpi/tables/{name}") for name in _TABLES),
         trusts_dkms=_trusts_dkms(roots, var),
-        firmware_tool=firmware_io.installed() is not None,
         no_loader=_no_loader(roots, boots) if boots else "",
         acs=_acs(roots, inventory, peers) if peers else None,
         no_setpci=acs_io.no_setpci(),
-        headers=rdma_stack_io.headers(roots, (kernel, following)),
         names=naming_io.read_files(roots, lib),
         netplan=links_io.read_netplan(roots, lib),
         functions=naming_io.read_functions(roots, inventory),

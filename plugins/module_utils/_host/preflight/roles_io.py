@@ -89,13 +89,26 @@ def refusals(host: Host, run: Run) -> Iterator[Finding]:
 def options_of(topic: Topic, run: Run) -> dict[str, Any]:
     """Return the options that the role gives its module; InputError names those that the module does not accept."""
     inputs = {key: topic.inputs.get(key, f"{topic.role}_{key}") for key in topic.arguments}
-    given = {key: run.roles[name] for key, name in inputs.items() if run.roles.get(name) is not None}
+    given = {
+        key: found
+        for key, name in inputs.items()
+        for found in [_input(name, topic.arguments[key], run.roles)]
+        if found is not None
+    }
     shared = {key: value for key, value in run.shared.items() if key in topic.arguments}
     found = ArgumentSpecValidator(dict(topic.arguments)).validate({**given, **shared})
     if found.error_messages:
         raise InputError("; ".join(found.error_messages))
     validated: dict[str, Any] = found.validated_parameters
     return validated
+
+
+def _input(name: str, argument: Mapping[str, Any], roles: Mapping[str, Any]) -> Any:
+    """Return an input of a role; a dict may be several inputs, one for each key."""
+    if name in roles or argument["type"] != "dict":
+        return roles.get(name)
+    found = {key: roles.get(f"{name}_{key}") for key in argument.get("options", ())}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _following(before: Before, plan: Any, may_reboot: bool) -> Before:

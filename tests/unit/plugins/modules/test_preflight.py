@@ -10,10 +10,9 @@ import pytest
 from tests.unit.support import package_fake, sysfs_tree
 from tests.unit.support.module_run import run
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware import io as firmware_io
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.preflight import io as preflight_io
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.preflight.checks import Consent, find
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import doca, packages_io
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.rdma_stack import packages_io
 
 
 def rail(name: str, pci: str, **more: Any) -> dict[str, Any]:
@@ -429,61 +428,10 @@ def test_names_that_no_repository_has(lacking: Any) -> None:
 
 @pytest.mark.parametrize(
     "params",
-    [{"packages": ["rdma-core"]}, {"installs_packages": False}, {"doca": dict.fromkeys(doca.NEEDED, "3.2")}],
+    [{"packages": ["rdma-core"]}, {"installs_packages": False}, {"roles": {"rdma_stack_provider": "doca_ofed"}}],
 )
 def test_nobody_is_asked_where_nothing_is_missing(lacking: Any, params: dict[str, Any]) -> None:
     assert lacking(LISTS, "apt", **params) == ([], [])
-
-
-DOCA = {"release": "3.2.1", "version": "3.2.1-1", "key": "files/key", "fingerprint": "0" * 40}
-
-
-def test_what_keeps_doca_from_the_host_is_said_before_anything_changes(judge: Any) -> None:
-    boots = {"boot/vmlinuz-6.17.0-8-generic": "", "lib/modules/6.17.0-8-generic/": "", "lib/modules/x/": ""}
-    result = judge({**boots, "lib/modules/6.8.0-51-generic/build/Makefile": ""}, doca=DOCA)
-    prefix = "DOCA-OFED 3.2.1 cannot be installed on this host: kernel 6.17.0-8-generic, which boots next,"
-    assert result["problems"] == [
-        f"{prefix} is not supported on ubuntu24.04; supported are 6.8.*",
-        f"{prefix} has no headers for DKMS: install linux-headers-6.17.0-8-generic",
-    ]
-
-
-def test_what_users_know_of_doca_counts(judge: Any) -> None:
-    own = {**DOCA, "build": "precompiled", "supported": {"ubuntu24.04": ["6."]}}
-    assert judge({}, doca=own)["problems"] == []
-
-
-def test_doca_without_its_inputs(judge: Any) -> None:
-    assert judge({}, doca={"release": "3.2.1"})["msg"] == (
-        "preflight: provider doca_ofed requires doca.version, doca.key, doca.fingerprint. A release is never chosen "
-        "automatically"
-    )
-
-
-@pytest.mark.parametrize("sets_firmware", [False, True])
-def test_vfs_that_the_card_cannot_have(judge: Any, sets_firmware: bool) -> None:
-    result = judge({}, vfs=4096, sets_firmware=sets_firmware)
-    (text,) = [text for text in result["problems"] + result["findings"] if "VFs, 4096 requested. " in text]
-    assert text.startswith("rail rail0: 0000:18:00.0 (enp24s0np0) supports ")
-    assert text.endswith(
-        "Enable SR-IOV in the BIOS; this run sets SRIOV_EN and NUM_OF_VFS"
-        if sets_firmware
-        else "Set SRIOV_EN and NUM_OF_VFS with role nic_firmware, and enable SR-IOV in the BIOS"
-    )
-    assert (text in result["problems"]) is not sets_firmware
-
-
-def test_firmware_needs_its_tool_before_anything_changes(judge: Any) -> None:
-    problems = judge({}, sets_firmware=True)["problems"]
-    assert problems == [
-        "NIC firmware settings are requested, but neither mlxconfig nor mstconfig is installed; install "
-        "mstflint of the distribution, or MFT of DOCA"
-    ]
-
-
-def test_firmware_with_its_tool(judge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(firmware_io, "installed", lambda: "/usr/bin/mstconfig")
-    assert judge({}, sets_firmware=True)["problems"] == []
 
 
 VFS_ONLY = "Without it, VFs work in containers, but cannot be passed through to virtual machines"

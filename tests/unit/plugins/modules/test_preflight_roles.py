@@ -25,6 +25,13 @@ GPU, LAB = "gpu-server-8-rails", "lab-igb-host"
 CLOSED = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 18:56:32 UTC 2023\n"
 RAIL = {"rail": "rail0", "netdev": "rail0", "pci": "0000:18:00.0", "address": "192.168.0.1/24", "mtu": 9000}
 PORT = {"rail": "rail0", "netdev": "rail0", "pci": "0000:01:00.0", "address": "192.168.0.1/24", "mtu": 9000}
+DOCA = {
+    "rdma_stack_provider": "doca_ofed",
+    "rdma_stack_doca_release": "3.2.1",
+    "rdma_stack_doca_version": "3.2.1-1",
+    "rdma_stack_doca_key": (REPO / "tests/fixtures/openpgp/ed25519.asc").read_text(),
+    "rdma_stack_doca_fingerprint": "04B5269410BCCA8EEB615B2E510A5488D02777A1",
+}
 Make = Callable[[Path, pytest.MonkeyPatch], Host]
 
 
@@ -98,6 +105,13 @@ def put(host: Host, path: str, text: str) -> None:
     place.write_text(text)
 
 
+def other_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    host = gpu(tmp_path, monkeypatch)
+    for path in ("boot/vmlinuz-6.17.0-8-generic", "lib/modules/6.17.0-8-generic/modules.dep"):
+        put(host, path, "")
+    return host
+
+
 class Case(NamedTuple):
     """A host, what the user sets, the rails, and a part of what the module reports."""
 
@@ -129,6 +143,18 @@ CASES = {
     ),
     "vendor packages": Case(
         "rdma_stack", vendor, {"rdma_stack_provider": "container"}, "gpu-11 has doca-ofed: drivers that are installed"
+    ),
+    "DOCA-OFED on another kernel": Case(
+        "rdma_stack", other_kernel, DOCA, "DOCA-OFED 3.2.1 cannot be installed on gpu-11: kernel 6.17.0-8-generic"
+    ),
+    "DOCA-OFED without its inputs": Case(
+        "rdma_stack",
+        gpu,
+        {"rdma_stack_provider": "doca_ofed"},
+        "provider doca_ofed requires doca.release",
+    ),
+    "DOCA-OFED with another key": Case(
+        "rdma_stack", gpu, {**DOCA, "rdma_stack_doca_fingerprint": "0" * 40}, "The package key has the fingerprint"
     ),
     "VFs of a rail": Case("sriov_vfs", lab, {"sriov_vfs_by_rail": {"rail0": 99}}, "99 requested", (PORT,)),
     "VFs of the operator": Case("sriov_vfs", by_operator, {"sriov_vfs": 2}, "the SR-IOV operator manages", (PORT,)),

@@ -15,10 +15,9 @@ from tests.unit.support import qos_host
 from tests.unit.support.qos_host import FIRST, FIXTURES, QOS, UNIT, call
 from tests.unit.support.sysfs_tree import Host
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import checks, programs
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import checks, programs, topic_io
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos import settings as qos_settings
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.qos.setting import Limits, Option, Setting
-from ansible_collections.gpufabric.rdma.plugins.modules import rail_qos
 
 ROOT = Path(__file__).resolve().parents[6]
 SHOWN = re.compile(r"^((?:rx|tx)-usecs):\s*(\d+)$", re.MULTILINE)
@@ -79,7 +78,7 @@ def role_spec() -> dict[str, Any]:
 def test_module_documentation_and_role_spec_equal_the_registry() -> None:
     assert module_documentation() == qos_settings.argument_spec()
     assert role_spec() == qos_settings.argument_spec()
-    assert rail_qos.ARGUMENTS["settings"]["options"] == qos_settings.argument_spec()
+    assert topic_io.ARGUMENTS["settings"]["options"] == qos_settings.argument_spec()
 
 
 def test_names_and_keys_are_unique_and_partners_exist() -> None:
@@ -91,7 +90,7 @@ def test_names_and_keys_are_unique_and_partners_exist() -> None:
 
 def add(monkeypatch: pytest.MonkeyPatch, toy: Setting) -> None:
     monkeypatch.setattr(qos_settings, "SETTINGS", (toy, *qos_settings.SETTINGS))
-    monkeypatch.setitem(rail_qos.ARGUMENTS["settings"], "options", qos_settings.argument_spec())
+    monkeypatch.setitem(topic_io.ARGUMENTS["settings"], "options", qos_settings.argument_spec())
 
 
 @pytest.fixture()
