@@ -126,7 +126,6 @@ from ..module_utils._host.preflight import io as preflight_io
 from ..module_utils._host.preflight import roles_io
 from ..module_utils._host.preflight.checks import Consent
 from ..module_utils._host.preflight.plan import Findings, check, joined
-from ..module_utils._host.rdma_stack import plan as rdma_stack_plan
 from ..module_utils._host.system import arguments, files
 
 ARGUMENTS = {
@@ -177,7 +176,7 @@ def judge(params: Mapping[str, Any], roots: files.Roots, inventory: HostInventor
     """Return what stands in the way of the run: of the host itself, and what its roles will refuse."""
     rails, consent = parse_rails(params["rails"]), consent_of(params)
     # The vendor's packages have a source of their own, which rdma_stack asks.
-    vendor = params["roles"].get("rdma_stack_provider") == rdma_stack_plan.DOCA
+    vendor = roles_io.has_vendor_source(params["roles"])
     wanted = params["packages"] if consent.installs and not vendor else None
     boots = roots.boots if params["kernel_arguments"] else ()
     peers = [rail.pci for rail in rails] if params["acs"] else ()

@@ -18,10 +18,11 @@ PLUGINS = ROOT / "plugins"
 MODULES = {path.stem for path in (PLUGINS / "modules").glob("*.py")}
 ROLES = sorted(path.name for path in (ROOT / "roles").iterdir() if (path / "meta" / "argument_specs.yml").is_file())
 DOCUMENTATION = {"DOCUMENTATION", "EXAMPLES", "RETURN"}
-# They read the variables of roles before any module does, so these are what they report on.
+# They read the variables of roles before the modules of these roles do, so these are what they report on.
 READERS = {
     PLUGINS / "action" / "role_options.py",
     PLUGINS / "module_utils" / "_fabric" / "intent" / "role_variables.py",
+    PLUGINS / "module_utils" / "_host" / "preflight" / "roles_io.py",
 }
 FILES = sorted(
     path

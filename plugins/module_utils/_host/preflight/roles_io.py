@@ -23,6 +23,7 @@ from ..kernel import settings, settings_topic_io
 from ..links import topic_io as links
 from ..naming import topic_io as naming
 from ..qos import topic_io as qos
+from ..rdma_stack import plan as rdma_stack_plan
 from ..rdma_stack import topic_io as rdma_stack
 from ..sriov import topic_io as sriov
 from ..system import records
@@ -58,7 +59,7 @@ class Topic(NamedTuple):
     """One module of a role.
 
     ``inputs``: option of the module -> input of the role where they differ. ``waits`` says why a refusal may be gone
-    when the role runs, empty where it will be the same.
+    when the role runs, empty where it will be the same. ``is_due``: whether the role uses the module at all.
     """
 
     role: str
@@ -67,6 +68,7 @@ class Topic(NamedTuple):
     plan: Callable[[Mapping[str, Any], Host, Mapping[str, Any]], Any]
     inputs: Mapping[str, str] = {}
     waits: Callable[[FabricError, Host, Before], str] = lambda _error, _host, _before: ""
+    is_due: Callable[[Mapping[str, Any], Mapping[str, Any]], bool] = lambda _params, _record: True
 
 
 def refusals(host: Host, run: Run) -> Iterator[Finding]:
@@ -76,14 +78,21 @@ def refusals(host: Host, run: Run) -> Iterator[Finding]:
         if topic.role in run.skipped or run.roles.get(f"{topic.role}_state") != "present":
             continue
         try:
-            record = records.load(host.roots.state, topic.name)
-            plan = topic.plan(options_of(topic, run), host, record)
+            record, params = records.load(host.roots.state, topic.name), options_of(topic, run)
+            if not topic.is_due(params, record):
+                continue
+            plan = topic.plan(params, host, record)
         except FabricError as error:
             why = topic.waits(error, host, before)
             later = f". This does not stop the run, since {why}" if why else ""
             yield Finding(not why, f"role {topic.role}: {error}{later}")
         else:
             before = _following(before, plan, bool(run.roles.get("host_reboot_allowed")))
+
+
+def has_vendor_source(roles: Mapping[str, Any]) -> bool:
+    """Whether the packages of the run have a source of the vendor, which the plan of the RDMA stack asks."""
+    return roles.get("rdma_stack_provider") == rdma_stack_plan.DOCA
 
 
 def options_of(topic: Topic, run: Run) -> dict[str, Any]:
@@ -187,6 +196,7 @@ TOPICS = (
             params, host.roots, record, inventory=host.inventory, check_mode=True
         ),
         waits=_after_rdma,
+        is_due=lambda params, _record: params["vfs"] is not None or bool(params["vfs_by_rail"]),
     ),
     Topic(
         "rail_links",
@@ -204,6 +214,7 @@ TOPICS = (
         ),
         {"settings": "rail_links_qos"},
         _after_stack,
+        lambda params, record: bool(record or params["settings"]),
     ),
     Topic(
         "peer_memory",
