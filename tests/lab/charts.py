@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The chart of the stand-in operator, as a folder and as the same archive every time.
 
-``python3 -m tests.lab.charts OUT`` writes the archive into OUT and prints its path and SHA-256.
+In the archive is the chart of the real SR-IOV operator, under the name and the condition that the vendor's has.
+
+``python3 -m tests.lab.charts OUT`` writes the archive (without it) into OUT and prints its path and SHA-256.
 """
 
 from __future__ import annotations
@@ -17,6 +19,12 @@ from pathlib import Path
 
 CHART = Path(__file__).resolve().parent / "chart"
 _LEFT_OUT = {"__pycache__", ".helmignore"}
+_DEPENDENCY = """dependencies:
+  - name: sriov-network-operator-chart
+    version: 0.0.0-dev
+    alias: sriov-network-operator
+    condition: sriovNetworkOperator.enabled
+"""
 
 
 def version() -> str:
@@ -26,8 +34,8 @@ def version() -> str:
     return found.group(1)
 
 
-def package(out: Path) -> Path:
-    """Write network-operator-<version>.tgz into a folder and return its path.
+def package(out: Path, sriov_operator: Path | None = None) -> Path:
+    """Write network-operator-<version>.tgz into a folder and return its path; `sriov_operator`: the chart to put in.
 
     The same files give the same bytes: order, times, owners and modes are fixed.
     """
@@ -35,10 +43,10 @@ def package(out: Path) -> Path:
     target = out / f"network-operator-{version()}.tgz"
     tar = io.BytesIO()
     with tarfile.open(fileobj=tar, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for path in _files():
-            entry = tarfile.TarInfo(f"network-operator/{path.relative_to(CHART)}")
-            entry.size, entry.mode = path.stat().st_size, 0o644
-            archive.addfile(entry, io.BytesIO(path.read_bytes()))
+        for name, content in _contents(sriov_operator).items():
+            entry = tarfile.TarInfo(f"network-operator/{name}")
+            entry.size, entry.mode = len(content), 0o644
+            archive.addfile(entry, io.BytesIO(content))
     with target.open("wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed:
         packed.write(tar.getvalue())
     return target
@@ -49,10 +57,18 @@ def checksum(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _files() -> list[Path]:
+def _contents(sriov_operator: Path | None) -> dict[str, bytes]:
     # Helm wants Chart.yaml first, or it reads the whole archive for it.
-    found = [one for one in CHART.rglob("*") if one.is_file() and not _LEFT_OUT & set(one.parts)]
-    return sorted(found, key=lambda one: (one.name != "Chart.yaml", str(one.relative_to(CHART))))
+    own = {str(one.relative_to(CHART)): one.read_bytes() for one in _files(CHART)}
+    if sriov_operator is None:
+        return own
+    own["Chart.yaml"] += _DEPENDENCY.encode()
+    return own | {f"charts/sriov/{one.relative_to(sriov_operator)}": one.read_bytes() for one in _files(sriov_operator)}
+
+
+def _files(folder: Path) -> list[Path]:
+    found = [one for one in folder.rglob("*") if one.is_file() and not _LEFT_OUT & set(one.parts)]
+    return sorted(found, key=lambda one: (one.name != "Chart.yaml", str(one.relative_to(folder))))
 
 
 if __name__ == "__main__":

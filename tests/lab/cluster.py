@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.lab import cache, charts, control_plane, debian, golang, helm, node, oci, pki, process
+from tests.lab import cache, charts, control_plane, debian, golang, helm, node, oci, pki, process, sriov_operator
 from tests.lab.api import Api, ApiError, read_kubeconfig, server_of
 from tests.lab.control_plane import ETCD_DATA, HEALTH_PORTS, NAMES
 from tests.lab.errors import LabError
@@ -70,13 +70,18 @@ def image_setup() -> list[list[str]]:
 
 def template_identity() -> str:
     """What `template_boot` depends on: another identity, another template."""
-    return f"{oci.pause().name} {oci.tester(debian.root()).name}"
+    return " ".join(archive.name for archive in _archives())
 
 
 def template_boot(run: Run, put: object = None) -> None:
     """Import the container images, in a host that is to be the template of all."""
-    for archive in (oci.pause(), oci.tester(debian.root())):
+    for archive in _archives():
         run(_IMPORT, stdin=archive.read_bytes(), timeout=_IMPORT_SECONDS)
+
+
+def _archives() -> list[Path]:
+    root = debian.root()
+    return [oci.pause(), oci.tester(root), oci.sriov(root)]
 
 
 def identity() -> str:
@@ -131,7 +136,7 @@ def tools(folder: Path) -> None:
     link = folder / "helm"
     link.unlink(missing_ok=True)
     link.symlink_to(helm.helm())
-    charts.package(folder)
+    charts.package(folder, sriov_operator.chart())
 
 
 def admin() -> Api:

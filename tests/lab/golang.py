@@ -19,7 +19,8 @@ from tests.lab.settings import REPO
 
 KUBERNETES_VERSION = "v1.35.4"
 
-_MODULE = REPO / "tests" / "lab" / "controlplane"
+_LAB = REPO / "tests" / "lab"
+_MODULE = _LAB / "controlplane"
 _NEEDED = (1, 25)
 _VERSION = "k8s.io/component-base/version"
 _KUBERNETES_FLAGS = (
@@ -69,6 +70,23 @@ def hollow() -> Path:
     return cache.artefact("hollow", inputs, _build_hollow)
 
 
+def pinned(name: str, packages: Sequence[str]) -> Path:
+    """The programs of public Go packages, in a folder (minutes the first time).
+
+    They are built in the module modules/NAME of the lab, which pins every version by its checksum.
+    """
+    module = _LAB / "modules" / name
+    inputs = b"".join((module / file).read_bytes() for file in ("go.mod", "go.sum")) + " ".join(packages).encode()
+    return cache.artefact(name, inputs, lambda folder: _build_pinned(module, packages, folder))
+
+
+@functools.cache
+def source(name: str, module: str) -> Path:
+    """The source folder of a module that modules/NAME requires, verified by its checksum."""
+    found = json.loads(_go(["mod", "download", "-json", module], {"GOFLAGS": "-mod=readonly"}, _LAB / "modules" / name))
+    return Path(found["Dir"])
+
+
 def installed(package: str, version: str) -> Path:
     """The program of a public Go package, by `go install` (minutes the first time)."""
     name = package.rsplit("/", 1)[-1]
@@ -107,16 +125,22 @@ def _build_hollow(path: Path) -> None:
     _build("./hollow", _KUBERNETES_FLAGS, path)
 
 
+def _build_pinned(module: Path, packages: Sequence[str], folder: Path) -> None:
+    folder.mkdir()
+    argv = ["build", "-trimpath", "-ldflags", "-s -w", "-o", f"{folder}/", *packages]
+    _go(argv, {"GOFLAGS": "-mod=readonly"}, module)
+
+
 def _install(target: str, folder: Path) -> None:
     folder.mkdir()
     argv = ["install", "-trimpath", "-ldflags", "-s -w", target]
     _go(argv, {"GOBIN": str(folder), "GOFLAGS": ""})
 
 
-def _go(arguments: Sequence[str], settings: dict[str, str]) -> str:
+def _go(arguments: Sequence[str], settings: dict[str, str], module: Path = _MODULE) -> str:
     """Run go; it keeps its own caches, so that an interrupted build goes on where it was."""
     environment = {**os.environ, "CGO_ENABLED": "0", **settings}
-    return command.run(["nice", str(go()), *arguments], cwd=_MODULE, env=environment)
+    return command.run(["nice", str(go()), *arguments], cwd=module, env=environment)
 
 
 def go() -> Path:

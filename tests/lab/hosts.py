@@ -31,8 +31,10 @@ _RECIPE = (
     "oci",
     "pki",
     "settings",
+    "sriov_operator",
     "watchdog",
 )
+_GO = ("controlplane", "modules")
 #: What each host has for itself and must not come from the template.
 _FORGET = """set -e
 update-grub 2>/dev/null
@@ -71,7 +73,7 @@ def recipe() -> str:
     """A hash of the sources that the hosts are made by: is a running lab still what they say?"""
     folder = Path(__file__).parent
     sources = [folder / f"{name}.py" for name in _RECIPE]
-    sources += sorted(path for path in (folder / "controlplane").rglob("*") if path.is_file())
+    sources += sorted(path for name in _GO for path in (folder / name).rglob("*") if path.is_file())
     return cache.key(path.read_bytes() for path in sources)
 
 

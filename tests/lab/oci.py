@@ -9,10 +9,10 @@ import io
 import json
 import re
 import tarfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from tests.lab import cache, golang, packages
+from tests.lab import cache, golang, packages, sriov_operator
 
 PAUSE = "registry.lab/pause:1"
 #: Components of the operator that cannot be had: images of their names hold the pause program.
@@ -21,6 +21,18 @@ COMPONENTS = tuple(
     for name in ("multus-cni", "plugins", "nvidia-k8s-ipam", "k8s-rdma-shared-dev-plugin")
 )
 TESTER = "gpufabric-lab/tester:1"
+
+#: One image under every name that the chart of the SR-IOV operator asks for: what a container is, its command says.
+SRIOV = {
+    part: f"registry.lab/sriov/{part}:1"
+    for part in ("operator", "config-daemon", "device-plugin", "cni", "rdma-device-plugin")
+}
+_SRIOV_PACKAGES = "base-files bash coreutils grep mawk pci.ids sed"
+#: The device plugins are started with arguments alone. Its CNI plugin cannot be had: pods attach no VFs here.
+_SRIOV_ENTRYPOINT = """#!/bin/sh
+[ "$1" = --no-sleep ] && exit 0
+exec /images/entrypoint.sh "$@"
+"""
 
 _TESTER_PACKAGES = """
 base-files coreutils dash grep ibverbs-providers ibverbs-utils iproute2 mawk perftest procps python3 sed util-linux
@@ -69,12 +81,34 @@ def tester(root: Path) -> Path:
     )
 
 
+def sriov(root: Path) -> Path:
+    """The archive of the SR-IOV operator, its daemon and the device plugins: built programs, Debian's bash and pci.ids."""
+    wanted, unwanted = _SRIOV_PACKAGES.split(), frozenset(_LEFT_OUT.split()) - {"pci.ids"}
+    chosen = packages.closure(packages.installed(root), wanted, unwanted)
+    programs = sriov_operator.programs()
+    recipe = [list(SRIOV.values()), _SRIOV_ENTRYPOINT, [path.parent.name + path.name for path in programs]]
+    inputs = json.dumps([recipe, [(package.name, package.version) for package in chosen]])
+
+    def write(to: Path) -> None:
+        entries = [*_debian_entries(root, chosen, {"usr/bin/awk": "mawk", "usr/bin/sh": "bash"})]
+        entries += [_file(f"usr/bin/{path.name}", path, 0o755) for path in programs]
+        entries += [_file(name, path, 0o755) for name, path in sriov_operator.scripts().items()]
+        entries.append(_text("entrypoint", _SRIOV_ENTRYPOINT, 0o755))
+        write_image(to, tuple(SRIOV.values()), entries, [], ["/entrypoint"])
+
+    return cache.artefact("sriov-image", inputs, write)
+
+
 def tester_entries(root: Path, chosen: Iterable[packages.Package]) -> list[Entry]:
     """What the tester's layer holds, links of the merged /usr first."""
+    return _debian_entries(root, chosen, _TESTER_LINKS)
+
+
+def _debian_entries(root: Path, chosen: Iterable[packages.Package], links: Mapping[str, str]) -> list[Entry]:
     entries = [_link(name, f"usr/{name}") for name in _MERGED_USR]
     entries += [_folder("tmp", 0o1777), _folder("root", 0o700), _folder("run", 0o755)]
     entries += [_text(name, text) for name, text in _TESTER_FILES.items()]
-    entries += [_link(name, target) for name, target in _TESTER_LINKS.items()]
+    entries += [_link(name, target) for name, target in links.items()]
     names = {name for package in chosen for name in packages.files(root, package)}
     names = {_merged(name) for name in names if not _LEFT_OUT_PATHS.match(name)}
     own = {info.name for info, _content in entries}
@@ -82,13 +116,17 @@ def tester_entries(root: Path, chosen: Iterable[packages.Package]) -> list[Entry
     return entries
 
 
-def write_image(path: Path, names: Sequence[str], entries: Sequence[Entry], command: Sequence[str]) -> None:
+def write_image(
+    path: Path, names: Sequence[str], entries: Sequence[Entry], command: Sequence[str], entrypoint: Sequence[str] = ()
+) -> None:
     """Write a docker archive of one layer at path. The same entries always give the same bytes."""
     layer = path.with_name(f"{path.name}-layer")
     with tarfile.open(layer, "w", format=tarfile.GNU_FORMAT) as archive:
         for entry in entries:
             _add(archive, entry)
     settings = {"Env": [_PATH], "Cmd": list(command), "WorkingDir": "/"}
+    if entrypoint:
+        settings["Entrypoint"] = list(entrypoint)
     layers = {"type": "layers", "diff_ids": [f"sha256:{cache.file_hash(layer)}"]}
     config = _json({"architecture": "amd64", "os": "linux", "config": settings, "rootfs": layers})
     config_name = f"{hashlib.sha256(config).hexdigest()}.json"
@@ -130,8 +168,8 @@ def _file(name: str, source: Path, mode: int) -> Entry:
     return _info(name, mode, source.stat().st_size), source
 
 
-def _text(name: str, text: str) -> Entry:
-    return _info(name, 0o644, len(text.encode())), text.encode()
+def _text(name: str, text: str, mode: int = 0o644) -> Entry:
+    return _info(name, mode, len(text.encode())), text.encode()
 
 
 def _link(name: str, target: str) -> Entry:
