@@ -603,6 +603,11 @@ options:
                 C(rdma_validate_where: [host]). It is rejected for ports of NVIDIA, which need their driver in any case. Default: C(netdevice)."
             type: str
             choices: ["netdevice", "vfio-pci"]
+          rdma:
+            description:
+              - "Whether VFs with C(device_type: netdevice) have RDMA. C(false): for NICs without RDMA. Measure with C(rdma_validate_where:
+                [host]) then: nothing can be measured in pods. Default: C(true)."
+            type: bool
           rdma_mode:
             description:
               - Whether the RDMA devices of a node are visible in all network namespaces or each in one. With C(exclusive) the device of a VF is

@@ -211,6 +211,7 @@ FABRIC: dict[str, Any] = {
             "externally_managed": {"type": "bool"},
             "eswitch_mode": {"type": "str", "choices": ["legacy", "switchdev"]},
             "device_type": {"type": "str", "choices": ["netdevice", "vfio-pci"]},
+            "rdma": {"type": "bool"},
             "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
             "max_unavailable": {"type": "int"},
             "vlan": {"type": "int"},

@@ -15,6 +15,7 @@ _OF_OPERATOR = {
     "externally_managed": False,
     "eswitch_mode": "legacy",
     "device_type": "netdevice",
+    "rdma": True,
     "rdma_mode": None,
     "max_unavailable": None,
     "vlan": 0,
@@ -60,6 +61,7 @@ class Sriov:
     link_state: str | None
     trust: bool | None
     spoof_check: bool | None
+    rdma: bool = True
     pkey: str | None = None
     ib_kubernetes: IbKubernetes = IbKubernetes(None, None, None, 5)
 
@@ -83,11 +85,14 @@ def read_sriov(reader: Reader) -> Sriov:
         link_state=reader.text("link_state", None, choices=("auto", "enable", "disable")),
         trust=_optional(reader, "trust"),
         spoof_check=_optional(reader, "spoof_check"),
+        rdma=reader.flag("rdma", True),
         pkey=reader.text("pkey", None, form=_PKEY),
         ib_kubernetes=_ib_kubernetes(reader.section("ib_kubernetes"), "ib_kubernetes" in reader),
     )
     if sriov.device_type == "vfio-pci" and sriov.rdma_mode:
         reader.refuse("rdma_mode", "VFs with device_type vfio-pci have no RDMA device. Remove rdma_mode")
+    if not sriov.rdma and sriov.rdma_mode:
+        reader.refuse("rdma_mode", "with rdma: false, VFs have no RDMA device. Remove rdma_mode")
     if sriov.pkey and not int(sriov.pkey, 16) & _KEY_BITS:
         reader.refuse("pkey", f"{sriov.pkey} is not the key of a partition: all but its first bit are zero")
     if not sriov.pkey and "ib_kubernetes" in reader:

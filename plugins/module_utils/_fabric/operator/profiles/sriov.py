@@ -143,7 +143,7 @@ def _policy(intent: Intent, rail: Mapping[str, Any], link_type: str) -> dict[str
             "priority": _PRIORITY,
             "linkType": link_type,
             "deviceType": intent.sriov.device_type,
-            "isRdma": intent.sriov.device_type == "netdevice",
+            "isRdma": intent.sriov.device_type == "netdevice" and intent.sriov.rdma,
             "eSwitchMode": intent.sriov.eswitch_mode,
             "externallyManaged": intent.sriov.externally_managed,
         },

@@ -33,6 +33,7 @@ _OF_ETHERNET = {
     "spoof_check": (None,),
     "eswitch_mode": ("legacy",),
     "device_type": ("netdevice",),
+    "rdma": (True,),
 }
 
 

@@ -64,6 +64,10 @@ def test_every_key() -> None:
         ({"rdma_mode": "both"}, 'rdma_mode: expected one of shared, exclusive, found "both" (text)'),
         ({"spoofchk": True}, 'spoofchk: unknown key; did you mean "spoof_check"?'),
         (
+            {"rdma": False, "rdma_mode": "shared"},
+            "rdma_mode: with rdma: false, VFs have no RDMA device. Remove rdma_mode",
+        ),
+        (
             {"device_type": "vfio-pci", "rdma_mode": "exclusive"},
             "rdma_mode: VFs with device_type vfio-pci have no RDMA device. Remove rdma_mode",
         ),

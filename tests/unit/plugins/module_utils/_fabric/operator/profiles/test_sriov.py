@@ -83,6 +83,7 @@ def test_the_objects_of_one_rail() -> None:
         ({"vfs": 4}, {"numVfs": 4}),
         ({"eswitch_mode": "switchdev"}, {"eSwitchMode": "switchdev"}),
         ({"externally_managed": True}, {"externallyManaged": True}),
+        ({"rdma": False}, {"isRdma": False}),
     ],
 )
 def test_the_settings_of_vfs(sriov: dict[str, Any], changed: dict[str, Any]) -> None:
