@@ -262,7 +262,7 @@ def run(api: Api, params: dict[str, Any], options: Options, *, clock: Clock) -> 
         if refused:
             raise ConflictError("; ".join(refused))
         outcomes = converge.remove_old(api, old.items, options, clock=clock)
-        outcomes += converge.apply_all(api, items, old.items, options=options, clock=clock)
+        outcomes += converge.apply_all(api, items, old.items, nodes=params["nodes"], options=options, clock=clock)
     else:
         items += old.items
         refused = pools.lost(api, items)

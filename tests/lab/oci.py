@@ -82,7 +82,7 @@ def tester(root: Path) -> Path:
 
 
 def sriov(root: Path) -> Path:
-    """The archive of the SR-IOV operator, its daemon and the device plugins: built programs, Debian's bash and pci.ids."""
+    """The archive of the SR-IOV operator, its daemon and the device plugins, with what they need of Debian."""
     wanted, unwanted = _SRIOV_PACKAGES.split(), frozenset(_LEFT_OUT.split()) - {"pci.ids"}
     chosen = packages.closure(packages.installed(root), wanted, unwanted)
     programs = sriov_operator.programs()

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The SR-IOV operator, its device plugin and the RDMA shared device plugin: the real ones, built from public Go modules.
+"""The real SR-IOV operator, its device plugin and the RDMA shared device plugin, built from public Go modules.
 
 The network operator's chart brings the SR-IOV operator as a chart of its own; so does the lab's.
 """

@@ -44,32 +44,42 @@ _UPGRADE_LABEL = "nvidia.com/ofed-driver-upgrade-state"
 
 @dataclass(frozen=True)
 class Finding:
-    """One reason why something is not ready; ``terminal`` when waiting alone will not help."""
+    """One reason why something is not ready; ``terminal`` when waiting alone will not help.
+
+    ``seconds``: for how long that must be so, since its source may be late, or flap.
+    """
 
     reason: str
     terminal: bool = False
+    seconds: float = 10.0
 
 
 @dataclass(frozen=True)
 class Readiness:
-    """The answer: ``ready``, or ``reasons`` why not; ``failed`` when waiting will not help."""
+    """The answer: ``ready``, or ``reasons`` why not; ``failed`` when waiting will not help.
+
+    ``after``: for how many seconds each kind of its terminal findings must be seen.
+    """
 
     ready: bool
     failed: bool
     reasons: tuple[str, ...]
+    after: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, findings: Iterable[Finding]) -> Readiness:
         """Join findings; those that are terminal come first."""
         found = sorted(findings, key=lambda finding: not finding.terminal)
-        return cls(not found, any(f.terminal for f in found), tuple(f.reason for f in found))
+        after = tuple(sorted({f.seconds for f in found if f.terminal}))
+        return cls(not found, bool(after), tuple(f.reason for f in found), after)
 
     @classmethod
     def joined(cls, parts: Iterable[Readiness]) -> Readiness:
         """Join the answers on several objects into one."""
         every = sorted(parts, key=lambda part: not part.failed)
         reasons = tuple(reason for part in every for reason in part.reasons)
-        return cls(all(part.ready for part in every), any(part.failed for part in every), reasons)
+        after = tuple(sorted({seconds for part in every for seconds in part.after}))
+        return cls(all(part.ready for part in every), any(part.failed for part in every), reasons, after)
 
 
 class Stable:
@@ -88,6 +98,19 @@ class Stable:
         if self._since is None:
             self._since = now
         return now - self._since >= self.seconds
+
+
+class Hopeless:
+    """Says when what waiting cannot help was seen for long enough; the caller brings the clock."""
+
+    def __init__(self) -> None:
+        """Start with nothing seen."""
+        self._since: dict[float, float] = {}
+
+    def update(self, now: float, readiness: Readiness) -> bool:
+        """Note what was seen at ``now`` (seconds, any origin); return whether to give up."""
+        self._since = {seconds: self._since.get(seconds, now) for seconds in readiness.after}
+        return any(now - since >= seconds for seconds, since in self._since.items())
 
 
 def policy_ready(

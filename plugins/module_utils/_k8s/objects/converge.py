@@ -11,7 +11,7 @@ from ..._fabric.operator.order import apply_order, delete_order
 from ..client.api import Api
 from ..client.kinds import label
 from ..client.poll import Clock
-from . import leftovers, prune, released
+from . import agents, leftovers, prune, released
 from .apply import Options, Outcome, apply_object, remove_object, wait_gone
 
 
@@ -54,10 +54,21 @@ def remove_old(api: Api, items: Sequence[Any], options: Options, *, clock: Clock
     return removed
 
 
-def apply_all(api: Api, items: list[Any], old: Sequence[Any], *, options: Options, clock: Clock) -> list[Outcome]:
-    """Apply the objects in order; in check mode, what the operator made of ``old`` ones is still in their place."""
+def apply_all(
+    api: Api, items: list[Any], old: Sequence[Any], *, nodes: Sequence[str], options: Options, clock: Clock
+) -> list[Outcome]:
+    """Apply the objects in order; in check mode, what the operator made of ``old`` ones is still in their place.
+
+    Objects that agents on ``nodes`` carry out come last, when the agents are there.
+    """
     replaced = {label(item) for item in prune.made_of(old)} if options.check else set()
-    return [
-        Outcome(item, None, dict(item)) if label(item) in replaced else apply_object(api, item, options, clock=clock)
-        for item in apply_order(items)
-    ]
+    done, waits = [], [item for _kind, _report, own in agents.reported(items) for item in own]
+    for item in apply_order(items):
+        if waits and item in waits and not options.check:
+            agents.wait(api, waits, nodes, timeout=options.timeout, clock=clock)
+            waits = []
+        if label(item) in replaced:
+            done.append(Outcome(item, None, dict(item)))
+        else:
+            done.append(apply_object(api, item, options, clock=clock))
+    return done

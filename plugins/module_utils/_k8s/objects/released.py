@@ -12,11 +12,11 @@ from typing import Any
 
 from ..._common.errors import ClusterError
 from ..._common.reader import some
-from ..._fabric.operator.profiles import registry
-from ..._fabric.operator.profiles.profile import Kind, NodeReport
+from ..._fabric.operator.profiles.profile import NodeReport
 from ..client.api import Api
 from ..client.kinds import collection
 from ..client.poll import Clock, ticks
+from . import agents
 
 _POLL = 3.0
 Objects = Sequence[Mapping[str, Any]]
@@ -24,7 +24,7 @@ Objects = Sequence[Mapping[str, Any]]
 
 def wait(api: Api, gone: Objects, timeout: float, *, clock: Clock) -> None:
     """Wait until no node has what the removed objects had made there; ClusterError names the nodes that have."""
-    for kind, report, items in _reported(gone):
+    for kind, report, items in agents.reported(gone):
         place = items[0]["metadata"].get("namespace")
         if not _runs(api, report, place):
             continue
@@ -42,20 +42,13 @@ def wait(api: Api, gone: Objects, timeout: float, *, clock: Clock) -> None:
 
 def notes(api: Api, gone: Objects) -> Iterator[str]:
     """Yield what an operator should know after the removal of objects."""
-    for kind, report, items in _reported(gone):
+    for kind, report, items in agents.reported(gone):
         yield report.after
         if not _runs(api, report, items[0]["metadata"].get("namespace")):
             yield (
                 f"{kind.kind}: the DaemonSet {report.agent} does not run, so nothing undoes what these objects made on"
                 " the nodes"
             )
-
-
-def _reported(gone: Objects) -> Iterator[tuple[Kind, NodeReport, Objects]]:
-    for kind in registry.kinds():
-        items = [item for item in gone if (item["apiVersion"], item["kind"]) == (kind.api_version, kind.kind)]
-        if kind.report and items:
-            yield kind, kind.report, items
 
 
 def _runs(api: Api, report: NodeReport, place: Any) -> bool:

@@ -12,14 +12,13 @@ from typing import Any
 from ..._common.errors import InputError
 from ..._fabric.operator import attachments
 from ..._fabric.operator.profiles import registry
-from ..._fabric.operator.profiles.profile import Kind, NodeReport
-from ..._fabric.operator.readiness import Finding, Readiness, Stable, policy_ready
+from ..._fabric.operator.profiles.profile import Kind
+from ..._fabric.operator.readiness import Finding, Hopeless, Readiness, Stable, policy_ready
 from ..client.api import Api
 from ..client.kinds import NICS, collection
 from ..client.poll import Clock, ticks
+from . import reports
 
-# A reason that waiting will not cure may still be a flap of its source.
-TERMINAL_SECONDS = 10.0
 POLL = 2.0
 _POLICY = "NicClusterPolicy"
 
@@ -59,29 +58,28 @@ def check(wanted: Wanted) -> None:
 
 def wait(api: Api, wanted: Wanted, timeout: float, *, stable: float, clock: Clock) -> Waited:
     """Wait until everything was ready for ``stable`` seconds; end early when waiting cannot help."""
-    holds = Stable(stable)
-    failed_since: float | None = None
+    holds, hopeless, seen = Stable(stable), Hopeless(), reports.Seen()
     found, elapsed = Readiness.of([Finding("nothing was checked yet")]), 0.0
     for elapsed in ticks(timeout, POLL, clock):
-        found = Readiness.joined(look(api, wanted))
+        found = Readiness.joined(look(api, wanted, elapsed, seen=seen))
         if holds.update(elapsed, found):
             return Waited(True, elapsed, ())
-        if not found.failed:
-            failed_since = None
-        elif failed_since is None:
-            failed_since = elapsed
-        elif elapsed - failed_since >= TERMINAL_SECONDS:
+        if hopeless.update(elapsed, found):
             return Waited(False, elapsed, found.reasons, gave_up=True)
     return Waited(False, elapsed, found.reasons or (f"ready, but not for {stable:.0f} s without interruption",))
 
 
-def look(api: Api, wanted: Wanted) -> Iterator[Readiness]:
-    """Yield the readiness of everything wanted as it is now."""
+def look(api: Api, wanted: Wanted, elapsed: float, *, seen: reports.Seen) -> Iterator[Readiness]:
+    """Yield the readiness of everything wanted as it is now; ``seen`` keeps what earlier looks saw."""
     for policy in wanted.of(_POLICY):
         yield _policy(api, wanted, policy)
     for kind in registry.kinds():
         if wanted.of(kind.kind):
             yield from _objects(api, wanted, kind)
+            if kind.report:
+                yield reports.look(
+                    api, kind.report, wanted.of(kind.kind), nodes=wanted.nodes, elapsed=elapsed, seen=seen
+                )
 
 
 def _policy(api: Api, wanted: Wanted, policy: Mapping[str, Any]) -> Readiness:
@@ -121,16 +119,6 @@ def _objects(api: Api, wanted: Wanted, kind: Kind) -> Iterator[Readiness]:
             yield Readiness.of([Finding(f"{kind.kind} {name} is absent")])
         else:
             yield kind.ready(found, nads.get((space, name)), wanted.nodes)
-    if kind.report:
-        yield from _nodes(api, wanted, kind.report, items=items)
-
-
-def _nodes(api: Api, wanted: Wanted, report: NodeReport, *, items: Sequence[Mapping[str, Any]]) -> Iterator[Readiness]:
-    """Yield what the operator reports for each node on the objects of a kind."""
-    place = items[0]["metadata"].get("namespace")
-    states = _by_name(api, report.api_version, report.plural, namespaces=[place])
-    for node in wanted.nodes:
-        yield report.ready(items, states.get((place, node)), node)
 
 
 def _by_name(

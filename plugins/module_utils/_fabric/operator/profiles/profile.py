@@ -29,14 +29,21 @@ class NodeReport:
     """A kind in which the operator reports for each node what became of a model's objects, under the node's name.
 
     ``ready`` judges the report of one node; ``released``, with removed objects, whether the node still has what they
-    made. It is in the namespace of those objects, as is the DaemonSet ``agent`` that does the work. ``after``: what a
-    removal changes on nodes beside that.
+    made. It is in the namespace of those objects, as is the DaemonSet ``agent`` that does the work; its name is also
+    that of its container and its label ``app``. ``after``: what a removal changes on nodes beside that.
+
+    ``lacks``: what an agent must report before objects come, empty text when it has. ``works``, ``boots``: whether it
+    is at work on a node, or waits for its reboot. ``complaint``: the failure that the end of its log repeats, or "".
     """
 
     api_version: str
     plural: str
     ready: NodeReady
     released: NodeReady
+    lacks: Callable[[Object | None, str], str]
+    works: Callable[[Object | None], bool]
+    boots: Callable[[Object | None], bool]
+    complaint: Callable[[str], str]
     agent: str
     after: str
 

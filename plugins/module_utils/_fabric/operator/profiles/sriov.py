@@ -24,7 +24,7 @@ from ..common import metadata, mtu_field, to_json
 from ..nodes import fabric_selector
 from ..pools import address_source, pools
 from ..readiness import Readiness
-from . import host_device, sriov_ready
+from . import host_device, sriov_log, sriov_ready
 from .kinds import DEFINITION, POOLS, exists
 from .profile import Kind, NodeReport, Object, Profile, Rails
 
@@ -216,6 +216,10 @@ _STATES = NodeReport(
     "sriovnetworknodestates",
     sriov_ready.node_ready,
     sriov_ready.node_released,
+    lacks=sriov_ready.lacks,
+    works=sriov_ready.works,
+    boots=sriov_ready.boots,
+    complaint=sriov_log.complaint,
     agent="sriov-network-config-daemon",
     after="the SR-IOV operator gives ports the MTU that they had when it first started: run the playbook prepare",
 )

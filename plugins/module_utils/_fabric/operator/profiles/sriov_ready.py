@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from ...._common.pci import NIC_VENDOR
+from ...._common.reader import some
 from ..attachments import RESOURCE_NAME
 from ..network_ready import attached, ipam
 from ..readiness import Finding, Readiness
@@ -62,6 +63,27 @@ def node_ready(policies: Sequence[Object], state: Object | None, node: str) -> R
     return Readiness.of([*_sync(state, node), *findings])
 
 
+def lacks(state: Object | None, node: str) -> str:
+    """Return why a policy would come too early for a node; empty text when it would not.
+
+    The operator copies policies to nodes whose ports are known, and looks again after five minutes only.
+    """
+    if not ((state or {}).get("status") or {}).get("interfaces"):
+        return f"Node {node}: no ports are reported"
+    return ""
+
+
+def works(state: Object | None) -> bool:
+    """Return whether the daemon of a node is at work, or fails again and again, which looks the same."""
+    return ((state or {}).get("status") or {}).get("syncStatus") == "InProgress"
+
+
+def boots(state: Object | None) -> bool:
+    """Return whether the operator wants to reboot a node."""
+    notes = ((state or {}).get("metadata") or {}).get("annotations") or {}
+    return notes.get(_STATE.format("desired")) == "Reboot_Required"
+
+
 def _sync(state: Object, node: str) -> Iterator[Finding]:
     status = state.get("status") or {}
     sync, error = status.get("syncStatus"), status.get("lastSyncError")
@@ -84,10 +106,22 @@ def _ports(spec: Object, state: Object, node: str) -> Iterator[Finding]:
     for name in spec["nicSelector"]["pfNames"]:
         port = _port(status, name)
         if port is None:
-            yield Finding(f"Node {node}: the SR-IOV operator reports no port {name}")
+            yield _unknown(name, status, node)
             continue
         requested = _port(state.get("spec") or {}, str(port["name"]))
         yield from _port_ready(f"Node {node}: port {name}", spec, port=port, requested=requested)
+
+
+def _unknown(name: str, status: Object, node: str) -> Finding:
+    known = [str(port.get("name")) for port in status.get("interfaces") or ()]
+    if not known:
+        return Finding(f"Node {node}: the SR-IOV operator reports no port {name}")
+    reason = (
+        f"Node {node}: the SR-IOV operator reports no port {name}, but {some(known)}. Check the name of the port on the"
+        " node, and whether ConfigMap supported-nic-ids lists its model"
+    )
+    # The daemon looks at the ports every 30 seconds.
+    return Finding(reason, True, 90.0)
 
 
 def _port(part: Object, name: str) -> Object | None:

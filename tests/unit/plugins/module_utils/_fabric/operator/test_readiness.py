@@ -11,6 +11,8 @@ from tests.unit.support.operator_recording import NIC_LABEL, World, moments
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.network_ready import pool_ready
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.readiness import (
+    Finding,
+    Hopeless,
     Readiness,
     Stable,
     policy_ready,
@@ -266,6 +268,23 @@ def test_stable_starts_again_when_it_flaps() -> None:
     seen = [(100, yes), (103, yes), (104, no), (105, yes), (109, yes), (110, yes)]
     assert [stable.update(now, readiness) for now, readiness in seen] == [False, False, False, False, False, True]
     assert Stable(0).update(7, yes)
+
+
+def test_what_waiting_cannot_help_must_be_seen_for_its_time() -> None:
+    quick, slow = Finding("a", True), Finding("b", True, 60)
+    both, late, none = Readiness.of([quick, slow]), Readiness.of([slow, Finding("c")]), Readiness.of([Finding("c")])
+    cases = [
+        ([(0, both), (9, both), (10, both)], True),
+        # One that comes and goes does not end the wait for the other early.
+        ([(0, late), (50, both), (55, late)], False),
+        ([(0, late), (50, none), (60, late), (100, late)], False),
+        ([(0, late), (50, both), (60, late)], True),
+        ([(0, none), (100, none)], False),
+    ]
+    for seen, gives_up in cases:
+        hopeless = Hopeless()
+        *_before, last = [hopeless.update(now, readiness) for now, readiness in seen]
+        assert (any(_before), last) == (False, gives_up)
 
 
 def test_the_flap_at_the_end_of_a_change_is_not_stable() -> None:

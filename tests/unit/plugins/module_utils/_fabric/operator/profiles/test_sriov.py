@@ -270,6 +270,7 @@ def test_the_wait_looks_at_the_states_of_nodes(monkeypatch: pytest.MonkeyPatch) 
     found = wait.wait(FakeCluster(POLICY, state).api(), desired, 2, stable=0, clock=FakeClock().clock())
     assert found.reasons == (
         "Node b: the SR-IOV operator has no state of it; check that its config daemon runs on the node",
+        f"DaemonSet sriov-network-config-daemon is absent from namespace {SPACE}: read the log of the SR-IOV operator",
     )
     both = [state, {**state, "metadata": {"name": "b", "namespace": SPACE}}]
     assert wait.wait(FakeCluster(POLICY, *both).api(), desired, 2, stable=0, clock=FakeClock().clock()).ready

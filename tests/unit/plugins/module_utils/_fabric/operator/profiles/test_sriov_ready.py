@@ -174,6 +174,32 @@ def test_a_node_that_is_not_in_force(found: Any, failed: bool, reason: str) -> N
     assert reasons(found) == (failed, (reason,))
 
 
+def test_a_port_that_the_node_does_not_have() -> None:
+    ready = sriov_ready.node_ready([policy()], state({"name": "enp24s0np0"}), "a")
+    reason = (
+        f"{OF_A} reports no port rail0, but enp24s0np0. Check the name of the port on the node, and whether ConfigMap"
+        " supported-nic-ids lists its model"
+    )
+    # The daemon tells of a port that was just renamed after a while.
+    assert (ready.reasons, ready.failed, ready.after) == ((reason,), True, (90.0,))
+
+
+@pytest.mark.parametrize(
+    ("found", "lacks", "works", "boots"),
+    [
+        (None, True, False, False),
+        ({"metadata": {}}, True, False, False),
+        (state(interfaces=[]), True, False, False),
+        (state(), False, False, False),
+        (state(syncStatus="InProgress"), False, True, False),
+        (state(notes={"sriovnetwork.openshift.io/desired-state": "Reboot_Required"}), False, False, True),
+    ],
+)
+def test_what_the_daemon_of_a_node_does(found: Any, lacks: bool, works: bool, boots: bool) -> None:
+    assert sriov_ready.lacks(found, "a") == ("Node a: no ports are reported" if lacks else "")
+    assert (sriov_ready.works(found), sriov_ready.boots(found)) == (works, boots)
+
+
 def test_vfs_that_others_make_are_never_more_than_the_port_supports() -> None:
     found = state({"totalvfs": 4, "numVfs": 4})
     assert reasons(found, externallyManaged=True) == (True, (f"{RAIL} supports 4 VFs, the policy asks for 8",))
