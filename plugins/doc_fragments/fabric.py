@@ -162,6 +162,16 @@ options:
               - "Chart version. Lines: 25.10, 26.1, 26.4 and 26.7 (differences). The vendor supports 26.7, and 26.4 with critical fixes only.
                 Default: C(26.7.1)."
             type: str
+          platform:
+            description:
+              - "The kind of cluster. C(openshift): the operator is installed by OLM, and hosts with CoreOS are configured by MachineConfig:
+                OpenShift. A cluster of the other kind is refused. Default: C(kubernetes)."
+            type: str
+            choices: ["kubernetes", "openshift"]
+          machine_pool:
+            description:
+              - "With C(openshift): the MachineConfigPool of the hosts. Default: C(worker)."
+            type: str
           namespace:
             description:
               - "Namespace of the operator and its components. Default: C(nvidia-network-operator)."
@@ -180,7 +190,7 @@ options:
           nfd:
             description:
               - "Whether the chart installs Node Feature Discovery. Set C(false) if it already runs in the cluster, or if C(node_labels) replaces
-                it. Default: C(true)."
+                it. Default with C(openshift): C(false). Default: C(true)."
             type: bool
           existing:
             description:
@@ -191,12 +201,13 @@ options:
             choices: ["refuse", "use", "adopt"]
           multus:
             description:
-              - "Whether the policy installs Multus. Set C(false) if the cluster already has it. Default: C(true)."
+              - "Whether the policy installs Multus. Set C(false) if the cluster already has it. Default with C(openshift): C(false). Default:
+                C(true)."
             type: bool
           cni_plugins:
             description:
-              - "Whether the policy installs the CNI plugins (macvlan, host-device, ...). Set C(false) if all nodes already have them. Default:
-                C(true)."
+              - "Whether the policy installs the CNI plugins (macvlan, host-device, ...). Set C(false) if all nodes already have them. Default
+                with C(openshift): C(false). Default: C(true)."
             type: bool
           image_pull_secrets:
             description:

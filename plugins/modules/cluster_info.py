@@ -69,6 +69,10 @@ options:
     type: list
     elements: str
     default: []
+  platform:
+    description: Kind of cluster, C(rdma_plan.operator.platform). A cluster of another kind is a problem. If omitted, it is not checked.
+    type: str
+    choices: [kubernetes, openshift]
   steps:
     description: Parts of the run to check. Permissions and problems of other parts are ignored.
     type: list
@@ -109,7 +113,7 @@ options:
     type: str
     default: ""
   objects:
-    description: Objects that the step V(networks) applies. A pool must not reassign addresses that pods hold.
+    description: Objects that the steps V(policy) and V(networks) apply. A pool must not reassign addresses that pods hold.
     type: list
     elements: dict
     default: []
@@ -250,6 +254,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import FabricError
+from ..module_utils._fabric.intent import platforms
 from ..module_utils._fabric.intent.intent import EXISTING
 from ..module_utils._k8s.checks import access, chart, info
 from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
@@ -267,6 +272,7 @@ SPEC: dict[str, Any] = {
     "nfd": {"type": "bool", "default": True},
     "node_labels": {"type": "dict", "default": {}},
     "labels": {"type": "list", "elements": "str", "default": []},
+    "platform": {"type": "str", "choices": list(platforms.PLATFORMS)},
     "steps": {"type": "list", "elements": "str", "choices": list(access.STEPS), "default": list(access.STEPS)},
     "operator_name": {"type": "str"},
     "operator_state": {"type": "str", "choices": ["present", "installed", "absent"], "default": "present"},

@@ -84,6 +84,10 @@ options:
         description: Namespace of the network attachment definitions.
         type: str
         default: default
+      platform:
+        description: Kind of cluster, C(rdma_plan.operator.platform). It determines the namespace of the SR-IOV operator.
+        type: str
+        default: ""
   remains:
     description: Leftovers of a removed operator to clean up with O(state=absent).
     type: dict
@@ -224,6 +228,7 @@ SPEC: dict[str, Any] = {
             "step": {"type": "str", "choices": ["policy", "networks"], "required": True},
             "namespace": {"type": "str", "required": True},
             "network_namespace": {"type": "str", "default": "default"},
+            "platform": {"type": "str", "default": ""},
         },
     },
     "remains": {

@@ -323,6 +323,13 @@ PLURALS = {
     "ReplicaSet": "replicasets",
     "NodeFeature": "nodefeatures",
     "Certificate": "certificates",
+    "RoleBinding": "rolebindings",
+    "OperatorGroup": "operatorgroups",
+    "Subscription": "subscriptions",
+    "InstallPlan": "installplans",
+    "ClusterServiceVersion": "clusterserviceversions",
+    "PackageManifest": "packagemanifests",
+    "SriovOperatorConfig": "sriovoperatorconfigs",
 }
 
 KINDS = {plural: kind for kind, plural in PLURALS.items()}

@@ -18,6 +18,7 @@ from .driver import Driver, read_driver
 from .images import PULL_SECRET, REPOSITORY, TAG
 from .namespaces import NAMESPACE
 from .networks import Networks, read_networks
+from .platforms import Platform, brought, read_platform
 from .releases import DEFAULT, LINES, line_of
 from .sriov import Sriov, read_sriov
 from .tests import PORT_CYCLE, STARS, read_tests
@@ -67,11 +68,14 @@ class Capacity:
 class Operator(Parts):
     """The Network Operator: chart version, where it runs, where its component images come from, what of others'.
 
+    ``platform``: the kind of cluster. ``machine_pool``: the MachineConfigPool of hosts with CoreOS.
     ``multus``, ``cni_plugins``: whether the policy installs them; ``tolerations``: as in a pod; ``policy_overrides``:
     merged into the spec of the policy, where None removes a key; ``driver``: the driver container.
     """
 
     release: str
+    platform: Platform
+    machine_pool: str
     namespace: str
     image_repository: str
     component_version: str
@@ -232,16 +236,19 @@ def _operator(reader: Reader) -> Operator:
     line = line_of(release)
     if line is None:
         reader.refuse("release", f"{release} is not of a supported release line. Supported: {', '.join(LINES)}")
+    platform, machine_pool = read_platform(reader)
     operator = Operator(
         **vars(read_parts(reader, line, release)),
         release=release,
+        platform=platform,
+        machine_pool=machine_pool,
         namespace=reader.text("namespace", "nvidia-network-operator", form=NAMESPACE),
         image_repository=reader.text("image_repository", line.repository(release) if line else None, form=REPOSITORY),
         component_version=reader.text("component_version", "network-operator-v" + release, form=TAG),
-        nfd=reader.flag("nfd", True),
+        nfd=brought(platform, reader, "nfd"),
         existing=reader.text("existing", "refuse", choices=EXISTING),
-        multus=reader.flag("multus", True),
-        cni_plugins=reader.flag("cni_plugins", True),
+        multus=brought(platform, reader, "multus"),
+        cni_plugins=brought(platform, reader, "cni_plugins"),
         image_pull_secrets=_pull_secrets(reader),
         tolerations=read_tolerations(reader, "tolerations"),
         policy_overrides=_overrides(reader),

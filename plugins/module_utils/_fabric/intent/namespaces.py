@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from ..._common.reader import Form
+from . import platforms
 
 NAMESPACE = Form(
     r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
@@ -13,11 +14,20 @@ NAMESPACE = Form(
 _SYSTEM = "a system namespace of Kubernetes"
 
 
-def refusal(option: str, namespace: str, *, operator: str | None, networks: str | None) -> str:
+def refusal(option: str, namespace: str, *, operator: str | None, networks: str | None, platform: str = "") -> str:
     """Return why the testers cannot use a namespace, empty when they can.
 
-    ``option``: what the caller's user sets it by. ``operator``, ``networks``: those in use.
+    ``option``: what the caller's user sets it by. ``operator``, ``networks``: those in use. ``platform``: the kind of
+    cluster. Where pods need networks of their own namespace, the testers use that one, and it is not deleted.
     """
+    own = platforms.get(platform)
+    wrong = own.network_problem(networks, namespace) if networks else ""
+    if wrong:
+        return (
+            f"{option} is {namespace}. {wrong}. Set {option} to {networks}, or rdma_fabric.network_namespace to default"
+        )
+    if networks == namespace and own.shared_namespaces and namespace not in own.shared_namespaces:
+        return ""
     uses = {
         operator: "the namespace of the network operator",
         networks: "the namespace of the secondary networks",

@@ -58,6 +58,8 @@ FABRIC: dict[str, Any] = {
         "type": "dict",
         "options": {
             "release": {"type": "str"},
+            "platform": {"type": "str", "choices": ["kubernetes", "openshift"]},
+            "machine_pool": {"type": "str"},
             "namespace": {"type": "str"},
             "image_repository": {"type": "str"},
             "component_version": {"type": "str"},

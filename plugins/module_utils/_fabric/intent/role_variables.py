@@ -181,6 +181,7 @@ def namespace_problem(namespace: Any, fabric: Any, profiles: Sequence[str]) -> s
         str(namespace),
         operator=intent.operator.namespace,
         networks=intent.network_namespace,
+        platform=intent.operator.platform.name,
     )
 
 

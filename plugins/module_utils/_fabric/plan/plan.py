@@ -154,6 +154,8 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
         "nodes": {"labels": dict(intent.node_labels), "selector": fabric_selector(intent.node_selector)},
         "operator": {
             "release": intent.operator.release,
+            "platform": intent.operator.platform.name,
+            "machine_pool": intent.operator.machine_pool if intent.operator.platform.machines else None,
             "namespace": intent.operator.namespace,
             "nfd": intent.operator.nfd,
             "existing": intent.operator.existing,
@@ -162,7 +164,9 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
             "image_pull_secrets": list(intent.operator.image_pull_secrets),
             "network_namespace": intent.network_namespace,
             "ufm_secret": intent.sriov.ib_kubernetes.ufm_secret,
-            "chart_values": nic_configuration.chart_values(intent, profile.values(intent)),
+            "chart_values": {}
+            if intent.operator.platform.catalog
+            else nic_configuration.chart_values(intent, profile.values(intent)),
         },
         "expectations": expectations(
             intent, layout.rails, [host for host in members if host.limited], names=layout.names
@@ -200,7 +204,7 @@ def _rail(layout: Layout, index: int) -> dict[str, Any]:
         "block_size": block_size(own.pool, layout.intent.capacity.hosts) if own and not own.host_prefix else None,
         "mtu": registry.mtu_of(layout.intent),
         "speed": layout.intent.link_speed,
-        "resource": profile.resource(of_rail(networks.resource, name)),
+        "resource": registry.resource(layout.intent, of_rail(networks.resource, name)),
         "share": profile.devices(layout.intent),
         "network": of_rail(networks.name, name),
         "pool": of_rail(networks.pool, name),

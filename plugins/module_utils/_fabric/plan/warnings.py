@@ -37,9 +37,11 @@ def warnings(layout: Layout, nodes: Mapping[str, str | None]) -> Iterator[str]:
         kept = layout.seats[host.name].rails
         if host.number and any(number != host.number for number in kept):
             yield f"{host.name} keeps an address that it has, although rdma_host.number is {host.number}"
-    if not intent.operator.nfd and not NIC_LABEL.items() <= {**intent.node_labels, **intent.node_selector}.items():
+    own = intent.operator
+    brought = own.nfd or "nfd" in own.platform.brings
+    if not brought and not NIC_LABEL.items() <= {**intent.node_labels, **intent.node_selector}.items():
         yield f"no NFD, and rdma_fabric.node_labels does not set {NIC_LABEL_NAME}: others must, or nothing runs"
-    if intent.operator.driver.enabled and not intent.operator.nfd:
+    if own.driver.enabled and not brought:
         yield (
             "the chart installs no NFD: the driver container runs only on nodes with the labels of NFD for operating"
             " system and kernel, so NFD must run in the cluster"

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Optional
 
 from ..._common.errors import InputError
+from ..._fabric.intent import platforms
 from ..._fabric.operator import attachments
 from ..._fabric.operator.profiles import registry
 from ..._fabric.operator.profiles.profile import Kind
@@ -55,6 +56,10 @@ _TESTERS = [
     ("", "events", ("list",)),
     ("coordination.k8s.io", "leases", ("get", "create", "update", "delete")),
 ]
+_ACCOUNT = [
+    ("", "serviceaccounts", ("get", "create", "patch")),
+    ("rbac.authorization.k8s.io", "rolebindings", ("get", "create", "patch")),
+]
 
 
 class Permission(NamedTuple):
@@ -79,14 +84,17 @@ def needed(
     installs: bool = True,
     steps: Collection[str] = STEPS,
     profile: str = "",
+    platform: str = "",
     objects: Sequence[Mapping[str, Any]] = (),
 ) -> list[Permission]:
     """Return what the ``steps`` of a run need: ``operator``, ``networks`` and ``tests`` are namespaces.
 
     ``installs``: whether the run installs the operator's chart, or uses an operator that is there.
-    ``profile``: name of the network model. ``objects``: those that the run applies; only they tell whether those of
-    optional kinds are among them.
+    ``profile``, ``platform``: names of the network model and of the kind of cluster. ``objects``: those that the run
+    applies; only they tell whether those of optional kinds are among them.
     """
+    own = platforms.get(platform)
+    sriov = own.sriov_in(operator)
     used = {item.get("kind") for item in objects}
     every = (*registry.FURTHER, *registry.get(profile).kinds)
     kinds = [kind for kind in every if not kind.optional or kind.kind in used]
@@ -99,24 +107,32 @@ def needed(
             ("", "pods", operator, ("list",)),
             *_of(kinds, "policy", None),
             *_of(kinds, "policy", operator),
+            *_of(kinds, "policy", sriov, by_sriov=True),
         ],
         "networks": [
             *_of(kinds, "networks", None),
             (attachments.GROUP, attachments.PLURAL, networks, ("list",)),
             *_of(kinds, "networks", operator),
+            *_of(kinds, "networks", sriov, by_sriov=True),
             *_of(kinds, "networks", networks, for_pods=True),
         ],
-        "validate": [("", "namespaces", None, _WRITE), *_in(tests, _TESTERS)],
+        "validate": [
+            ("", "namespaces", None, _WRITE),
+            *_in(tests, _TESTERS),
+            *_in(tests, _ACCOUNT if own.tester_role else []),
+        ],
     }
     rows = [*_ALWAYS, *(row for step in STEPS if step in steps for row in table[step])]
     found = [Permission(verb, group, name, space) for group, name, space, verbs in rows for verb in verbs]
     return list(dict.fromkeys(found))
 
 
-def _of(kinds: Sequence[Kind], step: str, namespace: str | None, *, for_pods: bool = False) -> list[_Row]:
+def _of(
+    kinds: Sequence[Kind], step: str, namespace: str | None, *, for_pods: bool = False, by_sriov: bool = False
+) -> list[_Row]:
     """Return what a step needs on those kinds of a network model that live in a namespace, or in none."""
-    place = (step, bool(namespace), for_pods)
-    found = [kind for kind in kinds if (kind.step, kind.namespaced, kind.for_pods) == place]
+    place = (step, bool(namespace), for_pods, by_sriov)
+    found = [kind for kind in kinds if (kind.step, kind.namespaced, kind.for_pods, kind.by_sriov) == place]
     reports = [(own.group, own.report.plural, namespace, ("list",)) for own in found if own.report]
     return [*((own.group, own.plural, namespace, ("list", *_WRITE)) for own in found), *reports]
 

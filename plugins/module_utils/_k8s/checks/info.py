@@ -4,14 +4,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..._common.errors import InputError
+from ..._fabric.intent import platforms
 from ..._fabric.intent.namespaces import refusal
 from ..._fabric.operator.installation import Decision
 from ..._fabric.operator.mark import Target
+from ..._fabric.operator.profiles import registry
+from ..._fabric.operator.profiles.sriov import API as SRIOV
 from ..client.api import Api
+from ..client.kinds import collection
 from ..client.nodes import nodes_of_hosts
 from ..objects import pools, release
 from . import access, chart, problems, pull_secrets, survey, ufm_secret
@@ -47,7 +51,7 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
     if params["operator_state"] == "present":
         policies = problems.policy(params["existing"] or "", objects["NicClusterPolicy"])
         said = [*_denied(denied), *wrong.values(), *_aimed(params, found, decision), *policies, *said]
-        said += [*_installing(params, decision, run), *_impersonating(params)]
+        said += [*_installing(params, decision, run), *_impersonating(params), *_platform(api, params)]
         said += [*_pools(api, params, by_host.values()), *_pull_secrets(api, params, decision)]
         said += ufm_secret.problems(api, params["namespace"], params["ufm_secret"])
     return {
@@ -67,6 +71,37 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
     }
 
 
+def _platform(api: Api, params: Mapping[str, Any]) -> list[str]:
+    """Return that the cluster is of another kind, or has no SR-IOV operator where that is part of the platform."""
+    if not params["platform"]:
+        return []
+    wrong = list(problems.platform(params["platform"], survey.platform(api)))
+    return wrong or [*_by_chart(params), *_sriov(api, params)]
+
+
+def _by_chart(params: Mapping[str, Any]) -> Iterator[str]:
+    own = platforms.get(params["platform"])
+    if own.catalog and params["operator_name"] and params["existing"] != "use":
+        yield (
+            f"{own.title} installs the network operator by OLM, not by its chart. Install package {own.catalog.package}"
+            f" of catalog {own.catalog.source} in namespace {params['namespace']}, and set"
+            " rdma_fabric.operator.existing to use"
+        )
+
+
+def _sriov(api: Api, params: Mapping[str, Any]) -> Iterator[str]:
+    own = platforms.get(params["platform"])
+    kinds = {kind.kind for kind in registry.kinds() if kind.by_sriov}
+    if not own.sriov_namespace or kinds.isdisjoint(str(item.get("kind")) for item in params["objects"]):
+        return
+    if api.get(f"{collection(SRIOV, 'sriovoperatorconfigs', own.sriov_namespace)}/default") is None:
+        yield (
+            f"SriovOperatorConfig {own.sriov_namespace}/default does not exist, and the plan needs the"
+            f" SR-IOV operator of {own.title}. Install that operator, and create this object as its documentation"
+            " describes. This collection does not change it"
+        )
+
+
 def _permissions(params: Mapping[str, Any]) -> list[access.Permission]:
     return access.needed(
         params["namespace"],
@@ -75,6 +110,7 @@ def _permissions(params: Mapping[str, Any]) -> list[access.Permission]:
         installs=params["existing"] != "use",
         steps=params["steps"],
         profile=params["profile"],
+        platform=params["platform"] or "",
         objects=params["objects"],
     )
 
@@ -149,10 +185,20 @@ def _aimed(params: Mapping[str, Any], found: problems.Found, decision: Decision)
         return []
     installs = decision.action != "none" or not params["operator_name"]
     aim = problems.Aim(
-        params["release"], params["namespace"], params["nfd"], params["node_labels"], installs, params["multus"]
+        params["release"],
+        params["namespace"],
+        params["nfd"],
+        params["node_labels"],
+        installs,
+        params["multus"],
+        platforms.get(params["platform"] or ""),
     )
     refused = refusal(
-        "test_namespace", params["test_namespace"], operator=params["namespace"], networks=params["network_namespace"]
+        "test_namespace",
+        params["test_namespace"],
+        operator=params["namespace"],
+        networks=params["network_namespace"],
+        platform=params["platform"] or "",
     )
     return [*problems.problems(aim, found), *([refused] if refused else [])]
 

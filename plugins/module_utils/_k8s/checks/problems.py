@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..._common.reader import some
+from ..._fabric.intent.platforms import DEFAULT, PLATFORMS, Platform
 from ..._fabric.intent.releases import LINES, line_of
 from ..._fabric.operator.nodes import NIC_LABEL
 
@@ -17,7 +19,7 @@ class Aim:
     """What is requested: release, its namespace, whether its chart brings NFD, labels that we set.
 
     ``installs``: whether the chart is installed, or an operator is used that is there. ``multus``: whether the policy
-    installs Multus.
+    installs Multus. ``platform``: the kind of cluster.
     """
 
     release: str
@@ -26,6 +28,7 @@ class Aim:
     labels: Mapping[str, str]
     installs: bool = True
     multus: bool = True
+    platform: Platform = PLATFORMS[DEFAULT]
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,8 @@ def problems(aim: Aim, found: Found) -> Iterator[str]:
 
 def _multus(aim: Aim, found: Found) -> Iterator[str]:
     others = [item for item in found.multuses if item["namespace"] != aim.namespace]
+    if "multus" in aim.platform.brings:
+        return
     if not aim.multus and not others:
         yield (
             "rdma_fabric.operator.multus is false, but no DaemonSet of the cluster runs Multus. Install it, or set"
@@ -85,6 +90,17 @@ def _nodes(found: Found) -> Iterator[str]:
             yield f"Node {node} (host {host}) is not Ready. Check its kubelet, or take the host out of the run"
 
 
+def platform(desired: str, actual: str) -> Iterator[str]:
+    """Yield that the cluster is of another kind than ``rdma_fabric.operator.platform`` says."""
+    if desired != actual:
+        group = (PLATFORMS[actual] if PLATFORMS[actual].group else PLATFORMS[desired]).group
+        yield (
+            f"the cluster is {PLATFORMS[actual].title} (API group {group}:"
+            f" {'served' if group == PLATFORMS[actual].group else 'not served'}), and rdma_fabric.operator.platform is"
+            f" {desired}. Set it to {actual}, or correct the kubeconfig"
+        )
+
+
 def policy(existing: str, policies: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield a problem for each policy (shape: survey.objects) of others that may be neither used nor adopted."""
     for item in policies:
@@ -105,12 +121,21 @@ def _discovery(aim: Aim, found: Found) -> Iterator[str]:
             f"Node Feature Discovery runs already ({names}), and the chart would install a second one;"
             " set rdma_fabric.operator.nfd to false"
         )
-    if brings or others or NIC_LABEL.items() <= aim.labels.items():
+    own = "nfd" in aim.platform.brings
+    if brings or (others and not own) or NIC_LABEL.items() <= aim.labels.items():
         return
     fabric = set(found.hosts.values())
     bare = [n["name"] for n in found.nodes if n["name"] in fabric and not NIC_LABEL.items() <= n["labels"].items()]
-    if bare:
-        label = ", ".join(NIC_LABEL)
+    label = ", ".join(NIC_LABEL)
+    if bare and own:
+        running = "runs" if others else "does not run"
+        yield (
+            f"nodes without the label {label}: {some(sorted(bare))}. On {aim.platform.title},"
+            f" {aim.platform.brings['nfd']} sets it, and its master {running}. Install that operator, and create a"
+            " NodeFeatureDiscovery with deviceLabelFields: [vendor] for the PCI source (docs/openshift.md), or give"
+            " the label in rdma_fabric.node_labels"
+        )
+    elif bare:
         yield (
             f"Node Feature Discovery is missing, and these nodes have no label {label}: {', '.join(sorted(bare)[:8])};"
             " set rdma_fabric.operator.nfd to true, or give the label in rdma_fabric.node_labels"

@@ -8,12 +8,13 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from ..._fabric.intent import platforms
 from ..._fabric.operator import attachments
 from ..._fabric.operator.common import made_by_us
 from ..._fabric.operator.deployments import images, is_available, is_operator
 from ..._fabric.operator.profiles import registry
 from ..client.api import Api, ApiError
-from ..client.kinds import NICS, collection
+from ..client.kinds import NICS, collection, groups
 from ..client.nodes import machine_id
 from ..client.pods import ready_nodes
 
@@ -30,6 +31,13 @@ def version(api: Api) -> tuple[str, tuple[int, int] | None]:
     numbers = (int(digits[0]), int(digits[1])) if all(digits) else None
     said = found.get("gitVersion")
     return said if isinstance(said, str) else "", numbers
+
+
+def platform(api: Api) -> str:
+    """Return which kind of cluster this is, by the API groups that it serves."""
+    served = groups(api)
+    found = [own.name for own in platforms.PLATFORMS.values() if own.group in served]
+    return found[0] if found else platforms.DEFAULT
 
 
 def cluster(api: Api, name: str) -> dict[str, str]:
@@ -86,7 +94,8 @@ def operators(deployments: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         found.append(
             {
                 **_place(item),
-                "version": (labels.get("app.kubernetes.io/version") or tag).lstrip("v"),
+                # OLM names images by digest, and the release in a label.
+                "version": (labels.get("app.kubernetes.io/version") or _owned_version(labels) or tag).lstrip("v"),
                 "image": image,
                 "release": notes.get("meta.helm.sh/release-name") or "",
                 "available": is_available(item),
@@ -95,12 +104,16 @@ def operators(deployments: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
+def _owned_version(labels: Mapping[str, str]) -> str:
+    return labels.get("olm.owner", "").partition(".v")[2]
+
+
 def discoveries(deployments: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the masters of Node Feature Discovery: namespace, name, image."""
     found = []
     for item in deployments:
         labels = item["metadata"].get("labels") or {}
-        named = labels.get("app.kubernetes.io/name") == _NFD or _NFD in item["metadata"]["name"]
+        named = labels.get("app.kubernetes.io/name") == _NFD or _NFD in item["metadata"]["name"] + images(item)[0]
         role = labels.get("role") or ""
         if named and (role == "master" or "master" in item["metadata"]["name"]):
             found.append({**_place(item), "image": images(item)[0]})

@@ -15,6 +15,8 @@ from .api import Api, ApiError
 
 NICS = "mellanox.com/v1alpha1"
 POOLS = "nv-ipam.nvidia.com/v1alpha1"
+# Kinds of the Operator Lifecycle Manager.
+OLM = "operators.coreos.com"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 # (apiVersion, kind) -> (plural, namespaced), beside those of network models.
@@ -24,10 +26,16 @@ KNOWN: dict[tuple[str, str], tuple[str, bool]] = {
     ("v1", "Node"): ("nodes", False),
     ("v1", "Pod"): ("pods", True),
     ("v1", "Secret"): ("secrets", True),
+    ("v1", "ServiceAccount"): ("serviceaccounts", True),
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): ("customresourcedefinitions", False),
     ("apps/v1", "DaemonSet"): ("daemonsets", True),
     ("apps/v1", "Deployment"): ("deployments", True),
     ("batch/v1", "Job"): ("jobs", True),
+    (f"{OLM}/v1", "OperatorGroup"): ("operatorgroups", True),
+    (f"{OLM}/v1alpha1", "ClusterServiceVersion"): ("clusterserviceversions", True),
+    (f"{OLM}/v1alpha1", "InstallPlan"): ("installplans", True),
+    (f"{OLM}/v1alpha1", "Subscription"): ("subscriptions", True),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"): ("rolebindings", True),
     (NICS, "NicClusterPolicy"): ("nicclusterpolicies", False),
     (NICS, "NicNodePolicy"): ("nicnodepolicies", False),
 }
@@ -75,6 +83,11 @@ def served(api: Api, groups: Collection[str]) -> Iterator[tuple[str, str, str]]:
             for entry in _typed(api, f"/apis/{name}", "APIResourceList").get("resources") or []:
                 if entry["namespaced"] and "/" not in entry["name"]:
                     yield name, entry["name"], entry["kind"]
+
+
+def groups(api: Api) -> set[str]:
+    """Return the names of the API groups that the cluster serves."""
+    return {str(group["name"]) for group in _typed(api, "/apis", "APIGroupList").get("groups") or []}
 
 
 def _typed(api: Api, path: str, kind: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..._fabric.intent import platforms
 from ..._fabric.operator.order import apply_order, delete_order
 from ..client.api import Api
 from ..client.kinds import label
@@ -42,7 +43,9 @@ def outdated(api: Api, params: dict[str, Any], items: list[Any]) -> prune.Found:
     given = params["prune"]
     if not given or not (items or params["state"] == "absent"):
         return prune.Found((), ())
-    return prune.find(api, prune.Places(given["step"], given["namespace"], given["network_namespace"]), items)
+    sriov = platforms.get(given["platform"]).sriov_in(given["namespace"])
+    places = prune.Places(given["step"], given["namespace"], given["network_namespace"], sriov)
+    return prune.find(api, places, items)
 
 
 def remove_old(api: Api, items: Sequence[Any], options: Options, *, clock: Clock) -> list[Outcome]:

@@ -27,11 +27,12 @@ _DONE = ("Succeeded", "Failed")
 
 @dataclass(frozen=True)
 class Places:
-    """Where objects of network models are: ``step`` that applies them, namespace of the operator and of networks."""
+    """Where objects of network models are: ``step`` that applies them, namespaces of the operators and of networks."""
 
     step: str
     operator: str
     networks: str
+    sriov: str
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ def find(api: Api, places: Places, planned: Sequence[Mapping[str, Any]]) -> Foun
 
 
 def _of_kind(api: Api, kind: Kind, places: Places) -> Iterator[dict[str, Any]]:
-    space = None if not kind.namespaced else places.networks if kind.for_pods else places.operator
+    inside = places.networks if kind.for_pods else places.sriov if kind.by_sriov else places.operator
+    space = inside if kind.namespaced else None
     for item in api.items(collection(kind.api_version, kind.plural, space), labelSelector=_OURS):
         # The operator copies labels to what it makes of our objects; that goes with them.
         own = made_by_us(item) and not item["metadata"].get("ownerReferences")

@@ -11,13 +11,13 @@ from typing import Any
 
 from ..._common.errors import ClusterError
 from ..client.api import Api
-from ..client.kinds import collection
+from ..client.kinds import collection, path_of
 from ..client.pods import State, ready_nodes, state_of
 from ..client.poll import Clock
 from ..client.watch import WINDOW, watched
 from ..objects.apply import Options, apply_object
 from .logs import pod_path
-from .manifests import ENDPOINTS, Testers, config_map, job
+from .manifests import ENDPOINTS, Testers, account, config_map, job
 
 # How long a pod may be unschedulable, or without its image, before we give it up.
 PATIENCE = 20.0
@@ -26,9 +26,12 @@ KIND = 8.0
 
 
 def start(api: Api, testers: Testers, endpoints: Mapping[str, str], *, hostnames: Sequence[str], clock: Clock) -> None:
-    """Remove what earlier runs left, then make ConfigMap and Job. The caller holds the namespace."""
+    """Remove what earlier runs left, then make ConfigMap, account and Job. The caller holds the namespace."""
     remove(api, replace(testers, run=""), Options(), clock=clock)
-    for item in (config_map(testers, endpoints), job(testers, hostnames)):
+    own = config_map(testers, endpoints)
+    apply_object(api, own, Options(), clock=clock)
+    owner = api.get(path_of(api, own)) if testers.role else None
+    for item in (*(account(testers, owner) if owner else ()), job(testers, hostnames)):
         apply_object(api, item, Options(), clock=clock)
 
 

@@ -23,6 +23,7 @@ MAILBOX = "/mailbox"
 COMPONENT = {"app.kubernetes.io/component": "tester"}
 SELECTOR = f"{MARK}={MANAGER},app.kubernetes.io/component=tester"
 RUN = "gpufabric.rdma/run"
+RBAC = "rbac.authorization.k8s.io"
 _HOSTNAME = "kubernetes.io/hostname"
 _POD_SECURITY = ("enforce", "audit", "warn")
 # After the run a Job that nobody could delete goes by itself.
@@ -37,7 +38,10 @@ _MAILBOX = "512Mi"
 
 @dataclass(frozen=True)
 class Testers:
-    """What to start. ``rails``: name, netdev, resource and network (its entry in a pod's annotation), in order."""
+    """What to start. ``rails``: name, netdev, resource and network (its entry in a pod's annotation), in order.
+
+    ``role``: the ClusterRole that admits such pods, for a service account of their own; empty where none is needed.
+    """
 
     namespace: str
     name: str
@@ -56,6 +60,7 @@ class Testers:
     cpu: str = "100m"
     memory: int = 1 << 30
     run: str = ""
+    role: str = ""
 
     @property
     def selector(self) -> str:
@@ -94,6 +99,20 @@ def config_map(testers: Testers, endpoints: Mapping[str, str]) -> dict[str, Any]
         "metadata": _metadata(testers),
         "data": {"tester.sh": testers.script, "rails": table, ENDPOINTS: json.dumps(dict(endpoints))},
     }
+
+
+def account(testers: Testers, owner: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the service account of the testers and its role, if they need one; they go with their ``owner``."""
+    if not testers.role:
+        return []
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": testers.name, "uid": owner["metadata"]["uid"]}
+    meta = {**_metadata(testers), "ownerReferences": [reference]}
+    role = {"apiGroup": RBAC, "kind": "ClusterRole", "name": testers.role}
+    subject = {"kind": "ServiceAccount", "name": testers.name, "namespace": testers.namespace}
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
+        {"apiVersion": f"{RBAC}/v1", "kind": "RoleBinding", "metadata": meta, "roleRef": role, "subjects": [subject]},
+    ]
 
 
 def job(testers: Testers, hostnames: Sequence[str]) -> dict[str, Any]:
@@ -145,6 +164,7 @@ def _pod_spec(testers: Testers, hostnames: Sequence[str]) -> dict[str, Any]:
         "activeDeadlineSeconds": testers.lifetime,
         "terminationGracePeriodSeconds": _GRACE,
         "automountServiceAccountToken": False,
+        **({"serviceAccountName": testers.name} if testers.role else {}),
         "enableServiceLinks": False,
         "affinity": _one_per_node(testers, hostnames),
         "tolerations": [dict(item) for item in testers.tolerations],

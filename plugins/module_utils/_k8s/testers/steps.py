@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._common.errors import InputError
+from ..._fabric.intent import platforms
 from ..._fabric.intent.namespaces import refusal
 from ..._fabric.measure.schedule.hugepages import memory_at_once
 from ..._fabric.measure.schedule.lifetime import lifetime
@@ -38,6 +39,7 @@ def started(api: Api, params: Mapping[str, Any], check: bool, *, clock: Clock) -
         params["namespace"],
         operator=operator.get("namespace"),
         networks=operator.get("network_namespace"),
+        platform=operator.get("platform") or "",
     )
     if refused:
         raise InputError(refused)
@@ -143,6 +145,7 @@ def _testers(params: Mapping[str, Any], script: str, wanted: Needs | None = None
         cpu=params["cpu"],
         run=_run(params["run"]),
         memory=memory_at_once(plan) if plan else 0,
+        role=platforms.get((plan.get("operator") or {}).get("platform") or "").tester_role,
     )
 
 

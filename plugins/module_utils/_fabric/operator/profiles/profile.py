@@ -53,6 +53,8 @@ class Kind:
     """A Kubernetes kind whose objects a model adds to the plan.
 
     A namespaced one lives in the operator's namespace, or in that of the networks when it is ``for_pods``.
+    ``by_sriov``: a namespaced one that lives in the namespace of the SR-IOV operator, which not every platform has in
+    that of the network operator.
     ``optional``: plans have objects of it with some options only, and others need no permission for it.
     ``ready`` judges an object that exists. ``attaches``: the operator makes a NetworkAttachmentDefinition of each
     object, in the namespace of ``spec.networkNamespace``. ``step``: the part of a run that applies it, ``policy`` or
@@ -65,6 +67,7 @@ class Kind:
     ready: Ready
     namespaced: bool = False
     for_pods: bool = False
+    by_sriov: bool = False
     optional: bool = False
     attaches: bool = False
     step: str = "networks"
@@ -141,7 +144,8 @@ class Profile:
     address on it meanwhile. ``mtu``, ``link_layer``: those of rails that carry the model.
 
     ``resource``: rail -> resource that a pod asks for; without a prefix it is one of the RDMA shared device plugin.
-    ``resource_prefix``: how the full names of all its resources begin. ``devices``: how many of each a node offers.
+    ``resource_prefix``: how the full names of all its resources begin. Those of the SR-IOV operator have that of
+    Kubernetes; registry.py knows those of other platforms. ``devices``: how many of each a node offers.
     ``pod_network``: rail and namespace of the networks -> its entry in a pod's annotation of networks.
 
     ``sections`` of the NicClusterPolicy; ``policies``: further objects that are applied with it; ``pools`` (the last
@@ -170,3 +174,8 @@ class Profile:
     takes_port: bool = False
     mtu: Mtu = Mtu()
     link_layer: str = "ethernet"
+
+    @property
+    def by_sriov(self) -> bool:
+        """Whether the SR-IOV operator offers its resources."""
+        return any(kind.by_sriov for kind in self.kinds)

@@ -9,7 +9,9 @@ from typing import Any
 
 from ...._common.errors import InputError
 from ...._common.reader import describe
+from ...intent import platforms
 from ...intent.intent import Intent
+from ...intent.sriov import SRIOV_OPERATOR
 from .. import nic_configuration
 from . import host_device, ipoib, macvlan, raw, sriov, sriov_ib
 from .profile import Kind, Profile
@@ -58,6 +60,15 @@ def mtu_of(intent: Intent) -> int:
     return mtu
 
 
+def resource(intent: Intent, name: str) -> str:
+    """Return the resource that a pod requests for a rail, with the prefix that it has on the platform."""
+    profile = get(intent.profile)
+    found = profile.resource(name)
+    if not profile.by_sriov or intent.sriov.assigned_by != SRIOV_OPERATOR:
+        return found
+    return intent.operator.platform.sriov_domain + found.removeprefix(platforms.get("").sriov_domain)
+
+
 def of_plan(plan: Mapping[str, Any]) -> Profile:
     """Return the model of a plan; the default for a plan that names none."""
     return get((plan.get("profile") or {}).get("name", ""))
@@ -72,4 +83,5 @@ def kinds() -> tuple[Kind, ...]:
 
 def resource_prefixes() -> tuple[str, ...]:
     """Return how the full names of all models' resources begin."""
-    return tuple(dict.fromkeys(profile.resource_prefix for profile in PROFILES.values()))
+    found = [name for profile in PROFILES.values() for name in platforms.variants(profile.resource_prefix)]
+    return tuple(dict.fromkeys(found))

@@ -14,6 +14,7 @@ from typing import Any
 
 from ...._common.errors import InputError
 from ...._common.pci import NIC_VENDOR
+from ...intent import platforms
 from ...intent.addressing import STATIC
 from ...intent.intent import Intent
 from ...intent.releases import Line
@@ -29,9 +30,8 @@ from .kinds import DEFINITION, POOLS, exists
 from .profile import Kind, NodeReport, Object, Profile, Rails
 
 API = "sriovnetwork.openshift.io/v1"
-# The chart of the network operator sets this prefix. The name after it tells them from GPUs, which have it as well.
-DOMAIN = "nvidia.com/"
-_PREFIX = DOMAIN + "vf_"
+# The name after the prefix tells them from GPUs, which have it as well.
+_PREFIX = platforms.get("").sriov_domain + "vf_"
 # The weakest: the policy of an administrator for the same port wins. Without a number it would be the strongest.
 _PRIORITY = 99
 _POOL_CONFIG = "gpufabric"
@@ -114,6 +114,11 @@ def _check(intent: Intent, rails: Rails) -> None:
         )
 
 
+def namespace(intent: Intent) -> str:
+    """Return the namespace of the SR-IOV operator, in which its objects must be."""
+    return intent.operator.platform.sriov_in(intent.operator.namespace)
+
+
 def _pool_config(intent: Intent) -> list[dict[str, Any]]:
     spec = _given(maxUnavailable=intent.sriov.max_unavailable, rdmaMode=intent.sriov.rdma_mode)
     if not spec:
@@ -122,7 +127,7 @@ def _pool_config(intent: Intent) -> list[dict[str, Any]]:
         {
             "apiVersion": API,
             "kind": "SriovNetworkPoolConfig",
-            "metadata": metadata(_POOL_CONFIG, intent.operator.namespace),
+            "metadata": metadata(_POOL_CONFIG, namespace(intent)),
             "spec": {"nodeSelector": {"matchLabels": fabric_selector(intent.node_selector)}, **spec},
         }
     ]
@@ -133,7 +138,7 @@ def _policy(intent: Intent, rail: Mapping[str, Any], link_type: str) -> dict[str
     return {
         "apiVersion": API,
         "kind": "SriovNetworkNodePolicy",
-        "metadata": metadata(rail["name"], intent.operator.namespace),
+        "metadata": metadata(rail["name"], namespace(intent)),
         "spec": {
             "resourceName": resource_name(rail),
             "nodeSelector": fabric_selector(intent.node_selector),
@@ -166,7 +171,7 @@ def _network(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "apiVersion": API,
         "kind": "SriovNetwork",
-        "metadata": metadata(rail["network"], intent.operator.namespace),
+        "metadata": metadata(rail["network"], namespace(intent)),
         "spec": {
             "networkNamespace": intent.network_namespace,
             "resourceName": resource_name(rail),
@@ -196,7 +201,7 @@ def common_settings(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
 
 def resource_name(rail: Mapping[str, Any]) -> str:
     """Return the resource of a rail as policies and networks name it, without the prefix."""
-    return str(rail["resource"]).removeprefix(DOMAIN)
+    return str(rail["resource"]).rpartition("/")[2]
 
 
 def _given(**fields: Any) -> dict[str, Any]:
@@ -208,7 +213,7 @@ def _switch(value: bool | None) -> str:
 
 
 def _network_ready(network: Object, nad: Object | None, nodes: Collection[str]) -> Readiness:
-    return sriov_ready.network_ready(network, nad, DOMAIN)
+    return sriov_ready.network_ready(network, nad)
 
 
 _STATES = NodeReport(
@@ -225,13 +230,16 @@ _STATES = NodeReport(
 )
 
 POLICY_KINDS = (
-    Kind(API, "SriovNetworkPoolConfig", "sriovnetworkpoolconfigs", exists, namespaced=True, step="policy"),
+    Kind(
+        API, "SriovNetworkPoolConfig", "sriovnetworkpoolconfigs", exists, namespaced=True, by_sriov=True, step="policy"
+    ),
     Kind(
         API,
         "SriovNetworkNodePolicy",
         "sriovnetworknodepolicies",
         exists,
         namespaced=True,
+        by_sriov=True,
         step="policy",
         report=_STATES,
     ),
@@ -255,7 +263,7 @@ PROFILE = Profile(
     kinds=(
         *POLICY_KINDS,
         *POOLS,
-        Kind(API, "SriovNetwork", "sriovnetworks", _network_ready, namespaced=True, attaches=True),
+        Kind(API, "SriovNetwork", "sriovnetworks", _network_ready, namespaced=True, by_sriov=True, attaches=True),
         replace(host_device.NETWORK, optional=True),
         DEFINITION,
     ),

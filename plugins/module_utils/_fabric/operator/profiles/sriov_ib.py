@@ -80,7 +80,7 @@ def _network(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "apiVersion": sriov.API,
         "kind": _KIND,
-        "metadata": metadata(rail["network"], intent.operator.namespace),
+        "metadata": metadata(rail["network"], sriov.namespace(intent)),
         "spec": {
             "networkNamespace": intent.network_namespace,
             "resourceName": sriov.resource_name(rail),
@@ -106,7 +106,7 @@ def _in_partition(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ready(network: Object, nad: Object | None, nodes: Collection[str]) -> Readiness:
-    return sriov_ready.network_ready(network, nad, sriov.DOMAIN, plugin="ib-sriov")
+    return sriov_ready.network_ready(network, nad, plugin="ib-sriov")
 
 
 PROFILE = replace(
@@ -122,7 +122,7 @@ PROFILE = replace(
     kinds=(
         *sriov.POLICY_KINDS,
         *POOLS,
-        Kind(sriov.API, _KIND, "sriovibnetworks", _ready, namespaced=True, attaches=True),
+        Kind(sriov.API, _KIND, "sriovibnetworks", _ready, namespaced=True, by_sriov=True, attaches=True),
         DEFINITION,
     ),
 )

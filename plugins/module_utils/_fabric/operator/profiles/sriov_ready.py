@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from ...._common.pci import NIC_VENDOR
 from ...._common.reader import some
+from ...intent import platforms
 from ..attachments import RESOURCE_NAME
 from ..network_ready import attached, ipam
 from ..readiness import Finding, Readiness
@@ -26,10 +27,10 @@ _KINDS = {"sriov": "SriovNetwork", "ib-sriov": "SriovIBNetwork"}
 _KEYS = {"vlan": "vlan", "spoofChk": "spoofchk", "trust": "trust", "linkState": "link_state"}
 
 
-def network_ready(network: Object, nad: Object | None, domain: str, *, plugin: str = "sriov") -> Readiness:
+def network_ready(network: Object, nad: Object | None, *, plugin: str = "sriov") -> Readiness:
     """Return whether a network of VFs is in force as its NetworkAttachmentDefinition ``nad`` (None: not there).
 
-    ``domain``: the prefix of resources; ``plugin``: the CNI plugin that the operator makes of it.
+    ``plugin``: the CNI plugin that the operator makes of it.
     """
     spec, name = network["spec"], f"{_KINDS[plugin]} {network['metadata']['name']}"
     own = {"type": plugin, **{key: spec[field] for field, key in _KEYS.items() if field in spec}}
@@ -37,9 +38,10 @@ def network_ready(network: Object, nad: Object | None, domain: str, *, plugin: s
         plugins = [{**own, "ipam": ipam(spec)}, *json.loads(f"[{spec.get('metaPlugins') or ''}]")]
     except ValueError:
         return Readiness.of([Finding(f"{name}: its metaPlugins are not valid JSON", True)])
-    namespace = spec.get("networkNamespace") or network["metadata"].get("namespace")
+    own_namespace = str(network["metadata"].get("namespace"))
+    namespace, domain = spec.get("networkNamespace") or own_namespace, platforms.of_sriov(own_namespace).sriov_domain
     return Readiness.of(
-        [*attached(name, str(namespace), plugins, nad=nad), *_resource(name, domain + spec["resourceName"], nad)]
+        [*attached(name, namespace, plugins, nad=nad), *_resource(name, domain + spec["resourceName"], nad)]
     )
 
 

@@ -131,3 +131,17 @@ def test_namespace_lets_such_pods_in() -> None:
     labels = manifests.namespace_object(PODS)["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "privileged"
     assert labels["app.kubernetes.io/managed-by"] == "gpufabric"
+
+
+def test_an_account_where_the_platform_admits_such_pods_by_a_role() -> None:
+    assert manifests.account(PODS, {}) == []
+    assert "serviceAccountName" not in pod_of(PODS)["spec"]
+    admitted = dataclasses.replace(PODS, role="system:openshift:scc:privileged")
+    account, binding = manifests.account(admitted, {"metadata": {"uid": "u1"}})
+    # They are removed with the ConfigMap, also when a later run knows nothing of the platform.
+    owner = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "testers", "uid": "u1"}]
+    assert account["metadata"]["ownerReferences"] == binding["metadata"]["ownerReferences"] == owner
+    assert binding["roleRef"]["name"] == "system:openshift:scc:privileged"
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "testers", "namespace": "ns"}]
+    pod = pod_of(admitted)["spec"]
+    assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == ("testers", False)

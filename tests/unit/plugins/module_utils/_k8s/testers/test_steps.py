@@ -526,3 +526,25 @@ def test_evidence_that_cannot_be_written_leaves_no_part(tmp_path: Path, monkeypa
     with pytest.raises(ClusterError, match="h1.log cannot be written: No space left on device. Choose"):
         evidence.log("h1", DESCRIBED)
     assert list((tmp_path / "describe").iterdir()) == []
+
+
+def test_on_openshift_the_testers_have_an_account_that_goes_with_them(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    operator = {**PLAN.get("operator", {}), "platform": "openshift", "network_namespace": "default"}
+    world.params["plan"] = {**PLAN, "operator": operator}
+    assert world.start()["problems"] == {}
+    space = "namespaces/gpufabric-validate"
+    objects = world.cluster.objects
+    binding = objects[f"/apis/rbac.authorization.k8s.io/v1/{space}/rolebindings/gpufabric-testers"]
+    config_map = objects[f"/api/v1/{space}/configmaps/gpufabric-testers"]
+    assert binding["metadata"]["ownerReferences"][0]["uid"] == config_map["metadata"]["uid"]
+    assert objects[f"/api/v1/{space}/serviceaccounts/gpufabric-testers"]
+    job = objects[f"/apis/batch/v1/{space}/jobs/gpufabric-testers"]
+    assert job["spec"]["template"]["spec"]["serviceAccountName"] == "gpufabric-testers"
+
+
+def test_on_openshift_networks_of_another_namespace_are_refused(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.params["plan"] = {**PLAN, "operator": {"platform": "openshift", "network_namespace": "team-a"}}
+    with pytest.raises(InputError, match="OpenShift lets pods use networks of their own namespace and of default only"):
+        world.start()

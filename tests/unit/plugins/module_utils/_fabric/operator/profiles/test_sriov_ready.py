@@ -44,7 +44,7 @@ def chain(*plugins: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_a_network_in_force(spec: dict[str, Any], config: dict[str, Any]) -> None:
-    assert sriov_ready.network_ready(network(**spec), nad(config), "nvidia.com/").ready
+    assert sriov_ready.network_ready(network(**spec), nad(config)).ready
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_network_in_force(spec: dict[str, Any], config: dict[str, Any]) -> Non
     ],
 )
 def test_a_network_that_is_not_in_force(spec: dict[str, Any], found: Any, reasons: list[str]) -> None:
-    ready = sriov_ready.network_ready(network(**spec), found, "nvidia.com/")
+    ready = sriov_ready.network_ready(network(**spec), found)
     assert (ready.ready, list(ready.reasons)) == (False, reasons)
 
 
