@@ -63,7 +63,8 @@ class ActionModule(ActionBase):
             variables = hostvars[host]
             refused, warned = role_variables.misspelled(variables, roles, known)
             found = [*problems(known, variables), *fabrics.problems(variables), *playbook_problems(host, variables)]
-            yield host, [*refused.values(), *found, *text_problems(variables)], list(warned.values())
+            found += [*text_problems(variables), *chart_problems(variables)]
+            yield host, [*refused.values(), *found], list(warned.values())
 
     def _effective(self, roles: Iterable[str], hosts: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Return the options of roles by host: what is set for it, and the default where nothing is."""
@@ -166,6 +167,13 @@ def text_problems(variables: Mapping[str, Any]) -> Iterator[str]:
             fabric = evaluated(variables, "rdma_fabric")[0]
             found = role_variables.namespace_problem(value, fabric, registry.names())
         yield from filter(None, [found])
+
+
+def chart_problems(variables: Mapping[str, Any]) -> list[str]:
+    """Return which values of the operator's chart have no effect; what cannot be evaluated is reported elsewhere."""
+    name = "network_operator_values"
+    value, problem = evaluated(variables, name) if name in variables else (None, "")
+    return [] if problem else role_variables.chart_problems(value)
 
 
 def evaluated(variables: Mapping[str, Any], name: str) -> tuple[Any, str]:

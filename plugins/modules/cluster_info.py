@@ -22,6 +22,13 @@ options:
       - Accepts the C(hosts) of a plan.
     type: dict
     default: {}
+  rails:
+    description:
+      - The C(rails) of a plan. Their subnets must not overlap networks of pods and services, and addresses of nodes.
+      - Networks of services are read from ServiceCIDR objects, or else from the address of the Service C(kubernetes).
+    type: list
+    elements: dict
+    default: []
   release:
     description: Release of the operator to be installed.
     type: str
@@ -261,6 +268,7 @@ from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
 
 SPEC: dict[str, Any] = {
     "hosts": {"type": "dict", "default": {}},
+    "rails": {"type": "list", "elements": "dict", "default": []},
     "release": {"type": "str"},
     "namespace": {"type": "str", "default": "nvidia-network-operator"},
     "network_namespace": {"type": "str", "default": "default"},

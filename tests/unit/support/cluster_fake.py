@@ -298,6 +298,8 @@ PLURALS = {
     "Namespace": "namespaces",
     "ConfigMap": "configmaps",
     "Secret": "secrets",
+    "Service": "services",
+    "ServiceCIDR": "servicecidrs",
     "Pod": "pods",
     "Job": "jobs",
     "DaemonSet": "daemonsets",

@@ -144,6 +144,41 @@ DEFAULT = "26.7.1"
 _VERSION = re.compile(r"(?a)v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:-([0-9A-Za-z.-]+))?")
 
 
+# Values of the chart that no line here has, which it ignores without a message: the first release without them (empty
+# where none had them), and what to do instead. With the sections of components older charts made the NicClusterPolicy.
+_BY_POLICY = "Set it in rdma_fabric, or in rdma_fabric.operator.policy_overrides"
+_NIC_CONFIGURATION = "Set rdma_fabric.operator.nic_configuration, which the policy has in its place"
+GONE_VALUES: dict[str, tuple[str, str]] = {
+    "deployCR": ("24.10", "Remove it: this collection applies the NicClusterPolicy"),
+    **dict.fromkeys(
+        (
+            "docaTelemetryService",
+            "ibKubernetes",
+            "nicFeatureDiscovery",
+            "nvIpam",
+            "ofedDriver",
+            "rdmaSharedDevicePlugin",
+        )
+        + ("secondaryNetwork", "sriovDevicePlugin"),
+        ("24.10", _BY_POLICY),
+    ),
+    "draDriver": ("", "Set sriov-network-operator.draDriver, which release 26.4 and later have"),
+    "nvPeerDriver": ("23.7", "Remove it: use nvidia-peermem of the GPU driver, or DMA-BUF (role peer_memory)"),
+    "psp": ("24.1", "Remove it: Kubernetes has no PodSecurityPolicy"),
+    "nicConfigurationOperator": ("25.10", _NIC_CONFIGURATION),
+    "nic-configuration-operator-chart": ("25.10", _NIC_CONFIGURATION),
+}
+
+
+def gone_values(values: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each value of the chart that no supported release has."""
+    return [
+        f"{name}: the chart has no such value{since and f' since release {since}'} and ignores it. {instead}"
+        for name, (since, instead) in GONE_VALUES.items()
+        if name in values
+    ]
+
+
 class Version(NamedTuple):
     """A release that can be compared: its line, its patch, and where it stands among the prereleases of the patch."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..._common.errors import FabricError
 from ..._common.reader import Form, converted, describe, some
-from . import gates
+from . import gates, releases
 from .host_settings import check_settings
 from .images import IMAGE, PULL_SECRET
 from .intent import Intent
@@ -183,6 +183,12 @@ def namespace_problem(namespace: Any, fabric: Any, profiles: Sequence[str]) -> s
         networks=intent.network_namespace,
         platform=intent.operator.platform.name,
     )
+
+
+def chart_problems(values: Any) -> list[str]:
+    """Return which values of the operator's chart have no effect."""
+    found = releases.gone_values(values) if isinstance(values, Mapping) else []
+    return [f"network_operator_values.{text}" for text in found]
 
 
 def gates_problem(rules: Any) -> str:

@@ -18,7 +18,7 @@ from ..client.api import Api
 from ..client.kinds import collection
 from ..client.nodes import nodes_of_hosts
 from ..objects import pools, release
-from . import access, chart, problems, pull_secrets, survey, ufm_secret
+from . import access, chart, networks, problems, pull_secrets, survey, ufm_secret
 
 
 def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
@@ -53,6 +53,7 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
         said = [*_denied(denied), *wrong.values(), *_aimed(params, found, decision), *policies, *said]
         said += [*_installing(params, decision, run), *_impersonating(params), *_platform(api, params)]
         said += [*_pools(api, params, by_host.values()), *_pull_secrets(api, params, decision)]
+        said += networks.problems(api, params, nodes)
         said += ufm_secret.problems(api, params["namespace"], params["ufm_secret"])
     return {
         "version": version,

@@ -42,11 +42,14 @@ def test_all_that_is_wrong_is_said_at_once_and_the_run_ends(tmp_path: Path) -> N
         rdma_validate_image="https://r.example/perftest", rdma_validate_namespace="default",
         rdma_stack_provider="container", rdma_host={"nmber": 1}, sriov_link_state="up", rdma_validate_only={"host": []},
         rdma_fabric={"mtu": "{{ 'v9' }}", "supernet": "10.0.0.0/8"},
+        network_operator_values={"nvIpam": {"deploy": True}},
     )  # fmt: skip
     assert done.returncode != 0 and "THE NEXT STEP" not in done.stdout
     said = " ".join((done.stdout + done.stderr).split())
     for text in (
-        "variables, 21 problem(s): ",
+        "variables, 22 problem(s): ",
+        "network_operator_values.nvIpam: the chart has no such value since release 24.10 and ignores it. Set it in "
+        "rdma_fabric, or in rdma_fabric.operator.policy_overrides (on all 3 hosts)",
         'found "https://r.example/perftest" (on all 3 hosts)',
         "rdma_validate_namespace is default, which is a system namespace of Kubernetes.",
         "argument 'sriov_vfs' is of type str and we were unable to convert to int",

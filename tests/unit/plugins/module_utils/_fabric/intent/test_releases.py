@@ -141,3 +141,31 @@ REGISTRIES = [
 def test_prereleases_come_from_the_staging_registry(release: str, repository: str | None) -> None:
     line = releases.line_of(release)
     assert (line.repository(release) if line else None) == repository
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({}, []),
+        # What the charts of supported lines have, with keys of the same names further down.
+        ({"operator": {"ofedDriver": {"initContainer": {}}}, "sriov-network-operator": {"draDriver": {}}}, []),
+        (
+            {"deployCR": True, "nvIpam": {"deploy": True}, "nfd": {"enabled": False}},
+            [
+                "deployCR: the chart has no such value since release 24.10 and ignores it."
+                " Remove it: this collection applies the NicClusterPolicy",
+                "nvIpam: the chart has no such value since release 24.10 and ignores it. Set it"
+                " in rdma_fabric, or in rdma_fabric.operator.policy_overrides",
+            ],
+        ),
+        (
+            {"draDriver": {"cdiRoot": "/x"}},
+            [
+                "draDriver: the chart has no such value and ignores it. Set"
+                " sriov-network-operator.draDriver, which release 26.4 and later have"
+            ],
+        ),
+    ],
+)
+def test_values_that_the_chart_ignores(values: dict[str, object], expected: list[str]) -> None:
+    assert sorted(releases.gone_values(values)) == sorted(expected)
