@@ -204,3 +204,14 @@ def test_the_linter_reads_the_cluster(cluster: Fleet, line: str) -> None:
     assert "- NicClusterPolicy mlnx: The operator ignores the policy." in run.output
     assert "- MacvlanNetwork rail9: Pods of the network do not start. spec.ipam: the IPPool none does not" in run.output
     assert "objects examined: 3, errors: 0, warnings: 0" in cluster.playbook("lint").must().output
+
+
+def test_subnets_of_rails_are_compared_with_the_network_of_services(
+    cluster: Fleet, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The services of this cluster are in 10.96.0.0/16. About 1 s."""
+    monkeypatch.setenv("KUBECONFIG", f"{cluster.folder}/cluster/{hollow.ADMIN}.kubeconfig")
+    rails = [{"name": "rail0", "subnet": "192.168.0.0/24"}, {"name": "rail1", "subnet": "10.96.7.0/24"}]
+    found = [text for text in run("cluster_info", capsys, rails=rails)["problems"] if " overlaps " in text]
+    assert len(found) == 1
+    assert found[0].startswith("the subnet 10.96.7.0/24 of rail1 overlaps 10.96.0.0/16, ServiceCIDR kubernetes. ")
