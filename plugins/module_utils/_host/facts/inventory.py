@@ -92,6 +92,8 @@ class HostInventory:
     activity: port_use.Activity = dataclasses.field(default_factory=port_use.Activity)
     # PCI address of a port that rail_links configured -> the addresses that are the rail's.
     configured: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    # The VLAN interfaces that rail_links made on such a port.
+    vlans: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     # The rail that such a port is; a port that is none any more, but could not be restored, is not among them.
     rails: Mapping[str, str] = dataclasses.field(default_factory=dict)
     # The owners that such a port had before rail_links configured it, as _core.disruption calls them.
@@ -110,7 +112,8 @@ class HostInventory:
         own = tuple(dict.fromkeys(route.netdev for route in routes if route.is_default))
         ssh = network.ssh_netdev(raw["ssh_connection"], interfaces.values())
         kept = {one for name in (*own, *([ssh] if ssh else [])) for one in network.carriers(interfaces.values(), name)}
-        rail_capable = {port.netdev.name for port in ports if port.netdev} - kept
+        vlans = {pci: tuple(e.get("set", {}).get("vlans", ())) for pci, e in raw["rail_links"].items()}
+        rail_capable = {port.netdev.name for port in ports if port.netdev}.union(*vlans.values()) - kept
         return cls(
             machine_id=raw["machine_id"],
             hostname=raw["hostname"],
@@ -142,6 +145,7 @@ class HostInventory:
                 raw, [(route.netdev, route.network) for route in routes if route.network], interfaces.values()
             ),
             configured={pci: tuple(e.get("set", {}).get("addresses", ())) for pci, e in raw["rail_links"].items()},
+            vlans=vlans,
             rails={pci: e["rail"] for pci, e in raw["rail_links"].items() if e.get("rail")},
             first={pci: tuple(e.get("owners", ())) for pci, e in raw["rail_links"].items()},
         )
@@ -178,7 +182,8 @@ class HostInventory:
 
     def uses(self, port: Port) -> list[host_facts.Use]:
         """Return who uses a port; the address of a rail that rail_links set is no use."""
-        found = port_use.uses(port, self.interfaces, self.activity, own=self.configured.get(port.pci, ()))
+        own, vlans = self.configured.get(port.pci, ()), self.vlans.get(port.pci, ())
+        found = port_use.uses(port, self.interfaces, self.activity, own=own, vlans=vlans)
         # Whose VF such a device is cannot be told for VFs of pods, so all ports with VFs count as in use.
         known = {device.name for device in self.rdma_devices}
         return [*found, *(port_use.vf_uses(self.activity, known) if port.vfs_count else ())]
@@ -186,11 +191,18 @@ class HostInventory:
     def _port(self, port: Port) -> dict[str, Any]:
         return {
             **port.to_dict(),
+            "addresses": self._addresses(port),
             "duty": self.duty(port.netdev.name) if port.netdev else "",
             "switch": self._switch(port),
             "uses": [use._asdict() for use in self.uses(port)],
             "configured": self._configured(port.pci),
         }
+
+    def _addresses(self, port: Port) -> list[str]:
+        """Return the addresses of a port, and those of the VLAN interface that it carries as a rail."""
+        own = self.vlans.get(port.pci, ())
+        of_vlans = [address for one in self.interfaces if one.name in own for address in one.addresses]
+        return [*(port.netdev.addresses if port.netdev else ()), *of_vlans]
 
     def _configured(self, pci: str) -> dict[str, Any] | None:
         """Return the rail that rail_links made of a port, and the addresses that it set there."""

@@ -31,7 +31,7 @@ class Interface:
 
     ``vf_rate`` is the lowest limit that a VF of it has, in Gb/s; None when none is limited. ``lower`` is what
     a VLAN or macvlan stands on, ``kind`` what made it (``vlan``, ``bond``, empty for hardware). ``dynamic`` are
-    the IPv6 addresses that router advertisements or DHCP gave.
+    the IPv6 addresses that router advertisements or DHCP gave, ``vlan`` the number of a VLAN interface.
     """
 
     name: str
@@ -46,6 +46,8 @@ class Interface:
     lower: str | None
     kind: str
     dynamic: tuple[str, ...] = ()
+    up: bool = False
+    vlan: int | None = None
 
     @classmethod
     def from_ip(cls, entry: dict[str, Any]) -> Interface:
@@ -67,8 +69,15 @@ class Interface:
             vf_rate=_vf_rate(entry.get("vfinfo_list", [])),
             lower=entry.get("link"),
             kind=entry.get("linkinfo", {}).get("info_kind", ""),
+            up="UP" in entry.get("flags", ()),
+            vlan=_vlan(entry.get("linkinfo", {})),
             dynamic=tuple(address for address, given in addresses.items() if given and ":" in address),
         )
+
+
+def _vlan(made: dict[str, Any]) -> int | None:
+    number = made.get("info_data", {}).get("id") if made.get("info_kind") == "vlan" else None
+    return None if number is None else int(number)
 
 
 def _vf_rate(functions: list[dict[str, Any]]) -> float | None:

@@ -82,8 +82,15 @@ class Activity:
         )
 
 
-def uses(port: Port, interfaces: Collection[Interface], activity: Activity, *, own: Collection[str] = ()) -> list[Use]:
-    """Return all uses of a port; having an address of ``own``, which a rail of this collection has, is not one."""
+def uses(
+    port: Port,
+    interfaces: Collection[Interface],
+    activity: Activity,
+    *,
+    own: Collection[str] = (),
+    vlans: Collection[str] = (),
+) -> list[Use]:
+    """Return all uses of a port; ``own`` addresses and ``vlans`` of a rail of this collection are none."""
     found = _queue_pair_uses(port, activity)
     if port.netdev is None:
         return found
@@ -91,7 +98,7 @@ def uses(port: Port, interfaces: Collection[Interface], activity: Activity, *, o
     names = (port.netdev.name, *(upper.name for upper in uppers))
     addresses = [*port.netdev.addresses, *(address for upper in uppers for address in upper.addresses)]
     found = [
-        *_stacked_uses(port, uppers),
+        *_stacked_uses(port, [upper for upper in uppers if upper.name not in vlans]),
         *(_address_use(address, interfaces) for address in addresses if address not in own),
         *_route_uses(names, addresses, activity),
         *mount_uses(names, activity),

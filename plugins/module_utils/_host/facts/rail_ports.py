@@ -17,6 +17,7 @@ from .inventory import HostInventory
 
 # The kernel's IFNAMSIZ less the final zero.
 MAX_NAME = 15
+_LAST_VLAN = 4094
 # No character that .link files or sysctl keys treat specially.
 _NETDEV = re.compile(rf"[a-zA-Z][a-zA-Z0-9_-]{{0,{MAX_NAME - 1}}}")
 
@@ -27,7 +28,7 @@ class Rail:
 
     ``doubt``: the hosts that are not known to the plan, one of which may have the address. ``gateway``: the router, ""
     for none; ``routes``: the networks behind it; ``beyond``: the one of them that all addresses of the host reach
-    that way, "" for none.
+    that way, "" for none. ``vlan``: the number of the VLAN interface that has the address, 0 for none.
     """
 
     name: str
@@ -40,6 +41,17 @@ class Rail:
     gateway: str = ""
     routes: tuple[str, ...] = ()
     beyond: str = ""
+    vlan: int = 0
+
+    @property
+    def vlan_netdev(self) -> str:
+        """The name of the rail's VLAN interface, "" for none."""
+        return f"{self.netdev}.{self.vlan}" if self.vlan else ""
+
+    @property
+    def vlan_name(self) -> str:
+        """What files and connections of the VLAN interface are named after, "" for none."""
+        return f"{self.name}.{self.vlan}" if self.vlan else ""
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Rail:
@@ -62,6 +74,7 @@ class Rail:
             address=canonical,
             mtu=params["mtu"],
             doubt=params.get("doubt") or "",
+            vlan=_vlan(name, netdev, params.get("vlan") or 0),
             **_router(name, canonical, params),
         )
 
@@ -73,6 +86,17 @@ class Rail:
             f"rail {self.name}: {self.address} may be in use: the addresses of {self.doubt} are unknown. Run "
             "without --limit, or set rdma_host.number of this host"
         ]
+
+
+def _vlan(name: str, netdev: str, number: int) -> int:
+    if not 0 <= number <= _LAST_VLAN:
+        raise InputError(f"rail {name}: {number} is not the number of a VLAN; expected 1 to {_LAST_VLAN}")
+    if number and len(f"{netdev}.{number}") > MAX_NAME:
+        raise InputError(
+            f"rail {name}: {netdev}.{number}, the name of its VLAN interface, is longer than {MAX_NAME} characters. "
+            "Shorten the name of the rail"
+        )
+    return number
 
 
 def _router(name: str, address: str | None, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ..._common.errors import CommandError
@@ -15,7 +15,7 @@ from ..facts.io import read_inventory
 from ..naming import systemd_files
 from ..system import command, files, systemd
 from ..system.files import Roots, read_text
-from . import netplan, network_manager, network_managers, reload, routing
+from . import netplan, network_manager, network_managers, reload, routing, vlan
 from . import plan as links_plan
 
 # Between two looks at the links; network managers work beside us.
@@ -40,8 +40,9 @@ def read_have(roots: Roots, lib: str, inventory: HostInventory, *, routes: bool)
 
 
 def read_sysctls(roots: Roots, inventory: HostInventory) -> dict[str, dict[str, str]]:
-    """Return netdev -> ARP rules of all ports."""
+    """Return netdev -> ARP rules of all ports and VLAN interfaces."""
     netdevs = [port.netdev.name for port in inventory.ports if port.netdev]
+    netdevs += [one.name for one in inventory.interfaces if one.vlan is not None]
     return {
         netdev: {key: read_text(f"{roots.proc}/sys/net/ipv4/conf/{netdev}/{key}") or "" for key in links_plan.SYSCTLS}
         for netdev in netdevs
@@ -65,22 +66,24 @@ def apply(plan: links_plan.LinkPlan, roots: Roots, timeout: int) -> list[str]:
     files.write_files(before["files"], after["files"], reload.mode)
     warnings = _run_managers(plan, roots)
     end = time.monotonic() + timeout
-    problems, refused = _bring(after, roots)
+    vlans = {*before["vlans"], *after["vlans"]}
+    problems, refused = _bring(after, roots, vlans)
     while problems:
         if time.monotonic() > end:
             raise CommandError("; ".join([*problems, *refused]))
         time.sleep(PAUSE)
         earlier = refused
-        problems, refused = _bring(after, roots)
+        problems, refused = _bring(after, roots, vlans)
         if again := [text for text in refused if text in earlier]:
             raise CommandError("; ".join(again))
     return warnings
 
 
-def _bring(wanted: Mapping[str, Any], roots: Roots) -> tuple[list[str], list[str]]:
+def _bring(wanted: Mapping[str, Any], roots: Roots, known: Collection[str]) -> tuple[list[str], list[str]]:
     """Set what differs; return what differed and what was refused.
 
-    A manager may be faster, and what it has done is refused to us: only what is refused twice is refused.
+    ``known``: the VLAN interfaces of rails, before and after. A manager may be faster, and what it has done is refused
+    to us: only what is refused twice is refused.
     """
     inventory = read_inventory(roots)
     sysctl = read_sysctls(roots, inventory)
@@ -88,34 +91,48 @@ def _bring(wanted: Mapping[str, Any], roots: Roots) -> tuple[list[str], list[str
     names = {pci: port.netdev.name for pci, port in ports.items() if port.netdev}
     found = {pci: links_plan.current_state(port, sysctl) for pci, port in ports.items()}
     lines = read_routing(bool(wanted["routing"]))
+    vlans = vlan.current(inventory, known, sysctl)
     problems = links_plan.differences(wanted["links"], found, names)
+    problems += vlan.differences(wanted["vlans"], vlans)
+    there = {name: state for name, state in wanted["vlans"].items() if name in vlans}
+    problems += links_plan.differences(there, vlans, dict.fromkeys(there, "VLAN"))
     if lines != wanted["routing"]:
         problems.append(f"routing is {lines}, expected {wanted['routing']}")
     refused: list[str] = []
     if problems:
         for pci, target in wanted["links"].items():
             refused += _set_link(roots, names[pci], found[pci], target=target)
+        refused += _run_all(vlan.commands(wanted["vlans"], vlans, names))
+        for name, target in there.items():
+            refused += _set_link(roots, name, vlans[name], target=target)
         for argv in routing.commands(lines, wanted["routing"]):
             command.run(argv, check=False)
     return problems, refused
 
 
 def _set_link(roots: Roots, netdev: str, found: Mapping[str, Any], *, target: Mapping[str, Any]) -> list[str]:
-    refused = []
-    for argv in links_plan.link_commands(netdev, found, target):
-        try:
-            command.run(argv)
-        except CommandError as error:
-            refused.append(str(error))
+    refused = _run_all(links_plan.link_commands(netdev, found, target))
     for key, value in target["sysctl"].items():
         if found["sysctl"].get(key) != value:
             files.set_kernel(f"{roots.proc}/sys/net/ipv4/conf/{netdev}/{key}", value)
     return refused
 
 
+def _run_all(commands: Iterable[list[str]]) -> list[str]:
+    """Run commands; return what was refused."""
+    refused = []
+    for argv in commands:
+        try:
+            command.run(argv)
+        except CommandError as error:
+            refused.append(str(error))
+    return refused
+
+
 def _run_managers(plan: links_plan.LinkPlan, roots: Roots) -> list[str]:
     folder = f"{roots.run}/systemd/network"
-    before = _others(folder) if reload.GENERATE in plan.commands else {}
+    vlans = {*plan.change.before["vlans"], *plan.change.after["vlans"]}
+    before = _others(folder, vlans) if reload.GENERATE in plan.commands else {}
     waiting: list[str] = []
     for argv in plan.commands:
         # What others left in /etc/netplan without applying it is not ours to apply.
@@ -123,7 +140,7 @@ def _run_managers(plan: links_plan.LinkPlan, roots: Roots) -> list[str]:
             continue
         command.run(argv)
         if argv == reload.GENERATE:
-            after = _others(folder)
+            after = _others(folder, vlans)
             waiting = sorted(path for path in {**before, **after} if before.get(path) != after.get(path))
     if not waiting:
         return []
@@ -134,9 +151,9 @@ def _run_managers(plan: links_plan.LinkPlan, roots: Roots) -> list[str]:
     ]
 
 
-def _others(folder: str) -> dict[str, str]:
-    found = files.read_folder(folder, "")
-    return {path: text for path, text in found.items() if not _base(path).startswith(systemd_files.NETPLAN_PREFIX)}
+def _others(folder: str, vlans: Collection[str]) -> dict[str, str]:
+    own = (systemd_files.NETPLAN_PREFIX, *(f"10-netplan-{name}." for name in vlans))
+    return {path: text for path, text in files.read_folder(folder, "").items() if not _base(path).startswith(own)}
 
 
 def _active() -> tuple[str, ...]:
@@ -147,6 +164,7 @@ def _active() -> tuple[str, ...]:
 def _own_files(etc: str) -> dict[str, str]:
     return {
         **files.read_folder(f"{etc}/systemd/network", ".network", systemd_files.PREFIX),
+        **files.read_folder(f"{etc}/systemd/network", ".netdev", systemd_files.PREFIX),
         **files.read_folder(f"{etc}/sysctl.d", links_plan.SYSCTL_FILE),
         **files.read_folder(network_manager.folder(etc), network_manager.SUFFIX, network_managers.PREFIX),
         **files.read_folder(f"{etc}/NetworkManager/conf.d", network_manager.CONF_FILE),

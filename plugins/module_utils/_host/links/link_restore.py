@@ -105,7 +105,8 @@ def unsettled(earlier: Record, after_it: Record, merged: Record, *, now: States,
         entries = [one[pci] for one in (earlier, after_it) if pci in one]
         addresses = sorted({address for one in entries for address in one["set"]["addresses"]})
         rules = restore.while_changing(merged[pci]["set"].get("sysctl", {}), now[pci]["sysctl"], after[pci]["sysctl"])
-        ours = {**found[pci]["set"], "addresses": addresses, "sysctl": rules}
+        vlans = sorted({name for one in entries for name in one["set"].get("vlans", ())})
+        ours = {**found[pci]["set"], "addresses": addresses, "sysctl": rules, **({"vlans": vlans} if vlans else {})}
         found[pci] = {**found[pci], "rail": entries[-1]["rail"], "set": ours}
     return found
 

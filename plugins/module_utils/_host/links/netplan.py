@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from ..naming.systemd_files import own_driver
-from .network_managers import NETWORKD, TITLE, Claim, LinkFile
+from .network_managers import NETWORKD, PREFIX, TITLE, Claim, LinkFile
 from .routing import Route
 
 # Late: netplan merges definitions by name, and ours have names of their own.
@@ -19,9 +19,11 @@ FILE = "90-gpufabric-rails.yaml"
 
 def files(links: tuple[LinkFile, ...], etc: str, backend: str) -> dict[str, str]:
     """Return path -> text of the file; ``backend`` is who brings the links up."""
-    lines = [line for link in links for line in _definition(link, backend)]
+    lines = [line for link in links if not link.vlan for line in _definition(link, backend)]
+    vlans = [line for link in links if link.vlan for line in _definition(link, backend)]
     head = [f"# {TITLE}", "network:", "  version: 2", "  ethernets:"]
-    return {f"{etc}/netplan/{FILE}": "\n".join([*head, *lines]) + "\n"} if links else {}
+    text = "\n".join([*head, *lines, *(["  vlans:", *vlans] if vlans else [])]) + "\n"
+    return {f"{etc}/netplan/{FILE}": text} if links else {}
 
 
 def connection(link: LinkFile) -> str:
@@ -44,12 +46,10 @@ def named(found: Claim | None, sources: Mapping[str, str]) -> Claim | None:
 
 
 def _definition(link: LinkFile, backend: str) -> list[str]:
-    netdev, driver = link.port.netdev, own_driver(link.port)
-    mac = netdev.mac if netdev else ""
     networkd = backend == NETWORKD
     # Every value is JSON, which is YAML as well. NetworkManager's definitions match no driver, and know no carrier.
     lines = [
-        f"match: {{macaddress: {json.dumps(mac)}{f', driver: {json.dumps(driver)}' if driver and networkd else ''}}}",
+        *_place(link, networkd),
         f"renderer: {'networkd' if networkd else 'NetworkManager'}",
         f"mtu: {link.mtu}",
         "dhcp4: false",
@@ -61,7 +61,17 @@ def _definition(link: LinkFile, backend: str) -> list[str]:
         *([f"addresses: {json.dumps(list(link.addresses))}"] if link.addresses else []),
         *_routing(link),
     ]
-    return [f"    {link.name}:", *(f"      {line}" for line in lines)]
+    # netplan calls a VLAN interface as its definition.
+    return [f"    {link.vlan.netdev if link.vlan else link.name}:", *(f"      {line}" for line in lines)]
+
+
+def _place(link: LinkFile, networkd: bool) -> list[str]:
+    if link.vlan:
+        return [f"id: {link.vlan.number}", f"link: {PREFIX}{link.vlan.over}"]
+    netdev, driver = link.port.netdev, own_driver(link.port)
+    mac = netdev.mac if netdev else ""
+    also = f", driver: {json.dumps(driver)}" if driver and networkd else ""
+    return [f"match: {{macaddress: {json.dumps(mac)}{also}}}"]
 
 
 def _routing(link: LinkFile) -> list[str]:

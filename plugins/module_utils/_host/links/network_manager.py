@@ -62,25 +62,22 @@ def text(link: LinkFile, machine: str) -> str:
 
     No address of the rail comes from anybody else, and the rail never becomes a default route.
     """
-    kind = "infiniband" if link.port.infiniband else "ethernet"
+    media = "infiniband" if link.port.infiniband else "ethernet"
     mode = "datagram" if link.mtu <= _DATAGRAM_MTU else "connected"
     transport = [f"transport-mode={mode}"] if link.port.infiniband else []
-    driver = own_driver(link.port)
     addresses = link.addresses or ()
     return _sections(
         f"# {TITLE}",
         {
             "connection": [
                 f"id={link.name}",
-                f"uuid={uuid.uuid5(_NAMESPACE, f'{machine}/{link.rail}')}",
-                f"type={kind}",
+                f"uuid={_uuid(machine, link.rail)}",
+                f"type={'vlan' if link.vlan else media}",
                 f"autoconnect-priority={PRIORITY}",
+                *([f"interface-name={link.vlan.netdev}"] if link.vlan else []),
             ],
-            "match": [
-                f"path={PciAddress.parse(link.port.pci).id_path};",
-                *([f"driver={driver};"] if driver else []),
-            ],
-            kind: [f"mtu={link.mtu}", *transport],
+            **_place(link, machine),
+            media: [f"mtu={link.mtu}", *transport],
             "ipv4": [
                 f"method={'manual' if addresses else 'disabled'}",
                 *(f"address{number}={address}" for number, address in enumerate(addresses, 1)),
@@ -90,6 +87,19 @@ def text(link: LinkFile, machine: str) -> str:
             "ipv6": ["method=link-local", "never-default=true"],
         },
     )
+
+
+def _place(link: LinkFile, machine: str) -> dict[str, list[str]]:
+    """Return what the connection is for: a port by PCI path and driver, or a VLAN of the connection of a port."""
+    if link.vlan:
+        return {"vlan": [f"id={link.vlan.number}", f"parent={_uuid(machine, link.vlan.over)}"]}
+    driver = own_driver(link.port)
+    path = f"path={PciAddress.parse(link.port.pci).id_path};"
+    return {"match": [path, *([f"driver={driver};"] if driver else [])]}
+
+
+def _uuid(machine: str, rail: str) -> uuid.UUID:
+    return uuid.uuid5(_NAMESPACE, f"{machine}/{rail}")
 
 
 def claim(connections: Mapping[str, str], port: Port, priority: int = PRIORITY) -> Claim | None:

@@ -33,11 +33,20 @@ class Manager(NamedTuple):
     running: tuple[str, ...]
 
 
+class Vlan(NamedTuple):
+    """A VLAN interface: its name, its number, and the rail that carries it."""
+
+    netdev: str
+    number: int
+    over: str
+
+
 @dataclasses.dataclass(frozen=True)
 class LinkFile:
     """What a manager is asked to keep for one rail.
 
     ``addresses`` have a prefix; None keeps those that the port has. ``rules`` and ``routes`` of source routing.
+    ``carries``: the VLAN interface on this link; ``vlan``: the one that this file is for, ``port`` being its port.
     """
 
     rail: str
@@ -46,6 +55,8 @@ class LinkFile:
     addresses: tuple[str, ...] | None
     rules: tuple[Rule, ...] = ()
     routes: tuple[Route, ...] = ()
+    carries: str = ""
+    vlan: Vlan | None = None
 
     @property
     def name(self) -> str:
@@ -128,4 +139,4 @@ def port_names(port: Port) -> tuple[str, ...]:
 
 def macs(links: Iterable[LinkFile]) -> list[str]:
     """Return the permanent MAC addresses of the rails, in their order."""
-    return [link.port.netdev.mac for link in links if link.port.netdev]
+    return list(dict.fromkeys(link.port.netdev.mac for link in links if link.port.netdev))

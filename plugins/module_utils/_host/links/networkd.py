@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping
 from ..facts.devices import Port
 from ..naming import systemd_files
 from ..system import systemd
-from .network_managers import TITLE, Claim, LinkFile
+from .network_managers import TITLE, Claim, LinkFile, Vlan
 
 
 def files(links: tuple[LinkFile, ...], etc: str) -> dict[str, str]:
     """Return path -> text of the rails' files."""
-    return {f"{etc}/systemd/network/{base_name(link.rail, False)}": text(link) for link in links}
+    found = {f"{etc}/systemd/network/{base_name(link.rail, False)}": text(link) for link in links}
+    devices = {f"{etc}/systemd/network/{systemd_files.PREFIX}{link.rail}.netdev": link.vlan for link in links}
+    return {**found, **{path: _device(vlan) for path, vlan in devices.items() if vlan}}
 
 
 def base_name(rail: str, by_netplan: bool) -> str:
@@ -33,8 +35,10 @@ def text(link: LinkFile) -> str:
     if link.addresses is not None:
         addresses = [("Address", address) for address in link.addresses]
     network = [*addresses, ("ConfigureWithoutCarrier", "yes"), ("IPv6AcceptRA", "no"), ("LLDP", "yes")]
+    network += [("VLAN", link.carries)] if link.carries else []
+    match = [("Name", link.vlan.netdev)] if link.vlan else systemd_files.match_settings(link.port)
     sections = [
-        ("Match", systemd_files.match_settings(link.port)),
+        ("Match", match),
         ("Link", [("MTUBytes", str(link.mtu)), ("RequiredForOnline", "no")]),
         ("Network", network),
         *_routing(link),
@@ -46,6 +50,11 @@ def claim(networks: Mapping[str, str], port: Port, own: str) -> Claim | None:
     """Return the .network file of somebody else that holds for a port; ``own`` is the name of our file."""
     path = systemd_files.first_match(networks, port, ".network")
     return Claim(path, posixpath.basename(path) < own, "MTUBytes=") if path else None
+
+
+def _device(vlan: Vlan) -> str:
+    sections = {"NetDev": [("Name", vlan.netdev), ("Kind", "vlan")], "VLAN": [("Id", str(vlan.number))]}
+    return systemd.file_text(TITLE, sections)
 
 
 def _routing(link: LinkFile) -> Iterator[tuple[str, list[tuple[str, str]]]]:

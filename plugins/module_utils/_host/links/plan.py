@@ -15,8 +15,8 @@ from ..facts import disruption
 from ..facts.devices import Netdev, Port
 from ..facts.inventory import HostInventory
 from ..facts.rail_ports import Rail, find_links
-from . import link_restore, netplan, network_manager, network_managers, networkd, reload, routing
-from .network_managers import TITLE, Claim, LinkFile, Manager
+from . import link_restore, netplan, network_manager, network_managers, networkd, reload, routing, vlan
+from .network_managers import TITLE, Claim, LinkFile, Manager, Vlan
 
 SYSCTL_FILE = "90-gpufabric-rails.conf"
 # Several rails on one host: each answers ARP for its own addresses only, and answers may come
@@ -93,12 +93,20 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
     owned = disruption.left_alone(inventory, known, "MTU, state and addresses of its link are")
     # Where connections cannot be read, restored ports have users and are refused unless there is consent.
     after.update(link_restore.states(restored, before, owned, in_use=inventory.activity.connections or {}))
+    vlans = vlan.plan(inventory, rails, record, sysctl=have.sysctl, rules=SYSCTLS, owned=owned)
     files = _files(rails, link_files, manager, etc=wish.etc, machine=inventory.machine_id)
-    now = {"files": dict(have.own), "links": before, "routing": [*have.routing], "connections": sorted(have.active)}
+    now = {
+        "files": dict(have.own),
+        "links": before,
+        "vlans": vlans.before,
+        "routing": [*have.routing],
+        "connections": sorted(have.active),
+    }
     then = {
         "files": files,
         "links": after,
-        "routing": routing.wanted(rails, table_of, {pci: link.name for pci, link in links.items()}),
+        "vlans": vlans.after,
+        "routing": routing.wanted(rails, table_of, {one.pci: one.vlan_netdev or links[one.pci].name for one in rails}),
         "connections": sorted(reload.connections(link_files, manager)),
     }
     running = network_managers.services(inventory)
@@ -110,13 +118,15 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
     changes = {
         pci: "a change of its link"
         for pci in before
-        if pci not in owned and (pci in touched or link_restore.disturbs(before[pci], after[pci]))
+        if pci not in owned
+        and (pci in touched | vlan.disturbed(vlans) or link_restore.disturbs(before[pci], after[pci]))
     }
     disruption.check(inventory, changes, wish.disrupt_users)
     kept: dict[str, Mapping[str, Any]] = {pci: {**restored[pci], "rail": ""} for pci in owned}
     for rail in rails:
         pci, owners = rail.pci, disruption.owners(inventory, ports[rail.pci])
-        kept[pci] = link_restore.entry(rail, owners, record.get(pci), now=before[pci], after=after[pci])
+        entry = link_restore.entry(rail, owners, record.get(pci), now=before[pci], after=after[pci])
+        kept[pci] = vlan.noted(entry, rail)
     here = {ports[pci]: record.get(pci) for pci in before if pci not in owned}
     warnings = link_restore.warnings(rails, here, before)
     return LinkPlan(Change(now, then), commands, kept, (*owned.values(), *warnings))
@@ -221,7 +231,13 @@ def _unwritten_addresses(rail: Rail, port: Port) -> list[str]:
     ]
 
 
-def _refuse_routing(manager: Manager, table_of: Mapping[str, int]) -> None:
+def _refuse_routing(manager: Manager, table_of: Mapping[str, int], rails: Iterable[Rail]) -> None:
+    own = [rail.name for rail in rails if rail.vlan]
+    if own and (manager.name, manager.backend) == (network_managers.NETPLAN, network_managers.NETWORKMANAGER):
+        raise InputError(
+            f"rails {', '.join(own)} have a VLAN, whose connection netplan gives NetworkManager a name that is not one "
+            "of this collection. Set manager: networkmanager"
+        )
     # Only late releases of netplan do, and none of the distributions supported here has one everywhere.
     if table_of and (manager.name, manager.backend) == (network_managers.NETPLAN, network_managers.NETWORKMANAGER):
         raise InputError(
@@ -241,10 +257,11 @@ def _mtu_problems(rail: Rail, link: Netdev | None) -> list[str]:
 
 def _wanted_state(rail: Rail, before: Mapping[str, Any], entry: Mapping[str, Any] | None) -> dict[str, Any]:
     others = link_restore.foreign(entry, before)
+    own = {rail.address} if rail.address and not rail.vlan else set()
     return {
         "mtu": rail.mtu,
         "up": True,
-        "addresses": sorted({rail.address, *others}) if rail.address else before["addresses"],
+        "addresses": sorted({*own, *others}) if rail.address else before["addresses"],
         "sysctl": dict(SYSCTLS),
     }
 
@@ -255,13 +272,23 @@ def _link_files(
     """Return what the files of the rails contain; ConflictError or InputError for those that cannot have one."""
     claims = _claims(rails, ports, have, manager=manager)
     _refuse(rails, ports, claims, manager=manager)
-    _refuse_routing(manager, table_of)
+    _refuse_routing(manager, table_of, rails)
     return tuple(
-        _link_file(rail, ports[rail.pci], manager, table_of=table_of)
+        link
         for rail in rails
         # A port that keeps its addresses keeps the file that gives them.
         if rail.address or not claims[rail.name]
+        for link in _on_vlan(rail, _link_file(rail, ports[rail.pci], manager, table_of=table_of))
     )
+
+
+def _on_vlan(rail: Rail, link: LinkFile) -> tuple[LinkFile, ...]:
+    """Return the files of a rail: with a VLAN, its port only carries the interface that has the rest."""
+    if not rail.vlan:
+        return (link,)
+    port = LinkFile(rail.name, link.port, rail.mtu, (), carries=rail.vlan_netdev)
+    own = Vlan(rail.vlan_netdev, rail.vlan, rail.name)
+    return port, dataclasses.replace(link, rail=rail.vlan_name, vlan=own)
 
 
 def _link_file(rail: Rail, port: Port, manager: Manager, *, table_of: Mapping[str, int]) -> LinkFile:
@@ -287,6 +314,9 @@ def _files(
         if network_managers.NETWORKMANAGER in manager.running:
             files.update(network_manager.unmanaged(link_files, etc))
     lines = [f"net.ipv4.conf.{rail.netdev}.{key} = {value}" for rail in rails for key, value in SYSCTLS.items()]
+    # A name with a dot needs slashes.
+    own = [rail.vlan_netdev for rail in rails if rail.vlan]
+    lines += [f"net/ipv4/conf/{name}/{key} = {value}" for name in own for key, value in SYSCTLS.items()]
     files[f"{etc}/sysctl.d/{SYSCTL_FILE}"] = "\n".join([f"# {TITLE}", *lines]) + "\n"
     return files
 

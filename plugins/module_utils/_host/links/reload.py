@@ -38,7 +38,7 @@ def of_managers(
     changed = {posixpath.basename(p): p for p in (*before, *after) if before.get(p) != after.get(p)}
     by_netplan = netplan.FILE in changed
     generate = [GENERATE] if by_netplan else []
-    has_networks = by_netplan or any(name.endswith(".network") for name in changed)
+    has_networks = by_netplan or any(name.endswith((".network", ".netdev")) for name in changed)
     networkd = [RELOAD] if NETWORKD in running and has_networks else []
     nm: list[tuple[str, ...]] = []
     if NETWORKMANAGER in running:
@@ -55,7 +55,7 @@ def touched(before: Mapping[str, str], after: Mapping[str, str], rails: Iterable
     names = [posixpath.basename(path) for path in (*before, *after) if before.get(path) != after.get(path)]
     stems = {name.rpartition(".")[0].partition(PREFIX)[2] for name in names}
     whole = netplan.FILE in names
-    return {rail.pci for rail in rails if whole or rail.name in stems}
+    return {rail.pci for rail in rails if whole or rail.name in stems or rail.vlan_name in stems}
 
 
 def mode(path: str) -> int:
@@ -101,4 +101,6 @@ def _networkmanager(
 
 def _up(link: LinkFile, connection: str) -> tuple[str, ...]:
     netdev = link.port.netdev.name if link.port.netdev else ""
-    return ("nmcli", "--wait", PATIENCE, "connection", "up", "id", connection, "ifname", netdev)
+    # NetworkManager creates a VLAN interface.
+    device = () if link.vlan else ("ifname", netdev)
+    return ("nmcli", "--wait", PATIENCE, "connection", "up", "id", connection, *device)

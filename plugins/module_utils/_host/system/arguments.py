@@ -27,6 +27,7 @@ RAILS: dict[str, Any] = {
             "gateway": {"type": "str"},
             "routes": {"type": "list", "elements": "str"},
             "beyond": {"type": "str"},
+            "vlan": {"type": "int"},
         },
     }
 }

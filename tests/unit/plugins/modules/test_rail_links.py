@@ -60,6 +60,12 @@ def obey(host: Host, argv: list[str]) -> str | None:
         up_and_down(host, argv)
         return None
     links_io = host.links()
+    if argv[:3] == ["ip", "link", "add"]:
+        host.set_links([*links_io, vlan(host, argv[6], argv[4], int(argv[-1]))])
+        return None
+    if argv[:3] == ["ip", "link", "del"]:
+        host.set_links([link for link in links_io if link["ifname"] != argv[-1]])
+        return None
     link = next((link for link in links_io if link["ifname"] in argv), None)
     if link is None or "show" in argv:
         return None
@@ -70,10 +76,22 @@ def obey(host: Host, argv: list[str]) -> str | None:
     elif argv[2] == "replace":
         local, prefix = argv[3].split("/")
         link["addr_info"].append({"family": "inet", "local": local, "prefixlen": int(prefix), "scope": "global"})
+    elif argv[-1] == "up":
+        link["flags"] = [*link.get("flags", ()), "UP"]
     elif argv[2] == "del":
         link["addr_info"] = [one for one in link["addr_info"] if f"{one['local']}/{one['prefixlen']}" != argv[3]]
     host.set_links(links_io)
     return None
+
+
+def vlan(host: Host, name: str, port: str, number: int) -> dict[str, Any]:
+    """Return a new VLAN interface as ip shows it, and give it the values of the kernel for new interfaces."""
+    for key, value in RULES.items():
+        path = host.root / "proc/sys/net/ipv4/conf" / name / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(value)
+    info = {"info_kind": "vlan", "info_data": {"protocol": "802.1Q", "id": number}}
+    return {"ifname": name, "link": port, "linkinfo": info, "mtu": 1500, "flags": ["BROADCAST"], "addr_info": []}
 
 
 ACTIVE = "nmcli -t -f NAME connection show --active"

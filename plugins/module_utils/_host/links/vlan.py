@@ -1,0 +1,127 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""VLAN interfaces of rails: the port carries them, and they have the rail's address. Pure.
+
+Only those of the record were made by this collection. All others, also of the same name, are left alone.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ..._common.errors import ConflictError
+from ..facts.inventory import HostInventory
+from ..facts.rail_ports import Rail
+from . import link_restore
+
+# Name -> {port, id, mtu, up, addresses, sysctl}; ``port`` is a PCI address, "" for what no port carries.
+States = Mapping[str, Mapping[str, Any]]
+Record = Mapping[str, Mapping[str, Any]]
+
+
+class Vlans(NamedTuple):
+    """The VLAN interfaces of rails now and as desired."""
+
+    before: dict[str, dict[str, Any]]
+    after: dict[str, dict[str, Any]]
+
+
+def ours(record: Record) -> dict[str, str]:
+    """Return name -> PCI address of the VLAN interfaces of a record."""
+    return {name: pci for pci, entry in record.items() for name in entry["set"].get("vlans", ())}
+
+
+def current(inventory: HostInventory, names: Iterable[str], sysctl: Mapping[str, Mapping[str, str]]) -> States:
+    """Return the state of those of the named interfaces that exist."""
+    ports = {port.netdev.name: port.pci for port in inventory.ports if port.netdev}
+    wanted = set(names)
+    return {
+        one.name: {
+            "port": ports.get(one.lower or "", ""),
+            "id": one.vlan,
+            "mtu": one.mtu,
+            "up": one.up,
+            "addresses": sorted(address for address in one.addresses if ipaddress.ip_interface(address).version == 4),
+            "sysctl": dict(sysctl.get(one.name, {})),
+        }
+        for one in inventory.interfaces
+        if one.name in wanted
+    }
+
+
+def plan(
+    inventory: HostInventory,
+    rails: Iterable[Rail],
+    record: Record,
+    *,
+    sysctl: Mapping[str, Mapping[str, str]],
+    rules: Mapping[str, str],
+    owned: Iterable[str],
+) -> Vlans:
+    """Return the interfaces now and as desired; ``rules`` are the sysctl values of rails.
+
+    Those of ports that have another owner now (``owned``) stay. ConflictError for a name that something else has.
+    """
+    own, kept = ours(record), set(owned)
+    wanted = {rail.vlan_netdev: rail for rail in rails if rail.vlan}
+    before = {name: dict(state) for name, state in current(inventory, {*own, *wanted}, sysctl).items()}
+    problems = [
+        f"rail {rail.name}: {name} exists and was not created by this collection. Remove it, or change vlan of the rail"
+        for name, rail in wanted.items()
+        if name in before and (name not in own or not _is(before[name], rail.pci, name))
+    ]
+    if problems:
+        raise ConflictError("; ".join(problems))
+    after = {name: state for name, state in before.items() if own[name] in kept or not _is(state, own[name], name)}
+    for name, rail in wanted.items():
+        now = before.get(name, {})
+        others = {*now.get("addresses", ())} - {*record.get(rail.pci, {}).get("set", {}).get("addresses", ())}
+        after[name] = {
+            "port": rail.pci,
+            "id": rail.vlan,
+            "mtu": rail.mtu,
+            "up": True,
+            "addresses": sorted({*([rail.address] if rail.address else []), *others}),
+            "sysctl": dict(rules),
+        }
+    return Vlans(before, after)
+
+
+def disturbed(vlans: Vlans) -> set[str]:
+    """Return the PCI addresses of ports whose VLAN interfaces change so that users notice it."""
+    return {
+        state["port"]
+        for name, state in vlans.before.items()
+        if name not in vlans.after or link_restore.disturbs(state, vlans.after[name])
+    }
+
+
+def noted(entry: Mapping[str, Any], rail: Rail) -> dict[str, Any]:
+    """Return the record of a rail's port with its VLAN interface, whose address counts as that of the port."""
+    if not rail.vlan:
+        return dict(entry)
+    addresses = sorted({*entry["set"]["addresses"], *([rail.address] if rail.address else [])})
+    return {**entry, "set": {**entry["set"], "addresses": addresses, "vlans": [rail.vlan_netdev]}}
+
+
+def commands(wanted: States, found: States, netdevs: Mapping[str, str]) -> list[list[str]]:
+    """Return the ``ip`` commands that remove and create interfaces; ``netdevs`` is PCI address -> name of the port."""
+    gone = [["ip", "link", "del", "dev", name] for name in found if name not in wanted]
+    made = [
+        ["ip", "link", "add", "link", netdevs[state["port"]], "name", name, "type", "vlan", "id", str(state["id"])]
+        for name, state in wanted.items()
+        if name not in found
+    ]
+    return [*gone, *made]
+
+
+def differences(wanted: States, found: States) -> list[str]:
+    """Say which interfaces are not there, or are there and should not be."""
+    absent = [f"{name} does not exist" for name in wanted if name not in found]
+    return [*absent, *(f"{name} exists, expected none" for name in found if name not in wanted)]
+
+
+def _is(state: Mapping[str, Any], pci: str, name: str) -> bool:
+    return bool(state["port"] == pci and name.endswith(f".{state['id']}"))
