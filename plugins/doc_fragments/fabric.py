@@ -43,6 +43,10 @@ options:
             description:
               - Subnet of this rail, instead of the one that C(supernet) gives it.
             type: str
+          vlan:
+            description:
+              - "VLAN of this rail, instead of C(vlan); C(0): untagged."
+            type: int
           gateway:
             description:
               - Address of the router of this rail, instead of C(gateway). Pods reach it only if it is in the second half of the subnet.
@@ -139,6 +143,12 @@ options:
         description:
           - "MTU of every rail, on hosts and in pods. Default: 9000, and 2044 with profiles C(ipoib) and C(sriov_ib). InfiniBand carries 4092 at
             most, and more than 2044 only if the subnet manager gives the partition an MTU of 4096."
+        type: int
+      vlan:
+        description:
+          - "VLAN of all rails, with profiles C(macvlan) and C(raw); C(0): untagged. Role rail_links creates a VLAN interface on each port, such
+            as C(rail0.100), which has the address of the host and is the master of the networks of pods. With the SR-IOV profiles, use
+            C(sriov.vlan). Default: C(0)."
         type: int
       link_speed:
         description:

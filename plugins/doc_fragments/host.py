@@ -84,6 +84,9 @@ options:
       beyond:
         description: The network among them that every address of the host reaches that way, which is the rest of the rail.
         type: str
+      vlan:
+        description: Number of the VLAN interface on the port that has the address, named after O(rails[].netdev), such as C(rail0.100).
+        type: int
 """
 
     CONSENT = r"""

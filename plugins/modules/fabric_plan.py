@@ -120,7 +120,7 @@ plan:
       description:
         - The hosts by name, including hosts outside this run, each with number, machine_id, node (name of its node, if known) and rails.
           Each rail has rail, pci, driver, mac, current (current interface name), netdev (planned interface name), address, mtu, gateway,
-          routes and beyond (with a router), and doubt (hosts outside this run that may already use a newly assigned address).
+          routes and beyond (with a router), vlan (with a VLAN interface), and doubt (hosts outside this run that may already use a newly assigned address).
       type: dict
       returned: always
       sample: {gpu-1: {number: 1, rails: [{rail: rail0, pci: "0000:18:00.0", address: 192.168.0.1/24}]}}

@@ -55,6 +55,11 @@ ENTRIES: dict[str, Entry] = {
         "profile: macvlan\ngateway: last\nrouting: between_rails\nreserved: [192.168.0.1]\n"
         "networks: {source_routing: true}",
     ),
+    "vlan": Entry(
+        "macvlan on a VLAN of the rails",
+        "The role `rail_links` creates a VLAN interface on each port. Pods have their macvlan interfaces on it.",
+        "profile: macvlan\nvlan: 100",
+    ),
     "driver": Entry(
         "macvlan with the driver container",
         "The operator compiles and loads the driver on the nodes. The hosts have `rdma_stack_provider: container`.",

@@ -116,7 +116,7 @@ def hold(timeout: int, hosts: int) -> int:
 
 def rails_text(rails: Iterable[Mapping[str, Any]]) -> str:
     """Return the rails as the tester reads them: it finds the addresses by the network interface."""
-    return "\n".join(f"rail {rail['name']} {rail['netdev']}" for rail in rails)
+    return "\n".join(f"rail {rail['name']} {rail.get('master') or rail['netdev']}" for rail in rails)
 
 
 def batch_text(number: int, slot: int, lines: Sequence[str]) -> str:

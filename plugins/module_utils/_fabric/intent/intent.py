@@ -35,6 +35,7 @@ _PCI = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _RELEASE = Form(r"\d+\.\d+\.\d+(-[a-z0-9.]+)?", f'a release such as {DEFAULT} (three numbers, without "v")')
 _FIRST_NODE_PORT = 30000
 _LONGEST_PREFIX = 28
+_LAST_VLAN = 4094
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class RailIntent:
     pci: tuple[str, ...]
     subnet: ipaddress.IPv4Network | None = None
     gateway: ipaddress.IPv4Address | None = None
+    vlan: int | None = None
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ class Intent:
     capacity: Capacity
     addresses: str
     mtu: int | None
+    vlan: int
     link_speed: float | None
     routing: str
     operator: Operator
@@ -125,6 +128,11 @@ class Intent:
         """The networks in which the addresses of rails are: the supernet, and the subnets of single rails."""
         own = [rail.subnet for rail in self.rails if rail.subnet]
         return (*([self.supernet] if self.supernet else []), *own)
+
+    def vlan_of(self, rail: str) -> int:
+        """Return the VLAN of a rail, 0 for none."""
+        own = next((one.vlan for one in self.rails if one.name == rail), None)
+        return self.vlan if own is None else own
 
     @property
     def writes_definitions(self) -> bool:
@@ -159,6 +167,7 @@ class Intent:
             capacity=_capacity(reader.section("capacity")),
             addresses=reader.text("addresses", "plan", choices=("plan", "keep")),
             mtu=reader.integer("mtu", None, 1280, high=16384),
+            vlan=reader.integer("vlan", 0, 0, high=_LAST_VLAN),
             link_speed=reader.number("link_speed", None, 0.1, high=10000),
             routing=reader.text("routing", "none", choices=("none", "between_rails")),
             operator=_operator(reader.section("operator")),
@@ -193,8 +202,9 @@ def _rails(reader: Reader) -> tuple[RailIntent, ...]:
         if subnet is not None and not 8 <= subnet.prefixlen <= _LONGEST_PREFIX:
             item.refuse("subnet", f"expected a prefix length from 8 to {_LONGEST_PREFIX}, found {subnet.prefixlen}")
         gateway = one(item, "gateway", ipaddress.IPv4Address, expected="an IPv4 address")
+        vlan = item.integer("vlan", None, 0, high=_LAST_VLAN)
         item.close()
-        rails.append(RailIntent(name or "", pci, subnet, gateway))
+        rails.append(RailIntent(name or "", pci, subnet, gateway, vlan))
     names = [rail.name for rail in rails]
     for name in sorted({name for name in names if name and names.count(name) > 1}):
         reader.refuse("rails", f'the name "{name}" is given to more than one rail')

@@ -18,6 +18,7 @@ FABRIC: dict[str, Any] = {
             "name": {"type": "str"},
             "pci": {"type": "list", "elements": "str"},
             "subnet": {"type": "str"},
+            "vlan": {"type": "int"},
             "gateway": {"type": "str"},
         },
     },
@@ -52,6 +53,7 @@ FABRIC: dict[str, Any] = {
     },
     "addresses": {"type": "str", "choices": ["plan", "keep"]},
     "mtu": {"type": "int"},
+    "vlan": {"type": "int"},
     "link_speed": {"type": "float"},
     "routing": {"type": "str", "choices": ["none", "between_rails"]},
     "operator": {

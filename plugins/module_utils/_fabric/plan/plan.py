@@ -35,6 +35,8 @@ from .rails import Port, RailMap, check_names_free, check_subnets, find_rails, n
 from .ranges import POINT_TO_POINT, RailRange, block_size, check_capacity, check_overlap, other_networks, rail_ranges
 from .review import table
 from .switch_ports import switch_ports
+from .vlans import check as check_vlans
+from .vlans import netdev as vlan_netdev
 from .warnings import warnings
 
 SCHEMA = 1
@@ -72,6 +74,7 @@ def plan(
     check_matches(intent.thresholds, rails.names, names, kinds=intent.tests["kinds"])
     netdevs = netdev_names(intent, rails)
     check_names_free(members, rails, netdevs)
+    check_vlans(intent, rails.names, netdevs)
     ranges = _ranges(intent, members, rails)
     seats = find_seats(intent, members, rails, ranges=ranges)
     new = new_addresses(intent, members, rails, ranges=ranges)
@@ -191,6 +194,7 @@ def _rail(layout: Layout, index: int) -> dict[str, Any]:
         "name": name,
         "index": index,
         "netdev": layout.netdevs[index],
+        "master": vlan_netdev(layout.netdevs[index], layout.intent.vlan_of(name)),
         "link_layer": ports[0]["link_layer"],
         "subnet": str(own.subnet) if own else None,
         "host_range": own.host_range if own else None,
@@ -238,6 +242,7 @@ def _host_rail(layout: Layout, host: Host, index: int, *, port: Port | None) -> 
         "netdev": layout.netdevs[index],
         "address": _address(layout, host, index, port=known),
         "mtu": registry.mtu_of(layout.intent),
+        **({"vlan": vlan} if (vlan := layout.intent.vlan_of(layout.rails.names[index])) else {}),
         **_doubt(layout, host, index),
         **routers.router_of(layout, host, index),
     }

@@ -78,7 +78,7 @@ def pod_rails(plan: Mapping[str, Any]) -> list[dict[str, Any]]:
 def pod_rail_names(rails: Sequence[Mapping[str, Any]], host_network: bool) -> dict[str, str]:
     """Return rail -> interface in the pod: Multus names additional networks net1, net2, ... in their order."""
     if host_network:
-        return {rail["name"]: rail["netdev"] for rail in rails}
+        return {rail["name"]: rail.get("master") or rail["netdev"] for rail in rails}
     return {rail["name"]: f"net{index}" for index, rail in enumerate(rails, 1)}
 
 

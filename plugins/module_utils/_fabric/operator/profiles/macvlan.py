@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The network model macvlan: a macvlan interface over each rail, RDMA shared device plugin, addresses of nv-ipam.
 
-Pods share the port of a rail. Nothing is made on the host; the kernel refuses macvlan on InfiniBand.
+Pods share the port of a rail, or a VLAN interface of the host on it. The kernel refuses macvlan on InfiniBand.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def definitions(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
 
 
 def _interface(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
-    return {"master": rail["netdev"], "mode": "bridge", **mtu_field(intent, rail)}
+    return {"master": rail["master"], "mode": "bridge", **mtu_field(intent, rail)}
 
 
 def _ready(network: Object, nad: Object | None, nodes: Collection[str]) -> Readiness:
@@ -84,5 +84,6 @@ PROFILE = Profile(
     sections=_sections,
     pools=pools,
     networks=_networks,
+    own_sections=("vlan",),
     kinds=(*POOLS, Kind(_API, _KIND, "macvlannetworks", _ready, attaches=True), DEFINITION),
 )
