@@ -142,7 +142,8 @@ options:
       mtu:
         description:
           - "MTU of every rail, on hosts and in pods. Default: 9000, and 2044 with profiles C(ipoib) and C(sriov_ib). InfiniBand carries 4092 at
-            most, and more than 2044 only if the subnet manager gives the partition an MTU of 4096."
+            most (datagram mode; drivers of ConnectX-4 and newer have no connected mode), and more than 2044 only if the subnet manager gives the
+            partition an MTU of 4096."
         type: int
       vlan:
         description:
@@ -150,6 +151,12 @@ options:
             as C(rail0.100), which has the address of the host and is the master of the networks of pods. With the SR-IOV profiles, use
             C(sriov.vlan). Default: C(0)."
         type: int
+      pkey:
+        description:
+          - "Only with profile C(ipoib): key of the partition of the rails, such as C('0x8001'). The administrator of the subnet manager makes it
+            the first partition of each port: playbook C(plan) with C(rdma_manifests_dir) writes the lines for OpenSM to
+            C(infiniband/partitions.conf). The plan warns of ports that are in another partition. With profile C(sriov_ib), use C(sriov.pkey)."
+        type: str
       link_speed:
         description:
           - "The rate that links should come up at, if it is lower than the rate of their NICs (split ports, slower switches). A slower link is a

@@ -36,6 +36,7 @@ def port(pci: str, netdev: str | None = None, **other: Any) -> dict[str, Any]:
         "duty": "",
         "uses": [],
         "configured": None,
+        "pkey": None,
         "switch": None,
     }
     values.update(other)

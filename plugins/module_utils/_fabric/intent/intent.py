@@ -20,7 +20,7 @@ from .namespaces import NAMESPACE
 from .networks import Networks, read_networks
 from .platforms import Platform, brought, read_platform
 from .releases import DEFAULT, LINES, line_of
-from .sriov import Sriov, read_sriov
+from .sriov import Sriov, read_pkey, read_sriov
 from .tests import PORT_CYCLE, STARS, read_tests
 from .thresholds import Thresholds, read_thresholds
 
@@ -110,6 +110,7 @@ class Intent:
     addresses: str
     mtu: int | None
     vlan: int
+    pkey: str | None
     link_speed: float | None
     routing: str
     operator: Operator
@@ -168,6 +169,7 @@ class Intent:
             addresses=reader.text("addresses", "plan", choices=("plan", "keep")),
             mtu=reader.integer("mtu", None, 1280, high=16384),
             vlan=reader.integer("vlan", 0, 0, high=_LAST_VLAN),
+            pkey=read_pkey(reader),
             link_speed=reader.number("link_speed", None, 0.1, high=10000),
             routing=reader.text("routing", "none", choices=("none", "between_rails")),
             operator=_operator(reader.section("operator")),

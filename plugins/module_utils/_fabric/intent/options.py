@@ -54,6 +54,7 @@ FABRIC: dict[str, Any] = {
     "addresses": {"type": "str", "choices": ["plan", "keep"]},
     "mtu": {"type": "int"},
     "vlan": {"type": "int"},
+    "pkey": {"type": "str", "no_log": False},
     "link_speed": {"type": "float"},
     "routing": {"type": "str", "choices": ["none", "between_rails"]},
     "operator": {

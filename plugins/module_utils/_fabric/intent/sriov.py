@@ -86,15 +86,13 @@ def read_sriov(reader: Reader) -> Sriov:
         trust=_optional(reader, "trust"),
         spoof_check=_optional(reader, "spoof_check"),
         rdma=reader.flag("rdma", True),
-        pkey=reader.text("pkey", None, form=_PKEY),
+        pkey=read_pkey(reader),
         ib_kubernetes=_ib_kubernetes(reader.section("ib_kubernetes"), "ib_kubernetes" in reader),
     )
     if sriov.device_type == "vfio-pci" and sriov.rdma_mode:
         reader.refuse("rdma_mode", "VFs with device_type vfio-pci have no RDMA device. Remove rdma_mode")
     if not sriov.rdma and sriov.rdma_mode:
         reader.refuse("rdma_mode", "with rdma: false, VFs have no RDMA device. Remove rdma_mode")
-    if sriov.pkey and not int(sriov.pkey, 16) & _KEY_BITS:
-        reader.refuse("pkey", f"{sriov.pkey} is not the key of a partition: all but its first bit are zero")
     if not sriov.pkey and "ib_kubernetes" in reader:
         reader.refuse("ib_kubernetes", "it brings VFs into a partition. Set pkey, or remove ib_kubernetes")
     if sriov.assigned_by == DEVICE_PLUGIN:
@@ -102,6 +100,14 @@ def read_sriov(reader: Reader) -> Sriov:
             reader.refuse(key, f"only the SR-IOV operator sets it. Remove it, or set assigned_by: {SRIOV_OPERATOR}")
     reader.close()
     return sriov
+
+
+def read_pkey(reader: Reader) -> str | None:
+    """Read the key of a partition; problems are noted in the reader."""
+    key: str | None = reader.text("pkey", None, form=_PKEY)
+    if key and not int(key, 16) & _KEY_BITS:
+        reader.refuse("pkey", f"{key} is not the key of a partition: all but its first bit are zero")
+    return key
 
 
 def _ib_kubernetes(reader: Reader, given: bool) -> IbKubernetes:

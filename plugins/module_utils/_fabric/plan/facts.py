@@ -41,7 +41,7 @@ _PATH = list_of(matching(re.compile("[0-9A-Za-z.:_-]{1,64}"), "an element of a P
 _NODE = optional(number(0, 65536, whole=True))
 _LAYER = matching(re.compile("ethernet|infiniband"), "ethernet or infiniband")
 _RAIL = name("the name of a rail")
-_PORT = record(
+_REQUIRED = record(
     pci=_PCI,
     vendor=_ID,
     device=_ID,
@@ -67,6 +67,18 @@ _PORT = record(
     configured=optional(record(rail=_RAIL, addresses=list_of(interface, _MOST))),
     switch=optional(record(system=text, chassis=text, port=text)),
 )
+_PKEY = optional(matching(re.compile("0x[0-9A-Fa-f]{1,4}"), "a partition key"))
+
+
+def _port(value: Any) -> dict[str, Any]:
+    found = _REQUIRED(value)
+    try:
+        # Facts that an earlier version recorded do not have it.
+        return {**found, "pkey": _PKEY(value.get("pkey"))}
+    except Unfit as error:
+        raise error.below("pkey") from None
+
+
 _GUID = matching(re.compile("(?:[0-9A-Fa-f]{4}(?::[0-9A-Fa-f]{4}){3})?"), "a GUID")
 _DEVICE = record(
     name=name("the name of an RDMA device"),
@@ -82,7 +94,7 @@ _FACTS = record(
     kernel=record(release=text),
     perftest=optional(record(version=text)),
     drivers=dict_of(name("the name of a driver"), optional(text), _MOST),
-    ports=list_of(_PORT, _MOST),
+    ports=list_of(_port, _MOST),
     lost_rails=dict_of(_RAIL, _PCI, _MOST),
     rdma_devices=list_of(_DEVICE, _MOST),
     gpus=list_of(record(pci=_PCI, path=_PATH, numa_node=_NODE), _MOST),

@@ -15,12 +15,15 @@ from ..._common.reader import some
 from ..._common.vf_identity import vf_guid
 from ..operator.profiles import registry
 from ..operator.profiles.profile import INFINIBAND_MTU
+from .hosts import Host
 from .layout import Layout
+from .rails import Port
 
 FULL_MEMBER = 0x8000
 # Codes of InfiniBand for 2048 and 4096 bytes.
 _MTU_2048, _MTU_4096 = 4, 5
 _NAME = "gpufabric"
+_IPOIB_OCTETS, _GUID_OCTETS = 20, 8
 
 
 def lines(layout: Layout) -> list[str]:
@@ -42,10 +45,11 @@ def lines(layout: Layout) -> list[str]:
         found.append(
             "# The ports have virtual functions: enable virtualization (virt_enabled 2 in opensm.conf of DOCA)."
         )
-    if not intent.sriov.pkey:
+    key = intent.pkey or intent.sriov.pkey
+    if not key:
         return [*found, f"Default=0x7fff, ipoib, mtu={mtu} : ALL=full ;"]
     # Without the bit of full members, which is that of each member. The first key of a port is that of its IPoIB.
-    number = int(intent.sriov.pkey, 16) & ~FULL_MEMBER
+    number = int(key, 16) & ~FULL_MEMBER
     head = f"{_NAME}=0x{number:04x}, indx0, ipoib, mtu={mtu}, defmember=full :"
     return [*found, *_members(layout, head)]
 
@@ -76,23 +80,32 @@ def _check_guids(layout: Layout) -> None:
 
 def _members(layout: Layout, head: str) -> Iterator[str]:
     """Yield one line for each rail of each host, since OpenSM adds up lines with the same key."""
-    vfs = registry.get(layout.intent.profile).host_vfs(layout.intent)
-    if vfs is None:
+    profile = registry.get(layout.intent.profile)
+    if profile.operator_makes_vfs(layout.intent):
         yield "# Members: the GUIDs in /etc/sriov-operator/infiniband/guids of each node, which you choose."
         yield f"# {head} GUID, GUID ;"
         return
     unknown = []
     for host in layout.hosts:
         for rail, port in zip(layout.rails.names, layout.rails.ports.get(host.name, ())):
-            devices = (host.facts or {}).get("rdma_devices", ())
-            guid = next((own["node_guid"] for own in devices if own["pci"] == port["pci"]), None)
-            if guid:
+            found = _guids(host, port, profile.host_vfs(layout.intent))
+            if found:
                 yield f"# {host.name} {rail}"
-                numbers = [f"0x{vf_guid(guid, index).replace(':', '')}" for index in range(vfs)]
-                yield f"{head} {', '.join(numbers)} ;"
+                yield f"{head} {', '.join(f'0x{guid}' for guid in found)} ;"
             else:
                 unknown.append(host.name)
         if not host.facts:
             unknown.append(host.name)
     if unknown:
         yield f"# Members of {fold(list(dict.fromkeys(unknown)))} are missing: the facts have no GUIDs of their ports."
+
+
+def _guids(host: Host, port: Port, vfs: int | None) -> list[str]:
+    """Return the GUIDs of a port's VFs, or that of the port where it has none (None); empty when they are unknown."""
+    if vfs is None:
+        # The address of an IPoIB interface ends in the GUID of its port.
+        octets = port["mac"].lower().split(":")
+        return ["".join(octets[-_GUID_OCTETS:])] if len(octets) == _IPOIB_OCTETS else []
+    devices = (host.facts or {}).get("rdma_devices", ())
+    own = next((device["node_guid"] for device in devices if device["pci"] == port["pci"]), None)
+    return [vf_guid(own, index).replace(":", "") for index in range(vfs)] if own else []

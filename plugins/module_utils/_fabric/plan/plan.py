@@ -35,7 +35,7 @@ from .rails import Port, RailMap, check_names_free, check_subnets, find_rails, n
 from .ranges import POINT_TO_POINT, RailRange, block_size, check_capacity, check_overlap, other_networks, rail_ranges
 from .review import table
 from .switch_ports import switch_ports
-from .vlans import check as check_vlans
+from .vlans import checked as with_vlans
 from .vlans import netdev as vlan_netdev
 from .warnings import warnings
 
@@ -72,9 +72,8 @@ def plan(
     raise_problems([text for name in rails.names if (text := vrf_problem(intent.networks, name))])
     names = groups_of(order, groups or {})
     check_matches(intent.thresholds, rails.names, names, kinds=intent.tests["kinds"])
-    netdevs = netdev_names(intent, rails)
+    netdevs = with_vlans(intent, rails.names, netdev_names(intent, rails))
     check_names_free(members, rails, netdevs)
-    check_vlans(intent, rails.names, netdevs)
     ranges = _ranges(intent, members, rails)
     seats = find_seats(intent, members, rails, ranges=ranges)
     new = new_addresses(intent, members, rails, ranges=ranges)

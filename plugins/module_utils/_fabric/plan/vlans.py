@@ -19,8 +19,8 @@ def netdev(name: str, number: int) -> str:
     return f"{name}.{number}" if number else name
 
 
-def check(intent: Intent, names: Sequence[str], netdevs: Sequence[str]) -> None:
-    """Raise one InputError with all VLANs that cannot be; ``names`` and ``netdevs`` are those of the rails."""
+def checked(intent: Intent, names: Sequence[str], netdevs: Sequence[str]) -> tuple[str, ...]:
+    """Return ``netdevs``; raise one InputError with all VLANs that cannot be. ``names`` are those of the rails."""
     own = [(name, port, number) for name, port in zip(names, netdevs) if (number := intent.vlan_of(name))]
     problems = [
         f"rdma_fabric.vlan: {netdev(port, number)}, the name of the VLAN interface of {name}, is longer than {_LONGEST}"
@@ -37,3 +37,4 @@ def check(intent: Intent, names: Sequence[str], netdevs: Sequence[str]) -> None:
             "rdma_fabric.addresses: a VLAN interface has an address of the plan, but addresses is keep. Remove one"
         )
     raise_problems(problems)
+    return tuple(netdevs)

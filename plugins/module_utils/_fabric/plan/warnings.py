@@ -55,9 +55,10 @@ def warnings(layout: Layout, nodes: Mapping[str, str | None]) -> Iterator[str]:
 
 
 def _partition(intent: Intent) -> Iterator[str]:
-    if intent.sriov.pkey and not intent.sriov.ib_kubernetes.ufm_secret:
+    key = intent.pkey or intent.sriov.pkey
+    if key and not intent.sriov.ib_kubernetes.ufm_secret:
         yield (
-            f"the partition {intent.sriov.pkey} is set by the administrator of the subnet manager: playbook plan with"
+            f"the partition {key} is set by the administrator of the subnet manager: playbook plan with"
             " rdma_manifests_dir writes its lines to infiniband/partitions.conf"
         )
 

@@ -73,6 +73,7 @@ class Netdev:
     addresses: tuple[str, ...]
     vf_rate: float | None
     phys_port_name: str
+    pkey: str | None = None
 
     @classmethod
     def from_raw(cls, name: str, raw: Raw, interface: Interface | None) -> Netdev:
@@ -96,6 +97,7 @@ class Netdev:
             addresses=interface.addresses if interface else (),
             vf_rate=interface.vf_rate if interface else None,
             phys_port_name=raw.get("phys_port_name") or "",
+            pkey=raw.get("pkey") or None,
         )
 
     @property
@@ -248,6 +250,7 @@ class Port:
             "carrier": link.carrier if link else None,
             "operstate": link.operstate if link else "unknown",
             "link_layer": "infiniband" if self.infiniband else "ethernet",
+            "pkey": link.pkey if link else None,
             "numa_node": self.numa_node,
             "local_cpus": self.local_cpus,
             "pcie": dataclasses.asdict(self.pcie),

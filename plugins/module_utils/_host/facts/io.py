@@ -39,6 +39,7 @@ NET_FILES = [
     "type",
     "dev_id",
     "phys_port_name",
+    "pkey",
 ]
 RDMA_FILES = ["node_guid", "fw_ver", "parent"]
 RDMA_PORT_FILES = ["state", "rate", "link_layer"]

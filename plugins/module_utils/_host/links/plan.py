@@ -95,13 +95,8 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
     after.update(link_restore.states(restored, before, owned, in_use=inventory.activity.connections or {}))
     vlans = vlan.plan(inventory, rails, record, sysctl=have.sysctl, rules=SYSCTLS, owned=owned)
     files = _files(rails, link_files, manager, etc=wish.etc, machine=inventory.machine_id)
-    now = {
-        "files": dict(have.own),
-        "links": before,
-        "vlans": vlans.before,
-        "routing": [*have.routing],
-        "connections": sorted(have.active),
-    }
+    now: dict[str, Any] = {"files": dict(have.own), "links": before, "vlans": vlans.before}
+    now.update(routing=[*have.routing], connections=sorted(have.active))
     then = {
         "files": files,
         "links": after,

@@ -72,6 +72,11 @@ def plan(
         for name, rail in wanted.items()
         if name in before and (name not in own or not _is(before[name], rail.pci, name))
     ]
+    problems += [
+        f"rail {rail.name}: {rail.pci} is an InfiniBand port, which has no VLANs. Remove vlan of the rail"
+        for rail in wanted.values()
+        if inventory.port(rail.pci).infiniband
+    ]
     if problems:
         raise ConflictError("; ".join(problems))
     after = {name: state for name, state in before.items() if own[name] in kept or not _is(state, own[name], name)}

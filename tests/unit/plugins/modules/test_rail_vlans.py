@@ -178,6 +178,18 @@ def test_what_is_refused(host: Host, capsys: pytest.CaptureFixture[str], entry: 
     assert snapshot(host) == before
 
 
+def test_infiniband_has_no_vlans(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    (path,) = host.root.glob(f"sys/bus/pci/devices/{FIRST}/net/{PORT}/type")
+    path.write_text("32\n")
+    assert call(host, capsys, rails=[{**TAGGED[0], "mtu": 2044}])["msg"] == (
+        "rail_links: rail rail0: 0000:18:00.0 is an InfiniBand port, which has no VLANs. Remove vlan of the rail"
+    )
+    assert call(host, capsys, rails=[{**RAILS[0], "mtu": 2044}])["changed"] is True
+    own = (host.root / "etc/systemd/network/10-gpufabric-rail0.network").read_text()
+    assert "Type=infiniband\n" in own and "MTUBytes=2044\n" in own
+    assert call(host, capsys, rails=[{**RAILS[0], "mtu": 2044}])["changed"] is False
+
+
 def test_source_routing_is_that_of_the_vlan(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     result = call(host, capsys, check=True, rails=TAGGED, source_routing="always")
     assert result["diff"]["after"]["routing"] == [

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The network model ipoib: an IPoIB child of each InfiniBand rail, RDMA shared device plugin, addresses of nv-ipam.
 
-Pods share the port of a rail. A child is in the partition of its parent and has its MTU.
+Pods share the port of a rail. A child is in the partition of its parent and has its MTU. The kernel makes no child of a
+child, so pods reach another partition only if it is the first one of the port.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from .profile import INFINIBAND_MTU, Kind, Object, Profile, Rails, mtu_warning
 
 _API = "mellanox.com/v1alpha1"
 _KIND = "IPoIBNetwork"
+_FULL_MEMBER = 0x8000
 
 
 def _refuses(port: Object) -> str:
@@ -30,7 +32,17 @@ def _refuses(port: Object) -> str:
 
 
 def _warns(intent: Intent, port: Object) -> str:
-    return mtu_warning(intent)
+    return "; ".join(filter(None, (mtu_warning(intent), _other_partition(intent, port))))
+
+
+def _other_partition(intent: Intent, port: Object) -> str:
+    actual = port["pkey"]
+    if not intent.pkey or not actual or int(actual, 16) == int(intent.pkey, 16) | _FULL_MEMBER:
+        return ""
+    return (
+        f"the IPoIB interface is in the partition {actual}, and rdma_fabric.pkey is {intent.pkey}: the subnet manager"
+        " must make it the first partition of the port, with full membership"
+    )
 
 
 def _devices(intent: Intent) -> int:
@@ -67,6 +79,7 @@ def _ready(network: Object, nad: Object | None, nodes: Collection[str]) -> Readi
 
 PROFILE = Profile(
     name="ipoib",
+    own_sections=("pkey",),
     refuses=_refuses,
     warns=_warns,
     shares_port=True,

@@ -54,8 +54,10 @@ def mtu_of(intent: Intent) -> int:
     profile = get(intent.profile)
     mtu = intent.mtu or profile.mtu.default
     if mtu > profile.mtu.most:
+        # Drivers of ConnectX-4 and newer have no connected mode, which carries more.
+        mode = " in the datagram mode of InfiniBand" if profile.link_layer == "infiniband" else ""
         raise InputError(
-            f"rdma_fabric.mtu: at most {profile.mtu.most} is possible with profile {profile.name}, found {mtu}"
+            f"rdma_fabric.mtu: at most {profile.mtu.most} is possible with profile {profile.name}{mode}, found {mtu}"
         )
     return mtu
 

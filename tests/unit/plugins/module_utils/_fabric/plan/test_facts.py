@@ -203,3 +203,13 @@ def test_no_value_ends_in_a_traceback_or_reaches_a_terminal(place: tuple[Any, ..
         assert str(error).isprintable()
         return
     assert all(line.isprintable() for line in (*made["warnings"], *made["table"]))
+
+
+def test_facts_that_an_earlier_version_recorded_have_no_partition() -> None:
+    facts = host_facts(1)
+    for port in facts["ports"]:
+        del port["pkey"]
+    found, problem = read_facts(facts)
+    assert found and problem == "" and {port["pkey"] for port in found["ports"]} == {None}
+    facts["ports"][0]["pkey"] = "partition"
+    assert read_facts(facts) == (None, 'ports[0].pkey: expected a partition key, found "partition" (text)')

@@ -83,6 +83,26 @@ def test_members_are_the_virtual_functions_that_the_role_makes() -> None:
     assert text == "".join(f"{line}\n" for line in made["partitions"])
 
 
+def with_addresses(hosts: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Give ports the hardware addresses of IPoIB, which end in their GUIDs."""
+    for number, host in enumerate(hosts.values(), 1):
+        for port in host["facts"]["ports"] if host["facts"] else ():
+            port["mac"] = f"00:00:10:49:fe:80:00:00:00:00:00:00:ba:3f:d2:00:03:18:00:{number:02x}"
+    return hosts
+
+
+def test_ports_are_members_where_pods_share_them() -> None:
+    hosts = with_addresses(fleet(2, rails=1, link_layer="infiniband"))
+    made = planned(hosts, profile="ipoib", pkey="0x1", mtu=4092)
+    assert entries(made) == [
+        "# gpu-0001 rail0",
+        f"{HEAD.format(5)} 0xba3fd20003180001 ;",
+        "# gpu-0002 rail0",
+        f"{HEAD.format(5)} 0xba3fd20003180002 ;",
+    ]
+    assert [text for text in made["warnings"] if "the partition 0x1 is set by the administrator" in text]
+
+
 def test_the_operator_makes_virtual_functions_with_the_guids_of_a_file() -> None:
     made = planned(sriov={"pkey": "0x8001"})
     assert made["partitions"][-2:] == [
@@ -160,6 +180,14 @@ def test_opensm_gives_the_members_their_key(fabric: Fabric) -> None:
     assert "SUBNET UP" in log and "PARSE ERROR" not in log
     # OpenSM lets all ports into its default partition as limited members, unless the administrator says otherwise.
     assert [fabric.keys(port) for port in (1, 2, 3)] == [["0x8001", "0x7fff"], ["0x8001", "0x7fff"], ["0x7fff"]]
+
+
+@simulated
+def test_opensm_makes_the_partition_the_first_one_of_shared_ports(fabric: Fabric) -> None:
+    hosts = with_addresses(fleet(2, rails=1, link_layer="infiniband"))
+    made = planned(hosts, profile="ipoib", pkey="0x8001", mtu=4092)
+    assert "PARSE ERROR" not in fabric.configure(manifests(made, Chart())["infiniband/partitions.conf"])
+    assert [fabric.keys(port) for port in (1, 3)] == [["0x8001", "0x7fff"], ["0x7fff"]]
 
 
 @simulated

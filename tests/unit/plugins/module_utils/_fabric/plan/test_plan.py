@@ -41,6 +41,7 @@ def test_the_shape() -> None:
         "name": "rail0",
         "index": 0,
         "netdev": "rail0",
+        "master": "rail0",
         "link_layer": "ethernet",
         "subnet": "192.168.0.0/24",
         "host_range": ["192.168.0.1", "192.168.0.127"],

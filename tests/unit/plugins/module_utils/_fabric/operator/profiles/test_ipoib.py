@@ -60,8 +60,23 @@ def test_the_mtu_of_frames_of_infiniband(mtu: int | None, found: int, tested: in
     assert len(told) == (2 if mtu == 4092 else 0)
 
 
+@pytest.mark.parametrize(("actual", "warns"), [("0xffff", True), ("0x8001", False), (None, False)])
+def test_a_port_in_another_partition_is_named(actual: str | None, warns: bool) -> None:
+    hosts = fleet(2, rails=1, link_layer="infiniband")
+    for host in hosts.values():
+        for port in host["facts"]["ports"]:
+            port["pkey"] = actual
+    made = plan({**FABRIC, "pkey": "0x8001"}, hosts)
+    text = (
+        "gpu-[0001-0002] rail0: the IPoIB interface is in the partition 0xffff, and rdma_fabric.pkey is 0x8001: the"
+        " subnet manager must make it the first partition of the port, with full membership"
+    )
+    assert (text in made["warnings"]) == warns
+    assert not warns or not [one for one in plan(FABRIC, hosts)["warnings"] if "partition" in one]
+
+
 def test_more_than_a_frame_is_refused() -> None:
-    with pytest.raises(InputError, match="rdma_fabric.mtu: at most 4092 is possible with profile ipoib, found 9000"):
+    with pytest.raises(InputError, match="at most 4092 is possible with profile ipoib in the datagram mode of Inf"):
         planned(mtu=9000)
 
 
