@@ -28,8 +28,21 @@ def remove_all(api: Api, items: list[Any], params: dict[str, Any], *, options: O
 
 
 def _removed(api: Api, items: Sequence[Any], options: Options, *, clock: Clock) -> list[Outcome]:
-    """Remove the objects in reverse order; wait until they are gone, and what the operator made of them."""
+    """Remove the objects in reverse order; wait until they are gone, and what the operator made of them.
+
+    What agents undo on nodes is awaited first: without the policy and the labels of nodes, they do not run.
+    """
     ordered = delete_order(items)
+    undone = [item for _kind, _report, own in agents.reported(ordered) for item in own]
+    first = max((number for number, item in enumerate(ordered, 1) if item in undone), default=0)
+    return [
+        outcome
+        for part in (ordered[:first], ordered[first:])
+        for outcome in _removed_at_once(api, part, options, clock=clock)
+    ]
+
+
+def _removed_at_once(api: Api, ordered: Sequence[Any], options: Options, *, clock: Clock) -> list[Outcome]:
     removed = [remove_object(api, item, options) for item in ordered]
     gone = [item for item, outcome in zip(ordered, removed) if outcome.action == "delete"]
     if not options.check:

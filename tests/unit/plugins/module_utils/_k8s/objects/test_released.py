@@ -8,7 +8,8 @@ import pytest
 from tests.unit.support.cluster_fake import FakeClock, FakeCluster
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ClusterError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.objects import released
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.objects import converge, released
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.objects.apply import Options
 
 API, SPACE = "sriovnetwork.openshift.io/v1", "op"
 STATE = f"/apis/{API}/namespaces/{SPACE}/sriovnetworknodestates/a"
@@ -99,3 +100,33 @@ def test_what_an_operator_should_know() -> None:
         "SriovNetworkNodePolicy: the DaemonSet sriov-network-config-daemon does not run, so nothing"
     )
     assert list(released.notes(FakeCluster().api(), [])) == []
+
+
+def test_what_the_agents_need_stays_until_they_are_done() -> None:
+    """Without the policy and the labels of nodes the operator ends its daemons, and VFs and cordons stay for ever."""
+    found, clock = cluster("rail0", 8), FakeClock()
+    ours = {"app.kubernetes.io/managed-by": "gpufabric"}
+    whole = {
+        "apiVersion": "mellanox.com/v1alpha1",
+        "kind": "NicClusterPolicy",
+        "metadata": {"name": "p", "labels": ours},
+    }
+    ports = policy()
+    ports["metadata"]["labels"] = ours
+    for item in (whole, ports):
+        found.put(item, "gpufabric")
+    deleted: list[str] = []
+
+    def undone() -> None:
+        deleted.extend(path.rsplit("/", 1)[-1] for method, path in found.calls if method == "DELETE")
+        found.objects[STATE]["spec"].update(interfaces=[])
+        found.objects[STATE]["status"]["interfaces"][0].update(numVfs=0)
+
+    clock.at(12, undone)
+    options = Options(False, True, 60, True)
+    done = converge.remove_all(found.api(), [whole, ports], {"remains": None}, options=options, clock=clock.clock())
+    assert [(outcome.item["kind"], outcome.action) for outcome in done] == [
+        ("SriovNetworkNodePolicy", "delete"),
+        ("NicClusterPolicy", "delete"),
+    ]
+    assert deleted == ["rail0"]
