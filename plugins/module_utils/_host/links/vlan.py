@@ -7,7 +7,6 @@ Only those of the record were made by this collection. All others, also of the s
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -43,7 +42,7 @@ def current(inventory: HostInventory, names: Iterable[str], sysctl: Mapping[str,
             "id": one.vlan,
             "mtu": one.mtu,
             "up": one.up,
-            "addresses": sorted(address for address in one.addresses if ipaddress.ip_interface(address).version == 4),
+            "addresses": sorted({*one.addresses} - {*one.dynamic}),
             "sysctl": dict(sysctl.get(one.name, {})),
         }
         for one in inventory.interfaces
