@@ -17,6 +17,8 @@ _WITH_RESOURCE = ("HostDeviceNetwork", "SriovNetwork", "SriovIBNetwork")
 _POOLS = {"ippool": "IPPool", "cidrpool": "CIDRPool"}
 _RESOURCE = re.compile(r"[\w.]+", re.ASCII)
 _POOL_NAME = re.compile(r"[a-z0-9.-]+")
+_PKEY = re.compile(r"0x[0-9a-fA-F]{1,4}")
+_KEY_BITS, _MOST_KEYS = 0x7FFF, 128
 _NO_NAMESPACES = ("default",)
 
 
@@ -128,6 +130,20 @@ def _isolation(objects: Objects) -> Iterator[Found]:
                 )
 
 
+def _partitions(objects: Objects) -> Iterator[Found]:
+    keys = set()
+    for item in objects.of("NetworkAttachmentDefinition"):
+        config = loaded(item, "spec", "config")[0]
+        found = [text(plugin, "pkey") for plugin in (config, *dicts(config, "plugins"))]
+        keys.update(int(key, 16) & _KEY_BITS for key in found if _PKEY.fullmatch(key))
+    if len(keys) > _MOST_KEYS:
+        yield Found(
+            "NetworkAttachmentDefinitions",
+            f"They have {len(keys)} partition keys, and a node can be in {_MOST_KEYS} partitions. Use fewer, or place"
+            " their pods on different nodes",
+        )
+
+
 def _ipams(objects: Objects) -> Iterator[tuple[str, Any]]:
     """Yield the name of each network and its configuration of addresses."""
     for item in objects.of(*_NETWORKS):
@@ -174,4 +190,5 @@ RULES = (
     Rule("pods-overlap", ERROR, "Pods cannot reach other pods", "Kubernetes' documentation", _pods_overlap, "Nodes"),
     Rule("pool-size", WARNING, "Further nodes get no addresses", "nv-ipam's documentation", _too_small),
     Rule("network-isolation", WARNING, "Pods elsewhere cannot use it", "Multus' documentation", _isolation),
+    Rule("partition-keys", WARNING, "Pods of some networks do not start", "NVIDIA's documentation", _partitions),
 )

@@ -47,6 +47,11 @@ def network(kind: str = "MacvlanNetwork", **spec: Any) -> dict[str, Any]:
     return made(kind, "rail0", **spec)
 
 
+def definition(pkey: int) -> dict[str, Any]:
+    plugin = {"type": "ib-sriov", "pkey": f"0x{pkey:x}"}
+    return made("NetworkAttachmentDefinition", f"net{pkey}", config=json.dumps({"plugins": [plugin]}))
+
+
 def ipam(**found: Any) -> str:
     return json.dumps({"type": "nv-ipam", **found})
 
@@ -210,6 +215,13 @@ CASES: dict[str, tuple[list[Any], str, list[Any], dict[str, Any]]] = {
         [pool("10.0.0.0/30", nodes=1)],
         "blocks of 4 addresses: 1, nodes with a block: 1",
         [pool("10.0.0.0/24", nodes=3)],
+        {},
+    ),
+    "partition-keys": (
+        [definition(number) for number in range(1, 130)],
+        "They have 129 partition keys, and a node can be in 128 partitions",
+        # The other bit of a key is that of full members.
+        [*(definition(number) for number in range(1, 129)), definition(0x8001)],
         {},
     ),
     "network-isolation": (
