@@ -131,7 +131,7 @@ def _isolation(objects: Objects) -> Iterator[Found]:
 
 
 def _partitions(objects: Objects) -> Iterator[Found]:
-    keys = set()
+    keys: set[int] = set()
     for item in objects.of("NetworkAttachmentDefinition"):
         config = loaded(item, "spec", "config")[0]
         found = [text(plugin, "pkey") for plugin in (config, *dicts(config, "plugins"))]
