@@ -38,9 +38,10 @@ class ActionModule(ActionBase):
         given = [variable for variable in RECORDED if task_vars.get(variable)]
         hosts = [] if name else task_vars["groups"].get(group) or []
         recorded = bool(given) and not name and not hosts
-        wrong = request.recorded_problem(group, hosts, given, only_plan=self._is_plan()) if given and not name else ""
+        alone = self._is_plan()
+        wrong = request.recorded_problem(group, hosts, given, only_plan=alone) if given and not name else ""
         problems = [name or wrong or ("" if recorded else self._hosts(group, task_vars)), self._tags(task_vars)]
-        result.update(changed=False, group=group, recorded=recorded)
+        result.update(changed=False, group=group, recorded=recorded, only_plan=alone)
         if any(problems):
             result.update(failed=True, msg=" ".join(filter(None, problems)))
         return result

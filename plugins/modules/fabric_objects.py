@@ -192,6 +192,11 @@ notes:
   returned: success
   type: list
   elements: str
+effects:
+  description: Effects on pods that O(disrupt_users) permits. Also returned as warnings.
+  returned: success
+  type: list
+  elements: str
 unseen:
   description: Kinds that O(prune) could not list without permission.
   returned: success
@@ -262,10 +267,11 @@ def run(api: Api, params: dict[str, Any], options: Options, *, clock: Clock) -> 
     for item in items:
         path_of(api, item)
     old = converge.outdated(api, params, items)
+    effects: list[str] = []
     if params["state"] == "present":
-        refused = [] if params["disrupt_users"] else [*prune.problems(api, old.items), *pools.problems(api, items)]
-        if refused:
-            raise ConflictError("; ".join(refused))
+        effects = [*prune.problems(api, old.items), *pools.problems(api, items)]
+        if effects and not params["disrupt_users"]:
+            raise ConflictError("; ".join(effects))
         outcomes = converge.remove_old(api, old.items, options, clock=clock)
         outcomes += converge.apply_all(api, items, old.items, nodes=params["nodes"], options=options, clock=clock)
     else:
@@ -285,6 +291,7 @@ def run(api: Api, params: dict[str, Any], options: Options, *, clock: Clock) -> 
         "objects": [outcome.to_dict() for outcome in outcomes],
         "requests": api.requests,
         "unseen": list(old.unseen),
+        "effects": effects,
         "notes": list(released.notes(api, [one.item for one in outcomes if one.action == "delete"])),
     }
 
@@ -302,6 +309,8 @@ def main() -> None:
     if result["unseen"]:
         kinds = ", ".join(result["unseen"])
         module.warn(f"no permission to list {kinds}: objects of earlier runs may be left")
+    for text in result["effects"]:
+        module.warn(f"consented by disrupt_users: {text}")
     for text in result["notes"]:
         module.warn(text)
     module.exit_json(**result)

@@ -109,9 +109,12 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils._common.errors import FabricError
 from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
 from ..module_utils._k8s.client.kinds import label
+from ..module_utils._k8s.client.mirror import Mirror, Reader
 from ..module_utils._k8s.client.poll import Clock
 from ..module_utils._k8s.ready import wait
 
+# Up to so many nodes, a poll is a few small requests; more are watched.
+SMALL = 50
 SPEC: dict[str, Any] = {
     "objects": {"type": "list", "elements": "dict", "required": True},
     "nodes": {"type": "list", "elements": "str", "required": True},
@@ -141,7 +144,8 @@ def main() -> None:
             reasons = [f"would wait for {label(item)}" for item in params["objects"]]
             module.exit_json(changed=False, ready=False, waited=0.0, reasons=reasons, requests=0)
         api = connect(module)
-        found = wait.wait(api, wanted, params["timeout"], stable=params["stable"], clock=Clock())
+        reader: Reader = Mirror(api, params["timeout"] + 60) if len(wanted.nodes) > SMALL else api
+        found = wait.wait(reader, wanted, params["timeout"], stable=params["stable"], clock=Clock())
     except FabricError as error:
         module.fail_json(msg=f"fabric_wait: {error}")
     result = {"waited": round(found.seconds, 1), "reasons": list(found.reasons), "requests": api.requests}

@@ -60,7 +60,7 @@ missing:
   returned: success
   type: dict
   sample:
-    rdma.txt: "'rdma' is not installed; it is needed for 'rdma -d link show'"
+    rdma.txt: "'rdma' is not installed"
 """
 
 from ansible.module_utils.basic import AnsibleModule

@@ -43,6 +43,10 @@ group:
   type: str
   returned: always
   sample: rdma_hosts
+only_plan:
+  description: Whether the playbook C(plan) is the only one of the command line.
+  type: bool
+  returned: always
 recorded:
   description: Whether recorded facts, a cluster file or a preset stand for the hosts.
   type: bool

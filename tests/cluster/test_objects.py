@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.lab.api import Api, ApiError
+from tests.lab.api import APPLY_PATCH, Api, ApiError
 from tests.tools import gallery, hollow
 from tests.tools.environment import REPO
 from tests.tools.fleet import Fleet, eventually
@@ -215,3 +215,54 @@ def test_subnets_of_rails_are_compared_with_the_network_of_services(
     found = [text for text in run("cluster_info", capsys, rails=rails)["problems"] if " overlaps " in text]
     assert len(found) == 1
     assert found[0].startswith("the subnet 10.96.7.0/24 of rail1 overlaps 10.96.0.0/16, ServiceCIDR kubernetes. ")
+
+
+@pytest.mark.parametrize("line", list(releases.LINES)[-1:], indirect=True)
+def test_objects_of_another_owner(
+    cluster: Fleet, line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """About 5 s: a conflict names the owner and is foreseen; consent takes the fields alone, or the whole object."""
+    monkeypatch.setenv("KUBECONFIG", f"{cluster.folder}/cluster/{hollow.ADMIN}.kubeconfig")
+    made = objects_of(next(iter(gallery.ENTRIES.values())), line)
+    (pool, *others) = made["networks"]
+    path = f"{collection(pool)}/{pool['metadata']['name']}"
+    theirs = {**pool, "metadata": {"name": pool["metadata"]["name"], "namespace": "default"}}
+    theirs["spec"] = {**pool["spec"], "perNodeBlockSize": 7}
+
+    def objects(**more: Any) -> dict[str, Any]:
+        return run("fabric_objects", capsys, objects=[pool], **more)
+
+    def live() -> dict[str, Any]:
+        return cluster.api.get(path)
+
+    def applied_by_argocd() -> None:
+        query = {"fieldManager": "argocd", "force": "true"}
+        cluster.api.request("PATCH", path, theirs, kind=APPLY_PATCH, query=query)
+
+    applied_by_argocd()
+    before = live()
+    shown = run("fabric_changes", capsys, policy=[], networks=[pool], namespace="default", network_namespace="default")
+    failed = objects()
+    assert 'conflict with "argocd"' in failed["msg"] and ".spec.perNodeBlockSize" in failed["msg"]
+    assert f"fabric_objects: {shown['blocked'][0]}" == failed["msg"]
+    assert live() == before
+    # The fields alone: the object stays that of its owner.
+    assert objects(force=True, check=True)["changed"] and live() == before
+    assert objects(force=True)["changed"] and not objects(force=True)["changed"]
+    assert live()["spec"]["perNodeBlockSize"] == pool["spec"]["perNodeBlockSize"]
+    assert LABEL not in live()["metadata"].get("labels", {})
+    assert [one["action"] for one in objects(state="absent")["objects"]] == ["release"]
+    assert live()["metadata"]["uid"] == before["metadata"]["uid"]
+    # The whole object.
+    applied_by_argocd()
+    assert objects(adopt=True)["changed"] and not objects()["changed"]
+    assert live()["metadata"]["labels"][LABEL] == "gpufabric"
+    # Drift: what somebody else edits afterwards is shown and set again.
+    cluster.api.patch(path, {"spec": {"perNodeBlockSize": 9}})
+    drift = objects(check=True, force=True)["diff"]
+    (name,) = drift["before"]
+    assert drift["before"][name]["spec"]["perNodeBlockSize"] == 9 != drift["after"][name]["spec"]["perNodeBlockSize"]
+    assert "force: true" in objects()["msg"], "the editor owns the field now"
+    assert objects(force=True)["changed"]
+    assert [one["action"] for one in objects(state="absent")["objects"]] == ["delete"]
+    assert not exists(cluster.api, path)

@@ -71,7 +71,9 @@ class Bundle:
         """Return what was collected and what is missing, for people: one line for each part of the bundle."""
         parts = sorted({path.partition("/")[0] for path in self._texts})
         lines = [f"{part}: {sum(path.startswith(f'{part}/') for path in self._texts)} files" for part in parts]
-        lines += [f"missing: {one['what']}: {one['why']}" for one in self._missing[:_SHOWN]]
+        # Whole parts before single files.
+        missing = sorted(self._missing, key=lambda one: one["what"].count("/"))
+        lines += [f"missing: {one['what']}: {one['why']}" for one in missing[:_SHOWN]]
         return lines + (
             [f"missing: {len(self._missing) - _SHOWN} more, see {INDEX}"] if len(self._missing) > _SHOWN else []
         )

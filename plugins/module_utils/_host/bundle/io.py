@@ -88,8 +88,8 @@ def _texts(roots: Roots) -> Iterator[tuple[str, str, str]]:
 
 def _printed(programs: tuple[tuple[str, ...], ...]) -> tuple[str, str]:
     """Return what the first of the programs that works prints, and otherwise what is wrong with the last one."""
-    why = ""
-    for argv in programs:
+    why = f"'{programs[0][0]}' is not installed"
+    for argv in programs if command.find(programs[0][0]) else ():
         try:
             return command.run(argv, timeout=_SECONDS).stdout, ""
         except FabricError as error:

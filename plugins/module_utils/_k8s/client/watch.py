@@ -16,10 +16,17 @@ _GONE = 410
 
 
 def watched(
-    api: Api, path: str, selector: str, *, see: Callable[[Mapping[str, Any]], Any], timeout: float, clock: Clock
+    api: Api,
+    path: str,
+    selector: str,
+    *,
+    see: Callable[[Mapping[str, Any]], Any],
+    timeout: float,
+    clock: Clock,
+    window: float = WINDOW,
 ) -> Iterator[tuple[float, Mapping[str, Any]]]:
-    """Yield the seconds since the start and name -> ``see(object)``: at once, after each change, every WINDOW seconds
-    without one, and a last time at ``timeout``. The objects themselves are not kept.
+    """Yield the seconds since the start and name -> ``see(object)``: at once, after each change, every ``window``
+    seconds without one, and a last time at ``timeout``. The objects themselves are not kept.
     """
     start = clock.now()
     found: dict[str, Any] = {}
@@ -33,7 +40,7 @@ def watched(
             return
         begin = clock.now()
         try:
-            for kind, item in api.watch(path, version, min(WINDOW, left), labelSelector=selector):
+            for kind, item in api.watch(path, version, min(window, left), labelSelector=selector):
                 version = str(item["metadata"].get("resourceVersion") or "")
                 _note(found, kind, item, see=see)
                 yield clock.now() - start, found

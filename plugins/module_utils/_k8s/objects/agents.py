@@ -13,8 +13,8 @@ from ..._fabric.operator.pod_failures import pod_findings
 from ..._fabric.operator.profiles import registry
 from ..._fabric.operator.profiles.profile import Kind, NodeReport
 from ..._fabric.operator.readiness import Finding, Hopeless, Readiness
-from ..client.api import Api
 from ..client.kinds import collection
+from ..client.mirror import Reader
 from ..client.poll import Clock, ticks
 
 _POLL = 3.0
@@ -29,17 +29,17 @@ def reported(items: Objects) -> Iterator[tuple[Kind, NodeReport, Objects]]:
             yield kind, kind.report, own
 
 
-def states(api: Api, report: NodeReport, place: Any) -> dict[str, Mapping[str, Any]]:
+def states(api: Reader, report: NodeReport, place: Any) -> dict[str, Mapping[str, Any]]:
     """Return node -> what the operator reports for it."""
     return {item["metadata"]["name"]: item for item in api.items(collection(report.api_version, report.plural, place))}
 
 
-def pods(api: Api, report: NodeReport, place: Any) -> list[Mapping[str, Any]]:
+def pods(api: Reader, report: NodeReport, place: Any) -> list[Mapping[str, Any]]:
     """Return the agents' pods."""
     return list(api.items(collection("v1", "pods", place), labelSelector=f"app={report.agent}"))
 
 
-def troubles(api: Api, report: NodeReport, place: Any) -> Iterator[Finding]:
+def troubles(api: Reader, report: NodeReport, place: Any) -> Iterator[Finding]:
     """Yield what keeps the agents from running."""
     agent = api.get(f"{collection('apps/v1', 'daemonsets', place)}/{report.agent}")
     if agent is None:
@@ -49,7 +49,7 @@ def troubles(api: Api, report: NodeReport, place: Any) -> Iterator[Finding]:
         yield Finding(reason, terminal)
 
 
-def wait(api: Api, items: Objects, nodes: Sequence[str], *, timeout: float, clock: Clock) -> None:
+def wait(api: Reader, items: Objects, nodes: Sequence[str], *, timeout: float, clock: Clock) -> None:
     """Wait until the agents on all nodes have reported what they need for the objects; ClusterError when they do not.
 
     The operator looks at objects that came before that much later.
@@ -68,7 +68,7 @@ def wait(api: Api, items: Objects, nodes: Sequence[str], *, timeout: float, cloc
             )
 
 
-def _known(api: Api, report: NodeReport, nodes: Sequence[str], *, place: Any) -> Readiness:
+def _known(api: Reader, report: NodeReport, nodes: Sequence[str], *, place: Any) -> Readiness:
     found = states(api, report, place)
     missing = [reason for node in nodes for reason in [report.lacks(found.get(node), node)] if reason]
     if not missing:

@@ -123,7 +123,7 @@ def _applied(api: Api, path: str, body: dict[str, Any], *, options: Options, clo
             if error.status == 409:
                 raise _conflict(body, error) from None
             if error.status != 404:
-                raise ClusterError(f"{label(body)}: {error}") from None
+                raise ApiError(f"{label(body)}: {error}", error.status, error.answer) from None
             refused = error
     if options.check:
         return None

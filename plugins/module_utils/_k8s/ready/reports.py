@@ -13,8 +13,9 @@ from typing import Any
 
 from ..._fabric.operator.profiles.profile import NodeReport
 from ..._fabric.operator.readiness import Finding, Readiness
-from ..client.api import Api, ApiError
+from ..client.api import ApiError
 from ..client.kinds import collection
+from ..client.mirror import Reader
 from ..objects import agents
 
 Object = Mapping[str, Any]
@@ -36,7 +37,7 @@ class Seen:
 
 
 def look(
-    api: Api, report: NodeReport, items: Sequence[Object], *, nodes: Sequence[str], elapsed: float, seen: Seen
+    api: Reader, report: NodeReport, items: Sequence[Object], *, nodes: Sequence[str], elapsed: float, seen: Seen
 ) -> Readiness:
     """Return whether the agents have done their work for the objects on all nodes, and what keeps them from it."""
     place = items[0]["metadata"].get("namespace")
@@ -56,7 +57,7 @@ def look(
 
 
 def _logs(
-    api: Api, report: NodeReport, place: Any, *, nodes: Sequence[str], elapsed: float, seen: Seen
+    api: Reader, report: NodeReport, place: Any, *, nodes: Sequence[str], elapsed: float, seen: Seen
 ) -> Iterator[Finding]:
     """Yield what the agents of nodes say again and again; read now and then, remembered between."""
     seen.said = {node: text for node, text in seen.said.items() if node in nodes}
@@ -74,7 +75,7 @@ def _logs(
             yield Finding(f"Node {node}: {report.agent} fails again and again: {text}", True, 2 * LOG_SECONDS)
 
 
-def _log(api: Api, path: str, report: NodeReport) -> str:
+def _log(api: Reader, path: str, report: NodeReport) -> str:
     """Return the end of a log, nothing where it may not be read."""
     try:
         response = api.send("GET", path, {"container": report.agent, **_LOG})
@@ -83,7 +84,7 @@ def _log(api: Api, path: str, report: NodeReport) -> str:
     return response.text if response.status == 200 else ""
 
 
-def _boots(api: Api, nodes: Sequence[str], seen: Seen) -> Iterator[Finding]:
+def _boots(api: Reader, nodes: Sequence[str], seen: Seen) -> Iterator[Finding]:
     """Yield the nodes that the operator reboots again after each boot."""
     for node in nodes:
         found = api.get(f"{collection('v1', 'nodes')}/{node}") or {}

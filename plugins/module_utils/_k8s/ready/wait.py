@@ -14,8 +14,8 @@ from ..._fabric.operator import attachments
 from ..._fabric.operator.profiles import registry
 from ..._fabric.operator.profiles.profile import Kind
 from ..._fabric.operator.readiness import Finding, Hopeless, Readiness, Stable, policy_ready
-from ..client.api import Api
 from ..client.kinds import NICS, collection
+from ..client.mirror import Reader
 from ..client.poll import Clock, ticks
 from . import reports
 
@@ -56,7 +56,7 @@ def check(wanted: Wanted) -> None:
         raise InputError(f"kinds that cannot be waited for: {', '.join(unknown)}; known: {', '.join(known)}")
 
 
-def wait(api: Api, wanted: Wanted, timeout: float, *, stable: float, clock: Clock) -> Waited:
+def wait(api: Reader, wanted: Wanted, timeout: float, *, stable: float, clock: Clock) -> Waited:
     """Wait until everything was ready for ``stable`` seconds; end early when waiting cannot help."""
     holds, hopeless, seen = Stable(stable), Hopeless(), reports.Seen()
     found, elapsed = Readiness.of([Finding("nothing was checked yet")]), 0.0
@@ -69,7 +69,7 @@ def wait(api: Api, wanted: Wanted, timeout: float, *, stable: float, clock: Cloc
     return Waited(False, elapsed, found.reasons or (f"ready, but not for {stable:.0f} s without interruption",))
 
 
-def look(api: Api, wanted: Wanted, elapsed: float, *, seen: reports.Seen) -> Iterator[Readiness]:
+def look(api: Reader, wanted: Wanted, elapsed: float, *, seen: reports.Seen) -> Iterator[Readiness]:
     """Yield the readiness of everything wanted as it is now; ``seen`` keeps what earlier looks saw."""
     for policy in wanted.of(_POLICY):
         yield _policy(api, wanted, policy)
@@ -82,7 +82,7 @@ def look(api: Api, wanted: Wanted, elapsed: float, *, seen: reports.Seen) -> Ite
                 )
 
 
-def _policy(api: Api, wanted: Wanted, policy: Mapping[str, Any]) -> Readiness:
+def _policy(api: Reader, wanted: Wanted, policy: Mapping[str, Any]) -> Readiness:
     path = f"{collection(NICS, 'nicclusterpolicies')}/{policy['metadata']['name']}"
     live = api.get(path)
     parts = [
@@ -105,7 +105,7 @@ def _policy(api: Api, wanted: Wanted, policy: Mapping[str, Any]) -> Readiness:
     )
 
 
-def _objects(api: Api, wanted: Wanted, kind: Kind) -> Iterator[Readiness]:
+def _objects(api: Reader, wanted: Wanted, kind: Kind) -> Iterator[Readiness]:
     """Yield the readiness of the objects of a network model's kind, after one list for each namespace."""
     items = wanted.of(kind.kind)
     places = [item["metadata"]["namespace"] if kind.namespaced else None for item in items]
@@ -122,7 +122,7 @@ def _objects(api: Api, wanted: Wanted, kind: Kind) -> Iterator[Readiness]:
 
 
 def _by_name(
-    api: Api, version: str, plural: str, *, namespaces: Sequence[str | None]
+    api: Reader, version: str, plural: str, *, namespaces: Sequence[str | None]
 ) -> dict[tuple[str | None, str], Mapping[str, Any]]:
     return {
         (namespace, item["metadata"]["name"]): item

@@ -60,6 +60,7 @@ def test_the_size_is_bounded(host: Host, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_a_damaged_record_takes_nothing_but_the_facts(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    host.prints["dmesg"] = "x"
     write(host.root / "var/lib/gpufabric/rail_links.json", '{"0000:18:00.0": "damaged"}')
     found = call(host, capsys)
     assert "the facts cannot be read: " in found["missing"]["facts.json"]
@@ -70,7 +71,5 @@ def test_a_host_without_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """Neither programs nor files, as in a container: each is missing, and that is no failure."""
     monkeypatch.setattr(command, "SEARCH_PATH", str(tmp_path))
     found = run("host_bundle", capsys, root=str(tmp_path))
-    assert not found.get("failed") and found["missing"]["kernel.log"] == (
-        "'dmesg' is not installed; it is needed for 'dmesg'"
-    )
+    assert not found.get("failed") and found["missing"]["kernel.log"] == "'dmesg' is not installed"
     assert {"proc-modules.txt", "rdma.txt"} < set(found["missing"])

@@ -1,0 +1,108 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run would do to a cluster, in its order: the code of the run itself, as a server-side dry run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..._common.errors import ConflictError
+from ..._common.reader import some
+from ..._fabric.operator.order import apply_order
+from ..client.api import Api, ApiError
+from ..client.kinds import label
+from ..client.poll import Clock
+from . import converge, pools, prune
+from .apply import Options, Outcome
+
+WORDS = {"create": "add", "update": "change", "delete": "remove", "release": "release"}
+_DEEP = 3
+
+
+class Step(NamedTuple):
+    """What one step applies. ``prune``: where it looks for objects to remove, None where it removes nothing."""
+
+    name: str
+    objects: Sequence[Mapping[str, Any]]
+    prune: Mapping[str, Any] | None
+    adopt: bool
+
+
+class Preview(NamedTuple):
+    """``changes``: one dict for each object that differs, in order; ``unchanged``: how many do not.
+
+    ``blocked``: why the run would be rejected as long as pods run; ``unknown``: what could not be compared, and why.
+    """
+
+    changes: list[dict[str, Any]]
+    unchanged: int
+    blocked: list[str]
+    unknown: list[str]
+
+
+def preview(api: Api, steps: Sequence[Step]) -> Preview:
+    """Return what the steps would do, one after the other. Changes nothing."""
+    found = Preview([], 0, [], [])
+    for step in steps:
+        try:
+            outcomes = _outcomes(api, step, found)
+        except ApiError as error:
+            if error.status != 403:
+                raise
+            found.unknown.append(f"{step.name}: {error}")
+            continue
+        differ = [one for one in outcomes if one.action != "none"]
+        found = found._replace(unchanged=found.unchanged + len(outcomes) - len(differ))
+        found.changes.extend(_change(step.name, outcome) for outcome in differ)
+    return found
+
+
+def _outcomes(api: Api, step: Step, found: Preview) -> list[Outcome]:
+    options, clock = Options(check=True, adopt=step.adopt), Clock()
+    items: list[Any] = list(step.objects)
+    old = converge.outdated(api, {"prune": step.prune, "state": "present"}, items)
+    found.unknown.extend(f"{step.name}: no permission to list {kind}" for kind in old.unseen)
+    found.blocked.extend([*prune.problems(api, old.items), *pools.problems(api, items)])
+    outcomes = converge.remove_old(api, old.items, options, clock=clock)
+    for item in apply_order(items):
+        try:
+            outcomes += converge.apply_all(api, [item], old.items, options=options, clock=clock)
+        except ConflictError as error:
+            found.blocked.append(str(error))
+        except ApiError as error:
+            if not error.status:
+                raise
+            # An object that the server does not accept, or that this account may not apply.
+            (found.unknown if error.status == 403 else found.blocked).append(str(error))
+    return outcomes
+
+
+def _change(step: str, outcome: Outcome) -> dict[str, Any]:
+    fields = list(paths(outcome.before, outcome.after)) if outcome.action == "update" else []
+    return {"step": step, **outcome.to_dict(), "fields": fields}
+
+
+def paths(before: Any, after: Any, at: str = "", *, depth: int = 0) -> Iterator[str]:
+    """Yield the paths of fields that differ, a few levels deep."""
+    if before == after:
+        return
+    if depth < _DEEP and isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in sorted({*before, *after}, key=str):
+            yield from paths(before.get(key), after.get(key), f"{at}.{key}" if at else str(key), depth=depth + 1)
+    elif at:
+        yield at
+
+
+def table(found: Preview) -> list[str]:
+    """Return the preview for people: one line for each object, numbered in the order of the run."""
+    counts = {word: sum(one["action"] == action for one in found.changes) for action, word in WORDS.items()}
+    shown = ", ".join(f"{count} to {word}" for word, count in counts.items() if count or word != "release")
+    lines = [f"objects of the cluster: {shown}, {found.unchanged} unchanged"]
+    width = len(str(len(found.changes)))
+    for number, one in enumerate(found.changes, 1):
+        name = label({"kind": one["kind"], "metadata": one})
+        fields = f": {some(one['fields'])}" if one["fields"] else ""
+        lines.append(f"{number:>{width}}. {WORDS[one['action']]:<6} {name}{fields}")
+    lines += [f"blocked: {text}" for text in found.blocked]
+    return lines + [f"not compared: {text}" for text in found.unknown]

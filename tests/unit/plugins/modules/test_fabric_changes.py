@@ -1,0 +1,153 @@
+"""fabric_changes through its main(): the order of a migration, blockers, and that it changes nothing. About 2 s."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import json
+from typing import Any
+
+import pytest
+from tests.unit.support.cluster_fake import FakeCluster, down, status
+from tests.unit.support.module_run import PACKAGE, run
+from tests.unit.support.plan_factory import fleet
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.objects.preview import paths
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    found = FakeCluster()
+    for name in ("fabric_objects", "fabric_changes"):
+        monkeypatch.setattr(importlib.import_module(f"{PACKAGE}.{name}"), "connect", lambda module: found.api())
+    return found
+
+
+def planned(rails: int = 1, **fabric: Any) -> dict[str, Any]:
+    made = plan({"supernet": "192.168.0.0/16", "rail_count": rails, **fabric}, fleet(2, rails=rails))
+    return {step: made["objects"][step] for step in ("policy", "networks")}
+
+
+def deploy(capsys: Output, objects: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Apply the steps as the roles do; what was done, in order."""
+    done = []
+    for step, items in objects.items():
+        prune = {"step": step, "namespace": "nvidia-network-operator"}
+        result = run("fabric_objects", capsys, objects=items, prune=prune)
+        assert not result.get("failed"), result["msg"]
+        done += [(o["action"], o["kind"], o["name"]) for o in result["objects"] if o["action"] != "none"]
+    return done
+
+
+def test_a_migration_is_shown_in_the_order_in_which_it_is_done(cluster: FakeCluster, capsys: Output) -> None:
+    deploy(capsys, planned(rails=2))
+    wanted = planned(profile="host_device")
+    before = copy.deepcopy(cluster.objects)
+    cluster.calls.clear()
+    found = run("fabric_changes", capsys, **wanted)
+    assert cluster.objects == before and not found["changed"]
+    assert all(method == "GET" or "dryRun=All" in path for method, path in cluster.calls)
+    shown = [(one["action"], one["kind"], one["name"]) for one in found["changes"]]
+    assert (
+        found["table"]
+        == [
+            "objects of the cluster: 1 to add, 2 to change, 3 to remove, 0 unchanged",
+            "1. change NicClusterPolicy nic-cluster-policy: spec.rdmaSharedDevicePlugin, spec.sriovDevicePlugin",
+            "2. remove MacvlanNetwork rail1",
+            "3. remove MacvlanNetwork rail0",
+            "4. remove IPPool nvidia-network-operator/rail1",
+            "5. change IPPool nvidia-network-operator/rail0: spec.perNodeBlockSize",
+            "6. add    HostDeviceNetwork rail0",
+        ]
+        or found["table"]
+    )
+    assert deploy(capsys, wanted) == shown
+    again = run("fabric_changes", capsys, **wanted)
+    assert again["table"] == ["objects of the cluster: 0 to add, 0 to change, 0 to remove, 3 unchanged"]
+
+
+def test_what_stops_the_run_is_listed(cluster: FakeCluster, capsys: Output) -> None:
+    deploy(capsys, planned(rails=2))
+    cluster.put(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": "job",
+                "namespace": "a",
+                "annotations": {"k8s.v1.cni.cncf.io/networks": "default/rail1"},
+            },
+        }
+    )
+    pool = "/apis/nv-ipam.nvidia.com/v1alpha1/namespaces/nvidia-network-operator/ippools/rail0"
+    manager = {"manager": "argocd", "operation": "Apply", "fieldsV1": {"f:spec": {"f:gateway": {}, "f:subnet": {}}}}
+    cluster.objects[pool]["metadata"]["managedFields"] = [manager]
+    wanted = planned()
+    wanted["networks"][0]["spec"]["subnet"] = "192.168.9.0/24"
+    found = run("fabric_changes", capsys, **wanted)
+    (used, conflict) = found["blocked"]
+    assert used.startswith("MacvlanNetwork rail1: an earlier run applied it") and "a/job" in used
+    assert "another field manager owns fields" in conflict and 'conflict with "argocd"' in conflict
+    assert f"blocked: {used}" in found["table"]
+
+
+def test_what_cannot_be_compared_is_said(cluster: FakeCluster, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    send = cluster.send
+
+    def refuse(method: str, path: str, *args: Any, **named: Any) -> Any:
+        if method == "PATCH" and "/macvlannetworks" in path:
+            return status(403, "Forbidden", "patch is forbidden")
+        return send(method, path, *args, **named)
+
+    monkeypatch.setattr(cluster, "send", refuse)
+    found = run("fabric_changes", capsys, **planned())
+    assert [one["kind"] for one in found["changes"]] == ["NicClusterPolicy", "IPPool"] and not found["blocked"]
+    (line,) = [line for line in found["table"] if line.startswith("not compared: ")]
+    assert "MacvlanNetwork rail0" in line and "patch is forbidden" in line
+    monkeypatch.setattr(cluster, "send", send)
+    cluster.answers = [down()] * 9
+    assert run("fabric_changes", capsys, **planned())["msg"].startswith("fabric_changes: the API server")
+    cluster.answers = [down()] * 9
+    (line,) = run("fabric_changes", capsys, require=False, **planned())["table"]
+    assert line.startswith(
+        "objects of the cluster: not known: the API server https://cluster.test:6443 does not answer"
+    )
+
+
+def test_a_shared_operator_keeps_its_policy(cluster: FakeCluster, capsys: Output) -> None:
+    deploy(capsys, planned(rails=2))
+    policy = "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy"
+    del cluster.objects[policy]["metadata"]["labels"]
+    found = run("fabric_changes", capsys, existing="use", **planned())
+    assert "NicClusterPolicy" not in json.dumps(found["changes"])
+    assert not any(one["action"] == "delete" for one in found["changes"])
+
+
+def test_consent_shows_the_effect(cluster: FakeCluster, capsys: Output) -> None:
+    deploy(capsys, planned(rails=2))
+    cluster.put(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": "job",
+                "namespace": "a",
+                "annotations": {"k8s.v1.cni.cncf.io/networks": "default/rail1"},
+            },
+        }
+    )
+    given = {"objects": planned()["networks"], "prune": {"step": "networks", "namespace": "nvidia-network-operator"}}
+    assert "a/job" in run("fabric_objects", capsys, **given)["msg"]
+    result = run("fabric_objects", capsys, disrupt_users=True, **given)
+    (effect,) = result["effects"]
+    assert "these pods use it: a/job" in effect and result["changed"]
+    assert any("consented by disrupt_users: MacvlanNetwork rail1" in json.dumps(one) for one in result["warnings"])
+
+
+def test_paths() -> None:
+    before = {"a": {"b": {"c": {"d": 1}}, "x": 1}, "l": [1]}
+    after = {"a": {"b": {"c": {"d": 2}}, "y": 1}, "l": [2]}
+    assert list(paths(before, after)) == ["a.b.c", "a.x", "a.y", "l"]
