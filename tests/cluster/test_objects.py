@@ -252,7 +252,11 @@ def test_objects_of_another_owner(
     assert live()["spec"]["perNodeBlockSize"] == pool["spec"]["perNodeBlockSize"]
     assert LABEL not in live()["metadata"].get("labels", {})
     assert [one["action"] for one in objects(state="absent")["objects"]] == ["release"]
+    # The pool is not valid without a field that only we own now: the value stays, without an owner.
     assert live()["metadata"]["uid"] == before["metadata"]["uid"]
+    assert live()["spec"]["perNodeBlockSize"] == pool["spec"]["perNodeBlockSize"]
+    assert {entry["manager"] for entry in live()["metadata"]["managedFields"]} == {"argocd"}
+    assert not objects(state="absent")["changed"]
     # The whole object.
     applied_by_argocd()
     assert objects(adopt=True)["changed"] and not objects()["changed"]

@@ -21,7 +21,7 @@ from ..client import answers
 from ..client.api import Api, ApiError
 from ..client.kinds import label, path_of
 from ..client.poll import Clock, ticks
-from .ownership import owned_fields, shown, union, without_mark
+from .ownership import is_ours, owned_fields, shown, union, without_mark
 
 
 @dataclass(frozen=True)
@@ -168,11 +168,25 @@ def remove_object(api: Api, item: Mapping[str, Any], options: Options) -> Outcom
 def _release(api: Api, path: str, item: Mapping[str, Any], *, live: Mapping[str, Any], options: Options) -> Outcome:
     meta = {key: live["metadata"][key] for key in ("name", "namespace", "uid") if key in live["metadata"]}
     empty = {"apiVersion": item["apiVersion"], "kind": item["kind"], "metadata": meta}
-    result = api.apply(path, empty, False, dry_run=options.check)
+    try:
+        result = api.apply(path, empty, False, dry_run=options.check)
+    except ApiError as error:
+        if error.status != 422:
+            raise
+        result = _disowned(api, path, live, check=options.check)
     fields = owned_fields(live)
     before, after = shown(live, fields), shown(result, fields)
     # Fields that somebody else owns too stay as they are; that our ownership ends is still a change.
     return Outcome(item, before, after if after != before else {}, "release")
+
+
+def _disowned(api: Api, path: str, live: Mapping[str, Any], *, check: bool) -> Mapping[str, Any]:
+    """Give up our fields and leave their values: without them the object is not valid, as with fields taken over."""
+    meta = live["metadata"]
+    others = [entry for entry in meta["managedFields"] if not is_ours(entry)]
+    # The version makes sure that no owner is lost that came meanwhile. An empty list would change nothing.
+    body = {"metadata": {"resourceVersion": meta.get("resourceVersion"), "managedFields": others or [{}]}}
+    return live if check else api.merge(path, body)
 
 
 def wait_gone(api: Api, items: Iterable[Mapping[str, Any]], options: Options, *, clock: Clock) -> None:

@@ -20,11 +20,16 @@ def without_mark(item: Mapping[str, Any]) -> dict[str, Any]:
     return {**item, "metadata": {**meta, **({"labels": labels} if labels else {})}}
 
 
+def is_ours(entry: Mapping[str, Any]) -> bool:
+    """Return whether an entry of managedFields has the fields that our manager applied."""
+    ours = entry.get("manager") == MANAGER and entry.get("operation") == "Apply"
+    return ours and not entry.get("subresource")
+
+
 def owned_fields(item: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the fields that our manager applied, in the form ``{"f:spec": {"f:mtu": {}}}``."""
     for entry in ((item or {}).get("metadata") or {}).get("managedFields") or []:
-        ours = entry.get("manager") == MANAGER and entry.get("operation") == "Apply"
-        if ours and not entry.get("subresource"):
+        if is_ours(entry):
             return dict(entry.get("fieldsV1") or {})
     return {}
 

@@ -154,6 +154,6 @@ def test_objects_of_eight_rails_are_checked_quickly() -> None:
         made = plan({**FABRIC, "rails": rails, "profile": name}, hosts)["objects"]
         items += [*made["policy"], *made["networks"]]
     assert len(items) > 80
-    start = time.perf_counter()
+    start = time.process_time()
     schema.check(NEWEST, items, {})
-    assert time.perf_counter() - start < 0.05
+    assert time.process_time() - start < 0.05

@@ -289,3 +289,26 @@ def test_an_object_of_others_is_adopted_by_consent_only() -> None:
     assert cluster.objects[path_for(pool())]["metadata"]["labels"] == OURS
     assert apply.apply_object(cluster.api(), pool(), Options(adopt=True), clock=clock).action == "none"
     assert apply.remove_object(cluster.api(), pool(), Options()).action == "delete"
+
+
+def test_fields_without_which_an_object_is_not_valid_are_left_without_an_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fields that were taken over by force may have no other owner; the API server refuses to remove required ones."""
+    cluster = FakeCluster()
+    theirs = pool()
+    del theirs["metadata"]["labels"]
+    path = cluster.put(theirs, "argocd")
+    put(cluster, pool("10.0.1.0/24"), force=True)
+    send = cluster.send
+
+    def refuse(method: str, path: str, *args: Any, **named: Any) -> Any:
+        if method == "PATCH" and "fieldManager=gpufabric&force=false" in path:
+            return status(422, "Invalid", "spec.subnet: Required value")
+        return send(method, path, *args, **named)
+
+    monkeypatch.setattr(cluster, "send", refuse)
+    for check in (True, False):
+        assert apply.remove_object(cluster.api(), pool(), Options(check=check)).action == "release"
+    live = cluster.objects[path]
+    assert live["spec"] == {"subnet": "10.0.1.0/24"}
+    assert [entry["manager"] for entry in live["metadata"]["managedFields"]] == ["argocd"]
+    assert apply.remove_object(cluster.api(), pool(), Options()).action == "none"
