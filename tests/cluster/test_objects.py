@@ -270,3 +270,13 @@ def test_objects_of_another_owner(
     assert objects(force=True)["changed"]
     assert [one["action"] for one in objects(state="absent")["objects"]] == ["delete"]
     assert not exists(cluster.api, path)
+
+
+@pytest.mark.parametrize("line", list(releases.LINES)[-1:], indirect=True)
+def test_the_plan_is_compared_with_the_cluster(cluster: Fleet, line: str) -> None:
+    """About 10 s. The run is that of the playbook plan alone, which a copy of it is not."""
+    scope = {"group": "rdma_hosts", "recorded": False, "only_plan": True}
+    output = cluster.playbook("plan", __rdma_scope=scope).must().output
+    assert "objects of the cluster: 5 to add, 0 to change, 0 to remove, 0 unchanged" in output
+    assert "1. add    NicClusterPolicy nic-cluster-policy" in output
+    assert "objects of the cluster" not in cluster.playbook("plan").must().output

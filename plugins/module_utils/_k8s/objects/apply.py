@@ -180,13 +180,13 @@ def _release(api: Api, path: str, item: Mapping[str, Any], *, live: Mapping[str,
     return Outcome(item, before, after if after != before else {}, "release")
 
 
-def _disowned(api: Api, path: str, live: Mapping[str, Any], *, check: bool) -> Mapping[str, Any]:
+def _disowned(api: Api, path: str, live: Mapping[str, Any], *, check: bool) -> dict[str, Any]:
     """Give up our fields and leave their values: without them the object is not valid, as with fields taken over."""
     meta = live["metadata"]
     others = [entry for entry in meta["managedFields"] if not is_ours(entry)]
     # The version makes sure that no owner is lost that came meanwhile. An empty list would change nothing.
     body = {"metadata": {"resourceVersion": meta.get("resourceVersion"), "managedFields": others or [{}]}}
-    return live if check else api.merge(path, body)
+    return dict(live) if check else api.merge(path, body)
 
 
 def wait_gone(api: Api, items: Iterable[Mapping[str, Any]], options: Options, *, clock: Clock) -> None:
