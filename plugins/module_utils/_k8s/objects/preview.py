@@ -67,7 +67,7 @@ def _outcomes(api: Api, step: Step, found: Preview) -> list[Outcome]:
     outcomes = converge.remove_old(api, old.items, options, clock=clock)
     for item in apply_order(items):
         try:
-            outcomes += converge.apply_all(api, [item], old.items, options=options, clock=clock)
+            outcomes += converge.apply_all(api, [item], old.items, nodes=(), options=options, clock=clock)
         except ConflictError as error:
             found.blocked.append(str(error))
         except ApiError as error:
