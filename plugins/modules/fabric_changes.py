@@ -35,6 +35,10 @@ options:
     description: Namespace of the network attachment definitions.
     type: str
     default: default
+  platform:
+    description: Kind of cluster, C(rdma_plan.operator.platform). It determines the namespace of the SR-IOV operator.
+    type: str
+    default: ""
   existing:
     description: What a run does with an operator that this collection does not manage, C(rdma_fabric.operator.existing).
     type: str
@@ -138,6 +142,7 @@ SPEC: dict[str, Any] = {
     "networks": {"type": "list", "elements": "dict", "required": True},
     "namespace": {"type": "str", "default": "nvidia-network-operator"},
     "network_namespace": {"type": "str", "default": "default"},
+    "platform": {"type": "str", "default": ""},
     "existing": {"type": "str", "choices": list(EXISTING), "default": "refuse"},
     "prune": {"type": "list", "elements": "str", "choices": list(STEPS), "default": list(STEPS)},
     "require": {"type": "bool", "default": True},
@@ -152,7 +157,7 @@ def steps(api: Api, params: Mapping[str, Any]) -> list[Step]:
     found = []
     for name in STEPS:
         items = [item for item in params[name] if not (kept and item.get("kind") == "NicClusterPolicy")]
-        places = {"step": name, "namespace": params["namespace"], "network_namespace": params["network_namespace"]}
+        places = {"step": name, **{key: params[key] for key in ("namespace", "network_namespace", "platform")}}
         prune = places if name in params["prune"] and not used else None
         found.append(Step(name, items, prune, name == "policy" and params["existing"] == "adopt"))
     return found
