@@ -81,8 +81,8 @@ options:
         type: bool
       supernet:
         description:
-          - The network that the rails' subnets are allocated from, in order. Required unless C(addresses) is C(keep). It must not overlap any
-            other network of a host.
+          - The network that the rails' subnets are allocated from, in order. Required unless C(addresses) is C(keep), or the rails have IPv6
+            addresses only. It must not overlap any other network of a host.
         type: str
       rail_prefix:
         description:
@@ -114,7 +114,7 @@ options:
         type: int
       reserved:
         description:
-          - Addresses, or ranges such as C(192.168.0.10-192.168.0.20), that neither hosts nor pods get.
+          - Addresses, or ranges such as C(192.168.0.10-192.168.0.20), that neither hosts nor pods get. IPv6 addresses are in the same list.
         type: list
         elements: str
       pools:
@@ -131,7 +131,14 @@ options:
             choices: ["nv-ipam", "whereabouts", "dhcp", "static", "none"]
           routes:
             description:
-              - Networks that pods reach through the router of each rail, in addition to the rails with C(routing).
+              - Networks that pods reach through the router of each rail, in addition to the rails with C(routing). IPv6 networks are in the same
+                list.
+            type: list
+            elements: str
+          per_node_exclusions:
+            description:
+              - "Addresses of each node's block that pods do not get, by number from 0, such as C(0-3). With C(host_prefix) the first address of a
+                host's subnet is 0. Requires nv-ipam, and a release line with C(spec.perNodeExclusions): 26.4 or newer."
             type: list
             elements: str
       addresses:

@@ -65,7 +65,7 @@ options:
         type: str
         required: true
       address:
-        description: IPv4 address with prefix length. If omitted, addresses are not changed.
+        description: Address with prefix length. Without this address and that of C(ipv6), addresses are not changed.
         type: str
       mtu:
         description: MTU in bytes.
@@ -87,6 +87,23 @@ options:
       vlan:
         description: Number of the VLAN interface on the port that has the address, named after O(rails[].netdev), such as C(rail0.100).
         type: int
+      ipv6:
+        description: IPv6 address of the rail beside an IPv4 address.
+        type: dict
+        suboptions:
+          address:
+            description: Address with prefix length.
+            type: str
+          gateway:
+            description: Address of the router of the rail.
+            type: str
+          routes:
+            description: Networks that the address reaches through the router.
+            type: list
+            elements: str
+          beyond:
+            description: The network among them that every IPv6 address of the host reaches that way.
+            type: str
 """
 
     CONSENT = r"""

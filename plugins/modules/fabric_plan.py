@@ -111,7 +111,8 @@ plan:
       description:
         - The rails in order, each with name, index, netdev, link_layer, subnet, host_range, pool_range,
           pool_subnet, gateway, host_prefix, router_index, routes, exclusions, block_size, mtu, speed (the value of C(link_speed)),
-          resource, network, pool, vendors and drivers.
+          resource, network, pool, vendors and drivers. A rail with IPv6 beside IPv4 addresses has the keys from subnet to block_size, and
+          pool, again in ipv6.
       type: list
       elements: dict
       returned: always
@@ -121,6 +122,7 @@ plan:
         - The hosts by name, including hosts outside this run, each with number, machine_id, node (name of its node, if known) and rails.
           Each rail has rail, pci, driver, mac, current (current interface name), netdev (planned interface name), address, mtu, gateway,
           routes and beyond (with a router), vlan (with a VLAN interface), and doubt (hosts outside this run that may already use a newly assigned address).
+          A rail with IPv6 beside IPv4 addresses has address, gateway, routes and beyond again in ipv6.
       type: dict
       returned: always
       sample: {gpu-1: {number: 1, rails: [{rail: rail0, pci: "0000:18:00.0", address: 192.168.0.1/24}]}}

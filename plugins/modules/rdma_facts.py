@@ -127,7 +127,7 @@ ansible_facts:
           type: str
           returned: always
         networks:
-          description: IPv4 subnets on network devices that cannot be rails.
+          description: Subnets on network devices that cannot be rails.
           type: list
           elements: str
           returned: always

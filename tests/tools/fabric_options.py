@@ -50,6 +50,7 @@ def given(value: Any, option: Any = None) -> Any:
 # Sections have no row of their own.
 SECTIONS = {
     "select": "Which ports can be rails when C(pci) is not set.",
+    "ipv6": "IPv6 addresses of rails, alone or beside IPv4.",
     "capacity": "Size of the address blocks of each rail.",
     "operator": "The network operator.",
     "operator.telemetry": "DOCA Telemetry Service.",

@@ -31,7 +31,7 @@ NOTE = "<!-- from tests/tools/gallery.py by python -m tests.tools.gallery -->"
 # Files that say nothing about the network model: the same for all, or summaries of others.
 OTHERS = ("plan.txt", "images.txt", "operator/namespace.yaml")
 # A file of a rail other than the first, which is like that of the first.
-OF_OTHER_RAIL = re.compile(r"-rail[1-9]\d*\.yaml")
+OF_OTHER_RAIL = re.compile(r"-rail[1-9]\d*(-ipv6)?\.yaml")
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,11 @@ ENTRIES: dict[str, Entry] = {
         "macvlan on a VLAN of the rails",
         "The role `rail_links` creates a VLAN interface on each port. Pods have their macvlan interfaces on it.",
         "profile: macvlan\nvlan: 100",
+    ),
+    "dual_stack": Entry(
+        "macvlan with IPv4 and IPv6",
+        "Hosts and pods have an address of each version on a rail. The network of a rail names two pools.",
+        "profile: macvlan\nipv6: {supernet: 'fd00:10::/48'}\ncapacity: {hosts: 8}\npools: {per_node_exclusions: ['0']}",
     ),
     "driver": Entry(
         "macvlan with the driver container",

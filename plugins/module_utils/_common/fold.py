@@ -11,7 +11,7 @@ from .reader import MOST, left_out
 
 # The last number of a host name before its domain, and of an address before its prefix length.
 _HOST = re.compile(r"([^.]*?)(\d+)(\D*?(?:\..*)?)")
-_ADDRESS = re.compile(r"(.*[.:])(\d+)((?:/\d+)?)")
+_ADDRESS = re.compile(r"(.*\.)(\d+)((?:/\d+)?)")
 
 
 def fold(names: Sequence[str]) -> str:
@@ -20,7 +20,7 @@ def fold(names: Sequence[str]) -> str:
 
 
 def fold_addresses(addresses: Sequence[str]) -> str:
-    """Return IPv4 addresses with runs of their last number folded: ``192.168.0.[1-16]/24``."""
+    """Return IPv4 addresses with runs of their last number folded: ``192.168.0.[1-16]/24``; other ones as they are."""
     return _fold(addresses, _ADDRESS)
 
 

@@ -13,7 +13,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.ma
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
 
 BLOCK = re.compile(r"`(\S+\.yaml)`\n\n```yaml\n(.*?)```", re.DOTALL)
-RAIL, NETWORK = re.compile(r"rail\d+"), re.compile(r"\d+\.\d+\.\d+\.\d+(/\d+)?")
+RAIL, NETWORK = re.compile(r"rail\d+"), re.compile(r"\d+\.\d+\.\d+\.\d+(/\d+)?|fd00:[0-9a-f:]+")
 
 
 def test_the_pages_are_those_that_the_tool_writes() -> None:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,20 @@ from typing import Any
 
 from ..._common.pci import NIC_VENDOR
 from ..._common.reader import Form, Reader, describe, raise_problems
-from .addressing import STATIC, Pools, Span, one, read_pools, read_reserved
+from .addressing import (
+    STATIC,
+    V4,
+    V6,
+    Address,
+    Network,
+    Pools,
+    Span,
+    read_family,
+    read_pools,
+    read_reserved,
+    read_subnet,
+)
+from .by_version import address_problems, by_version
 from .components import Parts, read_parts, read_tolerations
 from .driver import Driver, read_driver
 from .images import PULL_SECRET, REPOSITORY, TAG
@@ -34,7 +46,6 @@ _RAIL_NAME = Form(
 _PCI = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _RELEASE = Form(r"\d+\.\d+\.\d+(-[a-z0-9.]+)?", f'a release such as {DEFAULT} (three numbers, without "v")')
 _FIRST_NODE_PORT = 30000
-_LONGEST_PREFIX = 28
 _LAST_VLAN = 4094
 
 
@@ -44,9 +55,11 @@ class RailIntent:
 
     name: str
     pci: tuple[str, ...]
-    subnet: ipaddress.IPv4Network | None = None
-    gateway: ipaddress.IPv4Address | None = None
+    subnet: Network | None = None
+    gateway: Address | None = None
     vlan: int | None = None
+    subnet_ipv6: Network | None = None
+    gateway_ipv6: Address | None = None
 
 
 @dataclass(frozen=True)
@@ -93,14 +106,18 @@ class Operator(Parts):
 
 @dataclass(frozen=True)
 class Intent:
-    """The whole intent. Fields are named and documented as the keys of ``rdma_fabric``."""
+    """The whole intent. Fields are named and documented as the keys of ``rdma_fabric``.
+
+    ``version``: that of the addresses. ``ipv6``: the same intent with IPv6 addresses, beside IPv4 ones. Where rails
+    have IPv6 addresses only, they are those of the intent itself.
+    """
 
     profile: str
     rails: tuple[RailIntent, ...]
     select: Select
     rail_count: int | None
     rename: bool
-    supernet: ipaddress.IPv4Network | None
+    supernet: Network | None
     rail_prefix: int
     gateway: str
     host_prefix: int | None
@@ -123,10 +140,12 @@ class Intent:
     thresholds: Thresholds
     tests: Mapping[str, Any]
     absent_hosts: str
+    version: int = V4
+    ipv6: Intent | None = None
 
     @property
-    def rail_networks(self) -> tuple[ipaddress.IPv4Network, ...]:
-        """The networks in which the addresses of rails are: the supernet, and the subnets of single rails."""
+    def own_networks(self) -> tuple[Network, ...]:
+        """The networks of this version in which the addresses of rails are: supernet, and subnets of single rails."""
         own = [rail.subnet for rail in self.rails if rail.subnet]
         return (*([self.supernet] if self.supernet else []), *own)
 
@@ -134,6 +153,16 @@ class Intent:
         """Return the VLAN of a rail, 0 for none."""
         own = next((one.vlan for one in self.rails if one.name == rail), None)
         return self.vlan if own is None else own
+
+    @property
+    def rail_networks(self) -> tuple[Network, ...]:
+        """The networks in which the addresses of rails are, of both versions."""
+        return (*self.own_networks, *(self.ipv6.own_networks if self.ipv6 else ()))
+
+    @property
+    def path(self) -> str:
+        """Where the keys of these addresses are in the inventory."""
+        return "rdma_fabric" if self.version == V4 else "rdma_fabric.ipv6"
 
     @property
     def writes_definitions(self) -> bool:
@@ -153,16 +182,18 @@ class Intent:
         reader = Reader(params, "rdma_fabric", problems)
         raise_problems(problems)
         rails = _rails(reader)
+        ipv6 = reader.section("ipv6")
+        family, family_ipv6 = read_family(reader, V4), read_family(ipv6, V6)
         intent = cls(
             profile=reader.text("profile", profiles[0], choices=profiles),
             rails=rails,
             select=_select(reader.section("select")),
             rail_count=reader.integer("rail_count", len(rails) or None, 1, high=64),
             rename=reader.flag("rename", True),
-            supernet=_supernet(reader),
-            rail_prefix=reader.integer("rail_prefix", 24, 8, high=_LONGEST_PREFIX),
-            gateway=reader.text("gateway", "none", choices=("none", "last")),
-            host_prefix=reader.integer("host_prefix", None, 16, high=31),
+            supernet=family.supernet,
+            rail_prefix=family.rail_prefix,
+            gateway=family.gateway,
+            host_prefix=family.host_prefix,
             reserved=read_reserved(reader),
             pools=read_pools(reader.section("pools")),
             capacity=_capacity(reader.section("capacity")),
@@ -184,6 +215,8 @@ class Intent:
             absent_hosts=reader.text("absent_hosts", "stop", choices=("stop", "report")),
         )
         reader.close()
+        read, intent = intent, by_version(intent, family_ipv6)
+        problems += address_problems(read, intent, wanted="ipv6" in reader and "supernet" not in ipv6)
         _check_together(reader, intent)
         _check_sections(reader, intent.profile, sections or {})
         raise_problems(problems)
@@ -200,13 +233,11 @@ def _rails(reader: Reader) -> tuple[RailIntent, ...]:
         for address in pci:
             if not re.fullmatch(_PCI, address):
                 item.refuse("pci", f'expected PCI addresses such as 0000:18:00.0, found "{address}"')
-        subnet = one(item, "subnet", ipaddress.IPv4Network, expected="an IPv4 network such as 192.168.0.0/24")
-        if subnet is not None and not 8 <= subnet.prefixlen <= _LONGEST_PREFIX:
-            item.refuse("subnet", f"expected a prefix length from 8 to {_LONGEST_PREFIX}, found {subnet.prefixlen}")
-        gateway = one(item, "gateway", ipaddress.IPv4Address, expected="an IPv4 address")
+        own = read_subnet(item, V4, subnet="subnet", gateway="gateway")
+        own_ipv6 = read_subnet(item, V6, subnet="subnet_ipv6", gateway="gateway_ipv6")
         vlan = item.integer("vlan", None, 0, high=_LAST_VLAN)
         item.close()
-        rails.append(RailIntent(name or "", pci, subnet, gateway, vlan))
+        rails.append(RailIntent(name or "", pci, *own, vlan, *own_ipv6))
     names = [rail.name for rail in rails]
     for name in sorted({name for name in names if name and names.count(name) > 1}):
         reader.refuse("rails", f'the name "{name}" is given to more than one rail')
@@ -221,17 +252,6 @@ def _select(reader: Reader) -> Select:
     )
     reader.close()
     return select
-
-
-def _supernet(reader: Reader) -> ipaddress.IPv4Network | None:
-    text = reader.text("supernet", None)
-    if text is None:
-        return None
-    try:
-        return ipaddress.IPv4Network(text)
-    except ValueError as exc:
-        reader.refuse("supernet", f'expected an IPv4 network such as 192.168.0.0/16, found "{text}" ({exc})')
-        return None
 
 
 def _capacity(reader: Reader) -> Capacity:
@@ -295,26 +315,13 @@ def _overrides(reader: Reader) -> dict[str, Any]:
     return found
 
 
-def _check_routers(reader: Reader, intent: Intent) -> None:
-    of_rails = any(rail.gateway for rail in intent.rails)
-    if intent.pools.routes and not (intent.host_prefix or intent.gateway != "none" or of_rails):
-        reader.refuse("pools.routes", "need a router. Set gateway, host_prefix, or gateway of the rails")
-    if intent.host_prefix and of_rails:
-        reader.refuse("rails", "with host_prefix each host's subnet has its own router. Remove gateway of the rails")
-    if intent.host_prefix and intent.gateway != "none":
-        reader.refuse("gateway", "with host_prefix each host's subnet has its own router. Remove gateway")
-    if intent.host_prefix and intent.pools.ipam == "whereabouts":
-        reader.refuse("pools.ipam", "whereabouts has one network for all nodes, with host_prefix each node has its own")
-
-
 def _check_together(reader: Reader, intent: Intent) -> None:
     """Note what only several keys together show."""
-    subnets = [rail.subnet for rail in intent.rails]
-    if intent.supernet is None and intent.addresses == "plan" and "supernet" not in reader and not any(subnets):
+    given = any(key in reader for key in ("supernet", "ipv6"))
+    if intent.addresses == "plan" and not given and not intent.own_networks:
         reader.refuse(
             "supernet", "missing. Set the network from which rails get their addresses, or set addresses: keep"
         )
-    _check_routers(reader, intent)
     if intent.rails and intent.rail_count != len(intent.rails):
         reader.refuse("rail_count", f"{intent.rail_count}, but rails lists {len(intent.rails)}")
     if intent.tests["cross_rail"] and intent.routing == "none":

@@ -49,6 +49,7 @@ FABRIC: dict[str, Any] = {
         "options": {
             "ipam": {"type": "str", "choices": ["nv-ipam", "whereabouts", "dhcp", "static", "none"]},
             "routes": {"type": "list", "elements": "str"},
+            "per_node_exclusions": {"type": "list", "elements": "str"},
         },
     },
     "addresses": {"type": "str", "choices": ["plan", "keep"]},

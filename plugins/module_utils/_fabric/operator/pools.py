@@ -44,13 +44,20 @@ Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 def pools(
     intent: Intent, rails: Sequence[Mapping[str, Any]], fixed: Mapping[str, Sequence[Mapping[str, str]]]
 ) -> list[dict[str, Any]]:
-    """Return one pool per rail of the plan, unless others give pods their addresses.
+    """Return the pools of the rails of the plan, one per version of IP, unless others give pods their addresses.
 
-    ``fixed``: rail -> the subnets of Nodes that have their own, {nodeName, prefix}.
+    ``fixed``: name of a pool -> the subnets of Nodes that have their own, {nodeName, prefix}.
     """
     if intent.pools.ipam != NV_IPAM:
         return []
-    return [_pool(intent, rail, fixed.get(rail["name"]) or ()) for rail in rails]
+    wanted = [(own, one) for rail in rails for own, one in _versions(intent, rail)]
+    return [_pool(own, one, fixed.get(one["pool"]) or ()) for own, one in wanted]
+
+
+def _versions(intent: Intent, rail: Mapping[str, Any]) -> list[tuple[Intent, Mapping[str, Any]]]:
+    """Return the intent and the addresses of a rail for each version of IP."""
+    second = [(intent.ipv6, rail["ipv6"])] if intent.ipv6 else []
+    return [(intent, rail), *second]
 
 
 def _pool(intent: Intent, rail: Mapping[str, Any], fixed: Sequence[Mapping[str, str]]) -> dict[str, Any]:
@@ -60,6 +67,9 @@ def _pool(intent: Intent, rail: Mapping[str, Any], fixed: Sequence[Mapping[str, 
         spec["routes"] = [{"dst": network} for network in routes]
     if rail["exclusions"]:
         spec["exclusions"] = [{"startIP": first, "endIP": last} for first, last in rail["exclusions"]]
+    if intent.pools.per_node_exclusions:
+        numbers = intent.pools.per_node_exclusions
+        spec["perNodeExclusions"] = [{"startIndex": first, "endIndex": last} for first, last in numbers]
     selector = fabric_selector(intent.node_selector)
     if selector:
         spec["nodeSelector"] = node_selector(selector)
@@ -98,7 +108,7 @@ def address_source(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
     if kind == NV_IPAM:
         return {
             "type": NV_IPAM,
-            "poolName": rail["pool"],
+            "poolName": ",".join(one["pool"] for _own, one in _versions(intent, rail)),
             "poolType": "cidrpool" if rail["host_prefix"] else "ippool",
         }
     if kind == "whereabouts":
@@ -107,18 +117,21 @@ def address_source(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _whereabouts(intent: Intent, rail: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {"type": "whereabouts", "range": rail["pool_subnet"]}
-    taken = [network for first, last in rail["exclusions"] for network in _networks_of(first, last)]
-    if taken:
-        found["exclude"] = taken
+    ranges = [_range(one) for _own, one in _versions(intent, rail)]
+    found: dict[str, Any] = {"type": "whereabouts", **(ranges[0] if len(ranges) == 1 else {"ipRanges": ranges})}
     if rail["gateway"]:
         found["gateway"] = rail["gateway"]
     routes = pod_routes(intent, rail)
     return {**found, "routes": [{"dst": network} for network in routes]} if routes else found
 
 
+def _range(rail: Mapping[str, Any]) -> dict[str, Any]:
+    taken = [network for first, last in rail["exclusions"] for network in _networks_of(first, last)]
+    return {"range": rail["pool_subnet"], **({"exclude": taken} if taken else {})}
+
+
 def _networks_of(first: str, last: str) -> list[str]:
-    span = ipaddress.IPv4Address(first), ipaddress.IPv4Address(last)
+    span: Any = ipaddress.ip_address(first), ipaddress.ip_address(last)
     return [str(network) for network in ipaddress.summarize_address_range(*span)]
 
 

@@ -4,8 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 
+from ..._common.errors import InputError
+from ..._common.reader import some
+from ..intent.addressing import V6
 from ..intent.intent import Intent
 from .addresses import Claim, Seat, assign
 from .hosts import Host
@@ -14,28 +18,64 @@ from .ranges import RailRange
 
 
 def find_seats(
-    intent: Intent, hosts: Sequence[Host], rails: RailMap, *, ranges: Sequence[RailRange]
+    intent: Intent,
+    hosts: Sequence[Host],
+    rails: RailMap,
+    *,
+    ranges: Sequence[RailRange],
+    second: Sequence[RailRange] = (),
 ) -> dict[str, Seat]:
-    """Return the hosts' seats; with ``addresses: keep`` only the numbers mean something."""
-    planned = ranges if intent.addresses == "plan" else ()
-    claims = [Claim(host.name, host.number, _kept(host, rails, planned)) for host in hosts]
-    size = planned[0].host_count if planned else max([len(hosts), *(host.number or 0 for host in hosts)])
-    taken = {number for own in planned for number in own.taken}
-    return assign(claims, rails.names[: len(planned)], size, taken=taken)
+    """Return the hosts' seats; with ``addresses: keep`` only the numbers mean something.
+
+    ``second``: the ranges of IPv6 beside IPv4, in which each host has the same number.
+    """
+    if intent.addresses != "plan":
+        ranges, second = (), ()
+    claims = [Claim(host.name, host.number, _kept(host, rails, ranges, second=second)) for host in hosts]
+    size = max([len(hosts), *(host.number or 0 for host in hosts)])
+    if ranges:
+        size = min(own.host_count for own in (*ranges, *second))
+    taken = {number for own in (*ranges, *second) for number in own.taken}
+    seats = assign(claims, rails.names[: len(ranges)], size, taken=taken)
+    _check_second(seats, rails.names, second)
+    return seats
 
 
-def _kept(host: Host, rails: RailMap, ranges: Sequence[RailRange]) -> tuple[int | None, ...]:
-    """Return for each rail the number of the address that the host has inside the rail's host block."""
+def _check_second(seats: Mapping[str, Seat], names: Sequence[str], second: Sequence[RailRange]) -> None:
+    """Refuse numbers of addresses that hosts keep and that have no IPv6 address."""
+    problems = [
+        f"{host} has the address number {number} on {name}"
+        for host, seat in seats.items()
+        for name, number, own in zip(names, seat.rails, second)
+        if number > own.host_count or number in own.taken
+    ]
+    if problems:
+        raise InputError(
+            f"IPv4 and IPv6 addresses of a host have the same number, and the IPv6 subnets do not have all numbers that"
+            f" are in use: {some(problems)}. Use a shorter rdma_fabric.ipv6.rail_prefix, or reserve other addresses"
+        )
+
+
+def _kept(
+    host: Host, rails: RailMap, ranges: Sequence[RailRange], *, second: Sequence[RailRange]
+) -> tuple[int | None, ...]:
+    """Return for each rail the number of the address that the host has inside the rail's host block.
+
+    One of IPv6 counts where there is none of IPv4.
+    """
     if not host.facts:
         return (None,) * len(ranges)
-    return tuple(_number_of(host, port, own) for port, own in zip(rails.ports[host.name], ranges))
+    return tuple(
+        next((number for own in both if own and (number := _number_of(host, port, own)) is not None), None)
+        for port, both in zip(rails.ports[host.name], zip_longest(ranges, second))
+    )
 
 
 def _number_of(host: Host, port: Port, own: RailRange) -> int | None:
     """Return the number of the port's address, also of a recorded one that is gone, unless ``number`` is set."""
     recorded = port["configured"]["addresses"] if port["configured"] and host.number is None else []
     for text in (*port["addresses"], *recorded):
-        if ":" not in text:
+        if (":" in text) == (own.subnet.version == V6):
             number = own.number_of(text.split("/")[0])
             if number is not None:
                 return number
@@ -43,7 +83,12 @@ def _number_of(host: Host, port: Port, own: RailRange) -> int | None:
 
 
 def new_addresses(
-    intent: Intent, hosts: Sequence[Host], rails: RailMap, *, ranges: Sequence[RailRange]
+    intent: Intent,
+    hosts: Sequence[Host],
+    rails: RailMap,
+    *,
+    ranges: Sequence[RailRange],
+    second: Sequence[RailRange] = (),
 ) -> frozenset[tuple[str, int]]:
     """Return the hosts and indices of rails whose address comes from the order: neither host nor inventory names it."""
     if intent.addresses == "keep":
@@ -52,6 +97,6 @@ def new_addresses(
         (host.name, index)
         for host in hosts
         if host.facts and host.number is None
-        for index, kept in enumerate(_kept(host, rails, ranges))
+        for index, kept in enumerate(_kept(host, rails, ranges, second=second))
         if kept is None
     )

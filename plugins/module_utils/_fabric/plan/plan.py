@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import zip_longest
 from typing import Any
 
 from ..._common.errors import InputError
 from ..._common.fold import fold
 from ..._common.reader import raise_problems
-from ..intent.addressing import PLANNED
+from ..intent.addressing import PLANNED, V6
 from ..intent.gates import check
 from ..intent.intent import Intent
 from ..intent.networks import of_rail, vrf_problem
@@ -26,13 +26,14 @@ from ..operator.policy import build_policy
 from ..operator.profiles import registry
 from . import link_findings, partitions, routers
 from .capabilities import expectations
+from .capacity import block_size, check_capacity
 from .gpu_affinity import gpus_of_rails
 from .groups import Known, resolve
 from .hosts import Host, match_nodes, read_hosts
-from .layout import Layout
+from .layout import Layout, check_pools
 from .numbering import find_seats, new_addresses
 from .rails import Port, RailMap, check_names_free, check_subnets, find_rails, netdev_names
-from .ranges import POINT_TO_POINT, RailRange, block_size, check_capacity, check_overlap, other_networks, rail_ranges
+from .ranges import RailRange, check_overlap, other_networks, rail_ranges
 from .review import table
 from .switch_ports import switch_ports
 from .vlans import checked as with_vlans
@@ -74,11 +75,11 @@ def plan(
     check_matches(intent.thresholds, rails.names, names, kinds=intent.tests["kinds"])
     netdevs = with_vlans(intent, rails.names, netdev_names(intent, rails))
     check_names_free(members, rails, netdevs)
-    ranges = _ranges(intent, members, rails)
-    seats = find_seats(intent, members, rails, ranges=ranges)
-    new = new_addresses(intent, members, rails, ranges=ranges)
+    ranges, ranges_ipv6 = _ranges(intent, members, rails)
+    seats = find_seats(intent, members, rails, ranges=ranges, second=ranges_ipv6)
+    new = new_addresses(intent, members, rails, ranges=ranges, second=ranges_ipv6)
     strangers = fold([host.name for host in members if not (host.facts or host.limited)])
-    layout = Layout(intent, members, rails, netdevs, ranges, seats, names, new, strangers)
+    layout = Layout(intent, members, rails, netdevs, ranges, seats, names, new, strangers, ranges_ipv6)
     matched = match_nodes(members, nodes)
     switches = switch_ports(rails.names, rails.ports)
     sources = Known(*_known_of(members, matched, nodes), inventory=groups or {}, switches=switches, file=topology)
@@ -118,27 +119,38 @@ def _known_of(
     return names, labelled, [host.name for host in run if host.facts]
 
 
-def _ranges(intent: Intent, hosts: Sequence[Host], rails: RailMap) -> tuple[RailRange, ...]:
-    if not intent.rail_networks:
+def _ranges(
+    intent: Intent, hosts: Sequence[Host], rails: RailMap
+) -> tuple[tuple[RailRange, ...], tuple[RailRange, ...]]:
+    """Return the ranges of the rails, and those of IPv6 beside IPv4."""
+    first, second = (_ranges_of(own, hosts, rails) if own else () for own in (intent, intent.ipv6))
+    if intent.addresses == "plan" and first:
+        subnets = [[own.network for own in of_rail if own] for of_rail in zip_longest(first, second)]
+        check_subnets(intent, hosts, rails, subnets=subnets)
+    return first, second
+
+
+def _ranges_of(intent: Intent, hosts: Sequence[Host], rails: RailMap) -> tuple[RailRange, ...]:
+    if not intent.own_networks:
         return ()
     ranges = rail_ranges(intent, rails.names)
     profile = registry.get(intent.profile)
-    if intent.host_prefix == POINT_TO_POINT and intent.pools.ipam in PLANNED and not profile.takes_port:
+    if ranges[0].is_point_to_point and intent.pools.ipam in PLANNED and not profile.takes_port:
         raise InputError(
-            f"rdma_fabric.host_prefix: a network of two addresses has none for pods beside those of host and router,"
-            f" and pods of profile {profile.name} share the port with the host. Use 29 or less, or another profile"
+            f"{intent.path}.host_prefix: a network of two addresses has none for pods beside those of host and router,"
+            f" and pods of profile {profile.name} share the port with the host."
+            f" Use {ranges[0].bits - 3} or less, or another profile"
         )
     check_capacity(intent, ranges, len(hosts), most_pods=profile.devices(intent))
     networks = {host.name: other_networks(host.facts, rails.ports[host.name]) for host in hosts if host.facts}
-    check_overlap(rails.names, ranges, networks)
-    if intent.addresses == "plan":
-        check_subnets(intent, hosts, rails, subnets=[ipaddress.IPv4Network(str(own.subnet)) for own in ranges])
+    check_overlap(rails.names, ranges, networks, path=intent.path)
     return ranges
 
 
 def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
     """Return the plan of a layout (``nodes``: host -> Node name)."""
     intent, members = layout.intent, layout.hosts
+    check_pools(layout)
     rails = [_rail(layout, index) for index in range(len(layout.rails.names))]
     run = [host.name for host in members if host.limited]
     profile = registry.get(intent.profile)
@@ -187,7 +199,6 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
 def _rail(layout: Layout, index: int) -> dict[str, Any]:
     name = layout.rails.names[index]
     ports = [own[index] for own in layout.rails.ports.values()]
-    own = layout.ranges[index] if layout.ranges else None
     profile, networks = registry.get(layout.intent.profile), layout.intent.networks
     return {
         "name": name,
@@ -195,6 +206,23 @@ def _rail(layout: Layout, index: int) -> dict[str, Any]:
         "netdev": layout.netdevs[index],
         "master": vlan_netdev(layout.netdevs[index], layout.intent.vlan_of(name)),
         "link_layer": ports[0]["link_layer"],
+        **_rail_addresses(layout, index),
+        "mtu": registry.mtu_of(layout.intent),
+        "speed": layout.intent.link_speed,
+        "resource": registry.resource(layout.intent, of_rail(networks.resource, name)),
+        "share": profile.devices(layout.intent),
+        "network": of_rail(networks.name, name),
+        "pool": layout.pool(name),
+        "vendors": sorted({port["vendor"] for port in ports}),
+        "drivers": sorted({port["driver"] for port in ports if port["driver"]}),
+        **({"ipv6": {**_rail_addresses(ipv6, index), "pool": ipv6.pool(name)}} if (ipv6 := layout.ipv6) else {}),
+    }
+
+
+def _rail_addresses(layout: Layout, index: int) -> dict[str, Any]:
+    """Return the addresses of a rail in one version of IP."""
+    own, hosts = (layout.ranges[index] if layout.ranges else None), layout.intent.capacity.hosts
+    return {
         "subnet": str(own.subnet) if own else None,
         "host_range": own.host_range if own else None,
         "pool_range": own.pool_range if own else None,
@@ -203,16 +231,8 @@ def _rail(layout: Layout, index: int) -> dict[str, Any]:
         "host_prefix": own.host_prefix if own else None,
         "router_index": own.router_index if own else None,
         "routes": routers.routes(layout, own),
-        "exclusions": list(own.exclusions(layout.intent.capacity.hosts)) if own else [],
-        "block_size": block_size(own.pool, layout.intent.capacity.hosts) if own and not own.host_prefix else None,
-        "mtu": registry.mtu_of(layout.intent),
-        "speed": layout.intent.link_speed,
-        "resource": registry.resource(layout.intent, of_rail(networks.resource, name)),
-        "share": profile.devices(layout.intent),
-        "network": of_rail(networks.name, name),
-        "pool": of_rail(networks.pool, name),
-        "vendors": sorted({port["vendor"] for port in ports}),
-        "drivers": sorted({port["driver"] for port in ports if port["driver"]}),
+        "exclusions": list(own.exclusions(hosts)) if own else [],
+        "block_size": block_size(own.pool, hosts) if own and not own.host_prefix else None,
     }
 
 
@@ -244,7 +264,17 @@ def _host_rail(layout: Layout, host: Host, index: int, *, port: Port | None) -> 
         **({"vlan": vlan} if (vlan := layout.intent.vlan_of(layout.rails.names[index])) else {}),
         **_doubt(layout, host, index),
         **routers.router_of(layout, host, index),
+        **_ipv6(layout, host, index, port=known),
     }
+
+
+def _ipv6(layout: Layout, host: Host, index: int, *, port: Port) -> dict[str, Any]:
+    """Return the address of IPv6 beside that of IPv4, and its router."""
+    own = layout.ipv6
+    if own is None:
+        return {}
+    address = _address(own, host, index, port=port)
+    return {"ipv6": {"address": address, **routers.router_of(own, host, index)}}
 
 
 def _doubt(layout: Layout, host: Host, index: int) -> dict[str, str]:
@@ -255,7 +285,8 @@ def _doubt(layout: Layout, host: Host, index: int) -> dict[str, str]:
 
 def _address(layout: Layout, host: Host, index: int, *, port: Port) -> str | None:
     if layout.intent.addresses == "keep":
-        return next((text for text in port.get("addresses", ()) if ":" not in text), None)
+        is_ipv6 = layout.intent.version == V6
+        return next((text for text in port.get("addresses", ()) if (":" in text) == is_ipv6), None)
     own = layout.ranges[index]
     return own.host_interface(layout.seats[host.name].rails[index])
 

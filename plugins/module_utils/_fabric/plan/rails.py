@@ -191,21 +191,27 @@ def check_names_free(hosts: Iterable[Host], rails: RailMap, names: Sequence[str]
         )
 
 
-def check_subnets(intent: Intent, hosts: Iterable[Host], rails: RailMap, *, subnets: Sequence[Network]) -> None:
-    """Refuse a port chosen automatically that has an address inside the supernet, but of no use to its rail."""
+def check_subnets(
+    intent: Intent, hosts: Iterable[Host], rails: RailMap, *, subnets: Sequence[Sequence[Network]]
+) -> None:
+    """Refuse a port chosen automatically that has an address inside the supernet, but of no use to its rail.
+
+    ``subnets``: those of each rail.
+    """
     listed = {rail.name for rail in intent.rails if rail.pci}
     problems: dict[str, list[str]] = {}
     for host in hosts:
-        for name, port, subnet in zip(rails.names, rails.ports.get(host.name, ()), subnets):
+        for name, port, own in zip(rails.names, rails.ports.get(host.name, ()), subnets):
             if port["configured"] or name in listed or name in host.rails:
                 continue
             for address in port["addresses"]:
-                if inside(address, *intent.rail_networks) and not inside(address, subnet):
-                    problems.setdefault(f"{name} ({port['pci']}, subnet {subnet})", []).append(address)
+                if inside(address, *intent.rail_networks) and not inside(address, *own):
+                    told = " and ".join(map(str, own))
+                    problems.setdefault(f"{name} ({port['pci']}, subnet {told})", []).append(address)
     if problems:
-        told = [f"{rail} has address {fold_addresses(addresses)}" for rail, addresses in problems.items()]
+        texts = [f"{rail} has address {fold_addresses(addresses)}" for rail, addresses in problems.items()]
         raise InputError(
-            f"ports with addresses inside rdma_fabric.supernet, but outside the subnets of their rails: {some(told)}. "
+            f"ports with addresses inside rdma_fabric.supernet, but outside the subnets of their rails: {some(texts)}. "
             f"If these ports are rails, {CHOOSE}; otherwise use another rdma_fabric.supernet"
         )
 

@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..._common.errors import ConflictError, InputError
 from ..._common.reader import raise_problems, some
-from ..intent.addressing import PLANNED, Span
+from ..intent.addressing import PLANNED, V6, Network, Span
 from ..intent.intent import Intent, RailIntent
 
 try:
@@ -18,8 +19,9 @@ try:
 except ImportError:
     IPAddress = IPNetwork = None
 
-# With a prefix of this length a host has two addresses: its own and that of its router.
-POINT_TO_POINT = 31
+# A /64 has more addresses than anybody numbers, and nv-ipam counts those of a pool in a signed number of 64 bits: an
+# IPv6 subnet has at most so many numbers of hosts, and its pool is the last network of this prefix length.
+_IPV6_HOSTS, _IPV6_POOL = 1 << 20, 96
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class RailRange:
     Without ``host_prefix``, host number n has address ``subnet + n``: hosts have the first half, pods the second, and
     ``gateway`` (or None) is the router of all. With it, each host has a subnet of that prefix, which begins with its
     router and its own address; the rest is for its pods. ``reserved``: what neither hosts nor pods get.
+    ``per_node``: numbers of addresses in the block of each node that pods do not get.
     """
 
     subnet: IPNetwork
@@ -37,6 +40,22 @@ class RailRange:
     gateway: str | None = None
     host_prefix: int | None = None
     reserved: tuple[Span, ...] = ()
+    per_node: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def bits(self) -> int:
+        """Length of an address."""
+        return 128 if self.subnet.version == V6 else 32
+
+    @property
+    def network(self) -> Network:
+        """The subnet as other code takes it."""
+        return ipaddress.ip_network(str(self.subnet))
+
+    @property
+    def is_point_to_point(self) -> bool:
+        """Whether a host has a network of two addresses: its own and that of its router."""
+        return self.host_prefix == self.bits - 1
 
     def host_interface(self, number: int) -> str:
         """Return the address of host ``number`` with its prefix length."""
@@ -63,7 +82,7 @@ class RailRange:
     @property
     def router_index(self) -> int:
         """Which address of a host's own subnet is that of its router; a network of two has no address of its own."""
-        return 0 if self.host_prefix == POINT_TO_POINT else 1
+        return 0 if self.is_point_to_point else 1
 
     @property
     def taken(self) -> Collection[int]:
@@ -92,12 +111,12 @@ class RailRange:
             for first, last in spans:
                 low, high = max(first, int(network.first)), min(last, int(network.last))
                 if low <= high:
-                    yield str(IPAddress(low)), str(IPAddress(high))
+                    yield self.text(low), self.text(high)
 
     @property
     def shares_subnets(self) -> bool:
         """Whether a host has its address in the network of its pods."""
-        return self.host_prefix is not None and self.host_prefix < POINT_TO_POINT
+        return self.host_prefix is not None and not self.is_point_to_point
 
     @property
     def gateway_is_of_hosts(self) -> bool:
@@ -118,7 +137,11 @@ class RailRange:
 
     @property
     def _size(self) -> int:
-        return 1 << (32 - (self.host_prefix or 32))
+        return 1 << (self.bits - (self.host_prefix or self.bits))
+
+    def text(self, address: int) -> str:
+        """Return an address from its number."""
+        return str(IPAddress(address, self.subnet.version))
 
     def _others(self) -> list[tuple[int, int]]:
         """Return the first and last address of what others have, as numbers."""
@@ -148,12 +171,14 @@ def _cut(intent: Intent, names: Sequence[str], own: Mapping[str, RailIntent]) ->
         return [_network(str(given[name])) for name in names]
     if intent.supernet is None:
         missing = some([name for name in names if name not in given])
-        raise InputError(f"rdma_fabric.rails: {missing} have no subnet. Set rdma_fabric.supernet, or one for each rail")
+        raise InputError(
+            f"rdma_fabric.rails: {missing} have no subnet. Set {intent.path}.supernet, or one for each rail"
+        )
     network, prefix, count = _network(str(intent.supernet)), intent.rail_prefix, len(names)
     available = 2 ** (prefix - network.prefixlen) if prefix >= network.prefixlen else 0
     if count > available:
         raise InputError(
-            f"rdma_fabric.supernet is too small: {count} rails need {count} subnets /{prefix}, {network} has "
+            f"{intent.path}.supernet is too small: {count} rails need {count} subnets /{prefix}, {network} has "
             f"{available}. Use a larger supernet or a longer rail_prefix"
         )
     subnets = list(network.subnet(prefix, count=count))
@@ -176,12 +201,18 @@ def _range(intent: Intent, subnet: IPNetwork, rail: RailIntent | None) -> RailRa
     )
     if intent.host_prefix is not None:
         count = 2 ** max(intent.host_prefix - subnet.prefixlen, 0)
-        return RailRange(subnet, subnet, count, host_prefix=intent.host_prefix, reserved=reserved)
+        if subnet.version == V6:
+            count = min(count, _IPV6_HOSTS)
+        return RailRange(subnet, subnet, count, None, intent.host_prefix, reserved, intent.pools.per_node_exclusions)
     # The pool is a network of its own, not an exclusion of the rail's: nv-ipam hands out its blocks of
     # addresses from the start of the subnet without regard to exclusions, so the first nodes would get nothing.
     hosts, pool = subnet.subnet(subnet.prefixlen + 1)
     gateway = str(rail.gateway) if rail and rail.gateway else str(subnet[-2]) if intent.gateway == "last" else None
-    return RailRange(subnet, pool, hosts.size - 1, gateway, None, reserved)
+    count = hosts.size - 1
+    if subnet.version == V6:
+        count = min(count, _IPV6_HOSTS)
+        pool = IPNetwork((pool.last, max(_IPV6_POOL, pool.prefixlen)), version=V6).cidr
+    return RailRange(subnet, pool, count, gateway, None, reserved, intent.pools.per_node_exclusions)
 
 
 def _misplaced(intent: Intent, names: Sequence[str], ranges: Sequence[RailRange]) -> Iterator[str]:
@@ -190,7 +221,7 @@ def _misplaced(intent: Intent, names: Sequence[str], ranges: Sequence[RailRange]
         prefix = intent.host_prefix
         if prefix is not None and prefix <= own.subnet.prefixlen:
             yield (
-                f"rdma_fabric.host_prefix: {prefix} is not longer than that of {own.subnet}, the subnet of {name}."
+                f"{intent.path}.host_prefix: {prefix} is not longer than that of {own.subnet}, the subnet of {name}."
                 " Use a longer host_prefix, or a shorter rail_prefix"
             )
         if own.gateway and own.gateway_is_of_hosts and intent.pools.ipam in PLANNED:
@@ -205,81 +236,12 @@ def _misplaced(intent: Intent, names: Sequence[str], ranges: Sequence[RailRange]
             yield f"rdma_fabric.reserved: {span} is in no subnet of a rail"
 
 
-def block_size(pool: IPNetwork, hosts: int) -> int:
-    """Return how many addresses of a pool each node gets: a power of two, 0 when there is not one each."""
-    share = (pool.size - 2) // hosts
-    return 1 << (share.bit_length() - 1) if share else 0
-
-
-def check_capacity(intent: Intent, ranges: Sequence[RailRange], group_size: int, *, most_pods: int) -> None:
-    """Refuse blocks that are too small for the hosts and pods that the intent names (``most_pods``: a node can run)."""
-    hosts = intent.capacity.hosts
-    problems = []
-    if group_size > hosts:
-        problems.append(f"the group has {group_size} hosts, rdma_fabric.capacity.hosts is {hosts}")
-    for own in ranges:
-        problems += _too_small(intent, own, most_pods)
-    if problems:
-        told = "; ".join(dict.fromkeys(problems))
-        raise InputError(f"{told}. Use a shorter rail_prefix or change rdma_fabric.capacity")
-
-
-def _too_small(intent: Intent, own: RailRange, most_pods: int) -> Iterator[str]:
-    hosts, pods, prefix = intent.capacity.hosts, intent.capacity.pods_per_host, own.subnet.prefixlen
-    available = own.host_count - len(own.taken)
-    if hosts > available and own.host_prefix is not None:
-        yield (
-            f"a rail's subnet /{prefix} is too small: {hosts} subnets /{own.host_prefix} needed, {available} available"
-        )
-    elif hosts > available:
-        yield (
-            f"the host block of a rail (first half of a /{prefix}) is too small: {hosts} addresses needed, "
-            f"{available} available"
-        )
-    if intent.pools.ipam not in PLANNED:
-        return
-    if own.host_prefix is not None:
-        yield from _too_few_for_pods(own, min(pods, most_pods))
-        return
-    # nv-ipam rejects a block of one address.
-    share = _power_of_two(max(pods, 2))
-    size = block_size(own.pool, hosts)
-    if size < share:
-        yield (
-            f"the pod block of a rail (second half of a /{prefix}) is too small: {hosts} hosts x {share} addresses = "
-            f"{hosts * share} needed, {own.pool.size - 2} available"
-        )
-        return
-    spans = [(int(IPAddress(first)), int(IPAddress(last))) for first, last in own.exclusions(hosts)]
-    for block in range(hosts if spans else 0):
-        first = int(own.pool.first) + 1 + block * size
-        left = size - sum(_common(span, (first, first + size - 1)) for span in spans)
-        if left < pods:
-            yield (
-                f"{own.subnet}: of the addresses {IPAddress(first)} to {IPAddress(first + size - 1)}, which one node"
-                f" gets, {left} are not reserved, {pods} needed"
-            )
-
-
-def _too_few_for_pods(own: RailRange, pods: int) -> Iterator[str]:
-    # Network, broadcast, router and host; a network of two addresses has the router and one other.
-    left = 1 if own.host_prefix == POINT_TO_POINT else max(own.host_subnet(1).size - 4, 0)
-    if left < pods:
-        yield f"a host's subnet /{own.host_prefix} has {left} addresses for pods, {pods} needed"
-
-
-def _common(left: tuple[int, int], right: tuple[int, int]) -> int:
-    return max(min(left[1], right[1]) - max(left[0], right[0]) + 1, 0)
-
-
-def _power_of_two(number: int) -> int:
-    return 1 << (number - 1).bit_length()
-
-
 def check_overlap(
     names: Sequence[str],
     ranges: Sequence[RailRange],
     networks: Mapping[str, Sequence[str]],
+    *,
+    path: str = "rdma_fabric",
 ) -> None:
     """Refuse rail subnets that overlap networks which hosts use otherwise (``networks``: host -> CIDRs)."""
     users: dict[str, list[str]] = {}
@@ -295,7 +257,7 @@ def check_overlap(
     if problems:
         raise ConflictError(
             f"the planned subnets overlap networks that hosts use already: {'; '.join(problems)}. Choose another "
-            "rdma_fabric.supernet"
+            f"{path}.supernet"
         )
 
 

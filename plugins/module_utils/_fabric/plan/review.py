@@ -64,7 +64,9 @@ def _class_lines(
     ports = _rail_ports(own, rails)
     rows = [_HEAD]
     for index, (name, found) in enumerate(ports.items()):
-        addresses = [hosts[host]["rails"][index]["address"] or "-" for host in found]
+        own_rails = [hosts[host]["rails"][index] for host in found]
+        addresses = [own["address"] or "-" for own in own_rails]
+        addresses += [own["ipv6"]["address"] or "-" for own in own_rails if "ipv6" in own]
         rows.append((name, *_columns(found), _gpus(own, list(found.values())[0]), fold_addresses(addresses)))
     yield from _aligned(rows)
     for name, found in ports.items():

@@ -16,7 +16,7 @@ def routes(layout: Layout, own: RailRange | None) -> list[str]:
     """Return the networks that hosts and pods of a rail reach through its router."""
     if own is None or own.router(1) is None or layout.intent.addresses == "keep":
         return []
-    others = layout.intent.rail_networks if layout.intent.routing == "between_rails" else ()
+    others = layout.intent.own_networks if layout.intent.routing == "between_rails" else ()
     found = [*([own.subnet] if own.host_prefix else []), *others]
     return list(dict.fromkeys(map(str, found)))
 
@@ -32,11 +32,13 @@ def router_of(layout: Layout, host: Host, index: int) -> dict[str, Any]:
 
 
 def node_subnets(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, list[dict[str, str]]]:
-    """Return rail -> the subnets of Nodes of which each has its own: those of the hosts that they are."""
+    """Return pool -> the subnets of Nodes of which each has its own: those of the hosts that they are."""
+    second = layout.ipv6
+    found = node_subnets(second, nodes) if second else {}
     if layout.intent.host_prefix is None or layout.intent.addresses == "keep":
-        return {}
-    return {
-        name: [
+        return found
+    return found | {
+        layout.pool(name): [
             {"nodeName": node, "prefix": str(own.host_subnet(layout.seats[host.name].rails[index]))}
             for host in layout.hosts
             if (node := nodes[host.name])

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Union
 
 from ..._common.fold import fold, fold_addresses
 from ..._common.host_facts import HIDDEN_QUEUE_PAIRS, Use, is_job
@@ -19,9 +19,9 @@ from ..operator.profiles import registry
 from .hosts import Host
 
 Port = Mapping[str, Any]
-Network = ipaddress.IPv4Network
+Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
-_IPV4_NETWORK = re.compile(r"\d+\.\d+\.\d+\.\d+/\d+")
+_NETWORK = re.compile(r"[0-9a-f:.]+/\d+")
 
 
 @dataclass(frozen=True)
@@ -202,11 +202,15 @@ def inside(address: str, *networks: Network) -> bool:
 def _own_routes(text: str, own: Sequence[Network]) -> bool:
     """Return whether all routes of a use lead to rails; one that the text does not name may lead anywhere."""
     try:
-        networks = [ipaddress.IPv4Network(found) for found in _IPV4_NETWORK.findall(text)]
+        networks = [ipaddress.ip_network(found) for found in _NETWORK.findall(text)]
     except ValueError:
         return False
     count = int(first) if (first := text.partition(" ")[0]).isdecimal() else 1
-    return len(networks) == count and all(any(net.subnet_of(rail) for rail in own) for net in networks)
+    return len(networks) == count and all(any(_within(net, rail) for rail in own) for net in networks)
+
+
+def _within(network: Network, other: Network) -> bool:
+    return network.version == other.version and network.subnet_of(other)  # type: ignore[arg-type]
 
 
 def together(found: Mapping[str, Sequence[str]]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..._common.fold import fold
-from ..intent.addressing import NV_IPAM, PLANNED
+from ..intent.addressing import NV_IPAM, PLANNED, V6
 from ..intent.intent import Intent
 from ..intent.releases import warnings as release_warnings
 from ..operator.nodes import NIC_LABEL, NIC_LABEL_NAME
@@ -50,6 +50,11 @@ def warnings(layout: Layout, nodes: Mapping[str, str | None]) -> Iterator[str]:
         yield from _pods_without_tables(layout.intent)
     yield from _partition(intent)
     yield from _unfixed(layout, nodes)
+    if intent.version == V6:
+        yield (
+            "the rails have IPv6 addresses only, over which this collection cannot measure yet: validate reports them"
+            " as no_data. Set rdma_fabric.supernet in addition"
+        )
     if not layout.ranges and intent.pools.ipam in PLANNED:
         yield "rdma_fabric.supernet is not given, so no networks for pods are planned"
 

@@ -53,6 +53,7 @@ class Pcie:
 class Netdev:
     """The network device of a port; carrier is None while the link is down.
 
+    ``duplicates``, ``tentative``: IPv6 addresses as of ``Interface``.
     Speeds in Gb/s: ``max_speed`` is the fastest that the driver supports, ``vf_rate`` the lowest limit of a VF.
     """
 
@@ -74,6 +75,8 @@ class Netdev:
     vf_rate: float | None
     phys_port_name: str
     pkey: str | None = None
+    duplicates: tuple[str, ...] = ()
+    tentative: tuple[str, ...] = ()
 
     @classmethod
     def from_raw(cls, name: str, raw: Raw, interface: Interface | None) -> Netdev:
@@ -98,6 +101,8 @@ class Netdev:
             vf_rate=interface.vf_rate if interface else None,
             phys_port_name=raw.get("phys_port_name") or "",
             pkey=raw.get("pkey") or None,
+            duplicates=interface.duplicates if interface else (),
+            tentative=interface.tentative if interface else (),
         )
 
     @property

@@ -94,6 +94,8 @@ class HostInventory:
     configured: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     # The VLAN interfaces that rail_links made on such a port.
     vlans: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    # The IPv6 networks to which rail_links set routes through such a port: the kernel lists those of all tables.
+    routes: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     # The rail that such a port is; a port that is none any more, but could not be restored, is not among them.
     rails: Mapping[str, str] = dataclasses.field(default_factory=dict)
     # The owners that such a port had before rail_links configured it, as _core.disruption calls them.
@@ -146,6 +148,7 @@ class HostInventory:
             ),
             configured={pci: tuple(e.get("set", {}).get("addresses", ())) for pci, e in raw["rail_links"].items()},
             vlans=vlans,
+            routes={pci: tuple(e.get("set", {}).get("routes", ())) for pci, e in raw["rail_links"].items()},
             rails={pci: e["rail"] for pci, e in raw["rail_links"].items() if e.get("rail")},
             first={pci: tuple(e.get("owners", ())) for pci, e in raw["rail_links"].items()},
         )
@@ -181,8 +184,9 @@ class HostInventory:
         return {port.pci: port for port in self.ports}
 
     def uses(self, port: Port) -> list[host_facts.Use]:
-        """Return who uses a port; the address of a rail that rail_links set is no use."""
-        own, vlans = self.configured.get(port.pci, ()), self.vlans.get(port.pci, ())
+        """Return who uses a port; addresses, routes and VLANs of a rail that rail_links set are no uses."""
+        own = (*self.configured.get(port.pci, ()), *self.routes.get(port.pci, ()))
+        vlans = self.vlans.get(port.pci, ())
         found = port_use.uses(port, self.interfaces, self.activity, own=own, vlans=vlans)
         # Whose VF such a device is cannot be told for VFs of pods, so all ports with VFs count as in use.
         known = {device.name for device in self.rdma_devices}

@@ -32,6 +32,8 @@ class Interface:
     ``vf_rate`` is the lowest limit that a VF of it has, in Gb/s; None when none is limited. ``lower`` is what
     a VLAN or macvlan stands on, ``kind`` what made it (``vlan``, ``bond``, empty for hardware). ``dynamic`` are
     the IPv6 addresses that router advertisements or DHCP gave, ``vlan`` the number of a VLAN interface.
+    ``duplicates`` are the IPv6 addresses that another machine has, and ``tentative`` those of which the kernel does not
+    know that yet.
     """
 
     name: str
@@ -48,12 +50,14 @@ class Interface:
     dynamic: tuple[str, ...] = ()
     up: bool = False
     vlan: int | None = None
+    duplicates: tuple[str, ...] = ()
+    tentative: tuple[str, ...] = ()
 
     @classmethod
     def from_ip(cls, entry: dict[str, Any]) -> Interface:
         """Build it from one entry; ``permaddr`` (the MAC before bonding) wins over the MAC."""
-        addresses = {
-            f"{ipaddress.ip_address(item['local'])}/{int(item['prefixlen'])}": bool(item.get("dynamic"))
+        addresses: dict[str, dict[str, Any]] = {
+            f"{ipaddress.ip_address(item['local'])}/{int(item['prefixlen'])}": item
             for item in entry.get("addr_info", [])
             if item.get("scope") == "global" and "local" in item
         }
@@ -71,13 +75,20 @@ class Interface:
             kind=entry.get("linkinfo", {}).get("info_kind", ""),
             up="UP" in entry.get("flags", ()),
             vlan=_vlan(entry.get("linkinfo", {})),
-            dynamic=tuple(address for address, given in addresses.items() if given and ":" in address),
+            dynamic=_flagged(addresses, "dynamic"),
+            duplicates=_flagged(addresses, "dadfailed"),
+            tentative=_flagged(addresses, "tentative"),
         )
 
 
 def _vlan(made: dict[str, Any]) -> int | None:
     number = made.get("info_data", {}).get("id") if made.get("info_kind") == "vlan" else None
     return None if number is None else int(number)
+
+
+def _flagged(addresses: dict[str, dict[str, Any]], flag: str) -> tuple[str, ...]:
+    """Return the IPv6 addresses with a flag."""
+    return tuple(address for address, item in addresses.items() if item.get(flag) and ":" in address)
 
 
 def _vf_rate(functions: list[dict[str, Any]]) -> float | None:
@@ -168,7 +179,7 @@ def _route4(fields: list[str]) -> Route | None:
 def own_networks(
     interfaces: Iterable[Interface], routes: Iterable[Route], rail_capable: Iterable[str]
 ) -> tuple[str, ...]:
-    """Return the IPv4 subnets that the host uses on interfaces that cannot be rails, ordered."""
+    """Return the subnets that the host uses on interfaces that cannot be rails, ordered; of IPv6 those of addresses."""
     skipped = set(rail_capable) | {"lo"}
     found = {
         ipaddress.ip_interface(address).network
@@ -178,8 +189,8 @@ def own_networks(
     }
     found.update(route.network for route in routes if route.network and route.netdev not in skipped)
     # Host routes (one a pod with some CNIs) say nothing that a subnet does not.
-    wanted = {net for net in found if isinstance(net, ipaddress.IPv4Network) and 0 < net.prefixlen < 32}
-    return tuple(str(network) for network in sorted(wanted))
+    wanted = [net for net in found if 0 < net.prefixlen < net.max_prefixlen]
+    return tuple(str(net) for net in sorted(wanted, key=lambda net: (net.version, int(net[0]), net.prefixlen)))
 
 
 def ssh_netdev(connection: str, interfaces: Iterable[Interface]) -> str | None:

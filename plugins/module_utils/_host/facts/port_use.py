@@ -90,7 +90,10 @@ def uses(
     own: Collection[str] = (),
     vlans: Collection[str] = (),
 ) -> list[Use]:
-    """Return all uses of a port; ``own`` addresses and ``vlans`` of a rail of this collection are none."""
+    """Return all uses of a port; those of a rail of this collection are none.
+
+    ``own``: its addresses, and networks of its routes; ``vlans``: its interfaces.
+    """
     found = _queue_pair_uses(port, activity)
     if port.netdev is None:
         return found
@@ -100,7 +103,7 @@ def uses(
     found = [
         *_stacked_uses(port, [upper for upper in uppers if upper.name not in vlans]),
         *(_address_use(address, interfaces) for address in addresses if address not in own),
-        *_route_uses(names, addresses, activity),
+        *_route_uses(names, [*addresses, *own], activity),
         *mount_uses(names, activity),
         *_tcp_uses(addresses, activity),
         *found,

@@ -23,12 +23,23 @@ _NETDEV = re.compile(rf"[a-zA-Z][a-zA-Z0-9_-]{{0,{MAX_NAME - 1}}}")
 
 
 @dataclasses.dataclass(frozen=True)
+class Way:
+    """An address of a rail, with prefix, and the router and routes of its version of IP (as in ``Rail``)."""
+
+    address: str
+    gateway: str = ""
+    routes: tuple[str, ...] = ()
+    beyond: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
 class Rail:
     """One rail on one host: ``netdev`` is the name it shall have, ``address`` has a prefix.
 
     ``doubt``: the hosts that are not known to the plan, one of which may have the address. ``gateway``: the router, ""
     for none; ``routes``: the networks behind it; ``beyond``: the one of them that all addresses of the host reach
-    that way, "" for none. ``vlan``: the number of the VLAN interface that has the address, 0 for none.
+    that way, "" for none. ``vlan``: the number of the VLAN interface that has the address, 0 for none. ``ipv6``: a
+    second address beside one of IPv4.
     """
 
     name: str
@@ -42,6 +53,7 @@ class Rail:
     routes: tuple[str, ...] = ()
     beyond: str = ""
     vlan: int = 0
+    ipv6: Way | None = None
 
     @property
     def vlan_netdev(self) -> str:
@@ -53,29 +65,42 @@ class Rail:
         """What files and connections of the VLAN interface are named after, "" for none."""
         return f"{self.name}.{self.vlan}" if self.vlan else ""
 
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        """The addresses with their routers."""
+        first = [Way(self.address, self.gateway, self.routes, self.beyond)] if self.address else []
+        return (*first, *([self.ipv6] if self.ipv6 else []))
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The addresses of the plan, with prefix; without any, the port keeps those that it has."""
+        return tuple(way.address for way in self.ways)
+
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Rail:
         """Build it from an entry of ``plan.hosts[name].rails``; InputError names the rail."""
-        name, netdev, address = params["rail"], params["netdev"], params.get("address")
+        name, netdev = params["rail"], params["netdev"]
         if not _NETDEV.fullmatch(netdev):
             raise InputError(
                 f"rail {name}: '{netdev}' cannot be the name of a network device; expected a letter, "
                 "then at most 14 letters, digits, '_' or '-'"
             )
-        try:
-            canonical = str(ipaddress.ip_interface(address)) if address else None
-        except ValueError as error:
-            raise InputError(f"rail {name}: '{address}' is not an address with prefix: {error}") from error
+        way, second = _way(name, params), _way(name, params.get("ipv6") or {})
+        if params.get("vlan") and any(":" in own.address for own in (way, second) if own):
+            raise InputError(f"rail {name}: a rail with a VLAN has IPv4 addresses only. Remove its IPv6 address")
         return cls(
             name=name,
             pci=str(PciAddress.parse(params["pci"])),
             driver=params.get("driver"),
             netdev=netdev,
-            address=canonical,
+            address=way.address if way else None,
             mtu=params["mtu"],
             doubt=params.get("doubt") or "",
             vlan=_vlan(name, netdev, params.get("vlan") or 0),
-            **_router(name, canonical, params),
+            gateway=way.gateway if way else "",
+            routes=way.routes if way else (),
+            beyond=way.beyond if way else "",
+            ipv6=second,
         )
 
     def doubts(self, link: Netdev | None) -> list[str]:
@@ -99,22 +124,29 @@ def _vlan(name: str, netdev: str, number: int) -> int:
     return number
 
 
-def _router(name: str, address: str | None, params: Mapping[str, Any]) -> dict[str, Any]:
-    gateway, routes, beyond = params.get("gateway"), params.get("routes") or (), params.get("beyond")
-    if not gateway or not address:
-        return {}
+def _way(name: str, params: Mapping[str, Any]) -> Way | None:
+    """Return the address of an entry, None without one; InputError names the rail."""
+    address, gateway, beyond = (params.get(key) or "" for key in ("address", "gateway", "beyond"))
+    if not address:
+        return None
     try:
-        found = {
-            "gateway": str(ipaddress.IPv4Address(gateway)),
-            "routes": tuple(str(ipaddress.IPv4Network(network)) for network in routes),
-            "beyond": str(ipaddress.IPv4Network(beyond)) if beyond else "",
-        }
+        own = ipaddress.ip_interface(address)
+    except ValueError as error:
+        raise InputError(f"rail {name}: '{address}' is not an address with prefix: {error}") from error
+    if not gateway:
+        return Way(str(own))
+    try:
+        router = ipaddress.ip_address(gateway)
+        routes = [ipaddress.ip_network(network) for network in params.get("routes") or ()]
+        rest = [ipaddress.ip_network(beyond)] if beyond else []
     except ValueError as error:
         raise InputError(f"rail {name}: gateway, routes or beyond cannot be read: {error}") from error
-    own = ipaddress.ip_interface(address).network
-    if ipaddress.ip_address(gateway) not in own:
-        raise InputError(f"rail {name}: the gateway {gateway} is not in {own}, the network of its address")
-    return found
+    if router not in own.network:
+        raise InputError(f"rail {name}: the gateway {gateway} is not in {own.network}, the network of its address")
+    others = [str(network) for network in (*routes, *rest) if network.version != own.version]
+    if others:
+        raise InputError(f"rail {name}: {', '.join(others)} cannot be reached from {own}. Use networks of its version")
+    return Way(str(own), str(router), tuple(map(str, routes)), "".join(map(str, rest)))
 
 
 def parse_rails(entries: Iterable[Mapping[str, Any]]) -> tuple[Rail, ...]:
@@ -123,10 +155,9 @@ def parse_rails(entries: Iterable[Mapping[str, Any]]) -> tuple[Rail, ...]:
     for field in ("name", "pci", "netdev", "address"):
         seen: dict[str, str] = {}
         for rail in rails:
-            value = getattr(rail, field)
-            if value in seen:
-                raise InputError(f"rails {seen[value]} and {rail.name} have the same {field}: {value}")
-            if value is not None:
+            for value in rail.addresses if field == "address" else (getattr(rail, field),):
+                if value in seen:
+                    raise InputError(f"rails {seen[value]} and {rail.name} have the same {field}: {value}")
                 seen[value] = rail.name
     return rails
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..._common.errors import CommandError
 from ..facts.inventory import HostInventory
@@ -15,6 +15,7 @@ from ..facts.io import read_inventory
 from ..naming import systemd_files
 from ..system import command, files, systemd
 from ..system.files import Roots, read_text
+from . import ipv6 as ipv6_addresses
 from . import netplan, network_manager, network_managers, reload, routing, vlan
 from . import plan as links_plan
 
@@ -22,8 +23,8 @@ from . import plan as links_plan
 PAUSE = 0.5
 
 
-def read_have(roots: Roots, lib: str, inventory: HostInventory, *, routes: bool) -> links_plan.Have:
-    """Read the host's side; ``routes`` says whether rails shall have routing tables."""
+def read_have(roots: Roots, lib: str, inventory: HostInventory, *, routes: bool, ipv6: bool) -> links_plan.Have:
+    """Read the host's side; ``routes`` says whether rails shall have routing tables, ``ipv6`` whether also of IPv6."""
     return links_plan.Have(
         own=_own_files(roots.etc),
         networks=systemd.read_systemd(roots, lib, ".network"),
@@ -34,7 +35,7 @@ def read_have(roots: Roots, lib: str, inventory: HostInventory, *, routes: bool)
         },
         netplan=read_netplan(roots, lib),
         sysctl=read_sysctls(roots, inventory),
-        routing=tuple(read_routing(routes)),
+        routing=tuple(read_routing(routes, ipv6)),
         active=_active() if network_managers.NETWORKMANAGER in network_managers.services(inventory) else (),
     )
 
@@ -49,12 +50,17 @@ def read_sysctls(roots: Roots, inventory: HostInventory) -> dict[str, dict[str, 
     }
 
 
-def read_routing(routes: bool) -> list[str]:
+def read_routing(routes: bool, ipv6: bool) -> list[str]:
     """Return the lines of our routing tables; routes are read when there is a rule of ours, or on demand."""
-    rules = command.run(["ip", "-N", "-j", "rule", "show"]).stdout
-    if not routes and not routing.parse(rules, ""):
-        return []
-    return routing.parse(rules, command.run(["ip", "-N", "-j", "-4", "route", "show", "table", "all"]).stdout)
+    found: list[str] = []
+    # A kernel without IPv6 has no rules of it to show.
+    for version in ("-4", "-6") if ipv6 else ("-4",):
+        own = ["-6"] if version == "-6" else []
+        rules = command.run(["ip", "-N", "-j", *own, "rule", "show"]).stdout
+        if routes or routing.parse(rules, ""):
+            shown = command.run(["ip", "-N", "-j", version, "route", "show", "table", "all"]).stdout
+            found += routing.parse(rules, shown)
+    return sorted(found)
 
 
 def apply(plan: links_plan.LinkPlan, roots: Roots, timeout: int) -> list[str]:
@@ -66,46 +72,65 @@ def apply(plan: links_plan.LinkPlan, roots: Roots, timeout: int) -> list[str]:
     files.write_files(before["files"], after["files"], reload.mode)
     warnings = _run_managers(plan, roots)
     end = time.monotonic() + timeout
-    vlans = {*before["vlans"], *after["vlans"]}
-    problems, refused = _bring(after, roots, vlans)
+    ours = ipv6_addresses.known(before["links"], after["links"])
+    _forget_duplicates(after["links"], roots)
+    known = Known({*before["vlans"], *after["vlans"]}, ours)
+    problems, refused = _bring(after, roots, known)
     while problems:
         if time.monotonic() > end:
             raise CommandError("; ".join([*problems, *refused]))
         time.sleep(PAUSE)
         earlier = refused
-        problems, refused = _bring(after, roots, vlans)
+        problems, refused = _bring(after, roots, known)
         if again := [text for text in refused if text in earlier]:
             raise CommandError("; ".join(again))
     return warnings
 
 
-def _bring(wanted: Mapping[str, Any], roots: Roots, known: Collection[str]) -> tuple[list[str], list[str]]:
+class Known(NamedTuple):
+    """What a plan is about, before and after: names of VLAN interfaces, and IPv6 addresses by PCI address."""
+
+    vlans: Collection[str]
+    ipv6: Mapping[str, Collection[str]]
+
+
+def _forget_duplicates(wanted: links_plan.States, roots: Roots) -> None:
+    """Remove addresses that another machine had: the kernel looks again when they are set again."""
+    if not any(map(ipv6_addresses.is_ipv6, (one for state in wanted.values() for one in state["addresses"]))):
+        return
+    for port in read_inventory(roots).ports:
+        for address in ipv6_addresses.duplicates(port, wanted):
+            command.run(["ip", "address", "del", address, "dev", port.netdev.name if port.netdev else ""], check=False)
+
+
+def _bring(wanted: Mapping[str, Any], roots: Roots, known: Known) -> tuple[list[str], list[str]]:
     """Set what differs; return what differed and what was refused.
 
-    ``known``: the VLAN interfaces of rails, before and after. A manager may be faster, and what it has done is refused
-    to us: only what is refused twice is refused.
+    A manager may be faster, and what it has done is refused to us: only what is refused twice is refused.
     """
     inventory = read_inventory(roots)
     sysctl = read_sysctls(roots, inventory)
     ports = {port.pci: port for port in inventory.ports if port.netdev}
     names = {pci: port.netdev.name for pci, port in ports.items() if port.netdev}
-    found = {pci: links_plan.current_state(port, sysctl) for pci, port in ports.items()}
-    lines = read_routing(bool(wanted["routing"]))
-    vlans = vlan.current(inventory, known, sysctl)
+    found = {pci: links_plan.current_state(port, sysctl, known.ipv6.get(pci, ())) for pci, port in ports.items()}
+    lines = read_routing(bool(wanted["routing"]), any(known.ipv6.values()))
+    vlans = vlan.current(inventory, known.vlans, sysctl)
     problems = links_plan.differences(wanted["links"], found, names)
     problems += vlan.differences(wanted["vlans"], vlans)
     there = {name: state for name, state in wanted["vlans"].items() if name in vlans}
     problems += links_plan.differences(there, vlans, dict.fromkeys(there, "VLAN"))
-    if lines != wanted["routing"]:
-        problems.append(f"routing is {lines}, expected {wanted['routing']}")
-    refused: list[str] = []
+    problems += [text for port in inventory.ports for text in ipv6_addresses.unchecked(port, wanted["links"])]
+    desired = routing.settable(wanted["routing"], lines, ipv6_addresses.dark(inventory.ports))
+    if lines != desired:
+        problems.append(f"routing is {lines}, expected {desired}")
+    refused = [text for port in inventory.ports for text in ipv6_addresses.taken(port, wanted["links"])]
     if problems:
         for pci, target in wanted["links"].items():
             refused += _set_link(roots, names[pci], found[pci], target=target)
         refused += _run_all(vlan.commands(wanted["vlans"], vlans, names))
         for name, target in there.items():
             refused += _set_link(roots, name, vlans[name], target=target)
-        for argv in routing.commands(lines, wanted["routing"]):
+        for argv in routing.commands(lines, desired):
             command.run(argv, check=False)
     return problems, refused
 

@@ -13,6 +13,7 @@ from typing import Any
 from ..facts.devices import Port
 from ..facts.rail_ports import Rail
 from ..system import restore
+from .ipv6 import is_ipv6
 
 State = Mapping[str, Any]
 Entry = Mapping[str, Any]
@@ -62,14 +63,14 @@ def foreign(entry: Entry | None, now: State) -> set[str]:
 
 def warnings(rails: Iterable[Rail], record: Mapping[Port, Entry | None], now: States) -> list[str]:
     """Return what other tools set and is kept: addresses of rails, and values of ports that are none any more."""
-    addresses = {rail.pci: (rail.name, rail.address) for rail in rails}
+    addresses = {rail.pci: (rail.name, rail.addresses) for rail in rails}
     found = []
     for port, entry in record.items():
-        name, address = addresses.get(port.pci, ("", None))
+        name, own = addresses.get(port.pci, ("", ()))
         if not name:
             found += _changed(port.title, entry or {}, now[port.pci])
-        elif address:
-            others = sorted(foreign(entry, now[port.pci]) - {address})
+        elif own:
+            others = sorted(foreign(entry, now[port.pci]) - {*own})
             found += [_foreign(f"rail {name}: {port.title}", one) for one in others]
     return found
 
@@ -91,7 +92,8 @@ def entry(rail: Rail, owners: Sequence[str], first: Entry | None, *, now: State,
     """Return the record of a rail's port, ``first`` being the one that there is; ``owners`` are those of now."""
     ours = [address for address in after["addresses"] if address not in foreign(first, now)]
     known = first or {"before": now, "owners": owners}
-    return {**known, "rail": rail.name, "set": {**after, "addresses": ours}}
+    routes = [network for way in rail.ways for network in way.routes if is_ipv6(way.address)]
+    return {**known, "rail": rail.name, "set": {**after, "addresses": ours, **({"routes": routes} if routes else {})}}
 
 
 def unsettled(earlier: Record, after_it: Record, merged: Record, *, now: States, after: States) -> dict[str, Entry]:
@@ -105,8 +107,11 @@ def unsettled(earlier: Record, after_it: Record, merged: Record, *, now: States,
         entries = [one[pci] for one in (earlier, after_it) if pci in one]
         addresses = sorted({address for one in entries for address in one["set"]["addresses"]})
         rules = restore.while_changing(merged[pci]["set"].get("sysctl", {}), now[pci]["sysctl"], after[pci]["sysctl"])
-        vlans = sorted({name for one in entries for name in one["set"].get("vlans", ())})
-        ours = {**found[pci]["set"], "addresses": addresses, "sysctl": rules, **({"vlans": vlans} if vlans else {})}
+        kept = {
+            key: sorted({name for one in entries for name in one["set"].get(key, ())}) for key in ("vlans", "routes")
+        }
+        ours = {**found[pci]["set"], "addresses": addresses, "sysctl": rules}
+        ours.update({key: names for key, names in kept.items() if names})
         found[pci] = {**found[pci], "rail": entries[-1]["rail"], "set": ours}
     return found
 

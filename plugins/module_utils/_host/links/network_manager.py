@@ -65,7 +65,7 @@ def text(link: LinkFile, machine: str) -> str:
     media = "infiniband" if link.port.infiniband else "ethernet"
     mode = "datagram" if link.mtu <= _DATAGRAM_MTU else "connected"
     transport = [f"transport-mode={mode}"] if link.port.infiniband else []
-    addresses = link.addresses or ()
+    parts = {is_ipv6: list(_addressing(link, is_ipv6)) for is_ipv6 in (False, True)}
     return _sections(
         f"# {TITLE}",
         {
@@ -78,13 +78,8 @@ def text(link: LinkFile, machine: str) -> str:
             ],
             **_place(link, machine),
             media: [f"mtu={link.mtu}", *transport],
-            "ipv4": [
-                f"method={'manual' if addresses else 'disabled'}",
-                *(f"address{number}={address}" for number, address in enumerate(addresses, 1)),
-                "never-default=true",
-                *_routing(link),
-            ],
-            "ipv6": ["method=link-local", "never-default=true"],
+            "ipv4": parts[False],
+            "ipv6": parts[True],
         },
     )
 
@@ -182,11 +177,18 @@ def _device_file(links: tuple[LinkFile, ...], etc: str, setting: str) -> dict[st
     return {f"{etc}/NetworkManager/conf.d/{CONF_FILE}": content} if links else {}
 
 
-def _routing(link: LinkFile) -> Iterator[str]:
-    for number, route in enumerate(link.routes, 1):
+def _addressing(link: LinkFile, is_ipv6: bool) -> Iterator[str]:
+    """Yield the lines of one version of IP."""
+    own = [address for address in link.addresses or () if (":" in address) == is_ipv6]
+    yield f"method={'manual' if own else 'link-local' if is_ipv6 else 'disabled'}"
+    yield from (f"address{number}={address}" for number, address in enumerate(own, 1))
+    yield "never-default=true"
+    routes = [route for route in link.routes if (":" in route.network) == is_ipv6]
+    for number, route in enumerate(routes, 1):
         yield f"route{number}={route.network}{',' if route.gateway else ''}{route.gateway}"
         yield f"route{number}_options=src={route.source},table={route.table}"
-    for number, rule in enumerate(link.rules, 1):
+    rules = [rule for rule in link.rules if (":" in f"{rule.source}{rule.destination}") == is_ipv6]
+    for number, rule in enumerate(rules, 1):
         what = f"from {rule.source}" if rule.source else f"to {rule.destination}"
         yield f"routing-rule{number}=priority {rule.table} {what} table {rule.table}"
 

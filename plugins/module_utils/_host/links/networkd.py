@@ -59,10 +59,12 @@ def _device(vlan: Vlan) -> str:
 
 def _routing(link: LinkFile) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     for route in link.routes:
-        way = ("Gateway", route.gateway) if route.gateway else ("Scope", "link")
+        # Routes of IPv6 have no scope.
+        direct = [] if ":" in route.network else [("Scope", "link")]
+        way = [("Gateway", route.gateway)] if route.gateway else direct
         yield (
             "Route",
-            [("Destination", route.network), way, ("PreferredSource", route.source), ("Table", str(route.table))],
+            [("Destination", route.network), *way, ("PreferredSource", route.source), ("Table", str(route.table))],
         )
     for rule in link.rules:
         what = ("From", rule.source) if rule.source else ("To", rule.destination)

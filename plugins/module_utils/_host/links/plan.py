@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ..._common.change import Change
@@ -15,6 +14,7 @@ from ..facts import disruption
 from ..facts.devices import Netdev, Port
 from ..facts.inventory import HostInventory
 from ..facts.rail_ports import Rail, find_links
+from . import ipv6 as ipv6_addresses
 from . import link_restore, netplan, network_manager, network_managers, networkd, reload, routing, vlan
 from .network_managers import TITLE, Claim, LinkFile, Manager, Vlan
 
@@ -84,7 +84,8 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
     links = find_links(inventory, rails)
     ports = {port.pci: port for port in inventory.ports if port.netdev}
     restored = {pci: entry for pci, entry in record.items() if pci in ports and pci not in links}
-    before = {pci: current_state(ports[pci], have.sysctl) for pci in (*links, *restored)}
+    ours = ipv6_addresses.planned(rails, record)
+    before = {pci: current_state(ports[pci], have.sysctl, ours.get(pci, ())) for pci in (*links, *restored)}
     manager = network_managers.choose(inventory, wish.manager, have.netplan) if rails else None
     table_of = routing.tables(rails, wish.source_routing)
     link_files = _link_files(rails, ports, have, manager=manager, table_of=table_of) if manager else ()
@@ -97,11 +98,12 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
     files = _files(rails, link_files, manager, etc=wish.etc, machine=inventory.machine_id)
     now: dict[str, Any] = {"files": dict(have.own), "links": before, "vlans": vlans.before}
     now.update(routing=[*have.routing], connections=sorted(have.active))
+    lines = routing.wanted(rails, table_of, {one.pci: one.vlan_netdev or links[one.pci].name for one in rails})
     then = {
         "files": files,
         "links": after,
         "vlans": vlans.after,
-        "routing": routing.wanted(rails, table_of, {one.pci: one.vlan_netdev or links[one.pci].name for one in rails}),
+        "routing": routing.settable(lines, have.routing, ipv6_addresses.dark(ports.values())),
         "connections": sorted(reload.connections(link_files, manager)),
     }
     running = network_managers.services(inventory)
@@ -127,15 +129,19 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
     return LinkPlan(Change(now, then), commands, kept, (*owned.values(), *warnings))
 
 
-def current_state(port: Port, sysctl: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """Return what of a port is managed: MTU, up, IPv4 addresses, ARP rules."""
+def current_state(port: Port, sysctl: Mapping[str, Mapping[str, str]], ipv6: Collection[str] = ()) -> dict[str, Any]:
+    """Return what of a port is managed: MTU, up, IPv4 addresses, those of IPv6 among ``ipv6``, ARP rules.
+
+    An address that another machine has is not one of the port: the kernel does not use it.
+    """
     link = port.netdev
     if link is None:
         return {}
+    usable = {*ipv6} - {*link.duplicates}
     return {
         "mtu": link.mtu,
         "up": link.up,
-        "addresses": sorted(address for address in link.addresses if _is_ipv4(address)),
+        "addresses": sorted(one for one in link.addresses if not ipv6_addresses.is_ipv6(one) or one in usable),
         "sysctl": dict(sysctl.get(link.name, {})),
     }
 
@@ -150,7 +156,8 @@ def link_commands(netdev: str, before: Mapping[str, Any], after: Mapping[str, An
             commands.append(["ip", "address", "del", address, "dev", netdev])
     for address in after["addresses"]:
         if address not in before["addresses"]:
-            commands.append(["ip", "address", "replace", address, "broadcast", "+", "dev", netdev])
+            broadcast = [] if ipv6_addresses.is_ipv6(address) else ["broadcast", "+"]
+            commands.append(["ip", "address", "replace", address, *broadcast, "dev", netdev])
     if before["up"] != after["up"]:
         commands.append(["ip", "link", "set", "dev", netdev, "up" if after["up"] else "down"])
     return commands
@@ -199,17 +206,17 @@ def _refuse(
     for rail in rails:
         port, claim = ports[rail.pci], claims[rail.name]
         problems += [*rail.doubts(port.netdev), *_mtu_problems(rail, port.netdev)]
-        if claim and rail.address and claim.first:
+        if claim and rail.addresses and claim.first:
             problems.append(
                 f"rail {rail.name}: {claim.path} also matches {port.title} and takes precedence. Remove the file, or "
                 "narrow its match"
             )
-        elif claim and not rail.address and port.netdev and port.netdev.mtu != rail.mtu:
+        elif claim and not rail.addresses and port.netdev and port.netdev.mtu != rail.mtu:
             problems.append(
                 f"rail {rail.name}: {port.title} keeps its addresses, and therefore its file {claim.path}, but has "
                 f"MTU {port.netdev.mtu}. Set {claim.setting}{rail.mtu} in that file"
             )
-        elif not claim and not rail.address and manager.name != network_managers.NETWORKD:
+        elif not claim and not rail.addresses and manager.name != network_managers.NETWORKD:
             problems += _unwritten_addresses(rail, port)
     if problems:
         raise ConflictError("; ".join(problems))
@@ -217,7 +224,7 @@ def _refuse(
 
 def _unwritten_addresses(rail: Rail, port: Port) -> list[str]:
     """Addresses of a rail that no file names: only systemd-networkd can be told to keep them as they are."""
-    found = [address for address in port.netdev.addresses if _is_ipv4(address)] if port.netdev else []
+    found = [address for address in port.netdev.addresses if not ipv6_addresses.is_ipv6(address)] if port.netdev else []
     if not found:
         return []
     return [
@@ -252,11 +259,11 @@ def _mtu_problems(rail: Rail, link: Netdev | None) -> list[str]:
 
 def _wanted_state(rail: Rail, before: Mapping[str, Any], entry: Mapping[str, Any] | None) -> dict[str, Any]:
     others = link_restore.foreign(entry, before)
-    own = {rail.address} if rail.address and not rail.vlan else set()
+    own = set() if rail.vlan else {*rail.addresses}
     return {
         "mtu": rail.mtu,
         "up": True,
-        "addresses": sorted({*own, *others}) if rail.address else before["addresses"],
+        "addresses": sorted({*own, *others}) if rail.addresses else before["addresses"],
         "sysctl": dict(SYSCTLS),
     }
 
@@ -272,7 +279,7 @@ def _link_files(
         link
         for rail in rails
         # A port that keeps its addresses keeps the file that gives them.
-        if rail.address or not claims[rail.name]
+        if rail.addresses or not claims[rail.name]
         for link in _on_vlan(rail, _link_file(rail, ports[rail.pci], manager, table_of=table_of))
     )
 
@@ -287,7 +294,7 @@ def _on_vlan(rail: Rail, link: LinkFile) -> tuple[LinkFile, ...]:
 
 
 def _link_file(rail: Rail, port: Port, manager: Manager, *, table_of: Mapping[str, int]) -> LinkFile:
-    addresses: tuple[str, ...] | None = (rail.address,) if rail.address else ()
+    addresses: tuple[str, ...] | None = rail.addresses
     if not addresses and manager.name == network_managers.NETWORKD:
         addresses = None
     rules, routes = routing.of_rail(rail, table_of.get(rail.name))
@@ -314,7 +321,3 @@ def _files(
     lines += [f"net/ipv4/conf/{name}/{key} = {value}" for name in own for key, value in SYSCTLS.items()]
     files[f"{etc}/sysctl.d/{SYSCTL_FILE}"] = "\n".join([f"# {TITLE}", *lines]) + "\n"
     return files
-
-
-def _is_ipv4(address: str) -> bool:
-    return ipaddress.ip_interface(address).version == 4

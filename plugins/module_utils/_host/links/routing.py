@@ -10,7 +10,8 @@ A line is an argument list of ``ip rule`` or ``ip route``, and is compared and r
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..._common.errors import InputError, ParseError
@@ -49,39 +50,44 @@ class Route(NamedTuple):
         """Return the line for the name that the rail's link has."""
         if self.gateway:
             return f"{self.network} via {self.gateway} dev {netdev} src {self.source} table {self.table}"
-        return f"{self.network} dev {netdev} src {self.source} scope link table {self.table}"
+        # Routes of IPv6 have no scope.
+        scope = "" if ":" in self.network else " scope link"
+        return f"{self.network} dev {netdev} src {self.source}{scope} table {self.table}"
 
 
 def tables(rails: Iterable[Rail], asked: str) -> dict[str, int]:
     """Return rail -> table of the rails that get one.
 
-    ``auto``: those with an IPv4 address whose subnet another rail of the host has as well, or with a router.
+    ``auto``: those with an address whose subnet another rail of the host has as well, or with a router.
     InputError for ``never`` with a router, since its routes are in a table of the rail.
     """
     rails = tuple(rails)
-    routed = [rail.name for rail in rails if rail.routes]
+    routed = [rail.name for rail in rails if any(way.routes for way in rail.ways)]
     if routed and asked == "never":
         raise InputError(
             f"the plan has a router for rails {', '.join(routed)}, whose routes need source routing. Set"
             " source_routing: auto, or plan the rails without a router"
         )
-    networks = {rail.name: _network(rail) for rail in rails}
-    shared = list(networks.values())
+    networks = {rail.name: [network_of(address) for address in rail.addresses] for rail in rails}
+    counts = Counter(network for own in networks.values() for network in own)
+    shared = {name for name, own in networks.items() if any(counts[network] > 1 for network in own)}
     return {
         name: TABLES[index]
-        for index, (name, network) in enumerate(networks.items())
-        if network and asked != "never" and (asked == "always" or name in routed or shared.count(network) > 1)
+        for index, (name, own) in enumerate(networks.items())
+        if own and asked != "never" and (asked == "always" or name in routed or name in shared)
     }
 
 
 def of_rail(rail: Rail, table: int | None) -> tuple[list[Rule], list[Route]]:
     """Return rules and routes of a rail; none without a table."""
-    if not table or not rail.address:
-        return [], []
-    source = source_of(rail.address)
-    rules = [Rule(source, "", table), *([Rule("", rail.beyond, table)] if rail.beyond else [])]
-    routes = [Route(network, rail.gateway, source, table) for network in rail.routes]
-    return rules, [Route(network_of(rail.address), "", source, table), *routes]
+    rules: list[Rule] = []
+    routes: list[Route] = []
+    for way in rail.ways if table else ():
+        number, source = table or 0, source_of(way.address)
+        rules += [Rule(source, "", number), *([Rule("", way.beyond, number)] if way.beyond else [])]
+        routes.append(Route(network_of(way.address), "", source, number))
+        routes += [Route(network, way.gateway, source, number) for network in way.routes]
+    return rules, routes
 
 
 def wanted(rails: Iterable[Rail], table_of: Mapping[str, int], netdevs: Mapping[str, str]) -> list[str]:
@@ -91,6 +97,16 @@ def wanted(rails: Iterable[Rail], table_of: Mapping[str, int], netdevs: Mapping[
         rules, routes = of_rail(rail, table_of.get(rail.name))
         found += [*map(str, rules), *(route.line(netdevs[rail.pci]) for route in routes)]
     return sorted(found)
+
+
+def settable(lines: Iterable[str], found: Collection[str], dark: Iterable[str]) -> list[str]:
+    """Return the lines without IPv6 routes that cannot be set yet: through links without a carrier (``dark``).
+
+    The kernel does not use an address before it knows that no other machine has it. ``found``: lines that are set.
+    """
+    names = [f" dev {name} " for name in dark]
+    waits = {line for line in lines if ":" in line and any(name in line for name in names)}
+    return [line for line in lines if line in found or line not in waits]
 
 
 def parse(rules: str, routes: str) -> list[str]:
@@ -125,7 +141,7 @@ def network_of(address: str) -> str:
 
 
 def _command(line: str, verb: str) -> list[str]:
-    return ["ip", "rule" if _is_rule(line) else "route", verb, *line.split()]
+    return ["ip", *(["-6"] if ":" in line else []), "rule" if _is_rule(line) else "route", verb, *line.split()]
 
 
 def _is_rule(line: str) -> bool:
@@ -135,18 +151,14 @@ def _is_rule(line: str) -> bool:
 def _rule(entry: Mapping[str, Any]) -> Rule:
     table = int(entry["table"])
     if "dst" in entry:
-        return Rule("", f"{entry['dst']}/{entry.get('dstlen', 32)}", table)
+        whole = 128 if ":" in entry["dst"] else 32
+        return Rule("", f"{entry['dst']}/{entry.get('dstlen', whole)}", table)
     return Rule(str(entry["src"]), "", table)
 
 
 def _route(entry: Mapping[str, Any]) -> Route:
     network = str(ipaddress.ip_network(entry["dst"]))
     return Route(network, entry.get("gateway", ""), entry.get("prefsrc", ""), int(entry["table"]))
-
-
-def _network(rail: Rail) -> ipaddress.IPv4Network | None:
-    network = ipaddress.ip_interface(rail.address).network if rail.address else None
-    return network if isinstance(network, ipaddress.IPv4Network) else None
 
 
 def _entries(text: str) -> list[dict[str, Any]]:

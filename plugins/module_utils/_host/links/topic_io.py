@@ -11,7 +11,7 @@ from ..facts.inventory import HostInventory
 from ..facts.rail_ports import parse_rails
 from ..system import arguments
 from ..system.files import Roots
-from . import io, network_managers, routing
+from . import io, ipv6, network_managers, routing
 from . import plan as links_plan
 
 NAME = "rail_links"
@@ -32,6 +32,7 @@ def read_plan(
     """Read the host and work out what to do; ConflictError where that would disturb users."""
     rails = parse_rails(params["rails"] if params["state"] == "present" else [])
     asked = params["source_routing"]
-    have = io.read_have(roots, roots.lib, inventory, routes=bool(routing.tables(rails, asked)))
+    routes, has_ipv6 = bool(routing.tables(rails, asked)), ipv6.is_used(rails, record)
+    have = io.read_have(roots, roots.lib, inventory, routes=routes, ipv6=has_ipv6)
     wish = links_plan.Wish(params["manager"], asked, roots.etc, params["disrupt_users"])
     return links_plan.plan_links(inventory, rails, record, have=have, wish=wish)

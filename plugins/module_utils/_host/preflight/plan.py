@@ -150,7 +150,7 @@ def _would_change(inventory: HostInventory, rail: Rail) -> bool:
     link = next((port.netdev for port in inventory.ports if port.pci == rail.pci), None)
     if link is None:
         return False
-    has_address = rail.address is None or rail.address in link.addresses
+    has_address = all(address in link.addresses for address in rail.addresses)
     return link.name != rail.netdev or link.mtu != rail.mtu or not has_address
 
 
@@ -177,7 +177,7 @@ def _uses(inventory: HostInventory, rail: Rail, port: Port) -> list[str]:
     if _rail_problems(inventory, rail):
         return []
     # Without a planned address the rail keeps those that it has.
-    own = [f"address {rail.address}"] if rail.address else [f"address {text}" for text in _addresses(port)]
+    own = [f"address {text}" for text in rail.addresses or _addresses(port)]
     found = [use.text for use in inventory.uses(port) if use.kind in _OTHER_PURPOSES and use.text not in own]
     told = ", ".join(found)
     text = (

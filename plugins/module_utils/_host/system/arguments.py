@@ -28,6 +28,15 @@ RAILS: dict[str, Any] = {
             "routes": {"type": "list", "elements": "str"},
             "beyond": {"type": "str"},
             "vlan": {"type": "int"},
+            "ipv6": {
+                "type": "dict",
+                "options": {
+                    "address": {"type": "str"},
+                    "gateway": {"type": "str"},
+                    "routes": {"type": "list", "elements": "str"},
+                    "beyond": {"type": "str"},
+                },
+            },
         },
     }
 }

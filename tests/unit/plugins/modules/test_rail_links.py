@@ -697,6 +697,72 @@ def test_rails_of_one_subnet_get_routing_tables(host: Host, capsys: pytest.Captu
     assert (len(rules), len(routes)) == (1, 1)
 
 
+DUAL = [{**RAILS[0], "ipv6": {"address": "fd00::b/64"}}]
+
+
+def with_address(host: Host, address: str, **flags: Any) -> None:
+    """Give the first port an IPv6 address that this collection did not set."""
+    links = host.links()
+    link = next(link for link in links if link["ifname"] == "enp24s0np0")
+    local, prefix = address.split("/")
+    link["addr_info"].append(
+        {"family": "inet6", "local": local, "prefixlen": int(prefix), "scope": "global", "dynamic": True, **flags}
+    )
+    host.set_links(links)
+
+
+def test_two_addresses_of_a_rail(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    with_address(host, "2001:db8::7/64")
+    checked = call(host, capsys, check=True, rails=DUAL)
+    result = call(host, capsys, rails=DUAL)
+    assert (result["changed"], result["diff"]) == (True, checked["diff"])
+    assert result["diff"]["after"]["links"][FIRST]["addresses"] == ["192.168.0.11/24", "fd00::b/64"]
+    assert ["ip", "address", "replace", "fd00::b/64", "dev", "enp24s0np0"] in host.ran
+    network = host.root / "etc/systemd/network/10-gpufabric-rail0.network"
+    assert "Address=192.168.0.11/24\nAddress=fd00::b/64\n" in network.read_text()
+    again = call(host, capsys, rails=DUAL)
+    assert (again["changed"], again.get("warnings")) == (False, None)
+
+    # The one address of IPv6 goes with the plan, that of somebody else never.
+    assert call(host, capsys)["diff"]["after"]["links"][FIRST]["addresses"] == ["192.168.0.11/24"]
+    link = host.inventory().port(FIRST).netdev
+    assert link is not None and link.addresses == ("2001:db8::7/64", "192.168.0.11/24")
+
+
+@pytest.mark.parametrize("rails", [DUAL, [rail("rail0", FIRST, "fd00::b/64")]])
+def test_absent_removes_addresses_of_ipv6(
+    host: Host, capsys: pytest.CaptureFixture[str], rails: list[dict[str, Any]]
+) -> None:
+    with_address(host, "2001:db8::7/64")
+    before = host.links()
+    call(host, capsys, rails=rails)
+    assert "fd00::b/64" in host.inventory().port(FIRST).netdev.addresses  # type: ignore[union-attr]
+    call(host, capsys, state="absent", rails=[])
+    assert host.links() == before
+    assert call(host, capsys, state="absent", rails=[])["changed"] is False
+
+
+def test_an_address_that_another_machine_has_is_an_error(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    def kernel(argv: list[str]) -> str | None:
+        printed = obey(host, argv)
+        links = host.links()
+        for one in (one for link in links for one in link["addr_info"] if one["local"] == "fd00::b"):
+            one["dadfailed"] = True
+        host.set_links(links)
+        return printed
+
+    host.reacts = kernel
+    result = call(host, capsys, rails=DUAL)
+    assert result["failed"] and "another machine on this link has the address fd00::b/64" in result["msg"]
+    # It counts as missing from then on: no run is silent about it, and each lets the kernel look again.
+    host.ran.clear()
+    assert call(host, capsys, rails=DUAL)["failed"]
+    assert ["ip", "address", "del", "fd00::b/64", "dev", "enp24s0np0"] in host.ran
+    host.reacts = lambda argv: obey(host, argv)
+    assert call(host, capsys, rails=DUAL)["changed"]
+    assert call(host, capsys, rails=DUAL)["changed"] is False
+
+
 def test_the_port_of_the_default_route_is_never_touched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

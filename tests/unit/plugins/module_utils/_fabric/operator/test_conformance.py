@@ -108,6 +108,32 @@ def test_objects_follow_the_schema(release: str, profile: str, network: str) -> 
         assert "null" not in json.dumps(item)
 
 
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("profile", ["macvlan", "host_device", "raw", "ipoib", "sriov"])
+@pytest.mark.parametrize(
+    "addresses",
+    [
+        {"gateway": "last", "ipv6": {"supernet": "fd00:10::/48", "gateway": "last"}},
+        {"host_prefix": 29, "ipv6": {"supernet": "fd00:10::/48", "host_prefix": 80}},
+        {"supernet": None, "ipv6": {"supernet": "fd00:10::/48"}},
+    ],
+)
+def test_pools_of_both_versions_follow_the_schema(release: str, profile: str, addresses: dict[str, Any]) -> None:
+    fabric = {**FABRIC, "capacity": {"hosts": 8, "pods_per_host": 1}, "profile": profile, **addresses}
+    # An older line has no exclusions per node, which a test of the plan proves.
+    if releases.line_of(release).has("IPPool", "spec.perNodeExclusions"):  # type: ignore[union-attr]
+        fabric["pools"] = {"per_node_exclusions": ["3"]}
+    hosts = fleet(3, link_layer=registry.get(profile).link_layer)
+    nodes = [{"name": f"node-{number}", "machine_id": f"{number:032x}"} for number in (1, 2, 3)]
+    made = plan({**fabric, "operator": {"release": release}}, hosts, nodes=nodes)["objects"]
+    kind = "CIDRPool" if "host_prefix" in addresses else "IPPool"
+    pools = [item for item in made["networks"] if item["kind"] == kind]
+    assert len(pools) == (2 if "supernet" in addresses else 4)
+    for item in made["networks"]:
+        check(RELEASES[release], item)
+        assert "null" not in json.dumps(item)
+
+
 def test_every_line_has_its_schemas() -> None:
     lines = [releases.line_of(release) for release in RELEASES]
     assert {line.name for line in lines if line} == set(releases.LINES)

@@ -157,9 +157,9 @@ def test_others_give_pods_their_addresses(profile: str, fabric: dict[str, Any], 
     [
         (
             {"reserved": ["10.0.0.9-10.0.0.1"]},
-            "rdma_fabric.reserved: expected an IPv4 address, or two with - between them",
+            "rdma_fabric.reserved: expected an address, or two with - between them",
         ),
-        ({"reserved": ["router"]}, "rdma_fabric.reserved: expected an IPv4 address, or two with - between them"),
+        ({"reserved": ["router"]}, "rdma_fabric.reserved: expected an address, or two with - between them"),
         ({"gateway": "first"}, 'rdma_fabric.gateway: expected one of none, last, found "first" (text)'),
         ({"host_prefix": 32}, "rdma_fabric.host_prefix: expected 16 to 31, found 32"),
         (

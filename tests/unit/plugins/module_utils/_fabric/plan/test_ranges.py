@@ -15,9 +15,8 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors impo
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.intent import Intent
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import ranges as ranges_module
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.capacity import block_size, check_capacity
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.ranges import (
-    block_size,
-    check_capacity,
     check_overlap,
     other_networks,
     rail_ranges,

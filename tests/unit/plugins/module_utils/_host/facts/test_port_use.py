@@ -97,6 +97,16 @@ def test_uses(server: HostInventory, activity: dict[str, Any], expected: list[st
     assert [f"{use.kind}: {use.text}" for use in found] == expected
 
 
+def test_routes_of_the_rail_are_no_use(server: HostInventory) -> None:
+    port = server.port(storage_pci(server))
+    assert port.netdev
+    name, fabric = port.netdev.name, ipaddress.ip_network("fd00::/48")
+    activity = Activity(routes=((name, fabric), (name, ipaddress.ip_network("fd00:1::/48"))))
+    own = (*port.netdev.addresses, "fd00::/48")
+    found = port_use.uses(port, server.interfaces, activity, own=own)
+    assert [use.text for use in found] == ["route to fd00:1::/48"]
+
+
 @pytest.mark.parametrize(
     ("server", "expected"),
     [

@@ -260,7 +260,9 @@ def rail(name: str, address: str | None) -> Rail:
         (["10.0.0.1/24", "10.0.1.1/24"], "always", {"rail0": 27600, "rail1": 27601}),
         (["10.0.0.1/24", "10.0.0.2/24"], "never", {}),
         ([None, None], "always", {}),
-        (["fd00::1/64", "fd00::2/64"], "auto", {}),
+        (["fd00::1/64", "fd00::2/64"], "auto", {"rail0": 27600, "rail1": 27601}),
+        (["fd00::1/64", "fd00:1::2/64"], "auto", {}),
+        (["fd00::1/64", "10.0.0.1/24"], "always", {"rail0": 27600, "rail1": 27601}),
     ],
 )
 def test_who_gets_a_routing_table(addresses: list[str | None], asked: str, expected: dict[str, int]) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.support import sysfs_tree
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.inventory import HostInventory
-from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.rail_ports import Rail
+from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts.rail_ports import Rail, Way
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import plan as links_plan
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links import reload
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.links.plan import Have, LinkPlan, Wish
@@ -66,11 +66,14 @@ def fabrics(draw: st.DrawFn) -> tuple[tuple[Rail, ...], str, str]:
     subnets = draw(st.lists(st.integers(0, 1), min_size=1, max_size=len(PORTS)))
     # Only systemd-networkd can be told to keep addresses that no file gives.
     keeps = [manager == "networkd" and draw(st.booleans()) for _subnet in subnets]
-    rails = tuple(
-        Rail(f"rail{n}", PORTS[n], "mlx5_core", f"rail{n}", None if keep else f"10.0.{subnet}.{n + 1}/24", 9000)
-        for n, (subnet, keep) in enumerate(zip(subnets, keeps))
-    )
-    return rails, manager, draw(st.sampled_from(["auto", "always", "never"]))
+    versions = draw(st.sampled_from(["4", "6", "46"]))
+    rails = []
+    for n, (subnet, keep) in enumerate(zip(subnets, keeps)):
+        known = {"4": f"10.0.{subnet}.{n + 1}/24", "6": f"fd00:{subnet}::{n + 1:x}/64"}
+        first, *more = [None] if keep else [known[version] for version in versions]
+        ipv6 = Way(more[0]) if more and more[0] else None
+        rails.append(Rail(f"rail{n}", PORTS[n], "mlx5_core", f"rail{n}", first, 9000, ipv6=ipv6))
+    return tuple(rails), manager, draw(st.sampled_from(["auto", "always", "never"]))
 
 
 @given(first=fabrics(), second=fabrics())
