@@ -224,8 +224,9 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.yaml import yaml_load
 
 from ..module_utils._common.errors import FabricError, InputError
+from ..module_utils._fabric.intent.given import given
 from ..module_utils._fabric.intent.host_groups import topology_file
-from ..module_utils._fabric.intent.options import FABRIC, given
+from ..module_utils._fabric.intent.options import FABRIC
 from ..module_utils._fabric.plan.plan import plan
 
 ARGUMENT_SPEC = {

@@ -32,21 +32,6 @@ LISTS = {
     "list of lists": "list",
     "list": "dict",
 }
-# Ansible fills in what is not given.
-GIVEN = '''
-
-def given(value: Any, option: Any = None) -> Any:
-    """Return options without the keys that have no value, which Ansible adds for every option that is not given.
-
-    ``option``: the specification of the value, that of ``rdma_fabric`` by default. What has none stays as it is.
-    """
-    options = (option or {"options": FABRIC}).get("options")
-    if options is None or value is None:
-        return value
-    if isinstance(value, list):
-        return [given(one, option) for one in value]
-    return {key: given(one, options[key]) for key, one in value.items() if one is not None}
-'''
 # Sections have no row of their own.
 SECTIONS = {
     "select": "Which ports can be rails when C(pci) is not set.",
@@ -193,7 +178,7 @@ def spec(options: dict[str, Any]) -> str:
         f'{HEADER}"""The argument specification of ``rdma_fabric``.\n\n'
         "Written by python -m tests.tools.fabric_options from the tables of docs/inventory.md.\n"
         '"""\n\nfrom __future__ import annotations\n\nfrom typing import Any\n\n'
-        f"FABRIC: dict[str, Any] = {body}\n{GIVEN}"
+        f"FABRIC: dict[str, Any] = {body}\n"
     )
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from tests.tools import fabric_options
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.options import FABRIC, given
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.given import given
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.options import FABRIC
 
 
 def test_the_generated_files_are_those_of_the_page() -> None:

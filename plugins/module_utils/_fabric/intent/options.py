@@ -326,16 +326,3 @@ FABRIC: dict[str, Any] = {
     },
     "absent_hosts": {"type": "str", "choices": ["stop", "report"]},
 }
-
-
-def given(value: Any, option: Any = None) -> Any:
-    """Return options without the keys that have no value, which Ansible adds for every option that is not given.
-
-    ``option``: the specification of the value, that of ``rdma_fabric`` by default. What has none stays as it is.
-    """
-    options = (option or {"options": FABRIC}).get("options")
-    if options is None or value is None:
-        return value
-    if isinstance(value, list):
-        return [given(one, option) for one in value]
-    return {key: given(one, options[key]) for key, one in value.items() if one is not None}
