@@ -54,6 +54,12 @@ class Fleet:
         path, *args = self._arguments(name, variables)
         return scenario.playbook(path, *args, inventory=str(self.inventory), **loopback.environment(self.folder))
 
+    def check(self, name: str, **variables: Any) -> Run:
+        """Run the same in check mode, with the diff."""
+        path, *args = self._arguments(name, variables)
+        args += ["--check", "--diff"]
+        return scenario.playbook(path, *args, inventory=str(self.inventory), **loopback.environment(self.folder))
+
     def start(self, name: str, **variables: Any) -> subprocess.Popen[bytes]:
         """Start the same as a process group of its own, whose output is dropped."""
         return subprocess.Popen(

@@ -37,7 +37,8 @@ SUBJECTS = (
     Subject(SCHEDULER, f"system:{SCHEDULER}"),
 )
 # Without the one for node life cycle, hollow nodes need no heartbeats.
-RUN_CONTROLLERS = "job-controller,garbage-collector-controller,namespace-controller,serviceaccount-controller"
+RUN_CONTROLLERS = "job-controller,deployment-controller,replicaset-controller,garbage-collector-controller"
+RUN_CONTROLLERS += ",namespace-controller,serviceaccount-controller"
 START_SECONDS = 120
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
