@@ -29,7 +29,7 @@ FAULTS = {
 }
 # Each run has a fault of one kind on one rail, and of the other kind on the other rail.
 PAIRS = (("cable", "slow"), ("black hole of a port", "black hole of a rail"))
-STEPS = ("fuzz", "properties", "repeat", "diagnosis", "flap", "power cut", "hosts", "batches", "managers")
+STEPS = ("fuzz", "properties", "repeat", "diagnosis", "flap", "power cut", "hosts", "batches", "managers", "sriov")
 CUT_HOST = "lab-2"
 # Reports of runs that were told wrong.
 KEPT = REPO / ".cache" / "soak"
@@ -41,7 +41,8 @@ def main() -> int:
     if set(options.only) - {"fuzz", "properties"}:
         lab("up")
     problems: list[str] = []
-    for name, steps in zip(STEPS, (parsers, properties, repeat, diagnosis, flap, power_cuts, hosts, batches, managers)):
+    done = (parsers, properties, repeat, diagnosis, flap, power_cuts, hosts, batches, managers, sriov)
+    for name, steps in zip(STEPS, done):
         if name in options.only:
             problems += [f"{name}: {problem}" for problem in steps(options)]
     print("\n".join(["", f"soak: {len(problems)} problems", *problems]))
@@ -186,6 +187,11 @@ def batches(options: argparse.Namespace) -> list[str]:
 def managers(options: argparse.Namespace) -> list[str]:
     """Rails under NetworkManager, netplan, and networkd beside NetworkManager."""
     return scenario("managers")
+
+
+def sriov(options: argparse.Namespace) -> list[str]:
+    """The real SR-IOV operator: VFs made, resized, broken, and taken away."""
+    return scenario("sriov")
 
 
 def scenario(name: str) -> list[str]:

@@ -33,6 +33,26 @@ def test_the_archive_holds_what_helm_needs_and_no_bytecode(tmp_path: Path) -> No
     assert not [one for one in found if one.endswith(".pyc")]
 
 
+def test_the_chart_of_the_sriov_operator_is_a_part_of_it(tmp_path: Path) -> None:
+    part = tmp_path / "part"
+    part.mkdir()
+    (part / "values.yaml").write_text("{}")
+    (part / "Chart.yaml").write_text("name: sriov-network-operator-chart\nversion: 0.0.0-dev\n")
+    path = charts.package(tmp_path / "out", part)
+    found = names(path)
+    assert [one for one in found if "/charts/" in one] == [
+        "network-operator/charts/sriov/Chart.yaml",
+        "network-operator/charts/sriov/values.yaml",
+    ]
+    with tarfile.open(path) as archive:
+        chart = yaml.safe_load(archive.extractfile(found[0]).read())  # type: ignore[union-attr]
+    (dependency,) = chart["dependencies"]
+    assert (dependency["alias"], dependency["condition"]) == (
+        "sriov-network-operator",
+        "sriovNetworkOperator.enabled",
+    )
+
+
 def test_crds_of_nv_ipam_come_with_the_policy_and_not_with_the_chart() -> None:
     brought = sorted(one.name for one in (charts.CHART / "crds").iterdir())
     assert not [name for name in brought if "nv-ipam" in name]

@@ -67,6 +67,7 @@ def test_archive_is_a_docker_archive_and_reproducible(tree: Path, tmp_path: Path
     (manifest,) = json.loads(contents["manifest.json"])
     assert manifest["RepoTags"] == ["lab/app:1"]
     config = json.loads(contents[manifest["Config"]])
+    assert (config["config"]["Cmd"], config["config"].get("Entrypoint")) == (["/bin/sh"], None)
     digest = hashlib.sha256(contents["layer.tar"]).hexdigest()
     assert config["rootfs"]["diff_ids"] == [f"sha256:{digest}"]
     assert sorted(tmp_path.glob("*-layer")) == []
