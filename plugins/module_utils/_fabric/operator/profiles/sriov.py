@@ -226,7 +226,8 @@ _STATES = NodeReport(
     boots=sriov_ready.boots,
     complaint=sriov_log.complaint,
     agent="sriov-network-config-daemon",
-    after="the SR-IOV operator gives ports the MTU that they had when it first started: run the playbook prepare",
+    after="the SR-IOV operator gives ports the MTU that they had when it first started: run the playbook prepare. Its"
+    " daemon leaves files and labels on the nodes, which docs/inventory.md lists under Virtual functions",
 )
 
 POLICY_KINDS = (

@@ -92,7 +92,10 @@ def test_there_is_nothing_to_wait_for(found: FakeCluster, gone: dict[str, Any]) 
 
 
 def test_what_an_operator_should_know() -> None:
-    mtu = "the SR-IOV operator gives ports the MTU that they had when it first started: run the playbook prepare"
+    mtu = (
+        "the SR-IOV operator gives ports the MTU that they had when it first started: run the playbook prepare. Its"
+        " daemon leaves files and labels on the nodes, which docs/inventory.md lists under Virtual functions"
+    )
     assert list(released.notes(cluster(None, 0).api(), [policy()])) == [mtu]
     told = list(released.notes(FakeCluster().api(), [policy()]))
     assert told[0] == mtu
