@@ -22,7 +22,7 @@ Object = Mapping[str, Any]
 # A log is read this often, of so many nodes, and no more of it.
 LOG_SECONDS = 30.0
 _LOG_NODES = 3
-_LOG = {"tailLines": 200, "limitBytes": 131072}
+_LOG = {"tailLines": 400, "limitBytes": 131072}
 # A node boots once for its reasons, and a second time when something else asked for that. A third time is a loop.
 _BOOTS = 3
 
@@ -46,20 +46,19 @@ def look(
     waiting = [node for node, part in parts.items() if not part.ready]
     if not waiting:
         return Readiness.joined(parts.values())
+    working = {node: states[node] for node in waiting if report.works(states.get(node))}
     findings = [
         *agents.troubles(api, report, place),
-        *_logs(
-            api, report, place, nodes=[n for n in waiting if report.works(states.get(n))], elapsed=elapsed, seen=seen
-        ),
+        *_logs(api, report, working, place=place, elapsed=elapsed, seen=seen),
         *_boots(api, [node for node in waiting if report.boots(states.get(node))], seen),
     ]
     return Readiness.joined([*parts.values(), Readiness.of(findings)])
 
 
 def _logs(
-    api: Reader, report: NodeReport, place: Any, *, nodes: Sequence[str], elapsed: float, seen: Seen
+    api: Reader, report: NodeReport, nodes: Mapping[str, Object], *, place: Any, elapsed: float, seen: Seen
 ) -> Iterator[Finding]:
-    """Yield what the agents of nodes say again and again; read now and then, remembered between."""
+    """Yield what the agents of nodes (name -> report) say again and again; read now and then, remembered between."""
     seen.said = {node: text for node, text in seen.said.items() if node in nodes}
     if not nodes:
         seen.read = elapsed
@@ -69,7 +68,8 @@ def _logs(
             (pod.get("spec") or {}).get("nodeName"): pod["metadata"]["name"] for pod in agents.pods(api, report, place)
         }
         for node in [node for node in nodes if node in pods][:_LOG_NODES]:
-            seen.said[node] = report.complaint(_log(api, f"{collection('v1', 'pods', place)}/{pods[node]}/log", report))
+            log = _log(api, f"{collection('v1', 'pods', place)}/{pods[node]}/log", report)
+            seen.said[node] = report.complaint(log, nodes[node])
     for node, text in seen.said.items():
         if text:
             yield Finding(f"Node {node}: {report.agent} fails again and again: {text}", True, 2 * LOG_SECONDS)

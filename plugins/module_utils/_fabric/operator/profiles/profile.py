@@ -33,7 +33,8 @@ class NodeReport:
     that of its container and its label ``app``. ``after``: what a removal changes on nodes beside that.
 
     ``lacks``: what an agent must report before objects come, empty text when it has. ``works``, ``boots``: whether it
-    is at work on a node, or waits for its reboot. ``complaint``: the failure that the end of its log repeats, or "".
+    is at work on a node, or waits for its reboot. ``complaint``: from the end of its log and its report, the failure
+    that it repeats, or "".
     """
 
     api_version: str
@@ -43,7 +44,7 @@ class NodeReport:
     lacks: Callable[[Object | None, str], str]
     works: Callable[[Object | None], bool]
     boots: Callable[[Object | None], bool]
-    complaint: Callable[[str], str]
+    complaint: Callable[[str, Object], str]
     agent: str
     after: str
 

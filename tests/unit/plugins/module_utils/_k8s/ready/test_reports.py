@@ -18,7 +18,10 @@ POLICY: dict[str, Any] = {
     "spec": {"nicSelector": {"pfNames": ["rail0"]}, "numVfs": 4, "externallyManaged": False},
 }
 WANTED = wait.Wanted([POLICY], ["a"], "26.7.1", SPACE)
-FAILED = '2026-11-25T00:00:00.1Z\tERROR\tcontroller/controller.go:474\tReconciler error\t{"error": "no IOMMU"}\n'
+BEGINS = '2026-11-25T00:00:00.1Z\tINFO\tReconcile\tcontroller/controller.go:216\tnew generation\t{"generation": 2}\n'
+FAILED = (
+    BEGINS + '2026-11-25T00:00:00.1Z\tERROR\tcontroller/controller.go:474\tReconciler error\t{"error": "no IOMMU"}\n'
+)
 DAEMON_SET = {
     "apiVersion": "apps/v1",
     "kind": "DaemonSet",
@@ -32,7 +35,7 @@ def state(sync: str = "InProgress", vfs: int = 0, desired: str = "Idle") -> dict
     return {
         "apiVersion": API,
         "kind": "SriovNetworkNodeState",
-        "metadata": {"name": "a", "namespace": SPACE, "annotations": notes},
+        "metadata": {"name": "a", "namespace": SPACE, "generation": 2, "annotations": notes},
         "spec": {"interfaces": [port]},
         "status": {"syncStatus": sync, "interfaces": [{**port, "numVfs": vfs}]},
     }

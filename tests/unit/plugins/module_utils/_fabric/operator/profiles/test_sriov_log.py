@@ -12,44 +12,57 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.pr
 
 RECORDED = Path(__file__).parents[6] / "fixtures" / "sriov_operator"
 CAUSE = (
-    "checkExternallyManagedPF(): number of request virtual functions 6 is not equal to configured virtual functions 4"
+    "checkExternallyManagedPF(): number of request virtual functions 6 is not equal to configured virtual functions 0"
     " but the policy is configured as ExternallyManaged for device 0000:01:00.0"
 )
+BEGINS = '2026-11-25T00:00:00.1Z\tINFO\tReconcile\tcontroller/controller.go:216\tnew generation\t{"generation": 2}'
 FAILED = '2026-11-25T00:00:00.1Z\tERROR\tcontroller/controller.go:421\tReconciler error\t{"error": "no"}'
 DONE = "2026-11-25T00:00:00.1Z\tINFO\tApply\tdaemon/daemon.go:259\tsync succeeded"
+OLD = BEGINS.replace("2}", "1}")
+AGAIN = [BEGINS, FAILED]
 
 
-def line(error: str, message: str = "m") -> str:
-    return f'2026-11-25T00:00:00.1Z\tERROR\tx.go:1\t{message}\t{{"error": "{error}"}}'
+def line(error: str) -> str:
+    return f'2026-11-25T00:00:00.1Z\tERROR\tx.go:1\tm\t{{"error": "{error}"}}'
+
+
+def at(generation: int) -> dict[str, Any]:
+    return {"metadata": {"generation": generation}}
 
 
 def test_the_recorded_log_tells_the_cause() -> None:
     log = (RECORDED / "daemon-broken.log").read_text()
-    assert sriov_log.complaint(log) == CAUSE
+    assert sriov_log.complaint(log, at(5)) == CAUSE
     # Until the third time it may pass by itself.
-    assert sriov_log.complaint(log.rpartition("Reconciler error")[0]) == ""
+    assert sriov_log.complaint(log.rpartition("Reconciler error")[0], at(5)) == ""
+    # What was wrong before the policy was changed says nothing about the new one.
+    assert sriov_log.complaint(log, at(6)) == ""
 
 
 @pytest.mark.parametrize(
     ("lines", "complaint"),
     [
         ([], ""),
-        ([FAILED] * 2, ""),
-        ([FAILED] * 3, "no"),
-        ([line("x" * 400), FAILED] * 3, "x" * 300),
-        ([line("yes"), line("no"), FAILED] * 3, "yes"),
-        ([line("one"), FAILED, line("two"), FAILED, line("two"), FAILED], ""),
-        ([FAILED, FAILED, FAILED, DONE], ""),
-        ([FAILED, DONE, FAILED, FAILED], ""),
-        ([FAILED.replace("ERROR", "INFO")] * 3, ""),
-        # Cut by the limit of the request, or in another form.
-        ([FAILED.replace('"no"}', "")] * 3, '{"error": '),
-        ([FAILED.replace('{"error": "no"}', "[]")] * 3, "[]"),
-        (["\x00", "\t\t", "ERROR"], ""),
+        (AGAIN * 2, ""),
+        (AGAIN * 3, "no"),
+        ([BEGINS, line("x" * 400), FAILED] * 3, "x" * 300),
+        ([BEGINS, line("yes"), line("no"), FAILED] * 3, "yes"),
+        ([BEGINS, line("one"), FAILED, *[BEGINS, line("two"), FAILED] * 2], ""),
+        ([*AGAIN * 3, DONE], ""),
+        ([*AGAIN, DONE, *AGAIN * 2], ""),
+        ([OLD, FAILED] * 3, ""),
+        ([*[OLD, FAILED] * 2, *AGAIN], ""),
+        # The beginning is cut off, so nobody knows what it was about.
+        ([FAILED] * 3, ""),
+        ([BEGINS, FAILED.replace("ERROR", "INFO")] * 3, ""),
+        # Details that are cut, or in another form.
+        ([BEGINS, line("why"), FAILED.replace('"no"}', "")] * 3, "why"),
+        ([BEGINS, line("why"), FAILED.replace('{"error": "no"}', "[]")] * 3, "why"),
+        (["\x00", "\t\t", "ERROR", "\tERROR\t"], ""),
     ],
 )
 def test_what_a_log_repeats(lines: list[str], complaint: str) -> None:
-    assert sriov_log.complaint("\n".join(lines)) == complaint
+    assert sriov_log.complaint("\n".join(lines), at(2)) == complaint
 
 
 def state(name: str) -> dict[str, Any]:
