@@ -1,7 +1,7 @@
 """The real SR-IOV operator on emulated NICs: VFs made, resized under a pod, broken, and taken away again.
 
 A step of `make soak`: 21 minutes beside a load of 10 on two processors. Each test goes on where the one before ended.
-Emulated VFs have no RDMA of their own, and no CNI plugin is there that puts one into a pod: pods only hold the resource.
+Emulated VFs have no RDMA of their own, and no CNI plugin puts one into a pod here: pods only hold the resource.
 """
 
 from __future__ import annotations
