@@ -5,6 +5,7 @@ Parts, all of them or those of --only:
   facts      rdma_facts on an 8-rail machine
   fleets     time slots of a measurement; judging and reporting of big fleets
   diagnosis  accuracy of diagnosis on simulated fabrics; writes docs/diagnosis-accuracy.md
+  cluster    planning without hosts; applying objects, and waiting on 1000 hollow nodes: minutes
   pods       the measurement in pods of 1000 hollow nodes: six minutes
   loopback   preparing 200 hosts that are fixture trees on this machine, then 10 against a plain role: half an hour
   prepare    preparing the hosts of the lab, against a plain role and against pings; the lab is reset before and after
@@ -211,6 +212,12 @@ def pods() -> list[Row]:
     return rows
 
 
+def cluster() -> list[Row]:
+    from tests.bench import cluster
+
+    return cluster.main()
+
+
 def loopback() -> list[Row]:
     from tests.bench import handmade, loopback
 
@@ -247,8 +254,8 @@ def flat(value: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
 
 
 PARTS: dict[str, Callable[[], list[Row]]] = {
-    "plan": plan, "facts": facts, "fleets": fleets, "diagnosis": diagnosis, "pods": pods, "loopback": loopback,
-    "prepare": prepare, "measured": measured,
+    "plan": plan, "facts": facts, "fleets": fleets, "diagnosis": diagnosis, "cluster": cluster, "pods": pods,
+    "loopback": loopback, "prepare": prepare, "measured": measured,
 }  # fmt: skip
 
 if __name__ == "__main__":
