@@ -84,6 +84,20 @@ options:
     description: Image of the example pod.
     type: str
     default: ""
+  kernel_arguments:
+    description: Kernel arguments of the hosts, for the MachineConfig on OpenShift.
+    type: list
+    elements: str
+    default: []
+  kernel_modules:
+    description: Further kernel modules of the hosts, for the MachineConfig on OpenShift.
+    type: list
+    elements: str
+    default: []
+  kernel_sysctl:
+    description: Values of sysctl of the hosts, for the MachineConfig on OpenShift.
+    type: dict
+    default: {}
 """
 
 EXAMPLES = r"""
@@ -136,6 +150,7 @@ from ansible.module_utils.common.yaml import yaml_dump, yaml_load
 
 from ..module_utils._common.errors import FabricError, InputError
 from ..module_utils._controller import recorded_facts, written_folder
+from ..module_utils._fabric.operator.coreos import Kernel
 from ..module_utils._fabric.operator.image_list import images
 from ..module_utils._fabric.operator.manifests import Chart, manifests
 from ..module_utils._fabric.operator.profiles import registry
@@ -158,6 +173,9 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "operator_name": {"type": "str", "default": "network-operator"},
     "values": {"type": "dict", "default": {}},
     "image": {"type": "str", "default": ""},
+    "kernel_arguments": {"type": "list", "elements": "str", "default": []},
+    "kernel_modules": {"type": "list", "elements": "str", "default": []},
+    "kernel_sysctl": {"type": "dict", "default": {}},
 }
 
 
@@ -211,7 +229,9 @@ def main() -> None:
     try:
         found = params["plan"] or calculated(params)
         chart = Chart(params["operator_name"], params["chart_ref"], params["chart_repo"], params["values"])
-        files = {path: as_text(content) for path, content in manifests(found, chart, params["image"]).items()}
+        kernel = Kernel(params["kernel_arguments"], params["kernel_modules"], params["kernel_sysctl"])
+        written = manifests(found, chart, params["image"], kernel=kernel)
+        files = {path: as_text(content) for path, content in written.items()}
         result: dict[str, Any] = {"changed": False}
         if params["path"]:
             change = written_folder.converge(params["path"], files, module.check_mode)

@@ -126,7 +126,7 @@ from ..module_utils._host.preflight import io as preflight_io
 from ..module_utils._host.preflight import roles_io
 from ..module_utils._host.preflight.checks import Consent
 from ..module_utils._host.preflight.plan import Findings, check, joined
-from ..module_utils._host.system import arguments, files
+from ..module_utils._host.system import arguments, files, image_based
 
 ARGUMENTS = {
     **arguments.ROOT,
@@ -174,6 +174,7 @@ def summary(inventory: HostInventory) -> dict[str, Any]:
 
 def judge(params: Mapping[str, Any], roots: files.Roots, inventory: HostInventory) -> Findings:
     """Return what stands in the way of the run: of the host itself, and what its roles will refuse."""
+    image_based.refuse(roots)
     rails, consent = parse_rails(params["rails"]), consent_of(params)
     # The vendor's packages have a source of their own, which rdma_stack asks.
     vendor = roles_io.has_vendor_source(params["roles"])

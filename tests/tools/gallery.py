@@ -29,7 +29,7 @@ FOLDER = importable.ROOT / "docs" / "gallery"
 PRESET, HOSTS = "dell_xe9680_h200", 2
 NOTE = "<!-- from tests/tools/gallery.py by python -m tests.tools.gallery -->"
 # Files that say nothing about the network model: the same for all, or summaries of others.
-OTHERS = ("plan.txt", "images.txt", "operator/namespace.yaml")
+OTHERS = ("plan.txt", "images.txt", "operator/namespace.yaml", "operator/namespace-nvidia-network-operator.yaml")
 # A file of a rail other than the first, which is like that of the first.
 OF_OTHER_RAIL = re.compile(r"-rail[1-9]\d*(-ipv6)?\.yaml")
 
@@ -116,6 +116,13 @@ ENTRIES: dict[str, Entry] = {
         "          pciPerformanceOptimized: {enabled: true, maxReadRequest: 4096}\n"
         "          gpuDirectOptimized: {enabled: true, env: Baremetal}\n"
         "          roceOptimized: {enabled: true, qos: {trust: dscp, pfc: '0,0,0,1,0,0,0,0'}}",
+    ),
+    "openshift": Entry(
+        "Virtual functions on OpenShift",
+        "OLM installs the operator, Red Hat's SR-IOV operator makes the virtual functions, and objects of the cluster"
+        " configure the hosts. Validated against schemas, not run on OpenShift.",
+        "profile: sriov\ngateway: last\nrouting: between_rails\nnetworks: {source_routing: true}\noperator:\n"
+        "  platform: openshift",
     ),
     "raw": Entry(
         "macvlan without the operator's networks",

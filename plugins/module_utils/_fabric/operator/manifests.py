@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..intent import platforms
+from . import coreos, olm
 from .attachments import NETWORKS
 from .common import merged
 from .image_list import images, mirror
@@ -30,21 +32,23 @@ class Chart:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-def manifests(plan: Mapping[str, Any], chart: Chart, image: str = "") -> dict[str, Any]:
+def manifests(
+    plan: Mapping[str, Any], chart: Chart, image: str = "", *, kernel: coreos.Kernel | None = None
+) -> dict[str, Any]:
     """Return path below the folder -> content: text, or a list of objects for YAML.
 
-    ``image``: that of the example pod. Files and objects come in the order to apply them.
+    ``image``: that of the example pod. ``kernel``: what hosts have that objects of the cluster configure. Files and
+    objects come in the order to apply them.
     """
     operator, objects = plan["operator"], plan["objects"]
-    values = chart_values(operator, chart)
-    files: dict[str, Any] = {
-        "plan.txt": _summary(plan),
-        "operator/namespace.yaml": [namespace_object(operator["namespace"])],
-        "operator/values.yaml": [values],
-    }
-    if chart.repo:
-        files["operator/argocd.yaml"] = [_argocd(operator, chart, values)]
-        files["operator/flux.yaml"] = _flux(operator, chart, values)
+    platform = platforms.get(operator.get("platform") or "")
+    files: dict[str, Any] = {"plan.txt": _summary(plan)}
+    if platform.machines:
+        files.update(_step("machines", coreos.objects(plan, kernel or coreos.Kernel())))
+    if platform.catalog:
+        files.update(_step("operator", olm.objects(operator["namespace"], operator["release"], platform.catalog)))
+    else:
+        files.update(_by_chart(operator, chart))
     for step in ("policy", "networks"):
         files.update(_step(step, apply_order(objects[step])))
     names = images(objects["policy"])
@@ -56,6 +60,18 @@ def manifests(plan: Mapping[str, Any], chart: Chart, image: str = "") -> dict[st
         files["infiniband/partitions.conf"] = _lines(plan["partitions"])
     if objects["networks"]:
         files["examples/pod.yaml"] = [_pod(plan, image or _EXAMPLE_IMAGE)]
+    return files
+
+
+def _by_chart(operator: Mapping[str, Any], chart: Chart) -> dict[str, Any]:
+    values = chart_values(operator, chart)
+    files: dict[str, Any] = {
+        "operator/namespace.yaml": [namespace_object(operator["namespace"])],
+        "operator/values.yaml": [values],
+    }
+    if chart.repo:
+        files["operator/argocd.yaml"] = [_argocd(operator, chart, values)]
+        files["operator/flux.yaml"] = _flux(operator, chart, values)
     return files
 
 

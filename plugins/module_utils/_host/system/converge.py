@@ -15,7 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from ..._common.change import Change
 from ..._common.errors import CommandError
-from . import lock, records
+from . import image_based, lock, records
 from .files import Roots
 
 Record = Mapping[str, Any]
@@ -98,6 +98,9 @@ def converge(
     with lock.held(roots.run, name, check_mode):
         record: Record = records.load(roots.state, name)
         first = plan = read_plan(record)
+        # What was changed on such a host, if ever, is still restored.
+        if is_due(plan) and not (record and not plan.record):
+            image_based.refuse(roots)
         if check_mode:
             return Done(first, first)
         for _round in range(rounds):

@@ -480,3 +480,10 @@ def test_what_the_host_is_is_reported(judge: Any) -> None:
     host = judge({})["host"]
     assert sorted(host) == ["iommu_groups", "kernel", "managers", "next_kernel", "os", "secure_boot", "virtual"]
     assert host["virtual"] is False
+
+
+def test_a_system_that_is_an_image_is_one_clear_problem(judge: Any) -> None:
+    """Written by hand, with the keys of RHEL CoreOS 4.19, whose ID is that of RHEL."""
+    text = 'ID="rhel"\nVERSION_ID="9.6"\nVARIANT_ID=coreos\nPRETTY_NAME="Red Hat Enterprise Linux CoreOS 9.6"\n'
+    told = judge({"etc/os-release": text})["msg"]
+    assert told.startswith("preflight: the system of this host is an image (Red Hat Enterprise Linux CoreOS 9.6), and")

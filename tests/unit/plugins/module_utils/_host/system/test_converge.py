@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.change import Change
-from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import CommandError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import CommandError, ConflictError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import converge as subject
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.system import files, restore
 
@@ -223,3 +223,36 @@ def test_a_change_that_does_not_take_effect_keeps_the_record(tmp_path: Path) -> 
             "toy", roots, False, read_plan=lambda record: host.read_plan(record, {"mtu": "b"}), apply=lambda plan: None
         )
     assert '"mtu": "a"' in (tmp_path / "var/lib/gpufabric/toy.json").read_text()
+
+
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize(
+    ("release", "booted"),
+    [
+        ('ID="rhcos"\nPRETTY_NAME="Red Hat Enterprise Linux CoreOS 418"\n', False),
+        ("ID=rhel\nVARIANT_ID=coreos\n", False),
+        ("ID=fedora\n", True),
+    ],
+)
+def test_a_system_that_is_an_image_is_not_changed(tmp_path: Path, release: str, booted: bool, check: bool) -> None:
+    """The first text has the keys of RHCOS 4.13 as ComplianceAsCode/content records them; the others are by hand."""
+    host = Toy(tmp_path)
+    host.tell(dict.fromkeys(NAMES, "a"))
+    for folder in ("etc", "run"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+    (tmp_path / "etc/os-release").write_text(release)
+    if booted:
+        (tmp_path / "run/ostree-booted").touch()
+    roots = files.Roots.under(str(tmp_path))
+
+    def converged(mtu: str) -> Any:
+        return subject.converge(
+            "toy", roots, check, read_plan=lambda record: host.read_plan(record, {"mtu": mtu}), apply=host.apply
+        )
+
+    with pytest.raises(ConflictError, match="the system of this host is an image .* MachineConfig"):
+        converged("b")
+    assert host.now() == dict.fromkeys(NAMES, "a") and not (tmp_path / "var/lib/gpufabric/toy.json").exists()
+    (tmp_path / "etc/os-release").write_text("ID=debian\n")
+    (tmp_path / "run/ostree-booted").unlink(missing_ok=True)
+    assert converged("b").result["changed"]
