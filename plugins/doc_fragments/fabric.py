@@ -289,7 +289,7 @@ options:
                 type: str
               version:
                 description:
-                  - Tag of its image, instead of C(operator.component_version).
+                  - Tag of its image, or its digest (C(sha256:...)), instead of C(operator.component_version).
                 type: str
               resources:
                 description:

@@ -128,7 +128,7 @@ files:
   elements: str
   sample: [images.txt, networks/ippool-rail0.yaml, policy/nicclusterpolicy-nic-cluster-policy.yaml]
 images:
-  description: The images of the components. Those of the chart itself are not included.
+  description: The images of the components and of the chart, as far as they are known exactly; those of C(images.txt) without its comments.
   returned: success
   type: list
   elements: str
@@ -151,7 +151,6 @@ from ansible.module_utils.common.yaml import yaml_dump, yaml_load
 from ..module_utils._common.errors import FabricError, InputError
 from ..module_utils._controller import recorded_facts, written_folder
 from ..module_utils._fabric.operator.coreos import Kernel
-from ..module_utils._fabric.operator.image_list import images
 from ..module_utils._fabric.operator.manifests import Chart, manifests
 from ..module_utils._fabric.operator.profiles import registry
 from ..module_utils._fabric.plan import cluster_file, presets
@@ -240,7 +239,7 @@ def main() -> None:
         module.fail_json(msg=f"fabric_manifests: {error}", invocation=invocation)
     for text in found["warnings"] if not params["plan"] else ():
         module.warn(text)
-    names = images(found["objects"]["policy"])
+    names = [line for line in files["images.txt"].splitlines() if not line.startswith("#")]
     module.exit_json(**result, files=sorted(files), images=names, table=found["table"], invocation=invocation)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._common.reader import Form, Reader, describe
-from .images import REPOSITORY, TAG
+from .images import REPOSITORY, VERSION
 from .nic_configuration import NicConfiguration, read_nic_configuration
 from .releases import COMPONENTS, Line
 
@@ -116,7 +116,7 @@ def _components(reader: Reader) -> tuple[Own, ...]:
         own = Own(
             name=name or "",
             repository=item.text("repository", None, form=REPOSITORY),
-            version=item.text("version", None, form=TAG),
+            version=item.text("version", None, form=VERSION),
             resources=tuple(_container(one) for one in item.sections("resources")),
         )
         if name == _DRIVER and own.version:

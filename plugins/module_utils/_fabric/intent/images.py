@@ -20,6 +20,10 @@ REPOSITORY = Form(
     " path)",
 )
 TAG = Form(_TAG, "a tag such as network-operator-v26.7.1")
+VERSION = Form(
+    rf"{_TAG}|sha256:[0-9a-f]{{64}}",
+    "a tag such as network-operator-v26.7.1, or a digest such as sha256:0123... in full",
+)
 IMAGE = Form(
     rf"({_HOST}/)?{_PART}(/{_PART})*(:{_TAG})?({_DIGEST})?",
     "an image such as registry.example.com:5000/tools/perftest:26.4 (no https://; lowercase path; then a tag, a digest"

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 _REGISTRY = "nvcr.io/nvidia/mellanox"
 _STAGING = "nvcr.io/nvstaging/mellanox"
 _DOCA = "nvcr.io/nvidia/doca"
+_OPERATOR = "nvcr.io/nvidia/cloud-native"
 
 # Component -> image. All but the driver and telemetry are tagged with the release of the operator.
 _IMAGES = {
@@ -71,6 +72,10 @@ class Line:
     def repository(self, release: str) -> str:
         """Return where the images of a release of this line are by default."""
         return self.staging if is_prerelease(release) else self.registry
+
+    def operator_registry(self, release: str) -> str:
+        """Return where the vendor publishes the image of the operator itself."""
+        return self.staging if is_prerelease(release) else _OPERATOR
 
     def publisher(self, image: str, release: str) -> str:
         """Return where the vendor publishes an image of a release."""

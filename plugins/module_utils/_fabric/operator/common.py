@@ -33,6 +33,11 @@ def to_json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
+def image_reference(image: str, version: str) -> str:
+    """Return an image with its tag or digest, as the operator puts them together."""
+    return f"{image}{'@' if version.startswith('sha256:') else ':'}{version}" if version else image
+
+
 def node_selector(selector: Mapping[str, str]) -> dict[str, Any]:
     """Return a core/v1 NodeSelector that asks for all the labels."""
     terms = [{"key": key, "operator": "In", "values": [value]} for key, value in sorted(selector.items())]

@@ -8,28 +8,45 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..intent.releases import line_of
+from .common import image_reference
 
 
 def images(policy: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the images of the policy's components, sorted; those of the chart itself are not among them."""
+    """Return the images of the policy's components, sorted; those of the chart and of the driver are not among them."""
     found: set[str] = set()
     for item in policy:
         spec = item.get("spec") or {}
-        found.update(_images(spec, spec.get("global") or {}))
+        others = {key: value for key, value in spec.items() if key != "ofedDriver"}
+        found.update(_images(others, spec.get("global") or {}))
     return sorted(found)
 
 
-def mirror(names: Sequence[str], repository: str, release: str) -> list[tuple[str, str]]:
-    """Return (where the vendor publishes an image, where the plan expects it) for a repository that is a mirror.
+def drivers(policy: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the images of drivers, whose tags go on with the operating system and architecture of a node."""
+    specs = [item.get("spec") or {} for item in policy]
+    found = [_images(spec.get("ofedDriver"), spec.get("global") or {}) for spec in specs]
+    return sorted({image for part in found for image in part})
 
-    Empty when ``repository`` is that of the vendor.
+
+def mirror(names: Sequence[str], repository: str, release: str) -> list[tuple[str, str]]:
+    """Return (where the vendor publishes an image, where it is to be copied to) for a repository that is a mirror.
+
+    ``names``: images in the mirror, and images of the vendor. Those of other registries are left out. Empty when
+    ``repository`` is that of the vendor.
     """
     line = line_of(release)
-    published = line.repository(release) if line else repository
-    if repository == published:
+    if line is None or repository == line.repository(release):
         return []
-    prefix = f"{repository}/"
-    return [(f"{published}/{name[len(prefix) :]}", name) for name in names if name.startswith(prefix)]
+    publishers = (line.repository(release), *(line.publisher(name, release) for name in line.images.values()))
+    found = []
+    for name in names:
+        folder, _slash, image = name.rpartition("/")
+        publisher = line.publisher(image.partition("@")[0].partition(":")[0], release)
+        if folder == repository:
+            found.append((f"{publisher}/{image}", name))
+        elif folder in (*publishers, line.operator_registry(release)):
+            found.append((name, f"{repository}/{image}"))
+    return found
 
 
 def _images(value: Any, common: Mapping[str, Any]) -> Iterator[str]:
@@ -38,7 +55,7 @@ def _images(value: Any, common: Mapping[str, Any]) -> Iterator[str]:
         if isinstance(image, str):
             repository = value.get("repository") or common.get("repository")
             version = value.get("version") or common.get("version")
-            yield (f"{repository}/" if repository else "") + image + (f":{version}" if version else "")
+            yield (f"{repository}/" if repository else "") + image_reference(image, version or "")
         for item in value.values():
             yield from _images(item, common)
     elif isinstance(value, list):

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..intent import platforms
+from ..intent.releases import line_of
 from . import coreos, olm
 from .attachments import NETWORKS
+from .chart_images import chart_images
 from .common import merged
-from .image_list import images, mirror
+from .image_list import drivers, images, mirror
 from .mark import namespace_object
 from .order import apply_order
 from .profiles import registry
@@ -51,8 +53,10 @@ def manifests(
         files.update(_by_chart(operator, chart))
     for step in ("policy", "networks"):
         files.update(_step(step, apply_order(objects[step])))
-    names = images(objects["policy"])
-    files["images.txt"] = _lines(names)
+    # Operators of a catalog bring images that the catalog lists.
+    values = None if platform.catalog else chart_values(operator, chart)
+    names, notes = _images(operator, objects["policy"], values)
+    files["images.txt"] = _lines([*names, *notes])
     pairs = mirror(names, operator["image_repository"], operator["release"])
     if pairs:
         files["mirror.txt"] = _lines([f"{source} {target}" for source, target in pairs])
@@ -79,6 +83,21 @@ def chart_values(operator: Mapping[str, Any], chart: Chart) -> dict[str, Any]:
     """Return the chart's values of a plan where the cluster is not known, with the user's over them."""
     own = {"nfd": {"enabled": operator["nfd"], "deployNodeFeatureRules": operator["nfd"]}}
     return merged(merged(own, operator.get("chart_values") or {}), chart.values)
+
+
+def _images(
+    operator: Mapping[str, Any], policy: Sequence[Mapping[str, Any]], values: Mapping[str, Any] | None
+) -> tuple[list[str], list[str]]:
+    """Return all images, and a line for each one that is not known exactly."""
+    line, release, compiled = line_of(operator["release"]), operator["release"], drivers(policy)
+    own, unknown = (
+        chart_images(line, release, values, driver=bool(compiled)) if line and values is not None else ([], [])
+    )
+    notes = [
+        *(f"# {name}-SYSTEM-ARCHITECTURE for each node, such as {name}-ubuntu24.04-amd64" for name in compiled),
+        *(f"# {name}: not known here. List it with helm template" for name in unknown),
+    ]
+    return sorted({*images(policy), *own}), notes
 
 
 def _step(step: str, objects: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

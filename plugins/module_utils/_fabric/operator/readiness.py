@@ -14,6 +14,7 @@ from typing import Any
 
 from ..._common.reader import some
 from ..intent.releases import LINES, Line, line_of
+from .common import image_reference
 from .deployments import is_operator
 from .nodes import NIC_LABEL, NIC_LABEL_NAME
 from .pod_failures import pod_findings
@@ -253,7 +254,7 @@ def _image(policy: Object, item: Object) -> Iterator[Finding]:
     if not section or not version or not containers:
         return
     # The tag of a driver goes on with the operating system and architecture.
-    wanted = f"{section['image']}:{version}"
+    wanted = image_reference(section["image"], version)
     if not any(container["image"].rsplit("/", 1)[-1].startswith(wanted) for container in containers):
         name = item["metadata"]["name"]
         yield Finding(f"DaemonSet {name}: runs image {containers[0]['image']}, expected {wanted}")
