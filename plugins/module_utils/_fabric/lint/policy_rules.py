@@ -14,12 +14,12 @@ from ..operator.common import POLICY_NAME
 from .objects import Objects, at, dicts, label, loaded, mapping, number, text, texts
 from .rule import ERROR, WARNING, Found, Rule
 
-_KINDS = ("NicClusterPolicy", "NicNodePolicy")
-_PLUGINS = ("rdmaSharedDevicePlugin", "sriovDevicePlugin")
+KINDS = ("NicClusterPolicy", "NicNodePolicy")
+PLUGINS = ("rdmaSharedDevicePlugin", "sriovDevicePlugin")
 # Sections with an image of their own, by path below the spec.
-_IMAGES = (
+IMAGES = (
     ("ofedDriver",),
-    *((plugin,) for plugin in _PLUGINS),
+    *((plugin,) for plugin in PLUGINS),
     ("ibKubernetes",),
     ("secondaryNetwork", "cniPlugins"),
     ("secondaryNetwork", "multus"),
@@ -50,9 +50,9 @@ def _name(objects: Objects) -> Iterator[Found]:
 
 
 def _image_version(objects: Objects) -> Iterator[Found]:
-    for policy in objects.of(*_KINDS):
+    for policy in objects.of(*KINDS):
         shared = text(policy, "spec", "global", "version")
-        for path in _IMAGES:
+        for path in IMAGES:
             section, own = at(policy, "spec", *path), text(policy, "spec", *path, "version")
             place = f"spec.{'.'.join(path)}.version"
             if isinstance(section, Mapping) and not own and not shared:
@@ -60,8 +60,8 @@ def _image_version(objects: Objects) -> Iterator[Found]:
 
 
 def _image_latest(objects: Objects) -> Iterator[Found]:
-    for policy in objects.of(*_KINDS):
-        for path in (("global",), *_IMAGES):
+    for policy in objects.of(*KINDS):
+        for path in (("global",), *IMAGES):
             if text(policy, "spec", *path, "version") == "latest":
                 yield Found(label(policy), f"spec.{'.'.join(path)}.version is latest. Set the tag of a release")
 
@@ -81,7 +81,7 @@ def _plugin_quote(objects: Objects) -> Iterator[Found]:
 
 def _resource_name(objects: Objects) -> Iterator[Found]:
     for policy, plugin in _sections(objects):
-        for entry in _entries(policy, plugin):
+        for entry in entries(policy, plugin):
             name = text(entry, "resourceName")
             if name and not _NAMES[plugin].fullmatch(name):
                 allowed = "letters, digits and _" + (" and ." if plugin == "sriovDevicePlugin" else "")
@@ -91,8 +91,8 @@ def _resource_name(objects: Objects) -> Iterator[Found]:
 
 
 def _shared_by_ports(objects: Objects) -> Iterator[Found]:
-    for policy in objects.of(*_KINDS):
-        for entry in _entries(policy, "rdmaSharedDevicePlugin"):
+    for policy in objects.of(*KINDS):
+        for entry in entries(policy, "rdmaSharedDevicePlugin"):
             ports = texts(entry, "selectors", "ifNames")
             if len(ports) > 1:
                 yield Found(
@@ -106,7 +106,7 @@ def _two_owners(objects: Objects) -> Iterator[Found]:
     cluster = [policy for policy in objects.of("NicClusterPolicy") if text(policy, "metadata", "name") == POLICY_NAME]
     for policy in cluster:
         for node in objects.of("NicNodePolicy"):
-            for section in ("ofedDriver", *_PLUGINS):
+            for section in ("ofedDriver", *PLUGINS):
                 if all(isinstance(at(one, "spec", section), Mapping) for one in (policy, node)):
                     yield Found(label(node), f"spec.{section} is in {label(policy)}, too. Remove it from one of them")
 
@@ -136,7 +136,7 @@ def _no_drain(objects: Objects) -> Iterator[Found]:
 
 
 def _driver_tag(objects: Objects) -> Iterator[Found]:
-    for policy in objects.of(*_KINDS):
+    for policy in objects.of(*KINDS):
         driver = at(policy, "spec", "ofedDriver")
         own, common = text(driver, "version"), text(policy, "spec", "global", "version")
         if isinstance(driver, Mapping) and not own and common:
@@ -153,7 +153,7 @@ def _driver_tag(objects: Objects) -> Iterator[Found]:
 
 
 def _startup_probe(objects: Objects) -> Iterator[Found]:
-    for policy in objects.of(*_KINDS):
+    for policy in objects.of(*KINDS):
         driver = at(policy, "spec", "ofedDriver")
         tries, period = (number(driver, "startupProbe", key) for key in ("failureThreshold", "periodSeconds"))
         if tries is None or period is None or at(driver, "forcePrecompiled") is True:
@@ -174,7 +174,7 @@ def _gone(objects: Objects) -> Iterator[Found]:
 
 
 def _ufm_secret(objects: Objects) -> Iterator[Found]:
-    named = {name for policy in objects.of(*_KINDS) if (name := text(policy, "spec", "ibKubernetes", "ufmSecret"))}
+    named = {name for policy in objects.of(*KINDS) if (name := text(policy, "spec", "ibKubernetes", "ufmSecret"))}
     for secret in objects.of("Secret"):
         if text(secret, "metadata", "name") not in named:
             continue
@@ -187,7 +187,7 @@ def _ufm_secret(objects: Objects) -> Iterator[Found]:
 
 
 def _guid_range(objects: Objects) -> Iterator[Found]:
-    for policy in objects.of(*_KINDS):
+    for policy in objects.of(*KINDS):
         section = at(policy, "spec", "ibKubernetes")
         first, last = (text(section, f"pKeyGUIDPoolRange{end}") for end in ("Start", "End"))
         wrong = [guid for guid in (first, last) if guid and not _GUID.fullmatch(guid)]
@@ -200,17 +200,18 @@ def _guid_range(objects: Objects) -> Iterator[Found]:
 
 
 def _sections(objects: Objects) -> Iterator[tuple[Mapping[str, Any], str]]:
-    for policy in objects.of(*_KINDS):
-        for plugin in _PLUGINS:
+    for policy in objects.of(*KINDS):
+        for plugin in PLUGINS:
             yield policy, plugin
 
 
-def _entries(policy: Mapping[str, Any], plugin: str) -> list[Mapping[str, Any]]:
+def entries(policy: Mapping[str, Any], plugin: str) -> list[Mapping[str, Any]]:
+    """Return the resources in the configuration of a device plugin."""
     return dicts(loaded(policy, "spec", plugin, "config")[0], _ENTRIES[plugin])
 
 
 def _upgrades(objects: Objects) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    for policy in objects.of(*_KINDS):
+    for policy in objects.of(*KINDS):
         upgrade = at(policy, "spec", "ofedDriver", "upgradePolicy")
         if isinstance(upgrade, Mapping):
             yield policy, upgrade
@@ -220,7 +221,7 @@ def ports_of_plugins(objects: Objects) -> dict[str, str]:
     """Return port -> the object and section that gives it to a device plugin of the network operator."""
     owners: dict[str, str] = {}
     for policy, plugin in _sections(objects):
-        for entry in _entries(policy, plugin):
+        for entry in entries(policy, plugin):
             for key in ("ifNames", "pfNames"):
                 # A selector of the SR-IOV device plugin can be a list of alternatives.
                 for selector in [entry.get("selectors"), *dicts(entry, "selectors")]:
@@ -229,9 +230,9 @@ def ports_of_plugins(objects: Objects) -> dict[str, str]:
 
 
 def _same_port_twice(objects: Objects) -> Iterator[Found]:
-    for policy in objects.of(*_KINDS):
+    for policy in objects.of(*KINDS):
         owners: dict[str, list[str]] = defaultdict(list)
-        for entry in _entries(policy, "rdmaSharedDevicePlugin"):
+        for entry in entries(policy, "rdmaSharedDevicePlugin"):
             for port in dict.fromkeys(texts(entry, "selectors", "ifNames")):
                 owners[port].append(text(entry, "resourceName"))
         for port, names in owners.items():

@@ -36,6 +36,14 @@ def entry(name: str, *ports: str) -> dict[str, Any]:
     return {"resourceName": name, "rdmaHcaMax": 63, "selectors": {"ifNames": [*ports]}}
 
 
+def plugin(**resource: Any) -> dict[str, Any]:
+    return policy(sriovDevicePlugin={"image": "i", "config": json.dumps({"resourceList": [resource]})})
+
+
+def contained(**amounts: Any) -> dict[str, Any]:
+    return {"image": "i", "containerResources": [{"name": "a", **amounts}]}
+
+
 TAG = "doca3.4.1-26.04-1.1.0.0-3"
 
 
@@ -286,6 +294,79 @@ CASES: dict[str, tuple[list[Any], str, list[Any], dict[str, Any]]] = {
         {},
     ),
     "sriov-reboot": ([sriov(), POOL], "needs ib_core.netns_mode=0 on the nodes", [sriov()], {"hosts": host("quiet")}),
+    "image-repository": (
+        [policy(nvIpam={"image": "i", "repository": "https://r.example.com/m"})],
+        'spec.nvIpam.repository "https://r.example.com/m": expected a repository',
+        [policy(nvIpam={"image": "i", "repository": "r.example.com:5000/m"})],
+        {},
+    ),
+    "container-limit": (
+        [policy(nvIpam=contained(requests={"cpu": "1"}, limits={"cpu": "500m"}))],
+        "spec.nvIpam.containerResources, container a: the request for cpu, 1, is above the limit 500m",
+        [policy(nvIpam=contained(requests={"cpu": "1"}, limits={"cpu": "1000m", "memory": "1Gi"}))],
+        {},
+    ),
+    "container-resources": (
+        [policy(nvIpam=contained(limits={"cpu": "0", "nvidia.com/gpu": 1}))],
+        "limits.nvidia.com/gpu: expected cpu or memory",
+        [policy(nvIpam=contained(limits={"cpu": 1, "memory": "64Mi"}))],
+        {},
+    ),
+    "plugin-entries": (
+        [shared(entry("a", "rail0"), {**entry("a", "rail1"), "devices": ["rail1"]})],
+        "a is the name of several entries",
+        [
+            shared(entry("a", "rail0"), {"resourceName": "b", "rdmaHcaMax": 1, "devices": ["rail1"]}),
+            plugin(resourceName="x"),
+        ],
+        {},
+    ),
+    "plugin-fields": (
+        [shared({**entry("a"), "selectors": {"ifNames": ["rail0"], "isRdma": True}})],
+        "a has isRdma. Remove or correct it",
+        [shared(entry("a", "rail0")), plugin(resourceName="b", selectors=[{"isRdma": True, "pfNames": ["rail0"]}])],
+        {},
+    ),
+    "plugin-link-types": (
+        [plugin(resourceName="b", selectors={"linkTypes": ["IB"]})],
+        "b has linkTypes IB. Expected ether or infiniband",
+        [plugin(resourceName="b", selectors={"linkTypes": ["infiniband"]})],
+        {},
+    ),
+    "resource-prefix": (
+        [plugin(resourceName="b", resourcePrefix="nvidia.com/")],
+        'resourcePrefix "nvidia.com/": expected a domain',
+        [plugin(resourceName="b", resourcePrefix="nvidia.com"), shared({**entry("a", "r"), "resourcePrefix": "rdma"})],
+        {},
+    ),
+    "telemetry-config": (
+        [policy(docaTelemetryService={"image": "i", "config": {"fromConfigMap": "My_Config"}})],
+        '"My_Config" cannot be the name',
+        [policy(docaTelemetryService={"image": "i", "config": {"fromConfigMap": "my-config"}})],
+        {},
+    ),
+    "node-policy-overlap": (
+        [made("NicNodePolicy", "a", nodeSelector={"pool": "a"}), made("NicNodePolicy", "b")],
+        "NicNodePolicy b: Its nodeSelector selects nodes of NicNodePolicy a, too",
+        [
+            made("NicNodePolicy", "a", nodeSelector={"p": "a"}),
+            made("NicNodePolicy", "b", nodeSelector={"p": "b"}),
+            node(),
+        ],
+        {},
+    ),
+    "sriov-combination": (
+        [sriov(deviceType="vfio-pci", isRdma=True)],
+        "isRdma is true with deviceType vfio-pci",
+        [sriov(deviceType="vfio-pci"), sriov(eSwitchMode="switchdev", linkType="eth"), sriov(numVfs=200)],
+        {},
+    ),
+    "sriov-one-port": (
+        [sriov("a"), sriov("b")],
+        "SriovNetworkNodePolicy b: SriovNetworkNodePolicy a selects the port ens1f0 on the same nodes",
+        [sriov("a"), sriov("b", priority=10), sriov("c", nodeSelector={"x": "y"})],
+        {},
+    ),
 }
 
 
@@ -381,3 +462,35 @@ def test_objects_of_any_form_are_examined() -> None:
     facts = changed({**host("a b"), "other": None}, random.Random(1))
     for objects in damaged():
         registry.lint(Objects(objects if isinstance(objects, list) else [objects], facts or {}, complete=True))
+
+
+@pytest.mark.parametrize(
+    ("rule", "objects", "text"),
+    [
+        ("sriov-combination", [sriov(eSwitchMode="switchdev", linkType="IB")], "switchdev with linkType ib"),
+        ("sriov-combination", [sriov(numVfs=200, nicSelector={"vendor": "15b3"})], "numVfs is 200; at most 128"),
+        ("container-resources", [policy(nvIpam=contained(requests={"cpu": "a lot"}))], "requests.cpu is a lot. Set"),
+        ("plugin-entries", [shared({"resourceName": "a", "selectors": {}})], "a has no valid rdmaHcaMax"),
+        ("plugin-entries", [shared({"resourceName": "a", "rdmaHcaMax": 1})], "a: set either selectors or devices"),
+        ("plugin-entries", [plugin(selectors={})], "an entry has no resourceName"),
+        ("plugin-fields", [plugin(resourceName="a", selectors=[{"pfName": ["x"]}])], "a has pfName"),
+        (
+            "node-policy-overlap",
+            [
+                made("NicNodePolicy", "a", nodeSelector={"p": "a"}),
+                made("NicNodePolicy", "b", nodeSelector={"q": "b"}),
+                {"kind": "Node", "metadata": {"name": "n", "labels": {"p": "a", "q": "b"}}},
+            ],
+            "selects nodes of NicNodePolicy a",
+        ),
+    ],
+)
+def test_further_rules_of_the_webhooks(rule: str, objects: list[Any], text: str) -> None:
+    hits = [finding for finding in found(objects) if finding.rule == rule]
+    assert [text in finding.text for finding in hits] == [True]
+
+
+def test_ranges_of_one_port_and_accelerators_are_left_alone() -> None:
+    ranges = [sriov(name, nicSelector={"pfNames": [f"ens1f0#{part}"]}) for name, part in (("a", "0-1"), ("b", "2-3"))]
+    other = plugin(resourceName="a", deviceType="accelerator", selectors={"functions": ["x"]})
+    assert {finding.rule for finding in found([*ranges, other])} == set()
