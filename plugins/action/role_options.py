@@ -211,6 +211,8 @@ def problems(known: Mapping[str, Mapping[str, Any]], variables: Mapping[str, Any
 
 def _owners(given: Mapping[str, Any], variables: Mapping[str, Any]) -> list[str]:
     """Return what hosts and policy both own or neither does; what cannot be evaluated is reported elsewhere."""
+    if "rdma_fabric" not in variables:
+        return []  # Options as they are in effect were judged with it before.
     try:
         fabric = variables.get("rdma_fabric")
         return [*role_variables.driver_problems(given, fabric), *role_variables.nic_problems(given, fabric)]

@@ -63,6 +63,9 @@ options:
     description: Whether the policy installs Multus. With V(false), the cluster must already run it.
     type: bool
     default: true
+  rdma_stack_provider:
+    description: What brings the drivers of NICs, as the role C(rdma_stack) takes it. Settings of the GPU Operator that contradict it are warnings.
+    type: str
   nfd:
     description: Whether the operator's chart installs Node Feature Discovery.
     type: bool
@@ -191,6 +194,14 @@ operator:
   returned: always
   type: list
   elements: dict
+gpu_operator:
+  description:
+    - ClusterPolicies of the GPU Operator, with name, whether they load nvidia-peermem (C(rdma), C(use_host_mofed)), and the C(problem) of
+      that with O(rdma_stack_provider), which is also a warning.
+    - Empty if the account may not list them.
+  returned: always
+  type: list
+  elements: dict
 release:
   description: State of the release O(operator_name) and the action it requires.
   returned: with O(operator_name)
@@ -290,6 +301,7 @@ SPEC: dict[str, Any] = {
     "helm_binary": {"type": "path"},
     "chart_checksum": {"type": "str"},
     "profile": {"type": "str", "default": ""},
+    "rdma_stack_provider": {"type": "str"},
     "objects": {"type": "list", "elements": "dict", "default": []},
     "disrupt_users": {"type": "bool", "default": False},
     "workloads": {"type": "bool", "default": False},
@@ -309,6 +321,8 @@ def main() -> None:
             "The chart of the network operator is fetched without a checksum: the repository determines what is"
             " installed. Set chart_checksum to the sha256 of the archive."
         )
+    for problem in filter(None, (policy["problem"] for policy in result["gpu_operator"])):
+        module.warn(problem)
     if module.params["require"] and result["problems"]:
         listed = "\n".join(f"- {problem}" for problem in result["problems"])
         module.fail_json(msg=f"cluster_info: this stops the run:\n{listed}", problems=result["problems"])

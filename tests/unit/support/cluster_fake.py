@@ -294,6 +294,7 @@ def down(text: str = "Connection refused") -> ConnectionFailed:
 
 
 PLURALS = {
+    "ClusterPolicy": "clusterpolicies",
     "Node": "nodes",
     "Namespace": "namespaces",
     "ConfigMap": "configmaps",

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from ..._fabric.intent import platforms
-from ..._fabric.operator import attachments
+from ..._fabric.operator import attachments, gpu_operator
 from ..._fabric.operator.common import made_by_us
 from ..._fabric.operator.deployments import images, is_available, is_operator
 from ..._fabric.operator.profiles import registry
@@ -127,6 +127,11 @@ def multuses(daemonsets: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         for item in daemonsets
         if any("multus" in image.rpartition("/")[2] for image in images(item))
     ]
+
+
+def gpu_operators(api: Api, provider: str) -> list[dict[str, Any]]:
+    """Return what ClusterPolicies of the GPU Operator state about RDMA; none where there are none, or to be seen."""
+    return [gpu_operator.summary(item, provider) for item in listed(api, gpu_operator.API, gpu_operator.PLURAL)]
 
 
 def _place(item: Mapping[str, Any]) -> dict[str, Any]:

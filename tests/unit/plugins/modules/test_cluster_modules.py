@@ -77,6 +77,20 @@ def test_info_fails_with_everything_at_once(cluster: FakeCluster, capsys: pytest
     assert failed["failed"] and failed["msg"].startswith("cluster_info: this stops the run:\n- permissions are missing")
 
 
+def test_info_warns_of_a_gpu_operator_that_waits_for_other_drivers(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = {"driver": {"rdma": {"enabled": True}}}
+    cluster.put({"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "gpu"}, "spec": spec})
+    assert "warnings" not in run("cluster_info", capsys)
+    found = run("cluster_info", capsys, rdma_stack_provider="doca_ofed")
+    (policy,) = found["gpu_operator"]
+    assert (policy["name"], policy["rdma"], policy["use_host_mofed"]) == ("gpu", True, False)
+    assert len(found["warnings"]) == 1 and policy["problem"] in str(found["warnings"][0])
+    assert policy["problem"].endswith("Set it to true")
+    assert found["problems"] == []
+
+
 def test_info_checks_the_permissions_of_a_network_model(
     cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
