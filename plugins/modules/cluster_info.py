@@ -63,7 +63,7 @@ options:
     description: Whether the policy installs Multus. With V(false), the cluster must already run it.
     type: bool
     default: true
-  rdma_stack_provider:
+  nic_drivers:
     description: What brings the drivers of NICs, as the role C(rdma_stack) takes it. Settings of the GPU Operator that contradict it are warnings.
     type: str
   nfd:
@@ -197,7 +197,7 @@ operator:
 gpu_operator:
   description:
     - ClusterPolicies of the GPU Operator, with name, whether they load nvidia-peermem (C(rdma), C(use_host_mofed)), and the C(problem) of
-      that with O(rdma_stack_provider), which is also a warning.
+      that with O(nic_drivers), which is also a warning.
     - Empty if the account may not list them.
   returned: always
   type: list
@@ -301,7 +301,7 @@ SPEC: dict[str, Any] = {
     "helm_binary": {"type": "path"},
     "chart_checksum": {"type": "str"},
     "profile": {"type": "str", "default": ""},
-    "rdma_stack_provider": {"type": "str"},
+    "nic_drivers": {"type": "str"},
     "objects": {"type": "list", "elements": "dict", "default": []},
     "disrupt_users": {"type": "bool", "default": False},
     "workloads": {"type": "bool", "default": False},

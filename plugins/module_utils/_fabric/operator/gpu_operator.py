@@ -39,7 +39,7 @@ def _problem(name: str, provider: str, host: bool) -> str:
     place = f"ClusterPolicy {name} of the GPU Operator: spec.driver.rdma"
     if provider in _INBOX:
         return (
-            f"{place}.enabled is true, but the hosts have the drivers of the kernel (rdma_stack_provider: {provider}),"
+            f"{place}.enabled is true, but the hosts have in-tree drivers (nic_drivers: {provider}),"
             f" against which nvidia-peermem cannot be built. {_DMABUF}: set it to false, or use drivers of DOCA-OFED"
         )
     if provider == _CONTAINER and host:
@@ -49,7 +49,7 @@ def _problem(name: str, provider: str, host: bool) -> str:
         )
     if provider != _CONTAINER and not host:
         return (
-            f"{place}.useHostMofed is not true, but the NIC drivers are installed on the hosts (rdma_stack_provider:"
+            f"{place}.useHostMofed is not true, but the NIC drivers are installed on the hosts (nic_drivers:"
             f" {provider}): its pods wait for a driver container that does not exist. Set it to true"
         )
     return ""

@@ -62,7 +62,7 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
         "nfd": discoveries,
         "multus": found.multuses,
         "operator": operators,
-        "gpu_operator": survey.gpu_operators(api, params["rdma_stack_provider"] or ""),
+        "gpu_operator": survey.gpu_operators(api, params["nic_drivers"] or ""),
         "release": told,
         "chart": chart.kind_of(params["chart_ref"]) if params["chart_ref"] else None,
         "objects": objects,

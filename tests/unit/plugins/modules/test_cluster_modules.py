@@ -83,7 +83,7 @@ def test_info_warns_of_a_gpu_operator_that_waits_for_other_drivers(
     spec = {"driver": {"rdma": {"enabled": True}}}
     cluster.put({"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "gpu"}, "spec": spec})
     assert "warnings" not in run("cluster_info", capsys)
-    found = run("cluster_info", capsys, rdma_stack_provider="doca_ofed")
+    found = run("cluster_info", capsys, nic_drivers="doca_ofed")
     (policy,) = found["gpu_operator"]
     assert (policy["name"], policy["rdma"], policy["use_host_mofed"]) == ("gpu", True, False)
     assert len(found["warnings"]) == 1 and policy["problem"] in str(found["warnings"][0])

@@ -11,7 +11,7 @@ from tests.unit.support.plan_factory import fleet
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.releases import line_of
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.role_variables import driver_problems
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.image_list import images
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.image_list import drivers
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
 TAG = "doca3.5.0-26.07-0.7.7.0-1"
@@ -82,7 +82,7 @@ def test_every_line_takes_it(release: str, options: dict[str, Any]) -> None:
     check(RELEASES[release], policy)
     assert policy["spec"]["ofedDriver"]["version"] == (known or TAG)
     repository = line.repository(release)
-    assert f"{repository}/doca-driver:{known or TAG}" in images([policy])
+    assert f"{repository}/doca-driver:{known or TAG}" in drivers([policy])
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ ON, HOST = {"enabled": True}, {"enabled": True, "useHostMofed": True}
     ("found", "provider", "text"),
     [
         (policy(ON), "inbox", "against which nvidia-peermem cannot be built"),
-        (policy(HOST), "soft_roce", "(rdma_stack_provider: soft_roce), against which"),
+        (policy(HOST), "soft_roce", "(nic_drivers: soft_roce), against which"),
         (policy(HOST), "container", "useHostMofed is true, but the driver container brings the NIC drivers"),
         (policy(ON), "doca_ofed", "its pods wait for a driver container that does not exist. Set it to true"),
         (policy(ON), "container", ""),
