@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ansible.module_utils import basic
-from ansible.module_utils.testing import patch_module_args
+from tests.unit.support import module_run
 from tests.unit.support.plan_factory import fleet
-
-from ansible_collections.gpufabric.rdma.plugins.modules import fabric_plan
 
 
 def run(capsys: pytest.CaptureFixture[str], **args: Any) -> dict[str, Any]:
-    with patch_module_args({"_ansible_check_mode": True, **args}), pytest.raises(SystemExit):
-        fabric_plan.main()
-    return json.loads(capsys.readouterr().out)
+    found: dict[str, Any] = module_run.run("fabric_plan", capsys, check=True, **args)
+    return found
 
 
 def arguments(**other: Any) -> dict[str, Any]:
