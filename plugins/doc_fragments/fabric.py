@@ -79,6 +79,114 @@ options:
         description:
           - "Whether ports are renamed to the rail's name. With C(false) the names must already be the same on all hosts. Default: C(true)."
         type: bool
+      classes:
+        description:
+          - Groups of hosts with keys of their own. A host can be in one class only.
+        type: list
+        elements: dict
+        suboptions:
+          name:
+            description:
+              - Name of the class. Lowercase letters, digits and C(-), at most 8 characters, starting with a letter. Rails found automatically are
+                named C(NAME-rail0), C(NAME-rail1), ...
+            type: str
+          hosts:
+            description:
+              - Hosts and groups of the inventory.
+            type: list
+            elements: str
+          match:
+            description:
+              - Fingerprint of the hosts. Without C(hosts) it selects the hosts, with C(hosts) it is a check.
+            type: dict
+            suboptions:
+              device:
+                description:
+                  - "Fingerprint: PCI device id of NIC ports that the hosts have, such as C('1021'). Without C(hosts), the fingerprint selects the
+                    hosts. With C(hosts) it is a check, and a host that differs is rejected."
+                type: str
+              ports:
+                description:
+                  - "Fingerprint: number of ports with this id."
+                type: int
+              gpus:
+                description:
+                  - "Fingerprint: number of GPUs."
+                type: int
+          profile:
+            description:
+              - "Network model. Default: C(profile)."
+            type: str
+          rails:
+            description:
+              - Rails, as C(rails).
+            type: list
+            elements: dict
+          select:
+            description:
+              - "As C(select). Default: C(select)."
+            type: dict
+          rail_count:
+            description:
+              - As C(rail_count).
+            type: int
+          supernet:
+            description:
+              - As C(supernet). Networks of classes must not overlap.
+            type: str
+          rail_prefix:
+            description:
+              - "As C(rail_prefix). Default: C(rail_prefix)."
+            type: int
+          capacity:
+            description:
+              - "As C(capacity). Default: C(capacity)."
+            type: dict
+          gateway:
+            description:
+              - "As C(gateway). Default: C(gateway)."
+            type: str
+          reserved:
+            description:
+              - As C(reserved).
+            type: list
+            elements: str
+          mtu:
+            description:
+              - "As C(mtu). Default: C(mtu)."
+            type: int
+          vlan:
+            description:
+              - "As C(vlan). Default: C(vlan)."
+            type: int
+          pkey:
+            description:
+              - "As C(pkey). Default: C(pkey)."
+            type: str
+          link_speed:
+            description:
+              - "As C(link_speed). Default: C(link_speed)."
+            type: float
+          networks:
+            description:
+              - "As C(networks). Default: C(networks)."
+            type: dict
+          shared_devices_max:
+            description:
+              - "As C(shared_devices_max). Default: C(shared_devices_max)."
+            type: int
+          sriov:
+            description:
+              - "As C(sriov). Default: C(sriov)."
+            type: dict
+          node_labels:
+            description:
+              - "Labels to set on the nodes of the class, beside those of C(node_labels). Default: C(node_labels)."
+            type: dict
+          node_selector:
+            description:
+              - "Labels that the nodes of the class have, beside those of C(node_selector). Default: C(node_selector)."
+            type: dict
       supernet:
         description:
           - The network that the rails' subnets are allocated from, in order. Required unless C(addresses) is C(keep), or the rails have IPv6

@@ -122,6 +122,11 @@ options:
     description: Network model of the plan, C(rdma_plan.profile.name). Without it, the default of C(rdma_fabric.profile).
     type: str
     default: ""
+  classes:
+    description: Classes of hosts of the plan, C(rdma_plan.classes), each with the network model and the labels of its nodes.
+    type: list
+    elements: dict
+    default: []
   objects:
     description: Objects that the steps V(policy) and V(networks) apply. A pool must not reassign addresses that pods hold.
     type: list
@@ -302,6 +307,7 @@ SPEC: dict[str, Any] = {
     "chart_checksum": {"type": "str"},
     "profile": {"type": "str", "default": ""},
     "nic_drivers": {"type": "str"},
+    "classes": {"type": "list", "elements": "dict", "default": []},
     "objects": {"type": "list", "elements": "dict", "default": []},
     "disrupt_users": {"type": "bool", "default": False},
     "workloads": {"type": "bool", "default": False},

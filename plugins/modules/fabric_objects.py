@@ -39,6 +39,15 @@ options:
     description: Labels to apply to O(nodes). With O(state=absent), all labels that this collection applied are removed.
     type: dict
     default: {}
+  classes:
+    description: Classes of hosts, C(rdma_plan.classes). The C(labels) of a class are applied to the nodes of its C(hosts).
+    type: list
+    elements: dict
+    default: []
+  nodes_by_host:
+    description: Node of each host in O(classes), as M(gpufabric.rdma.cluster_info) returns it.
+    type: dict
+    default: {}
   state:
     description: Whether the objects must exist.
     type: str
@@ -214,14 +223,17 @@ from ..module_utils._fabric.operator.nodes import node_objects
 from ..module_utils._k8s.client.api import Api
 from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
 from ..module_utils._k8s.client.kinds import label, path_of
+from ..module_utils._k8s.client.nodes import nodes_of
 from ..module_utils._k8s.client.poll import Clock
-from ..module_utils._k8s.objects import converge, pools, prune, released
+from ..module_utils._k8s.objects import agents, converge, pools, prune, released
 from ..module_utils._k8s.objects.apply import Options
 
 SPEC: dict[str, Any] = {
     "objects": {"type": "list", "elements": "dict", "default": []},
     "nodes": {"type": "list", "elements": "str", "default": []},
     "node_labels": {"type": "dict", "default": {}},
+    "classes": {"type": "list", "elements": "dict", "default": []},
+    "nodes_by_host": {"type": "dict", "default": {}},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "force": {"type": "bool", "default": False},
     "timeout": {"type": "int", "default": 120},
@@ -257,8 +269,12 @@ def _text(value: Any) -> str:
 def wanted_objects(params: dict[str, Any]) -> list[Any]:
     """Return the objects given, and the nodes as objects that carry only our labels."""
     labels = {name: _text(value) for name, value in params["node_labels"].items()}
-    nodes = node_objects(params["nodes"], labels) if labels or params["state"] == "absent" else []
-    return [*nodes, *params["objects"]]
+    of_node = dict.fromkeys(params["nodes"], labels)
+    for own in params["classes"]:
+        further = {name: _text(value) for name, value in own["labels"].items()}
+        of_node.update({node: {**labels, **further} for node in nodes_of(own["hosts"], params["nodes_by_host"])})
+    wanted = [node for node in of_node if of_node[node] or params["state"] == "absent"]
+    return [*(item for node in wanted for item in node_objects([node], of_node[node])), *params["objects"]]
 
 
 def run(api: Api, params: dict[str, Any], options: Options, *, clock: Clock) -> dict[str, Any]:
@@ -273,7 +289,9 @@ def run(api: Api, params: dict[str, Any], options: Options, *, clock: Clock) -> 
         if effects and not params["disrupt_users"]:
             raise ConflictError("; ".join(effects))
         outcomes = converge.remove_old(api, old.items, options, clock=clock)
-        outcomes += converge.apply_all(api, items, old.items, nodes=params["nodes"], options=options, clock=clock)
+        outcomes += converge.apply_all(
+            api, items, old.items, nodes=agents.nodes_of_items(params, items), options=options, clock=clock
+        )
     else:
         items += old.items
         refused = pools.lost(api, items)

@@ -44,6 +44,17 @@ options:
       - Number of each device plugin resource that every node must offer, by resource name. The prefix C(rdma/) can be omitted.
     type: dict
     default: {}
+  classes:
+    description:
+      - Classes of hosts, C(rdma_plan.classes), if the objects differ between them. An object must be ready on the nodes of the classes
+        that it selects only. The nodes of the C(hosts) of a class must have the labels in C(selector) and offer the C(resources).
+    type: list
+    elements: dict
+    default: []
+  nodes_by_host:
+    description: Node of each host in O(classes), as M(gpufabric.rdma.cluster_info) returns it.
+    type: dict
+    default: {}
   timeout:
     description: Maximum time to wait in seconds.
     type: int
@@ -110,6 +121,7 @@ from ..module_utils._common.errors import FabricError
 from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
 from ..module_utils._k8s.client.kinds import label
 from ..module_utils._k8s.client.mirror import Mirror, Reader
+from ..module_utils._k8s.client.nodes import nodes_of
 from ..module_utils._k8s.client.poll import Clock
 from ..module_utils._k8s.ready import wait
 
@@ -121,15 +133,32 @@ SPEC: dict[str, Any] = {
     "release": {"type": "str", "required": True},
     "namespace": {"type": "str", "default": "nvidia-network-operator"},
     "resources": {"type": "dict", "default": {}},
+    "classes": {"type": "list", "elements": "dict", "default": []},
+    "nodes_by_host": {"type": "dict", "default": {}},
     "timeout": {"type": "int", "default": 600},
     "stable": {"type": "int", "default": 8},
 }
 
 
+def counts(resources: dict[str, Any]) -> dict[str, int]:
+    """Return the numbers of resources, which templates make text of."""
+    return {name: int(count) for name, count in resources.items()}
+
+
 def wanted_of(params: dict[str, Any]) -> wait.Wanted:
     """Return what to wait for; InputError for a kind that we cannot judge."""
-    resources = {name: int(count) for name, count in params["resources"].items()}
-    found = wait.Wanted(params["objects"], params["nodes"], params["release"], params["namespace"], resources)
+    classes = [
+        wait.NodeClass(nodes_of(own["hosts"], params["nodes_by_host"]), own["selector"], counts(own["resources"]))
+        for own in params["classes"]
+    ]
+    found = wait.Wanted(
+        params["objects"],
+        params["nodes"],
+        params["release"],
+        params["namespace"],
+        resources=counts(params["resources"]),
+        classes=classes,
+    )
     wait.check(found)
     return found
 

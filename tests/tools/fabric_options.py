@@ -36,6 +36,7 @@ LISTS = {
 SECTIONS = {
     "select": "Which ports can be rails when C(pci) is not set.",
     "ipv6": "IPv6 addresses of rails, alone or beside IPv4.",
+    "classes.match": "Fingerprint of the hosts. Without C(hosts) it selects the hosts, with C(hosts) it is a check.",
     "capacity": "Size of the address blocks of each rail.",
     "operator": "The network operator.",
     "operator.telemetry": "DOCA Telemetry Service.",

@@ -130,6 +130,12 @@ ENTRIES: dict[str, Entry] = {
         "profile: raw\nnetwork_namespace: training\nnetworks:\n  name: gpu-{rail}\n  source_routing: true\n"
         "  sysctls: {net.ipv4.conf.IFNAME.arp_ignore: 1}",
     ),
+    "classes": Entry(
+        "Two classes of hosts",
+        "Host `gpu-2` has other rails and another network model. Each class has its own device plugins and networks.",
+        "profile: macvlan\nclasses:\n  - name: storage\n    hosts: [gpu-2]\n    match: {device: a2dc, ports: 10}\n"
+        "    profile: host_device\n    supernet: 10.20.0.0/16",
+    ),
 }
 
 
@@ -233,6 +239,9 @@ def planned(entry: Entry, release: str) -> dict[str, Any]:
 def hosts(fabric: dict[str, Any]) -> dict[str, Any]:
     """The servers of a page, with the link layer of its network model."""
     found: dict[str, Any] = presets.hosts(PRESET, HOSTS, registry.get(fabric["profile"]).link_layer)
+    if "classes" in fabric:
+        # A preset names its rails for all hosts alike.
+        found = {name: {**host, "rdma_host": {}} for name, host in found.items()}
     return found
 
 

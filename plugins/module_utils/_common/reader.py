@@ -189,6 +189,12 @@ class Reader:
         """Return a dict as it is, for callers that check what is in it; empty when absent."""
         return dict(self._get(key, dict, {}))
 
+    def rest(self, keys: Iterable[str]) -> dict[str, Any]:
+        """Return those of ``keys`` that have a value and nobody read yet, as they are, for another reader."""
+        found = {key: self._params[key] for key in keys if key in self and key not in self._seen}
+        self._seen.update(keys)
+        return found
+
     def labels(self, key: str) -> dict[str, str]:
         """Return a dict of text to text, as Kubernetes labels are."""
         values = self._get(key, dict, {})

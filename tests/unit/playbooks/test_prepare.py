@@ -60,8 +60,9 @@ def test_the_network_model_can_need_vfs_of_the_host() -> None:
     assert (text_of("sriov", "sriov_vfs"), text_of("preflight", "preflight_vfs")) == ("{{ __vfs }}", "{{ __vfs or 0 }}")
     (text,) = {*variables_of("__vfs")}
     for needed, given, expected in ((None, None, None), (8, None, 8), (8, 16, 16), (None, 4, 4), (8, 0, 0)):
-        plan = {"profile": {"host_vfs": needed}}
-        found = NativeEnvironment().from_string(text).render(rdma_plan=plan, __options={"sriov_vfs": given})
+        plan = {"hosts": {"a": {"profile": {"host_vfs": needed}}}}
+        known = {"rdma_plan": plan, "inventory_hostname": "a", "__options": {"sriov_vfs": given}}
+        found = NativeEnvironment().from_string(text).render(**known)
         assert found == expected
 
 
@@ -69,10 +70,9 @@ def test_the_network_model_can_need_vfs_of_the_host() -> None:
 def test_the_network_model_can_leave_vfs_to_the_operator(makes: bool, managed: list[str]) -> None:
     assert text_of("sriov", "sriov_operator_managed") == "{{ __operator_managed }}"
     (text,) = {*variables_of("__operator_managed")}
-    plan = {"profile": {"operator_makes_vfs": makes}}
-    assert (
-        list(NativeEnvironment().from_string(text).render(rdma_plan=plan, __rails=[{"pci": "0000:18:00.0"}])) == managed
-    )
+    plan = {"hosts": {"a": {"profile": {"operator_makes_vfs": makes}}}}
+    known = {"rdma_plan": plan, "inventory_hostname": "a", "__rails": [{"pci": "0000:18:00.0"}]}
+    assert list(NativeEnvironment().from_string(text).render(**known)) == managed
 
 
 def test_options_are_read_once_for_all_that_plays_take_of_them() -> None:

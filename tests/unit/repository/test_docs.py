@@ -12,6 +12,7 @@ import yaml
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common import reader as _common_reader
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.addressing import V6, read_family
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.host_classes import read_fabric
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.intent import Intent
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
 
@@ -127,7 +128,9 @@ def intent_keys(monkeypatch: pytest.MonkeyPatch) -> set[str]:
             "firmware": [{**nics, "urls": ["https://example.com/a"]}],
         },
     }
-    Intent.from_params({**SMALLEST, "rails": [{"name": "name"}], "operator": operator}, registry.names())
+    classes = [{"name": "some", "match": {"gpus": 8}, "supernet": "10.0.0.0/8"}]
+    fabric = {**SMALLEST, "rails": [{"name": "name"}], "operator": operator, "classes": classes}
+    read_fabric(fabric, registry.names(), {})
     paths = {f"{reader.path}.{key}" for reader in readers for key in reader._seen}
     return {path.replace("rdma_fabric.", "", 1).replace("[0]", "[]") for path in paths}
 
@@ -170,7 +173,8 @@ def shown(value: Any) -> str:
 
 def test_inventory_reference_has_the_defaults() -> None:
     intent = Intent.from_params({"addresses": "keep"}, registry.names())
-    told = {key: default for key, default in reference().items() if "[]" not in key and key != "addresses"}
+    others = ("addresses", "classes")
+    told = {key: default for key, default in reference().items() if "[]" not in key and key not in others}
     # Without IPv6 addresses the intent has no part for them.
     values = {"ipv6": read_family(_common_reader.Reader({}, "", []), V6)}
     assert told == {key: shown(value_of(values if key.startswith("ipv6.") else intent, key)) for key in told}

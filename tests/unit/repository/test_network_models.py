@@ -11,7 +11,10 @@ import pytest
 from tests.tools.environment import REPO
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles.kinds import DEFINITION, POOLS
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles.kinds import (
+    DEFINITION,
+    POOLS,
+)
 
 HOME = "module_utils/_fabric/operator/profiles"
 # What ansible-doc shows may give examples of models.

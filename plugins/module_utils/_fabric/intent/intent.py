@@ -142,6 +142,7 @@ class Intent:
     absent_hosts: str
     version: int = V4
     ipv6: Intent | None = None
+    class_name: str = ""
 
     @property
     def own_networks(self) -> tuple[Network, ...]:
@@ -214,6 +215,7 @@ class Intent:
             tests=read_tests(reader.section("tests")),
             absent_hosts=reader.text("absent_hosts", "stop", choices=("stop", "report")),
         )
+        reader.items("classes")
         reader.close()
         read, intent = intent, by_version(intent, family_ipv6)
         problems += address_problems(read, intent, wanted="ipv6" in reader and "supernet" not in ipv6)
@@ -317,7 +319,7 @@ def _overrides(reader: Reader) -> dict[str, Any]:
 
 def _check_together(reader: Reader, intent: Intent) -> None:
     """Note what only several keys together show."""
-    given = any(key in reader for key in ("supernet", "ipv6"))
+    given = any(key in reader for key in ("supernet", "ipv6", "classes"))
     if intent.addresses == "plan" and not given and not intent.own_networks:
         reader.refuse(
             "supernet", "missing. Set the network from which rails get their addresses, or set addresses: keep"

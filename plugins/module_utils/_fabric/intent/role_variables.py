@@ -12,6 +12,7 @@ from typing import Any
 from ..._common.errors import FabricError
 from ..._common.reader import Form, converted, describe, some
 from . import gates, releases
+from .host_classes import read_fabric
 from .host_settings import check_settings
 from .images import IMAGE, PULL_SECRET
 from .intent import Intent
@@ -159,7 +160,7 @@ def fabric_problem(fabric: Any, profiles: Sequence[str], sections: Mapping[str, 
 
     ``profiles``, ``sections``: of the network models, as ``Intent.from_params`` takes them.
     """
-    return _refused(lambda found: Intent.from_params(found, profiles, sections), fabric)
+    return _refused(lambda found: read_fabric(found, profiles, sections or {}), fabric)
 
 
 def text_problem(name: str, value: Any) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..intent import platforms
+from ..intent.host_classes import of_plan
 from ..intent.releases import line_of
 from . import coreos, olm
 from .attachments import NETWORKS
@@ -62,8 +63,9 @@ def manifests(
         files["mirror.txt"] = _lines([f"{source} {target}" for source, target in pairs])
     if plan.get("partitions"):
         files["infiniband/partitions.conf"] = _lines(plan["partitions"])
-    if objects["networks"]:
-        files["examples/pod.yaml"] = [_pod(plan, image or _EXAMPLE_IMAGE)]
+    for own in of_plan(plan) if objects["networks"] else ():
+        path = f"examples/pod-{own['name']}.yaml" if own["name"] else "examples/pod.yaml"
+        files[path] = [_pod(plan, own, image or _EXAMPLE_IMAGE)]
     return files
 
 
@@ -156,15 +158,17 @@ def _flux(operator: Mapping[str, Any], chart: Chart, values: Mapping[str, Any]) 
     ]
 
 
-def _pod(plan: Mapping[str, Any], image: str) -> dict[str, Any]:
-    """Return a pod with all rails: what a workload needs to use them."""
-    profile, namespace = registry.of_plan(plan), plan["operator"]["network_namespace"]
-    networks = ",".join(profile.pod_network(rail, namespace) for rail in plan["rails"])
-    resources = {resource_key(rail["resource"]): "1" for rail in plan["rails"]}
+def _pod(plan: Mapping[str, Any], own: Mapping[str, Any], image: str) -> dict[str, Any]:
+    """Return a pod with all rails of a class of hosts: what a workload needs to use them."""
+    profile, namespace = registry.get(own["profile"]["name"]), plan["operator"]["network_namespace"]
+    rails = [rail for rail in plan["rails"] if rail["name"] in own["rails"]]
+    networks = ",".join(profile.pod_network(rail, namespace) for rail in rails)
+    resources = {resource_key(rail["resource"]): "1" for rail in rails}
+    suffix = f"-{own['name']}" if own["name"] else ""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "rdma-example", "annotations": {NETWORKS: networks}},
+        "metadata": {"name": f"rdma-example{suffix}", "annotations": {NETWORKS: networks}},
         "spec": {
             "containers": [
                 {
@@ -182,9 +186,11 @@ def _pod(plan: Mapping[str, Any], image: str) -> dict[str, Any]:
 
 def _summary(plan: Mapping[str, Any]) -> str:
     lines = [*plan["table"], *(f"warning: {text}" for text in plan["warnings"])]
-    labels = " ".join(f"{name}={value}" for name, value in plan["nodes"]["labels"].items())
-    if labels:
-        lines.append(f"Label each node of the fabric: kubectl label node NAME {labels}")
+    for own in plan.get("classes") or [{"name": "", "labels": plan["nodes"]["labels"]}]:
+        labels = " ".join(f"{name}={value}" for name, value in own["labels"].items())
+        which = f"class {own['name']}" if own["name"] else "the fabric"
+        if labels:
+            lines.append(f"Label each node of {which}: kubectl label node NAME {labels}")
     return _lines(lines)
 
 

@@ -19,6 +19,15 @@ def fabric_selector(extra: Mapping[str, str]) -> dict[str, str]:
     return {**NIC_LABEL, **extra}
 
 
+def selected_labels(item: Mapping[str, Any]) -> dict[str, str]:
+    """Return the labels by which an object of a plan selects its nodes, whatever form its kind has for that."""
+    selector = (item.get("spec") or {}).get("nodeSelector") or {}
+    if "nodeSelectorTerms" in selector:
+        rules = [rule for term in selector["nodeSelectorTerms"] for rule in term.get("matchExpressions") or ()]
+        return {rule["key"]: rule["values"][0] for rule in rules if rule["operator"] == "In"}
+    return dict(selector.get("matchLabels") or selector)
+
+
 def node_objects(names: Iterable[str], labels: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return Nodes that carry only the labels to set, in the order of ``names``."""
     return [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": dict(labels)}} for name in names]

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ..._common.errors import InputError
@@ -13,20 +13,24 @@ from ..intent.releases import Line
 from . import nic_configuration, sections
 from .common import POLICY_NAME, merged, metadata, node_selector, without_none
 from .driver import driver_section
-from .profiles import registry
 
 
-def build_policy(intent: Intent, line: Line, rails: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the one NicClusterPolicy (``rails``: those of the plan)."""
+def build_policy(
+    intent: Intent, line: Line, own: Mapping[str, Any], *, elsewhere: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return the one NicClusterPolicy.
+
+    ``own``: the sections of the network models; ``elsewhere``: the images that other policies have.
+    """
     spec = {
         **_global(intent, line),
         **driver_section(intent, line),
-        **registry.get(intent.profile).sections(intent, line, rails),
+        **own,
     }
     spec.update(sections.nic_feature_discovery(intent, line))
     spec.update(sections.telemetry(intent, line))
     spec.update(nic_configuration.section(intent, line))
-    _check_components(intent, line, spec)
+    _check_components(intent, line, {*images_of(spec), *elsewhere})
     spec.update(_placement(intent))
     return {
         "apiVersion": "mellanox.com/v1alpha1",
@@ -49,9 +53,8 @@ def _placement(intent: Intent) -> dict[str, Any]:
     return {**found, **{key: [dict(item) for item in items] for key, items in lists.items() if items}}
 
 
-def _check_components(intent: Intent, line: Line, spec: Mapping[str, Any]) -> None:
+def _check_components(intent: Intent, line: Line, there: Collection[str]) -> None:
     """InputError for what is set for components that the policy does not have: it would have no effect."""
-    there = set(images_of(spec))
     absent = [own.name for own in intent.operator.components if line.images.get(own.name) not in there]
     if absent:
         raise InputError(
@@ -67,6 +70,12 @@ def images_of(part: Any) -> Iterator[str]:
             yield part["image"]
         for one in part.values():
             yield from images_of(one)
+
+
+def tolerations(intent: Intent) -> dict[str, Any]:
+    """Return the taints that the pods of a policy tolerate as its spec has them, nothing without any."""
+    found = [dict(item) for item in intent.operator.tolerations]
+    return {"tolerations": found} if found else {}
 
 
 def _global(intent: Intent, line: Line) -> dict[str, Any]:

@@ -139,10 +139,10 @@ def policy_ready(
     own = [item for item in daemonsets if is_owned(item, policy)]
     wanted = sorted(expected_nodes)
     findings = [
-        *_status(policy, line),
-        *_daemonsets(policy, own, wanted),
+        *policy_status(policy, line, "NicClusterPolicy"),
+        *rollouts(policy, own, len(wanted)),
         *_deployments(policy, deployments),
-        *_nodes(policy, nodes, wanted, resources=resources or {}, hint=_restart_hint(line, own)),
+        *_nodes(policy, nodes, wanted, resources=resources or {}, hint=restart_hint(line, own)),
         *(Finding(reason, terminal) for reason, terminal in pod_findings(pods, own)),
     ]
     return Readiness.of(findings)
@@ -160,16 +160,20 @@ def is_owned(item: Object, owner: Object) -> bool:
     return False
 
 
-def _status(policy: Object, line: Line) -> Iterator[Finding]:
+def policy_status(policy: Object, line: Line, title: str) -> Iterator[Finding]:
+    """Yield what the status of a policy says against it."""
     status = policy.get("status") or {}
     if not status.get("state"):
-        yield Finding("NicClusterPolicy: the operator has not reported a status yet")
+        yield Finding(f"{title}: the operator has not reported a status yet")
         return
     if status["state"] == "ignore":
         yield Finding(f"NicClusterPolicy is ignored by the operator: {status.get('reason', 'no reason given')}", True)
+    elif status["state"] == "error":
+        # Only a NicNodePolicy has this state, such as when another one selects the same nodes.
+        yield Finding(f"{title}: {status.get('reason') or 'the operator reports an error without a reason'}", True)
     elif status["state"] != "ready":
-        yield Finding(f"NicClusterPolicy: state is {status['state']}")
-    yield from _generation(policy, status, line)
+        yield Finding(f"{title}: state is {status['state']}")
+    yield from _generation(policy, status, line, title=title)
     for part in status.get("appliedStates", ()):
         if part["state"] not in ("ready", "ignore"):
             # The first status of a new policy has no messages; they follow within a second.
@@ -177,17 +181,18 @@ def _status(policy: Object, line: Line) -> Iterator[Finding]:
             yield Finding(f"{part['name']} is {part['state']}{message}", part["state"] == "error" and bool(message))
 
 
-def _generation(policy: Object, status: Object, line: Line) -> Iterator[Finding]:
+def _generation(policy: Object, status: Object, line: Line, *, title: str) -> Iterator[Finding]:
     """Yield a finding while the status belongs to an older spec (only newer lines tell)."""
     if not line.has("NicClusterPolicy", "status.conditions"):
         return
     seen = [c.get("observedGeneration") for c in status.get("conditions", ()) if c["type"] == "Ready"]
     generation = policy["metadata"].get("generation")
     if seen != [generation]:
-        yield Finding(f"NicClusterPolicy: the operator has not observed generation {generation} yet")
+        yield Finding(f"{title}: the operator has not observed generation {generation} yet")
 
 
-def _daemonsets(policy: Object, own: Sequence[Object], nodes: Sequence[str]) -> Iterator[Finding]:
+def rollouts(policy: Object, own: Sequence[Object], nodes: int) -> Iterator[Finding]:
+    """Yield what keeps the DaemonSets of a policy from running as it says on so many nodes."""
     states = {_state(item) for item in own}
     for state, path in _STATES.items():
         if _section(policy, path) and state not in states:
@@ -198,7 +203,7 @@ def _daemonsets(policy: Object, own: Sequence[Object], nodes: Sequence[str]) -> 
     for item in own:
         others = elsewhere - (item.get("status") or {}).get("desiredNumberScheduled", 0) if item in drivers else 0
         by_hand = item in drivers and not _upgrades(policy)
-        yield from _rollout(item, len(nodes) - others, by_hand)
+        yield from _rollout(item, nodes - others, by_hand)
         yield from _image(policy, item)
 
 
@@ -275,7 +280,8 @@ def _deployments(policy: Object, deployments: Sequence[Object]) -> Iterator[Find
             yield Finding(f"{name}: {counts[1]} of {wanted} pods updated, {counts[2]} available, {counts[0]} in total")
 
 
-def _has_labels(item: Object, labels: Mapping[str, str]) -> bool:
+def has_labels(item: Object, labels: Mapping[str, str]) -> bool:
+    """Return whether an object has all the labels."""
     return labels.items() <= (item["metadata"].get("labels") or {}).items()
 
 
@@ -288,17 +294,17 @@ def _nodes(
     if missing:
         yield Finding(f"missing Nodes: {some(missing)}")
     known = [by_name[name] for name in wanted if name in by_name]
-    unlabelled = [node["metadata"]["name"] for node in known if not _has_labels(node, NIC_LABEL)]
+    unlabelled = [node["metadata"]["name"] for node in known if not has_labels(node, NIC_LABEL)]
     if unlabelled:
         yield Finding(f"Nodes without the label {NIC_LABEL_NAME}: {some(unlabelled)}. Set it with NFD or node_labels")
     if _upgrades(policy):
         for node in known:
             yield from _driver(node)
     for resource, count in resources.items():
-        yield from _allocatable(known, resource_key(resource), count, hint=hint)
+        yield from allocatable(known, resource_key(resource), count, hint=hint)
 
 
-def _restart_hint(line: Line, own: Sequence[Object]) -> str:
+def restart_hint(line: Line, own: Sequence[Object]) -> str:
     """Return how to restart the device plugins where the operator may not do it; empty where it does."""
     found = [] if line.restarts_device_plugin else [item["metadata"] for item in own if _state(item) in _DEVICE_PLUGINS]
     commands = [f"kubectl --namespace {m.get('namespace')} rollout restart daemonset/{m['name']}" for m in found]
@@ -317,7 +323,8 @@ def _driver(node: Object) -> Iterator[Finding]:
         yield Finding(reason, state == "upgrade-failed")
 
 
-def _allocatable(nodes: Sequence[Object], resource: str, count: int, *, hint: str) -> Iterator[Finding]:
+def allocatable(nodes: Sequence[Object], resource: str, count: int, *, hint: str) -> Iterator[Finding]:
+    """Yield which nodes do not offer so many of a resource; ``hint``: what else to say of it."""
     short = []
     for node in nodes:
         offered = ((node.get("status") or {}).get("allocatable") or {}).get(resource)

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..._common.errors import InputError, ParseError
 from ..._common.reader import nearest, some
 from ..intent.host_groups import KEY, Groups
+from .hosts import Host
 from .switch_ports import Switches
 from .topology_file import parse_conf, parse_data
 
@@ -34,6 +35,25 @@ class Known:
     inventory: Mapping[str, Sequence[str]]
     switches: Switches
     file: Any = None
+
+    def of(self, hosts: Collection[str], switches: Switches) -> Known:
+        """Return what is known of some hosts, with the switches of their rails."""
+        names = {host: own for host, own in self.names.items() if host in hosts}
+        return replace(self, names=names, facts=[host for host in self.facts if host in hosts], switches=switches)
+
+
+def known_of(
+    hosts: Sequence[Host], nodes_of: Mapping[str, str | None], nodes: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, list[str]], dict[str, Mapping[str, str]], list[str]]:
+    """Return of the hosts of this run the names that they go by, the labels of their Nodes, and which gave facts."""
+    run = [host for host in hosts if host.limited]
+    labels = {node["name"]: node.get("labels", {}) for node in nodes}
+    names = {}
+    for host in run:
+        goes_by = (host.name, (host.facts or {}).get("hostname"), nodes_of[host.name])
+        names[host.name] = [name for name in dict.fromkeys(goes_by) if name]
+    labelled = {host: labels[node] for host, node in nodes_of.items() if node in labels}
+    return names, labelled, [host.name for host in run if host.facts]
 
 
 def resolve(tests: Mapping[str, Any], known: Known) -> tuple[Groups, list[str]]:

@@ -14,6 +14,7 @@ from ..._common.fold import fold
 from ..._common.reader import raise_problems
 from ..intent.addressing import PLANNED, V6
 from ..intent.gates import check
+from ..intent.host_classes import read_fabric
 from ..intent.intent import Intent
 from ..intent.networks import of_rail, vrf_problem
 from ..intent.releases import line_of
@@ -22,13 +23,14 @@ from ..lint.objects import Objects
 from ..lint.registry import lint
 from ..operator import line_fields, nic_configuration, schema
 from ..operator.nodes import fabric_selector
-from ..operator.policy import build_policy
+from ..operator.policies import Group, policies
 from ..operator.profiles import registry
-from . import link_findings, partitions, routers
+from . import host_classes, link_findings, partitions, routers
 from .capabilities import expectations
 from .capacity import block_size, check_capacity
 from .gpu_affinity import gpus_of_rails
-from .groups import Known, resolve
+from .groups import Known, known_of, resolve
+from .host_classes import Part
 from .hosts import Host, match_nodes, read_hosts
 from .layout import Layout, check_pools
 from .numbering import find_seats, new_addresses
@@ -64,37 +66,61 @@ def plan(
     ``topology`` the content of the file that ``tests.groups`` are taken from.
     Raise a FabricError that lists all problems of one kind.
     """
-    intent = Intent.from_params(fabric, registry.names(), registry.sections())
+    intent, classes = read_fabric(fabric, registry.names(), registry.sections())
     rules = check(gates)
     order = list(hosts) if group is None else list(group)
     chosen = set(order if limit is None else limit)
     members = read_hosts(hosts, order, chosen, absent=set(absent), absent_hosts=intent.absent_hosts)
+    names = groups_of(order, groups or {})
+    parts = host_classes.parts(fabric, intent, classes, hosts=members, names=names)
+    matched = match_nodes(members, nodes)
+    sources = Known(*known_of(members, matched, nodes), inventory=groups or {}, switches={}, file=topology)
+    every = [_planned(part, names, matched, sources=sources) for part in parts]
+    written = host_classes.joined([one for one, _table in every], order)
+    check_matches(intent.thresholds, [rail["name"] for rail in written["rails"]], names, kinds=intent.tests["kinds"])
+    groups_ = [Group(part.name, part.intent, one["rails"]) for part, (one, _table) in zip(parts, every)]
+    written["objects"] = {**written["objects"], "policy": policies(groups_)}
+    _check_fields(intent, written["objects"])
+    return {
+        **written,
+        "warnings": [*written["warnings"], *_known_problems(written, hosts)],
+        "gates": [asdict(rule) for rule in rules],
+        "table": [line for _one, table in every for line in table],
+    }
+
+
+def _planned(
+    part: Part, names: Mapping[str, Collection[str]], matched: Mapping[str, str | None], *, sources: Known
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the plan of the hosts of a part without the policy, and its table."""
+    with host_classes.told_of(part):
+        layout = _laid_out(part, names)
+        written = _write(layout, matched)
+        switches = switch_ports(layout.rails.names, layout.rails.ports)
+        homes, doubts = resolve(part.intent.tests, sources.of(written["hosts"], switches))
+        members = partitions.lines(layout)
+    written["tests"] = {**part.intent.tests, "groups": homes}
+    written.update({"switches": switches} if switches else {})
+    written.update({"partitions": members} if members else {})
+    written["warnings"] += doubts
+    written["classes"] = host_classes.entries(part, written)
+    for own in written["hosts"].values():
+        own.update({"class": part.name, "profile": written["profile"]})
+    lines = table(part.intent, layout.rails, written["hosts"])
+    return written, [*host_classes.heading(part, written), *lines]
+
+
+def _laid_out(part: Part, names: Mapping[str, Collection[str]]) -> Layout:
+    intent, members = part.intent, part.hosts
     rails = find_rails(intent, members)
     raise_problems([text for name in rails.names if (text := vrf_problem(intent.networks, name))])
-    names = groups_of(order, groups or {})
-    check_matches(intent.thresholds, rails.names, names, kinds=intent.tests["kinds"])
     netdevs = with_vlans(intent, rails.names, netdev_names(intent, rails))
     check_names_free(members, rails, netdevs)
     ranges, ranges_ipv6 = _ranges(intent, members, rails)
     seats = find_seats(intent, members, rails, ranges=ranges, second=ranges_ipv6)
     new = new_addresses(intent, members, rails, ranges=ranges, second=ranges_ipv6)
     strangers = fold([host.name for host in members if not (host.facts or host.limited)])
-    layout = Layout(intent, members, rails, netdevs, ranges, seats, names, new, strangers, ranges_ipv6)
-    matched = match_nodes(members, nodes)
-    switches = switch_ports(rails.names, rails.ports)
-    sources = Known(*_known_of(members, matched, nodes), inventory=groups or {}, switches=switches, file=topology)
-    homes, doubts = resolve(intent.tests, sources)
-    written = _write(layout, matched)
-    _check_fields(intent, written["objects"])
-    return {
-        **written,
-        "tests": {**intent.tests, "groups": homes},
-        **({"switches": switches} if switches else {}),
-        **({"partitions": own} if (own := partitions.lines(layout)) else {}),
-        "warnings": [*written["warnings"], *doubts, *_known_problems(written, hosts)],
-        "gates": [asdict(rule) for rule in rules],
-        "table": table(intent, rails, written["hosts"]),
-    }
+    return Layout(intent, members, rails, netdevs, ranges, seats, names, new, strangers, ranges_ipv6)
 
 
 def _known_problems(written: Mapping[str, Any], hosts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -103,20 +129,6 @@ def _known_problems(written: Mapping[str, Any], hosts: Mapping[str, Mapping[str,
     facts = {name: own.get("facts") for name, own in hosts.items()}
     objects = Objects([*written["objects"]["policy"], *written["objects"]["networks"]], facts)
     yield from (finding.line for finding in lint(objects))
-
-
-def _known_of(
-    hosts: Sequence[Host], nodes_of: Mapping[str, str | None], nodes: Sequence[Mapping[str, Any]]
-) -> tuple[dict[str, list[str]], dict[str, Mapping[str, str]], list[str]]:
-    """Return of the hosts of this run the names that they go by, the labels of their Nodes, and which gave facts."""
-    run = [host for host in hosts if host.limited]
-    labels = {node["name"]: node.get("labels", {}) for node in nodes}
-    names = {}
-    for host in run:
-        goes_by = (host.name, (host.facts or {}).get("hostname"), nodes_of[host.name])
-        names[host.name] = [name for name in dict.fromkeys(goes_by) if name]
-    labelled = {host: labels[node] for host, node in nodes_of.items() if node in labels}
-    return names, labelled, [host.name for host in run if host.facts]
 
 
 def _ranges(
@@ -164,7 +176,7 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
         "rails": rails,
         "hosts": {host.name: _host(layout, host, nodes[host.name]) for host in members},
         "absent": [host.name for host in members if host.absent],
-        "objects": {"policy": _policy(intent, rails), "networks": _networks(layout, rails, nodes)},
+        "objects": {"policy": [], "networks": _networks(layout, rails, nodes)},
         "nodes": {"labels": dict(intent.node_labels), "selector": fabric_selector(intent.node_selector)},
         "operator": {
             "release": intent.operator.release,
@@ -301,12 +313,6 @@ def _gpus(layout: Layout) -> dict[str, Any]:
             for name, gpu in zip(layout.rails.names, gpus_of_rails(host.facts, layout.rails.ports[host.name])):
                 gpus[name].update({host.name: gpu.to_dict()} if gpu else {})
     return {"gpus": gpus}
-
-
-def _policy(intent: Intent, rails: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    line = line_of(intent.operator.release)
-    further = registry.get(intent.profile).policies(intent, rails)
-    return [build_policy(intent, line, rails), *nic_configuration.objects(intent), *further] if line else []
 
 
 def _check_fields(intent: Intent, objects: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:

@@ -86,7 +86,9 @@ def _names(intent: Intent, classes: Sequence[ServerClass], automatic: Sequence[S
             f"no port can be a rail (rdma_fabric.select: vendors {vendors}): {_inventories(classes)}. Change "
             "rdma_fabric.select, or list PCI addresses in rdma_fabric.rails"
         )
-    return tuple(f"rail{index}" for index in range(count))
+    # Rails of classes need names of their own.
+    prefix = f"{intent.class_name}-" if intent.class_name else ""
+    return tuple(f"{prefix}rail{index}" for index in range(count))
 
 
 def _disagreement(classes: Sequence[ServerClass]) -> str:

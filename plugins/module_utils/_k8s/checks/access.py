@@ -83,20 +83,20 @@ def needed(
     *,
     installs: bool = True,
     steps: Collection[str] = STEPS,
-    profile: str = "",
+    profiles: Sequence[str] = ("",),
     platform: str = "",
     objects: Sequence[Mapping[str, Any]] = (),
 ) -> list[Permission]:
     """Return what the ``steps`` of a run need: ``operator``, ``networks`` and ``tests`` are namespaces.
 
     ``installs``: whether the run installs the operator's chart, or uses an operator that is there.
-    ``profile``, ``platform``: names of the network model and of the kind of cluster. ``objects``: those that the run
+    ``profiles``, ``platform``: names of the network models and of the kind of cluster. ``objects``: those that the run
     applies; only they tell whether those of optional kinds are among them.
     """
     own = platforms.get(platform)
     sriov = own.sriov_in(operator)
     used = {item.get("kind") for item in objects}
-    every = (*registry.FURTHER, *registry.get(profile).kinds)
+    every = dict.fromkeys([*registry.FURTHER, *(kind for name in profiles for kind in registry.get(name).kinds)])
     kinds = [kind for kind in every if not kind.optional or kind.kind in used]
     table: dict[str, list[_Row]] = {
         "operator": [*_RELEASE, *_in(operator, _RELEASE_IN), *(_CHART if installs else ())]

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..._common.errors import InputError
@@ -16,7 +16,7 @@ from ..._fabric.operator.profiles import registry
 from ..._fabric.operator.profiles.sriov import API as SRIOV
 from ..client.api import Api
 from ..client.kinds import collection
-from ..client.nodes import nodes_of_hosts
+from ..client.nodes import nodes_of, nodes_of_hosts
 from ..objects import pools, release
 from . import access, chart, networks, problems, pull_secrets, survey, ufm_secret
 
@@ -52,7 +52,7 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
         policies = problems.policy(params["existing"] or "", objects["NicClusterPolicy"])
         said = [*_denied(denied), *wrong.values(), *_aimed(params, found, decision), *policies, *said]
         said += [*_installing(params, decision, run), *_impersonating(params), *_platform(api, params)]
-        said += [*_pools(api, params, by_host.values()), *_pull_secrets(api, params, decision)]
+        said += [*_pools(api, params, by_host), *_pull_secrets(api, params, decision)]
         said += networks.problems(api, params, nodes)
         said += ufm_secret.problems(api, params["namespace"], params["ufm_secret"])
     return {
@@ -111,7 +111,7 @@ def _permissions(params: Mapping[str, Any]) -> list[access.Permission]:
         params["test_namespace"],
         installs=params["existing"] != "use",
         steps=params["steps"],
-        profile=params["profile"],
+        profiles=[own["profile"]["name"] for own in params["classes"]] or [params["profile"]],
         platform=params["platform"] or "",
         objects=params["objects"],
     )
@@ -144,10 +144,13 @@ def _pull_secrets(api: Api, params: Mapping[str, Any], decision: Decision) -> li
     ]
 
 
-def _pools(api: Api, params: Mapping[str, Any], nodes: Iterable[str]) -> list[str]:
+def _pools(api: Api, params: Mapping[str, Any], by_host: Mapping[str, str]) -> list[str]:
     if "networks" not in params["steps"] or params["disrupt_users"]:
         return []
-    return pools.problems(api, params["objects"], dict.fromkeys(nodes, params["node_labels"]))
+    labels = {node: params["node_labels"] for node in by_host.values()}
+    for own in params["classes"]:
+        labels.update(dict.fromkeys(nodes_of(own["hosts"], by_host), {**params["node_labels"], **own["labels"]}))
+    return pools.problems(api, params["objects"], labels)
 
 
 def _impersonating(params: Mapping[str, Any]) -> list[str]:

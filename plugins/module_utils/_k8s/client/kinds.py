@@ -37,7 +37,6 @@ KNOWN: dict[tuple[str, str], tuple[str, bool]] = {
     (f"{OLM}/v1alpha1", "Subscription"): ("subscriptions", True),
     ("rbac.authorization.k8s.io/v1", "RoleBinding"): ("rolebindings", True),
     (NICS, "NicClusterPolicy"): ("nicclusterpolicies", False),
-    (NICS, "NicNodePolicy"): ("nicnodepolicies", False),
 }
 
 

@@ -68,6 +68,11 @@ def nodes_of_hosts(
     return _unique(found, wrong)
 
 
+def nodes_of(hosts: Iterable[str], nodes_by_host: Mapping[str, str]) -> list[str]:
+    """Return the nodes of those hosts that have one."""
+    return [nodes_by_host[host] for host in hosts if host in nodes_by_host]
+
+
 def _explain(host: str, wanted: Any, identity: str, *, matches: list[str]) -> str:
     if wanted:
         return f"host {host}: there is no Node {wanted}; correct rdma_host.node_name"

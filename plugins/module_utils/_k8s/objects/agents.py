@@ -9,12 +9,14 @@ from typing import Any
 
 from ..._common.errors import ClusterError
 from ..._common.reader import some
+from ..._fabric.operator.nodes import selected_labels
 from ..._fabric.operator.pod_failures import pod_findings
 from ..._fabric.operator.profiles import registry
 from ..._fabric.operator.profiles.profile import Kind, NodeReport
 from ..._fabric.operator.readiness import Finding, Hopeless, Readiness
 from ..client.kinds import collection
 from ..client.mirror import Reader
+from ..client.nodes import nodes_of
 from ..client.poll import Clock, ticks
 
 _POLL = 3.0
@@ -27,6 +29,17 @@ def reported(items: Objects) -> Iterator[tuple[Kind, NodeReport, Objects]]:
         own = [item for item in items if (item["apiVersion"], item["kind"]) == (kind.api_version, kind.kind)]
         if kind.report and own:
             yield kind, kind.report, own
+
+
+def nodes_of_items(params: Mapping[str, Any], items: Objects) -> list[str]:
+    """Return the nodes whose agents carry out objects: those of the classes that the objects select, else all.
+
+    ``params``: {nodes, classes, nodes_by_host} as fabric_objects has them.
+    """
+    labels = [selected_labels(item).items() for _kind, _report, own in reported(items) for item in own]
+    chosen = [own for own in params["classes"] if any(one <= own["selector"].items() for one in labels)]
+    found = [node for own in chosen for node in nodes_of(own["hosts"], params["nodes_by_host"])]
+    return found or list(params["nodes"])
 
 
 def states(api: Reader, report: NodeReport, place: Any) -> dict[str, Mapping[str, Any]]:

@@ -37,12 +37,15 @@ class Seen:
 
 
 def look(
-    api: Reader, report: NodeReport, items: Sequence[Object], *, nodes: Sequence[str], elapsed: float, seen: Seen
+    api: Reader, report: NodeReport, items: Mapping[str, Sequence[Object]], *, elapsed: float, seen: Seen
 ) -> Readiness:
-    """Return whether the agents have done their work for the objects on all nodes, and what keeps them from it."""
-    place = items[0]["metadata"].get("namespace")
+    """Return whether the agents have done their work on all nodes, and what keeps them from it.
+
+    ``items``: node -> the objects that are for it.
+    """
+    place = next((own[0]["metadata"].get("namespace") for own in items.values()), None)
     states = agents.states(api, report, place)
-    parts = {node: report.ready(items, states.get(node), node) for node in nodes}
+    parts = {node: report.ready(own, states.get(node), node) for node, own in items.items()}
     waiting = [node for node, part in parts.items() if not part.ready]
     if not waiting:
         return Readiness.joined(parts.values())

@@ -11,7 +11,10 @@ from typing import Any
 
 from ..._common.errors import InputError
 from ..._fabric.operator import attachments
+from ..._fabric.operator.class_ready import class_ready, hint_of, node_policy_ready
+from ..._fabric.operator.nodes import selected_labels
 from ..._fabric.operator.profiles import registry
+from ..._fabric.operator.profiles.kinds import NODE_POLICY
 from ..._fabric.operator.profiles.profile import Kind
 from ..._fabric.operator.readiness import Finding, Hopeless, Readiness, Stable, policy_ready
 from ..client.kinds import NICS, collection
@@ -24,18 +27,45 @@ _POLICY = "NicClusterPolicy"
 
 
 @dataclass(frozen=True)
+class NodeClass:
+    """The nodes of a class of hosts, the labels that select them, and what each of them is to offer."""
+
+    nodes: Sequence[str]
+    selector: Mapping[str, str]
+    resources: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class Wanted:
-    """What to wait for: objects as they were applied, and what the plan expects of them."""
+    """What to wait for: objects as they were applied, and what the plan expects of them.
+
+    ``resources``: of all nodes; those of ``classes`` are of their own nodes.
+    """
 
     objects: Sequence[Mapping[str, Any]]
     nodes: Sequence[str]
     release: str
     namespace: str
     resources: Mapping[str, int] = field(default_factory=dict)
+    classes: Sequence[NodeClass] = ()
 
     def of(self, kind: str) -> list[Mapping[str, Any]]:
         """Return the objects of a kind."""
         return [item for item in self.objects if item.get("kind") == kind]
+
+    def nodes_of(self, item: Mapping[str, Any]) -> Sequence[str]:
+        """Return the nodes on which an object is to be ready: those of the classes that it selects, else all."""
+        labels = selected_labels(item).items()
+        found = [node for own in self.classes for node in own.nodes if labels <= own.selector.items()]
+        return found or self.nodes
+
+    def by_node(self, kind: str) -> dict[str, list[Mapping[str, Any]]]:
+        """Return node -> those objects of a kind that are for it, without nodes that have none."""
+        found: dict[str, list[Mapping[str, Any]]] = {}
+        for item in self.of(kind):
+            for node in self.nodes_of(item):
+                found.setdefault(node, []).append(item)
+        return found
 
 
 @dataclass(frozen=True)
@@ -72,17 +102,17 @@ def wait(api: Reader, wanted: Wanted, timeout: float, *, stable: float, clock: C
 def look(api: Reader, wanted: Wanted, elapsed: float, *, seen: reports.Seen) -> Iterator[Readiness]:
     """Yield the readiness of everything wanted as it is now; ``seen`` keeps what earlier looks saw."""
     for policy in wanted.of(_POLICY):
-        yield _policy(api, wanted, policy)
+        yield from _policies(api, wanted, policy)
     for kind in registry.kinds():
-        if wanted.of(kind.kind):
+        if kind != NODE_POLICY and wanted.of(kind.kind):
             yield from _objects(api, wanted, kind)
             if kind.report:
-                yield reports.look(
-                    api, kind.report, wanted.of(kind.kind), nodes=wanted.nodes, elapsed=elapsed, seen=seen
-                )
+                own = wanted.by_node(kind.kind)
+                yield reports.look(api, kind.report, own, elapsed=elapsed, seen=seen)
 
 
-def _policy(api: Reader, wanted: Wanted, policy: Mapping[str, Any]) -> Readiness:
+def _policies(api: Reader, wanted: Wanted, policy: Mapping[str, Any]) -> Iterator[Readiness]:
+    """Yield the readiness of the NicClusterPolicy, of those of classes of hosts, and of the nodes of each class."""
     path = f"{collection(NICS, 'nicclusterpolicies')}/{policy['metadata']['name']}"
     live = api.get(path)
     parts = [
@@ -90,19 +120,30 @@ def _policy(api: Reader, wanted: Wanted, policy: Mapping[str, Any]) -> Readiness
         for version, plural in (("apps/v1", "daemonsets"), ("apps/v1", "deployments"), ("v1", "pods"))
     ]
     for items, kind in zip(parts, ("DaemonSet", "Deployment", "Pod")):
-        for item in items:
-            item.setdefault("kind", kind)
+        for one in items:
+            one.setdefault("kind", kind)
     nodes = list(api.items(collection("v1", "nodes")))
-    return policy_ready(
+    daemonsets, deployments, pods = parts
+    yield policy_ready(
         live,
-        parts[0],
-        parts[1],
+        daemonsets,
+        deployments,
         nodes=nodes,
-        pods=parts[2],
+        pods=pods,
         expected_nodes=wanted.nodes,
         release=wanted.release,
         resources=wanted.resources,
     )
+    hint = hint_of(wanted.release, live, daemonsets)
+    for part in wanted.classes:
+        yield class_ready(part.selector, nodes, part.nodes, resources=part.resources, hint=hint)
+    own = wanted.of(NODE_POLICY.kind)
+    found = _by_name(api, NICS, NODE_POLICY.plural, namespaces=[None] if own else [])
+    for item in own:
+        name, count = item["metadata"]["name"], len(wanted.nodes_of(item))
+        seen = found.get((None, name))
+        made = {**seen, "kind": NODE_POLICY.kind} if seen else None
+        yield node_policy_ready(made, name, daemonsets, pods=pods, nodes=count, release=wanted.release)
 
 
 def _objects(api: Reader, wanted: Wanted, kind: Kind) -> Iterator[Readiness]:
@@ -118,7 +159,7 @@ def _objects(api: Reader, wanted: Wanted, kind: Kind) -> Iterator[Readiness]:
         if found is None:
             yield Readiness.of([Finding(f"{kind.kind} {name} is absent")])
         else:
-            yield kind.ready(found, nads.get((space, name)), wanted.nodes)
+            yield kind.ready(found, nads.get((space, name)), wanted.nodes_of(item))
 
 
 def _by_name(

@@ -25,13 +25,20 @@ PATIENCE = 20.0
 KIND = 8.0
 
 
-def start(api: Api, testers: Testers, endpoints: Mapping[str, str], *, hostnames: Sequence[str], clock: Clock) -> None:
-    """Remove what earlier runs left, then make ConfigMap, account and Job. The caller holds the namespace."""
+def start(
+    api: Api, parts: Sequence[tuple[Testers, Sequence[str]]], endpoints: Mapping[str, str], *, clock: Clock
+) -> None:
+    """Remove what earlier runs left, then make ConfigMap, account and a Job for each part.
+
+    The caller holds the namespace. ``parts``: the testers of each class of hosts, and the hostnames of their nodes.
+    """
+    testers = parts[0][0]
     remove(api, replace(testers, run=""), Options(), clock=clock)
-    own = config_map(testers, endpoints)
+    own = config_map([part for part, _hostnames in parts], endpoints)
     apply_object(api, own, Options(), clock=clock)
     owner = api.get(path_of(api, own)) if testers.role else None
-    for item in (*(account(testers, owner) if owner else ()), job(testers, hostnames)):
+    made = [job(part, hostnames) for part, hostnames in parts]
+    for item in (*(account(testers, owner) if owner else ()), *made):
         apply_object(api, item, Options(), clock=clock)
 
 
@@ -99,10 +106,12 @@ def _by_endpoint(
 
 def _why_no_pod(api: Api, testers: Testers, timeout: float) -> str:
     """Return why the Job made no pod: quota and admission speak in its events only."""
-    events = api.items(
-        collection("v1", "events", testers.namespace), fieldSelector=f"involvedObject.name={testers.name},type=Warning"
-    )
-    said = [event.get("message") or "" for event in events]
+    path = collection("v1", "events", testers.namespace)
+    said = [
+        event.get("message") or ""
+        for name in testers.job_names
+        for event in api.items(path, fieldSelector=f"involvedObject.name={name},type=Warning")
+    ]
     return said[-1] if said else f"no pod was scheduled in {timeout:.0f} s"
 
 

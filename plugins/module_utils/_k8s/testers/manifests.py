@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..._fabric.intent.host_classes import of_plan
 from ..._fabric.operator import attachments
 from ..._fabric.operator.profiles import registry
 from ..._fabric.operator.sections import resource_key
@@ -41,6 +42,8 @@ class Testers:
     """What to start. ``rails``: name, netdev, resource and network (its entry in a pod's annotation), in order.
 
     ``role``: the ClusterRole that admits such pods, for a service account of their own; empty where none is needed.
+    ``part``: the class of hosts that these testers are for, "" for all; each class has a Job of its own. ``parts``: all
+    of these classes, where there are several.
     """
 
     namespace: str
@@ -61,18 +64,43 @@ class Testers:
     memory: int = 1 << 30
     run: str = ""
     role: str = ""
+    part: str = ""
+    parts: tuple[str, ...] = ()
 
     @property
     def selector(self) -> str:
         """Selects what the run made; what any run made when it has no ID."""
         return f"{SELECTOR},{RUN}={self.run}" if self.run else SELECTOR
 
+    @property
+    def job_name(self) -> str:
+        """The name of the Job of the part."""
+        return self._named(self.name, self.part)
 
-def pod_rails(plan: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rails of a plan, each with its entry in a pod's annotation as ``network``."""
-    profile = registry.of_plan(plan)
+    @property
+    def job_names(self) -> list[str]:
+        """The names of the Jobs of all parts."""
+        return [self._named(self.name, part) for part in self.parts or ("",)]
+
+    @property
+    def table(self) -> str:
+        """The name of the part's table of rails."""
+        return self._named("rails", self.part)
+
+    @staticmethod
+    def _named(name: str, part: str) -> str:
+        return f"{name}-{part}" if part else name
+
+
+def pod_rails(plan: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Return class of hosts -> its rails, each with its entry in a pod's annotation as ``network``."""
     namespace = (plan.get("operator") or {}).get("network_namespace") or "default"
-    return [{**rail, "network": profile.pod_network(rail, namespace)} for rail in plan.get("rails") or []]
+    rails = {rail["name"]: rail for rail in plan.get("rails") or []}
+    found = {}
+    for own in of_plan(plan):
+        network = registry.get(own["profile"].get("name", "")).pod_network
+        found[own["name"]] = [{**rails[name], "network": network(rails[name], namespace)} for name in own["rails"]]
+    return found
 
 
 def pod_rail_names(rails: Sequence[Mapping[str, Any]], host_network: bool) -> dict[str, str]:
@@ -89,15 +117,17 @@ def namespace_object(testers: Testers) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": testers.namespace, "labels": labels}}
 
 
-def config_map(testers: Testers, endpoints: Mapping[str, str]) -> dict[str, Any]:
-    """Return the ConfigMap with the tester script, its table of rails, and which endpoint is which node."""
-    names = pod_rail_names(testers.rails, testers.host_network)
-    table = "".join(f"rail {rail} {netdev} -\n" for rail, netdev in names.items())
+def config_map(parts: Sequence[Testers], endpoints: Mapping[str, str]) -> dict[str, Any]:
+    """Return the ConfigMap with the tester script, the rails of each part, and which endpoint is which node."""
+    testers, tables = parts[0], {}
+    for own in parts:
+        names = pod_rail_names(own.rails, own.host_network)
+        tables[own.table] = "".join(f"rail {rail} {netdev} -\n" for rail, netdev in names.items())
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": _metadata(testers),
-        "data": {"tester.sh": testers.script, "rails": table, ENDPOINTS: json.dumps(dict(endpoints))},
+        "data": {"tester.sh": testers.script, **tables, ENDPOINTS: json.dumps(dict(endpoints))},
     }
 
 
@@ -124,7 +154,7 @@ def job(testers: Testers, hostnames: Sequence[str]) -> dict[str, Any]:
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": _metadata(testers),
+        "metadata": {**_metadata(testers), "name": testers.job_name},
         "spec": {
             "completionMode": "Indexed",
             "completions": len(hostnames),
@@ -202,7 +232,7 @@ def _container(testers: Testers) -> dict[str, Any]:
         "name": CONTAINER,
         "image": testers.image,
         "imagePullPolicy": testers.pull_policy,
-        "command": ["sh", f"{FOLDER}/tester.sh", "serve", f"{FOLDER}/rails", MAILBOX, str(testers.idle)],
+        "command": ["sh", f"{FOLDER}/tester.sh", "serve", f"{FOLDER}/{testers.table}", MAILBOX, str(testers.idle)],
         "securityContext": security,
         "env": [{"name": "TMPDIR", "value": MAILBOX}, *gpus],
         "resources": _resources(testers),

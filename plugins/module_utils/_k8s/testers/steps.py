@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..._common.errors import InputError
 from ..._fabric.intent import platforms
+from ..._fabric.intent.host_classes import of_plan
 from ..._fabric.intent.namespaces import refusal
 from ..._fabric.measure.schedule.hugepages import memory_at_once
 from ..._fabric.measure.schedule.lifetime import lifetime
@@ -25,7 +26,7 @@ from . import namespace as testers_namespace
 from .lease import Lease, renewed
 from .logs import Evidence
 from .manifests import Testers, pod_rails
-from .resources import Needs, needs, refusals
+from .resources import needs, refusals
 
 _NODES = collection("v1", "nodes")
 
@@ -44,39 +45,62 @@ def started(api: Api, params: Mapping[str, Any], check: bool, *, clock: Clock) -
     if refused:
         raise InputError(refused)
     endpoints, problems, nodes = _endpoints(api, params)
-    wanted = needs(params["plan"], params["gpu_resource"] or "", [nodes[node] for node in endpoints.values()])
-    problems.update(refusals(wanted, {name: nodes[node] for name, node in endpoints.items()}))
+    parts = _parts(params, script, {name: nodes[node] for name, node in endpoints.items()})
+    for testers, own in parts:
+        problems.update(refusals(testers.needs, own))
     endpoints = {name: node for name, node in endpoints.items() if name not in problems}
-    testers = _testers(params, script, wanted)
     if not check:
         evidence = Evidence(params["evidence"], "describe")
         evidence.prepare()
-        if endpoints:
-            problems.update(_start(api, testers, endpoints, nodes=nodes, params=params, evidence=evidence, clock=clock))
+        left = [(testers, {name: node for name, node in own.items() if name in endpoints}) for testers, own in parts]
+        left = [(testers, own) for testers, own in left if own]
+        if left:
+            problems.update(_start(api, left, endpoints, params=params, evidence=evidence, clock=clock))
         evidence.errors(problems)
     return {"endpoints": endpoints, "problems": problems}
 
 
+# The testers of a class of hosts, and endpoint -> Node of each.
+_Part = tuple[Testers, dict[str, Mapping[str, Any]]]
+
+
+def _parts(params: Mapping[str, Any], script: str, nodes: Mapping[str, Mapping[str, Any]]) -> list[_Part]:
+    """Return the testers of each class of hosts that has some; ``nodes``: endpoint -> Node."""
+    plan = params["plan"]
+    rails, testers = pod_rails(plan), _testers(params, script)
+    several = tuple(rails) if len(rails) > 1 else ()
+    found = []
+    for own in of_plan(plan):
+        name, chosen = own["name"], own["hosts"] if several else nodes
+        theirs = {endpoint: node for endpoint, node in nodes.items() if endpoint in chosen}
+        if theirs or not several:
+            wanted = needs(plan, params["gpu_resource"] or "", theirs.values())
+            part = name if several else ""
+            found.append((replace(testers, rails=rails[name], needs=wanted, part=part, parts=several), theirs))
+    return found
+
+
 def _start(
     api: Api,
-    testers: Testers,
+    parts: Sequence[_Part],
     endpoints: Mapping[str, str],
     *,
-    nodes: Mapping[str, Mapping[str, Any]],
     params: Mapping[str, Any],
     evidence: Evidence,
     clock: Clock,
 ) -> dict[str, str]:
-    hostnames = [_hostname(nodes[node]) for node in endpoints.values()]
+    testers = parts[0][0]
+    needs_of = {name: own.needs for own, nodes in parts for name in nodes}
+    made = [(own, [_hostname(node) for node in nodes.values()]) for own, nodes in parts]
     lease = _lease(api, testers, len(endpoints), clock=clock)
     if lease is None:
         testers_namespace.prepare(api, testers, clock)
     else:
         lease.take(lambda: testers_namespace.prepare(api, testers, clock), params["wait"])
     with renewed(lease):
-        jobs.start(api, testers, endpoints, hostnames=hostnames, clock=clock)
+        jobs.start(api, made, endpoints, clock=clock)
         running, problems = jobs.wait_running(api, testers, endpoints, timeout=params["timeout"], clock=clock)
-        problems = {name: testers.needs.explained(problem) for name, problem in problems.items()}
+        problems = {name: needs_of[name].explained(problem) for name, problem in problems.items()}
         return {**problems, **passes.describe(api, testers.namespace, running, evidence=evidence)}
 
 
@@ -126,14 +150,14 @@ def _others(api: Api, testers: Testers) -> list[str]:
     return [] if testers.run == "" else jobs.present(api, replace(testers, run=""))
 
 
-def _testers(params: Mapping[str, Any], script: str, wanted: Needs | None = None) -> Testers:
+def _testers(params: Mapping[str, Any], script: str) -> Testers:
     plan = params.get("plan") or {}
     return Testers(
         namespace=params["namespace"],
         name=params["name"],
         image=params["image"] or "",
         script=script,
-        rails=pod_rails(plan),
+        rails=(),
         host_network=params["host_network"],
         lifetime=params["lifetime"] or (lifetime(plan, _names(params), params["slot_margin"]) if plan else 0),
         idle=params["idle"],
@@ -141,7 +165,6 @@ def _testers(params: Mapping[str, Any], script: str, wanted: Needs | None = None
         pull_secrets=[params["image_pull_secret"]] if params["image_pull_secret"] else [],
         tolerations=params["tolerations"],
         runtime_class=params["runtime_class"],
-        needs=wanted or Needs(),
         cpu=params["cpu"],
         run=_run(params["run"]),
         memory=memory_at_once(plan) if plan else 0,

@@ -53,6 +53,23 @@ def test_apply_is_idempotent_and_shows_what_changes(cluster: FakeCluster, capsys
     assert run("fabric_objects", capsys, state="absent", **given)["changed"] is False
 
 
+def test_labels_of_classes_are_on_their_own_nodes(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a", "b"):
+        cluster.put({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+    classes = [
+        {"hosts": ["h1"], "labels": {"class": "x"}, "selector": {"class": "x"}},
+        {"hosts": ["h2", "absent"], "labels": {"class": "y"}, "selector": {"class": "y"}},
+    ]
+    given = {"nodes": ["a", "b"], "node_labels": {"site": "s"}, "classes": classes}
+    given["nodes_by_host"] = {"h1": "a", "h2": "b"}
+    assert run("fabric_objects", capsys, **given)["changed"] is True
+    labels = [cluster.objects[f"/api/v1/nodes/{name}"]["metadata"]["labels"] for name in ("a", "b")]
+    assert labels == [{"site": "s", "class": "x"}, {"site": "s", "class": "y"}]
+    assert run("fabric_objects", capsys, **given)["changed"] is False
+    assert run("fabric_objects", capsys, state="absent", **given)["changed"] is True
+    assert [cluster.objects[f"/api/v1/nodes/{name}"]["metadata"].get("labels") or {} for name in ("a", "b")] == [{}, {}]
+
+
 def test_all_objects_are_looked_at_before_the_first_change(
     cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:

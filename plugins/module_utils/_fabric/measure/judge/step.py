@@ -177,8 +177,9 @@ def _begin(
     rails = [rail["name"] for rail in plan["rails"]]
     if not rails:
         raise InputError("nothing was measured: the plan has no rail")
-    state = State(plan, where, tests, schedule.mode_of(tests, len(names)), rails)
-    rounds = schedule.planned(names, rails, tests)
+    fields = schedule.fields(plan, names)
+    state = State(plan, where, tests, schedule.mode_of(tests, max(len(own.names) for own in fields)), rails)
+    rounds = schedule.planned(names, rails, tests, fields=fields)
     tests["mode"] = state.mode
     _describe(state, names, evidence)
     for one in duplicates.found_twice(plan, where, state.endpoints):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...intent.host_classes import most_rails
 from ...intent.kinds import KINDS
 from ...intent.tests import STARS, complete
 from .tester_input import message_size
@@ -32,7 +33,7 @@ def pages_at_once(plan: Mapping[str, Any]) -> int:
     if not tests["hugepages"]:
         return 0
     largest = max(_buffer(tests, kind, size) for kind in tests["kinds"] for size in tests["sizes"] or [0])
-    return -(-largest // PAGE) * _programs(tests, len(plan["rails"]), len(plan["endpoints"]["pod"]))
+    return -(-largest // PAGE) * _programs(tests, most_rails(plan), len(plan["endpoints"]["pod"]))
 
 
 def memory_at_once(plan: Mapping[str, Any]) -> int:
@@ -44,7 +45,7 @@ def memory_at_once(plan: Mapping[str, Any]) -> int:
     largest = max(_buffer(tests, kind, size) for kind in tests["kinds"] for size in tests["sizes"] or [0])
     queues = 2 * int(tests["queue_pairs"]) * int(tests["tx_depth"]) * _QUEUE_ENTRY
     own = _PROGRAM if tests["memory"] == "host" else _CUDA_PROGRAM
-    programs = 2 * _programs(tests, len(plan["rails"]), len(plan["endpoints"]["pod"]))
+    programs = 2 * _programs(tests, most_rails(plan), len(plan["endpoints"]["pod"]))
     return _TESTER + programs * (own + 2 * largest + queues)
 
 

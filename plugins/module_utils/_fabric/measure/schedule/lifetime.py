@@ -9,7 +9,7 @@ from typing import Any
 
 from ...._common.errors import InputError
 from ...intent.tests import complete
-from .schedule import planned
+from .schedule import fields, planned
 from .timing import LONGEST_LEAD, STRETCHES, stretched
 
 # For what is not known before: pods that start slowly, and a schedule that cannot be worked out yet.
@@ -25,9 +25,9 @@ def lifetime(plan: Mapping[str, Any], names: Sequence[str], margin: int) -> int:
     """
     tests = complete(plan.get("tests") or {})
     try:
-        rounds = len(planned(names, [rail["name"] for rail in plan["rails"]], tests)) * int(tests["repeats"])
+        rounds = len(planned(names, [rail["name"] for rail in plan["rails"]], tests, fields=fields(plan, names)))
     except InputError:
         return LEAST
     slot = stretched(int(tests["duration"]), margin, STRETCHES)
     passes = 1 + int(tests["retries"])
-    return LEAST + _TIMES * passes * (rounds * slot + LONGEST_LEAD)
+    return LEAST + _TIMES * passes * (rounds * int(tests["repeats"]) * slot + LONGEST_LEAD)

@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
 from ...._common.errors import InputError
 from ...._common.reader import some
+from ...intent.host_classes import of_plan
 from ...intent.kinds import KINDS
 from ...intent.tests import STARS, complete
 from ...plan.groups import of_run
@@ -79,6 +80,23 @@ Round = tuple[Measurement, ...]
 _Flow = tuple[str, str, str, str]
 
 
+class Field(NamedTuple):
+    """Hosts that are measured with each other, on these rails: those of a class (rdma_fabric.classes)."""
+
+    names: Sequence[str]
+    rails: Sequence[str]
+    title: str = ""
+
+
+def fields(plan: Mapping[str, Any], names: Sequence[str]) -> list[Field]:
+    """Return the classes of a plan with those of their hosts that are among ``names``, without empty ones."""
+    classes = of_plan(plan)
+    if len(classes) == 1:
+        return [Field(names, classes[0]["rails"])]
+    found = [Field([n for n in names if n in set(own["hosts"])], own["rails"], own["name"]) for own in classes]
+    return [own for own in found if own.names]
+
+
 def mode_of(tests: Mapping[str, Any], hosts: int) -> str:
     """Return the mode for so many hosts: the one asked for, or all pairs of a small fleet, samples of a large one."""
     mode = str(complete(tests)["mode"])
@@ -87,37 +105,58 @@ def mode_of(tests: Mapping[str, Any], hosts: int) -> str:
     return "all_pairs" if hosts <= ALL_PAIRS_UP_TO else "sampled"
 
 
-def planned(names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any]) -> list[Round]:
+def planned(
+    names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any], *, fields: Sequence[Field] = ()
+) -> list[Round]:
     """Return the whole schedule for ``names`` on ``rails``, as ``tests`` of the plan ask for it.
 
     In a round a host has one partner (the modes of stars: one centre), all rails of a pair at once unless told
     otherwise. Raises InputError when the mode needs more hosts or rails, or nothing is left to measure.
+    ``fields``: which of the names meet each other on which of the rails; by default all of them do on all.
     """
+    fields = fields or [Field(names, rails)]
     tests = complete(tests)
-    _check(names, rails, tests)
-    mode = mode_of(tests, len(names))
+    mode = mode_of(tests, max(len(own.names) for own in fields))
+    tests["mode"] = mode
+    for own in fields:
+        _check_size(own, tests)
+    _check_only(names, rails, tests, fields=fields)
     star = mode if mode in STARS else ""
     rounds = []
     for kind in tests["kinds"]:
         several = not KINDS[kind].latency and len(tests["sizes"]) > 1
         for size in tests["sizes"] if several else [0]:
-            for flows in _flows(names, rails, tests):
+            for flows in _together(fields, tests):
                 ways = ((rail, c, s, kind, size, peer, tests["memory"], star) for c, s, rail, peer in flows)
                 rounds.append(tuple(Measurement(*way) for way in ways))
     return _restricted(rounds, tests)
 
 
-def _check(names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any]) -> None:
-    mode = mode_of(tests, len(names))
+def _together(fields: Sequence[Field], tests: Mapping[str, Any]) -> list[list[_Flow]]:
+    """Return rounds in which all fields are measured at the same time."""
+    rounds = zip_longest(*(_flows(own.names, own.rails, tests) for own in fields), fillvalue=[])
+    return [list(chain.from_iterable(parts)) for parts in rounds]
+
+
+def _check_size(field: Field, tests: Mapping[str, Any]) -> None:
+    names, rails, mode = field.names, field.rails, tests["mode"]
+    title = f" of class {field.title}" if field.title else ""
     needs = 3 if mode in STARS else 1 if mode == "loopback" else 2
     if len(names) < needs:
         raise InputError(
-            f"nothing was measured: rdma_fabric.tests.mode {mode} needs {needs} hosts, {len(names)} given"
+            f"nothing was measured: rdma_fabric.tests.mode {mode} needs {needs} hosts{title}, {len(names)} given"
             f" ({', '.join(names)}); widen --limit or the group of the fabric, or take another mode"
         )
     if len(rails) < 2 and (mode == "loopback" or tests["cross_rail"]):
         what = "mode loopback" if mode == "loopback" else "cross_rail"
-        raise InputError(f"nothing was measured: rdma_fabric.tests.{what} needs two rails, the plan has {len(rails)}")
+        raise InputError(
+            f"nothing was measured: rdma_fabric.tests.{what} needs two rails{title}, the plan has {len(rails)}"
+        )
+
+
+def _check_only(
+    names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any], *, fields: Sequence[Field]
+) -> None:
     only = tests["only"]
     hosts = [*only.get("hosts", ()), *(name for pair in only.get("pairs", ()) for name in pair)]
     for key, given, known in (("hosts or pairs", hosts, names), ("rails", only.get("rails", ()), rails)):
@@ -126,6 +165,12 @@ def _check(names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any])
             raise InputError(
                 f"nothing was measured: only.{key}: {some(unknown)} not in this run, which has {some(known)}"
             )
+    apart = [pair for pair in only.get("pairs", ()) if not any({*pair} <= {*own.names} for own in fields)]
+    if apart:
+        raise InputError(
+            f"nothing was measured: only.pairs: {some([' and '.join(pair) for pair in apart])} are hosts of different"
+            " classes, which have no rail in common"
+        )
 
 
 def _flows(names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any]) -> list[list[_Flow]]:
@@ -170,7 +215,8 @@ def _ways(rails: Sequence[str], tests: Mapping[str, Any]) -> list[list[tuple[str
 
 def _pairs(mode: str, names: Sequence[str], tests: Mapping[str, Any]) -> list[modes.Pairs]:
     if tests["only"].get("pairs"):
-        wanted = {tuple(sorted(pair)): (pair[0], pair[1]) for pair in tests["only"]["pairs"]}
+        own = [pair for pair in tests["only"]["pairs"] if pair[0] in names]
+        wanted = {tuple(sorted(pair)): (pair[0], pair[1]) for pair in own}
         return modes.first_fit((pair, pair) for pair in wanted.values())
     if mode == "ring":
         return modes.neighbours(names)

@@ -25,6 +25,8 @@ def exists(item: Object, _nad: Object | None, _nodes: Collection[str]) -> Readin
     return Readiness.of([])
 
 
+# The device plugins of a class of hosts. Its readiness is that of the NicClusterPolicy (readiness.policy_ready).
+NODE_POLICY = Kind("mellanox.com/v1alpha1", "NicNodePolicy", "nicnodepolicies", exists, step="policy", optional=True)
 IP_POOL = Kind("nv-ipam.nvidia.com/v1alpha1", "IPPool", "ippools", _ready, namespaced=True)
 CIDR_POOL = Kind("nv-ipam.nvidia.com/v1alpha1", "CIDRPool", "cidrpools", _cidr_ready, namespaced=True, optional=True)
 POOLS = (IP_POOL, CIDR_POOL)

@@ -4,9 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ...._common.errors import InputError
 from ...._common.reader import describe
 from ...intent import platforms
@@ -14,6 +11,7 @@ from ...intent.intent import Intent
 from ...intent.sriov import SRIOV_OPERATOR
 from .. import nic_configuration
 from . import host_device, ipoib, macvlan, raw, sriov, sriov_ib
+from .kinds import NODE_POLICY
 from .profile import Kind, Profile
 
 PROFILES: dict[str, Profile] = {
@@ -27,7 +25,7 @@ PROFILES: dict[str, Profile] = {
 
 
 # Kinds that options bring, whatever the model.
-FURTHER: tuple[Kind, ...] = nic_configuration.KINDS
+FURTHER: tuple[Kind, ...] = (NODE_POLICY, *nic_configuration.KINDS)
 
 
 def names() -> tuple[str, ...]:
@@ -69,11 +67,6 @@ def resource(intent: Intent, name: str) -> str:
     if not profile.by_sriov or intent.sriov.assigned_by != SRIOV_OPERATOR:
         return found
     return intent.operator.platform.sriov_domain + found.removeprefix(platforms.get("").sriov_domain)
-
-
-def of_plan(plan: Mapping[str, Any]) -> Profile:
-    """Return the model of a plan; the default for a plan that names none."""
-    return get((plan.get("profile") or {}).get("name", ""))
 
 
 def kinds() -> tuple[Kind, ...]:

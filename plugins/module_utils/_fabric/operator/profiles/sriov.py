@@ -119,6 +119,11 @@ def namespace(intent: Intent) -> str:
     return intent.operator.platform.sriov_in(intent.operator.namespace)
 
 
+def _pool_config_name(intent: Intent) -> str:
+    # Each class of hosts has its own.
+    return f"{_POOL_CONFIG}-{intent.class_name}" if intent.class_name else _POOL_CONFIG
+
+
 def _pool_config(intent: Intent) -> list[dict[str, Any]]:
     spec = _given(maxUnavailable=intent.sriov.max_unavailable, rdmaMode=intent.sriov.rdma_mode)
     if not spec:
@@ -127,7 +132,7 @@ def _pool_config(intent: Intent) -> list[dict[str, Any]]:
         {
             "apiVersion": API,
             "kind": "SriovNetworkPoolConfig",
-            "metadata": metadata(_POOL_CONFIG, namespace(intent)),
+            "metadata": metadata(_pool_config_name(intent), namespace(intent)),
             "spec": {"nodeSelector": {"matchLabels": fabric_selector(intent.node_selector)}, **spec},
         }
     ]

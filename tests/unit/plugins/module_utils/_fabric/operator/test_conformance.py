@@ -20,6 +20,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan i
 CRDS = Path(__file__).parents[5] / "fixtures" / "crds"
 FILES = {
     "NicClusterPolicy": "mellanox.com_nicclusterpolicies.yaml",
+    "NicNodePolicy": "mellanox.com_nicnodepolicies.yaml",
     "HostDeviceNetwork": "mellanox.com_hostdevicenetworks.yaml",
     "IPoIBNetwork": "mellanox.com_ipoibnetworks.yaml",
     "MacvlanNetwork": "mellanox.com_macvlannetworks.yaml",
@@ -178,7 +179,7 @@ def fields(folder: str, kind: str) -> set[str]:
 
 
 # Kinds whose definition is known on some lines only; operator/schema_table.py says on which.
-PARTLY = ("NicConfigurationTemplate", "NicFirmwareSource", "NicFirmwareTemplate")
+PARTLY = ("NicNodePolicy", "NicConfigurationTemplate", "NicFirmwareSource", "NicFirmwareTemplate")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in FILES if kind not in PARTLY])

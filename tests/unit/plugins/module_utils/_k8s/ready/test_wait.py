@@ -10,7 +10,7 @@ from tests.unit.support.cluster_fake import FakeClock, FakeCluster
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
-from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.ready import wait
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.ready import reports, wait
 
 IPAM = {"type": "nv-ipam", "poolName": "rail0"}
 
@@ -106,3 +106,41 @@ def test_a_kind_that_we_cannot_judge() -> None:
         wait.check(wait.Wanted([{"kind": "Secret"}], [], "26.7.1", "op"))
     known = ", ".join(sorted({"NicClusterPolicy", *(kind.kind for kind in registry.kinds())}))
     assert str(caught.value) == f"kinds that cannot be waited for: Secret; known: {known}"
+
+
+def look(cluster: FakeCluster, wanted: wait.Wanted) -> list[str]:
+    found = wait.look(cluster.api(), wanted, 0.0, seen=reports.Seen())
+    return [reason for part in found for reason in part.reasons]
+
+
+CLASSES = [wait.NodeClass(["a"], {"class": "x"}, {"rdma_rail0": 63}), wait.NodeClass(["b"], {"class": "y"}, {})]
+
+
+@pytest.mark.parametrize(
+    ("label", "served", "missing"),
+    [("x", ["a"], ""), ("x", ["b"], "a"), ("y", ["a"], "b"), ("none", ["a"], "b")],
+    ids=["its own nodes", "not its own", "of the other class", "of no class: all nodes"],
+)
+def test_a_pool_serves_the_nodes_of_the_classes_that_it_selects(label: str, served: list[str], missing: str) -> None:
+    rules = [{"key": "class", "operator": "In", "values": [label]}]
+    spec = {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": rules}]}}
+    item = {**pool(*served), "spec": spec}
+    wanted = wait.Wanted([item], ["a", "b"], "26.7.1", "op", classes=CLASSES)
+    reasons = look(FakeCluster(item), wanted)
+    assert reasons == ([f"IPPool rail0: no addresses yet for {missing}"] if missing else [])
+
+
+def test_a_node_has_the_policies_of_its_class_only() -> None:
+    def policy(name: str, label: str) -> dict[str, Any]:
+        spec = {"nodeSelector": {"class": label}, "nicSelector": {"pfNames": [name]}, "numVfs": 4}
+        return {
+            "apiVersion": "sriovnetwork.openshift.io/v1",
+            "kind": "SriovNetworkNodePolicy",
+            "metadata": {"name": name, "namespace": "op"},
+            "spec": spec,
+        }
+
+    wanted = wait.Wanted([policy("p0", "x")], ["a", "b"], "26.7.1", "op", classes=CLASSES)
+    cluster = FakeCluster(policy("p0", "x"))
+    reasons = look(cluster, wanted)
+    assert [reason.partition(":")[0] for reason in reasons if reason.startswith("Node ")] == ["Node a"]

@@ -64,7 +64,7 @@ def test_secondary_networks() -> None:
     assert pod["spec"]["volumes"][1] == {"name": "mailbox", "emptyDir": {"sizeLimit": "512Mi"}}
     assert container["env"] == [{"name": "TMPDIR", "value": "/mailbox"}]
     assert "hostNetwork" not in pod["spec"]
-    assert manifests.config_map(PODS, {})["data"]["rails"] == "rail rail0 net1 -\nrail rail1 net2 -\n"
+    assert manifests.config_map([PODS], {})["data"]["rails"] == "rail rail0 net1 -\nrail rail1 net2 -\n"
 
 
 def test_host_network() -> None:
@@ -74,7 +74,7 @@ def test_host_network() -> None:
     assert container["resources"] == {"limits": LIMITS, "requests": REQUESTS}
     assert container["securityContext"] == {"privileged": True}
     assert pod["spec"]["hostNetwork"] is True
-    assert manifests.config_map(HOSTS, {})["data"]["rails"] == "rail rail0 eth4 -\nrail rail1 eth5 -\n"
+    assert manifests.config_map([HOSTS], {})["data"]["rails"] == "rail rail0 eth4 -\nrail rail1 eth5 -\n"
 
 
 def test_huge_pages_and_gpus_are_asked_for_beside_the_rails() -> None:
@@ -123,7 +123,7 @@ def test_command_config_map_and_options() -> None:
     assert container["command"] == ["sh", "/gpufabric/tester.sh", "serve", "/gpufabric/rails", "/mailbox", "900"]
     assert (pod["imagePullSecrets"], pod["tolerations"]) == ([{"name": "s"}], [{"operator": "Exists"}])
     assert (pod["runtimeClassName"], container["imagePullPolicy"]) == ("rdma", "Always")
-    data = manifests.config_map(some, {"h1": "a"})["data"]
+    data = manifests.config_map([some], {"h1": "a"})["data"]
     assert (data["tester.sh"], json.loads(data["endpoints.json"])) == ("#!/bin/sh\n", {"h1": "a"})
 
 

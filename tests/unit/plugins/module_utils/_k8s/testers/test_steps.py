@@ -148,6 +148,33 @@ def test_start_makes_everything_and_keeps_descriptions(tmp_path: Path) -> None:
     assert world.files("describe") == {"h1.log": DESCRIBED, "h2.log": DESCRIBED, "h3.log": DESCRIBED}
 
 
+def test_each_class_of_hosts_has_testers_with_its_own_rails(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    rails = [*PLAN["rails"], {"name": "s0", "netdev": "s0", "network": "s0", "resource": "nvidia.com/vf_s0"}]
+    classes = [
+        {"name": "default", "hosts": ["h1", "h3"], "rails": ["rail0"], "profile": {"name": "macvlan"}},
+        {"name": "storage", "hosts": ["h2"], "rails": ["s0"], "profile": {"name": "sriov"}},
+    ]
+    world.params.update(plan={**PLAN, "rails": rails, "classes": classes}, host_network=False)
+    assert world.start()["problems"] == {}
+    for name, hosts, resource in (
+        ("default", ["h1", "h3"], "rdma/rdma_rail0"),
+        ("storage", ["h2"], "nvidia.com/vf_s0"),
+    ):
+        job = world.cluster.objects[f"{JOBS}-{name}"]
+        template = job["spec"]["template"]
+        affinity = template["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        wanted = affinity["nodeSelectorTerms"][0]["matchExpressions"][0]["values"]
+        assert wanted == [f"host-{host}" for host in hosts] and job["spec"]["completions"] == len(hosts)
+        (container,) = template["spec"]["containers"]
+        assert [key for key in container["resources"]["limits"] if "/" in key] == [resource]
+        assert f"/gpufabric/rails-{name}" in container["command"]
+    config = world.cluster.objects["/api/v1/namespaces/gpufabric-validate/configmaps/gpufabric-testers"]["data"]
+    assert (config["rails-default"], config["rails-storage"]) == ("rail rail0 net1 -\n", "rail s0 net1 -\n")
+    assert JOBS not in world.cluster.objects
+    assert {f"jobs/gpufabric-testers-{name}" for name in ("default", "storage")} <= set(world.remove(True)["removed"])
+
+
 @pytest.mark.parametrize(
     ("state", "reason"),
     [

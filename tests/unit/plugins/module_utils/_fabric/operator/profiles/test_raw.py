@@ -85,7 +85,7 @@ def test_names_follow_the_templates(profile: str) -> None:
 
 def test_only_who_writes_definitions_needs_the_permission() -> None:
     def may(profile: str, objects: list[dict[str, Any]]) -> set[str]:
-        found = access.needed("op", "jobs", "tests", profile=profile, objects=objects)
+        found = access.needed("op", "jobs", "tests", profiles=[profile], objects=objects)
         return {str(item) for item in found if item.resource == "network-attachment-definitions"}
 
     assert may("macvlan", planned()) == {"list network-attachment-definitions.k8s.cni.cncf.io in jobs"}

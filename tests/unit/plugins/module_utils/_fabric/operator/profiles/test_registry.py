@@ -104,7 +104,7 @@ def test_a_model_that_is_not_registered_is_refused() -> None:
         str(caught.value) == f'rdma_fabric.profile: expected one of {", ".join(registry.names())}, found "toy" (text)'
     )
     with pytest.raises(InputError) as caught:
-        access.needed("op", "team", "tests", profile="toy")
+        access.needed("op", "team", "tests", profiles=["toy"])
     assert str(caught.value) == f'profile: expected one of {", ".join(registry.names())}, found "toy" (text)'
 
 
@@ -190,14 +190,14 @@ def test_its_resources_are_waited_for(toy: Profile) -> None:
 
 def test_its_permissions_are_checked(toy: Profile) -> None:
     toys, others = (
-        {str(item) for item in access.needed("op", "team", "tests", profile=name)} for name in ("toy", "macvlan")
+        {str(item) for item in access.needed("op", "team", "tests", profiles=[name])} for name in ("toy", "macvlan")
     )
     verbs = ("list", "get", "create", "patch", "delete")
     assert toys - others == {
         f"{verb} {plural}.toys.example.com" for verb in verbs for plural in ("toynetworks", "toynodepolicies")
     }
     assert others - toys == {f"{verb} macvlannetworks.mellanox.com" for verb in verbs}
-    policy = {str(item) for item in access.needed("op", "team", "tests", steps=["policy"], profile="toy")}
+    policy = {str(item) for item in access.needed("op", "team", "tests", steps=["policy"], profiles=["toy"])}
     assert "create toynodepolicies.toys.example.com" in policy
     assert "create toynetworks.toys.example.com" not in policy
 
@@ -213,7 +213,7 @@ def test_the_cluster_is_searched_for_it(toy: Profile) -> None:
 
 
 def test_its_pods_get_resource_and_annotation(toy: Profile) -> None:
-    rails = manifests.pod_rails(plan(TOYS, fleet(2, rails=1)))
+    rails = manifests.pod_rails(plan(TOYS, fleet(2, rails=1)))[""]
     testers = manifests.Testers("ns", "testers", "img", "", rails, False, 60, 60)
     pod = manifests.job(testers, ["a"])["spec"]["template"]
     assert pod["metadata"]["annotations"] == {"k8s.v1.cni.cncf.io/networks": "team/rail0@eth0"}
@@ -262,5 +262,5 @@ def test_the_objects_of_macvlan() -> None:
     ]
     (rail,) = made["rails"]
     assert (rail["resource"], rail["share"], rail["network"], rail["pool"]) == ("rdma_rail0", 63, "rail0", "rail0")
-    pod = manifests.pod_rails(made)[0]
+    pod = manifests.pod_rails(made)[""][0]
     assert pod["network"] == "team/rail0"

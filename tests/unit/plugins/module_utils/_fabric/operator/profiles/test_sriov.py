@@ -231,7 +231,7 @@ def test_the_order() -> None:
 
 def test_the_permissions() -> None:
     def needed(**other: Any) -> set[str]:
-        return {str(item) for item in access.needed("op", "team", "tests", profile="sriov", **other)}
+        return {str(item) for item in access.needed("op", "team", "tests", profiles=["sriov"], **other)}
 
     group = "sriovnetwork.openshift.io in op"
     policy, networks = needed(steps=["policy"]), needed(steps=["networks"])
@@ -333,7 +333,7 @@ def test_what_only_the_sriov_operator_sets(key: str, value: Any) -> None:
 def test_the_permissions_without_the_sriov_operator() -> None:
     def needed(**sriov: Any) -> set[str]:
         made = planned(**sriov)["objects"]["networks"]
-        return {str(item) for item in access.needed("op", "team", "tests", profile="sriov", objects=made)}
+        return {str(item) for item in access.needed("op", "team", "tests", profiles=["sriov"], objects=made)}
 
     created = "create hostdevicenetworks.mellanox.com"
     assert created in needed(assigned_by="device_plugin")
