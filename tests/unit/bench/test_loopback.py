@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -92,7 +93,7 @@ def test_the_root_of_the_machine_is_no_tree(tmp_path: Path) -> None:
 def test_every_path_of_every_module_on_hosts_is_in_the_tree() -> None:
     found = loopback.path_defaults()
     modules = (loopback.REPO / "plugins" / "modules").glob("*.py")
-    on_hosts = {path.stem for path in modules if "arguments.ROOT" in path.read_text()}
+    on_hosts = {path.stem for path in modules if re.search(r"arguments\.ROOT|topic_io", path.read_text())}
     assert set(found) == {f"gpufabric.rdma.{name}" for name in on_hosts}
     paths = [
         path
