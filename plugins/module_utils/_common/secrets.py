@@ -50,13 +50,14 @@ _FORMS = re.compile(
     r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bgh[pousr]_\w{20,}|\bglpat-[\w-]{16,}|\bnvapi-[\w-]{16,}|\bxox[abpr]-[\w-]{10,}"
     r"|\b[a-z0-9]{6}\.[a-z0-9]{16}\b"  # bootstrap token
 )
-_USER = re.compile(r"(?<=://)[^/\s@\"'<>]{1,300}@")
+_USER = re.compile(r"(?<=://)[^/\s\"'<>]{1,300}@")
 _HEADER = re.compile(r"\b(bearer|basic)(\s+)[\w.~+/=-]{8,}", re.IGNORECASE)
 # A text in quotes, whose end may be cut off; all of it may be in a text that is escaped itself.
 _QUOTED = r"\"(?:[^\"\\\n]|\\.)*(?:\"|$)|\\\"(?:[^\"\\\n]|\\{3}.|\\[^\"\n])*(?:\\\"|$)"
 # NAME=value, NAME: value and "NAME":"value", in which quotes may be escaped; a name with -- may have a space after it.
 _PAIR = re.compile(
-    rf"(?P<name>(?<![\w-])-{{0,2}}[\w.-]{{0,60}}?(?:{_WORDS})(?![a-z])[\w.-]{{0,30}})"
+    rf"(?P<name>(?<![\w-])-{{0,2}}[\w.-]{{0,60}}?(?:(?:{_WORDS})(?![a-z])|(?:password|token|secret)[a-z]{{1,30}}"
+    r"|(?-i:(?<=[_.-])(?:KEY|PASS)(?![A-Za-z]))|(?<![a-z])auth(?![a-z]))[\w.-]{0,30})"
     r"(?P<between>\\?[\"']?\s{0,4}[=:]\s{0,4}|(?<=\w)\s+(?=[^\s-]))"
     rf"(?P<value>{REMOVED}|{_QUOTED}|'[^'\n]*(?:'|$)|[^\s\"']+)",
     re.IGNORECASE,
@@ -66,6 +67,21 @@ _VARIABLE = re.compile(
     rf"(?:{_QUOTED})",
     re.IGNORECASE,
 )
+
+
+# YAML: a variable, a text of several lines, and an option of a command have their value on the next line.
+_YAML_VARIABLE = re.compile(
+    r"^(?P<head>(?P<in>[ \t]*(?:- )?)name:[ ]*[\"']?(?P<name>[\w.-]+)[\"']?[ ]*\n[ \t]*value:)[ ]*"
+    r"(?P<value>[^\n]*(?:\n(?!(?P=in))[ \t]{4,}(?![\w.-]+:|- )[^\n]*)*)",
+    re.MULTILINE,
+)
+_YAML_BLOCK = re.compile(
+    r"^(?P<head>(?P<in>[ \t]*)(?:- )?[\"']?(?P<name>[\w./-]+)[\"']?:)[ ]*[|>][-+0-9]*[ ]*"
+    r"(?:\n(?P=in)[ \t]+[^\n]*|\n[ \t]*(?=\n))+",
+    re.MULTILINE,
+)
+_YAML_OPTION = re.compile(r"^(?P<head>[ \t]*- --?(?P<name>[\w.-]+)[ ]*\n[ \t]*-) (?!-)[^\n]*", re.MULTILINE)
+_YAML = (_YAML_VARIABLE, _YAML_BLOCK, _YAML_OPTION)
 
 
 def is_secret(name: str) -> bool:
@@ -81,7 +97,10 @@ def hide(text: str) -> str:
     if end and not 0 <= text.find("-----BEGIN ") < end.start():
         # The end of a log may begin within a key.
         text = REMOVED + text[end.end() :]
-    return "\n".join(map(_line, _PEM.sub(REMOVED, text).split("\n")))
+    text = _PEM.sub(REMOVED, text)
+    for form in _YAML:
+        text = form.sub(_yaml, text)
+    return "\n".join(map(_line, text.split("\n")))
 
 
 def hide_in(value: Any) -> Any:
@@ -93,6 +112,10 @@ def hide_in(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return _list(value)
     return value
+
+
+def _yaml(match: re.Match[str]) -> str:
+    return f"{match['head']} {REMOVED}" if is_secret(match["name"]) else match[0]
 
 
 def _line(text: str) -> str:
@@ -127,7 +150,8 @@ def _text(text: str) -> str:
 
 def _mapping(value: Mapping[Any, Any]) -> dict[str, Any]:
     named = value.get("name")
-    variable = isinstance(named, str) and "value" in value and is_secret(named)
+    secret = isinstance(named, str) and (is_secret(named) or named.lower() in ("secret", "secrets"))
+    variable = secret and "value" in value
     found = {}
     for key, item in value.items():
         name = str(key)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..._common import secrets
@@ -20,6 +20,7 @@ ALL_BYTES = 128 << 20
 # So many files and notes at most: their paths have names that hosts and pods chose.
 MOST = 20_000
 _REASON, _SHOWN = 500, 20
+_FACTS = re.compile(r"hosts/[^/]+/facts\.json")
 _ODD = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -87,6 +88,15 @@ class Bundle:
         if cut:
             self._cut.add(path)
 
+    def _facts(self) -> Iterator[Any]:
+        """Yield the facts of hosts; a file of another kind can have such a name."""
+        for path, text in self._texts.items():
+            if _FACTS.fullmatch(path):
+                try:
+                    yield json.loads(text)
+                except (ValueError, RecursionError):
+                    continue
+
     def files(self, head: Mapping[str, Any], redact: Iterable[str] = (), hosts: Iterable[str] = ()) -> dict[str, str]:
         """Return the files by path, the index first. ``head``: what the index says of the bundle itself.
 
@@ -96,8 +106,7 @@ class Bundle:
         kinds = tuple(redact)
         texts, missing = {path: self._texts[path] for path in paths}, self._missing
         if kinds:
-            facts = [json.loads(self._texts[path]) for path in paths if path.endswith("/facts.json")]
-            redactor = Redactor(kinds, facts, hosts)
+            redactor = Redactor(kinds, list(self._facts()), hosts)
             texts = {redactor.text(path): redactor.text(text) for path, text in texts.items()}
             missing = [{key: redactor.text(text) for key, text in one.items()} for one in missing]
             cut = {redactor.text(path) for path in self._cut}

@@ -9,13 +9,15 @@ before its first change is found here. Changes nothing.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ..._common.errors import FabricError, InputError, InUseError
+from ..._common.errors import ConflictError, FabricError, InputError, InUseError
 from ..facts.inventory import HostInventory
+from ..firmware import plan as firmware_plan
 from ..firmware import topic_io as firmware
 from ..gpu_direct import peer_memory_topic_io as peer_memory
 from ..kernel import cmdline_topic_io as kernel_cmdline
@@ -30,6 +32,10 @@ from ..system import records
 from ..system.files import Roots
 from .checks import Finding
 
+_RDMA_CORE = "ib_uverbs"
+_CARD = "role nic_firmware changes the card and the host reboots first"
+_KERNEL_NAME = re.compile(r"eth[0-9]+")
+
 
 class Host(NamedTuple):
     """Where the host is, and its facts, which are read once for all topics."""
@@ -40,10 +46,15 @@ class Host(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Before:
-    """What the roles before a topic do: packages and drivers that change, and whether the host reboots."""
+    """What the roles before a topic do: packages and drivers that change, and whether the host reboots.
+
+    ``firmware``: parameters of cards that change with the reboot; ``renamed``: former names of ports.
+    """
 
     stack: tuple[str, ...] = ()
     reboots: bool = False
+    firmware: frozenset[str] = frozenset()
+    renamed: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,11 +133,29 @@ def _input(name: str, argument: Mapping[str, Any], roles: Mapping[str, Any]) -> 
 
 def _following(before: Before, plan: Any, may_reboot: bool) -> Before:
     """Return what the next topics have to expect."""
-    stack = before.stack
+    reboots = may_reboot and bool(plan.reasons)
+    found = dataclasses.replace(before, reboots=before.reboots or reboots)
     if isinstance(plan, rdma_stack.Stack):
-        drivers = [new.title for _old, new in plan.reading.have.stale] if plan.reading.want.restart else []
-        stack = (*plan.plan.install, *plan.plan.remove, *drivers)
-    return Before(stack, before.reboots or (may_reboot and bool(plan.reasons)))
+        return dataclasses.replace(found, stack=_stack(plan))
+    if isinstance(plan, firmware_plan.FirmwarePlan) and reboots:
+        return dataclasses.replace(found, firmware=_parameters(plan))
+    if isinstance(plan, naming.Names):
+        return dataclasses.replace(found, renamed=tuple(rename.link.name for rename in plan.netdevs.renames))
+    return found
+
+
+def _stack(plan: rdma_stack.Stack) -> tuple[str, ...]:
+    """Return the packages and drivers that role rdma_stack changes, and what of the RDMA core it loads."""
+    drivers = [new.title for _old, new in plan.reading.have.stale] if plan.reading.want.restart else []
+    loads = {_RDMA_CORE} & (set(plan.change.after["modules"]) - set(plan.change.before["modules"]))
+    return (*plan.plan.install, *plan.plan.remove, *drivers, *loads)
+
+
+def _parameters(plan: firmware_plan.FirmwarePlan) -> frozenset[str]:
+    before, after = plan.change.before, plan.change.after
+    return frozenset(
+        name for pci, values in after.items() for name in values if values[name] != before.get(pci, {}).get(name)
+    )
 
 
 def _after_reboot(error: FabricError, _host: Host, before: Before) -> str:
@@ -135,7 +164,14 @@ def _after_reboot(error: FabricError, _host: Host, before: Before) -> str:
 
 def _after_stack(error: FabricError, host: Host, before: Before) -> str:
     if before.stack:
-        return f"role rdma_stack installs, removes or reloads {', '.join(before.stack)} first"
+        return f"role rdma_stack installs, removes, loads or reloads {', '.join(before.stack)} first"
+    return _after_card(error, host, before)
+
+
+def _after_card(error: FabricError, host: Host, before: Before) -> str:
+    """A port may have another link layer when the firmware of its card was changed."""
+    if any(name.startswith("LINK_TYPE") for name in before.firmware):
+        return _CARD
     return _after_reboot(error, host, before)
 
 
@@ -150,7 +186,18 @@ def _after_rdma(error: FabricError, host: Host, before: Before) -> str:
     """VFs on InfiniBand take their identity from the RDMA device, which a driver of the stack may have to make."""
     if any(port.infiniband and not port.rdma for port in host.inventory.ports):
         return "role rdma_stack loads the RDMA drivers of its InfiniBand ports first"
-    return _after_reboot(error, host, before)
+    # The number of VFs that the card itself has is known after the reboot; one that is set is known before.
+    if "SRIOV_EN" in before.firmware and "NUM_OF_VFS" not in before.firmware and not isinstance(error, InUseError):
+        return _CARD
+    return _after_card(error, host, before)
+
+
+def _after_names(error: FabricError, host: Host, before: Before) -> str:
+    """A file that names a port eth2 no longer means it afterwards; other former names stay alternative names."""
+    old = [name for name in before.renamed if _KERNEL_NAME.fullmatch(name)]
+    if old and isinstance(error, ConflictError) and not isinstance(error, InUseError):
+        return f"role rail_names renames {', '.join(old)} first"
+    return _after_card(error, host, before)
 
 
 # In the order of playbooks/prepare.yml. Role pcie_acs has checks of its own in checks.py: an IOMMU that translates
@@ -203,7 +250,7 @@ TOPICS = (
         links.NAME,
         links.ARGUMENTS,
         lambda params, host, record: links.read_plan(params, host.roots, record, inventory=host.inventory),
-        waits=_after_reboot,
+        waits=_after_names,
     ),
     Topic(
         "rail_links",

@@ -122,14 +122,18 @@ def test_hostile_hosts_and_pods(cluster: FakeCluster, tmp_path: Path, capsys: Ou
     cluster.put(pod("..", spec={"containers": [7, {"name": "../../x"}]}))
     cluster.logs = {"plugin-1": ["x" * 100 + "\n" + "y" * (FILE_BYTES + 50)], "plugin-2": ["z" * (3 * FILE_BYTES)]}
     hosts = {
-        "../evil": {"files": {"../../etc/passwd": "x", "facts.json": "[" * 100_000, "n": 7}, "cut": 3, "missing": 4},
+        "../evil": {
+            "files": {"../../etc/passwd": "x", "facts.json": "[" * 100_000, "records/facts.json": "{", "n": 7},
+            "cut": 3,
+            "missing": 4,
+        },
         "b": {"files": 9},
         "c": 5,
         "d": {"unreachable": True, "msg": "no route"},
         "e": {"failed": True, "msg": "no\x1bpython", "module_stderr": "sh: not found\n"},
     }
     _result, found = bundled(capsys, tmp_path / "out", hosts=hosts)
-    assert found["hosts/_evil/_/_/etc/passwd"] == "x"
+    assert found["hosts/_evil/_/_/etc/passwd"] == "x" and found["hosts/_evil/records/facts.json"] == "{"
     log = found[f"cluster/namespaces/{SPACE}/logs/plugin-1/main.log"]
     assert len(log) == FILE_BYTES and log.endswith("y\n")
     index = json.loads(found["index.json"])

@@ -19,6 +19,7 @@ from tests.unit.support.module_run import run
 from tests.unit.support.sysfs_tree import Host
 from tests.unit.support.vf_kernel import VfKernel
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ConflictError, InUseError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.preflight import roles_io
 
 GPU, LAB = "gpu-server-8-rails", "lab-igb-host"
@@ -241,9 +242,8 @@ def test_what_packages_of_this_run_may_bring_does_not_stop_it(
     result = preflight(host, capsys, roles, disrupt_users=True, installs_packages=False)
     assert [text for text in result["problems"] if text.startswith("role ")] == []
     (found,) = [text for text in result["findings"] if CASES[case].refusal in text]
-    assert found.endswith(
-        ". This does not stop the run, since role rdma_stack installs, removes or reloads perftest first"
-    )
+    why = "role rdma_stack installs, removes, loads or reloads perftest, ib_uverbs first"
+    assert found.endswith(f". This does not stop the run, since {why}")
 
 
 @pytest.mark.parametrize(("allowed", "stops"), [(True, False), (False, True)])
@@ -277,3 +277,32 @@ def test_an_option_that_a_module_does_not_accept(
     roles = {**defaults("sriov"), "sriov_vfs": 1, "sriov_identity": "none"}
     problems = preflight(host, capsys, roles, rails=[PORT])["problems"]
     assert "role sriov: value of identity must be one of: derived, driver, got: none" in problems
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_vfs_that_the_firmware_of_this_run_brings_do_not_stop_it(
+    allowed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = cards(tmp_path, monkeypatch)
+    put(host, "sys/bus/pci/devices/0000:18:00.0/sriov_totalvfs", "0\n")
+    roles = {
+        **defaults("nic_firmware"),
+        "nic_firmware_settings": {"SRIOV_EN": True},
+        **defaults("sriov"),
+        "sriov_vfs": 2,
+    }
+    result = preflight(host, capsys, {**roles, "host_reboot_allowed": allowed}, disrupt_users=True)
+    found = [text for text in result["problems"] if text.startswith("role sriov: ")]
+    assert bool(found) is not allowed, result["problems"]
+    why = "since role nic_firmware changes the card and the host reboots first"
+    assert any(text.startswith("role sriov: ") and text.endswith(why) for text in result["findings"]) is allowed
+
+
+def test_a_name_that_this_run_replaces_does_not_stop_it() -> None:
+    renamed = roles_io.Before(renamed=("eth2",))
+    (links,) = [topic for topic in roles_io.TOPICS if topic.name == "rail_links"]
+    host: Any = None
+    assert links.waits(ConflictError("eth2 also matches"), host, renamed) == "role rail_names renames eth2 first"
+    # Former names of other forms stay as alternative names, and uses stay uses.
+    assert links.waits(ConflictError("also matches"), host, roles_io.Before(renamed=("enp24s0np0",))) == ""
+    assert links.waits(InUseError("in use"), host, renamed) == ""

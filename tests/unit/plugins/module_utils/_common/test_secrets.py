@@ -34,7 +34,22 @@ JWT = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJl"
         ("a " + KEY.replace("\n", "\\n") + '" b', 'a <removed>" b'),
         (KEY[:60], "<removed>"),
         ("QUFBQQ==\n" + KEY[50:] + "\nb", "<removed>\nb"),
+        (
+            "- name: NGC_API_KEY\n  value: nvhunter2\n- name: MODE",
+            "- name: NGC_API_KEY\n  value: <removed>\n- name: MODE",
+        ),
+        ("  password: |\n    hunter2\n  user: a", "  password: <removed>\n  user: a"),
+        ("- --token\n- abcdefgh", "- --token\n- <removed>"),
+        ('{"auths":{"nvcr.io":{"auth":"dXNlcg=="}}}', '{"auths":{"nvcr.io":{"auth":<removed>}}}'),
+        (
+            "export REDIS_AUTH=abc DB_PASS=x LICENSE_KEY=y",
+            "export REDIS_AUTH=<removed> DB_PASS=<removed> LICENSE_KEY=<removed>",
+        ),
+        ("passwordHash: $6$abc", "passwordHash: <removed>"),
+        ("https://user:p@ss@host/x", "https://<removed>@host/x"),
         # What helps to find errors stays.
+        ("- name: MODE\n  value: vlan\n- name: rail0", "- name: MODE\n  value: vlan\n- name: rail0"),
+        ('"pass": 3, "last_pass": 4, unauthorized, author: me', '"pass": 3, "last_pass": 4, unauthorized, author: me'),
         ("secretName: ufm, imagePullSecrets: [registry]", "secretName: ufm, imagePullSecrets: [registry]"),
         ('secret "ufm" not found; token expired', 'secret "ufm" not found; token expired'),
         ("pkey=0x8001 iommu.passthrough=1 topologyKey: zone", "pkey=0x8001 iommu.passthrough=1 topologyKey: zone"),
