@@ -65,7 +65,8 @@ def main() -> None:
     """Compare and return."""
     values = {"type": "dict", "required": True}
     spec = {"before": values, "after": values, "own": {"type": "dict", "default": {}}}
-    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
+    # Options must not be in the log of the system either.
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=True, no_log=True)
     change = chart_diff.change(module.params["before"], module.params["after"], module.params["own"])
     differ = module.params["before"] != module.params["after"]
     # The options hold what must not be shown.

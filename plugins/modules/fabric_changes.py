@@ -136,6 +136,9 @@ from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
 from ..module_utils._k8s.client.kinds import NICS, collection
 from ..module_utils._k8s.objects.preview import Step, preview, table
 
+# A policy of another tool stays as it is, and those of classes with it.
+_POLICIES = ("NicClusterPolicy", "NicNodePolicy")
+
 STEPS = ("policy", "networks")
 SPEC: dict[str, Any] = {
     "policy": {"type": "list", "elements": "dict", "required": True},
@@ -156,7 +159,7 @@ def steps(api: Api, params: Mapping[str, Any]) -> list[Step]:
     kept = used and not all(map(made_by_us, api.items(collection(NICS, "nicclusterpolicies"))))
     found = []
     for name in STEPS:
-        items = [item for item in params[name] if not (kept and item.get("kind") == "NicClusterPolicy")]
+        items = [item for item in params[name] if not (kept and item.get("kind") in _POLICIES)]
         places = {"step": name, **{key: params[key] for key in ("namespace", "network_namespace", "platform")}}
         prune = places if name in params["prune"] and not used else None
         found.append(Step(name, items, prune, name == "policy" and params["existing"] == "adopt"))

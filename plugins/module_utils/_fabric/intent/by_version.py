@@ -50,6 +50,13 @@ def address_problems(read: Intent, intent: Intent, *, wanted: bool) -> Iterator[
     has_ipv6 = any(own.version == V6 for own in versions)
     if wanted and not has_ipv6:
         yield "rdma_fabric.ipv6.supernet: missing. Set it, or subnet_ipv6 of the rails"
+    if intent.version == V6 and (read.gateway != "none" or read.host_prefix or any(own.gateway for own in read.rails)):
+        yield (
+            "rdma_fabric.gateway: the rails have IPv6 addresses only, so gateway and host_prefix of IPv4 have no"
+            " effect. Set those of rdma_fabric.ipv6 (gateway_ipv6 of rails), or set rdma_fabric.supernet as well"
+        )
+    if not has_ipv6 and any(rail.gateway_ipv6 for rail in read.rails):
+        yield "rdma_fabric.rails: gateway_ipv6 has no effect without IPv6 addresses. Set subnet_ipv6, or remove it"
     for own in versions:
         yield from _router_problems(own)
     known = {own.version for own in versions}

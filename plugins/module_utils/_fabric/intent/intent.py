@@ -319,7 +319,7 @@ def _overrides(reader: Reader) -> dict[str, Any]:
 
 def _check_together(reader: Reader, intent: Intent) -> None:
     """Note what only several keys together show."""
-    given = any(key in reader for key in ("supernet", "ipv6", "classes"))
+    given = "supernet" in reader or "ipv6" in reader or bool(reader.items("classes"))
     if intent.addresses == "plan" and not given and not intent.own_networks:
         reader.refuse(
             "supernet", "missing. Set the network from which rails get their addresses, or set addresses: keep"

@@ -21,6 +21,12 @@ def change(before: Mapping[str, Any], after: Mapping[str, Any], own: Mapping[str
 
 def _hidden(before: Any, after: Any, own: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     old, new = dict(before), dict(after)
+    for key in old:
+        if key not in new:
+            # Of an earlier run or of another owner: it may be a secret as well.
+            old[key] = HIDDEN
+        elif key not in own and isinstance(old[key], Mapping) and isinstance(new[key], Mapping):
+            old[key], new[key] = _hidden(old[key], new[key], {})
     for key, value in own.items():
         pair = (old.get(key), new.get(key))
         if isinstance(value, Mapping) and value and all(isinstance(one, Mapping) for one in pair):

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
@@ -81,8 +81,18 @@ def _numbers(
     rest = chain((n for n in free if n not in held), (n for n in sorted(held) if n not in given))
     for claim in claims:
         if claim.host not in numbers:
-            numbers[claim.host] = next(rest)
+            numbers[claim.host] = _next(rest)
     return numbers
+
+
+def _next(numbers: Iterator[int]) -> int:
+    found = next(numbers, None)
+    if found is None:
+        raise InputError(
+            "rdma_fabric.reserved: what is reserved on one rail, or in one version of IP, is reserved on all, and that"
+            " leaves fewer addresses than there are hosts. Use a shorter rail_prefix, or reserve less"
+        )
+    return found
 
 
 def _fixed_numbers(claims: Sequence[Claim], taken: Collection[int], size: int) -> dict[str, int]:
@@ -119,7 +129,7 @@ def _seat(claim: Claim, number: int, taken: Sequence[dict[int, str]], *, free: S
     for rail, kept in enumerate(claim.kept):
         place = number if kept is None else kept
         if taken[rail].get(place) != claim.host:
-            place = next(n for n in free if n not in taken[rail])
+            place = _next(n for n in free if n not in taken[rail])
             taken[rail][place] = claim.host
         places.append(place)
     return Seat(number, tuple(places))

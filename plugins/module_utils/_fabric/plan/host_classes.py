@@ -94,7 +94,7 @@ def _homes(classes: Sequence[HostClass], hosts: Sequence[Host], names: Mapping[s
     if unknown and any(own.match and not own.hosts for own in classes):
         problems.append(
             f"{KEY}.classes: no facts of {fold(unknown)} are known, so no class can be found by fingerprint. Run"
-            " without --limit, or name these hosts in hosts of a class"
+            " without --limit, repair hosts that do not answer, or set hosts in each class that has match only"
         )
     raise_problems(problems)
     return homes
@@ -134,7 +134,7 @@ def _empty(found: Sequence[Part]) -> Iterator[str]:
             shown = some([host.name for host in part.hosts])
             yield (
                 f"{title}: no facts of its hosts ({shown}) are known, so its rails and objects cannot be planned. Run"
-                " without --limit, or include one host of each class"
+                " without --limit, repair one of these hosts, or include one host of each class"
             )
 
 
@@ -195,6 +195,16 @@ def heading(part: Part, written: Mapping[str, Any]) -> list[str]:
     return [f"class {part.name}: {names}; profile {written['profile']['name']}; nodes with {labels}{match}"]
 
 
+def _check_values(values: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """InputError where a class needs another value of the operator's chart than those before."""
+    for key in values.keys() & own.keys():
+        if values[key] != own[key]:
+            raise InputError(
+                f"{KEY}.classes: the value {key} of the operator's chart would differ between classes, but there is one"
+                " chart (for the SR-IOV operator: sriov.assigned_by). Use the same value for all classes"
+            )
+
+
 def joined(found: Sequence[Mapping[str, Any]], order: Sequence[str]) -> dict[str, Any]:
     """Return the plans of the parts as one; ``order``: the hosts of the group."""
     if len(found) == 1:
@@ -207,6 +217,7 @@ def joined(found: Sequence[Mapping[str, Any]], order: Sequence[str]) -> dict[str
     secret = next((name for plan in found if (name := plan["operator"]["ufm_secret"])), None)
     values: dict[str, Any] = {}
     for plan in found:
+        _check_values(values, plan["operator"]["chart_values"])
         values = merged(values, plan["operator"]["chart_values"])
     return {
         **found[0],

@@ -37,22 +37,23 @@ def find_seats(
         size = min(own.host_count for own in (*ranges, *second))
     taken = {number for own in (*ranges, *second) for number in own.taken}
     seats = assign(claims, rails.names[: len(ranges)], size, taken=taken)
-    _check_second(seats, rails.names, second)
+    _check_second(seats, rails.names, list(zip(ranges, second)))
     return seats
 
 
-def _check_second(seats: Mapping[str, Seat], names: Sequence[str], second: Sequence[RailRange]) -> None:
-    """Refuse numbers of addresses that hosts keep and that have no IPv6 address."""
+def _check_second(seats: Mapping[str, Seat], names: Sequence[str], both: Sequence[tuple[RailRange, RailRange]]) -> None:
+    """Refuse numbers of addresses that hosts keep and that are not those of hosts in the other version of IP."""
     problems = [
         f"{host} has the address number {number} on {name}"
         for host, seat in seats.items()
-        for name, number, own in zip(names, seat.rails, second)
-        if number > own.host_count or number in own.taken
+        for name, number, ranges in zip(names, seat.rails, both)
+        if any(number > own.host_count or number in own.taken for own in ranges)
     ]
     if problems:
         raise InputError(
-            f"IPv4 and IPv6 addresses of a host have the same number, and the IPv6 subnets do not have all numbers that"
-            f" are in use: {some(problems)}. Use a shorter rdma_fabric.ipv6.rail_prefix, or reserve other addresses"
+            f"IPv4 and IPv6 addresses of a host have the same number, and the subnets of one version do not have all"
+            f" numbers that are in use for hosts: {some(problems)}. Use a shorter prefix of the rails, reserve other"
+            " addresses, or remove these addresses from the ports"
         )
 
 

@@ -244,6 +244,7 @@ def _rail_addresses(layout: Layout, index: int) -> dict[str, Any]:
         "router_index": own.router_index if own else None,
         "routes": routers.routes(layout, own),
         "exclusions": list(own.exclusions(hosts)) if own else [],
+        **({"reserved": [[str(span.first), str(span.last)] for span in own.reserved]} if own and own.reserved else {}),
         "block_size": block_size(own.pool, hosts) if own and not own.host_prefix else None,
     }
 

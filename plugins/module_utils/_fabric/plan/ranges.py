@@ -7,6 +7,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ..._common.errors import ConflictError, InputError
@@ -84,7 +85,7 @@ class RailRange:
         """Which address of a host's own subnet is that of its router; a network of two has no address of its own."""
         return 0 if self.is_point_to_point else 1
 
-    @property
+    @cached_property
     def taken(self) -> Collection[int]:
         """The numbers that no host can have: their address is reserved, or that of the router."""
         found: set[int] = set()

@@ -43,7 +43,9 @@ def restored(entry: Entry, now: State) -> dict[str, Any]:
     A value that has changed since it was set stays as it is now.
     """
     before, ours = entry["before"], entry["set"]
-    removed = {*before["addresses"]} - {*ours["addresses"]}
+    # With a VLAN, what was set is on its interface, and all that the port had was removed.
+    left = () if ours.get("vlans") else ours["addresses"]
+    removed = {*before["addresses"]} - {*left}
     return {
         **restore.values(_values(before), _values(ours), _values(now)),
         "addresses": sorted(({*now["addresses"]} - _added(entry)) | removed),

@@ -63,7 +63,7 @@ def plan(
 
     Those of ports that have another owner now (``owned``) stay. ConflictError for a name that something else has.
     """
-    own, kept = ours(record), set(owned)
+    own, kept, rails = ours(record), set(owned), tuple(rails)
     wanted = {rail.vlan_netdev: rail for rail in rails if rail.vlan}
     before = {name: dict(state) for name, state in current(inventory, {*own, *wanted}, sysctl).items()}
     problems = [
@@ -75,6 +75,14 @@ def plan(
         f"rail {rail.name}: {rail.pci} is an InfiniBand port, which has no VLANs. Remove vlan of the rail"
         for rail in wanted.values()
         if inventory.port(rail.pci).infiniband
+    ]
+    ports = {rail.pci: rail.name for rail in rails}
+    problems += [
+        f"rail {ports[pci]}: {name}, which is to be removed, has the address {address}, which this collection did not"
+        " set. Remove the address, or keep vlan of the rail"
+        for name, pci in own.items()
+        if name in before and name not in wanted and pci in ports and _is(before[name], pci, name)
+        for address in sorted({*before[name]["addresses"]} - {*record[pci]["set"]["addresses"]})
     ]
     if problems:
         raise ConflictError("; ".join(problems))

@@ -12,7 +12,7 @@ from ..._common.errors import InputError
 from ..._fabric.intent import platforms
 from ..._fabric.operator import attachments
 from ..._fabric.operator.profiles import registry
-from ..._fabric.operator.profiles.profile import Kind
+from ..._fabric.operator.profiles.profile import Kind, NodeReport
 from ..client.api import Api
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -133,8 +133,17 @@ def _of(
     """Return what a step needs on those kinds of a network model that live in a namespace, or in none."""
     place = (step, bool(namespace), for_pods, by_sriov)
     found = [kind for kind in kinds if (kind.step, kind.namespaced, kind.for_pods, kind.by_sriov) == place]
-    reports = [(own.group, own.report.plural, namespace, ("list",)) for own in found if own.report]
+    reports = [row for own in found if own.report for row in _agents(own, own.report, namespace)]
     return [*((own.group, own.plural, namespace, ("list", *_WRITE)) for own in found), *reports]
+
+
+def _agents(kind: Kind, report: NodeReport, namespace: str | None) -> list[_Row]:
+    """Return what reading the reports of nodes needs, and why an agent does not report."""
+    return [
+        (kind.group, report.plural, namespace, ("list",)),
+        ("apps", "daemonsets", namespace, ("get",)),
+        ("", "pods", namespace, ("list",)),
+    ]
 
 
 def _in(namespace: str, rows: Sequence[tuple[str, str, tuple[str, ...]]]) -> list[_Row]:

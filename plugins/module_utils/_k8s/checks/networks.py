@@ -25,6 +25,7 @@ def problems(api: Api, params: Mapping[str, Any], nodes: Sequence[Mapping[str, A
     if not subnets:
         return
     own = {_address(rail.get("address")) for host in params["hosts"].values() for rail in host.get("rails") or ()}
+    reserved = {rail["name"]: rail.get("reserved") or () for rail in params["rails"]}
     services = _services(api)
     for name, subnet in subnets.items():
         text = f"the subnet {subnet} of {name} overlaps"
@@ -34,9 +35,16 @@ def problems(api: Api, params: Mapping[str, Any], nodes: Sequence[Mapping[str, A
         for service, where in services.items():
             if service.version == subnet.version and service.overlaps(subnet):
                 yield f"{text} {service}, {where}. {_CURE}"
-        held = [f"{address} of Node {node}" for node, address in _addresses(nodes) if _is_in(address, subnet, own)]
+        held = [
+            f"{address} of Node {node}"
+            for node, address in _addresses(nodes)
+            if _is_in(address, subnet, own) and not any(_is_between(address, span) for span in reserved[name])
+        ]
         if held:
-            yield f"{text} addresses of Nodes, which are not those of rails: {some(held)}. {_CURE}"
+            yield (
+                f"{text} addresses of Nodes, which are not those of rails: {some(held)}. {_CURE}, or list these"
+                " addresses in rdma_fabric.reserved"
+            )
 
 
 def _of_pods(nodes: Sequence[Mapping[str, Any]], subnet: _Network) -> list[str]:
@@ -84,6 +92,11 @@ def _addresses(nodes: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
 def _is_in(address: str, subnet: _Network, own: set[str]) -> bool:
     found = _network(address)
     return found is not None and found.version == subnet.version and found.overlaps(subnet) and address not in own
+
+
+def _is_between(address: str, span: Sequence[str]) -> bool:
+    found, first, last = (ipaddress.ip_address(text) for text in (address, *span))
+    return found.version == first.version and int(first) <= int(found) <= int(last)
 
 
 def _address(text: Any) -> str:

@@ -50,6 +50,8 @@ class Mirror:
         self._api = api
         self._timeout = timeout
         self._collections: dict[str, _Collection] = {}
+        # What the account may list and not watch.
+        self._listed: set[str] = set()
 
     def get(self, path: str) -> Mapping[str, Any] | None:
         """Return the object at a path, None when there is none."""
@@ -69,13 +71,19 @@ class Mirror:
                 yield item
 
     def _items(self, path: str) -> Iterator[dict[str, Any]]:
+        if path in self._listed:
+            yield from self._api.items(path)
+            return
         if path not in self._collections:
             self._collections[path] = _Collection(self._api, path, self._timeout)
         try:
             yield from self._collections[path].items()
         except ApiError as error:
             del self._collections[path]
-            if error.status != 404 or not answers.custom(path):
+            if error.status == 403:
+                self._listed.add(path)
+                yield from self._api.items(path)
+            elif error.status != 404 or not answers.custom(path):
                 raise
 
 

@@ -13,6 +13,8 @@ from .poll import Clock
 # A watch is renewed after so many seconds, and whoever waits looks at the time. It costs one request.
 WINDOW = 10.0
 _GONE = 410
+# A server that is starting, or busy: the next watch goes on from the same version.
+_BUSY = 429
 
 
 def watched(
@@ -45,10 +47,11 @@ def watched(
                 _note(found, kind, item, see=see)
                 yield clock.now() - start, found
         except ApiError as error:
-            if 400 <= error.status < 500 and error.status != _GONE:
-                raise
-            # Too long ago, or broken off: what was missed is in a new list.
-            version = ""
+            if error.status != _BUSY:
+                if 400 <= error.status < 500 and error.status != _GONE:
+                    raise
+                # Too long ago, or broken off: what was missed is in a new list.
+                version = ""
         if clock.now() - begin < 1.0:
             clock.sleep(1.0)
 

@@ -39,7 +39,7 @@ def nodes_of_items(params: Mapping[str, Any], items: Objects) -> list[str]:
     labels = [selected_labels(item).items() for _kind, _report, own in reported(items) for item in own]
     chosen = [own for own in params["classes"] if any(one <= own["selector"].items() for one in labels)]
     found = [node for own in chosen for node in nodes_of(own["hosts"], params["nodes_by_host"])]
-    return found or list(params["nodes"])
+    return found if chosen else list(params["nodes"])
 
 
 def states(api: Reader, report: NodeReport, place: Any) -> dict[str, Mapping[str, Any]]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..._common.errors import ClusterError
 from ..._common.reader import some
+from ..._fabric.operator.nodes import selected_labels
 from ..._fabric.operator.profiles.profile import NodeReport
 from ..client.api import Api
 from ..client.kinds import collection
@@ -58,5 +59,9 @@ def _runs(api: Api, report: NodeReport, place: Any) -> bool:
 
 def _left(api: Api, report: NodeReport, items: Objects) -> Iterator[str]:
     place = items[0]["metadata"].get("namespace")
+    labels = {meta["name"]: (meta.get("labels") or {}).items() for meta in api.metadata(collection("v1", "nodes"))}
     for state in api.items(collection(report.api_version, report.plural, place)):
-        yield from report.released(items, state, state["metadata"]["name"]).reasons
+        name = state["metadata"]["name"]
+        # Other nodes can have VFs of hosts on ports of the same name.
+        own = [item for item in items if selected_labels(item).items() <= labels.get(name, {}.items())]
+        yield from report.released(own, state, name).reasons

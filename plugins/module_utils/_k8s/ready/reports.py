@@ -25,6 +25,7 @@ _LOG_NODES = 3
 _LOG = {"tailLines": 400, "limitBytes": 131072}
 # A node boots once for its reasons, and a second time when something else asked for that. A third time is a loop.
 _BOOTS = 3
+_START_SECONDS = 300.0
 
 
 @dataclass
@@ -100,4 +101,6 @@ def _boots(api: Reader, nodes: Sequence[str], seen: Seen) -> Iterator[Finding]:
                 " because it cannot set the kernel arguments that it wants on this system. The playbook lint names"
                 " them: set them with the role host_kernel",
                 True,
+                # The daemon withdraws its request only after it has started on the new boot.
+                _START_SECONDS,
             )

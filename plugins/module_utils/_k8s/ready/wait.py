@@ -56,8 +56,8 @@ class Wanted:
     def nodes_of(self, item: Mapping[str, Any]) -> Sequence[str]:
         """Return the nodes on which an object is to be ready: those of the classes that it selects, else all."""
         labels = selected_labels(item).items()
-        found = [node for own in self.classes for node in own.nodes if labels <= own.selector.items()]
-        return found or self.nodes
+        chosen = [own for own in self.classes if labels <= own.selector.items()]
+        return [node for own in chosen for node in own.nodes] if chosen else self.nodes
 
     def by_node(self, kind: str) -> dict[str, list[Mapping[str, Any]]]:
         """Return node -> those objects of a kind that are for it, without nodes that have none."""

@@ -141,11 +141,12 @@ def _together(fields: Sequence[Field], tests: Mapping[str, Any]) -> list[list[_F
 def _check_size(field: Field, tests: Mapping[str, Any]) -> None:
     names, rails, mode = field.names, field.rails, tests["mode"]
     title = f" of class {field.title}" if field.title else ""
+    others = ". To measure the other classes only, leave these hosts out with --limit" if field.title else ""
     needs = 3 if mode in STARS else 1 if mode == "loopback" else 2
     if len(names) < needs:
         raise InputError(
             f"nothing was measured: rdma_fabric.tests.mode {mode} needs {needs} hosts{title}, {len(names)} given"
-            f" ({', '.join(names)}); widen --limit or the group of the fabric, or take another mode"
+            f" ({', '.join(names)}); widen --limit or the group of the fabric, or take another mode{others}"
         )
     if len(rails) < 2 and (mode == "loopback" or tests["cross_rail"]):
         what = "mode loopback" if mode == "loopback" else "cross_rail"
