@@ -67,7 +67,10 @@ def played(
     variables = {
         "__rdma_validate_begun": begun, "__rdma_validate_answered": True, "rdma_validate_start_in": 0,
         "__rdma_validate_folder": f"{tmp_path}/on/{{{{ inventory_hostname }}}}/gpufabric/tester",
-        "rdma_validate_plan": {"rails": [{"name": "rail0", "netdev": "eth0"}]},
+        "rdma_validate_plan": {
+            "rails": [{"name": "rail0", "netdev": "eth0"}],
+            "hosts": {name: {"rails": [{"rail": "rail0"}]} for name in hosts},
+        },
         "steps": steps, "ansible_python_interpreter": sys.executable,
     }  # fmt: skip
     # A role's own folder in a play; not an extra variable, which would hide it from Ansible too.

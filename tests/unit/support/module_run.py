@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import pytest
 from ansible.module_utils import _internal
+from ansible.module_utils._internal._json import _profiles
 from ansible.module_utils.common import warnings
 from ansible.module_utils.testing import patch_module_args
 
@@ -21,7 +22,9 @@ def run(name: str, capsys: pytest.CaptureFixture[str], check: bool = False, **pa
     module = importlib.import_module(f"{PACKAGE}.{name}")
     # A test of an action plugin makes this process a controller, which prints warnings in place of returning them.
     as_module = patch.object(_internal, "is_controller", False)
-    with as_module, patch_module_args({**params, "_ansible_check_mode": check}), pytest.raises(SystemExit):
+    # It checks texts of parameters, too, and keeps whether it does.
+    unchecked = patch.object(_profiles, "_string_encoding_check_enabled", lambda: False)
+    with as_module, unchecked, patch_module_args({**params, "_ansible_check_mode": check}), pytest.raises(SystemExit):
         module.main()
     return json.loads(capsys.readouterr().out.splitlines()[-1])
 

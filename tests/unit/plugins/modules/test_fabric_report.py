@@ -9,10 +9,9 @@ from typing import Any
 
 import jsonschema
 import pytest
-from ansible.module_utils.testing import patch_module_args
+from tests.unit.support import module_run
 from tests.unit.support import report_factory as factory
 
-from ansible_collections.gpufabric.rdma.plugins.modules import fabric_report
 from ansible_collections.gpufabric.rdma.plugins.plugin_utils import page
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -20,9 +19,7 @@ ROOT = Path(__file__).resolve().parents[4]
 
 def run(capsys: pytest.CaptureFixture[str], **params: Any) -> dict[str, Any]:
     args = {"plan": factory.plan(3, 1), "results": factory.results(3, 1), **params}
-    with patch_module_args(args), pytest.raises(SystemExit):
-        fabric_report.main()
-    answer = json.loads(capsys.readouterr().out)
+    answer = module_run.run("fabric_report", capsys, **args)
     # The action plugin does this with the module's answer.
     if data := answer.pop("page", None):
         page.write(answer["path"], data)
@@ -43,7 +40,7 @@ def test_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_check_mode_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    answer = run(capsys, path=str(tmp_path / "report"), _ansible_check_mode=True)
+    answer = run(capsys, path=str(tmp_path / "report"), check=True)
     assert answer["verdict"] == "pass"
     assert list(tmp_path.iterdir()) == []
 

@@ -195,7 +195,7 @@ def test_a_namespace_with_what_kubernetes_helm_and_the_operator_left_is_removed(
     world.cluster.calls.clear()
     assert world.info(operator_state="absent")["release"]["notes"] == []
     # The search: 11 kinds, the groups (twice, as a Secret names a Certificate), 3 of them with 3 kinds, the owner.
-    survey = 9 + len(registry.kinds())
+    survey = 10 + len(registry.kinds())
     assert len([path for method, path in world.cluster.calls if method == "GET"]) == survey + 11 + 2 + 3 + 3 + 1
     assert world.teardown()[-1] == "delete Namespace op"
 
