@@ -254,3 +254,30 @@ def test_netplan_cannot_do_it_with_networkmanager(host: Host, capsys: pytest.Cap
         "rail_links: rails rail0 have a VLAN, whose connection netplan gives NetworkManager a name that is not one "
         "of this collection. Set manager: networkmanager"
     )
+
+
+def test_a_vlan_with_an_address_of_a_user_is_not_removed(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    call(host, capsys, rails=TAGGED)
+    add_address(host, NAME, "172.16.5.5", 24)
+    before = snapshot(host)
+    assert call(host, capsys, rails=[{**RAILS[0], "vlan": 200}])["msg"] == (
+        "rail_links: rail rail0: rail0.100, which is to be removed, has the address 172.16.5.5/24, which this"
+        " collection did not set. Remove the address, or keep vlan of the rail"
+    )
+    assert snapshot(host) == before
+
+
+def test_the_port_gets_back_the_address_that_it_had_before_the_vlan(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_address(host, PORT, "192.168.0.11", 24)
+    call(host, capsys, rails=TAGGED)
+    assert addresses_of(host, PORT) == []
+    call(host, capsys, state="absent", rails=[])
+    assert addresses_of(host, PORT) == [ADDRESS]
+
+
+def addresses_of(host: Host, name: str) -> list[str]:
+    return [
+        f"{one['local']}/{one['prefixlen']}" for one in interface(host, name)["addr_info"] if one["family"] == "inet"
+    ]

@@ -194,9 +194,9 @@ def test_a_kept_number_that_ipv6_does_not_have() -> None:
     with pytest.raises(InputError) as caught:
         planned(hosts, **IPV4, ipv6=ipv6, capacity={"hosts": 2})
     assert str(caught.value) == (
-        "IPv4 and IPv6 addresses of a host have the same number, and the IPv6 subnets do not have all numbers that are"
-        " in use: gpu-0001 has the address number 9 on rail0, gpu-0001 has the address number 9 on rail1. Use a shorter"
-        " rdma_fabric.ipv6.rail_prefix, or reserve other addresses"
+        "IPv4 and IPv6 addresses of a host have the same number, and the subnets of one version do not have all numbers"
+        " that are in use for hosts: gpu-0001 has the address number 9 on rail0, gpu-0001 has the address number 9 on"
+        " rail1. Use a shorter prefix of the rails, reserve other addresses, or remove these addresses from the ports"
     )
 
 
@@ -388,3 +388,31 @@ def test_no_address_is_given_twice(fabric: dict[str, Any]) -> None:
             for low, high in pod_networks(spec, kind, fabric["capacity"]["hosts"]):
                 for address in map(int, given_out):
                     assert not low <= address <= high or any(first <= address <= last for first, last in taken)
+
+
+@pytest.mark.parametrize("address", ["fd00:10::83/64", "fd00:10::5/64", "fd00:10::1234/64"])
+def test_an_ipv6_address_that_gives_no_ipv4_address_of_hosts(address: str) -> None:
+    """Of the block for pods, reserved, and above the subnet."""
+    hosts = fleet(2)
+    port = next(port for port in hosts["gpu-0001"]["facts"]["ports"] if port["vendor"] == "15b3")
+    port["addresses"] = [address]
+    with pytest.raises(
+        InputError, match="the subnets of one version do not have all numbers that are in use for hosts"
+    ):
+        planned(hosts, **DUAL, reserved=["192.168.0.5"])
+
+
+def test_reserved_addresses_that_leave_none_together() -> None:
+    ipv6 = {**IPV6, "rail_prefix": 124}
+    reserved = ["192.168.0.1-192.168.0.3", "fd00:10::4-fd00:10::6"]
+    capacity = {"hosts": 4, "pods_per_host": 1}
+    with pytest.raises(InputError, match="what is reserved on one rail, or in one version of IP, is reserved on all"):
+        planned(
+            fleet(4), **IPV4, ipv6=ipv6, rail_prefix=28, reserved=reserved, capacity=capacity, pools={"ipam": "none"}
+        )
+
+
+@pytest.mark.parametrize("fabric", [{"gateway": "last"}, {"host_prefix": 29}])
+def test_routers_of_a_version_that_rails_do_not_have(fabric: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="gateway and host_prefix of IPv4 have no effect"):
+        planned(ipv6=IPV6, **fabric)

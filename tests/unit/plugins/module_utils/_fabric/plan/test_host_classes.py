@@ -303,3 +303,14 @@ def test_the_module_plans_classes(capsys: pytest.CaptureFixture[str]) -> None:
     assert [own["name"] for own in made["classes"]] == ["default", "storage"]
     failed = run("fabric_plan", capsys, fabric={**FABRIC, "classes": [{"name": "a"}]}, facts=facts, group=list(facts))
     assert "rdma_fabric.classes[0].hosts: missing" in failed["msg"]
+
+
+def test_classes_need_the_same_values_of_the_chart() -> None:
+    other = {**STORAGE, "sriov": {"assigned_by": "device_plugin"}}
+    text = refused(other, profile="sriov")
+    assert text.startswith("rdma_fabric.classes: the value sriovNetworkOperator of the operator's chart would differ")
+
+
+def test_an_empty_list_of_classes_is_no_supernet() -> None:
+    with pytest.raises(FabricError, match="rdma_fabric.supernet: missing"):
+        plan({"classes": []}, hosts())

@@ -73,7 +73,7 @@ FREE = node("a")
             [node("a", "192.168.0.9")],
             [
                 "the subnet 192.168.0.0/24 of rail0 overlaps addresses of Nodes, which are not those of rails:"
-                f" 192.168.0.9 of Node a. {CURE}"
+                f" 192.168.0.9 of Node a. {CURE}, or list these addresses in rdma_fabric.reserved"
             ],
         ),
         ([], [{"metadata": {"name": "a"}}], []),
@@ -88,3 +88,9 @@ def test_nothing_is_read_without_subnets() -> None:
     cluster = FakeCluster()
     params = {"rails": [{"name": "rail0", "subnet": None}], "hosts": {}}
     assert list(networks.problems(cluster.api(), params, [FREE])) == [] and cluster.calls == []
+
+
+def test_reserved_addresses_may_be_those_of_nodes() -> None:
+    cluster = FakeCluster(service("10.96.0.1"))
+    rails = [{**rail, "reserved": [["192.168.0.8", "192.168.0.9"]]} for rail in RAILS]
+    assert list(networks.problems(cluster.api(), {"rails": rails, "hosts": HOSTS}, [node("a", "192.168.0.9")])) == []

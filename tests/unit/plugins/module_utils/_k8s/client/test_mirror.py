@@ -81,7 +81,7 @@ def test_one_list_and_then_changes() -> None:
 
 def test_errors_reach_the_reader() -> None:
     denied = Response(403, {}, json.dumps({"kind": "Status", "message": "pods is forbidden"}))
-    found = Mirror(Api(Server(denied, denied)), 60)
+    found = Mirror(Api(Server(denied, denied, denied)), 60)
     for _turn in (1, 2):
         with pytest.raises(ApiError, match="pods is forbidden"):
             list(found.items(PODS))
@@ -112,3 +112,20 @@ def test_a_list_that_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_large_is_not_kept() -> None:
     node = {"metadata": {"name": "n", "labels": {"a": "b"}}, "status": {"images": [1], "allocatable": {"x": 1}}}
     assert slim(node) == {"metadata": node["metadata"], "status": {"allocatable": {"x": 1}}}
+
+
+def test_an_account_that_may_list_and_not_watch_reads_lists() -> None:
+    class NoWatch(Server):
+        def stream(self, path: str, headers: Mapping[str, str], timeout: float) -> tuple[Response, Iterator[str]]:
+            return Response(403, {}, json.dumps({"kind": "Status", "message": "no watch"})), iter(())
+
+    server = NoWatch(page(pod("a")), page(pod("a"), pod("b")), page(pod("b")))
+    found = Mirror(Api(server), 60)
+    names: list[list[str]] = []
+
+    def settled() -> bool:
+        names.append([item["metadata"]["name"] for item in found.items(PODS)])
+        return names[-1] == ["b"]
+
+    eventually(settled)
+    assert ["a", "b"] in names

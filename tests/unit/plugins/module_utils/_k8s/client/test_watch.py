@@ -81,3 +81,10 @@ def test_a_watch_that_is_not_allowed_says_so() -> None:
     cluster.answers = [None, status(403, "Forbidden", "cannot watch pods")]
     with pytest.raises(ApiError, match=f"refused GET {PODS} with 403: cannot watch pods. Grant this permission"):
         look(cluster, 60)
+
+
+def test_a_server_that_is_busy_is_asked_again_without_a_list() -> None:
+    cluster = FakeCluster(pod("x"))
+    cluster.answers = [None, status(429, "TooManyRequests", "busy"), status(429, "TooManyRequests", "busy")]
+    cluster.clock.at(3, lambda: cluster.put(pod("x", "Running")))
+    assert look(cluster, 60, {"x": "Running"})[-1][1] == {"x": "Running"}

@@ -133,3 +133,13 @@ def test_what_the_agents_need_stays_until_they_are_done() -> None:
         ("NicClusterPolicy", "delete"),
     ]
     assert deleted == ["rail0"]
+
+
+def test_nodes_that_the_policy_did_not_select_are_not_awaited() -> None:
+    """They can have VFs of hosts on a port of the same name."""
+    found, clock = cluster(None, 8), FakeClock()
+    found.put({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a", "labels": {"pool": "storage"}}})
+    wait(found, clock, policy(nodeSelector={"pool": "gpu"}))
+    assert clock.time == 0
+    with pytest.raises(ClusterError):
+        wait(found, clock, policy(nodeSelector={"pool": "storage"}))
