@@ -17,7 +17,17 @@ from tests.unit.support.module_run import run
             {"nfd": {"enabled": True}, "old": 1},
             {"nfd": {"enabled": False}},
             {},
-            ({"nfd": {"enabled": True}, "old": 1}, {"nfd": {"enabled": False}}),
+            ({"nfd": {"enabled": True}, "old": "<hidden>"}, {"nfd": {"enabled": False}}),
+        ),
+        # What a user gave earlier and no longer gives is a value of the user still.
+        (
+            {"proxy": {"basic": "a:s3cret"}, "nfd": {"basic": "a:s3cret", "enabled": True}},
+            {"nfd": {"enabled": False}},
+            {"nfd": {"enabled": False}},
+            (
+                {"proxy": "<hidden>", "nfd": {"basic": "<hidden>", "enabled": "<hidden>"}},
+                {"nfd": {"enabled": "<hidden, changed>"}},
+            ),
         ),
         (
             {"login": {"key": "s3cret", "plain": 1}, "same": "s3cret", "password": "s3cret"},
