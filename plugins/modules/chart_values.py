@@ -50,7 +50,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-values:
+shown:
   description: The values after, without those that the user gave.
   returned: always
   type: dict
@@ -70,7 +70,7 @@ def main() -> None:
     change = chart_diff.change(module.params["before"], module.params["after"], module.params["own"])
     differ = module.params["before"] != module.params["after"]
     # The options hold what must not be shown.
-    module.exit_json(changed=differ, diff=change.diff(), values=change.after, invocation={})
+    module.exit_json(changed=differ, diff=change.diff(), shown=change.after, invocation={})
 
 
 if __name__ == "__main__":
