@@ -162,7 +162,7 @@ class Effect:
 
 def creation(spec: Mapping[str, Any]) -> Effect | None:
     """Return what creating a pool does; None when its addresses cannot be read, which is left to nv-ipam."""
-    network = _network(spec.get("subnet") or spec.get("cidr"))
+    network = parsed_network(spec.get("subnet") or spec.get("cidr"))
     return Effect("", network, (), [], new=True) if network is not None else None
 
 
@@ -178,7 +178,7 @@ def effect(live: Mapping[str, Any], spec: Mapping[str, Any], labels: Mapping[str
         kept = tuple(block for block in kept if _selects(spec["nodeSelector"], labels.get(block.node) or {}))
     return Effect(
         ", ".join(f"spec.{key} from {_shown(old.get(key))} to {_shown(spec[key])}" for key in changed),
-        _network(old.get("subnet") or old.get("cidr")),
+        parsed_network(old.get("subnet") or old.get("cidr")),
         kept,
         sorted({block.node for block in blocks} - {block.node for block in kept}),
         excluded=tuple(_excluded(spec)) if "exclusions" in changed else (),
@@ -250,7 +250,7 @@ def _blocks(live: Mapping[str, Any]) -> Iterator[Block]:
 
 def _fits(block: Block, spec: Mapping[str, Any]) -> bool:
     """Whether nv-ipam takes a block over into a pool of this spec."""
-    network = _network(spec.get("subnet") or spec.get("cidr"))
+    network = parsed_network(spec.get("subnet") or spec.get("cidr"))
     if network is None or block.first not in network or block.last not in network:
         return False
     try:
@@ -269,14 +269,15 @@ def _fits(block: Block, spec: Mapping[str, Any]) -> bool:
 
 def _fixed_so(block: Block, spec: Mapping[str, Any]) -> bool:
     """Whether the fixed networks of a CIDRPool let a node keep its own."""
-    fixed = {one.get("nodeName"): _network(one.get("prefix")) for one in spec.get("staticAllocations") or ()}
+    fixed = {one.get("nodeName"): parsed_network(one.get("prefix")) for one in spec.get("staticAllocations") or ()}
     if block.node in fixed:
         own = fixed[block.node]
         return own is not None and block.first == own[0]
     return not any(network is not None and block.first in network for network in fixed.values())
 
 
-def _network(text: Any) -> Network | None:
+def parsed_network(text: Any) -> Network | None:
+    """Return the network that a field of an object names; None when it names none."""
     try:
         return ipaddress.ip_network(str(text), strict=False)
     except ValueError:

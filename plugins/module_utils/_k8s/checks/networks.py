@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Union
 
 from ..._common.reader import some
+from ..._fabric.operator.pools import parsed_network
 from ..client.api import Api, ApiError
 from ..client.kinds import collection
 
@@ -21,7 +22,9 @@ def problems(api: Api, params: Mapping[str, Any], nodes: Sequence[Mapping[str, A
 
     What cannot be read gives none, and neither does an address of a Node that is that of a rail.
     """
-    subnets = {rail["name"]: found for rail in params["rails"] for found in [_network(rail.get("subnet"))] if found}
+    subnets = {
+        rail["name"]: found for rail in params["rails"] for found in [parsed_network(rail.get("subnet"))] if found
+    }
     if not subnets:
         return
     own = {_address(rail.get("address")) for host in params["hosts"].values() for rail in host.get("rails") or ()}
@@ -51,7 +54,7 @@ def _of_pods(nodes: Sequence[Mapping[str, Any]], subnet: _Network) -> list[str]:
     found = []
     for node in nodes:
         for text in (node.get("spec") or {}).get("podCIDRs") or ():
-            pods = _network(text)
+            pods = parsed_network(text)
             if pods and pods.version == subnet.version and pods.overlaps(subnet):
                 found.append(f"{pods} of Node {node['metadata']['name']}")
     return found
@@ -67,7 +70,7 @@ def _services(api: Api) -> dict[_Network, str]:
             raise
         ranges = []
     texts = [(cidr, item["metadata"]["name"]) for item in ranges for cidr in item.get("spec", {}).get("cidrs") or ()]
-    found = {own: f"ServiceCIDR {name}" for cidr, name in texts for own in [_network(cidr)] if own}
+    found = {own: f"ServiceCIDR {name}" for cidr, name in texts for own in [parsed_network(cidr)] if own}
     return found or _kubernetes(api)
 
 
@@ -79,7 +82,7 @@ def _kubernetes(api: Api) -> dict[_Network, str]:
             raise
         service = None
     texts = ((service or {}).get("spec") or {}).get("clusterIPs") or ()
-    return {own: "the address of Service kubernetes" for text in texts for own in [_network(text)] if own}
+    return {own: "the address of Service kubernetes" for text in texts for own in [parsed_network(text)] if own}
 
 
 def _addresses(nodes: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
@@ -90,7 +93,7 @@ def _addresses(nodes: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
 
 
 def _is_in(address: str, subnet: _Network, own: set[str]) -> bool:
-    found = _network(address)
+    found = parsed_network(address)
     return found is not None and found.version == subnet.version and found.overlaps(subnet) and address not in own
 
 
@@ -101,10 +104,3 @@ def _is_between(address: str, span: Sequence[str]) -> bool:
 
 def _address(text: Any) -> str:
     return str(text or "").partition("/")[0]
-
-
-def _network(text: Any) -> _Network | None:
-    try:
-        return ipaddress.ip_network(str(text or ""), strict=False)
-    except ValueError:
-        return None

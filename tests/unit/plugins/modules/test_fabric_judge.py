@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.testing import patch_module_args
-from tests.unit.support import tester_logs
+from tests.unit.support import module_run, tester_logs
 from tests.unit.support.tester_logs import ROW, frame
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.earlier_report import SCHEMA
-from ansible_collections.gpufabric.rdma.plugins.modules import fabric_judge
 
 PLAN = tester_logs.plan(["a", "b"], ["rail0"], retries=0)
 KNOWN = {name: {"drivers": {"rdma_rxe": "1"}, "rails": {"rail0": {"kind": "soft"}}} for name in "ab"}
@@ -20,9 +18,7 @@ KNOWN = {name: {"drivers": {"rdma_rxe": "1"}, "rails": {"rail0": {"kind": "soft"
 
 def run(capsys: pytest.CaptureFixture[str], folder: Path, **params: Any) -> dict[str, Any]:
     args = {"plan": PLAN, "where": "host", "evidence": str(folder), "hosts": KNOWN, **params}
-    with patch_module_args(args), pytest.raises(SystemExit):
-        fabric_judge.main()
-    return json.loads(capsys.readouterr().out)
+    return module_run.run("fabric_judge", capsys, **args)
 
 
 def describe(folder: Path) -> None:
