@@ -61,7 +61,7 @@ ENTRIES: dict[str, Entry] = {
         "profile: macvlan\nvlan: 100",
     ),
     "dual_stack": Entry(
-        "macvlan with IPv4 and IPv6",
+        "macvlan with IPv4, IPv6 and exclusions per node",
         "Hosts and pods have an address of each version on a rail. The network of a rail names two pools.",
         "profile: macvlan\nipv6: {supernet: 'fd00:10::/48'}\ncapacity: {hosts: 8}\npools: {per_node_exclusions: ['0']}",
     ),

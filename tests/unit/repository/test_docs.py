@@ -20,7 +20,9 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "roles").glob("*/README.md")])
 # Galaxy shows these away from the repository.
 GALAXY = [ROOT / "README.md", *sorted((ROOT / "roles").glob("*/README.md"))]
-README_LINES = 220
+README_LINES = 225
+# A table that grows with the registries.
+GENERATED = re.compile(r"<!-- models: from.*?models: end -->", re.DOTALL)
 MAIN = re.compile(
     r"https://(?:github\.com/gpufabric/gpufabric\.rdma/(?:blob|tree)|raw\.githubusercontent\.com/gpufabric/gpufabric\.rdma)/main/"
 )
@@ -96,7 +98,7 @@ def test_the_page_of_modules_names_all_of_them_and_no_other() -> None:
 
 
 def test_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text().splitlines()) < README_LINES
+    assert len(GENERATED.sub("", (ROOT / "README.md").read_text()).splitlines()) < README_LINES
 
 
 @pytest.mark.parametrize("name", ["hosts.yml", "group_vars/rdma_hosts.yml"])
@@ -193,8 +195,9 @@ def test_pages_name_only_inputs_that_exist() -> None:
     prefixes = tuple(f"{role.name}_" for role in ROLES)
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     named = {name for page in pages for name in re.findall(r"\b[a-z]+_[a-z_]+[a-z]\b", page.read_text())}
-    # A network model may have a name like an input.
-    assert {name for name in named if name.startswith(prefixes)} - known - set(registry.names()) == set()
+    # A network model or a page may have a name like an input.
+    known |= {*registry.names(), *names("docs/gallery", "*.md")}
+    assert {name for name in named if name.startswith(prefixes)} - known == set()
 
 
 def test_inventory_reference_has_the_variables_that_playbooks_and_roles_share() -> None:
