@@ -960,9 +960,11 @@ options:
             choices: ["swap", "together", "one"]
           rails_at_once:
             description:
-              - "All rails of a pair in one round. C(false): each rail in a separate round, which multiplies the time by the number of rails.
-                Default: C(true)."
-            type: bool
+              - "C(auto): all rails of a pair in one round, except for rails that share a PCIe link that cannot all of them: these are tested in
+                opposite directions or in turns (how). C(true): always all of them, so that a shared link is divided. C(false): each rail in a
+                separate round, which multiplies the time by the number of rails. Default: C(auto)."
+            type: str
+            choices: ["auto", "true", "false"]
           cross_rail:
             description:
               - "Also test from each rail to every other rail. Rejected unless C(routing) is C(between_rails). If only hosts have the routes,

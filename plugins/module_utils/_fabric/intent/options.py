@@ -327,7 +327,7 @@ FABRIC: dict[str, Any] = {
             "groups": {"type": "dict"},
             "fan": {"type": "int"},
             "directions": {"type": "str", "choices": ["swap", "together", "one"]},
-            "rails_at_once": {"type": "bool"},
+            "rails_at_once": {"type": "str", "choices": ["auto", "true", "false"]},
             "cross_rail": {"type": "bool"},
             "only": {
                 "type": "dict",

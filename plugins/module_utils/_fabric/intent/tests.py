@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..._common.reader import Reader, describe
+from ..._common.reader import Reader, converted, describe
 from ..._common.units import IB_MTUS
 from .host_groups import read_groups
 from .kinds import KINDS, USUAL
@@ -18,6 +18,8 @@ PORT_CYCLE = 8
 # Several at once on one port: the sum is judged.
 STARS = ("incast", "one_to_many")
 MODES = ("auto", "all_pairs", "ring", "sampled", "topology", *STARS, "loopback")
+# Rails that share a PCIe link take turns or go in opposite directions; all others are measured at once.
+AUTO = "auto"
 DIRECTIONS = ("swap", "together", "one")
 MEMORY = ("host", "cuda:dmabuf", "cuda:peermem")
 
@@ -28,7 +30,7 @@ DEFAULTS: Mapping[str, Any] = {
     "groups": {},
     "fan": 8,
     "directions": "swap",
-    "rails_at_once": True,
+    "rails_at_once": AUTO,
     "cross_rail": False,
     "only": {"hosts": [], "rails": [], "pairs": []},
     "kinds": [USUAL],
@@ -89,10 +91,19 @@ def _who(reader: Reader) -> dict[str, Any]:
         "groups": read_groups(reader),
         "fan": reader.integer("fan", DEFAULTS["fan"], 2, high=32),
         "directions": reader.text("directions", DEFAULTS["directions"], choices=DIRECTIONS),
-        "rails_at_once": reader.flag("rails_at_once", DEFAULTS["rails_at_once"]),
+        "rails_at_once": _rails_at_once(reader),
         "cross_rail": reader.flag("cross_rail", DEFAULTS["cross_rail"]),
         "only": read_only(reader.section("only")),
     }
+
+
+def _rails_at_once(reader: Reader) -> Any:
+    """Return True, False or AUTO."""
+    given = converted(reader.rest(("rails_at_once",)).get("rails_at_once", DEFAULTS["rails_at_once"]), bool)
+    if given != AUTO and not isinstance(given, bool):
+        reader.refuse("rails_at_once", f"expected true, false or {AUTO}, found {describe(given)}")
+        return AUTO
+    return given
 
 
 def _what(reader: Reader) -> dict[str, Any]:

@@ -12,8 +12,10 @@ from ..._common.errors import InputError
 from ..._common.units import IB_MTUS, ipoib_mtu, roce_mtu
 from ..intent.intent import Intent
 from ..operator.profiles import registry
+from .gpu_affinity import NearGpu, gpus_of_rails
 from .hosts import Host
 from .rails import Port, RailMap
+from .uplinks import card, uplinks
 
 
 def rdma_mtu(netdev_mtu: int) -> int:
@@ -43,15 +45,17 @@ def expectations(
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """Return rail -> host -> its side of an expectation, for the hosts of this run.
 
-    A side is {rate, max_rate, mtu, pcie, vf_rate} and the threshold (thresholds.py). ``max_rate`` is what the NIC can
-    do where its driver tells, both rates in Gb/s, ``mtu`` the RDMA MTU of the tests,
+    A side is {rate, max_rate, mtu, pcie, uplinks, vf_rate} and the threshold (thresholds.py). ``max_rate`` is what the
+    NIC can do where its driver tells, both rates in Gb/s, ``mtu`` the RDMA MTU of the tests,
     ``vf_rate`` the lowest limit of a VF in Gb/s where pods get VFs, ``pcie`` {speed, width, max_speed, max_width,
-    max_payload, ports} with the number of rails on the same card. What is not known is None. ``names``: host -> its
+    max_payload, ports} with the number of rails on the same card, ``uplinks`` (uplinks.py) the PCIe links above it that
+    can limit it, there only when there are such. What is not known is None. ``names``: host -> its
     own name and those of its groups.
     """
     mtu = _test_mtu(intent)
     shares_port = registry.get(intent.profile).shares_port
-    found = {host.name: _sides(host, rails, shares_port) for host in hosts}
+    in_gpus = intent.tests["memory"] != "host"
+    found = {host.name: _sides(host, rails, shares_port, in_gpus=in_gpus) for host in hosts}
     return {
         rail: {
             name: {"mtu": mtu, **sides[index], **intent.thresholds.side(rail, names[name])}
@@ -61,27 +65,31 @@ def expectations(
     }
 
 
-def _sides(host: Host, rails: RailMap, shares_port: bool) -> list[dict[str, Any]]:
+def _sides(host: Host, rails: RailMap, shares_port: bool, *, in_gpus: bool) -> list[dict[str, Any]]:
     """Return what the facts tell of each rail's port."""
     if not host.facts:
         return [{"rate": None, "max_rate": None, "pcie": None, "vf_rate": None} for _rail in rails.names]
     devices = {device["name"]: device for device in host.facts["rdma_devices"]}
     own = rails.ports[host.name]
-    cards = Counter(_card(port) for port in own)
+    cards = Counter(card(port) for port in own)
+    avoided = [_common_bridges(host, gpu) for gpu in gpus_of_rails(host.facts, own)] if in_gpus else [()] * len(own)
+    above = uplinks(own, rails.names, avoided)
     return [
         {
             "rate": port_rate(port, devices),
             "max_rate": port.get("max_speed"),
-            "pcie": _pcie_link(port, cards[_card(port)]),
+            "pcie": _pcie_link(port, cards[card(port)]),
             "vf_rate": None if shares_port else port["vfs"].get("rate"),
+            **({"uplinks": links} if links else {}),
         }
-        for port in own
+        for port, links in zip(own, above)
     ]
 
 
-def _card(port: Port) -> str:
-    """Return the PCI device; its functions (the ports of a card) share one PCIe link."""
-    return str(port["pci"]).rpartition(".")[0]
+def _common_bridges(host: Host, gpu: NearGpu | None) -> Collection[str]:
+    """Return the bridges above a GPU: what a NIC below one of them sends to it turns round there."""
+    gpus = host.facts["gpus"] if host.facts else ()
+    return next((one["path"] for one in gpus if gpu and gpu.path in ("PIX", "PXB") and one["pci"] == gpu.bdf), ())
 
 
 def _pcie_link(port: Port, ports: int) -> dict[str, Any] | None:

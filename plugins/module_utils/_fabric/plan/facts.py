@@ -67,16 +67,21 @@ _REQUIRED = record(
     configured=optional(record(rail=_RAIL, addresses=list_of(interface, _MOST))),
     switch=optional(record(system=text, chassis=text, port=text)),
 )
+_UPLINKS = list_of(
+    record(pci=_PCI, speed=_RATE, width=optional(_COUNT), max_speed=_RATE, max_width=optional(_COUNT)), 64
+)
 _PKEY = optional(matching(re.compile("0x[0-9A-Fa-f]{1,4}"), "a partition key"))
 
 
 def _port(value: Any) -> dict[str, Any]:
     found = _REQUIRED(value)
-    try:
-        # Facts that an earlier version recorded do not have it.
-        return {**found, "pkey": _PKEY(value.get("pkey"))}
-    except Unfit as error:
-        raise error.below("pkey") from None
+    # Facts that an earlier version recorded do not have these.
+    for key, check, default in (("pkey", _PKEY, None), ("uplinks", _UPLINKS, [])):
+        try:
+            found[key] = check(value.get(key, default))
+        except Unfit as error:
+            raise error.below(key) from None
+    return found
 
 
 _GUID = matching(re.compile("(?:[0-9A-Fa-f]{4}(?::[0-9A-Fa-f]{4}){3})?"), "a GUID")

@@ -226,7 +226,7 @@ def joined(found: Sequence[Mapping[str, Any]], order: Sequence[str]) -> dict[str
         "classes": [own for plan in found for own in plan["classes"]],
         "absent": _in_order(order, [plan["absent"] for plan in found]),
         "objects": {"policy": [], "networks": networks},
-        "tests": {**found[0]["tests"], "groups": _groups(found)},
+        "tests": _tests(found),
         **({"switches": switches} if (switches := _every(found, "switches")) else {}),
         "nodes": {key: _common([plan["nodes"][key] for plan in found]) for key in ("labels", "selector")},
         "operator": {**found[0]["operator"], "chart_values": values, "ufm_secret": secret},
@@ -259,6 +259,12 @@ def _in_order(order: Sequence[str], parts_: Sequence[Collection[str]]) -> list[s
 
 def _every(found: Sequence[Mapping[str, Any]], key: str) -> dict[str, Any]:
     return {name: own for plan in found for name, own in plan.get(key, {}).items()}
+
+
+def _tests(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return ``tests``, of which classes differ in groups and in the rails that share PCIe links."""
+    sharing = [group for plan in found for group in plan["tests"].get("sharing", ())]
+    return {**found[0]["tests"], "groups": _groups(found), **({"sharing": sharing} if sharing else {})}
 
 
 def _groups(found: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:

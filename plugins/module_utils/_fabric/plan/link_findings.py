@@ -27,7 +27,7 @@ def find(plan: Mapping[str, Any], described: Mapping[str, Described] | None = No
     for rail in plan["rails"]:
         sides = plan["expectations"].get(rail["name"], {})
         told = {host: rails.get(rail["name"], {}) for host, rails in (described or {}).items()}
-        every = (*_rates(rail, sides), *_pcie_links(rail, sides), *_mtus(rail, sides, told))
+        every = (*_rates(rail, sides), *_pcie_links(rail, sides), *_uplinks(rail, sides), *_mtus(rail, sides, told))
         for host, kind, own, expected, text in every:
             found.append(_finding(host, rail["name"], kind, found=own, expected=expected, text=text))
     return found
@@ -78,7 +78,7 @@ def _pcie_links(rail: Mapping[str, Any], sides: Sides) -> _Found:
         best = card if speed < card[0] or width < card[1] else most[1:]
         if speed * width >= best[0] * best[1]:
             continue
-        enough, told = _carries(rail, sides[host])
+        enough, told = _carries(rail, sides[host], pcie, ports=pcie.get("ports", 1))
         # A fleet of cards in slots that are slower but fast enough is no fault of any link.
         if alike and enough:
             continue
@@ -87,10 +87,35 @@ def _pcie_links(rail: Mapping[str, Any], sides: Sides) -> _Found:
         yield host, "pcie", own, other, f"{own}, {source} {other}: {told}; check slot, riser and BIOS"
 
 
-def _carries(rail: Mapping[str, Any], side: Side) -> tuple[bool, str]:
-    """Return whether the PCIe link of a port carries its link's rate, and a sentence that says so."""
-    pcie, rate, mtu = side["pcie"], side.get("rate"), side.get("mtu")
-    carried = pcie_rate(pcie["speed"], pcie["width"], pcie.get("max_payload")) / pcie.get("ports", 1)
+def _uplinks(rail: Mapping[str, Any], sides: Sides) -> _Found:
+    """Yield PCIe links above the ports that are slower than both of their ends support, or than on most hosts."""
+    slowest = {
+        host: min(side["uplinks"], key=lambda link: link["speed"] * link["width"])
+        for host, side in sides.items()
+        if side.get("uplinks")
+    }
+    # A host without such links has none that is slower than the port's own.
+    links = {host: slowest.get(host) or side.get("pcie") for host, side in sides.items()}
+    shapes = {host: (link["speed"], link["width"]) for host, link in links.items() if link}
+    most = usual((speed * width, speed, width) for speed, width in shapes.values())
+    alike = len(set(shapes.values())) == 1
+    for host, link in slowest.items():
+        speed, width = shapes[host]
+        ends = (link.get("best_speed") or speed, link.get("best_width") or width)
+        best = ends if ends > (speed, width) else most[1:]
+        enough, told = _carries(rail, sides[host], link, ports=len(link["rails"]))
+        if speed * width >= best[0] * best[1] or (alike and enough):
+            continue
+        own, other = pcie_link(speed, width), pcie_link(*best)
+        source = "both of its ends support" if best == ends else "most hosts of the rail have"
+        what = f"{own} at the bridge {link['pci']} above the port, {source} {other}"
+        yield host, "pcie", own, other, f"{what}: {told}; check riser, backplane and BIOS"
+
+
+def _carries(rail: Mapping[str, Any], side: Side, link: Mapping[str, Any], *, ports: int) -> tuple[bool, str]:
+    """Return whether a PCIe link carries the rate of a port when ``ports`` use it, and a sentence that says so."""
+    pcie, rate, mtu = side.get("pcie") or {}, side.get("rate"), side.get("mtu")
+    carried = pcie_rate(link["speed"], link["width"], pcie.get("max_payload")) / ports
     if rate is None or mtu is None:
         return False, f"it carries {carried:.3g} Gb/s"
     needed = rate * efficiency(mtu, rail.get("link_layer") or "ethernet")

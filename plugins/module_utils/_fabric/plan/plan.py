@@ -38,6 +38,7 @@ from .rails import Port, RailMap, check_names_free, check_subnets, find_rails, n
 from .ranges import RailRange, check_overlap, other_networks, rail_ranges
 from .review import table
 from .switch_ports import switch_ports
+from .uplinks import sharing, told
 from .vlans import checked as with_vlans
 from .vlans import netdev as vlan_netdev
 from .warnings import warnings
@@ -99,10 +100,10 @@ def _planned(
         switches = switch_ports(layout.rails.names, layout.rails.ports)
         homes, doubts = resolve(part.intent.tests, sources.of(written["hosts"], switches))
         members = partitions.lines(layout)
-    written["tests"] = {**part.intent.tests, "groups": homes}
+    written["tests"] = {**part.intent.tests, "groups": homes, **(shared := sharing(written))}
     written.update({"switches": switches} if switches else {})
     written.update({"partitions": members} if members else {})
-    written["warnings"] += doubts
+    written["warnings"] += [*doubts, *told(shared)]
     written["classes"] = host_classes.entries(part, written)
     for own in written["hosts"].values():
         own.update({"class": part.name, "profile": written["profile"]})

@@ -50,6 +50,23 @@ class Pcie:
 
 
 @dataclasses.dataclass(frozen=True)
+class Uplink:
+    """The PCIe link of a bridge above a function: speeds in GT/s, widths in lanes, None when it is not known."""
+
+    pci: str
+    speed: float | None
+    width: int | None
+    max_speed: float | None
+    max_width: int | None
+
+    @classmethod
+    def from_raw(cls, address: str, raw: Raw) -> Uplink:
+        """Build it from the ``{current,max}_link_{speed,width}`` files of the bridge."""
+        link = Pcie.from_raw(raw)
+        return cls(address, link.speed, link.width, link.max_speed, link.max_width)
+
+
+@dataclasses.dataclass(frozen=True)
 class Netdev:
     """The network device of a port; carrier is None while the link is down.
 
@@ -203,6 +220,8 @@ class Port:
     vfs_count: int
     rdma: tuple[str, ...]
     path: tuple[str, ...]
+    # The bridges above it, from the root port down.
+    uplinks: tuple[Uplink, ...]
 
     @classmethod
     def from_raw(
@@ -212,8 +231,10 @@ class Port:
         interfaces: Mapping[str, Interface],
         *,
         rdma_devices: Iterable[RdmaDevice],
+        bridges: Mapping[str, Raw],
     ) -> Port:
-        """Build it from /sys/bus/pci/devices/ADDRESS and what is configured on it."""
+        """Build it from /sys/bus/pci/devices/ADDRESS, what is configured on it, and the ``bridges`` above it."""
+        path = pci.device_path(raw.get("realpath") or "")
         netdev = own_netdev(raw.get("net", {}), interfaces)
         rdma = [device for device in rdma_devices if _stands_on(device, address, netdev)]
         return cls(
@@ -230,7 +251,8 @@ class Port:
             vfs_total=units.natural(raw.get("sriov_totalvfs")) or 0,
             vfs_count=units.natural(raw.get("sriov_numvfs")) or 0,
             rdma=tuple(device.name for device in rdma),
-            path=pci.device_path(raw.get("realpath") or ""),
+            path=path,
+            uplinks=tuple(Uplink.from_raw(one, bridges[one]) for one in path[1:-1] if one in bridges),
         )
 
     @property
@@ -264,6 +286,7 @@ class Port:
             "addresses": list(link.addresses) if link else [],
             "rdma": list(self.rdma),
             "path": list(self.path),
+            "uplinks": [dataclasses.asdict(link) for link in self.uplinks],
         }
 
 

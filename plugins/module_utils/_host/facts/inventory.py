@@ -110,7 +110,9 @@ class HostInventory:
         interfaces = network.parse_interfaces(raw["ip_addr"])
         routes = network.parse_routes(raw["route"], raw["ipv6_route"])
         rdma = _rdma_devices(raw, interfaces)
-        ports = _ports(raw["pci"], interfaces, rdma)
+        virtual = is_virtual(raw["cpuinfo"])
+        # What a hypervisor says of the links of its bridges is made up.
+        ports = _ports(raw["pci"], interfaces, rdma, bridges={} if virtual else raw["bridges"])
         own = tuple(dict.fromkeys(route.netdev for route in routes if route.is_default))
         ssh = network.ssh_netdev(raw["ssh_connection"], interfaces.values())
         kept = {one for name in (*own, *([ssh] if ssh else [])) for one in network.carriers(interfaces.values(), name)}
@@ -123,7 +125,7 @@ class HostInventory:
             os=_os_release(raw["os_release"]),
             kernel_release=raw["kernel_release"],
             kernel_cmdline=raw["cmdline"],
-            virtual=is_virtual(raw["cpuinfo"]),
+            virtual=virtual,
             secure_boot=raw["secure_boot"],
             iommu_groups=raw["iommu_groups"],
             managers=tuple(raw["managers"]),
@@ -260,9 +262,11 @@ def _ports(
     functions: Mapping[str, Any],
     interfaces: Mapping[str, network.Interface],
     rdma: tuple[RdmaDevice, ...],
+    *,
+    bridges: Mapping[str, Any],
 ) -> tuple[Port, ...]:
     return tuple(
-        Port.from_raw(address, raw, interfaces, rdma_devices=rdma)
+        Port.from_raw(address, raw, interfaces, rdma_devices=rdma, bridges=bridges)
         for address, raw in sorted(functions.items())
         if raw["class"].startswith(NETWORK_CLASS)
     )

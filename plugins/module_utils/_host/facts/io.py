@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..._common.errors import CommandError
+from ..._common.pci import device_path
 from ..system import command, files, systemd
 from ..system.files import Roots, names, read_bytes, read_text
 from . import ethtool_io, port_use_io
@@ -22,10 +23,6 @@ PCI_FILES = [
     "device",
     "numa_node",
     "local_cpulist",
-    "current_link_speed",
-    "current_link_width",
-    "max_link_speed",
-    "max_link_width",
     "sriov_totalvfs",
     "sriov_numvfs",
 ]
@@ -44,6 +41,7 @@ NET_FILES = [
 RDMA_FILES = ["node_guid", "fw_ver", "parent"]
 RDMA_PORT_FILES = ["state", "rate", "link_layer"]
 MODULE_FILES = ["version", "srcversion", "taint"]
+LINK_FILES = ["current_link_speed", "current_link_width", "max_link_speed", "max_link_width"]
 # Network controllers, display controllers, processing accelerators: what an inventory lists.
 PCI_CLASSES = ("0x02", "0x03", "0x12")
 SECURE_BOOT = "firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
@@ -86,6 +84,7 @@ def read_raw(roots: Roots) -> dict[str, Any]:
         "iommu_groups": len(names(f"{sysfs}/kernel/iommu_groups")),
         "managers": running,
         "pci": pci,
+        "bridges": _bridges(pci),
         "drivers": _drivers(sysfs, pci),
         "infiniband": rdma,
         "ip_addr": command.run(["ip", "-d", "-j", "addr", "show"]).stdout,
@@ -123,7 +122,7 @@ def _pci(sysfs: str) -> dict[str, Any]:
         kind = read_text(f"{folder}/class") or ""
         if not kind.startswith(PCI_CLASSES) or os.path.exists(f"{folder}/physfn"):
             continue
-        raw: dict[str, Any] = {name: read_text(f"{folder}/{name}") for name in PCI_FILES}
+        raw: dict[str, Any] = {name: read_text(f"{folder}/{name}") for name in (*PCI_FILES, *LINK_FILES)}
         raw["config"] = read_bytes(f"{folder}/config", CONFIG_BYTES)
         raw["driver"] = link_name(f"{folder}/driver")
         raw["module"] = link_name(f"{folder}/driver/module") or (raw["driver"] or "").replace("-", "_")
@@ -133,6 +132,20 @@ def _pci(sysfs: str) -> dict[str, Any]:
         }
         found[address] = raw
     return found
+
+
+def _bridges(pci: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the bridges above the functions: address -> raw of its PCIe link."""
+    folders: dict[str, str] = {}
+    for raw in pci.values():
+        folder = raw["realpath"]
+        for address in reversed(device_path(folder)[1:-1]):
+            folder = os.path.dirname(folder)
+            folders[address] = folder
+    return {
+        address: {name: read_text(f"{folder}/{name}") for name in LINK_FILES}
+        for address, folder in sorted(folders.items())
+    }
 
 
 def _drivers(sysfs: str, pci: Mapping[str, Any]) -> dict[str, Any]:

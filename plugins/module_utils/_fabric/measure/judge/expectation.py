@@ -79,9 +79,10 @@ def side_of(
     """Return what a side carries on a rail.
 
     ``rail``: the plan's rail. ``side``: its expectation of the plan: {rate, mtu, floor, tolerance}, optionally
-    bidirectional, latency_us, pcie {speed, width, max_payload, ports}, vf_rate, kinds {kind: what differs for it}, gpu
-    (path class) when it works in GPU memory, and described_rate, what the RDMA device says of itself, which stands in
-    for a rate that the plan does not know. Rates in Gb/s. ``planned_mtu``: the RDMA MTU that tests ask for.
+    bidirectional, latency_us, pcie {speed, width, max_payload, ports}, uplinks (plan/uplinks.py), vf_rate, kinds {kind:
+    what differs for it}, gpu (path class) when it works in GPU memory, and described_rate, what the RDMA device says of
+    itself, which stands in for a rate that the plan does not know. Rates in Gb/s.
+    ``planned_mtu``: the RDMA MTU that tests ask for.
     """
     own = _of_kind(side, asked.kind)
     layer = rail.get("link_layer") or "ethernet"
@@ -177,9 +178,14 @@ def _pcie_bound(name: str, side: Mapping[str, Any], together: bool, *, port_rate
     pcie = side.get("pcie")
     if not pcie or not pcie.get("speed") or not pcie.get("width"):
         return []
-    ports = pcie.get("ports", 1) if together else 1
-    rate, link, at = _slot(pcie["speed"], pcie["width"], pcie.get("max_payload"), ports=ports, port_rate=port_rate)
-    return [_Bound(rate, "pcie", f"{link} of {name} {at}")]
+    links = [(name, pcie, pcie.get("ports", 1))]
+    links += [(f"{name} at {link['pci']}", link, len(link["rails"])) for link in side.get("uplinks", ())]
+    bounds = []
+    for place, link, rails in links:
+        ports, payload = (rails if together else 1), pcie.get("max_payload")
+        rate, words, at = _slot(link["speed"], link["width"], payload, ports=ports, port_rate=port_rate)
+        bounds.append(_Bound(rate, "pcie", f"{words} of {place} {at}"))
+    return bounds
 
 
 # A fleet has few kinds of slots.

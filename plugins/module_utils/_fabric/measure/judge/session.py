@@ -14,6 +14,7 @@ from ..readings.exchange import exchange_failed, exchange_warning, failed_by_exc
 from ..readings.perftest import TIMED_OUT, Run, Sample
 from ..readings.tester_log import Endpoint
 from ..schedule.schedule import Measurement, star_of
+from ..schedule.turns import rails_at_once
 from .expectation import Asked, Expectation, Side, described_rate, expect, side_of
 
 
@@ -155,7 +156,7 @@ def _expectation(state: State, test: Measurement) -> Expectation:
     asked = Asked(
         test.kind,
         state.tests["directions"] == "together",
-        state.tests["rails_at_once"],
+        rails_at_once(state.tests, state.mode),
         state.plan["thresholds"]["gpu_paths"],
     )
     return expect(rail, [_side(state, test, end, rail=rail, asked=asked) for end in ends], asked=asked)

@@ -12,9 +12,10 @@ from ...._common.errors import InputError
 from ...._common.reader import some
 from ...intent.host_classes import of_plan
 from ...intent.kinds import KINDS
-from ...intent.tests import STARS, complete
+from ...intent.tests import AUTO, STARS, complete
 from ...plan.groups import of_run
 from . import modes
+from .turns import links_of, ways_of
 
 # Keys of a result (report.json) that say what was measured; the last four are there only beyond the usual.
 IDENTITY = ("where", "rail", "client", "server", "test", "size", "peer_rail", "memory", "star")
@@ -184,15 +185,15 @@ def _flows(names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any])
             for pairs in modes.circle(rails)
             for swap in swaps
         ]
-    ways = _ways(rails, tests)
+    ways = ways_of(rails, tests, both=len(swaps) > 1 and mode not in STARS)
     if mode in STARS:
         return [
-            [(*_ray(mode, centre, other), *way) for centre, others in stars for other in others for way in together]
+            [(*_ray(mode, centre, other), *way) for centre, others in stars for other in others for *way, _ in together]
             for stars in modes.stars(names, tests["fan"])
             for together in ways
         ]
     return [
-        [((b, a) if swap else (a, b)) + way for a, b in pairs for way in together]
+        [((b, a) if swap != back else (a, b)) + (rail, peer) for a, b in pairs for rail, peer, back in together]
         for pairs in _pairs(mode, names, tests)
         for swap in swaps
         for together in ways
@@ -201,17 +202,6 @@ def _flows(names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any])
 
 def _ray(mode: str, centre: str, other: str) -> tuple[str, str]:
     return (other, centre) if mode == "incast" else (centre, other)
-
-
-def _ways(rails: Sequence[str], tests: Mapping[str, Any]) -> list[list[tuple[str, str]]]:
-    """Return for each round of a pair the (client's rail, server's rail or "") that are played at once."""
-    ways = [[(rail, "") for rail in rails]]
-    if tests["cross_rail"]:
-        ways += [
-            [(rail, rails[(index + shift) % len(rails)]) for index, rail in enumerate(rails)]
-            for shift in range(1, len(rails))
-        ]
-    return ways if tests["rails_at_once"] else [[way] for together in ways for way in together]
 
 
 def _pairs(mode: str, names: Sequence[str], tests: Mapping[str, Any]) -> list[modes.Pairs]:
@@ -294,10 +284,12 @@ def _unit(test: Measurement) -> tuple[object, ...]:
 
 def _sheets(unit: Sequence[Measurement], tests: Mapping[str, Any]) -> list[list[Measurement]]:
     """Cut a unit so that no rail of a host is used twice at once, or no two rails where they are to be alone."""
-    alone = not tests["rails_at_once"] and tests["mode"] != "loopback"
+    sharing = tests["rails_at_once"] == AUTO and tests.get("sharing")
+    alone = (not tests["rails_at_once"] and tests["mode"] != "loopback") or (sharing and tests["mode"] in STARS)
     ways: dict[tuple[str, str], list[tuple[Measurement, Collection[Hashable]]]] = {}
     for test in unit:
         ends = ((test.client, test.rail), (test.server, test.server_rail))
-        busy = {end for end in ends if end[0] != test.centre}
+        busy: set[Hashable] = {end for end in ends if end[0] != test.centre}
+        busy |= set() if alone else links_of(tests, (test.client, test.server), test.rail, peer=test.server_rail)
         ways.setdefault((test.rail, test.peer_rail) if alone else ("", ""), []).append((test, busy))
     return [sheet for together in ways.values() for sheet in modes.first_fit(together)]

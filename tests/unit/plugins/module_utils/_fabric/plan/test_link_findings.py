@@ -30,6 +30,7 @@ def texts(*sides: dict[str, Any]) -> list[str]:
 
 NARROW = {**FULL, "width": 8}
 OLDER = {**FULL, "speed": 16.0}
+LOW = {"pci": "0000:00:01.0", "speed": 32.0, "width": 8, "rails": ["rail0"]}
 FOUND: list[tuple[tuple[dict[str, Any], ...], list[tuple[str, str, str, str]]]] = [
     ((side(), side(), side()), []),
     ((side(), side(rate=100.0), side()), [("h1", "rate", "100 Gb/s", "400 Gb/s")]),
@@ -49,6 +50,14 @@ FOUND: list[tuple[tuple[dict[str, Any], ...], list[tuple[str, str, str, str]]]] 
         [(host, "pcie", "PCIe x16 16 GT/s", "PCIe x16 32 GT/s") for host in ("h0", "h1")],
     ),
     ((side(rate=200.0, pcie={**OLDER, "ports": 2}),), [("h0", "pcie", "PCIe x16 16 GT/s", "PCIe x16 32 GT/s")]),
+    # A link above the port that is slower than on the other hosts, or than both of its ends support.
+    ((side(), side(), side(uplinks=[LOW])), [("h2", "pcie", "PCIe x8 32 GT/s", "PCIe x16 32 GT/s")]),
+    ((side(uplinks=[LOW]), side(uplinks=[LOW])), []),
+    (
+        (side(uplinks=[{**LOW, "best_speed": 32.0, "best_width": 16}]),) * 2,
+        [(host, "pcie", "PCIe x8 32 GT/s", "PCIe x16 32 GT/s") for host in ("h0", "h1")],
+    ),
+    ((side(rate=100.0, uplinks=[{**LOW, "best_speed": 32.0, "best_width": 16}]),), []),
     # What the NIC can do counts where it is more than most ports of the rail have.
     (
         (side(rate=100.0, max_rate=400.0), side(rate=100.0, max_rate=400.0), side(max_rate=400.0)),

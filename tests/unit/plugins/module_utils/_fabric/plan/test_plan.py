@@ -15,6 +15,9 @@ from hypothesis import strategies as st
 from tests.unit.support.plan_factory import configured, fleet, host_facts, rail_port
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ConflictError, InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.tests import complete
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.session import State, expectation_of
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import planned
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.capabilities import port_rate, rdma_mtu
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
@@ -33,6 +36,32 @@ def test_a_link_that_came_up_low_is_a_warning_before_anything_is_measured() -> N
     assert any(
         "gpu-0002 rail0: the link came up at 100 Gb/s, most ports of the rail run at" in text for text in told
     ), told
+
+
+def behind_one_switch(host: int) -> dict[str, Any]:
+    """Return a host with two rails of 200 Gb/s behind one PCIe switch, whose link carries 227, as a DGX A100 has."""
+    link = {"speed": 16.0, "width": 16, "max_speed": 16.0, "max_width": 16}
+    above = [{"pci": pci, **link} for pci in ("0000:00:01.0", "0000:01:00.0")]
+    own = {"speed": 200.0, "max_speed": 200.0, "pcie": {**link, "max_payload": 256}, "uplinks": above}
+    return {"facts": host_facts(host, ports=[rail_port(0, **own), rail_port(1, **own)]), "rdma_host": {}}
+
+
+@pytest.mark.parametrize(
+    ("at_once", "bound_by", "least", "rounds"), [("auto", "link", 186.3, 2), (True, "pcie", 107.8, 2)]
+)
+def test_rails_that_share_a_pcie_link_are_each_expected_to_reach_their_own_rate(
+    at_once: Any, bound_by: str, least: float, rounds: int
+) -> None:
+    hosts = {f"gpu-{number:04d}": behind_one_switch(number) for number in (1, 2)}
+    made = plan({**NET, "tests": {"rails_at_once": at_once}}, hosts)
+    told = [text for text in made["warnings"] if "rail0 and rail1 share a PCIe link" in text]
+    assert len(told) == len(made["tests"]["sharing"]) == 1
+    played = planned(list(hosts), ["rail0", "rail1"], made["tests"])
+    assert len(played) == rounds and sum(map(len, played)) == 4
+    state = State(made, "host", complete(made["tests"]), "all_pairs", [rail["name"] for rail in made["rails"]])
+    for test in (test for round_ in played for test in round_):
+        found = expectation_of(state, test)
+        assert (found.bound_by, round(found.least or 0, 1)) == (bound_by, least)
 
 
 def test_the_shape() -> None:

@@ -71,6 +71,7 @@ PORT = [
     "addresses",
     "rdma",
     "path",
+    "uplinks",
     "duty",
     "switch",
     "uses",
@@ -143,7 +144,29 @@ def test_gpu_server_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         "addresses": [],
         "rdma": ["mlx5_5"],
         "path": ["pci0000:97", "0000:97:01.0", "0000:98:00.0", "0000:99:00.0", "0000:9a:00.0"],
+        "uplinks": [
+            {"pci": pci, "speed": None, "width": None, "max_speed": None, "max_width": None}
+            for pci in ("0000:97:01.0", "0000:98:00.0", "0000:99:00.0")
+        ],
     }
+
+
+def test_the_links_of_the_bridges_above_a_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = sysfs_tree.materialise(GPU_SERVER, tmp_path, monkeypatch)
+    (found,) = [port for port in host.inventory().ports if port.pci == "0000:18:00.0"]
+    assert [(link.pci, link.speed, link.width) for link in found.uplinks] == [
+        ("0000:15:01.0", 32.0, 16),
+        ("0000:16:00.0", 32.0, 16),
+        ("0000:17:00.0", 32.0, 16),
+    ]
+
+
+def test_what_a_hypervisor_says_of_its_bridges_counts_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = sysfs_tree.materialise(GPU_SERVER, tmp_path, monkeypatch)
+    (tmp_path / "proc/cpuinfo").write_text("flags : fpu hypervisor\n")
+    assert all(port.uplinks == () for port in host.inventory().ports)
 
 
 def test_root_reads_the_payload_of_pcie_packets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

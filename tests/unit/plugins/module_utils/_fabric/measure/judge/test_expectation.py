@@ -121,6 +121,10 @@ def test_expect(a: dict[str, Any], b: dict[str, Any], planned: int | None, expec
     assert bound(between({"a": a, "b": b}, planned)) == expected
 
 
+def shared(*rails: str) -> dict[str, Any]:
+    return {"pci": "0000:00:01.0", "speed": 16.0, "width": 8, "rails": list(rails)}
+
+
 @pytest.mark.parametrize(
     ("asked", "a", "b", "expected"),
     [
@@ -132,6 +136,15 @@ def test_expect(a: dict[str, Any], b: dict[str, Any], planned: int | None, expec
         # Two ports of a card share its PCIe link, but only when both are measured at once.
         (Asked(), side(pcie={**GEN4_X8, "ports": 2}), side(), (56.33, "pcie", 98.04)),
         (Asked(together=False), side(pcie={**GEN4_X8, "ports": 2}), side(), (93.14, "link", 98.04)),
+        # So do NICs behind one switch, and a link above the NIC may be slower than its own.
+        (Asked(), side(pcie=GEN4_X8, uplinks=[shared("rail0", "rail1")]), side(), (56.33, "pcie", 98.04)),
+        (Asked(together=False), side(pcie=GEN4_X8, uplinks=[shared("rail0", "rail1")]), side(), (93.14, "link", 98.04)),
+        (
+            Asked(together=False),
+            side(pcie=GEN4_X8, uplinks=[{**shared("rail0"), "speed": 5.0}]),
+            side(),
+            (28.6, "pcie", 98.04),
+        ),
         (Asked(), side(gpu="PIX"), side(gpu="PXB"), (90.34, "gpu", 98.04)),
         (Asked(), side(gpu="SYS"), side(), (None, "unknown", None)),
         (Asked(gpu_paths={"SYS": 0.5}), side(gpu="SYS"), side(gpu="PIX"), (46.57, "gpu", 98.04)),

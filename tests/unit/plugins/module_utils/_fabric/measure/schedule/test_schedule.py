@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import permutations
 from typing import Any
 
@@ -111,6 +112,71 @@ def test_kinds_and_sizes_follow_each_other_and_latency_has_its_own_size() -> Non
 def test_rails_one_at_a_time() -> None:
     rounds = planned(["a", "b"], TWO, {"rails_at_once": False, "directions": "one"})
     assert [[test.rail for test in round_] for round_ in rounds] == [["r0"], ["r1"]]
+
+
+FOUR = ["r0", "r1", "r2", "r3"]
+PAIRS_OF_RAILS = [["r0", "r1"], ["r2", "r3"]]
+
+
+def busy(rounds: Sequence[Sequence[Measurement]], groups: list[list[str]], *, both: bool) -> int:
+    """Return by how many rails a shared link is used at most in one direction at the same time."""
+    used: Counter[tuple[Any, ...]] = Counter()
+    for number, round_ in enumerate(rounds):
+        for test in round_:
+            for host, rail, usual in ((test.client, test.rail, "out"), (test.server, test.server_rail, "in")):
+                for at, group in enumerate(groups):
+                    for direction in ("out", "in") if both else (usual,):
+                        used[number, host, at, direction] += rail in group
+    return max(used.values())
+
+
+@pytest.mark.parametrize(
+    ("tests", "groups", "rounds"),
+    [
+        # Two rails of a link go in opposite directions: no longer than all at once.
+        ({}, PAIRS_OF_RAILS, 2),
+        ({}, [["r0", "r1", "r2", "r3"]], 4),
+        ({}, [["r0", "r1", "r2"]], 4),
+        ({"directions": "one"}, PAIRS_OF_RAILS, 2),
+        ({"directions": "together"}, PAIRS_OF_RAILS, 2),
+        ({"rails_at_once": False}, PAIRS_OF_RAILS, 8),
+        ({"rails_at_once": True}, [], 2),
+        ({}, [], 2),
+    ],
+)
+def test_rails_that_share_a_link_go_in_opposite_directions_or_in_turns(
+    tests: dict[str, Any], groups: list[list[str]], rounds: int
+) -> None:
+    planned_ = planned(["a", "b"], FOUR, {**tests, "sharing": groups})
+    assert len(planned_) == rounds
+    assert not groups or busy(planned_, groups, both=tests.get("directions") == "together") == 1
+    usual = planned(["a", "b"], FOUR, {**tests, "rails_at_once": True})
+    assert Counter(all_tests(planned_)) == Counter(all_tests(usual))
+
+
+GROUPS = st.lists(st.lists(st.sampled_from(FOUR), min_size=2, max_size=4, unique=True), max_size=3)
+
+
+@given(
+    st.integers(3, 9), st.sampled_from([mode for mode in MODES if mode["mode"] != "loopback"]), GROUPS, st.integers()
+)
+@settings(max_examples=80, deadline=None)
+def test_no_shared_link_is_used_twice_in_one_direction(
+    hosts: int, mode: dict[str, Any], groups: list[list[str]], pick: int
+) -> None:
+    tests = {**mode, "sharing": groups}
+    rounds = planned(names(hosts), FOUR, tests)
+    assert Counter(all_tests(rounds)) == Counter(all_tests(planned(names(hosts), FOUR, mode)))
+    again = repeat([test for at, test in enumerate(all_tests(rounds)) if pick >> (at % 30) & 1], tests)
+    for played in (rounds, again):
+        assert not groups or not played or busy(played, groups, both=False) <= 1
+
+
+def test_a_star_tests_rails_that_share_a_link_in_turns() -> None:
+    tests = {"mode": "incast", "fan": 2, "sharing": [["r0", "r1"]]}
+    rounds = planned(["a", "b", "c"], TWO, tests)
+    assert {len({test.rail for test in round_}) for round_ in rounds} == {1}
+    assert {len({test.rail for test in round_}) for round_ in repeat(all_tests(rounds), tests)} == {1}
 
 
 def test_cross_rail_uses_each_way_once() -> None:
