@@ -188,7 +188,12 @@ def _flows(names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any])
     ways = ways_of(rails, tests, both=len(swaps) > 1 and mode not in STARS)
     if mode in STARS:
         return [
-            [(*_ray(mode, centre, other), *way) for centre, others in stars for other in others for *way, _ in together]
+            [
+                (*_ray(mode, centre, other), rail, peer)
+                for centre, others in stars
+                for other in others
+                for rail, peer, _back in together
+            ]
             for stars in modes.stars(names, tests["fan"])
             for together in ways
         ]
