@@ -37,6 +37,7 @@ def port(pci: str, netdev: str | None = None, **other: Any) -> dict[str, Any]:
         "uses": [],
         "configured": None,
         "pkey": None,
+        "passthrough": None,
         "switch": None,
     }
     values.update(other)

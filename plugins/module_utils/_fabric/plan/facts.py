@@ -73,12 +73,19 @@ _UPLINKS = list_of(
 _PKEY = optional(matching(re.compile("0x[0-9A-Fa-f]{1,4}"), "a partition key"))
 
 
+# Facts that an earlier version recorded do not have these.
+_LATER = {
+    "pkey": (_PKEY, None),
+    "uplinks": (_UPLINKS, []),
+    "passthrough": (optional(matching(re.compile("pf|vf"), "pf or vf")), None),
+}
+
+
 def _port(value: Any) -> dict[str, Any]:
-    found = _REQUIRED(value)
-    # Facts that an earlier version recorded do not have these.
-    for key, check, default in (("pkey", _PKEY, None), ("uplinks", _UPLINKS, [])):
+    found: dict[str, Any] = _REQUIRED(value)
+    for key, (known, default) in _LATER.items():
         try:
-            found[key] = check(value.get(key, default))
+            found[key] = known(value.get(key, default))
         except Unfit as error:
             raise error.below(key) from None
     return found

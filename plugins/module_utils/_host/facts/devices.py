@@ -12,6 +12,7 @@ from typing import Any
 from ..._common import pci, units
 from . import link_modes
 from .network import Interface
+from .pcie import Pcie, Uplink
 
 NETWORK_CLASS = "0x02"
 # VGA, 3D and other display controllers, and processing accelerators.
@@ -21,49 +22,15 @@ INFINIBAND_CLASS = "0x0207"
 # The netdev type ARPHRD_INFINIBAND.
 ARPHRD_INFINIBAND = "32"
 IFF_UP = 0x1
+# VFs by PCI id, as the driver mlx5_core of the kernel lists them, and by drivers that serve VFs alone.
+_VF_DEVICES = ("1014", "1016", "1018", "101a", "101c", "101e", "a2d3")
+_VF_DRIVERS = ("iavf", "ixgbevf", "igbvf")
+# How the kernel got a MAC address (addr_assign_type): it made one up.
+_RANDOM_MAC = "1"
 # Names that a switchdev driver gives to representors, which share the PF's PCI function.
 _REPRESENTOR = re.compile(r"(c\d+)?pf\d+((vf|sf)\d+|hpf)")
 
 Raw = Mapping[str, Any]
-
-
-@dataclasses.dataclass(frozen=True)
-class Pcie:
-    """Speeds in GT/s, widths in lanes, the payload of a packet (MPS) in bytes; None when it is not known."""
-
-    speed: float | None
-    width: int | None
-    max_speed: float | None
-    max_width: int | None
-    max_payload: int | None
-
-    @classmethod
-    def from_raw(cls, raw: Raw) -> Pcie:
-        """Build it from the ``{current,max}_link_{speed,width}`` files and the config space."""
-        return cls(
-            speed=units.leading_number(raw.get("current_link_speed")),
-            width=units.natural(raw.get("current_link_width")),
-            max_speed=units.leading_number(raw.get("max_link_speed")),
-            max_width=units.natural(raw.get("max_link_width")),
-            max_payload=pci.max_payload(raw.get("config") or b""),
-        )
-
-
-@dataclasses.dataclass(frozen=True)
-class Uplink:
-    """The PCIe link of a bridge above a function: speeds in GT/s, widths in lanes, None when it is not known."""
-
-    pci: str
-    speed: float | None
-    width: int | None
-    max_speed: float | None
-    max_width: int | None
-
-    @classmethod
-    def from_raw(cls, address: str, raw: Raw) -> Uplink:
-        """Build it from the ``{current,max}_link_{speed,width}`` files of the bridge."""
-        link = Pcie.from_raw(raw)
-        return cls(address, link.speed, link.width, link.max_speed, link.max_width)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,6 +58,7 @@ class Netdev:
     addresses: tuple[str, ...]
     vf_rate: float | None
     phys_port_name: str
+    random_mac: bool = False
     pkey: str | None = None
     duplicates: tuple[str, ...] = ()
     tentative: tuple[str, ...] = ()
@@ -117,6 +85,7 @@ class Netdev:
             addresses=interface.addresses if interface else (),
             vf_rate=interface.vf_rate if interface else None,
             phys_port_name=raw.get("phys_port_name") or "",
+            random_mac=raw.get("addr_assign_type") == _RANDOM_MAC,
             pkey=raw.get("pkey") or None,
             duplicates=interface.duplicates if interface else (),
             tentative=interface.tentative if interface else (),
@@ -204,7 +173,11 @@ class Gpu:
 
 @dataclasses.dataclass(frozen=True)
 class Port:
-    """A physical network function; ``netdev`` is None while no network driver has it."""
+    """A network function without a PF on this host; ``netdev`` is None while no network driver has it.
+
+    ``passthrough``: in a virtual machine whether it is a "vf" of a card of the hypervisor or a "pf", which an emulated
+    device counts as; None on metal.
+    """
 
     pci: str
     vendor: str
@@ -222,6 +195,7 @@ class Port:
     path: tuple[str, ...]
     # The bridges above it, from the root port down.
     uplinks: tuple[Uplink, ...]
+    passthrough: str | None = None
 
     @classmethod
     def from_raw(
@@ -232,8 +206,12 @@ class Port:
         *,
         rdma_devices: Iterable[RdmaDevice],
         bridges: Mapping[str, Raw],
+        virtual: bool = False,
     ) -> Port:
-        """Build it from /sys/bus/pci/devices/ADDRESS, what is configured on it, and the ``bridges`` above it."""
+        """Build it from /sys/bus/pci/devices/ADDRESS, what is configured on it, and the ``bridges`` above it.
+
+        What a hypervisor shows a ``virtual`` machine of PCIe links is made up.
+        """
         path = pci.device_path(raw.get("realpath") or "")
         netdev = own_netdev(raw.get("net", {}), interfaces)
         rdma = [device for device in rdma_devices if _stands_on(device, address, netdev)]
@@ -247,12 +225,13 @@ class Port:
             rdma_rate=next((d.rate for d in rdma if not d.is_soft), None),
             numa_node=units.natural(raw.get("numa_node")),
             local_cpus=raw.get("local_cpulist") or "",
-            pcie=Pcie.from_raw(raw),
+            pcie=Pcie.from_raw({} if virtual else raw),
             vfs_total=units.natural(raw.get("sriov_totalvfs")) or 0,
             vfs_count=units.natural(raw.get("sriov_numvfs")) or 0,
             rdma=tuple(device.name for device in rdma),
             path=path,
-            uplinks=tuple(Uplink.from_raw(one, bridges[one]) for one in path[1:-1] if one in bridges),
+            uplinks=tuple(Uplink.from_raw(one, bridges[one]) for one in path[1:-1] if one in bridges and not virtual),
+            passthrough=("vf" if is_vf(raw) else "pf") if virtual else None,
         )
 
     @property
@@ -287,7 +266,14 @@ class Port:
             "rdma": list(self.rdma),
             "path": list(self.path),
             "uplinks": [dataclasses.asdict(link) for link in self.uplinks],
+            "passthrough": self.passthrough,
         }
+
+
+def is_vf(raw: Raw) -> bool:
+    """Whether a network function is a VF by its id or driver: one without a PF on this host was passed through."""
+    known = _hex_id(raw.get("vendor")) == pci.NIC_VENDOR and _hex_id(raw.get("device")) in _VF_DEVICES
+    return raw["class"].startswith(NETWORK_CLASS) and (known or raw.get("driver") in _VF_DRIVERS)
 
 
 def is_gpu(raw: Raw) -> bool:

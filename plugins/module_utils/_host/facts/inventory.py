@@ -15,7 +15,7 @@ from ..._common.errors import InputError
 from ..._common.host_facts import SCHEMA
 from ..system import json_text
 from . import drivers, lldp, network, port_use
-from .devices import NETWORK_CLASS, Gpu, Port, RdmaDevice, is_gpu
+from .devices import NETWORK_CLASS, Gpu, Port, RdmaDevice, is_gpu, is_vf
 from .next_kernel import next_kernel
 from .nvidia_driver import NvidiaDriver
 
@@ -110,9 +110,9 @@ class HostInventory:
         interfaces = network.parse_interfaces(raw["ip_addr"])
         routes = network.parse_routes(raw["route"], raw["ipv6_route"])
         rdma = _rdma_devices(raw, interfaces)
-        virtual = is_virtual(raw["cpuinfo"])
-        # What a hypervisor says of the links of its bridges is made up.
-        ports = _ports(raw["pci"], interfaces, rdma, bridges={} if virtual else raw["bridges"])
+        # Processors of arm64 have no such flag.
+        virtual = is_virtual(raw["cpuinfo"]) or any(map(is_vf, raw["pci"].values()))
+        ports = _ports(raw["pci"], interfaces, rdma, bridges=raw["bridges"], virtual=virtual)
         own = tuple(dict.fromkeys(route.netdev for route in routes if route.is_default))
         ssh = network.ssh_netdev(raw["ssh_connection"], interfaces.values())
         kept = {one for name in (*own, *([ssh] if ssh else [])) for one in network.carriers(interfaces.values(), name)}
@@ -264,9 +264,10 @@ def _ports(
     rdma: tuple[RdmaDevice, ...],
     *,
     bridges: Mapping[str, Any],
+    virtual: bool,
 ) -> tuple[Port, ...]:
     return tuple(
-        Port.from_raw(address, raw, interfaces, rdma_devices=rdma, bridges=bridges)
+        Port.from_raw(address, raw, interfaces, rdma_devices=rdma, bridges=bridges, virtual=virtual)
         for address, raw in sorted(functions.items())
         if raw["class"].startswith(NETWORK_CLASS)
     )

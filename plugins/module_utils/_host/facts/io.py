@@ -36,6 +36,7 @@ NET_FILES = [
     "type",
     "dev_id",
     "phys_port_name",
+    "addr_assign_type",
     "pkey",
 ]
 RDMA_FILES = ["node_guid", "fw_ver", "parent"]

@@ -84,7 +84,12 @@ def find_cards(
     problems: list[str] = []
     for rail in rails:
         port = inventory.port(rail.pci)
-        if port.vendor == NIC_VENDOR:
+        if port.passthrough == "vf" and want:
+            problems.append(
+                f"{rail.pci} ({rail.name}) is a virtual function that the hypervisor passed through: it has no firmware"
+                " settings. Set them on the hypervisor, and leave nic_firmware_settings unset for this host"
+            )
+        elif port.vendor == NIC_VENDOR:
             names.setdefault(_ports(inventory, port)[0].pci, []).append(rail.name)
         else:
             problems.append(f"{rail.pci} ({rail.name}) is of vendor {port.vendor}, not an NVIDIA NIC ({NIC_VENDOR})")

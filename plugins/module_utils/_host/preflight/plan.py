@@ -17,6 +17,7 @@ from ..facts.rail_ports import Rail, usable_link
 from ..links import network_managers
 from ..naming import plan as naming_plan
 from ..naming.model import Wish, kinds
+from . import guest
 from .checks import Consent, Finding, Own, find, space
 
 # Operating system -> oldest version.
@@ -55,6 +56,7 @@ def check(inventory: HostInventory, rails: Iterable[Rail], own: Own, *, consent:
     found = [
         *find(inventory, [(rail.name, port) for rail, port in known], own, consent=consent),
         *space(own, moves or consent.unsigned),
+        *guest.find(inventory, known),
     ]
     problems = [
         *_system_problems(inventory),
@@ -158,7 +160,7 @@ def _link_warnings(rail: Rail, port: Port) -> list[str]:
     warnings = []
     pcie = port.pcie
     if port.netdev and port.netdev.carrier is False:
-        warnings.append(f"rail {rail.name}: {port.title} has no carrier. Check the cable and the switch port")
+        warnings.append(f"rail {rail.name}: {port.title} has no carrier. {guest.no_carrier(port)}")
     if pcie.width and pcie.max_width and pcie.width < pcie.max_width:
         warnings.append(
             f"rail {rail.name}: {port.title} has a PCIe link width of x{pcie.width}, expected x{pcie.max_width}. "

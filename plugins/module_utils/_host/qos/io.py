@@ -15,7 +15,7 @@ from ..system.files import Roots, names, read_text
 from . import boot_unit, kernel_files, programs
 from . import plan as qos_plan
 from . import settings as qos_settings
-from .setting import Device, KernelFiles, Program, Reason, Setting, Step
+from .setting import OF_PF, Device, KernelFiles, Program, Reason, Setting, Step
 
 
 def read(
@@ -81,6 +81,8 @@ def _read_port(roots: Roots, host: str, rail: str | None, *, port: Port, setting
         else _read_program(tools[setting.name], netdev, setting, printed=printed)
         for setting in wanted
     }
+    if port.passthrough == "vf":
+        found.update({setting.name: OF_PF for setting in wanted if setting.of_pf})
     return qos_plan.Found(
         title=f"{host} {rail or netdev} ({port.driver or 'no driver'})",
         device=device,

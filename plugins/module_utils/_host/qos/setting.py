@@ -22,6 +22,7 @@ class Reason(NamedTuple):
     cure: str
 
 
+OF_PF = Reason("is a virtual function, and this is set for its PF", "set it on the hypervisor")
 NO_RDMA = Reason("has no RDMA device", "bring it up first (role rdma_stack) and rerun the playbook")
 
 
@@ -107,7 +108,8 @@ class Setting:
 
     ``options`` are the keys that it adds to those of the user. ``value`` computes it from all keys that are set, None
     when it is not requested; without it, the key of the same name is the value. ``labels`` are the keys that messages
-    name when a port does not support it, ``excludes`` is the setting that a port turns off for this one.
+    name when a port does not support it, ``excludes`` is the setting that a port turns off for this one. ``of_pf``: a
+    VF does not have it.
     """
 
     name: str
@@ -117,6 +119,7 @@ class Setting:
     labels: tuple[str, ...] = ()
     excludes: str = ""
     lost_at_boot: bool = True
+    of_pf: bool = False
 
     @property
     def programs(self) -> tuple[Program, ...]:

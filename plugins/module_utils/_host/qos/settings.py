@@ -47,6 +47,7 @@ SETTINGS: tuple[Setting, ...] = (
         options={"pause": Option({"type": "bool"})},
         value=_pause,
         excludes="pfc",
+        of_pf=True,
     ),
     Setting(
         name="rings",
@@ -69,6 +70,7 @@ SETTINGS: tuple[Setting, ...] = (
             programs.dcb("app", programs.dcb_trust, programs.dcb_trust_words),
         ),
         options={"trust": Option({"type": "str", "choices": ["dscp", "pcp"]})},
+        of_pf=True,
     ),
     Setting(
         name="buffer",
@@ -86,6 +88,7 @@ SETTINGS: tuple[Setting, ...] = (
                 checks.fields({"size": checks.eight(checks.number(0, 1 << 31)), "priorities": _CLASS}),
             )
         },
+        of_pf=True,
     ),
     Setting(
         name="ets",
@@ -110,6 +113,7 @@ SETTINGS: tuple[Setting, ...] = (
                 checks.ets,
             )
         },
+        of_pf=True,
     ),
     Setting(
         name="pfc",
@@ -127,17 +131,20 @@ SETTINGS: tuple[Setting, ...] = (
         options={"pfc": Option(_INTS, checks.priorities)},
         value=_sorted("pfc"),
         excludes="pause",
+        of_pf=True,
     ),
     Setting(
         name="ecn",
         source=kernel_files.ECN,
         options={"ecn": Option(_INTS, checks.priorities)},
         value=_sorted("ecn"),
+        of_pf=True,
     ),
     Setting(
         name="cnp_dscp",
         source=kernel_files.CNP_DSCP,
         options={"cnp_dscp": Option(_INT, checks.number(0, 63))},
+        of_pf=True,
     ),
     Setting(
         name="traffic_class",

@@ -178,8 +178,17 @@ def _capacity(rail: Rail, port: Port, count: int, *, promised: int) -> list[str]
     most = min(max(port.vfs_total, promised if port.vendor == NIC_VENDOR else 0), vf_identity.MAX_VFS)
     if 0 <= count <= most:
         return []
-    # Only NVIDIA's NICs have this number in their firmware settings.
-    raised = " or raise NUM_OF_VFS with role nic_firmware and reboot" if port.vendor == NIC_VENDOR else ""
+    if port.passthrough == "vf":
+        return [
+            f"{rail.pci} ({rail.name}) is itself a virtual function that the hypervisor passed through, {count} VFs"
+            " requested. Leave vfs unset for this rail, and create VFs on the hypervisor"
+        ]
+    # Only NVIDIA's NICs have this number in their firmware settings; hypervisors hide it.
+    raised = (
+        " or raise NUM_OF_VFS with role nic_firmware and reboot"
+        if port.vendor == NIC_VENDOR and not port.passthrough
+        else ""
+    )
     return [f"{rail.pci} ({rail.name}) supports {most} VFs, {count} requested. Lower vfs{raised}"]
 
 

@@ -19,7 +19,7 @@ from ..network_ready import network_ready
 from ..pools import address_source, pools
 from ..readiness import Finding, Readiness
 from .kinds import DEFINITION, POOLS
-from .profile import Kind, Object, Profile, Rails
+from .profile import Kind, Mtu, Object, Profile, Rails, vf_warning
 
 _API = "mellanox.com/v1alpha1"
 _KIND = "HostDeviceNetwork"
@@ -34,6 +34,10 @@ def _refuses(port: Object) -> str:
     count = port["vfs"]["count"]
     # The device plugin selects VFs by the name of their port too, so a pod could get one of them.
     return f"has {count} VFs" if count else ""
+
+
+def _warns(intent: Intent, port: Object) -> str:
+    return vf_warning(port, "state auto max_tx_rate 0", mtu=intent.mtu or Mtu().default)
 
 
 def _resource(rail: str) -> str:
@@ -116,6 +120,7 @@ NETWORK = Kind(_API, _KIND, "hostdevicenetworks", _ready, attaches=True)
 PROFILE = Profile(
     name="host_device",
     refuses=_refuses,
+    warns=_warns,
     shares_port=True,
     takes_port=True,
     resource=_resource,

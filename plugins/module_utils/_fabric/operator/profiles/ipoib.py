@@ -20,7 +20,7 @@ from ..network_ready import network_ready
 from ..pools import address_source, pools
 from ..readiness import Readiness
 from .kinds import DEFINITION, POOLS
-from .profile import INFINIBAND_MTU, Kind, Object, Profile, Rails, mtu_warning
+from .profile import INFINIBAND_MTU, Kind, Object, Profile, Rails, mtu_warning, vf_warning
 
 _API = "mellanox.com/v1alpha1"
 _KIND = "IPoIBNetwork"
@@ -32,7 +32,8 @@ def _refuses(port: Object) -> str:
 
 
 def _warns(intent: Intent, port: Object) -> str:
-    return "; ".join(filter(None, (mtu_warning(intent), _other_partition(intent, port))))
+    passed = vf_warning(port, "state auto", mtu=intent.mtu or INFINIBAND_MTU.default)
+    return "; ".join(filter(None, (mtu_warning(intent), _other_partition(intent, port), passed)))
 
 
 def _other_partition(intent: Intent, port: Object) -> str:

@@ -19,7 +19,7 @@ from ..network_ready import network_ready
 from ..pools import address_source, pools
 from ..readiness import Readiness
 from .kinds import DEFINITION, POOLS
-from .profile import Kind, Object, Profile, Rails
+from .profile import Kind, Mtu, Object, Profile, Rails, vf_warning
 
 _API = "mellanox.com/v1alpha1"
 _KIND = "MacvlanNetwork"
@@ -27,6 +27,15 @@ _KIND = "MacvlanNetwork"
 
 def _refuses(port: Object) -> str:
     return "is an InfiniBand port" if port["link_layer"] == "infiniband" else ""
+
+
+def _warns(intent: Intent, port: Object) -> str:
+    return vf_warning(
+        port,
+        "state auto max_tx_rate 0 trust on spoofchk off",
+        mtu=intent.mtu or Mtu().default,
+        why=", and pods have MAC addresses of their own, which it must not filter",
+    )
 
 
 def _devices(intent: Intent) -> int:
@@ -77,6 +86,7 @@ def _ready(network: Object, nad: Object | None, nodes: Collection[str]) -> Readi
 PROFILE = Profile(
     name="macvlan",
     refuses=_refuses,
+    warns=_warns,
     shares_port=True,
     resource=sections.shared_resource,
     resource_prefix=sections.SHARED_PREFIX,

@@ -103,6 +103,20 @@ def mtu_warning(intent: Intent) -> str:
     )
 
 
+def vf_warning(port: Object, settings: str, *, mtu: int, why: str = "") -> str:
+    """Return what the hypervisor must set for a port that is a VF of its card, empty text for another port.
+
+    ``settings``: those of the VF, as words of ``ip link set``; ``why`` they are needed.
+    """
+    if port["passthrough"] != "vf":
+        return ""
+    return (
+        "the port is a virtual function (VF) that the hypervisor passed through, whose settings cannot be read in the"
+        f" virtual machine{why}. On the hypervisor, run 'ip link set PF mtu {mtu}' and 'ip link set PF vf N {settings}'"
+        " for the VF that 'ip link show' lists with the MAC address of the port"
+    )
+
+
 def attachment(rail: Mapping[str, Any], namespace: str) -> str:
     """Return the name of a rail's NetworkAttachmentDefinition as Multus takes it."""
     return f"{namespace}/{rail['network']}"

@@ -10,7 +10,7 @@ from ...intent import platforms
 from ...intent.intent import Intent
 from ...intent.sriov import SRIOV_OPERATOR
 from .. import nic_configuration
-from . import host_device, ipoib, macvlan, raw, sriov, sriov_ib
+from . import host_device, ipoib, macvlan, nested_vm, raw, sriov, sriov_ib
 from .kinds import NODE_POLICY
 from .profile import Kind, Profile
 
@@ -21,6 +21,7 @@ PROFILES: dict[str, Profile] = {
     raw.PROFILE.name: raw.PROFILE,
     ipoib.PROFILE.name: ipoib.PROFILE,
     sriov_ib.PROFILE.name: sriov_ib.PROFILE,
+    nested_vm.PROFILE.name: nested_vm.PROFILE,
 }
 
 

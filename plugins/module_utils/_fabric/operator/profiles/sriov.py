@@ -39,8 +39,15 @@ _POOL_CONFIG = "gpufabric"
 _RESERVED = "default"
 
 
+def lacks_vfs(port: Object) -> str:
+    """Return that a port can have no VFs since it is one itself; empty text for another port."""
+    if port["passthrough"] != "vf":
+        return ""
+    return "is a virtual function (VF) that the hypervisor passed through, so it has no VFs"
+
+
 def _refuses(port: Object) -> str:
-    return "is an InfiniBand port" if port["link_layer"] == "infiniband" else ""
+    return "is an InfiniBand port" if port["link_layer"] == "infiniband" else lacks_vfs(port)
 
 
 def warns(intent: Intent, port: Object) -> str:
@@ -51,6 +58,11 @@ def warns(intent: Intent, port: Object) -> str:
     # A port whose facts were not read from a host has no address.
     if not port["mac"] or desired == most or (desired < most and not exact):
         return ""
+    if port["passthrough"] and not most:
+        return (
+            f"the port supports no VFs in the virtual machine, and rdma_fabric.sriov.vfs is {desired}: hypervisors hide"
+            " this capability. Use a network model that needs no VFs"
+        )
     effect = " The SR-IOV operator would change the firmware, and drain and reboot the node." if exact else ""
     return f"the port supports {most} VFs, and rdma_fabric.sriov.vfs is {desired}.{effect} {_remedy(port, desired)}"
 

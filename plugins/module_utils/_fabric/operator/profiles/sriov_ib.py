@@ -38,7 +38,7 @@ _OF_ETHERNET = {
 
 
 def _refuses(port: Object) -> str:
-    return "" if port["link_layer"] == "infiniband" else "is not an InfiniBand port"
+    return sriov.lacks_vfs(port) if port["link_layer"] == "infiniband" else "is not an InfiniBand port"
 
 
 def _warns(intent: Intent, port: Object) -> str:

@@ -93,6 +93,7 @@ def check(folder: str, item: dict[str, Any]) -> None:
     [
         ("macvlan", "MacvlanNetwork"),
         ("host_device", "HostDeviceNetwork"),
+        ("nested_vm", "HostDeviceNetwork"),
         ("raw", "NetworkAttachmentDefinition"),
         ("ipoib", "IPoIBNetwork"),
     ],
@@ -110,7 +111,7 @@ def test_objects_follow_the_schema(release: str, profile: str, network: str) -> 
 
 
 @pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize("profile", ["macvlan", "host_device", "raw", "ipoib", "sriov"])
+@pytest.mark.parametrize("profile", ["macvlan", "host_device", "nested_vm", "raw", "ipoib", "sriov"])
 @pytest.mark.parametrize(
     "addresses",
     [

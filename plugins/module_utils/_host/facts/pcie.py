@@ -1,0 +1,52 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PCIe links of functions and of the bridges above them, from raw sysfs text."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from ..._common import pci, units
+
+Raw = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Pcie:
+    """Speeds in GT/s, widths in lanes, the payload of a packet (MPS) in bytes; None when it is not known."""
+
+    speed: float | None
+    width: int | None
+    max_speed: float | None
+    max_width: int | None
+    max_payload: int | None
+
+    @classmethod
+    def from_raw(cls, raw: Raw) -> Pcie:
+        """Build it from the ``{current,max}_link_{speed,width}`` files and the config space."""
+        return cls(
+            speed=units.leading_number(raw.get("current_link_speed")),
+            width=units.natural(raw.get("current_link_width")),
+            max_speed=units.leading_number(raw.get("max_link_speed")),
+            max_width=units.natural(raw.get("max_link_width")),
+            max_payload=pci.max_payload(raw.get("config") or b""),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Uplink:
+    """The PCIe link of a bridge above a function: speeds in GT/s, widths in lanes, None when it is not known."""
+
+    pci: str
+    speed: float | None
+    width: int | None
+    max_speed: float | None
+    max_width: int | None
+
+    @classmethod
+    def from_raw(cls, address: str, raw: Raw) -> Uplink:
+        """Build it from the ``{current,max}_link_{speed,width}`` files of the bridge."""
+        link = Pcie.from_raw(raw)
+        return cls(address, link.speed, link.width, link.max_speed, link.max_width)
