@@ -17,9 +17,10 @@ options:
       profile:
         description:
           - "How pods reach the rails. C(macvlan): pods share the ports through macvlan networks and the RDMA shared device plugin.
-            C(host_device): a pod gets whole ports, through the SR-IOV device plugin. C(sriov): a pod gets a virtual function of each rail.
-            C(raw): as C(macvlan), without the operator's kinds of networks. C(ipoib): pods share InfiniBand ports through IPoIB networks and the
-            RDMA shared device plugin. C(sriov_ib): a pod gets a virtual function of each InfiniBand rail; limits. Default: C(macvlan)."
+            C(host_device): a pod gets whole ports, through the SR-IOV device plugin. C(nested_vm): as C(host_device), for hosts that are virtual
+            machines. C(sriov): a pod gets a virtual function of each rail. C(raw): as C(macvlan), without the operator's kinds of networks.
+            C(ipoib): pods share InfiniBand ports through IPoIB networks and the RDMA shared device plugin. C(sriov_ib): a pod gets a virtual
+            function of each InfiniBand rail; limits. Default: C(macvlan)."
         type: str
       rails:
         description:
@@ -705,8 +706,8 @@ options:
           mtu:
             description:
               - "C(plan): networks and the policies of VFs have the MTU of the rails. If the port of a node has a lower one, pods do not start
-                there. C(inherit): they have none, so a pod gets the MTU of the port on its node, whatever it is. Profiles C(host_device) and
-                C(ipoib) always inherit it. Default: C(plan)."
+                there. C(inherit): they have none, so a pod gets the MTU of the port on its node, whatever it is. Profiles C(host_device),
+                C(nested_vm) and C(ipoib) always inherit it. Default: C(plan)."
             type: str
             choices: ["plan", "inherit"]
           sysctls:

@@ -76,6 +76,11 @@ ENTRIES: dict[str, Entry] = {
         "One pod per node gets the port of a rail. While the pod has it, the host does not.",
         "profile: host_device",
     ),
+    "nested_vm": Entry(
+        "A passed-through port or virtual function for one pod",
+        "Hosts are virtual machines. One pod of each gets the PF or VF of a rail that the hypervisor passed through.",
+        "profile: nested_vm",
+    ),
     "sriov": Entry(
         "Virtual functions made by the SR-IOV operator",
         "Each pod gets a virtual function of a rail with its own RDMA device.",

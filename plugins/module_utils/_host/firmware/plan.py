@@ -87,7 +87,7 @@ def find_cards(
         if port.passthrough == "vf" and want:
             problems.append(
                 f"{rail.pci} ({rail.name}) is a virtual function that the hypervisor passed through: it has no firmware"
-                " settings. Set them on the hypervisor, and leave nic_firmware_settings unset for this host"
+                " settings. Set them on the hypervisor, and leave settings unset for this host"
             )
         elif port.vendor == NIC_VENDOR:
             names.setdefault(_ports(inventory, port)[0].pci, []).append(rail.name)

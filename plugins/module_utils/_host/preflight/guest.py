@@ -45,7 +45,7 @@ def _vf(rail: str, port: Port, guids: Iterable[str]) -> Iterator[Finding]:
     elif not port.infiniband and ((port.netdev and port.netdev.random_mac) or any(_is_zero(guid) for guid in guids)):
         yield Finding(
             False,
-            f"{title} without a MAC address from the hypervisor, so the address changes at boots, and there is no node"
+            f"{title} without a MAC address from the hypervisor, so each boot changes the address, and there is no node"
             " GUID by which programs distinguish cards. On the hypervisor, run 'ip link set PF vf N mac MAC',"
             f" {restart}",
         )

@@ -17,8 +17,8 @@ RAILS = [
 ]
 RESTART = "and then stop and start the virtual machine"
 NO_MAC = (
-    "rail rail1: 0000:06:00.0 (enp6s0) is a virtual function (VF) without a MAC address from the hypervisor, so the"
-    " address changes at boots, and there is no node GUID by which programs distinguish cards. On the hypervisor, run"
+    "rail rail1: 0000:06:00.0 (enp6s0) is a virtual function (VF) without a MAC address from the hypervisor, so each"
+    " boot changes the address, and there is no node GUID by which programs distinguish cards. On the hypervisor, run"
     f" 'ip link set PF vf N mac MAC', {RESTART}"
 )
 FAR = (
@@ -125,7 +125,7 @@ PASSED = "is a virtual function that the hypervisor passed through"
             {"nic_firmware_state": "present", "nic_firmware_settings": {"SRIOV_EN": True}},
             {"settings": {"SRIOV_EN": True}},
             f"{FIRST} (rail0) {PASSED}: it has no firmware settings. Set them on the hypervisor, and leave"
-            " nic_firmware_settings unset for this host",
+            " settings unset for this host",
         ),
         (
             "rail_qos",

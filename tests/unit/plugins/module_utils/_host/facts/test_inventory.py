@@ -72,6 +72,7 @@ PORT = [
     "rdma",
     "path",
     "uplinks",
+    "passthrough",
     "duty",
     "switch",
     "uses",
@@ -148,6 +149,7 @@ def test_gpu_server_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             {"pci": pci, "speed": None, "width": None, "max_speed": None, "max_width": None}
             for pci in ("0000:97:01.0", "0000:98:00.0", "0000:99:00.0")
         ],
+        "passthrough": None,
     }
 
 
