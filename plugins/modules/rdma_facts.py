@@ -93,7 +93,8 @@ ansible_facts:
         ports:
           description: >-
             Network functions by PCI address, except VFs of the ports of the host, with netdev, MAC, MTU, speed in Gb/s, C(max_speed) (fastest link
-            mode of the driver, null if unknown), carrier, link layer, NUMA node, PCIe link (with C(max_payload) in bytes, readable only by root),
+            mode of the driver, null if unknown), carrier, link layer, NUMA node, PCIe link (null in virtual machines, with C(max_payload) in bytes,
+            readable only by root),
             VFs (with C(rate), the lowest rate limit in Gb/s), master, addresses, RDMA devices, the path from the PCI root, C(duty) (for example
             C(carries the default route), directly or through a VLAN, bond or bridge; empty if the port is not critical for connectivity), C(switch)
             (C(system), C(chassis) and C(port) of the LLDP neighbour; null if neither lldpd nor systemd-networkd reports one), C(uses) (current

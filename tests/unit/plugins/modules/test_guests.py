@@ -58,8 +58,8 @@ def findings(host: Host, capsys: pytest.CaptureFixture[str]) -> tuple[list[str],
 def test_a_vf_without_its_pf_is_a_port(guest: Host, capsys: pytest.CaptureFixture[str]) -> None:
     facts = run("rdma_facts", capsys, **guest.options())["ansible_facts"]["rdma"]
     assert facts["virtual"] is True
-    found = {port["pci"]: (port["passthrough"], port["speed"], port["pcie"]["width"]) for port in facts["ports"]}
-    assert found == {"0000:01:00.0": ("pf", None, None), FIRST: ("vf", 400.0, 0), SECOND: ("vf", 400.0, 0)}
+    found = {port["pci"]: (port["passthrough"], port["speed"], port["uplinks"]) for port in facts["ports"]}
+    assert found == {"0000:01:00.0": ("pf", None, []), FIRST: ("vf", 400.0, []), SECOND: ("vf", 400.0, [])}
 
 
 def test_a_processor_without_the_flag_is_virtual_by_its_vfs(guest: Host) -> None:
@@ -87,6 +87,7 @@ def test_nothing_is_reported_of_a_pf(guest: Host, capsys: pytest.CaptureFixture[
         (folder(guest, pci) / "current_link_speed").write_text("2.5 GT/s PCIe\n")
         (folder(guest, pci) / "current_link_width").write_text("1\n")
     assert findings(guest, capsys) == ([], [FAR])
+    assert {port.pcie.width for port in guest.inventory().ports} == {None}
 
 
 def test_infiniband_without_guids_stops_the_run(guest: Host, capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,7 +30,7 @@ def make_port(up: bool) -> Port:
         "sriov_totalvfs": "16",
         "net": {"rail0": {"flags": "0x1003" if up else "0x1002", "dev_id": "0x0", "type": "1"}},
     }
-    return Port.from_raw(PF, raw, INTERFACES, rdma_devices=[])
+    return Port.from_raw(PF, raw, INTERFACES, rdma_devices=[], bridges={})
 
 
 SETTINGS = st.fixed_dictionaries(
