@@ -14,6 +14,7 @@ from ..._common import host_facts
 from ..._common.reader import describe
 from ..intent.typed import (
     MACHINE_ID,
+    Type,
     Unfit,
     dict_of,
     interface,
@@ -74,7 +75,7 @@ _PKEY = optional(matching(re.compile("0x[0-9A-Fa-f]{1,4}"), "a partition key"))
 
 
 # Facts that an earlier version recorded do not have these.
-_LATER = {
+_LATER: dict[str, tuple[Type, Any]] = {
     "pkey": (_PKEY, None),
     "uplinks": (_UPLINKS, []),
     "passthrough": (optional(matching(re.compile("pf|vf"), "pf or vf")), None),
