@@ -949,6 +949,13 @@ options:
               - "Mode C(topology): name of a rack or leaf switch -> its hosts. A dict instead of a list adds a level; only the lists at the lowest
                 level are used. Every host of the run must be in exactly one group. Alternatively the source of the groups, as described below."
             type: dict
+          oversubscription:
+            description:
+              - "How many times the ports below the uplinks of a group exceed these uplinks: first between the groups of the lowest level, then
+                between those of the level above, and so on; the last one also applies to all higher levels. A pair across groups must reach its
+                share only (details). Applies in every mode; requires C(groups). Default: 1:1."
+            type: list
+            elements: float
           fan:
             description:
               - "Modes C(incast) and C(one_to_many): number of hosts that share one host's port. Default: C(8)."

@@ -29,6 +29,7 @@ LISTS = {
     "list of texts": "str",
     "list of dicts": "dict",
     "list of numbers": "int",
+    "list of decimals": "float",
     "list of lists": "list",
     "list": "dict",
 }

@@ -19,10 +19,16 @@ KEY = "rdma_fabric.tests.groups"
 Groups = dict[str, list[str]]
 
 
-def read_groups(reader: Reader) -> dict[str, Any]:
-    """Return ``tests.groups``: group -> hosts (the leaves of a tree), or {from, and the key that goes with it}."""
+def read_groups(reader: Reader) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """Return ``tests.groups``: group -> hosts (the leaves of a tree), or {from, and the key that goes with it}.
+
+    Also return group -> the groups that it is in, the largest first, where there are such.
+    """
     found = reader.mapping("groups")
-    return _source(reader.section("groups")) if isinstance(found.get("from"), str) else _leaves(reader, "groups", found)
+    if isinstance(found.get("from"), str):
+        return _source(reader.section("groups")), {}
+    leaves = _leaves(reader, "groups", found)
+    return {name: list(hosts) for name, (hosts, _up) in leaves.items()}, {n: up for n, (_h, up) in leaves.items() if up}
 
 
 def _source(reader: Reader) -> dict[str, Any]:
@@ -42,17 +48,18 @@ def _source(reader: Reader) -> dict[str, Any]:
     return source
 
 
-def _leaves(reader: Reader, path: str, found: Mapping[Any, Any]) -> Groups:
-    """Return the leaves of a tree of groups: name to hosts."""
-    groups: Groups = {}
+def _leaves(reader: Reader, path: str, found: Mapping[Any, Any]) -> dict[str, tuple[list[str], list[str]]]:
+    """Return the leaves of a tree of groups: name to its hosts, and to the groups that it is in."""
+    groups: dict[str, tuple[list[str], list[str]]] = {}
     for name, value in found.items():
         own = f"{path}.{name}"
         if isinstance(value, Mapping):
             inner = _leaves(reader, own, value)
             # Switches of two branches may have one name.
-            groups.update({key if key not in groups else f"{name}.{key}": hosts for key, hosts in inner.items()})
+            for key, (hosts, parents) in inner.items():
+                groups[key if key not in groups else f"{name}.{key}"] = (hosts, [str(name), *parents])
         elif isinstance(value, (list, tuple)) and all(isinstance(host, str) for host in value):
-            groups[str(name)] = list(value)
+            groups[str(name)] = (list(value), [])
         else:
             reader.refuse(own, f"expected a list of hosts, or a dict of smaller groups, found {describe(value)}")
     return groups
@@ -60,6 +67,7 @@ def _leaves(reader: Reader, path: str, found: Mapping[Any, Any]) -> Groups:
 
 def topology_file(tests: Any) -> str:
     """Return the path of the file that ``tests`` take groups from, "" when they take none."""
-    groups = tests.get("groups") if isinstance(tests, Mapping) and tests.get("mode") == "topology" else None
+    used = isinstance(tests, Mapping) and (tests.get("mode") == "topology" or tests.get("oversubscription"))
+    groups = tests.get("groups") if used else None
     path = groups.get("path") if isinstance(groups, Mapping) and groups.get("from") == "file" else ""
     return path if isinstance(path, str) else ""

@@ -325,6 +325,7 @@ FABRIC: dict[str, Any] = {
             "rounds": {"type": "int"},
             "seed": {"type": "int"},
             "groups": {"type": "dict"},
+            "oversubscription": {"type": "list", "elements": "float"},
             "fan": {"type": "int"},
             "directions": {"type": "str", "choices": ["swap", "together", "one"]},
             "rails_at_once": {"type": "str", "choices": ["auto", "true", "false"]},

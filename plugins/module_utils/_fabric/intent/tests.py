@@ -12,6 +12,7 @@ from ..._common.units import IB_MTUS
 from .host_groups import read_groups
 from .kinds import KINDS, USUAL
 
+_MOST_OVERSUBSCRIBED = 100
 # Ports repeat after this many rounds: long enough for sockets of an earlier round to be gone.
 PORT_CYCLE = 8
 
@@ -28,6 +29,7 @@ DEFAULTS: Mapping[str, Any] = {
     "rounds": 3,
     "seed": 1,
     "groups": {},
+    "oversubscription": [],
     "fan": 8,
     "directions": "swap",
     "rails_at_once": AUTO,
@@ -84,17 +86,34 @@ def read_only(reader: Reader) -> dict[str, Any]:
 
 
 def _who(reader: Reader) -> dict[str, Any]:
+    groups, parents = read_groups(reader)
     return {
         "mode": reader.text("mode", DEFAULTS["mode"], choices=MODES),
         "rounds": reader.integer("rounds", DEFAULTS["rounds"], 1, high=1000),
         "seed": reader.integer("seed", DEFAULTS["seed"], 0, high=1 << 31),
-        "groups": read_groups(reader),
+        "groups": groups,
+        **({"parents": parents} if parents else {}),
+        "oversubscription": _ratios(reader),
         "fan": reader.integer("fan", DEFAULTS["fan"], 2, high=32),
         "directions": reader.text("directions", DEFAULTS["directions"], choices=DIRECTIONS),
         "rails_at_once": _rails_at_once(reader),
         "cross_rail": reader.flag("cross_rail", DEFAULTS["cross_rail"]),
         "only": read_only(reader.section("only")),
     }
+
+
+def _ratios(reader: Reader) -> list[float]:
+    """Return by how much the uplinks of groups are oversubscribed, those of the smallest groups first."""
+    ratios = []
+    for value in reader.items("oversubscription"):
+        number = converted(value, float)
+        if isinstance(number, bool) or not isinstance(number, (int, float)) or not 1 <= number <= _MOST_OVERSUBSCRIBED:
+            reader.refuse(
+                "oversubscription", f"expected numbers from 1 to {_MOST_OVERSUBSCRIBED}, found {describe(value)} in it"
+            )
+        else:
+            ratios.append(float(number))
+    return ratios
 
 
 def _rails_at_once(reader: Reader) -> Any:
@@ -178,6 +197,14 @@ def _conflicts(tests: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         )
     if mode in (*STARS, "loopback") and tests["cross_rail"]:
         yield "cross_rail", f"mode {mode} selects its rails itself. Set another mode, or cross_rail: false"
+    if tests["oversubscription"] and not tests["groups"]:
+        yield (
+            "oversubscription",
+            (
+                "applies to paths between groups of hosts, and groups is not set. Set groups, such as {rack1: [gpu-1,"
+                " gpu-2], rack2: [gpu-3, gpu-4]}"
+            ),
+        )
     if mode == "topology" and not tests["groups"]:
         yield (
             "groups",

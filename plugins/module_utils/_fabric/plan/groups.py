@@ -65,7 +65,7 @@ def resolve(tests: Mapping[str, Any], known: Known) -> tuple[Groups, list[str]]:
     """
     source = tests["groups"]
     where = source.get("from") if isinstance(source.get("from"), str) else ""
-    if tests["mode"] != "topology":
+    if tests["mode"] != "topology" and not tests.get("oversubscription"):
         return ({} if where else dict(source)), []
     if not where:
         return _complete(source, known, "name every host once"), []

@@ -22,9 +22,9 @@ class Expectation(NamedTuple):
     """What a test must reach, in ``unit``.
 
     ``least`` Gb/s (None: not known). ``most`` us, for latency (None: no limit was given, the fleet alone judges).
-    ``bound_by`` floor, link, pcie, vf, gpu, unknown, or for latency limit or fleet. ``ceiling`` Gb/s: more than this
-    cannot be true; None when the link is not known or not to be trusted. ``why``: a part of a sentence. ``doubt``: a
-    sentence that says why no ceiling holds although the link's rate is known.
+    ``bound_by`` floor, link, pcie, vf, gpu, uplinks, unknown, or for latency limit or fleet. ``ceiling`` Gb/s: more
+    than this cannot be true; None when the link is not known or not to be trusted. ``why``: a part of a sentence.
+    ``doubt``: a sentence that says why no ceiling holds although the link's rate is known.
     """
 
     least: float | None
@@ -40,13 +40,16 @@ class Asked(NamedTuple):
     """How a pair is measured, besides rail and hosts.
 
     ``kind`` as in schedule.Measurement. ``together``: all rails of a host at once, so that ports of one card share its
-    PCIe link. ``gpu_paths``: path class to share where it differs from ``GPU_PATHS``.
+    PCIe link. ``gpu_paths``: path class to share where it differs from ``GPU_PATHS``. ``between``: the groups of the
+    hosts whose uplinks the path crosses, "" inside a group, with ``oversubscribed``, by how much these are.
     """
 
     kind: str = USUAL
     bidirectional: bool = False
     together: bool = True
     gpu_paths: Mapping[str, float | None] = {}
+    between: str = ""
+    oversubscribed: float = 1.0
 
 
 class _Bound(NamedTuple):
@@ -160,10 +163,19 @@ def _computed(sides: Sequence[Side], asked: Asked) -> Expectation:
             return _unknown(f"the link rate or MTU of {side.name} is not known; {FLOOR_HINT}")
         links.append(side.link)
         bounds.append(limit)
+    if asked.oversubscribed > 1:
+        bounds.append(_uplinks_bound(min(links), asked))
     bound = _to_gpu_memory(min(bounds), sides, asked.gpu_paths)
     if isinstance(bound, Expectation):
         return bound
     return _shared(bound, min(links), sides, bidirectional=asked.bidirectional)
+
+
+def _uplinks_bound(link: float, asked: Asked) -> _Bound:
+    """Return what uplinks of switches leave for a pair while all hosts use them."""
+    rate = link / asked.oversubscribed
+    what = f"{rate:.3g} Gb/s that uplinks oversubscribed {asked.oversubscribed:g}:1 between {asked.between} leave"
+    return _Bound(rate, "uplinks", what)
 
 
 def _shared(bound: _Bound, link: float, sides: Sequence[Side], *, bidirectional: bool) -> Expectation:

@@ -13,6 +13,7 @@ from ..diagnosis.absence import FIRM, NONE, Conduct, Shown, recent, shown
 from ..readings.exchange import exchange_failed, exchange_warning, failed_by_exchange
 from ..readings.perftest import TIMED_OUT, Run, Sample
 from ..readings.tester_log import Endpoint
+from ..schedule import crossing
 from ..schedule.schedule import Measurement, star_of
 from ..schedule.turns import rails_at_once
 from .expectation import Asked, Expectation, Side, described_rate, expect, side_of
@@ -68,6 +69,8 @@ class State:
     known_sides: dict[tuple[str, ...], Side] = field(default_factory=dict)
     # By host and rail the link that a frame told last, and what it is below the plan in: most frames tell the same.
     known_links: dict[tuple[str, str], tuple[Mapping[str, str], list[str]]] = field(default_factory=dict)
+    # By host its group, where uplinks of groups are oversubscribed.
+    known_homes: Mapping[str, str] | None = None
     # By host, rail and memory of a side why its tester cannot measure there, "" when it can.
     known_flaws: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
@@ -158,8 +161,15 @@ def _expectation(state: State, test: Measurement) -> Expectation:
         state.tests["directions"] == "together",
         rails_at_once(state.tests, state.mode),
         state.plan["thresholds"]["gpu_paths"],
+        *crossing.uplinks(state.tests, *(_homes(state).get(name, "") for name in (test.client, test.server))),
     )
     return expect(rail, [_side(state, test, end, rail=rail, asked=asked) for end in ends], asked=asked)
+
+
+def _homes(state: State) -> Mapping[str, str]:
+    if state.known_homes is None:
+        state.known_homes = crossing.homes(state.tests)
+    return state.known_homes
 
 
 def _end_name(test: Measurement, end: tuple[str, str]) -> str:

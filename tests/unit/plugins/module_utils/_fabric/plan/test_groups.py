@@ -33,7 +33,14 @@ def refused(source: dict[str, Any], **known: Any) -> str:
 
 def read(groups: Any) -> tuple[dict[str, Any], list[str]]:
     problems: list[str] = []
-    return read_groups(Reader({"groups": groups}, "tests", problems)), problems
+    return read_groups(Reader({"groups": groups}, "tests", problems))[0], problems
+
+
+def test_a_group_knows_the_groups_that_it_is_in() -> None:
+    tree = {"pod1": {"rack1": ["a"], "rack2": ["b"]}, "pod2": {"rack1": ["c"]}, "rack9": ["d"]}
+    groups, parents = read_groups(Reader({"groups": tree}, "tests", []))
+    assert groups == {"rack1": ["a"], "rack2": ["b"], "pod2.rack1": ["c"], "rack9": ["d"]}
+    assert parents == {"rack1": ["pod1"], "rack2": ["pod1"], "pod2.rack1": ["pod2"]}
 
 
 @pytest.mark.parametrize(
