@@ -105,6 +105,10 @@ options:
         it from now on. If omitted, policies are not checked.
     type: str
     choices: [refuse, use, adopt]
+  olm_approve_others:
+    description: Allow that the InstallPlan of the operator also installs or upgrades other operators of its namespace. For V(openshift) in O(platform).
+    type: bool
+    default: false
   chart_ref:
     description: Chart to install. A path must exist, and with O(operator_name) Helm must be able to read the chart.
     type: str
@@ -213,11 +217,11 @@ release:
   type: dict
   contains:
     name:
-      description: Helm release that a teardown removes; empty if this collection manages none.
+      description: Helm release, or package of OLM, that a teardown removes; empty if this collection manages none.
       type: str
       returned: always
     state:
-      description: Helm status of O(operator_name); empty if the release does not exist.
+      description: Helm status of O(operator_name), or phase of the ClusterServiceVersion; empty if it does not exist.
       type: str
       returned: always
     managed:
@@ -225,11 +229,12 @@ release:
       type: bool
       returned: always
     action:
-      description: Required action, V(install) (also for upgrades), V(repair) or V(none).
+      description: Required action, V(install) (also for upgrades), V(repair), V(subscribe) (installation by OLM) or V(none).
       type: str
       returned: always
     objects:
-      description: Namespace and installation marker to apply, or to remove with O(operator_state=absent).
+      description: >-
+        Namespace and installation marker to apply, or to remove with O(operator_state=absent). With V(subscribe), the objects of OLM.
       type: list
       elements: dict
       returned: always
@@ -301,6 +306,7 @@ SPEC: dict[str, Any] = {
     "operator_name": {"type": "str"},
     "operator_state": {"type": "str", "choices": ["present", "installed", "absent"], "default": "present"},
     "existing": {"type": "str", "choices": list(EXISTING)},
+    "olm_approve_others": {"type": "bool", "default": False},
     "chart_ref": {"type": "str"},
     "chart_repo": {"type": "str", "default": "https://helm.ngc.nvidia.com/nvidia"},
     "helm_binary": {"type": "path"},

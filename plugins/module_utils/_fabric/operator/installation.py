@@ -66,7 +66,7 @@ def _problems(target: Target, seen: Seen) -> Iterator[str]:
                 f" {target.namespace}. Install one, or set rdma_fabric.operator.existing to refuse"
             )
         return
-    yield from _namespace(target, seen)
+    yield from namespace_problems(target.namespace, seen.namespace)
     yield from _release(target, seen, ours)
 
 
@@ -122,18 +122,18 @@ def _not_adoptable(target: Target, item: Mapping[str, Any]) -> str:
     return upgrade_problem(str(item["version"]), target.version) if line_of(target.version) else ""
 
 
-def _namespace(target: Target, seen: Seen) -> Iterator[str]:
-    if seen.namespace is None:
+def namespace_problems(name: str, live: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield why the operator cannot run in a namespace; ``live`` is None where it does not exist."""
+    if live is None:
         return
-    meta = seen.namespace["metadata"]
+    meta = live["metadata"]
     level = (meta.get("labels") or {}).get(ENFORCE)
     if meta.get("deletionTimestamp"):
-        yield f"namespace {target.namespace} is being deleted. Wait until it is gone, then rerun the playbook"
-    elif not made_by_us(seen.namespace) and level not in ADMITTING:
+        yield f"namespace {name} is being deleted. Wait until it is gone, then rerun the playbook"
+    elif not made_by_us(live) and level not in ADMITTING:
         yield (
-            f"namespace {target.namespace} was not created by this collection, and its label {ENFORCE} is {level}. The"
-            f" operator's pods need privileged. Run: kubectl label namespace {target.namespace} {ENFORCE}=privileged"
-            " --overwrite"
+            f"namespace {name} was not created by this collection, and its label {ENFORCE} is {level}. The operator's"
+            f" pods need privileged. Run: kubectl label namespace {name} {ENFORCE}=privileged --overwrite"
         )
 
 

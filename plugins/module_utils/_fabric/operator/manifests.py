@@ -49,7 +49,8 @@ def manifests(
     if platform.machines:
         files.update(_step("machines", coreos.objects(plan, kernel or coreos.Kernel())))
     if platform.catalog:
-        files.update(_step("operator", olm.objects(operator["namespace"], operator["release"], platform.catalog)))
+        aim = olm.aim_of(operator["namespace"], operator["release"], platform.catalog)
+        files.update(_step("operator", olm.objects(aim)))
     else:
         files.update(_by_chart(operator, chart))
     for step in ("policy", "networks"):

@@ -69,12 +69,15 @@ def removal(namespace: str, seen: Seen) -> Removal:
 def _strangers(namespace: str, seen: Seen, ours: str) -> Iterator[str]:
     """Yield what the namespace holds and neither Kubernetes, Helm, the operator nor this collection left in it."""
     for item in seen.inhabitants:
-        meta = item["metadata"]
-        notes = meta.get("annotations") or {}
-        passing = bool(meta.get("deletionTimestamp")) or not _RECORDS.isdisjoint(notes)
-        built_in = (item["kind"], meta["name"]) in _BUILT_IN
-        if not (passing or built_in or made_by_us(item) or (ours and _of_release(item, namespace, ours))):
-            yield f"{item['kind']} {meta['name']}"
+        if not (passing(item) or made_by_us(item) or (ours and _of_release(item, namespace, ours))):
+            yield f"{item['kind']} {item['metadata']['name']}"
+
+
+def passing(item: Mapping[str, Any]) -> bool:
+    """Return whether an object keeps no namespace: Kubernetes puts it into each, it is going, or it is a record."""
+    meta = item["metadata"]
+    going = bool(meta.get("deletionTimestamp")) or not _RECORDS.isdisjoint(meta.get("annotations") or {})
+    return going or (item["kind"], meta["name"]) in _BUILT_IN
 
 
 def _of_release(item: Mapping[str, Any], namespace: str, release: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Optional
 
 from ..._common.errors import InputError
 from ..._fabric.intent import platforms
-from ..._fabric.operator import attachments
+from ..._fabric.operator import attachments, olm
 from ..._fabric.operator.profiles import registry
 from ..._fabric.operator.profiles.profile import Kind, NodeReport
 from ..client.api import Api
@@ -47,6 +47,15 @@ _CHART_IN = [
     ("", "configmaps", ("create", "patch", "delete")),
     ("apps", "deployments", ("create", "patch", "delete")),
 ]
+# What installs the operator by OLM.
+_OLM: list[_Row] = [(olm.GROUP, "subscriptions", None, ("list",))]
+_OLM_IN = [
+    (olm.GROUP, "operatorgroups", ("list", *_WRITE)),
+    (olm.GROUP, "subscriptions", _WRITE),
+    (olm.GROUP, "installplans", ("list", "patch")),
+    (olm.GROUP, "clusterserviceversions", ("get", "list", "patch", "delete")),
+]
+_PACKAGES = ("packages.operators.coreos.com", "packagemanifests", ("get", "list"))
 _TESTERS = [
     ("", "configmaps", ("list", *_WRITE)),
     ("batch", "jobs", ("list", *_WRITE)),
@@ -99,8 +108,7 @@ def needed(
     every = dict.fromkeys([*registry.FURTHER, *(kind for name in profiles for kind in registry.get(name).kinds)])
     kinds = [kind for kind in every if not kind.optional or kind.kind in used]
     table: dict[str, list[_Row]] = {
-        "operator": [*_RELEASE, *_in(operator, _RELEASE_IN), *(_CHART if installs else ())]
-        + (_in(operator, _CHART_IN) if installs else []),
+        "operator": _operator(operator, own, installs),
         "policy": [
             ("", "nodes", None, ("patch",)),
             ("mellanox.com", "nicclusterpolicies", None, ("list", *_WRITE)),
@@ -125,6 +133,14 @@ def needed(
     rows = [*_ALWAYS, *(row for step in STEPS if step in steps for row in table[step])]
     found = [Permission(verb, group, name, space) for group, name, space, verbs in rows for verb in verbs]
     return list(dict.fromkeys(found))
+
+
+def _operator(namespace: str, own: platforms.Platform, installs: bool) -> list[_Row]:
+    """Return what finding the operator's installation needs, and its installation by the chart or by OLM."""
+    if own.catalog and installs:
+        return [*_RELEASE[:2], *_OLM, *_in(namespace, _OLM_IN), *_in(own.catalog.namespace, [_PACKAGES])]
+    found = [*_RELEASE, *_in(namespace, _RELEASE_IN)]
+    return [*found, *_CHART, *_in(namespace, _CHART_IN)] if installs else found
 
 
 def _of(

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..._common.errors import InputError
@@ -12,12 +12,13 @@ from ..._fabric.intent import platforms
 from ..._fabric.intent.namespaces import refusal
 from ..._fabric.operator.installation import Decision
 from ..._fabric.operator.mark import Target
+from ..._fabric.operator.olm import aim_of
 from ..._fabric.operator.profiles import registry
 from ..._fabric.operator.profiles.sriov import API as SRIOV
 from ..client.api import Api
 from ..client.kinds import collection
 from ..client.nodes import nodes_of, nodes_of_hosts
-from ..objects import pools, release
+from ..objects import olm, pools, release
 from . import access, chart, networks, problems, pull_secrets, survey, ufm_secret
 
 
@@ -33,11 +34,7 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
     # Without the permission to list nodes, every host would seem to have none.
     by_host, wrong = nodes_of_hosts(params["hosts"], nodes) if "list nodes" not in denied else ({}, {})
     running = survey.listed(api, "v1", "pods", fieldSelector="status.phase=Running") if params["workloads"] else []
-    decision, told = Decision("none", (), ()), None
-    if params["operator_name"] and not _hidden(params, denied):
-        removing = params["operator_state"] == "absent"
-        seen = release.seen(api, params["namespace"], operators, discoveries=discoveries, removing=removing)
-        decision, told = release.judged(_target(params), seen, params["operator_state"])
+    decision, told = _installation(api, params, denied, operators=operators, discoveries=discoveries)
     found = problems.Found(
         version=version,
         numbers=numbers,
@@ -78,30 +75,52 @@ def _platform(api: Api, params: Mapping[str, Any]) -> list[str]:
     if not params["platform"]:
         return []
     wrong = list(problems.platform(params["platform"], survey.platform(api)))
-    return wrong or [*_by_chart(params), *_sriov(api, params)]
+    return wrong or _sriov(api, params)
 
 
-def _by_chart(params: Mapping[str, Any]) -> Iterator[str]:
-    own = platforms.get(params["platform"])
-    if own.catalog and params["operator_name"] and params["existing"] != "use":
-        yield (
-            f"{own.title} installs the network operator by OLM, not by its chart. Install package {own.catalog.package}"
-            f" of catalog {own.catalog.source} in namespace {params['namespace']}, and set"
-            " rdma_fabric.operator.existing to use"
-        )
+def _installation(
+    api: Api,
+    params: Mapping[str, Any],
+    denied: list[str],
+    *,
+    operators: Sequence[Mapping[str, Any]],
+    discoveries: Sequence[Mapping[str, Any]],
+) -> tuple[Decision, dict[str, Any] | None]:
+    """Return what is to be done with the operator, and what the module reports of it."""
+    by_olm = _by_olm(api, params, operators) if params["operator_name"] else None
+    if by_olm:
+        return by_olm
+    if not params["operator_name"] or _hidden(params, denied):
+        return Decision("none", (), ()), None
+    removing = params["operator_state"] == "absent"
+    seen = release.seen(api, params["namespace"], operators, discoveries=discoveries, removing=removing)
+    return release.judged(_target(params), seen, params["operator_state"])
 
 
-def _sriov(api: Api, params: Mapping[str, Any]) -> Iterator[str]:
+def _by_olm(
+    api: Api, params: Mapping[str, Any], operators: Sequence[Mapping[str, Any]]
+) -> tuple[Decision, dict[str, Any]] | None:
+    """Return what is to be done by OLM, where the platform has it and the cluster is of that platform."""
+    own = platforms.get(params["platform"] or "")
+    if own.catalog is None or survey.platform(api) != own.name:
+        return None
+    existing, others = params["existing"] or "refuse", params["olm_approve_others"]
+    aim = aim_of(params["namespace"], params["release"] or "", own.catalog, existing=existing, others=others)
+    return olm.judged(api, aim, operators)
+
+
+def _sriov(api: Api, params: Mapping[str, Any]) -> list[str]:
     own = platforms.get(params["platform"])
     kinds = {kind.kind for kind in registry.kinds() if kind.by_sriov}
     if not own.sriov_namespace or kinds.isdisjoint(str(item.get("kind")) for item in params["objects"]):
-        return
-    if api.get(f"{collection(SRIOV, 'sriovoperatorconfigs', own.sriov_namespace)}/default") is None:
-        yield (
-            f"SriovOperatorConfig {own.sriov_namespace}/default does not exist, and the plan needs the"
-            f" SR-IOV operator of {own.title}. Install that operator, and create this object as its documentation"
-            " describes. This collection does not change it"
-        )
+        return []
+    if api.get(f"{collection(SRIOV, 'sriovoperatorconfigs', own.sriov_namespace)}/default") is not None:
+        return []
+    return [
+        f"SriovOperatorConfig {own.sriov_namespace}/default does not exist, and the plan needs the SR-IOV operator of"
+        f" {own.title}. Install that operator, and create this object as its documentation describes. This collection"
+        " does not create it"
+    ]
 
 
 def _permissions(params: Mapping[str, Any]) -> list[access.Permission]:
@@ -209,7 +228,7 @@ def _aimed(params: Mapping[str, Any], found: problems.Found, decision: Decision)
 
 
 def _installing(params: Mapping[str, Any], decision: Decision, run: chart.Run) -> list[str]:
-    if params["operator_name"] and decision.action == "none":
+    if params["operator_name"] and decision.action in ("none", "subscribe"):
         return []
     ref = params["chart_ref"] or ""
     found = list(chart.problems(ref, params["chart_checksum"] or ""))
