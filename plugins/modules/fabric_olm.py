@@ -31,9 +31,9 @@ options:
     type: str
     default: nvidia-network-operator
   platform:
-    description: Kind of cluster, C(rdma_plan.operator.platform). It determines the catalog.
+    description: Kind of cluster, C(rdma_plan.operator.platform). It determines the catalog, which only V(openshift) has.
     type: str
-    choices: [openshift]
+    choices: [kubernetes, openshift]
     default: openshift
   existing:
     description: >-
@@ -114,7 +114,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.change import Change
-from ..module_utils._common.errors import ConflictError, FabricError
+from ..module_utils._common.errors import ConflictError, FabricError, InputError
 from ..module_utils._fabric.intent import platforms
 from ..module_utils._fabric.operator.olm import Aim, aim_of
 from ..module_utils._k8s.checks import survey
@@ -126,11 +126,10 @@ from ..module_utils._k8s.objects import olm as found_olm
 from ..module_utils._k8s.objects.apply import Options
 from ..module_utils._k8s.ready import olm
 
-_BY_OLM = [own.name for own in platforms.PLATFORMS.values() if own.catalog]
 SPEC: dict[str, Any] = {
     "release": {"type": "str", "required": True},
     "namespace": {"type": "str", "default": "nvidia-network-operator"},
-    "platform": {"type": "str", "choices": _BY_OLM, "default": "openshift"},
+    "platform": {"type": "str", "choices": list(platforms.PLATFORMS), "default": "openshift"},
     "existing": {"type": "str", "choices": ["refuse", "adopt"], "default": "refuse"},
     "olm_approve_others": {"type": "bool", "default": False},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -140,10 +139,11 @@ SPEC: dict[str, Any] = {
 
 def aim(params: dict[str, Any]) -> Aim:
     """Return what is to be installed."""
-    catalog = platforms.get(params["platform"]).catalog
-    assert catalog is not None
+    own = platforms.get(params["platform"])
+    if own.catalog is None:
+        raise InputError(f"platform: {own.title} has no catalog of OLM. Set openshift, or install the chart with Helm")
     existing, others = params["existing"], params["olm_approve_others"]
-    return aim_of(params["namespace"], params["release"], catalog, existing=existing, others=others)
+    return aim_of(params["namespace"], params["release"], own.catalog, existing=existing, others=others)
 
 
 def run(api: Api, params: dict[str, Any], options: Options, *, clock: Clock) -> dict[str, Any]:

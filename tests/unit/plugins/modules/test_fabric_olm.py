@@ -337,3 +337,8 @@ def test_missing_permissions_are_the_problem(olm: Olm, capsys: Capture) -> None:
         f" {NAMESPACE}; use an account that has them"
     ]
     assert json.dumps(problems).count(OLM) == 0
+
+
+def test_only_platforms_with_a_catalog_have_olm(olm: Olm, capsys: Capture) -> None:
+    assert "platform: Kubernetes has no catalog of OLM" in install(capsys, platform="kubernetes")["msg"]
+    assert not olm.cluster.calls
