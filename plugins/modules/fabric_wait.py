@@ -63,6 +63,11 @@ options:
     description: Seconds for which all conditions must hold without interruption. False ready states of up to 7 seconds have been observed.
     type: int
     default: 8
+  progress_file:
+    description:
+      - File to which the module writes in one line what it waits for, with each poll.
+      - On the controller, you need not set it. The action plugin of this module does, and shows the line every 30 seconds.
+    type: path
 attributes:
   check_mode:
     details: Returns the conditions in RV(reasons) without waiting.
@@ -113,17 +118,19 @@ requests:
   type: int
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import FabricError
+from ..module_utils._k8s.client.api import Api
 from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
 from ..module_utils._k8s.client.kinds import label
 from ..module_utils._k8s.client.mirror import Mirror, Reader
 from ..module_utils._k8s.client.nodes import nodes_of
 from ..module_utils._k8s.client.poll import Clock
-from ..module_utils._k8s.ready import wait
+from ..module_utils._k8s.ready import progress, wait
 
 # Up to so many nodes, a poll is a few small requests; more are watched.
 SMALL = 50
@@ -137,6 +144,7 @@ SPEC: dict[str, Any] = {
     "nodes_by_host": {"type": "dict", "default": {}},
     "timeout": {"type": "int", "default": 600},
     "stable": {"type": "int", "default": 8},
+    "progress_file": {"type": "path"},
 }
 
 
@@ -163,6 +171,18 @@ def wanted_of(params: dict[str, Any]) -> wait.Wanted:
     return found
 
 
+def wait_for(api: Api, wanted: wait.Wanted, params: dict[str, Any]) -> wait.Waited:
+    """Wait, and note in the file of progress what for."""
+    timeout, path = params["timeout"], params["progress_file"]
+    reader: Reader = Mirror(api, timeout + 60) if len(wanted.nodes) > SMALL else api
+
+    def tell(elapsed: float, reasons: Sequence[str]) -> None:
+        if path:
+            progress.write(path, progress.line(elapsed, timeout, reasons))
+
+    return wait.wait(reader, wanted, timeout, stable=params["stable"], clock=Clock(), tell=tell)
+
+
 def main() -> None:
     """Wait, and say how it ended."""
     module = AnsibleModule(argument_spec={**AUTH_SPEC, **SPEC}, supports_check_mode=True)
@@ -173,8 +193,7 @@ def main() -> None:
             reasons = [f"would wait for {label(item)}" for item in params["objects"]]
             module.exit_json(changed=False, ready=False, waited=0.0, reasons=reasons, requests=0)
         api = connect(module)
-        reader: Reader = Mirror(api, params["timeout"] + 60) if len(wanted.nodes) > SMALL else api
-        found = wait.wait(reader, wanted, params["timeout"], stable=params["stable"], clock=Clock())
+        found = wait_for(api, wanted, params)
     except FabricError as error:
         module.fail_json(msg=f"fabric_wait: {error}")
     result = {"waited": round(found.seconds, 1), "reasons": list(found.reasons), "requests": api.requests}

@@ -48,6 +48,11 @@ options:
     description: Maximum time in seconds to wait until kernel and network manager have applied the new state.
     type: int
     default: 20
+  only_configured:
+    description: >-
+      Change nothing on a host whose links this module has not configured before. To repair what another tool has reset.
+    type: bool
+    default: false
 seealso:
   - module: gpufabric.rdma.netdev_names
   - module: gpufabric.rdma.rail_qos

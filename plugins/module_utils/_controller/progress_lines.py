@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Show the progress of a pass once a minute, and the clock that passes follow."""
+"""Show the progress of a pass or of a module while it runs, and the clock that passes follow."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from .._fabric.measure.schedule.progress import Progress, line
 
 # One line for the whole run, whatever the number of hosts.
 INTERVAL = 60.0
+# What a module waits for; most waits end before that.
+REPORT_INTERVAL = 30.0
+_MOST = 4096
 UPTIME = Path("/proc/uptime")
 
 
@@ -48,9 +51,32 @@ class Lines:
             self._display(line(self._progress, elapsed))
 
 
+class Reported:
+    """Shows the line that a module has written to a file, each ``REPORT_INTERVAL``; nothing until it has."""
+
+    def __init__(self, path: Path, display: Callable[[str], object], *, now: Callable[[], float] = clock) -> None:
+        self._path, self._display, self._now = path, display, now
+        self._due = now() + REPORT_INTERVAL
+
+    def next_in(self) -> float:
+        """Return the seconds until the next line is due."""
+        return max(0.0, self._due - self._now())
+
+    def show(self) -> None:
+        """Show the line when it is due."""
+        if self._now() < self._due:
+            return
+        self._due += REPORT_INTERVAL
+        try:
+            with self._path.open(encoding="utf-8", errors="replace") as file:
+                self._display(file.read(_MOST))
+        except OSError:
+            return
+
+
 @contextmanager
-def shown(lines: Lines) -> Iterator[None]:
-    """Show lines from a thread while something else waits for the end of the pass."""
+def shown(lines: Lines | Reported) -> Iterator[None]:
+    """Show lines from a thread while something else waits for the end."""
     ended = threading.Event()
 
     def tell() -> None:

@@ -23,6 +23,7 @@ ARGUMENTS = {
     "manager": {"type": "str", "choices": list(network_managers.CHOICES), "default": "auto"},
     "source_routing": {"type": "str", "choices": list(routing.CHOICES), "default": "auto"},
     "timeout": {"type": "int", "default": 20},
+    "only_configured": {"type": "bool", "default": False},
 }
 
 
@@ -30,7 +31,8 @@ def read_plan(
     params: Mapping[str, Any], roots: Roots, record: Mapping[str, Any], *, inventory: HostInventory
 ) -> links_plan.LinkPlan:
     """Read the host and work out what to do; ConflictError where that would disturb users."""
-    rails = parse_rails(params["rails"] if params["state"] == "present" else [])
+    used = params["state"] == "present" and (record or not params["only_configured"])
+    rails = parse_rails(params["rails"] if used else [])
     asked = params["source_routing"]
     routes, has_ipv6 = bool(routing.tables(rails, asked)), ipv6.is_used(rails, record)
     have = io.read_have(roots, roots.lib, inventory, routes=routes, ipv6=has_ipv6)

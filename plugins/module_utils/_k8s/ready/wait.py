@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
@@ -86,8 +86,19 @@ def check(wanted: Wanted) -> None:
         raise InputError(f"kinds that cannot be waited for: {', '.join(unknown)}; known: {', '.join(known)}")
 
 
-def wait(api: Reader, wanted: Wanted, timeout: float, *, stable: float, clock: Clock) -> Waited:
-    """Wait until everything was ready for ``stable`` seconds; end early when waiting cannot help."""
+def wait(
+    api: Reader,
+    wanted: Wanted,
+    timeout: float,
+    *,
+    stable: float,
+    clock: Clock,
+    tell: Callable[[float, Sequence[str]], None] = lambda _elapsed, _reasons: None,
+) -> Waited:
+    """Wait until everything was ready for ``stable`` seconds; end early when waiting cannot help.
+
+    ``tell`` gets the seconds and the reasons of each poll after which the wait goes on.
+    """
     holds, hopeless, seen = Stable(stable), Hopeless(), reports.Seen()
     found, elapsed = Readiness.of([Finding("nothing was checked yet")]), 0.0
     for elapsed in ticks(timeout, POLL, clock):
@@ -96,6 +107,7 @@ def wait(api: Reader, wanted: Wanted, timeout: float, *, stable: float, clock: C
             return Waited(True, elapsed, ())
         if hopeless.update(elapsed, found):
             return Waited(False, elapsed, found.reasons, gave_up=True)
+        tell(elapsed, found.reasons)
     return Waited(False, elapsed, found.reasons or (f"ready, but not for {stable:.0f} s without interruption",))
 
 

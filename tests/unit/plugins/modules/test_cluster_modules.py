@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -137,6 +138,14 @@ def test_wait_gives_reasons(cluster: FakeCluster, capsys: pytest.CaptureFixture[
     result = run("fabric_wait", capsys, objects=[POOL], nodes=["a"], release="26.7.1", timeout=0)
     assert result["msg"] == "fabric_wait: not ready in time, after 0 s: IPPool rail0 is absent"
     assert result["reasons"] == ["IPPool rail0 is absent"]
+
+
+def test_wait_notes_what_for(cluster: FakeCluster, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    given = {"objects": [POOL], "nodes": ["a"], "release": "26.7.1", "progress_file": str(tmp_path / "line")}
+    run("fabric_wait", capsys, timeout=0, **given)
+    assert (tmp_path / "line").read_text() == (
+        "fabric_wait: 0 s of at most 0 s, not ready yet: IPPool rail0 is absent"
+    )
 
 
 def test_testers_in_check_mode_touch_nothing(

@@ -149,6 +149,20 @@ def test_a_second_run_changes_nothing(host: Host, capsys: pytest.CaptureFixture[
     assert ["networkctl", "reload"] not in host.ran
 
 
+def test_a_repair_is_for_hosts_that_were_configured_before(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    before = snapshot(host)
+    assert call(host, capsys, only_configured=True)["changed"] is False
+    assert snapshot(host) == before
+    call(host, capsys)
+    configured = snapshot(host)
+    link = host.inventory().port(FIRST).netdev
+    assert link is not None
+    obey(host, ["ip", "link", "set", "dev", link.name, "mtu", "1500"])
+    result = call(host, capsys, only_configured=True)
+    assert (result["changed"], result["diff"]["before"]["links"][FIRST]["mtu"]) == (True, 1500)
+    assert snapshot(host) == configured
+
+
 def test_check_mode_says_the_same_and_changes_nothing(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     before = snapshot(host)
     checked = call(host, capsys, check=True)

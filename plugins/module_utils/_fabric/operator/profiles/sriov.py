@@ -243,7 +243,8 @@ _STATES = NodeReport(
     boots=sriov_ready.boots,
     complaint=sriov_log.complaint,
     agent="sriov-network-config-daemon",
-    after="the SR-IOV operator gives ports the MTU that they had when it first started: run the playbook prepare. Its"
+    after="the SR-IOV operator gives ports the MTU that they had when it first started. Playbooks then configure the"
+    " rails of the hosts of this run again; for other hosts, run the playbook prepare with the tag rail_links. Its"
     " daemon leaves files and labels on the nodes, which docs/inventory.md lists under Virtual functions",
 )
 

@@ -38,6 +38,19 @@ def test_lines_are_shown_while_something_else_runs(monkeypatch: pytest.MonkeyPat
     assert len(shown) == count
 
 
+def test_the_line_of_a_module_is_shown_twice_a_minute_once_there_is_one(tmp_path: Path) -> None:
+    now, shown, path = [0.0], list[str](), tmp_path / "line"
+    lines = progress_lines.Reported(path, shown.append, now=lambda: now[0])
+    for second, text in ((29, "early"), (30, ""), (60, "a" * 9000), (61, "b"), (90, "c")):
+        now[0] = float(second)
+        if text:
+            path.write_text(text)
+        elif path.exists():
+            path.unlink()
+        lines.show()
+    assert shown == ["a" * 4096, "c"]
+
+
 def test_the_clock_is_that_since_the_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "uptime").write_text("12.34 5.0\n")
     monkeypatch.setattr(progress_lines, "UPTIME", tmp_path / "uptime")

@@ -93,7 +93,8 @@ def test_there_is_nothing_to_wait_for(found: FakeCluster, gone: dict[str, Any]) 
 
 def test_what_an_operator_should_know() -> None:
     mtu = (
-        "the SR-IOV operator gives ports the MTU that they had when it first started: run the playbook prepare. Its"
+        "the SR-IOV operator gives ports the MTU that they had when it first started. Playbooks then configure the"
+        " rails of the hosts of this run again; for other hosts, run the playbook prepare with the tag rail_links. Its"
         " daemon leaves files and labels on the nodes, which docs/inventory.md lists under Virtual functions"
     )
     assert list(released.notes(cluster(None, 0).api(), [policy()])) == [mtu]
