@@ -143,9 +143,7 @@ def test_wait_gives_reasons(cluster: FakeCluster, capsys: pytest.CaptureFixture[
 def test_wait_notes_what_for(cluster: FakeCluster, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     given = {"objects": [POOL], "nodes": ["a"], "release": "26.7.1", "progress_file": str(tmp_path / "line")}
     run("fabric_wait", capsys, timeout=0, **given)
-    assert (tmp_path / "line").read_text() == (
-        "fabric_wait: 0 s of at most 0 s, not ready yet: IPPool rail0 is absent"
-    )
+    assert (tmp_path / "line").read_text() == ("fabric_wait: 0 s of at most 0 s, not ready yet: IPPool rail0 is absent")
 
 
 def test_testers_in_check_mode_touch_nothing(
