@@ -125,6 +125,12 @@ options:
         description: Remove the annotation of Node Feature Discovery from each node, and the labels listed in it.
         type: bool
         default: false
+      agents:
+        description: >-
+          Remove the labels and annotations that agents of the SR-IOV operator have left on nodes, except those set by C(kubectl), unless
+          their DaemonSet is still in the cluster.
+        type: bool
+        default: false
 attributes:
   check_mode:
     details: Uses a server-side dry run. Objects of a kind that is not served yet are reported as created.
@@ -256,6 +262,7 @@ SPEC: dict[str, Any] = {
             "release": {"type": "str", "default": ""},
             "node_labels": {"type": "list", "elements": "str", "default": []},
             "nfd": {"type": "bool", "default": False},
+            "agents": {"type": "bool", "default": False},
         },
     },
 }

@@ -76,6 +76,12 @@ options:
     type: list
     elements: str
     default: []
+  remove_operator_files:
+    description:
+      - With O(state=absent), also remove the files that the agent of the SR-IOV operator has left on the host. It is an error while the
+        agent runs. Files are kept while C(/etc/sriov-operator/pci) marks a port as managed.
+    type: bool
+    default: false
 seealso:
   - module: gpufabric.rdma.nic_firmware
   - module: gpufabric.rdma.netdev_names
@@ -148,7 +154,7 @@ def main() -> None:
             read_plan=lambda record: topic_io.read_plan(
                 module.params, roots, record, inventory=facts_io.read_inventory(roots), check_mode=module.check_mode
             ),
-            apply=lambda plan: sriov_io.apply(plan, sriov_io.folders(roots)),
+            apply=lambda plan: sriov_io.apply(plan, roots),
             unsettled=vf_restore.unsettled,
         )
     except FabricError as error:

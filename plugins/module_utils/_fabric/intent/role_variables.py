@@ -57,6 +57,7 @@ PLAYBOOKS: Mapping[str, Mapping[str, Any]] = {
     "rdma_pcie_acs": {"type": "bool"},
     "rdma_preset": {"type": "str"},
     "rdma_preset_hosts": {"type": "int"},
+    "rdma_remove_sriov_leftovers": {"type": "bool"},
     "rdma_report_dir": {"type": "raw"},
 }
 # Options of roles whose text has a form; empty stands for the default.

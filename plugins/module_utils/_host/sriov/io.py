@@ -15,8 +15,8 @@ from ..facts.inventory import HostInventory
 from ..facts.io import link_name
 from ..system import command, files, systemd
 from ..system.files import Roots, names, read_text
+from . import daemon_io, vf
 from . import plan as sriov_plan
-from . import vf
 from .boot_unit import PREFIX, UNIT, Folders, Target
 
 # Where the agent of the SR-IOV operator keeps what it did to each PF.
@@ -67,10 +67,13 @@ def read(roots: Roots, inventory: HostInventory, ports: Iterable[Port]) -> dict[
     return {port.pci: tuple(whole(port, one) for one in found[port.pci]) for port in ports}
 
 
-def apply(plan: sriov_plan.VfPlan, where: Folders) -> None:
-    """Write our files, then bring each PF there."""
+def apply(plan: sriov_plan.VfPlan, roots: Roots) -> None:
+    """Write our files, remove those that are not to stay, then bring each PF there."""
+    where = folders(roots)
     before, after = plan.change.before["files"], plan.change.after["files"]
     systemd.write_units(before, after)
+    if daemon_io.TEXT in before.values():
+        daemon_io.remove_folders(roots)
     if not after:
         # Not empty: it is not ours alone. Not there: no VFs were ever wanted.
         with contextlib.suppress(OSError):

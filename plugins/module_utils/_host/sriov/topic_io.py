@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from ..._common.change import Change
 from ..._common.errors import InputError
 from ..._common.pci import PciAddress
 from ..facts import disruption
@@ -15,7 +16,7 @@ from ..facts.inventory import HostInventory
 from ..facts.rail_ports import parse_rails
 from ..system import arguments
 from ..system.files import Roots
-from . import io, vf_restore
+from . import daemon_io, io, vf_restore
 from . import plan as sriov_plan
 from .boot_unit import Target
 
@@ -35,6 +36,7 @@ ARGUMENTS = {
     "mtu": {"type": "int"},
     "firmware_vfs": {"type": "int", "default": 0},
     "operator_managed": {"type": "list", "elements": "str", "default": []},
+    "remove_operator_files": {"type": "bool", "default": False},
 }
 
 
@@ -76,10 +78,16 @@ def read_plan(
         owned, warnings, targets = {}, [], wanted(params, inventory, managed, check_mode=check_mode)
         have = io.read(roots, inventory, [target.port for target in targets])
     own = io.read_files(where)
+    left: dict[str, str] = {}
+    if params["state"] == "absent" and params["remove_operator_files"] and not io.of_operator(roots.etc):
+        left = daemon_io.read(roots)
     plan = sriov_plan.plan_vfs(
         targets, have, own, record=record, folders=where, present=params["state"] == "present", owned=owned
     )
     sriov_plan.check_users(inventory, plan, params["disrupt_users"])
+    if left:
+        before = {**plan.change.before, "files": {**plan.change.before["files"], **left}}
+        plan = dataclasses.replace(plan, change=Change(before, plan.change.after))
     return dataclasses.replace(
         plan, record=disruption.with_owners(inventory, plan.record), warnings=(*owned.values(), *warnings)
     )

@@ -137,6 +137,7 @@ class Roots:
     modules: str = "/lib/modules"
     lib: str = "/usr/lib"
     var: str = "/var"
+    tmp: str = "/tmp"
     state: str = "/var/lib/gpufabric"
     boots: tuple[str, ...] = ("/boot", "/boot/efi", "/efi")
 

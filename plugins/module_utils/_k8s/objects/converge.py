@@ -24,7 +24,12 @@ def remove_all(api: Api, items: list[Any], params: dict[str, Any], *, options: O
         groups, labels = given["definitions"], given["node_labels"]
         wanted = leftovers.Wanted(groups, given["keep"], given["release"], labels, given["nfd"])
         done += leftovers.remove(api, wanted, options, clock=clock)
-    return done + _removed(api, items, options, clock=clock)
+    done += _removed(api, items, options, clock=clock)
+    if given and given["agents"]:
+        # They run until their namespace is gone.
+        gone = [item["metadata"]["name"] for item in items if item["kind"] == "Namespace"]
+        done += leftovers.of_agents(api, options, gone=gone)
+    return done
 
 
 def _removed(api: Api, items: Sequence[Any], options: Options, *, clock: Clock) -> list[Outcome]:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..._fabric.operator.profiles import registry
 from ..client.api import MERGE, Api
 from ..client.kinds import DEFINITIONS, collection
 from ..client.poll import Clock
@@ -86,13 +87,38 @@ def _drop_labels(api: Api, wanted: Wanted, options: Options) -> Iterator[Outcome
         yield Outcome(item, {"metadata": {"labels": found}}, {}, "release")
 
 
+def of_agents(api: Api, options: Options, *, gone: Collection[str]) -> list[Outcome]:
+    """Remove labels and annotations from Nodes that the agents of operators left; none of an agent that still runs.
+
+    ``gone``: namespaces that are removed, or would be in check mode.
+    """
+    daemonsets = api.metadata(collection("apps/v1", "daemonsets"))
+    running = {meta["name"] for meta in daemonsets if meta.get("namespace") not in gone}
+    reports = [kind.report for kind in registry.kinds() if kind.report and kind.report.agent not in running]
+    marks = {mark for report in reports for mark in report.marks}
+    path, done = collection("v1", "nodes"), []
+    for meta in api.metadata(path) if marks else ():
+        found = {
+            part: {key: value for key, value in (meta.get(part) or {}).items() if key in marks - _by_hand(meta)}
+            for part in ("labels", "annotations")
+        }
+        if not any(found.values()):
+            continue
+        if not options.check:
+            body = {part: dict.fromkeys(keys) for part, keys in found.items() if keys}
+            api.call("PATCH", f"{path}/{meta['name']}", {}, body={"metadata": body}, content_type=MERGE)
+        item = {"kind": "Node", "metadata": {"name": meta["name"]}}
+        done.append(Outcome(item, {"metadata": {part: keys for part, keys in found.items() if keys}}, {}, "release"))
+    return done
+
+
 def _by_hand(meta: Mapping[str, Any]) -> set[str]:
-    """Return the labels of a Node that kubectl set, as its managedFields record it."""
+    """Return the labels and annotations of a Node that kubectl set, as its managedFields record it."""
     found: set[str] = set()
     for entry in meta.get("managedFields") or []:
         if str(entry.get("manager")).startswith("kubectl"):
-            fields = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:labels") or {}
-            found.update(key[2:] for key in fields)
+            fields = (entry.get("fieldsV1") or {}).get("f:metadata") or {}
+            found.update(key[2:] for part in ("f:labels", "f:annotations") for key in fields.get(part) or {})
     return found
 
 

@@ -606,3 +606,68 @@ def test_what_a_run_that_was_cut_off_left_is_restored(
     kernel.refuses.clear()
     assert warned(call(kernel, capsys, state="absent")) == []
     assert everything(kernel.host) == before
+
+
+LEFT = (
+    "etc/sriov-operator/sriov_config.json",
+    "etc/sriov-operator/pci/0000:05:00.0",
+    "etc/udev/disable-nm-sriov.sh",
+    "etc/udev/rules.d/10-nm-disable-0000:01:00.0.rules",
+    "etc/modprobe.d/sriov_network_operator_modules_config.conf",
+    "tmp/sno-initial-node-state.json",
+)
+OTHERS = ("etc/udev/rules.d/10-nm-disable-mine.rules", "etc/modprobe.d/mine.conf", "tmp/mine.json")
+
+
+def leave(kernel: VfKernel) -> set[str]:
+    """Put there what the daemon of the SR-IOV operator leaves, and files of others beside it."""
+    for name in (*LEFT, *OTHERS):
+        path = kernel.host.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        called = "/etc/udev/disable-nm-sriov.sh" if name in LEFT else "mine"
+        path.write_text(f'IMPORT{{program}}="{called}"' if name.endswith(".rules") else "{}")
+    return {name for name in (*LEFT, *OTHERS) if (kernel.host.root / name).exists()}
+
+
+def test_what_the_operator_left_goes_with_consent_only(kernel: VfKernel, capsys: pytest.CaptureFixture[str]) -> None:
+    left = leave(kernel)
+    assert call(kernel, capsys, state="absent")["changed"] is False
+    checked = call(kernel, capsys, check=True, state="absent", remove_operator_files=True)
+    assert {name for name in left if (kernel.host.root / name).exists()} == left
+    done = call(kernel, capsys, state="absent", remove_operator_files=True)
+    assert done["diff"] == checked["diff"]
+    assert sorted(done["diff"]["before"]["files"]) == sorted(str(kernel.host.root / name) for name in LEFT)
+    assert {name for name in left if (kernel.host.root / name).exists()} == set(OTHERS)
+    assert not (kernel.host.root / "etc/sriov-operator").exists()
+    assert call(kernel, capsys, state="absent", remove_operator_files=True)["changed"] is False
+
+
+def test_files_of_a_daemon_that_runs_or_manages_a_port_stay(
+    kernel: VfKernel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left = leave(kernel)
+    process = kernel.host.root / "proc/4711"
+    process.mkdir(parents=True)
+    (process / "cmdline").write_bytes(b"/usr/bin/sriov-network-config-daemon\0start\0")
+    refused = call(kernel, capsys, state="absent", remove_operator_files=True)
+    assert refused["msg"] == (
+        "sriov_vfs: remove_operator_files is set, but the daemon of the SR-IOV operator runs on this host (process"
+        " 4711, sriov-network-config-daemon) and uses its files. Remove the operator first, or leave remove_operator_files"
+        " unset"
+    )
+    (process / "cmdline").write_bytes(b"/bin/sh\0")
+    (kernel.host.root / "etc/sriov-operator/pci/0000:05:00.0").write_text('{"numVfs": 4}')
+    assert call(kernel, capsys, state="absent", remove_operator_files=True)["changed"] is False
+    assert {name for name in left if (kernel.host.root / name).exists()} == left
+
+
+def test_a_link_among_what_the_operator_left_is_not_followed(
+    kernel: VfKernel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (kernel.host.root / "tmp").mkdir(exist_ok=True)
+    secret = kernel.host.root / "secret"
+    secret.write_text("secret")
+    (kernel.host.root / "tmp/sno-initial-node-state.json").symlink_to(secret)
+    result = call(kernel, capsys, state="absent", remove_operator_files=True)
+    assert result["changed"] is False
+    assert secret.read_text() == "secret"

@@ -34,7 +34,7 @@ class NodeReport:
 
     ``lacks``: what an agent must report before objects come, empty text when it has. ``works``, ``boots``: whether it
     is at work on a node, or waits for its reboot. ``complaint``: from the end of its log and its report, the failure
-    that it repeats, or "".
+    that it repeats, or "". ``marks``: labels and annotations that the operator leaves on Nodes.
     """
 
     api_version: str
@@ -47,6 +47,7 @@ class NodeReport:
     complaint: Callable[[str, Object], str]
     agent: str
     after: str
+    marks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

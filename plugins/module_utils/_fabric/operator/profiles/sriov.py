@@ -246,6 +246,7 @@ _STATES = NodeReport(
     after="the SR-IOV operator gives ports the MTU that they had when it first started. Playbooks then configure the"
     " rails of the hosts of this run again; for other hosts, run the playbook prepare with the tag rail_links. Its"
     " daemon leaves files and labels on the nodes, which docs/inventory.md lists under Virtual functions",
+    marks=("sriovnetwork.openshift.io/device-plugin", "sriovnetwork.openshift.io/state"),
 )
 
 POLICY_KINDS = (

@@ -278,6 +278,36 @@ def test_labels_that_node_feature_discovery_did_not_set_stay() -> None:
     assert leftovers.remove(cluster.api(), wanted, Options(), clock=FakeClock().clock()) == []
 
 
+_DEVICES, _STATE = "sriovnetwork.openshift.io/device-plugin", "sriovnetwork.openshift.io/state"
+
+
+@pytest.mark.parametrize(
+    "space, gone, by_hand, found",
+    [
+        ("", [], False, {"labels": {_DEVICES: "Disabled"}, "annotations": {_STATE: "Idle"}}),
+        ("op", ["op"], False, {"labels": {_DEVICES: "Disabled"}, "annotations": {_STATE: "Idle"}}),
+        ("op", [], False, None),
+        ("", [], True, {"annotations": {_STATE: "Idle"}}),
+    ],
+    ids=["no agent", "its namespace goes", "an agent runs", "a label by kubectl"],
+)
+def test_marks_of_agents_go_when_none_runs(space: str, gone: list[str], by_hand: bool, found: Any) -> None:
+    node = plain("Node", "a", **{_DEVICES: "Disabled", "mine": "z"})
+    node["metadata"]["annotations"] = {_STATE: "Idle", "other": "1"}
+    fields = {"f:metadata": {"f:labels": {f"f:{_DEVICES}": {}}}}
+    node["metadata"]["managedFields"] = [{"manager": "kubectl-label", "fieldsV1": fields}] if by_hand else []
+    daemon = {"apiVersion": "apps/v1", "kind": "DaemonSet"}
+    daemon["metadata"] = {"name": "sriov-network-config-daemon", "namespace": space}  # type: ignore[assignment]
+    cluster = FakeCluster(node, *([daemon] if space else []))
+    foreseen = leftovers.of_agents(cluster.api(), Options(check=True), gone=gone)
+    assert cluster.objects["/api/v1/nodes/a"]["metadata"]["annotations"] == {_STATE: "Idle", "other": "1"}
+    done = leftovers.of_agents(cluster.api(), Options(), gone=gone)
+    assert [one.before for one in done] == [one.before for one in foreseen] == ([{"metadata": found}] if found else [])
+    meta = cluster.objects["/api/v1/nodes/a"]["metadata"]
+    assert meta["labels"] == ({"mine": "z"} if found and not by_hand else {_DEVICES: "Disabled", "mine": "z"})
+    assert meta["annotations"] == ({"other": "1"} if found else {_STATE: "Idle", "other": "1"})
+
+
 def test_an_object_of_others_is_adopted_by_consent_only() -> None:
     theirs = {**pool(), "spec": {"subnet": "10.9.0.0/24"}}
     theirs["metadata"] = {"name": "rail0", "namespace": "op"}

@@ -1,0 +1,101 @@
+"""What goes wrong with the real SR-IOV operator: each wait that cannot succeed ends early, with its cause.
+
+And VFs that the role sriov made and the operator only hands out. A step of `make soak`. Each test goes on where the one
+before ended; the last one leaves a host that reboots again and again.
+"""
+
+from __future__ import annotations
+
+import pytest
+from tests import scenario
+from tests.scenario import Run, host, inventory_with
+from tests.scenario.preparation import PCI, vfs
+from tests.scenario.virtual_functions import (
+    ELSEWHERE,
+    RESOURCES,
+    VALUES,
+    allocatable,
+    play,
+    ports,
+    resize,
+    said,
+    waited,
+)
+
+HOST = scenario.HOSTS[0]
+RAILS = ("--tags", "rail_names,rail_links,deploy")
+ALL = ("--tags", "rail_names,sriov,rail_links,deploy")
+
+
+@pytest.fixture(scope="module")
+def inventory(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return inventory_with(tmp_path_factory.mktemp("inventory"), {}, [HOST])
+
+
+@pytest.fixture(scope="module")
+def made(inventory: str) -> Run:
+    """VFs that the role sriov makes, and the operator hands out."""
+    return play("site", inventory, *ALL, vfs=4, externally_managed=True).must()
+
+
+def test_vfs_of_the_role_are_handed_out_as_they_are(made: Run, inventory: str) -> None:
+    addresses = vfs(HOST)
+    assert {rail: len(found) for rail, found in addresses.items()} == dict.fromkeys(PCI, 4)
+    # The role derives them from the port's address; drivers choose random ones.
+    assert [task for task in made.changed if "Configure the VFs" in task]
+    assert allocatable(HOST) == dict.fromkeys(RESOURCES, "4")
+    assert play("site", inventory, *ALL, vfs=4, externally_managed=True).must().changed == []
+    assert vfs(HOST) == addresses
+
+
+def test_more_vfs_than_the_role_made_end_the_wait_with_the_words_of_the_daemon(made: Run, inventory: str) -> None:
+    """The node would stay InProgress, without an error."""
+    run = resize(inventory, vfs=6, externally_managed=True)
+    assert run.rc != 0
+    assert "sriov-network-config-daemon fails again and again: checkExternallyManagedPF()" in said(run)
+    assert waited(run) < 1000
+
+
+def test_their_removal_leaves_the_vfs_of_the_role(made: Run, inventory: str) -> None:
+    before = ports(HOST)
+    play("teardown", inventory, "--tags", "teardown_cluster").must()
+    assert ports(HOST) == before
+    play("teardown", inventory, "--tags", "teardown_hosts").must()
+    assert [count for count, _mtu, _addresses in ports(HOST).values()] == [0, 0]
+
+
+@pytest.fixture(scope="module")
+def by_operator(inventory: str) -> Run:
+    """VFs that the operator makes."""
+    return play("site", inventory, *RAILS, vfs=4).must()
+
+
+def test_more_vfs_than_the_port_has_end_the_wait_at_once(by_operator: Run, inventory: str) -> None:
+    run = resize(inventory, vfs=8)
+    assert run.rc != 0
+    assert "port rail0 supports 7 VFs, the policy asks for 8" in said(run)
+    assert waited(run) < 60
+
+
+def test_an_image_that_cannot_be_pulled_ends_the_wait(by_operator: Run, inventory: str) -> None:
+    images = {"sriovConfigDaemon": "registry.lab/sriov/config-daemon:absent"}
+    values = {**VALUES, "sriov-network-operator": {**ELSEWHERE, "images": images}}
+    run = play("deploy", inventory, vfs=2, variables={"network_operator_values": values})
+    assert run.rc != 0
+    assert "registry.lab/sriov/config-daemon:absent" in said(run)
+    assert "waiting cannot resolve this" in said(run) or "were not applied, because" in said(run)
+    play("deploy", inventory, vfs=2).must()
+    assert allocatable(HOST) == dict.fromkeys(RESOURCES, "2")
+
+
+def test_kernel_arguments_that_make_the_daemon_reboot_for_ever_are_recognized(by_operator: Run, inventory: str) -> None:
+    """The daemon wants the argument to be absent, and cannot remove it on this distribution."""
+    word = "ib_core.netns_mode=0"
+    wishes = {"host_kernel_arguments": [word], "host_reboot_allowed": True}
+    play("prepare", inventory, vfs=2, variables=wishes).must()
+    assert word in host(HOST).check_output("cat /proc/cmdline")
+    run = resize(inventory, vfs=3, variables={"nic_cluster_policy_timeout": 2400})
+    assert run.rc != 0
+    assert f"{word} is set, but no SriovNetworkPoolConfig has an rdmaMode. Remove the argument" in said(run)
+    assert "the SR-IOV operator has rebooted it 2 times and wants to do so again" in said(run)
+    assert "waiting cannot resolve this" in said(run)
