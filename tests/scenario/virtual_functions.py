@@ -17,7 +17,7 @@ from tests.scenario.state import cluster
 
 SPACE = "/api/v1/namespaces/nvidia-network-operator"
 GROUP = "/apis/sriovnetwork.openshift.io/v1/namespaces/nvidia-network-operator"
-RESOURCES = ("nvidia.com/vf_rail0", "nvidia.com/vf_rail1")
+RESOURCE = "nvidia.com/vf_"
 # Emulated processors start a pod in a minute when all of them start one.
 SLOW = {"nic_cluster_policy_timeout": 1200, "network_operator_timeout": 1200}
 # What VFs do not need would only start more pods; the operators run beside the host whose VFs they make.
@@ -32,9 +32,12 @@ _PODS = "/api/v1/namespaces/default/pods"
 _PATIENCE = 300
 
 
-def play(name: str, inventory: str, *args: str, variables: Mapping[str, Any] | None = None, **sriov: Any) -> Run:
+def play(
+    name: str, inventory: str, *args: str, rails: int = 2, variables: Mapping[str, Any] | None = None, **sriov: Any
+) -> Run:
     """Run a playbook with VFs of emulated NICs; `sriov`: keys of that section of the intent."""
-    wanted = {**LEAN, "sriov": {"rdma": False, **sriov}}
+    chosen = [{"name": rail, "pci": [pci]} for rail, pci in PCI.items()][:rails]
+    wanted = {**LEAN, "rail_count": rails, "rails": chosen, "sriov": {"rdma": False, **sriov}}
     others = {**SLOW, "network_operator_values": VALUES, **(variables or {})}
     run = playbook(name, *extra(wanted, **others), *args, inventory=inventory, timeout=1800)
     assert not TRACEBACK.search(run.output), run.output[-6000:]
@@ -70,16 +73,16 @@ def ports(name: str) -> dict[str, tuple[int, int, list[str]]]:
     }
 
 
-def allocatable(name: str) -> dict[str, str]:
+def allocatable(name: str) -> dict[str, int]:
     """How many VFs of each rail a node offers."""
     offered: Mapping[str, str] = cluster().get(f"/api/v1/nodes/{name}")["status"]["allocatable"]
-    return {resource: offered.get(resource, "0") for resource in RESOURCES}
+    return {key[len(RESOURCE) :]: int(count) for key, count in offered.items() if key.startswith(RESOURCE)}
 
 
 @contextmanager
 def holder(node: str) -> Iterator[Callable[[], str]]:
     """A pod that holds a VF of rail0 of a node; gives the function that tells its phase."""
-    limits = {"limits": {RESOURCES[0]: "1"}}
+    limits = {"limits": {f"{RESOURCE}rail0": "1"}}
     container = {"name": "holder", "image": "registry.lab/pause:1", "resources": limits}
     spec = {"nodeName": node, "hostNetwork": True, "terminationGracePeriodSeconds": 1, "containers": [container]}
     cluster().post(_PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "holder"}, "spec": spec})

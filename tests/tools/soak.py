@@ -29,7 +29,19 @@ FAULTS = {
 }
 # Each run has a fault of one kind on one rail, and of the other kind on the other rail.
 PAIRS = (("cable", "slow"), ("black hole of a port", "black hole of a rail"))
-STEPS = ("fuzz", "properties", "repeat", "diagnosis", "flap", "power cut", "hosts", "batches", "managers", "sriov")
+STEPS = (
+    "fuzz",
+    "properties",
+    "repeat",
+    "diagnosis",
+    "flap",
+    "power cut",
+    "hosts",
+    "batches",
+    "managers",
+    "sriov",
+    "sriov_faults",
+)
 CUT_HOST = "lab-2"
 # Reports of runs that were told wrong.
 KEPT = REPO / ".cache" / "soak"
@@ -41,7 +53,19 @@ def main() -> int:
     if set(options.only) - {"fuzz", "properties"}:
         lab("up")
     problems: list[str] = []
-    done = (parsers, properties, repeat, diagnosis, flap, power_cuts, hosts, batches, managers, sriov)
+    done = (
+        parsers,
+        properties,
+        repeat,
+        diagnosis,
+        flap,
+        power_cuts,
+        hosts,
+        batches,
+        managers,
+        sriov,
+        sriov_faults,
+    )
     for name, steps in zip(STEPS, done):
         if name in options.only:
             problems += [f"{name}: {problem}" for problem in steps(options)]
@@ -190,8 +214,13 @@ def managers(options: argparse.Namespace) -> list[str]:
 
 
 def sriov(options: argparse.Namespace) -> list[str]:
-    """The real SR-IOV operator: VFs made, resized, broken, and taken away."""
+    """The real SR-IOV operator: VFs made, resized, and taken away."""
     return scenario("sriov")
+
+
+def sriov_faults(options: argparse.Namespace) -> list[str]:
+    """The same operator when something is wrong, on VFs of the role sriov, and the RDMA shared device plugin."""
+    return scenario("sriov_faults")
 
 
 def scenario(name: str) -> list[str]:

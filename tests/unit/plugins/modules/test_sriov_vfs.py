@@ -652,8 +652,8 @@ def test_files_of_a_daemon_that_runs_or_manages_a_port_stay(
     refused = call(kernel, capsys, state="absent", remove_operator_files=True)
     assert refused["msg"] == (
         "sriov_vfs: remove_operator_files is set, but the daemon of the SR-IOV operator runs on this host (process"
-        " 4711, sriov-network-config-daemon) and uses its files. Remove the operator first, or leave remove_operator_files"
-        " unset"
+        " 4711, sriov-network-config-daemon) and uses its files. Remove the operator first, or leave"
+        " remove_operator_files unset"
     )
     (process / "cmdline").write_bytes(b"/bin/sh\0")
     (kernel.host.root / "etc/sriov-operator/pci/0000:05:00.0").write_text('{"numVfs": 4}')

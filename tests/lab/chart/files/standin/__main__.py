@@ -31,6 +31,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--cert", type=Path, help="PEM file with client certificate and key, instead of a token")
     parser.add_argument("--crds", type=Path, required=True, help="folder with the CRDs of nv-ipam as JSON")
     parser.add_argument("--no-flap", action="store_true", help="bring all device plugins up at once")
+    parser.add_argument("--rdma-plugin", default="", help="image with the real RDMA shared device plugin")
     return parser.parse_args()
 
 
@@ -40,7 +41,7 @@ def main() -> int:
     token = None if asked.cert else asked.token or ACCOUNT / "token"
     api = Api(asked.server, asked.ca, token, asked.cert)
     crds = tuple(json.loads(one.read_text()) for one in sorted(asked.crds.glob("*.json")))
-    settings = Settings(asked.namespace, crds, not asked.no_flap)
+    settings = Settings(asked.namespace, crds, not asked.no_flap, asked.rdma_plugin)
     done = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: done.set())

@@ -30,11 +30,12 @@ PLUGIN_POD_LABELS = {"app": "rdma-shared-dp"}
 
 @dataclass(frozen=True)
 class Settings:
-    """What the chart tells: where children go, the CRDs of nv-ipam."""
+    """What the chart tells: where children go, CRDs of nv-ipam, an image of the real RDMA shared device plugin."""
 
     namespace: str
     pool_crds: tuple[Object, ...] = ()
     flap: bool = True
+    rdma_plugin: str = ""
 
 
 @dataclass(frozen=True)
@@ -216,10 +217,24 @@ def _rdma_plugin(policy: Object, asked: Object, image: str, nodes: list[Object],
     owner = {"ds-owner": "NicClusterPolicy"}
     config = asked.get("config") or ""
     template = _pod_template(policy, "rdma-shared-dp", image, PLUGIN_POD_LABELS, settings, _plugin_extra(config))
+    if settings.rdma_plugin:
+        _run_rdma_plugin(template["spec"], settings.rdma_plugin)
     return [
         _config_map("rdma-devices", {"config.json": config}, owner),
         _daemon_set("rdma-shared-dp-ds", owner, "RollingUpdate", template),
     ]
+
+
+def _run_rdma_plugin(spec: Object, image: str) -> None:
+    """Run the real plugin with what the vendor's DaemonSet gives it."""
+    places = {"plugins": "/var/lib/kubelet/device-plugins", "registry": "/var/lib/kubelet/plugins_registry"}
+    places["devices"] = "/dev/"
+    container = spec["containers"][0]
+    mounts = [{"name": name, "mountPath": path} for name, path in places.items()]
+    container.update(image=image, command=["/usr/bin/k8s-rdma-shared-dp"], securityContext={"privileged": True})
+    container["volumeMounts"] = [*mounts, {"name": "config", "mountPath": "/k8s-rdma-shared-dev-plugin"}]
+    volumes = [{"name": name, "hostPath": {"path": path}} for name, path in places.items()]
+    spec["volumes"] = [*volumes, {"name": "config", "configMap": {"name": "rdma-devices"}}]
 
 
 def _sriov_plugin(policy: Object, asked: Object, image: str, nodes: list[Object], settings: Settings) -> list[Object]:

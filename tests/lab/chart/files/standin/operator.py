@@ -109,7 +109,8 @@ class Operator:
         pods = self._plugin_pods(policy)
         drivers = bool(policy and components.section(policy, components.OFED))
         held = self._held(policy)
-        announced = components.resources(policy)
+        # The real plugin speaks for itself.
+        announced = {} if self.settings.rdma_plugin else components.resources(policy)
         for node in self.nodes_seen.all():
             name = node["metadata"]["name"]
             waiting = name == held or (drivers and (components.OFED.state, name) not in pods)
