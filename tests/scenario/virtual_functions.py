@@ -70,6 +70,7 @@ def ports(name: str) -> dict[str, tuple[int, int, list[str]]]:
             sorted(address["local"] for address in links[rail]["addr_info"] if address["family"] == "inet"),
         )
         for rail, pci in PCI.items()
+        if rail in links
     }
 
 
