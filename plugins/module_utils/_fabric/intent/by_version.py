@@ -66,8 +66,6 @@ def address_problems(read: Intent, intent: Intent, *, wanted: bool) -> Iterator[
     for network in read.pools.routes:
         if network.version not in known:
             yield f"rdma_fabric.pools.routes: the rails have no IPv{network.version} addresses. Remove {network}"
-    if has_ipv6 and (intent.vlan or any(rail.vlan for rail in intent.rails)):
-        yield "rdma_fabric.vlan: the VLAN interface of a rail has IPv4 addresses only. Remove vlan, or ipv6"
     if has_ipv6 and intent.pools.ipam == "dhcp":
         yield "rdma_fabric.pools.ipam: the CNI plugin dhcp gives IPv4 addresses only. Set another ipam, or remove ipv6"
     if intent.ipv6:

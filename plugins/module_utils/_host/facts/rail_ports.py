@@ -86,8 +86,6 @@ class Rail:
                 "then at most 14 letters, digits, '_' or '-'"
             )
         way, second = _way(name, params), _way(name, params.get("ipv6") or {})
-        if params.get("vlan") and any(":" in own.address for own in (way, second) if own):
-            raise InputError(f"rail {name}: a rail with a VLAN has IPv4 addresses only. Remove its IPv6 address")
         return cls(
             name=name,
             pci=str(PciAddress.parse(params["pci"])),

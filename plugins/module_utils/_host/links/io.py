@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..._common.errors import CommandError
@@ -51,13 +51,14 @@ def read_sysctls(roots: Roots, inventory: HostInventory) -> dict[str, dict[str, 
 
 
 def read_routing(routes: bool, ipv6: bool) -> list[str]:
-    """Return the lines of our routing tables; routes are read when there is a rule of ours, or on demand."""
+    """Return the lines of our routing tables; those of IPv4 are read when there is a rule of ours, or on demand."""
     found: list[str] = []
     # A kernel without IPv6 has no rules of it to show.
     for version in ("-4", "-6") if ipv6 else ("-4",):
         own = ["-6"] if version == "-6" else []
         rules = command.run(["ip", "-N", "-j", *own, "rule", "show"]).stdout
-        if routes or routing.parse(rules, ""):
+        # Routes of IPv6 stay when their rule or their address is removed.
+        if routes or version == "-6" or routing.parse(rules, ""):
             shown = command.run(["ip", "-N", "-j", version, "route", "show", "table", "all"]).stdout
             found += routing.parse(rules, shown)
     return sorted(found)
@@ -73,8 +74,11 @@ def apply(plan: links_plan.LinkPlan, roots: Roots, timeout: int) -> list[str]:
     warnings = _run_managers(plan, roots)
     end = time.monotonic() + timeout
     ours = ipv6_addresses.known(before["links"], after["links"])
-    _forget_duplicates(after["links"], roots)
-    known = Known({*before["vlans"], *after["vlans"]}, ours)
+    on_vlans = {name: {*state["addresses"]} for name, state in after["vlans"].items()}
+    has_ipv6 = any(":" in text for text in (*before["routing"], *after["routing"], *_all(ours), *_all(on_vlans)))
+    rails = {pci: after["links"][pci] for pci, entry in plan.record.items() if entry["rail"] and pci in after["links"]}
+    known = Known({*before["vlans"], *after["vlans"]}, ours, has_ipv6, rails)
+    _forget_duplicates(known, after["vlans"], roots)
     problems, refused = _bring(after, roots, known)
     while problems:
         if time.monotonic() > end:
@@ -88,19 +92,30 @@ def apply(plan: links_plan.LinkPlan, roots: Roots, timeout: int) -> list[str]:
 
 
 class Known(NamedTuple):
-    """What a plan is about, before and after: names of VLAN interfaces, and IPv6 addresses by PCI address."""
+    """What a plan is about, before and after: names of VLAN interfaces, and IPv6 addresses by PCI address.
+
+    ``rails``: the wanted states of ports that are rails, whose addresses must be their own; a port that is restored
+    may have had one that is not.
+    """
 
     vlans: Collection[str]
     ipv6: Mapping[str, Collection[str]]
+    has_ipv6: bool
+    rails: links_plan.States
 
 
-def _forget_duplicates(wanted: links_plan.States, roots: Roots) -> None:
+def _all(addresses: Mapping[str, Collection[str]]) -> Iterator[str]:
+    return (one for own in addresses.values() for one in own)
+
+
+def _forget_duplicates(known: Known, vlans: links_plan.States, roots: Roots) -> None:
     """Remove addresses that another machine had: the kernel looks again when they are set again."""
-    if not any(map(ipv6_addresses.is_ipv6, (one for state in wanted.values() for one in state["addresses"]))):
+    states = (*known.rails.values(), *vlans.values())
+    if not any(ipv6_addresses.is_ipv6(address) for state in states for address in state["addresses"]):
         return
-    for port in read_inventory(roots).ports:
-        for address in ipv6_addresses.duplicates(port, wanted):
-            command.run(["ip", "address", "del", address, "dev", port.netdev.name if port.netdev else ""], check=False)
+    for one in ipv6_addresses.to_check(read_inventory(roots), known.rails, vlans):
+        for address in ipv6_addresses.duplicates(one):
+            command.run(["ip", "address", "del", address, "dev", one.link.name], check=False)
 
 
 def _bring(wanted: Mapping[str, Any], roots: Roots, known: Known) -> tuple[list[str], list[str]]:
@@ -112,18 +127,23 @@ def _bring(wanted: Mapping[str, Any], roots: Roots, known: Known) -> tuple[list[
     sysctl = read_sysctls(roots, inventory)
     ports = {port.pci: port for port in inventory.ports if port.netdev}
     names = {pci: port.netdev.name for pci, port in ports.items() if port.netdev}
-    found = {pci: links_plan.current_state(port, sysctl, known.ipv6.get(pci, ())) for pci, port in ports.items()}
-    lines = read_routing(bool(wanted["routing"]), any(known.ipv6.values()))
-    vlans = vlan.current(inventory, known.vlans, sysctl)
+    checked = ipv6_addresses.to_check(inventory, known.rails, wanted["vlans"])
+    own = {one.link.name: one.wanted for one in checked}
+    found = {
+        pci: links_plan.current_state(port, sysctl, known.ipv6.get(pci, ()), wanted=own.get(names[pci], ()))
+        for pci, port in ports.items()
+    }
+    lines = read_routing(bool(wanted["routing"]), known.has_ipv6)
+    vlans = vlan.current(inventory, known.vlans, sysctl, wanted=own)
     problems = links_plan.differences(wanted["links"], found, names)
     problems += vlan.differences(wanted["vlans"], vlans)
     there = {name: state for name, state in wanted["vlans"].items() if name in vlans}
     problems += links_plan.differences(there, vlans, dict.fromkeys(there, "VLAN"))
-    problems += [text for port in inventory.ports for text in ipv6_addresses.unchecked(port, wanted["links"])]
-    desired = routing.settable(wanted["routing"], lines, ipv6_addresses.dark(inventory.ports))
+    problems += [text for one in checked for text in ipv6_addresses.unchecked(one)]
+    desired = routing.settable(wanted["routing"], lines, ipv6_addresses.dark(inventory))
     if lines != desired:
         problems.append(f"routing is {lines}, expected {desired}")
-    refused = [text for port in inventory.ports for text in ipv6_addresses.taken(port, wanted["links"])]
+    refused = [text for one in checked for text in ipv6_addresses.taken(one)]
     if problems:
         for pci, target in wanted["links"].items():
             refused += _set_link(roots, names[pci], found[pci], target=target)

@@ -84,8 +84,7 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
     links = find_links(inventory, rails)
     ports = {port.pci: port for port in inventory.ports if port.netdev}
     restored = {pci: entry for pci, entry in record.items() if pci in ports and pci not in links}
-    ours = ipv6_addresses.planned(rails, record)
-    before = {pci: current_state(ports[pci], have.sysctl, ours.get(pci, ())) for pci in (*links, *restored)}
+    before = _states_now([ports[pci] for pci in (*links, *restored)], rails, record, sysctl=have.sysctl)
     manager = network_managers.choose(inventory, wish.manager, have.netplan) if rails else None
     table_of = routing.tables(rails, wish.source_routing)
     link_files = _link_files(rails, ports, have, manager=manager, table_of=table_of) if manager else ()
@@ -103,7 +102,7 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
         "files": files,
         "links": after,
         "vlans": vlans.after,
-        "routing": routing.settable(lines, have.routing, ipv6_addresses.dark(ports.values())),
+        "routing": routing.settable(lines, have.routing, ipv6_addresses.dark(inventory)),
         "connections": sorted(reload.connections(link_files, manager)),
     }
     running = network_managers.services(inventory)
@@ -129,19 +128,28 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
     return LinkPlan(Change(now, then), commands, kept, (*owned.values(), *warnings))
 
 
-def current_state(port: Port, sysctl: Mapping[str, Mapping[str, str]], ipv6: Collection[str] = ()) -> dict[str, Any]:
-    """Return what of a port is managed: MTU, up, IPv4 addresses, those of IPv6 among ``ipv6``, ARP rules.
+def _states_now(
+    ports: Iterable[Port], rails: Iterable[Rail], record: Record, *, sysctl: Mapping[str, Mapping[str, str]]
+) -> dict[str, dict[str, Any]]:
+    ours = ipv6_addresses.planned(rails, record)
+    # With a VLAN the addresses are those of its interface, and the port is to have none of them.
+    wanted = {rail.pci: () if rail.vlan else rail.addresses for rail in rails}
+    return {
+        port.pci: current_state(port, sysctl, ours.get(port.pci, ()), wanted=wanted.get(port.pci, ())) for port in ports
+    }
 
-    An address that another machine has is not one of the port: the kernel does not use it.
-    """
+
+def current_state(
+    port: Port, sysctl: Mapping[str, Mapping[str, str]], ipv6: Collection[str] = (), *, wanted: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return what of a port is managed: MTU, up, addresses as in ``ipv6.managed``, ARP rules."""
     link = port.netdev
     if link is None:
         return {}
-    usable = {*ipv6} - {*link.duplicates}
     return {
         "mtu": link.mtu,
         "up": link.up,
-        "addresses": sorted(one for one in link.addresses if not ipv6_addresses.is_ipv6(one) or one in usable),
+        "addresses": ipv6_addresses.managed(link, ipv6, wanted),
         "sysctl": dict(sysctl.get(link.name, {})),
     }
 

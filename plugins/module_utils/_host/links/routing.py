@@ -48,11 +48,13 @@ class Route(NamedTuple):
 
     def line(self, netdev: str) -> str:
         """Return the line for the name that the rail's link has."""
+        # The kernel leaves an IPv6 route without its source when the address is removed.
+        source = f" src {self.source}" if self.source else ""
         if self.gateway:
-            return f"{self.network} via {self.gateway} dev {netdev} src {self.source} table {self.table}"
+            return f"{self.network} via {self.gateway} dev {netdev}{source} table {self.table}"
         # Routes of IPv6 have no scope.
         scope = "" if ":" in self.network else " scope link"
-        return f"{self.network} dev {netdev} src {self.source}{scope} table {self.table}"
+        return f"{self.network} dev {netdev}{source}{scope} table {self.table}"
 
 
 def tables(rails: Iterable[Rail], asked: str) -> dict[str, int]:

@@ -7,13 +7,14 @@ Only those of the record were made by this collection. All others, also of the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..._common.errors import ConflictError
 from ..facts.inventory import HostInventory
+from ..facts.network import stacked_on
 from ..facts.rail_ports import Rail
-from . import link_restore
+from . import ipv6, link_restore
 
 # Name -> {port, id, mtu, up, addresses, sysctl}; ``port`` is a PCI address, "" for what no port carries.
 States = Mapping[str, Mapping[str, Any]]
@@ -32,21 +33,27 @@ def ours(record: Record) -> dict[str, str]:
     return {name: pci for pci, entry in record.items() for name in entry["set"].get("vlans", ())}
 
 
-def current(inventory: HostInventory, names: Iterable[str], sysctl: Mapping[str, Mapping[str, str]]) -> States:
-    """Return the state of those of the named interfaces that exist."""
+def current(
+    inventory: HostInventory,
+    names: Iterable[str],
+    sysctl: Mapping[str, Mapping[str, str]],
+    *,
+    wanted: Mapping[str, Collection[str]],
+) -> States:
+    """Return the state of those of the named interfaces that exist; ``wanted`` is name -> addresses of the plan."""
     ports = {port.netdev.name: port.pci for port in inventory.ports if port.netdev}
-    wanted = set(names)
+    known = set(names)
     return {
         one.name: {
             "port": ports.get(one.lower or "", ""),
             "id": one.vlan,
             "mtu": one.mtu,
             "up": one.up,
-            "addresses": sorted({*one.addresses} - {*one.dynamic}),
+            "addresses": ipv6.managed(one, {*one.addresses} - {*one.dynamic}, wanted.get(one.name, ())),
             "sysctl": dict(sysctl.get(one.name, {})),
         }
         for one in inventory.interfaces
-        if one.name in wanted
+        if one.name in known
     }
 
 
@@ -65,24 +72,12 @@ def plan(
     """
     own, kept, rails = ours(record), set(owned), tuple(rails)
     wanted = {rail.vlan_netdev: rail for rail in rails if rail.vlan}
-    before = {name: dict(state) for name, state in current(inventory, {*own, *wanted}, sysctl).items()}
+    addresses = {name: rail.addresses for name, rail in wanted.items()}
+    found = current(inventory, {*own, *wanted}, sysctl, wanted=addresses)
+    before = {name: dict(state) for name, state in found.items()}
     problems = [
-        f"rail {rail.name}: {name} exists and was not created by this collection. Remove it, or change vlan of the rail"
-        for name, rail in wanted.items()
-        if name in before and (name not in own or not _is(before[name], rail.pci, name))
-    ]
-    problems += [
-        f"rail {rail.name}: {rail.pci} is an InfiniBand port, which has no VLANs. Remove vlan of the rail"
-        for rail in wanted.values()
-        if inventory.port(rail.pci).infiniband
-    ]
-    ports = {rail.pci: rail.name for rail in rails}
-    problems += [
-        f"rail {ports[pci]}: {name}, which is to be removed, has the address {address}, which this collection did not"
-        " set. Remove the address, or keep vlan of the rail"
-        for name, pci in own.items()
-        if name in before and name not in wanted and pci in ports and _is(before[name], pci, name)
-        for address in sorted({*before[name]["addresses"]} - {*record[pci]["set"]["addresses"]})
+        *_unusable(inventory, wanted, record, before=before),
+        *_unremovable(inventory, rails, record, before=before),
     ]
     if problems:
         raise ConflictError("; ".join(problems))
@@ -95,10 +90,44 @@ def plan(
             "id": rail.vlan,
             "mtu": rail.mtu,
             "up": True,
-            "addresses": sorted({*([rail.address] if rail.address else []), *others}),
+            "addresses": sorted({*rail.addresses, *others}),
             "sysctl": dict(rules),
         }
     return Vlans(before, after)
+
+
+def _unusable(inventory: HostInventory, wanted: Mapping[str, Rail], record: Record, *, before: States) -> Iterator[str]:
+    """Yield why interfaces that are wanted cannot be."""
+    own = ours(record)
+    for name, rail in wanted.items():
+        if name in before and (name not in own or not _is(before[name], rail.pci, name)):
+            yield (
+                f"rail {rail.name}: {name} exists and was not created by this collection. Remove it, or change vlan of"
+                " the rail"
+            )
+        if inventory.port(rail.pci).infiniband:
+            yield (f"rail {rail.name}: {rail.pci} is an InfiniBand port, which has no VLANs. Remove vlan of the rail")
+
+
+def _unremovable(inventory: HostInventory, rails: Iterable[Rail], record: Record, *, before: States) -> Iterator[str]:
+    """Yield what users have on interfaces that are to be removed."""
+    names = {rail.pci: rail.name for rail in rails}
+    wanted = {rail.vlan_netdev for rail in rails}
+    for name, pci in ours(record).items():
+        if name not in before or name in wanted or not _is(before[name], pci, name):
+            continue
+        added = sorted({*before[name]["addresses"]} - {*record[pci]["set"]["addresses"]})
+        for address in added if pci in names else ():
+            yield (
+                f"rail {names[pci]}: {name}, which is to be removed, has the address {address}, which this collection"
+                " did not set. Remove the address, or keep vlan of the rail"
+            )
+        carried = ", ".join(one.name for one in stacked_on(inventory.interfaces, name))
+        if carried:
+            yield (
+                f"{inventory.port(pci).title}: {name}, which is to be removed, carries {carried}, which this collection"
+                f" did not create. Remove {carried}, or keep vlan of the rail"
+            )
 
 
 def disturbed(vlans: Vlans) -> set[str]:
@@ -114,7 +143,7 @@ def noted(entry: Mapping[str, Any], rail: Rail) -> dict[str, Any]:
     """Return the record of a rail's port with its VLAN interface, whose address counts as that of the port."""
     if not rail.vlan:
         return dict(entry)
-    addresses = sorted({*entry["set"]["addresses"], *([rail.address] if rail.address else [])})
+    addresses = sorted({*entry["set"]["addresses"], *rail.addresses})
     return {**entry, "set": {**entry["set"], "addresses": addresses, "vlans": [rail.vlan_netdev]}}
 
 

@@ -267,6 +267,37 @@ def test_a_vlan_with_an_address_of_a_user_is_not_removed(host: Host, capsys: pyt
     assert snapshot(host) == before
 
 
+@pytest.mark.parametrize(
+    ("kind", "again"),
+    [
+        ("macvlan", {"rails": [{**RAILS[0], "vlan": 200}]}),
+        ("vlan", {"state": "absent", "rails": []}),
+        ("bridge", {"state": "absent", "rails": []}),
+    ],
+)
+def test_a_vlan_that_carries_interfaces_of_a_user_is_not_removed(
+    host: Host, capsys: pytest.CaptureFixture[str], kind: str, again: dict[str, Any]
+) -> None:
+    call(host, capsys, rails=TAGGED)
+    links = host.links()
+    upper = {"ifname": "mine0", "linkinfo": {"info_kind": kind}, "mtu": 1500, "addr_info": []}
+    if kind == "bridge":
+        next(link for link in links if link["ifname"] == NAME)["master"] = "mine0"
+    else:
+        upper["link"] = NAME
+    host.set_links([*links, upper])
+    before = snapshot(host)
+    expected = (
+        "rail_links: 0000:18:00.0 (enp24s0np0): rail0.100, which is to be removed, carries mine0, which this collection"
+        " did not create. Remove mine0, or keep vlan of the rail"
+    )
+    assert call(host, capsys, check=True, **again)["msg"] == expected
+    assert call(host, capsys, **again)["msg"] == expected
+    assert snapshot(host) == before
+    # A plan that keeps the VLAN is not stopped by them.
+    assert call(host, capsys, rails=TAGGED)["changed"] is False
+
+
 def test_the_port_gets_back_the_address_that_it_had_before_the_vlan(
     host: Host, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -240,10 +240,6 @@ def test_networks_of_hosts_count_in_both_versions() -> None:
             "rdma_fabric.pools.routes: need a router. Set ipv6.gateway, ipv6.host_prefix, or gateway_ipv6 of the rails",
         ),
         (
-            {**DUAL, "vlan": 100},
-            "rdma_fabric.vlan: the VLAN interface of a rail has IPv4 addresses only. Remove vlan, or",
-        ),
-        (
             {**DUAL, "pools": {"ipam": "dhcp"}},
             "rdma_fabric.pools.ipam: the CNI plugin dhcp gives IPv4 addresses only. Set another ipam, or remove ipv6",
         ),

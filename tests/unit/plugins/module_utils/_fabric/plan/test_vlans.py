@@ -39,6 +39,23 @@ def test_every_line_takes_it(release: str, profile: str) -> None:
         check(RELEASES[release], item)
 
 
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_vlan_has_both_versions(release: str) -> None:
+    both = {"ipv6": {"supernet": "fd00:10::/48"}, "vlan": 100, "operator": {"release": release}}
+    made = planned(**both)
+    own = made["hosts"]["gpu-0001"]["rails"][0]
+    assert (own["vlan"], own["address"], own["ipv6"]["address"]) == (100, "192.168.0.1/24", "fd00:10::1/64")
+    (network,) = (
+        one
+        for one in made["objects"]["networks"]
+        if one["metadata"]["name"] == "rail0" and one["kind"] == "MacvlanNetwork"
+    )
+    assert network["spec"]["master"] == "rail0.100"
+    assert json.loads(network["spec"]["ipam"])["poolName"] == "rail0,rail0-ipv6"
+    for item in made["objects"]["networks"]:
+        check(RELEASES[release], item)
+
+
 def test_a_host_that_has_the_vlan_keeps_its_address() -> None:
     hosts = fleet(2, 1)
     port = next(one for one in hosts["gpu-0001"]["facts"]["ports"] if one["rdma"])
