@@ -33,7 +33,7 @@ from .networks import Networks, read_networks
 from .platforms import Platform, brought, read_platform
 from .releases import DEFAULT, LINES, line_of
 from .sriov import Sriov, read_pkey, read_sriov
-from .tests import PORT_CYCLE, STARS, read_tests
+from .tests import port_problems, read_tests
 from .thresholds import Thresholds, read_thresholds
 
 EXISTING = ("refuse", "use", "adopt")
@@ -45,7 +45,6 @@ _RAIL_NAME = Form(
 )
 _PCI = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _RELEASE = Form(r"\d+\.\d+\.\d+(-[a-z0-9.]+)?", f'a release such as {DEFAULT} (three numbers, without "v")')
-_FIRST_NODE_PORT = 30000
 _LAST_VLAN = 4094
 
 
@@ -332,9 +331,5 @@ def _check_together(reader: Reader, intent: Intent) -> None:
             "rails cannot reach each other (rdma_fabric.routing: none). Set cross_rail: false, or set routing: "
             "between_rails if the fabric routes between all rails",
         )
-    # Kubernetes forwards node ports, the kernel lends ephemeral ones.
-    lanes = intent.tests["fan"] if intent.tests["mode"] in STARS else 1
-    last = intent.tests["port_base"] + PORT_CYCLE * lanes * (intent.rail_count or 16)
-    if last > _FIRST_NODE_PORT:
-        message = f"ports up to {last} needed, but they must stay below {_FIRST_NODE_PORT}"
-        reader.refuse("tests.port_base", message)
+    for text in port_problems(intent.tests, intent.rail_count or 16):
+        reader.refuse("tests.port_base", text)

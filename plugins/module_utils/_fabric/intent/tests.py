@@ -15,6 +15,8 @@ from .kinds import KINDS, USUAL
 _MOST_OVERSUBSCRIBED = 100
 # Ports repeat after this many rounds: long enough for sockets of an earlier round to be gone.
 PORT_CYCLE = 8
+# Kubernetes forwards node ports, the kernel lends ephemeral ones.
+_FIRST_NODE_PORT = 30000
 
 # Several at once on one port: the sum is judged.
 STARS = ("incast", "one_to_many")
@@ -55,6 +57,13 @@ DEFAULTS: Mapping[str, Any] = {
     "retries": 2,
     "isolation": 3,
 }
+
+
+def port_problems(tests: Mapping[str, Any], rails: int) -> Iterator[str]:
+    """Yield why the TCP ports from ``port_base`` do not suffice for a number of rails."""
+    last = tests["port_base"] + PORT_CYCLE * (tests["fan"] if tests["mode"] in STARS else 1) * rails
+    if last > _FIRST_NODE_PORT:
+        yield f"ports up to {last} needed for {rails} rails, but they must stay below {_FIRST_NODE_PORT}"
 
 
 def complete(tests: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,10 +17,12 @@ from typing import Any
 from ..._common.errors import FabricError, InputError
 from ..._common.fold import fold
 from ..._common.reader import nearest, raise_problems, some
-from ..intent.host_classes import KEY, LABEL, REST, Fingerprint, HostClass, distinct, over
+from ..intent.host_classes import KEY, LABEL, REST, HostClass, distinct, over
 from ..intent.intent import Intent
+from ..intent.tests import port_problems
 from ..operator.common import merged
 from ..operator.profiles import registry
+from .fingerprints import fits, strangers, unlike
 from .hosts import Host
 
 # What classes do not inherit, and the hosts of none of them have.
@@ -31,13 +33,14 @@ _REST_KEYS = ("rails", "rail_count", "supernet", "reserved", "ipv6")
 class Part:
     """Hosts that are planned together: those of a class, those of none (REST), or all ("").
 
-    ``match``: what their facts show, empty text when they are not chosen by it.
+    ``match``: what their facts show, empty text when they are not chosen by it. ``doubts``: warnings about the choice.
     """
 
     name: str
     intent: Intent
     hosts: tuple[Host, ...]
     match: str = ""
+    doubts: tuple[str, ...] = ()
 
 
 def parts(
@@ -59,7 +62,8 @@ def parts(
     rest = _of(hosts, homes, REST)
     if rest:
         whole = over(fabric, {key: fabric[key] for key in _REST_KEYS if key in fabric}, registry.sections())
-        found.insert(0, Part(REST, Intent.from_params(whole, registry.names(), registry.sections()), rest))
+        own_intent = Intent.from_params(whole, registry.names(), registry.sections())
+        found.insert(0, Part(REST, own_intent, rest, doubts=tuple(strangers(classes, rest))))
     raise_problems(list(_empty(found)))
     return _labelled(found)
 
@@ -81,8 +85,8 @@ def _homes(classes: Sequence[HostClass], hosts: Sequence[Host], names: Mapping[s
     homes: dict[str, str] = {}
     for host in hosts:
         named = [own for own in classes if set(own.hosts) & set(names[host.name])]
-        problems += [text for own in named for text in _unlike(own, host)]
-        found = [*named, *(own for own in classes if own not in named and not own.hosts and _fits(own.match, host))]
+        problems += [text for own in named for text in unlike(own, host)]
+        found = [*named, *(own for own in classes if own not in named and not own.hosts and fits(own.match, host))]
         homes[host.name] = found[0].name if found else REST
         if len(found) > 1:
             several = ", ".join(own.name for own in found)
@@ -98,31 +102,6 @@ def _homes(classes: Sequence[HostClass], hosts: Sequence[Host], names: Mapping[s
         )
     raise_problems(problems)
     return homes
-
-
-def _fits(match: Fingerprint | None, host: Host) -> bool:
-    return match is not None and host.facts is not None and not _differences(match, host)
-
-
-def _unlike(own: HostClass, host: Host) -> Iterator[str]:
-    """Yield how a host that a class names differs from what the hosts of the class are to have."""
-    if own.match and host.facts:
-        for text in _differences(own.match, host):
-            yield f"{KEY}.classes[{own.name}]: {host.name} is in hosts, but {text}. Repair the host, or correct match"
-
-
-def _differences(match: Fingerprint, host: Host) -> list[str]:
-    facts = host.facts or {}
-    ports = [port for port in host.ports if port["device"].lower() == match.device]
-    what = f"NIC ports {match.device}"
-    expected = {what: match.ports, "GPUs": match.gpus}
-    counts = {what: len(ports), "GPUs": len(facts.get("gpus", ()))}
-    wrong = [
-        f"it has {counts[name]} {name}, expected {count}"
-        for name, count in expected.items()
-        if count is not None and counts[name] != count
-    ]
-    return wrong or ([f"it has no {what}"] if match.device and not ports else [])
 
 
 def _empty(found: Sequence[Part]) -> Iterator[str]:
@@ -211,6 +190,8 @@ def joined(found: Sequence[Mapping[str, Any]], order: Sequence[str]) -> dict[str
         return dict(found[0])
     hosts = {name: own for plan in found for name, own in plan["hosts"].items()}
     rails = [rail for plan in found for rail in plan["rails"]]
+    texts = port_problems(found[0]["tests"], len(rails))
+    raise_problems([f"{KEY}.tests.port_base: {text}" for text in texts])
     _check_rails(rails, [own for plan in found for own in plan["classes"]])
     networks = [item for plan in found for item in plan["objects"]["networks"]]
     _check_objects(networks)

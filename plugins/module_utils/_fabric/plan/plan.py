@@ -103,7 +103,7 @@ def _planned(
     written["tests"] = {**part.intent.tests, "groups": homes, **(shared := sharing(written))}
     written.update({"switches": switches} if switches else {})
     written.update({"partitions": members} if members else {})
-    written["warnings"] += [*doubts, *told(shared)]
+    written["warnings"] += [*doubts, *told(shared), *part.doubts]
     written["classes"] = host_classes.entries(part, written)
     for own in written["hosts"].values():
         own.update({"class": part.name, "profile": written["profile"]})

@@ -85,11 +85,11 @@ BAD: list[tuple[Any, str]] = [
     ({**NET, "tests": {"mtu": 1500}}, "rdma_fabric.tests.mtu: expected one of 256, 512, 1024, 2048, 4096, found 1500"),
     (
         {**NET, "tests": {"port_base": 29990}},
-        "rdma_fabric.tests.port_base: ports up to 30118 needed, but they must stay below 30000",
+        "rdma_fabric.tests.port_base: ports up to 30118 needed for 16 rails, but they must stay below 30000",
     ),
     (
         {**NET, "rail_count": 8, "tests": {"mode": "incast", "fan": 32, "port_base": 28000}},
-        "rdma_fabric.tests.port_base: ports up to 30048 needed, but they must stay below 30000",
+        "rdma_fabric.tests.port_base: ports up to 30048 needed for 8 rails, but they must stay below 30000",
     ),
     (
         {**NET, "tests": {"memory": "cuda:dmabuf", "kinds": ["write_lat"]}},

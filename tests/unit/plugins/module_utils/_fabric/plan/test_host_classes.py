@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.plugins.module_utils._fabric.operator.test_conformance import RELEASES, check
 from tests.unit.support.module_run import run
-from tests.unit.support.plan_factory import fleet, host_facts
+from tests.unit.support.plan_factory import configured, fleet, host_facts
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import fields
@@ -235,6 +235,37 @@ def test_a_run_needs_facts_of_each_class_and_of_hosts_to_match() -> None:
     by_match = {**FABRIC, "classes": [{**STORAGE, "hosts": [], "match": {"device": "1021", "ports": 2}}]}
     with pytest.raises(FabricError, match="no facts of st-2 are known, so no class can be found by fingerprint"):
         plan(by_match, half, limit=["gpu-0001", "st-1"])
+
+
+def test_a_new_host_that_fits_no_fingerprint_is_a_warning() -> None:
+    storage = {**STORAGE, "hosts": [], "match": {"device": "1021", "ports": 2}}
+    gpu = {"name": "gpu", "match": {"device": "1021", "ports": 4}, "supernet": "10.30.0.0/16"}
+    # A server that lost a card.
+    found = {**hosts(), "st-3": {"facts": host_facts(103, rails=1), "rdma_host": {}}}
+    made = plan({**FABRIC, "classes": [storage, gpu]}, found)
+    assert made["hosts"]["st-3"]["class"] == "default"
+    expected = (
+        "no fingerprint of rdma_fabric.classes fits st-3 (storage: it has 1 NIC ports 1021, expected 2, gpu: it has 1"
+        " NIC ports 1021, expected 4), planned as class default. Check for missing cards before the first change. To"
+        " reject such hosts, set hosts and match of a class together"
+    )
+    assert [text for text in made["warnings"] if "fingerprint" in text] == [expected]
+    # It has its rails, so it is known to be of no class; classes that name their hosts select none by fingerprint.
+    own = next(port for port in found["st-3"]["facts"]["ports"] if port["rdma"])
+    own["configured"] = configured("rail0", "192.168.0.1/24")
+    assert not [text for text in plan({**FABRIC, "classes": [storage, gpu]}, found)["warnings"] if "fits" in text]
+    own["configured"] = None
+    named = [{**storage, "hosts": ["st-1", "st-2"]}, {**gpu, "hosts": ["gpu-0001", "gpu-0002"]}]
+    assert not [text for text in plan({**FABRIC, "classes": named}, found)["warnings"] if "fits" in text]
+
+
+def test_ports_of_tests_are_counted_over_all_classes() -> None:
+    tests = {"mode": "incast", "fan": 32, "port_base": 28464}
+    storage = {**STORAGE, "rail_count": 2}
+    planned(storage, tests=tests, rail_count=4)
+    assert refused(storage, tests={**tests, "port_base": 28465}, rail_count=4) == (
+        "rdma_fabric.tests.port_base: ports up to 30001 needed for 6 rails, but they must stay below 30000"
+    )
 
 
 PROFILES = [name for name in registry.names() if registry.get(name).link_layer == "ethernet"]
