@@ -26,6 +26,8 @@ options:
     description:
       - The C(rails) of a plan. Their subnets must not overlap networks of pods and services, and addresses of nodes.
       - Networks of services are read from ServiceCIDR objects, or else from the address of the Service C(kubernetes).
+      - Networks of pods are read from objects of Calico and Cilium, or else from C(spec.podCIDRs) of the nodes. If no pod with an address
+        of the latter is found, an overlap with them is a warning.
     type: list
     elements: dict
     default: []
@@ -271,6 +273,11 @@ problems:
   returned: always
   type: list
   elements: str
+doubts:
+  description: What may be wrong, and does not stop the run. Each is also a warning.
+  returned: always
+  type: list
+  elements: str
 requests:
   description: Number of requests sent to the API server.
   returned: always
@@ -333,7 +340,7 @@ def main() -> None:
             "The chart of the network operator is fetched without a checksum: the repository determines what is"
             " installed. Set chart_checksum to the sha256 of the archive."
         )
-    for problem in filter(None, (policy["problem"] for policy in result["gpu_operator"])):
+    for problem in filter(None, (*result["doubts"], *(policy["problem"] for policy in result["gpu_operator"]))):
         module.warn(problem)
     if module.params["require"] and result["problems"]:
         listed = "\n".join(f"- {problem}" for problem in result["problems"])

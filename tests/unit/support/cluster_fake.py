@@ -294,6 +294,7 @@ def down(text: str = "Connection refused") -> ConnectionFailed:
 
 
 PLURALS = {
+    "CiliumNode": "ciliumnodes",
     "ClusterPolicy": "clusterpolicies",
     "Node": "nodes",
     "Namespace": "namespaces",

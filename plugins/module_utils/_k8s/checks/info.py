@@ -44,13 +44,14 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
         multuses=survey.multuses(daemonsets),
     )
     objects = survey.objects(api)
-    said = list(decision.problems)
+    said, overlaps = list(decision.problems), networks.Overlaps([], [])
     if params["operator_state"] == "present":
         policies = problems.policy(params["existing"] or "", objects["NicClusterPolicy"])
         said = [*_denied(denied), *wrong.values(), *_aimed(params, found, decision), *policies, *said]
         said += [*_installing(params, decision, run), *_impersonating(params), *_platform(api, params)]
         said += [*_pools(api, params, by_host), *_pull_secrets(api, params, decision)]
-        said += networks.problems(api, params, nodes)
+        overlaps = networks.overlaps(api, params, nodes, by_host=by_host)
+        said += overlaps.problems
         said += ufm_secret.problems(api, params["namespace"], params["ufm_secret"])
     return {
         "version": version,
@@ -66,6 +67,7 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
         "workloads": survey.workloads(running),
         "denied": denied,
         "problems": said,
+        "doubts": overlaps.warnings,
         "requests": api.requests,
     }
 
