@@ -134,6 +134,7 @@ def main() -> None:
             module.check_mode,
             read_plan=lambda record: topic_io.read_plan(module.params, roots, record),
             apply=lambda boot: apply(boot, roots),
+            restores=module.params["state"] == "absent",
             unsettled=lambda boot, _earlier, merged: {**merged, **boot.plan.pending},
         )
     except FabricError as error:

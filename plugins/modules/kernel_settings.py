@@ -117,6 +117,7 @@ def main() -> None:
             module.check_mode,
             read_plan=lambda record: topic_io.read_plan(want, roots, record),
             apply=lambda plan: settings_io.apply(plan, roots, roots.lib, want=want),
+            restores=module.params["state"] == "absent",
             # The kernel may refuse to unload a module, so that is no part of the change.
             is_due=lambda plan: plan.change.changed or bool(plan.unload),
             unsettled=settings.unsettled,

@@ -178,6 +178,7 @@ def main() -> None:
             module.check_mode,
             read_plan=topic.read_plan,
             apply=topic.apply,
+            restores=module.params["state"] == "absent",
             is_due=topic.is_due,
             rounds=2,
         )

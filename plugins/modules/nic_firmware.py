@@ -159,6 +159,7 @@ def set_cards(
         check_mode,
         read_plan=read_plan,
         apply=apply,
+        restores=not present,
         # The plan knows the record: an entry names the values before the write that is to come.
         unsettled=lambda plan, _earlier, merged: {**merged, **plan.record},
         rounds=ROUNDS,

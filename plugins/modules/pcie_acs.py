@@ -128,7 +128,10 @@ def main() -> None:
     roots = files.Roots.under(module.params["root"])
     try:
         topic = Acs(module.params, roots)
-        done = converge(NAME, roots, module.check_mode, read_plan=topic.read_plan, apply=acs_io.apply)
+        restores = module.params["state"] == "absent"
+        done = converge(
+            NAME, roots, module.check_mode, read_plan=topic.read_plan, apply=acs_io.apply, restores=restores
+        )
     except FabricError as error:
         module.fail_json(msg=f"{NAME}: {error}")
     ports = {port: pair for port, pair in topic.wanted.items() if port in done.first.record}

@@ -138,6 +138,7 @@ def main() -> None:
                 params, roots, record, inventory=facts_io.read_inventory(roots)
             ),
             apply=lambda decision: peer_memory_io.apply(decision.change.before, decision.change.after),
+            restores=params["state"] == "absent",
         )
         own = values(params, done.last, proven=not (module.check_mode and done.first.change.changed))
     except FabricError as error:

@@ -153,6 +153,7 @@ def main() -> None:
             module.check_mode,
             read_plan=topic.read_plan,
             apply=topic.apply,
+            restores=module.params["state"] == "absent",
             unsettled=topic.unsettled,
         )
         has_qos = bool(records.load(roots.state, "rail_qos"))

@@ -204,6 +204,7 @@ def main() -> None:
                 params, roots, record, inventory=facts_io.read_inventory(roots), check_mode=module.check_mode
             ),
             apply=qos_io.apply,
+            restores=params["state"] == "absent",
             unsettled=unsettled,
         )
     except FabricError as error:

@@ -197,6 +197,7 @@ def main() -> None:
             module.check_mode,
             read_plan=topic.read_plan,
             apply=lambda stack: rdma_stack_io.apply(roots, stack.plan),
+            restores=module.params["state"] == "absent",
             # The kernel may refuse to unload a module, so that is no part of the change.
             is_due=lambda stack: stack.change.changed or bool(stack.plan.unload),
             may_wait=("drivers",),

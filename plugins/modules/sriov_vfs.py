@@ -155,6 +155,7 @@ def main() -> None:
                 module.params, roots, record, inventory=facts_io.read_inventory(roots), check_mode=module.check_mode
             ),
             apply=lambda plan: sriov_io.apply(plan, roots),
+            restores=module.params["state"] == "absent",
             unsettled=vf_restore.unsettled,
         )
     except FabricError as error:

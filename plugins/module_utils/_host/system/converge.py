@@ -78,6 +78,7 @@ def converge(
     *,
     read_plan: Callable[[Record], PlanT],
     apply: Callable[[PlanT], Record | None],
+    restores: bool,
     is_due: Callable[[PlanT], bool] = is_changed,
     unsettled: Callable[[PlanT, Record, Record], Record] = is_settled,
     rounds: int = 1,
@@ -87,6 +88,7 @@ def converge(
 
     ``read_plan`` reads the host and plans with the record that it gets. ``apply`` carries a plan out; what it returns
     is added to the entries of the record, for what only the change itself tells.
+    ``restores``: whether the plan only restores what the record has, which is possible on every host.
     ``is_due``: whether to apply, where it is not the change alone that decides.
     ``unsettled``: makes the record while a plan is carried out, of the earlier one and the merged one; see
     ``restore.unsettled``.
@@ -98,8 +100,8 @@ def converge(
     with lock.held(roots.run, name, check_mode):
         record: Record = records.load(roots.state, name)
         first = plan = read_plan(record)
-        # What was changed on such a host, if ever, is still restored.
-        if is_due(plan) and not (record and not plan.record):
+        # What was changed on such a host, if ever, is still restored, also in part.
+        if is_due(plan) and not restores and not (record and not plan.record):
             image_based.refuse(roots)
         if check_mode:
             return Done(first, first)

@@ -259,6 +259,21 @@ def test_a_port_that_has_another_owner_now_only_loses_the_rail_s_address(
     assert link is not None and (link.mtu, link.addresses) == (4200, ())
 
 
+def test_a_host_that_is_an_image_now_is_restored_as_far_as_its_owners_allow(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(host, capsys, rails=[*RAILS, rail("rail1", SECOND, "192.168.1.11/24")])
+    add_address(host, "enp64s0np0", "203.0.113.7", 24)
+    (host.root / "run/ostree-booted").touch()
+    assert (
+        "the system of this host is an image"
+        in call(host, capsys, rails=[rail("rail0", FIRST, "192.168.0.12/24")])["msg"]
+    )
+    result = call(host, capsys, state="absent", rails=[])
+    assert (result["changed"], len(warned(result))) == (True, 1)
+    assert host.inventory().port(FIRST).netdev.addresses == ()  # type: ignore[union-attr]
+
+
 def test_owners_from_before_us_do_not_stop_the_way_back(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     vlan = {"ifname": "enp24s0np0.70", "link": "enp24s0np0", "linkinfo": {"info_kind": "vlan"}, "mtu": 1500}
     host.set_links([*host.links(), vlan])

@@ -122,6 +122,7 @@ class Toy:
                     False,
                     read_plan=lambda record: self.read_plan(record, desired),
                     apply=self.apply,
+                    restores=not desired,
                     unsettled=lambda plan, _earlier, merged: restore.unsettled(
                         merged, {"toy": plan.change.before}, {"toy": plan.change.after}
                     ),
@@ -208,7 +209,12 @@ def test_check_mode_writes_nothing(tmp_path: Path) -> None:
     before = sorted(tmp_path.rglob("*"))
     roots = files.Roots.under(str(tmp_path))
     done = subject.converge(
-        "toy", roots, True, read_plan=lambda record: host.read_plan(record, {"mtu": "b"}), apply=host.apply
+        "toy",
+        roots,
+        True,
+        read_plan=lambda record: host.read_plan(record, {"mtu": "b"}),
+        apply=host.apply,
+        restores=False,
     )
     assert done.result["changed"] is True and done.last is done.first
     assert sorted(tmp_path.rglob("*")) == before and host.now() == dict.fromkeys(NAMES, "a")
@@ -220,7 +226,12 @@ def test_a_change_that_does_not_take_effect_keeps_the_record(tmp_path: Path) -> 
     roots = files.Roots.under(str(tmp_path))
     with pytest.raises(CommandError, match="after the change mtu is a, expected b. "):
         subject.converge(
-            "toy", roots, False, read_plan=lambda record: host.read_plan(record, {"mtu": "b"}), apply=lambda plan: None
+            "toy",
+            roots,
+            False,
+            read_plan=lambda record: host.read_plan(record, {"mtu": "b"}),
+            apply=lambda plan: None,
+            restores=False,
         )
     assert '"mtu": "a"' in (tmp_path / "var/lib/gpufabric/toy.json").read_text()
 
@@ -247,7 +258,22 @@ def test_a_system_that_is_an_image_is_not_changed(tmp_path: Path, release: str, 
 
     def converged(mtu: str) -> Any:
         return subject.converge(
-            "toy", roots, check, read_plan=lambda record: host.read_plan(record, {"mtu": mtu}), apply=host.apply
+            "toy",
+            roots,
+            check,
+            read_plan=lambda record: host.read_plan(record, {"mtu": mtu}),
+            apply=host.apply,
+            restores=False,
+        )
+
+    def restored_in_part() -> Any:
+        return subject.converge(
+            "toy",
+            roots,
+            check,
+            read_plan=lambda record: dataclasses.replace(host.read_plan(record, {}), record=record),
+            apply=host.apply,
+            restores=True,
         )
 
     with pytest.raises(ConflictError, match="the system of this host is an image .* MachineConfig"):
@@ -256,3 +282,7 @@ def test_a_system_that_is_an_image_is_not_changed(tmp_path: Path, release: str, 
     (tmp_path / "etc/os-release").write_text("ID=debian\n")
     (tmp_path / "run/ostree-booted").unlink(missing_ok=True)
     assert converged("b").result["changed"]
+    # What was changed before the host became such a system is restored, also while some of the record is kept.
+    (tmp_path / "etc/os-release").write_text("ID=fedora\nVARIANT_ID=coreos\n")
+    assert restored_in_part().result["changed"] is not check
+    assert host.now() == dict.fromkeys(NAMES, "a")
