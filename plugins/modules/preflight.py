@@ -183,7 +183,7 @@ def judge(params: Mapping[str, Any], roots: files.Roots, inventory: HostInventor
     peers = [rail.pci for rail in rails] if params["acs"] else ()
     own = preflight_io.read(roots, roots.lib, roots.var, inventory=inventory, wanted=wanted, boots=boots, peers=peers)
     shared = {key: params[key] for key in ("root", "rails", "disrupt_users")}
-    run = roles_io.Run(params["roles"], shared, params["skipped_roles"])
+    run = roles_io.Run(roles_io.with_vfs(params["roles"], params["vfs"]), shared, params["skipped_roles"])
     refusals = roles_io.refusals(roles_io.Host(roots, inventory), run)
     return joined(check(inventory, rails, own, consent=consent), refusals)
 

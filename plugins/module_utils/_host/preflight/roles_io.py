@@ -101,6 +101,12 @@ def refusals(host: Host, run: Run) -> Iterator[Finding]:
             before = _following(before, plan, bool(run.roles.get("host_reboot_allowed")))
 
 
+def with_vfs(roles: Mapping[str, Any], vfs: int) -> dict[str, Any]:
+    """Return inputs of roles with those of sriov, if only the number of VFs is given, as to role preflight alone."""
+    own = {"sriov_state": "present", "sriov_vfs": vfs} if vfs and "sriov_state" not in roles else {}
+    return {**roles, **own}
+
+
 def has_vendor_source(roles: Mapping[str, Any]) -> bool:
     """Whether the packages of the run have a source of the vendor, which the plan of the RDMA stack asks."""
     return roles.get("rdma_stack_provider") == rdma_stack_plan.DOCA

@@ -270,6 +270,17 @@ def test_a_role_that_does_not_run_refuses_nothing(
     assert [text for text in result["problems"] if "99 requested" in text] == []
 
 
+def test_vfs_are_checked_without_the_inputs_of_roles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The role preflight alone has their number only."""
+    host = lab(tmp_path, monkeypatch)
+    for roles, skipped, count in ({}, [], 1), ({"sriov_state": "absent"}, [], 0), ({}, ["sriov"], 0):
+        result = preflight(host, capsys, roles, rails=[PORT], vfs=99, skipped_roles=skipped)
+        found = [text for text in result["problems"] if text.startswith("role sriov: ") and "99 requested" in text]
+        assert len(found) == count, result["problems"]
+
+
 def test_an_option_that_a_module_does_not_accept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
