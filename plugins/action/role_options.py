@@ -13,7 +13,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.errors import UnsupportedError
 from ansible.plugins.action import ActionBase
 
-from ..module_utils._fabric.intent import role_variables
+from ..module_utils._fabric.intent import request, role_variables
 from ..module_utils._fabric.operator.profiles import registry
 
 ROLES = Path(__file__).resolve().parents[2] / "roles"
@@ -39,7 +39,9 @@ class ActionModule(ActionBase):
         if params["effective"]:
             hosts = task_vars["ansible_play_hosts"] if params["hosts"] is None else params["hosts"]
             options = self._effective(params["effective"], hosts)
-            result.update(changed=False, options=options)
+            tags = (self._task.get_play().tags, task_vars["ansible_run_tags"])
+            roles = request.left_out(params["effective"], *tags, skip=task_vars["ansible_skip_tags"])
+            result.update(changed=False, options=options, left_out=roles)
             own = self._options(params["effective"])
             return judged(result, ((host, problems(own, options[host]), ()) for host in hosts), len(hosts))
         roles = [path.name for path in ROLES.iterdir()]

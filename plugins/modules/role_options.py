@@ -73,6 +73,12 @@ options:
   type: dict
   returned: with O(effective)
   sample: {gpu-1: {rail_names_vfs: false, rail_names_apply: now}}
+left_out:
+  description: The O(effective) roles that the run leaves out, by its tags and those of the play. Each role has its name as a tag.
+  type: list
+  elements: str
+  returned: with O(effective)
+  sample: [sriov]
 problems:
   description: All problems, each with the affected hosts.
   type: list

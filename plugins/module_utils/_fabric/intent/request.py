@@ -15,6 +15,8 @@ from ..._common.reader import describe, some
 _WORDS = frozenset({"all", "always", "never", "tagged", "untagged"})
 # The group that a run itself makes of unreachable hosts (playbooks/tasks/plan.yml), which later plays leave out.
 ABSENT_GROUP = "rdma_absent"
+# The role that checks what the other roles would do.
+_CHECK = "preflight"
 
 
 @dataclass(frozen=True)
@@ -153,3 +155,14 @@ def selected(tags: frozenset[str], only: Collection[str], skip: Collection[str])
         wanted = wanted or "all" in only or ("tagged" in only and bool(tags))
     skipped = "all" in skip or not own.isdisjoint(skip) or ("tagged" in skip and bool(tags))
     return wanted and not skipped
+
+
+def left_out(roles: Iterable[str], tags: Collection[str], only: Collection[str], *, skip: Collection[str]) -> list[str]:
+    """Return the roles that a run leaves out, each of which has its name and the ``tags`` of the play as tags.
+
+    A run that selects none of them, as one of the check alone, leaves out those that it skips.
+    """
+    own = {role: frozenset({*tags, role}) for role in roles if role != _CHECK}
+    chosen = [role for role in own if selected(own[role], only, skip)]
+    chosen = chosen or [role for role in own if selected(own[role], ["all"], skip)]
+    return [role for role in own if role not in chosen]

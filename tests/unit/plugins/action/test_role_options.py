@@ -94,26 +94,31 @@ def test_what_a_user_may_give_is_fine(tmp_path: Path) -> None:
 
 
 def play_effective(
-    tmp_path: Path, known: dict[str, dict[str, Any]], shared: dict[str, Any], **read: Any
+    tmp_path: Path, known: dict[str, dict[str, Any]], shared: dict[str, Any], *words: str, **read: Any
 ) -> subprocess.CompletedProcess[str]:
     """A play that reads the options of roles and writes what the first host sees of them to a file."""
     tasks = [
-        {"gpufabric.rdma.role_options": read, "run_once": True, "register": "found"},
-        {
-            "ansible.builtin.copy": {"content": "{{ found.options | to_json }}", "dest": str(tmp_path / "found")},
-            "run_once": True,
-        },
+        {"gpufabric.rdma.role_options": read, "run_once": True, "register": "found", "tags": ["always"]},
+        *(
+            {
+                "ansible.builtin.copy": {"content": f"{{{{ found.{key} | to_json }}}}", "dest": str(tmp_path / name)},
+                "run_once": True,
+                "tags": ["always"],
+            }
+            for key, name in (("options", "found"), ("left_out", "left_out"))
+        ),
     ]
     book = {
         "hosts": "all",
         "gather_facts": False,
+        "tags": ["prepare"],
         "vars": {**shared, "ansible_python_interpreter": sys.executable},
         "tasks": tasks,
     }
     (tmp_path / "play.yml").write_text(json.dumps([book]))
     (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": known}}))
     return ansible_playbook(
-        tmp_path, "-i", tmp_path / "hosts.json", "-c", "local", tmp_path / "play.yml", COLUMNS="2000"
+        tmp_path, "-i", tmp_path / "hosts.json", "-c", "local", tmp_path / "play.yml", *words, COLUMNS="2000"
     )
 
 
@@ -162,3 +167,11 @@ def test_options_of_roles_are_what_is_set_or_their_default(tmp_path: Path) -> No
 
 def test_options_are_read_of_the_hosts_that_are_named(tmp_path: Path) -> None:
     assert list(effective(tmp_path, {"one": {}, "two": {}}, {}, effective=["sriov"], hosts=["two"])) == ["two"]
+
+
+def test_roles_that_the_tags_of_a_run_leave_out(tmp_path: Path) -> None:
+    roles = ["preflight", "sriov", "rail_links", "rail_names"]
+    words = ("--tags", "preflight,sriov,rail_links", "--skip-tags", "rail_links")
+    done = play_effective(tmp_path, {"one": {}}, {}, *words, effective=roles)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads((tmp_path / "left_out").read_text()) == ["rail_links", "rail_names"]

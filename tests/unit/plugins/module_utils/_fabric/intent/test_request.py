@@ -8,6 +8,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.requ
     Work,
     group_problem,
     inventory_problem,
+    left_out,
     name_problem,
     pattern_problem,
     reserved_problem,
@@ -124,3 +125,23 @@ def test_tags_select_something_to_do(tasks: list[Work], only: list[str], skip: l
 ])  # fmt: skip
 def test_selection_is_that_of_ansible(tags: tuple[str, ...], only: list[str], skip: list[str], runs: bool) -> None:
     assert selected(frozenset(tags), only, skip) is runs
+
+
+@pytest.mark.parametrize(
+    ("only", "skip", "expected"),
+    [
+        (["all"], [], []),
+        (["prepare"], [], []),
+        (["tagged"], ["sriov"], ["sriov"]),
+        (["sriov"], [], ["rail_links"]),
+        (["prepare", "sriov"], [], []),
+        (["preflight", "sriov"], [], ["rail_links"]),
+        (["preflight"], [], []),
+        (["preflight"], ["sriov"], ["sriov"]),
+        (["sriov"], ["sriov"], ["sriov"]),
+        (["validate"], [], []),
+        (["all"], ["prepare"], ["sriov", "rail_links"]),
+    ],
+)
+def test_roles_that_a_run_leaves_out(only: list[str], skip: list[str], expected: list[str]) -> None:
+    assert left_out(["preflight", "sriov", "rail_links"], ["prepare"], only, skip=skip) == expected
