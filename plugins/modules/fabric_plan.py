@@ -185,7 +185,7 @@ plan:
     switches:
       description: Switch and switch port by rail and host.
       type: dict
-      returned: when the facts contain LLDP neighbours
+      returned: when the facts contain LLDP neighbours, or the file of C(tests.groups) has the switches of InfiniBand ports
       sample: {rail0: {gpu-1: {switch: leaf3, port: Ethernet12}}}
     partitions:
       description: Lines of C(partitions.conf) for the administrator of the subnet manager.

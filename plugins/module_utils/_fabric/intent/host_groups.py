@@ -9,8 +9,15 @@ from typing import Any
 
 from ..._common.reader import Reader, describe
 
+IBNETDISCOVER = "ibnetdiscover"
 # Where groups come from -> the key that goes with it.
-SOURCES: Mapping[str, str] = {"inventory_groups": "names", "node_label": "label", "lldp": "", "file": "path"}
+SOURCES: Mapping[str, str] = {
+    "inventory_groups": "names",
+    "node_label": "label",
+    "lldp": "",
+    "file": "path",
+    IBNETDISCOVER: "path",
+}
 
 
 KEY = "rdma_fabric.tests.groups"
@@ -41,7 +48,7 @@ def _source(reader: Reader) -> dict[str, Any]:
         source[key] = list(reader.texts(key)) if key == "names" else reader.text(key, None)
         if not source[key]:
             reader.refuse(key, f"missing; from: {where} needs it")
-    if where == "file" and source["path"] and not source["path"].startswith("/"):
+    if key == "path" and source["path"] and not source["path"].startswith("/"):
         example = "{{ inventory_dir }}/topology.conf"
         reader.refuse(key, f'expected a whole path such as {example}, found "{source["path"]}"')
     reader.close()
@@ -69,5 +76,5 @@ def topology_file(tests: Any) -> str:
     """Return the path of the file that ``tests`` take groups from, "" when they take none."""
     used = isinstance(tests, Mapping) and (tests.get("mode") == "topology" or tests.get("oversubscription"))
     groups = tests.get("groups") if used else None
-    path = groups.get("path") if isinstance(groups, Mapping) and groups.get("from") == "file" else ""
+    path = groups.get("path") if isinstance(groups, Mapping) and SOURCES.get(str(groups.get("from"))) == "path" else ""
     return path if isinstance(path, str) else ""

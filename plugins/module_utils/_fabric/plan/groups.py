@@ -11,7 +11,7 @@ from typing import Any
 
 from ..._common.errors import InputError, ParseError
 from ..._common.reader import nearest, some
-from ..intent.host_groups import KEY, Groups
+from ..intent.host_groups import IBNETDISCOVER, KEY, Groups
 from .hosts import Host
 from .switch_ports import Switches
 from .topology_file import parse_conf, parse_data
@@ -60,8 +60,8 @@ def resolve(tests: Mapping[str, Any], known: Known) -> tuple[Groups, list[str]]:
     """Return group -> hosts of the run for the ``tests`` of the intent, and warnings.
 
     A host that returned no facts and is in no group joins the group UNKNOWN: its tests end as no_data. InputError names
-    other hosts in none. Of LLDP it is no error, since a port without link has no neighbour: such hosts are UNKNOWN too,
-    and there are no groups at all when there is no neighbour at all, so that only measuring refuses.
+    other hosts in none. Of switches it is no error, since a port without link is on none: such hosts are UNKNOWN too,
+    and there are no groups at all when no port is on one, so that only measuring refuses.
     """
     source = tests["groups"]
     where = source.get("from") if isinstance(source.get("from"), str) else ""
@@ -75,7 +75,10 @@ def resolve(tests: Mapping[str, Any], known: Known) -> tuple[Groups, list[str]]:
         return _by_label(source["label"], known), []
     if where == "file":
         return _by_file(source["path"], known), []
-    return _by_lldp(known)
+    if where == IBNETDISCOVER:
+        remedy = f"record {source['path']} again with ibnetdiscover on a host of the fabric"
+        return _by_switch(known, f"a node GUID of {source['path']}", remedy)
+    return _by_switch(known, "an LLDP neighbour", "let lldpd run on the hosts, and LLDP on the switch ports")
 
 
 def of_run(hosts: Sequence[str], groups: Mapping[str, Sequence[str]], remedy: str = "name every host once") -> Groups:
@@ -145,8 +148,11 @@ def _short(name: str) -> str:
     return name if first.isdigit() else first
 
 
-def _by_lldp(known: Known) -> tuple[Groups, list[str]]:
-    """Group by the switch of the first rail; a host without one there goes with those whom it meets on another rail."""
+def _by_switch(known: Known, source: str, remedy: str) -> tuple[Groups, list[str]]:
+    """Group by the switch of the first rail; a host without one there goes with those whom it meets on another rail.
+
+    ``source``: what shows the switch of a port; ``remedy``: what to do when there is none at all.
+    """
     rails = list(known.switches.values())
     homes = {host: rails[0][host]["switch"] for host in known.names if rails and host in rails[0]}
     groups_of: dict[tuple[int, str], str] = {}
@@ -163,7 +169,6 @@ def _by_lldp(known: Known) -> tuple[Groups, list[str]]:
         if home == UNKNOWN and host in known.facts:
             lost.append(host)
     if list(groups) == [UNKNOWN]:
-        remedy = "let lldpd run on the hosts, and LLDP on the switch ports"
-        return {}, [f"{KEY}: no host shows an LLDP neighbour on a rail; {remedy}"]
-    told = f"{KEY}: {some(lost)} without an LLDP neighbour, or on switches of their own: the group {UNKNOWN}"
+        return {}, [f"{KEY}: no host shows {source} on a rail; {remedy}"]
+    told = f"{KEY}: {some(lost)} without {source}, or on switches of their own: the group {UNKNOWN}"
     return of_run(list(known.names), groups), [told] if lost else []

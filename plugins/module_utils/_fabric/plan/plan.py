@@ -32,6 +32,7 @@ from .gpu_affinity import gpus_of_rails
 from .groups import Known, known_of, resolve
 from .host_classes import Part
 from .hosts import Host, match_nodes, read_hosts
+from .ib_fabric import with_switches
 from .layout import Layout, check_pools
 from .numbering import find_seats, new_addresses
 from .rails import Port, RailMap, check_names_free, check_subnets, find_rails, netdev_names
@@ -97,7 +98,8 @@ def _planned(
     with host_classes.told_of(part):
         layout = _laid_out(part, names)
         written = _write(layout, matched)
-        switches = switch_ports(layout.rails.names, layout.rails.ports)
+        ports = with_switches(layout.rails.ports, layout.hosts, part.intent.tests["groups"], content=sources.file)
+        switches = switch_ports(layout.rails.names, ports)
         homes, doubts = resolve(part.intent.tests, sources.of(written["hosts"], switches))
         members = partitions.lines(layout)
     written["tests"] = {**part.intent.tests, "groups": homes, **(shared := sharing(written))}

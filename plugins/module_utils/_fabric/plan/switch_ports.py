@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""On which switch port each rail of each host hangs, as LLDP told the facts."""
+"""On which switch port each rail of each host is, as LLDP reports it, or a file of InfiniBand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN = 4
 
 
 def switch_ports(rails: Sequence[str], ports: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
-    """Return rail -> host -> {switch, port}; {} when LLDP told nothing. ``ports``: host -> its ports by rail (facts).
+    """Return rail -> host -> {switch, port}; {} when nothing is known. ``ports``: host -> its ports by rail (facts).
 
     A switch goes by its name; by its chassis id too where several have one name, alone where it has none.
     """

@@ -63,7 +63,8 @@ def test_sources_are_read_as_they_are(source: dict[str, Any]) -> None:
     [
         (
             {"from": "racks"},
-            'tests.groups.from: expected one of inventory_groups, node_label, lldp, file, found "racks" (text)',
+            "tests.groups.from: expected one of inventory_groups, node_label, lldp, file, ibnetdiscover, found"
+            ' "racks" (text)',
         ),
         ({"from": "node_label"}, "tests.groups.label: missing; from: node_label needs it"),
         ({"from": "inventory_groups", "names": []}, "tests.groups.names: missing; from: inventory_groups needs it"),

@@ -1,4 +1,4 @@
-"""Lines for the subnet manager: a table, and a real OpenSM on a simulated fabric, which takes about a second.
+"""A table of lines for the subnet manager; a real OpenSM and ibnetdiscover on a simulated fabric, about two seconds.
 
 Where the programs are missing (Debian packages opensm, ibsim-utils, infiniband-diags), the latter is skipped.
 """
@@ -17,6 +17,7 @@ import pytest
 from tests.unit.support.plan_factory import fleet
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.manifests import Chart, manifests
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.ib_fabric import parse
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
 PRELOAD = next(Path("/usr/lib").glob("*/umad2sim/libumad2sim.so"), None)
@@ -196,3 +197,15 @@ def test_opensm_takes_the_default_partition(fabric: Fabric) -> None:
     assert "SUBNET UP" in log and "PARSE ERROR" not in log
     assert fabric.keys(1) == ["0xffff"]
     assert "PARSE ERROR" in fabric.configure("gpufabric=0x0001 ipoib ;\n")
+
+
+@simulated
+def test_the_switch_of_each_host_is_discovered(fabric: Fabric) -> None:
+    fabric.configure(manifests(planned(), Chart())["infiniband/partitions.conf"])
+    found = parse(fabric.run("ibnetdiscover"))
+    assert {guid: (own["system"], own["port"]) for guid, own in found.items()} == {
+        "ba3fd20003180000": ("SW", "1"),
+        "ba3fd20003180001": ("SW", "2"),
+        "b83fd203000000fe": ("SW", "3"),
+    }
+    assert len({own["chassis"] for own in found.values()}) == 1
