@@ -762,6 +762,11 @@ options:
             description:
               - "Number of nodes that the SR-IOV operator drains at the same time. Default: that of the operator, which is 1."
             type: int
+          operator_config:
+            description:
+              - "Only with platform C(openshift): fields of C(spec) of the SriovOperatorConfig C(default), which must exist. Only these fields are
+                changed, and they are removed at teardown. They are for the whole cluster: details."
+            type: dict
           vlan:
             description:
               - "VLAN of the VFs in pods; C(0): untagged. Default: C(0)."

@@ -254,6 +254,7 @@ FABRIC: dict[str, Any] = {
             "rdma": {"type": "bool"},
             "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
             "max_unavailable": {"type": "int"},
+            "operator_config": {"type": "dict"},
             "vlan": {"type": "int"},
             "link_state": {"type": "str", "choices": ["auto", "enable", "disable"]},
             "trust": {"type": "bool"},

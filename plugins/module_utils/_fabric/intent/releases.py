@@ -141,6 +141,7 @@ SPANS: dict[tuple[str, str], tuple[str, str]] = {
     ("CIDRPool", "spec.perNodeExclusions"): ("26.4", ""),
     ("SriovNetworkNodePolicy", "spec.bridge.groupingPolicy"): ("26.1", ""),
     ("SriovNetworkNodePolicy", "spec.devlinkParams"): ("26.1", ""),
+    ("SriovOperatorConfig", "spec.configDaemonEnvVars"): ("26.1", ""),
 }
 
 # What is installed unless the user asks for another release.

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from ..._common.reader import Form, Reader
 from .images import PULL_SECRET
@@ -23,6 +25,7 @@ _OF_OPERATOR = {
     "trust": None,
     "spoof_check": None,
     "pkey": None,
+    "operator_config": {},
 }
 # What the webhook of the SR-IOV operator allows for a port of NVIDIA.
 _MOST_VFS = 128
@@ -64,6 +67,7 @@ class Sriov:
     rdma: bool = True
     pkey: str | None = None
     ib_kubernetes: IbKubernetes = IbKubernetes(None, None, None, 5)
+    operator_config: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def made_on_hosts(self) -> bool:
@@ -88,6 +92,7 @@ def read_sriov(reader: Reader) -> Sriov:
         rdma=reader.flag("rdma", True),
         pkey=read_pkey(reader),
         ib_kubernetes=_ib_kubernetes(reader.section("ib_kubernetes"), "ib_kubernetes" in reader),
+        operator_config=reader.mapping("operator_config"),
     )
     if sriov.device_type == "vfio-pci" and sriov.rdma_mode:
         reader.refuse("rdma_mode", "VFs with device_type vfio-pci have no RDMA device. Remove rdma_mode")

@@ -9,7 +9,7 @@ device plugin runs on all nodes with the resources of all classes, and finds on 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,14 +48,29 @@ def policies(groups: Sequence[Group]) -> list[dict[str, Any]]:
     line = line_of(groups[0].intent.operator.release)
     if line is None:
         return []
-    further = [
+    further = _once(
         item for group in groups for item in registry.get(group.intent.profile).policies(group.intent, group.rails)
-    ]
+    )
     if len(groups) == 1 and not groups[0].name:
         own = groups[0].intent
         return [build_policy(own, line, groups[0].sections(line)), *nic_configuration.objects(own), *further]
     shared = replace(groups[0].intent, node_selector=_shared_selector(groups))
     return [*_of_classes(groups, line, shared), *nic_configuration.objects(shared), *further]
+
+
+def _once(objects: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the objects, with one of each that is for the whole cluster; classes must not differ in it."""
+    found: list[dict[str, Any]] = []
+    for item in objects:
+        first = next((one for one in found if one["kind"] == item["kind"]), None)
+        if first is None or not registry.is_patched(item["kind"]):
+            found.append(item)
+        elif first != item:
+            raise InputError(
+                f"rdma_fabric.classes: the fields of {item['kind']} {item['metadata']['name']} differ between classes,"
+                " and there is one for the whole cluster. Set the same fields in all classes, or in one class only"
+            )
+    return found
 
 
 def _of_classes(groups: Sequence[Group], line: Line, intent: Intent) -> Iterator[dict[str, Any]]:

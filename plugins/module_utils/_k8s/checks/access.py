@@ -16,6 +16,7 @@ from ..._fabric.operator.profiles.profile import Kind, NodeReport
 from ..client.api import Api
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_PATCH = ("list", "get", "patch")
 _WRITE = ("get", "create", "patch", "delete")
 _AT_ONCE = 8
 # The parts of a run that change the cluster, as the option steps of cluster_info names them.
@@ -150,7 +151,8 @@ def _of(
     place = (step, bool(namespace), for_pods, by_sriov)
     found = [kind for kind in kinds if (kind.step, kind.namespaced, kind.for_pods, kind.by_sriov) == place]
     reports = [row for own in found if own.report for row in _agents(own, own.report, namespace)]
-    return [*((own.group, own.plural, namespace, ("list", *_WRITE)) for own in found), *reports]
+    rows = [(own.group, own.plural, namespace, _PATCH if own.patched else ("list", *_WRITE)) for own in found]
+    return [*rows, *reports]
 
 
 def _agents(kind: Kind, report: NodeReport, namespace: str | None) -> list[_Row]:

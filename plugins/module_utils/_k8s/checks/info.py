@@ -14,7 +14,6 @@ from ..._fabric.operator.installation import Decision
 from ..._fabric.operator.mark import Target
 from ..._fabric.operator.olm import aim_of
 from ..._fabric.operator.profiles import registry
-from ..._fabric.operator.profiles.sriov import API as SRIOV
 from ..client.api import Api
 from ..client.kinds import collection
 from ..client.nodes import nodes_of, nodes_of_hosts
@@ -116,12 +115,13 @@ def _sriov(api: Api, params: Mapping[str, Any]) -> list[str]:
     kinds = {kind.kind for kind in registry.kinds() if kind.by_sriov}
     if not own.sriov_namespace or kinds.isdisjoint(str(item.get("kind")) for item in params["objects"]):
         return []
-    if api.get(f"{collection(SRIOV, 'sriovoperatorconfigs', own.sriov_namespace)}/default") is not None:
-        return []
+    patched = [kind for kind in registry.kinds() if kind.patched]
     return [
-        f"SriovOperatorConfig {own.sriov_namespace}/default does not exist, and the plan needs the SR-IOV operator of"
+        f"{kind.kind} {own.sriov_namespace}/default does not exist, and the plan needs the SR-IOV operator of"
         f" {own.title}. Install that operator, and create this object as its documentation describes. This collection"
         " does not create it"
+        for kind in patched
+        if api.get(f"{collection(kind.api_version, kind.plural, own.sriov_namespace)}/default") is None
     ]
 
 

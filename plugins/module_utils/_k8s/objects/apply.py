@@ -17,6 +17,7 @@ from typing import Any
 
 from ..._common.errors import ClusterError, ConflictError, InputError
 from ..._fabric.operator.common import made_by_us
+from ..._fabric.operator.profiles import registry
 from ..client import answers
 from ..client.api import Api, ApiError
 from ..client.kinds import label, path_of
@@ -71,7 +72,7 @@ def apply_object(api: Api, item: Mapping[str, Any], options: Options, *, clock: 
     path = path_of(api, item)
     live = _settled(api, path, item, options=options, clock=clock)
     foreign = live is not None and not made_by_us(live)
-    if options.adopt and foreign and item["kind"] != "Node":
+    if options.adopt and foreign and not _kept(item):
         body, options = dict(item), replace(options, force=True)
     else:
         body = _shared(item, live) if live is None or foreign else dict(item)
@@ -97,15 +98,29 @@ def _settled(api: Api, path: str, item: Mapping[str, Any], *, options: Options, 
 
 def _shared(item: Mapping[str, Any], live: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what to apply to an object that we did not make (yet)."""
-    if item["kind"] == "Node":
+    if _kept(item):
         if live is None:
-            name = item["metadata"]["name"]
-            raise ClusterError(f"Node {name} does not exist. Join it to the cluster, or correct node_name of its host")
-        _only_labels(item)
-        # The uid makes sure that an apply can never create a node that went away meanwhile.
+            raise ClusterError(f"{label(item)} {_missing(item)}")
+        if item["kind"] == "Node":
+            _only_labels(item)
+        # The uid makes sure that an apply can never create an object that went away meanwhile.
         body = without_mark(item)
         return {**body, "metadata": {**body["metadata"], "uid": live["metadata"]["uid"]}}
     return dict(item) if live is None else without_mark(item)
+
+
+def _kept(item: Mapping[str, Any]) -> bool:
+    """Return whether an object is of a kind that is neither created nor deleted."""
+    return item["kind"] == "Node" or registry.is_patched(item["kind"])
+
+
+def _missing(item: Mapping[str, Any]) -> str:
+    if item["kind"] == "Node":
+        return "does not exist. Join it to the cluster, or correct node_name of its host"
+    return (
+        "does not exist. Install the operator that it belongs to, and create it as the documentation of that operator"
+        " describes"
+    )
 
 
 def _only_labels(item: Mapping[str, Any]) -> None:
@@ -156,7 +171,7 @@ def remove_object(api: Api, item: Mapping[str, Any], options: Options) -> Outcom
     fields = owned_fields(live)
     if live is None or (live["metadata"].get("deletionTimestamp") and made_by_us(live)):
         return Outcome(item, None, None)
-    if made_by_us(live) and item["kind"] != "Node":
+    if made_by_us(live) and not _kept(item):
         if not options.check:
             api.delete(path, {"preconditions": {"uid": live["metadata"]["uid"]}})
         return Outcome(item, shown(live, fields) or {}, None, "delete")

@@ -20,6 +20,7 @@ from ..._fabric.operator.profiles import registry
 from ..._fabric.operator.profiles.profile import Kind
 from ..client.api import Api, ApiError
 from ..client.kinds import collection, label
+from .ownership import owned_fields
 
 _OURS = ",".join(f"{key}={value}" for key, value in MANAGED_BY.items())
 _DONE = ("Succeeded", "Failed")
@@ -62,9 +63,11 @@ def find(api: Api, places: Places, planned: Sequence[Mapping[str, Any]]) -> Foun
 def _of_kind(api: Api, kind: Kind, places: Places) -> Iterator[dict[str, Any]]:
     inside = places.networks if kind.for_pods else places.sriov if kind.by_sriov else places.operator
     space = inside if kind.namespaced else None
-    for item in api.items(collection(kind.api_version, kind.plural, space), labelSelector=_OURS):
+    marked = {} if kind.patched else {"labelSelector": _OURS}
+    for item in api.items(collection(kind.api_version, kind.plural, space), **marked):
         # The operator copies labels to what it makes of our objects; that goes with them.
-        own = made_by_us(item) and not item["metadata"].get("ownerReferences")
+        made = made_by_us(item) and not item["metadata"].get("ownerReferences")
+        own = bool(owned_fields(item)) if kind.patched else made
         if own and not item["metadata"].get("deletionTimestamp"):
             yield {**item, "apiVersion": kind.api_version, "kind": kind.kind}
 

@@ -12,6 +12,10 @@ from typing import Any
 import pytest
 from tests.unit.support.cluster_fake import FakeCluster
 from tests.unit.support.module_run import PACKAGE, run
+from tests.unit.support.plan_factory import fleet
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
 SRIOV = "openshift-sriov-network-operator"
 NODE = {
@@ -143,3 +147,88 @@ def test_an_operator_of_olm_is_used(cluster: FakeCluster, capsys: pytest.Capture
     assert (result["problems"], result["operator"][0]["version"]) == ([], "26.7.1")
     (told,) = run("cluster_info", capsys, **{**given, "release": "26.4.2"})["problems"]
     assert "it is of release 26.7.1, and the plan is for release 26.4.2" in told
+
+
+SELECTOR = {"network.nvidia.com/operator.mofed.wait": "false"}
+FABRIC: dict[str, Any] = {"supernet": "192.168.0.0/16", "profile": "sriov", "rails": [{"name": "rail0"}]}
+FABRIC["operator"] = {"platform": "openshift"}
+
+
+def planned(**config: Any) -> list[dict[str, Any]]:
+    return list(plan({**FABRIC, "sriov": {"operator_config": config}}, fleet(2, rails=1))["objects"]["policy"])
+
+
+def settings(**config: Any) -> list[dict[str, Any]]:
+    return [item for item in planned(**config) if item["kind"] == "SriovOperatorConfig"]
+
+
+def test_settings_of_the_sriov_operator_are_patched_and_restored(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = {"enableInjector": True, "logLevel": 2, "configDaemonNodeSelector": {"pool": "all"}}
+    path = cluster.put(json.loads(json.dumps({**OPERATOR_CONFIG, "spec": spec})))
+    original = json.loads(json.dumps(cluster.objects[path]))
+    (desired,) = settings(configDaemonNodeSelector=SELECTOR)
+    assert desired["metadata"] == {"name": "default", "namespace": SRIOV}
+    prune = {"step": "policy", "namespace": "op", "platform": "openshift"}
+    preview = run("fabric_objects", capsys, check=True, objects=[desired], prune=prune)
+    assert cluster.objects[path] == original
+    result = run("fabric_objects", capsys, objects=[desired], prune=prune)
+    assert result["objects"] == preview["objects"] and result["objects"][0]["action"] == "update"
+    live = cluster.objects[path]
+    assert live["spec"] == {**spec, "configDaemonNodeSelector": {"pool": "all", **SELECTOR}}
+    assert "labels" not in live["metadata"]
+    assert not run("fabric_objects", capsys, objects=[desired], prune=prune)["changed"]
+    # What another tool owns is a conflict, also where its value would be lost.
+    failed = run("fabric_objects", capsys, objects=settings(logLevel=1), prune=prune)
+    assert "another field manager owns fields that have to change" in failed["msg"]
+    # No longer planned: the fields are given up, by a run with other objects and by a teardown.
+    other = {**desired, "kind": "SriovNetworkPoolConfig"}
+    result = run("fabric_objects", capsys, objects=[other], prune=prune)
+    actions = {item["kind"]: item["action"] for item in result["objects"]}
+    assert actions["SriovOperatorConfig"] == "release" and cluster.objects[path]["spec"] == spec
+    run("fabric_objects", capsys, objects=[desired], prune=prune)
+    result = run("fabric_objects", capsys, state="absent", objects=[other], prune=prune)
+    assert {item["action"] for item in result["objects"]} == {"release"} and cluster.objects[path]["spec"] == spec
+    assert not run("fabric_objects", capsys, state="absent", objects=[desired], prune=prune)["changed"]
+
+
+def test_settings_of_the_sriov_operator_are_never_created(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (desired,) = settings(logLevel=1)
+    (told,) = run("cluster_info", capsys, objects=[desired], profile="sriov", **GIVEN)["problems"]
+    assert told.startswith(f"SriovOperatorConfig {SRIOV}/default does not exist")
+    failed = run("fabric_objects", capsys, objects=[desired])
+    assert f"SriovOperatorConfig {SRIOV}/default does not exist. Install the operator" in failed["msg"]
+    assert not [path for path in cluster.objects if path.endswith("sriovoperatorconfigs/default")]
+
+
+def test_settings_of_the_sriov_operator_are_checked() -> None:
+    with pytest.raises(InputError, match=r"SriovOperatorConfig default: spec.logLvl: unknown field"):
+        planned(logLvl=1)
+    with pytest.raises(InputError, match="with platform kubernetes, the chart installs the SR-IOV operator"):
+        plan({**FABRIC, "operator": {}, "sriov": {"operator_config": {"logLevel": 1}}}, fleet(2, rails=1))
+    assert planned() == planned(**{}) and not settings()
+
+
+def test_classes_of_hosts_agree_on_the_settings_of_the_sriov_operator() -> None:
+    def of(*levels: int) -> list[dict[str, Any]]:
+        classes = [
+            {
+                "name": f"c{n}",
+                "hosts": [f"gpu-{n + 1:04d}"],
+                "supernet": f"192.168.{16 * n}.0/20",
+                "rails": [{"name": f"rail{n}"}],
+                "sriov": {"operator_config": {"logLevel": level}},
+            }
+            for n, level in enumerate(levels)
+        ]
+        fabric = {**FABRIC, "classes": classes}
+        del fabric["rails"]
+        found = plan(fabric, fleet(2, rails=1))["objects"]["policy"]
+        return [item for item in found if item["kind"] == "SriovOperatorConfig"]
+
+    assert len(of(1, 1)) == 1
+    with pytest.raises(InputError, match="the fields of SriovOperatorConfig default differ between classes"):
+        of(1, 2)

@@ -57,6 +57,7 @@ class Kind:
     A namespaced one lives in the operator's namespace, or in that of the networks when it is ``for_pods``.
     ``by_sriov``: a namespaced one that lives in the namespace of the SR-IOV operator, which not every platform has in
     that of the network operator.
+    ``patched``: objects of it exist before; they are changed, and neither created nor deleted.
     ``optional``: plans have objects of it with some options only, and others need no permission for it.
     ``ready`` judges an object that exists. ``attaches``: the operator makes a NetworkAttachmentDefinition of each
     object, in the namespace of ``spec.networkNamespace``. ``step``: the part of a run that applies it, ``policy`` or
@@ -71,6 +72,7 @@ class Kind:
     for_pods: bool = False
     by_sriov: bool = False
     optional: bool = False
+    patched: bool = False
     attaches: bool = False
     step: str = "networks"
     report: NodeReport | None = None

@@ -77,6 +77,11 @@ def kinds() -> tuple[Kind, ...]:
     return tuple(found.values())
 
 
+def is_patched(kind: str) -> bool:
+    """Return whether objects of a kind are changed only, and neither created nor deleted."""
+    return any(own.kind == kind for own in kinds() if own.patched)
+
+
 def resource_prefixes() -> tuple[str, ...]:
     """Return how the full names of all models' resources begin."""
     found = [name for profile in PROFILES.values() for name in platforms.variants(profile.resource_prefix)]

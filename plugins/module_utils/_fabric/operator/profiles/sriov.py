@@ -109,7 +109,7 @@ def policies(intent: Intent, rails: Rails, link_type: str = "eth") -> list[dict[
     if without_operator(intent):
         return []
     _check(intent, rails)
-    return [*_pool_config(intent), *(_policy(intent, rail, link_type) for rail in rails)]
+    return [*_operator_config(intent), *_pool_config(intent), *(_policy(intent, rail, link_type) for rail in rails)]
 
 
 def _check(intent: Intent, rails: Rails) -> None:
@@ -129,6 +129,26 @@ def _check(intent: Intent, rails: Rails) -> None:
 def namespace(intent: Intent) -> str:
     """Return the namespace of the SR-IOV operator, in which its objects must be."""
     return intent.operator.platform.sriov_in(intent.operator.namespace)
+
+
+def _operator_config(intent: Intent) -> list[dict[str, Any]]:
+    """Return the settings of the platform's SR-IOV operator; the object exists and is not ours, so it has no label."""
+    if not intent.sriov.operator_config:
+        return []
+    platform = intent.operator.platform
+    if not platform.sriov_namespace:
+        raise InputError(
+            f"rdma_fabric.sriov.operator_config: with platform {platform.name}, the chart installs the SR-IOV operator."
+            " Set sriov-network-operator.sriovOperatorConfig in network_operator_values instead"
+        )
+    return [
+        {
+            "apiVersion": API,
+            "kind": "SriovOperatorConfig",
+            "metadata": {"name": "default", "namespace": namespace(intent)},
+            "spec": dict(intent.sriov.operator_config),
+        }
+    ]
 
 
 def _pool_config_name(intent: Intent) -> str:
@@ -250,6 +270,17 @@ _STATES = NodeReport(
 )
 
 POLICY_KINDS = (
+    Kind(
+        API,
+        "SriovOperatorConfig",
+        "sriovoperatorconfigs",
+        exists,
+        namespaced=True,
+        by_sriov=True,
+        optional=True,
+        patched=True,
+        step="policy",
+    ),
     Kind(
         API, "SriovNetworkPoolConfig", "sriovnetworkpoolconfigs", exists, namespaced=True, by_sriov=True, step="policy"
     ),

@@ -29,6 +29,7 @@ FILES = {
     "SriovNetwork": "sriovnetwork.openshift.io_sriovnetworks.yaml",
     "SriovIBNetwork": "sriovnetwork.openshift.io_sriovibnetworks.yaml",
     "SriovNetworkNodePolicy": "sriovnetwork.openshift.io_sriovnetworknodepolicies.yaml",
+    "SriovOperatorConfig": "sriovnetwork.openshift.io_sriovoperatorconfigs.yaml",
     "SriovNetworkPoolConfig": "sriovnetwork.openshift.io_sriovnetworkpoolconfigs.yaml",
     "NicConfigurationTemplate": "configuration.net.nvidia.com_nicconfigurationtemplates.yaml",
     "NicFirmwareSource": "configuration.net.nvidia.com_nicfirmwaresources.yaml",
