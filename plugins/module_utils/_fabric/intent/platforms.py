@@ -22,6 +22,10 @@ class Catalog:
     source: str
     namespace: str = "openshift-marketplace"
 
+    def __str__(self) -> str:
+        """Return how messages name it."""
+        return f"package {self.package} of catalog {self.source}"
+
 
 @dataclass(frozen=True)
 class Platform:
@@ -29,6 +33,7 @@ class Platform:
 
     ``group``: the API group that only its clusters serve; empty for any other cluster.
     ``catalog``: the operator is installed by OLM from there; None for the vendor's chart.
+    ``operators``: those of the platform that this collection needs and does not install -> their packages.
     ``brings``: option of ``rdma_fabric.operator`` -> what the platform has of its own instead, so it is false.
     ``sriov_namespace``: that of the SR-IOV operator; empty for that of the network operator, which then brings it.
     ``sriov_domain``: the prefix of the SR-IOV operator's resources.
@@ -41,6 +46,7 @@ class Platform:
     title: str
     group: str = ""
     catalog: Catalog | None = None
+    operators: Mapping[str, Catalog] = field(default_factory=dict)
     brings: Mapping[str, str] = field(default_factory=dict)
     sriov_namespace: str = ""
     sriov_domain: str = "nvidia.com/"
@@ -75,6 +81,10 @@ PLATFORMS: dict[str, Platform] = {
             "OpenShift",
             group="config.openshift.io",
             catalog=Catalog("nvidia-network-operator", "certified-operators"),
+            operators={
+                "nfd": Catalog("nfd", "redhat-operators"),
+                "sriov": Catalog("sriov-network-operator", "redhat-operators"),
+            },
             brings={
                 "nfd": "the Node Feature Discovery Operator of Red Hat",
                 "multus": "Multus",

@@ -35,6 +35,28 @@ def summary(policy: Mapping[str, Any], provider: str) -> dict[str, Any]:
     }
 
 
+def values(container: bool, nfd: bool) -> str:
+    """Return values of the GPU Operator's chart that fit a plan, as YAML with comments.
+
+    ``container``: the driver container brings the NIC drivers; ``nfd``: the network operator's chart brings Node
+    Feature Discovery.
+    """
+    lines = ["---", "# Values of the GPU Operator's chart beside this fabric."]
+    if nfd:
+        lines += ["nfd:", "  enabled: false # the chart of the network operator brings Node Feature Discovery"]
+    lines += ["driver:", "  rdma:"]
+    if container:
+        lines += ["    enabled: true", "    useHostMofed: false # the driver container brings the NIC drivers"]
+    else:
+        lines += [
+            "    # With in-tree drivers on the hosts, GPU memory is reached by DMA-BUF, without nvidia-peermem.",
+            "    # With rdma_stack_provider: doca_ofed, set both to true if nvidia-peermem is required.",
+            "    enabled: false",
+            "    useHostMofed: false",
+        ]
+    return "".join(f"{line}\n" for line in lines)
+
+
 def _problem(name: str, provider: str, host: bool) -> str:
     place = f"ClusterPolicy {name} of the GPU Operator: spec.driver.rdma"
     if provider in _INBOX:

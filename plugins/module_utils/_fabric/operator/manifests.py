@@ -11,7 +11,7 @@ from typing import Any
 from ..intent import platforms
 from ..intent.host_classes import of_plan
 from ..intent.releases import line_of
-from . import coreos, olm
+from . import coreos, gpu_operator, olm
 from .attachments import NETWORKS
 from .chart_images import chart_images
 from .common import merged
@@ -53,6 +53,8 @@ def manifests(
         files.update(_step("operator", olm.objects(aim)))
     else:
         files.update(_by_chart(operator, chart))
+        container = any("ofedDriver" in (item.get("spec") or {}) for item in objects["policy"])
+        files["operator/gpu-operator-values.yaml"] = gpu_operator.values(container, operator["nfd"])
     for step in ("policy", "networks"):
         files.update(_step(step, apply_order(objects[step])))
     # Operators of a catalog bring images that the catalog lists.

@@ -131,7 +131,8 @@ def _discovery(aim: Aim, found: Found) -> Iterator[str]:
         running = "runs" if others else "does not run"
         yield (
             f"nodes without the label {label}: {some(sorted(bare))}. On {aim.platform.title},"
-            f" {aim.platform.brings['nfd']} sets it, and its master {running}. Install that operator, and create a"
+            f" {aim.platform.brings['nfd']} sets it, and its master {running}. Install"
+            f" {aim.platform.operators['nfd']}, channel stable, in namespace openshift-nfd, and create a"
             " NodeFeatureDiscovery with deviceLabelFields: [vendor] for the PCI source (docs/openshift.md), or give"
             " the label in rdma_fabric.node_labels"
         )

@@ -99,7 +99,7 @@ def test_the_label_of_nodes_is_that_of_red_hats_operator(
         cluster.put(json.loads(json.dumps(item)))
     (told,) = run("cluster_info", capsys, **GIVEN)["problems"]
     assert told.startswith("nodes without the label feature.node.kubernetes.io/pci-15b3.present: a. On OpenShift, the")
-    assert f"sets it, and its master {running}. Install that operator" in told
+    assert f"sets it, and its master {running}. Install package nfd of catalog redhat-operators" in told
     label = {"feature.node.kubernetes.io/pci-15b3.present": "true"}
     assert run("cluster_info", capsys, node_labels=label, **GIVEN)["problems"] == []
 

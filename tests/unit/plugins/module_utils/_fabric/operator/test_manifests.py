@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import yaml
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator import gpu_operator
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.manifests import Chart, manifests
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import presets
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
@@ -75,3 +78,20 @@ def test_without_addresses_there_are_no_networks() -> None:
     files = manifests(planned(supernet=None, addresses="keep"), Chart())
     assert not [path for path in files if path.startswith(("networks/", "examples/"))]
     assert "warning: rdma_fabric.supernet is not given" in files["plan.txt"]
+
+
+def test_values_of_the_gpu_operator_fit_who_brings_nic_drivers_and_nfd() -> None:
+    def values(**operator: Any) -> Any:
+        files = manifests(planned(operator=operator), Chart())
+        return yaml.safe_load(files["operator/gpu-operator-values.yaml"])
+
+    inbox, container = {"enabled": False, "useHostMofed": False}, {"enabled": True, "useHostMofed": False}
+    assert values(nfd=True) == {"nfd": {"enabled": False}, "driver": {"rdma": inbox}}
+    assert values(nfd=False) == {"driver": {"rdma": inbox}}
+    found = values(nfd=True, driver={"enabled": True, "version": "doca3.5.0"})
+    assert found["driver"]["rdma"] == container
+    # The check of a running GPU Operator agrees.
+    for rdma, provider in ((inbox, "inbox"), (container, "container")):
+        policy = {"metadata": {"name": "x"}, "spec": {"driver": {"rdma": rdma}}}
+        assert gpu_operator.summary(policy, provider)["problem"] == ""
+    assert "operator/gpu-operator-values.yaml" not in manifests(planned(operator={"platform": "openshift"}), Chart())
