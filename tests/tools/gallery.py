@@ -29,7 +29,13 @@ FOLDER = importable.ROOT / "docs" / "gallery"
 PRESET, HOSTS = "dell_xe9680_h200", 2
 NOTE = "<!-- from tests/tools/gallery.py by python -m tests.tools.gallery -->"
 # Files that say nothing about the network model: the same for all, or summaries of others.
-OTHERS = ("plan.txt", "images.txt", "operator/namespace.yaml", "operator/namespace-nvidia-network-operator.yaml")
+OTHERS = (
+    "plan.txt",
+    "images.txt",
+    "operator/namespace.yaml",
+    "operator/namespace-nvidia-network-operator.yaml",
+    "operator/gpu-operator-values.yaml",
+)
 # A file of a rail other than the first, which is like that of the first.
 OF_OTHER_RAIL = re.compile(r"-rail[1-9]\d*(-ipv6)?\.yaml")
 

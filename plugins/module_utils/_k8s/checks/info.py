@@ -118,8 +118,8 @@ def _sriov(api: Api, params: Mapping[str, Any]) -> list[str]:
     patched = [kind for kind in registry.kinds() if kind.patched]
     return [
         f"{kind.kind} {own.sriov_namespace}/default does not exist, and the plan needs the SR-IOV operator of"
-        f" {own.title}. Install {own.operators['sriov']}, channel stable, in namespace {own.sriov_namespace}, and create"
-        " this object as its documentation describes. This collection does not create it"
+        f" {own.title}. Install {own.operators['sriov']}, channel stable, in namespace {own.sriov_namespace}, and"
+        " create this object as its documentation describes. This collection does not create it"
         for kind in patched
         if api.get(f"{collection(kind.api_version, kind.plural, own.sriov_namespace)}/default") is None
     ]
