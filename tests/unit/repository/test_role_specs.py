@@ -184,3 +184,15 @@ def test_the_gate_sees_an_input_that_allows_more() -> None:
     assert looser([task], {"sriov_link_state": {"choices": [None, "auto", "enable", "disable"]}}) == []
     only = {"gpufabric.rdma.fabric_judge": {"only": "{{ rdma_validate_only }}"}}
     assert len(looser([only], {"rdma_validate_only": {"options": {"hosts": {}}}})) == 1
+
+
+@pytest.mark.parametrize(
+    "path", sorted(ROLES.glob("*/tasks/*.yml")), ids=lambda path: f"{path.parents[1].name}-{path.stem}"
+)
+def test_names_of_included_files_are_no_options(path: Path) -> None:
+    """Ansible takes a text with an equals sign for options, also inside of a template, and fails when it runs."""
+    for task in flat(yaml.safe_load(path.read_text()) or []):
+        for key in ("include_tasks", "import_tasks"):
+            assert (
+                "=" not in str(task.get(f"ansible.builtin.{key}", {}) or "") or "file" in task[f"ansible.builtin.{key}"]
+            )
