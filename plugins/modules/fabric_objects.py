@@ -292,13 +292,13 @@ def run(api: Api, params: dict[str, Any], options: Options, *, clock: Clock) -> 
     old = converge.outdated(api, params, items)
     effects: list[str] = []
     if params["state"] == "present":
-        effects = [*prune.problems(api, old.items), *pools.problems(api, items)]
+        known = pools.existing(api, items)
+        effects = [*prune.problems(api, old.items), *pools.problems(api, items, known)]
         if effects and not params["disrupt_users"]:
             raise ConflictError("; ".join(effects))
         outcomes = converge.remove_old(api, old.items, options, clock=clock)
-        outcomes += converge.apply_all(
-            api, items, old.items, nodes=agents.nodes_of_items(params, items), options=options, clock=clock
-        )
+        nodes = agents.nodes_of_items(params, items)
+        outcomes += converge.apply_all(api, items, old.items, known=known, nodes=nodes, options=options, clock=clock)
     else:
         items += old.items
         refused = pools.lost(api, items)

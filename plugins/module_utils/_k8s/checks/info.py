@@ -171,7 +171,8 @@ def _pools(api: Api, params: Mapping[str, Any], by_host: Mapping[str, str]) -> l
     labels = {node: params["node_labels"] for node in by_host.values()}
     for own in params["classes"]:
         labels.update(dict.fromkeys(nodes_of(own["hosts"], by_host), {**params["node_labels"], **own["labels"]}))
-    return pools.problems(api, params["objects"], labels)
+    live = pools.existing(api, params["objects"])
+    return pools.problems(api, params["objects"], live, labels=labels)
 
 
 def _impersonating(params: Mapping[str, Any]) -> list[str]:

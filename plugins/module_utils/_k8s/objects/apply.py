@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Apply objects with our field manager and take them back.
 
-An object costs two requests: one that reads it and one server-side apply, which changes nothing
-on the server when nothing differs, and in check mode is a dry run.
+An object costs two requests at most: one that reads it, unless the caller has just read it, and one
+server-side apply, which changes nothing on the server when nothing differs, and in check mode is a dry run.
 
 What was there before us is shared, not taken: it does not get our mark, and taking it back only
 gives up the fields that we applied. Nodes are always like that.
@@ -67,10 +67,15 @@ class Options:
     adopt: bool = False
 
 
-def apply_object(api: Api, item: Mapping[str, Any], options: Options, *, clock: Clock) -> Outcome:
-    """Apply one object; ConflictError names who owns a field, ClusterError says what is missing."""
+def apply_object(
+    api: Api, item: Mapping[str, Any], options: Options, *, clock: Clock, known: Mapping[str, Any] | None = None
+) -> Outcome:
+    """Apply one object; ConflictError names who owns a field, ClusterError says what is missing.
+
+    ``known``: the object as it was just read, None when it is to be read.
+    """
     path = path_of(api, item)
-    live = _settled(api, path, item, options=options, clock=clock)
+    live = _settled(api, item, known or api.get(path), options=options, clock=clock)
     foreign = live is not None and not made_by_us(live)
     if options.adopt and foreign and not _kept(item):
         body, options = dict(item), replace(options, force=True)
@@ -83,12 +88,13 @@ def apply_object(api: Api, item: Mapping[str, Any], options: Options, *, clock: 
     return Outcome(item, shown(live, fields), shown(result, fields))
 
 
-def _settled(api: Api, path: str, item: Mapping[str, Any], *, options: Options, clock: Clock) -> dict[str, Any] | None:
+def _settled(
+    api: Api, item: Mapping[str, Any], live: Mapping[str, Any] | None, *, options: Options, clock: Clock
+) -> Mapping[str, Any] | None:
     """Return the object as it is; None also for one that is being deleted, once it is gone.
 
     What is applied to an object that is being deleted goes with it, and nothing can be created in such a namespace.
     """
-    live = api.get(path)
     if live is None or item["kind"] == "Node" or not live["metadata"].get("deletionTimestamp"):
         return live
     if not options.check:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..._fabric.intent import platforms
@@ -76,12 +76,21 @@ def remove_old(api: Api, items: Sequence[Any], options: Options, *, clock: Clock
 
 
 def apply_all(
-    api: Api, items: list[Any], old: Sequence[Any], *, nodes: Sequence[str], options: Options, clock: Clock
+    api: Api,
+    items: list[Any],
+    old: Sequence[Any],
+    *,
+    known: Mapping[str, Mapping[str, Any]],
+    nodes: Sequence[str],
+    options: Options,
+    clock: Clock,
 ) -> list[Outcome]:
     """Apply the objects in order; in check mode, what the operator made of ``old`` ones is still in their place.
 
-    Objects that agents on ``nodes`` carry out come last, when the agents are there.
+    Objects that agents on ``nodes`` carry out come last, when the agents are there. ``known``: label -> object of those
+    that were just read; what is removed before may change them.
     """
+    known = {} if old else known
     replaced = {label(item) for item in prune.made_of(old)} if options.check else set()
     done, waits = [], [item for _kind, _report, own in agents.reported(items) for item in own]
     for item in apply_order(items):
@@ -91,5 +100,5 @@ def apply_all(
         if label(item) in replaced:
             done.append(Outcome(item, None, dict(item)))
         else:
-            done.append(apply_object(api, item, options, clock=clock))
+            done.append(apply_object(api, item, options, clock=clock, known=known.get(label(item))))
     return done

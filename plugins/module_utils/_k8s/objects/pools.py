@@ -15,14 +15,31 @@ from ..client.api import Api, ApiError
 from ..client.kinds import NICS, POOLS, collection, label, path_of
 
 
-def problems(
-    api: Api, items: Sequence[Mapping[str, Any]], labels: Mapping[str, Mapping[str, str]] | None = None
-) -> list[str]:
-    """Return why pools among ``items`` cannot be applied while pods run, after one request when no block changes.
+def existing(api: Api, items: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return label -> pool where pools among ``items`` are to be; one request per kind and namespace."""
+    for item in (wanted := _pools(items)):
+        path_of(api, item)
+    places = dict.fromkeys((item["kind"], item["metadata"]["namespace"]) for item in wanted)
+    found = (
+        {**pool, "apiVersion": POOLS, "kind": kind}
+        for kind, space in places
+        for pool in api.items(collection(POOLS, f"{kind.lower()}s", space))
+    )
+    return {label(pool): pool for pool in found}
 
-    ``labels``: node -> labels that it will have beside its own.
+
+def problems(
+    api: Api,
+    items: Sequence[Mapping[str, Any]],
+    live: Mapping[str, Mapping[str, Any]],
+    *,
+    labels: Mapping[str, Mapping[str, str]] | None = None,
+) -> list[str]:
+    """Return why pools among ``items`` cannot be applied while pods run, without a request when no block changes.
+
+    ``live``: the existing ones. ``labels``: node -> labels that it will have beside its own.
     """
-    changes = {label(item): change for item, change in _changes(api, items, labels or {})}
+    changes = {label(item): change for item, change in _changes(api, items, live, labels=labels or {})}
     if not changes:
         return []
     try:
@@ -84,19 +101,19 @@ def _nodes(change: Effect) -> str:
     return some(change.lost) if change.lost else "nodes"
 
 
+def _pools(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [item for item in items if item.get("kind") in KINDS and item.get("apiVersion") == POOLS]
+
+
 def _changes(
-    api: Api, items: Sequence[Mapping[str, Any]], labels: Mapping[str, Mapping[str, str]]
+    api: Api,
+    items: Sequence[Mapping[str, Any]],
+    live: Mapping[str, Mapping[str, Any]],
+    *,
+    labels: Mapping[str, Mapping[str, str]],
 ) -> Iterator[tuple[Mapping[str, Any], Effect]]:
     """Yield the pools that are new, and those whose change takes blocks from nodes."""
-    wanted = [item for item in items if item.get("kind") in KINDS and item.get("apiVersion") == POOLS]
-    for item in wanted:
-        path_of(api, item)
-    places = dict.fromkeys((item["kind"], item["metadata"]["namespace"]) for item in wanted)
-    live = {
-        label({"kind": kind, **pool}): {**pool, "kind": kind}
-        for kind, space in places
-        for pool in api.items(collection(POOLS, f"{kind.lower()}s", space))
-    }
+    wanted = _pools(items)
     for item in wanted:
         made = creation(item.get("spec") or {}) if label(item) not in live else None
         if made is not None:

@@ -63,11 +63,12 @@ def _outcomes(api: Api, step: Step, found: Preview) -> list[Outcome]:
     items: list[Any] = list(step.objects)
     old = converge.outdated(api, {"prune": step.prune, "state": "present"}, items)
     found.unknown.extend(f"{step.name}: no permission to list {kind}" for kind in old.unseen)
-    found.blocked.extend([*prune.problems(api, old.items), *pools.problems(api, items)])
+    live = pools.existing(api, items)
+    found.blocked.extend([*prune.problems(api, old.items), *pools.problems(api, items, live)])
     outcomes = converge.remove_old(api, old.items, options, clock=clock)
     for item in apply_order(items):
         try:
-            outcomes += converge.apply_all(api, [item], old.items, nodes=(), options=options, clock=clock)
+            outcomes += converge.apply_all(api, [item], old.items, known=live, nodes=(), options=options, clock=clock)
         except ConflictError as error:
             found.blocked.append(str(error))
         except ApiError as error:

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from tests.unit.support.cluster_fake import FakeClock, FakeCluster, Response, down, ok, status
 from tests.unit.support.module_run import PACKAGE, run
+from tests.unit.support.plan_factory import fleet
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
 MODULES = ("cluster_info", "fabric_objects", "fabric_testers", "fabric_wait", "node_drain")
 POOL = {
@@ -47,11 +49,45 @@ def test_apply_is_idempotent_and_shows_what_changes(cluster: FakeCluster, capsys
     assert result["diff"]["before"] == {"Node a": {"metadata": {"labels": {}}}, "IPPool op/rail0": None}
     assert result["diff"]["after"]["Node a"] == {"metadata": {"labels": {"nic": "true"}}}
     again = run("fabric_objects", capsys, **given)
-    assert (again["changed"], again["requests"]) == (False, 5)
+    # The node is read and applied; the pool is read once, with all pools of its namespace.
+    assert (again["changed"], again["requests"]) == (False, 4)
     assert again["diff"] == {"before": {}, "after": {}}
     gone = run("fabric_objects", capsys, state="absent", **given)
     assert [(item["kind"], item["action"]) for item in gone["objects"]] == [("IPPool", "delete"), ("Node", "release")]
     assert run("fabric_objects", capsys, state="absent", **given)["changed"] is False
+
+
+def test_objects_that_do_not_differ_cost_two_requests_each(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """40 objects of rails, two per rail; what looks for objects to remove is among the requests."""
+    made = plan({"supernet": "10.64.0.0/10", "operator": {"namespace": "op"}}, fleet(2, rails=8))
+    ours = [
+        {**item, "metadata": {**item["metadata"], "name": name}}
+        for item in made["objects"]["networks"]
+        for name in (f"{item['metadata']['name']}-{part}" for part in "abc")
+    ]
+    given: dict[str, Any] = {"objects": [*ours[:20], *ours[-20:]]}
+    assert len({item["kind"] for item in given["objects"]}) == 2
+    assert run("fabric_objects", capsys, **given)["changed"]
+    again = run("fabric_objects", capsys, **given)
+    assert (again["changed"], again["requests"]) == (False, 61)
+    pruned = run("fabric_objects", capsys, prune={"step": "networks", "namespace": "op"}, **given)
+    assert not pruned["changed"] and pruned["requests"] <= 2 * 40
+
+
+def test_a_pool_that_was_read_before_others_are_removed_is_read_again(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("fabric_objects", capsys, objects=[POOL])
+    old = {**POOL, "metadata": {**POOL["metadata"], "name": "rail9"}}
+    cluster.put(json.loads(json.dumps(old)))
+    cluster.calls.clear()
+    prune = {"step": "networks", "namespace": "op"}
+    assert run("fabric_objects", capsys, objects=[POOL], prune=prune)["changed"]
+    path = next(path for path in cluster.objects if path.endswith("ippools/rail0"))
+    asked = [" ".join(call[:2]) for call in cluster.calls]
+    assert asked.count(f"GET {path}") == 1
 
 
 def test_labels_of_classes_are_on_their_own_nodes(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,7 +49,7 @@ def daemon(reason: str) -> list[dict[str, Any]]:
 def apply(cluster: FakeCluster, clock: FakeClock, *, check: bool = False) -> list[str]:
     options = Options(check, False, 60, False)
     items = [POLICY, CLUSTER_POLICY]
-    done = converge.apply_all(cluster.api(), items, [], nodes=["a"], options=options, clock=clock.clock())
+    done = converge.apply_all(cluster.api(), items, [], known={}, nodes=["a"], options=options, clock=clock.clock())
     return [str(outcome.item["kind"]) for outcome in done]
 
 
