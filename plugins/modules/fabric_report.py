@@ -214,7 +214,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.parsing.convert_bool import BOOLEANS, boolean
 
 from ..module_utils._common.errors import FabricError, InputError, harmless
-from ..module_utils._controller import earlier_reports, report_folder
+from ..module_utils._controller import earlier_reports, report_folder, text_files
 from ..module_utils._fabric.intent import gates
 from ..module_utils._fabric.measure.judge import baseline
 from ..module_utils._fabric.report import formats, runs
@@ -280,7 +280,7 @@ def write(folder: str, files: dict[str, str], run: str) -> None:
         if run:
             report_folder.set_aside(folder, run)
         for name, text in files.items():
-            report_folder.write(os.path.join(folder, name), text, MODES.get(name, report_folder.MODE))
+            text_files.write(os.path.join(folder, name), text, MODES.get(name, report_folder.MODE))
         # That of an earlier report; the action plugin writes the new one.
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(folder, report_folder.PAGE))

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..module_utils._common.errors import InputError, harmless
-from ..module_utils._controller import report_folder
+from ..module_utils._controller import report_folder, text_files
 
 ROLE = Path(__file__).resolve().parents[2] / "roles" / "rdma_validate"
 TEMPLATE = "report.html.j2"
@@ -31,7 +31,7 @@ def write(folder: str, page: str) -> None:
             " the controller (delegate_to: localhost)"
         )
     try:
-        report_folder.write(str(place / report_folder.PAGE), render(json.loads(page)), report_folder.MODE)
+        text_files.write(str(place / report_folder.PAGE), render(json.loads(page)), report_folder.MODE)
     except OSError as exc:
         raise InputError(f"report: cannot write to {folder}: {exc.strerror}; choose another path") from exc
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from .._common.errors import InputError
 from .._common.reader import describe, some
-from . import report_folder
+from . import text_files
 
 SCHEMA = "gpufabric.rdma/facts/1"
 _SUFFIX = ".json"
@@ -30,11 +30,11 @@ def text(position: int, groups: Sequence[str], settings: Any, *, facts: Any) -> 
 def write(folder: str, contents: Mapping[str, str], check: bool) -> list[str]:
     """Write host -> content as one file per host where it differs; return the names of those files."""
     try:
-        changed = [name for name, content in contents.items() if report_folder.text_of(_path(folder, name)) != content]
+        changed = [name for name, content in contents.items() if text_files.text_of(_path(folder, name)) != content]
         if changed and not check:
             os.makedirs(folder, exist_ok=True)
         for name in () if check else changed:
-            report_folder.write(_path(folder, name), contents[name], _MODE)
+            text_files.write(_path(folder, name), contents[name], _MODE)
     except OSError as error:
         raise InputError(
             f"{error.filename or folder}: {error.strerror}. Choose a folder that can be written"

@@ -12,7 +12,7 @@ from typing import Any
 
 from .._common.change import Change
 from .._common.errors import ConflictError, InputError
-from .report_folder import text_of, write
+from .text_files import text_of, write
 
 # Lists the files that were written, so that those which are no longer planned can be removed.
 INDEX = ".gpufabric.json"
