@@ -213,6 +213,15 @@ gpu_operator:
   returned: always
   type: list
   elements: dict
+sriov_policies:
+  description:
+    - SriovNetworkNodePolicies that this collection did not create and that select ports of rails of O(hosts), each with name, namespace,
+      the C(ports) with host, rail and pci, the C(problem) of that, and whether it C(stops) the run because O(objects) has a policy for
+      one of these ports, too. Otherwise the problem is a warning.
+    - Empty if the account may not list them.
+  returned: always
+  type: list
+  elements: dict
 release:
   description: State of the release O(operator_name) and the action it requires.
   returned: with O(operator_name)

@@ -18,7 +18,7 @@ from ..client.api import Api
 from ..client.kinds import collection
 from ..client.nodes import nodes_of, nodes_of_hosts
 from ..objects import olm, pools, release
-from . import access, chart, networks, problems, pull_secrets, survey, ufm_secret
+from . import access, chart, networks, problems, pull_secrets, sriov_policies, survey, ufm_secret
 
 
 def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
@@ -43,6 +43,7 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
         multuses=survey.multuses(daemonsets),
     )
     objects = survey.objects(api)
+    others = sriov_policies.read(api, params, nodes, by_host=by_host, objects=objects)
     said, overlaps = list(decision.problems), networks.Overlaps([], [])
     if params["operator_state"] == "present":
         policies = problems.policy(params["existing"] or "", objects["NicClusterPolicy"])
@@ -50,7 +51,7 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
         said += [*_installing(params, decision, run), *_impersonating(params), *_platform(api, params)]
         said += [*_pools(api, params, by_host), *_pull_secrets(api, params, decision)]
         overlaps = networks.overlaps(api, params, nodes, by_host=by_host)
-        said += overlaps.problems
+        said += [*overlaps.problems, *(own["problem"] for own in others if own["stops"])]
         said += ufm_secret.problems(api, params["namespace"], params["ufm_secret"])
     return {
         "version": version,
@@ -60,13 +61,14 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
         "multus": found.multuses,
         "operator": operators,
         "gpu_operator": survey.gpu_operators(api, params["nic_drivers"] or ""),
+        "sriov_policies": others,
         "release": told,
         "chart": chart.kind_of(params["chart_ref"]) if params["chart_ref"] else None,
         "objects": objects,
         "workloads": survey.workloads(running),
         "denied": denied,
         "problems": said,
-        "doubts": overlaps.warnings,
+        "doubts": [*overlaps.warnings, *(own["problem"] for own in others if own["problem"] and not own["stops"])],
         "requests": api.requests,
     }
 
