@@ -9,7 +9,7 @@ from typing import IO
 
 import pytest
 from tests.check import __main__ as check
-from tests.check import gates, processes
+from tests.check import gates, processes, sanity
 from tests.check.gates import Gate, all_gates, scenarios
 from tests.tools import environment
 
@@ -89,3 +89,16 @@ def test_the_gate_of_the_cluster_needs_no_lab_but_its_programs(monkeypatch: pyte
     assert left == ["cluster", *(gate.name for gate in scenarios())]
     assert [gate.name for gate in all_gates() if gate.beside][-1] == "cluster"
     assert [gate.name for gate in all_gates() if gate.beside and gate.uses_lab] == []
+
+
+def test_the_older_ansible_core_leaves_out_what_the_newest_shows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Alone it runs all of it."""
+    monkeypatch.setattr(sanity.environment, "core", lambda name: tmp_path / name)
+    (tmp_path / "2.19/lib/python3.11").mkdir(parents=True)
+    assert [core.options for core in sanity.cores()] == [[], []]
+    (tmp_path / "2.21/bin").mkdir(parents=True)
+    (tmp_path / "2.21/bin/ansible-test").touch()
+    older, newest = sanity.cores()
+    assert newest.options == [] and older.options[:4] == ["--python", "3.11", "--skip-test", "pep8"]

@@ -42,6 +42,19 @@ _PATH = list_of(matching(re.compile("[0-9A-Za-z.:_-]{1,64}"), "an element of a P
 _NODE = optional(number(0, 65536, whole=True))
 _LAYER = matching(re.compile("ethernet|infiniband"), "ethernet or infiniband")
 _RAIL = name("the name of a rail")
+_SWITCH = record(system=text, chassis=text, port=text)
+_FRAME = optional(number(0, 99999, whole=True))
+
+
+def _switch(value: Any) -> dict[str, Any]:
+    found = _SWITCH(value)
+    try:
+        # Facts that an earlier version recorded do not have it.
+        return {**found, "max_frame": _FRAME(value.get("max_frame"))}
+    except Unfit as error:
+        raise error.below("max_frame") from None
+
+
 _REQUIRED = record(
     pci=_PCI,
     vendor=_ID,
@@ -66,7 +79,7 @@ _REQUIRED = record(
     duty=text,
     uses=list_of(record(kind=text, text=text), _MOST),
     configured=optional(record(rail=_RAIL, addresses=list_of(interface, _MOST))),
-    switch=optional(record(system=text, chassis=text, port=text)),
+    switch=optional(_switch),
 )
 _UPLINKS = list_of(
     record(pci=_PCI, speed=_RATE, width=optional(_COUNT), max_speed=_RATE, max_width=optional(_COUNT)), 64

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..._common.fold import fold
+from ..._common.reader import some
 from ..intent.addressing import NV_IPAM, PLANNED, V6
 from ..intent.intent import Intent
 from ..intent.releases import warnings as release_warnings
@@ -33,6 +34,7 @@ def warnings(layout: Layout, nodes: Mapping[str, str | None]) -> Iterator[str]:
     yield from release_warnings(intent.operator.release)
     yield from differences(layout.rails)
     yield from _ports(layout)
+    yield from _frames(layout)
     for host in layout.hosts:
         kept = layout.seats[host.name].rails
         if host.number and any(number != host.number for number in kept):
@@ -98,3 +100,24 @@ def _ports(layout: Layout) -> Iterator[str]:
                 found.setdefault((rail, text), []).append(host.name)
     for (rail, text), hosts in found.items():
         yield f"{fold(hosts)} {rail}: {text}"
+
+
+def _frames(layout: Layout) -> Iterator[str]:
+    """Yield the switch ports that certainly drop full frames of their rail, as LLDP reports their largest frame.
+
+    Switches count the header or do not, so a port is named only when not even the payload fits.
+    """
+    mtu = registry.mtu_of(layout.intent)
+    found: dict[tuple[str, int], dict[str, str]] = {}
+    for host in layout.hosts:
+        for rail, port in zip(layout.rails.names, layout.rails.ports.get(host.name, ())):
+            most = (port["switch"] or {}).get("max_frame")
+            if most and most < mtu:
+                switch = f"{port['switch']['system'] or port['switch']['chassis']} port {port['switch']['port']}"
+                found.setdefault((rail, most), {})[host.name] = switch
+    for (rail, most), switches in found.items():
+        yield (
+            f"{fold([*switches])} {rail}: the MTU of the rail is {mtu}, and the switch ports accept frames of at most"
+            f" {most} bytes ({some([*switches.values()])}, by LLDP). Raise the MTU of these ports, or lower"
+            " rdma_fabric.mtu"
+        )

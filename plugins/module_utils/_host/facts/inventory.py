@@ -216,7 +216,7 @@ class HostInventory:
             return None
         return {"rail": self.rails[pci], "addresses": list(self.configured[pci])}
 
-    def _switch(self, port: Port) -> dict[str, str] | None:
+    def _switch(self, port: Port) -> dict[str, Any] | None:
         found = self.neighbours.get(port.netdev.name) if port.netdev else None
         return found.to_dict() if found else None
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,6 +13,12 @@ from ..system import json_text
 
 # Long enough for every name in use, short enough for the facts of a host.
 _LONGEST = 64
+# IEEE 802.1Q, annex D: the configuration of priority-based flow control, of two bytes.
+_PFC = ("00,80,C2", "11")
+_PRIORITIES = range(8)
+_BYTE = re.compile("[0-9A-Fa-f]{2}")
+# Of the largest frame, which is a number of 16 bits.
+_DIGITS = 5
 # IEEE 802.1AB, system capabilities: MAC bridge and router, as lldpd names them and as bits.
 _FORWARD = ("Bridge", "Router")
 _FORWARD_BITS = 0x04 | 0x10
@@ -19,15 +26,27 @@ _FORWARD_BITS = 0x04 | 0x10
 
 @dataclasses.dataclass(frozen=True)
 class Neighbour:
-    """The far end of a cable: the switch's name ("" when it tells none), its chassis id, and the port there."""
+    """The far end of a cable: the switch's name ("" when it tells none), its chassis id, and the port there.
+
+    ``max_frame``: the largest frame that the port accepts, in bytes. ``pfc``: the priorities with flow control. Both
+    None when the switch does not tell.
+    """
 
     system: str
     chassis: str
     port: str
+    max_frame: int | None = None
+    pfc: tuple[int, ...] | None = None
 
-    def to_dict(self) -> dict[str, str]:
+    @property
+    def title(self) -> str:
+        """How a message calls the port: whoever sends LLDP chooses the names."""
+        name = f"{self.system or self.chassis} port {self.port}"
+        return "".join(letter if letter.isprintable() else "?" for letter in name)
+
+    def to_dict(self) -> dict[str, Any]:
         """Return the value of ``ansible_facts.rdma.ports[].switch``."""
-        return dataclasses.asdict(self)
+        return {**dataclasses.asdict(self), "pfc": None if self.pfc is None else list(self.pfc)}
 
 
 def parse(lldpd: str | None, networkd: str | None) -> dict[str, Neighbour]:
@@ -61,7 +80,25 @@ def _lldpd(data: Any) -> Iterator[tuple[str, Neighbour]]:
         known = _text(own.get("value"))
         system = _text(_get(chassis, "name").get("value"))
         name = told if own.get("type") == "mac" and told else known
-        yield _text(_map(one).get("name")), Neighbour(system, _text(_get(chassis, "id").get("value")), name)
+        frame = _text(_get(port, "mfs").get("value"))
+        found = Neighbour(
+            system=system,
+            chassis=_text(_get(chassis, "id").get("value")),
+            port=name,
+            max_frame=int(frame) if frame.isascii() and frame.isdecimal() and len(frame) <= _DIGITS else None,
+            pfc=_pfc(one),
+        )
+        yield _text(_map(one).get("name")), found
+
+
+def _pfc(interface: Any) -> tuple[int, ...] | None:
+    """Return the priorities with flow control; lldpd shows what it does not know of DCBX as bytes."""
+    for one in map(_map, _list(_get(interface, "unknown-tlvs").get("unknown-tlv"))):
+        if (one.get("oui"), one.get("subtype")) == _PFC:
+            _head, _comma, enabled = _text(one.get("value")).partition(",")
+            if _BYTE.fullmatch(enabled):
+                return tuple(priority for priority in _PRIORITIES if int(enabled, 16) & 1 << priority)
+    return None
 
 
 def _networkd(data: Any) -> Iterator[tuple[str, Neighbour]]:

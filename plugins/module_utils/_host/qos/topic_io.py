@@ -13,7 +13,7 @@ from ..facts.inventory import HostInventory
 from ..facts.rail_ports import find_links, parse_rails
 from ..system import arguments
 from ..system.files import Roots
-from . import io, settings
+from . import io, settings, switch
 from . import plan as qos_plan
 
 NAME = "rail_qos"
@@ -45,4 +45,5 @@ def read_plan(
     changes = {pci: "a change of its QoS settings" for pci in after if before[pci] != after[pci]}
     disruption.check(inventory, changes, params["disrupt_users"])
     kept = {**disruption.with_owners(inventory, plan.record), **{pci: entries[pci] for pci in owned}}
+    warnings += switch.differences(inventory, rails, wanted)
     return dataclasses.replace(plan, record=kept, warnings=(*warnings, *owned.values(), *plan.warnings))

@@ -349,3 +349,35 @@ def test_what_a_run_that_was_cut_off_left_is_restored(host: Host, capsys: pytest
     assert {key: after[key] for key in after if not key.startswith("ethtool -a")} == {
         key: before[key] for key in before if not key.startswith("ethtool -a")
     }
+
+
+@pytest.mark.parametrize(
+    ("value", "settings", "expected"),
+    [
+        ("08,08", QOS, None),
+        (None, QOS, None),
+        ("08,10", {"trust": "dscp"}, None),
+        ("08,10", QOS, "pfc is 3, and leaf1 port swp1 has flow control for 4"),
+        ("08,00", {"pfc": [4, 3], "pause": False}, "pfc is 3, 4, and leaf1 port swp1 has flow control for no priority"),
+        ("08,08", {"pfc": []}, "pfc is no priority, and leaf1 port swp1 has flow control for 3"),
+    ],
+)
+def test_flow_control_of_the_switch_port_is_compared(
+    value: str | None,
+    settings: dict[str, Any],
+    expected: str | None,
+    host: Host,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Also in check mode, and it stops nothing."""
+    tlv = {"oui": "00,80,C2", "subtype": "11", "len": "2", "value": value}
+    chassis = {"id": [{"type": "mac", "value": "aa"}], "name": [{"value": "leaf1"}]}
+    port = {"id": [{"type": "ifname", "value": "swp1"}]}
+    told = {"name": "enp24s0np0", "chassis": [chassis], "port": [port], "unknown-tlvs": [{"unknown-tlv": [tlv]}]}
+    host.prints["/usr/sbin/lldpctl"] = ""
+    host.prints["lldpctl -f json0"] = json.dumps({"lldp": [{"interface": [told]}]})
+    wanted = f"gpu-11 rail0: {expected} (DCBX by LLDP). Set the same priorities on both sides"
+    for check in (True, False):
+        result = call(host, capsys, check, settings=settings)
+        assert not result.get("failed"), result["msg"]
+        assert [text for text in warned(result) if "LLDP" in text] == ([wanted] if expected else [])

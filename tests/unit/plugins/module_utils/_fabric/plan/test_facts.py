@@ -79,6 +79,10 @@ BAD: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     ),
     (in_port(duty={}), f"{OWN}duty: expected text, found a dict"),
     (in_port(uses=[{"kind": "route"}]), f"{OWN}uses[0].text: expected a value, found nothing (null)"),
+    (
+        in_port(switch={"system": "a", "chassis": "a", "port": "a", "max_frame": -1}),
+        f"{OWN}switch.max_frame: expected a whole number from 0 to 99999, found -1 (number)",
+    ),
     (in_port(switch={"a": 1}), f"{OWN}switch.system: expected a value, found nothing (null)"),
     (in_port(vfs={"rate": "x"}), f'{OWN}vfs.rate: {RATE}, found "x" (text)'),
     (in_port(pcie=None), f"{OWN}pcie: expected a dict, found nothing (null)"),
@@ -184,7 +188,7 @@ FULL = host_facts(2, rails=1, gpus=[{"pci": "0000:1b:00.0", "path": ["pci0000:00
 FULL["ports"][1].update(
     addresses=["192.168.0.2/24"],
     uses=[{"kind": "route", "text": "route to 10.9.0.0/16"}],
-    switch={"system": "leaf1", "chassis": "aa", "port": "Ethernet1"},
+    switch={"system": "leaf1", "chassis": "aa", "port": "Ethernet1", "max_frame": 1518},
 )
 
 

@@ -328,6 +328,8 @@ def test_switch_ports_of_rails_are_known_where_lldp_runs(tmp_path: Path, monkeyp
         "system": "leaf1.row-17.fabric-east.example.com",
         "chassis": "48:b0:2d:00:00:01",
         "port": "Ethernet1/32",
+        "max_frame": None,
+        "pfc": None,
     }
 
 

@@ -54,7 +54,60 @@ def test_texts_are_cut() -> None:
 
 
 def test_as_facts() -> None:
-    assert FROM_NETWORKD["rail1"].to_dict() == {"system": "", "chassis": "48:b0:2d:11:22:44", "port": "swp12"}
+    facts = {"system": "", "chassis": "48:b0:2d:11:22:44", "port": "swp12", "max_frame": None, "pfc": None}
+    assert FROM_NETWORKD["rail1"].to_dict() == facts
+    assert Neighbour("", "aa\x1b[2J", "swp\n1").title == "aa?[2J port swp?1"
+    assert Neighbour("leaf1", "a", "1", 9216, (3, 4)).to_dict()["pfc"] == [3, 4]
+
+
+def told(mfs: Any = None, *tlvs: dict[str, Any]) -> Neighbour:
+    """What is known of rail0 when the switch tells its largest frame and has TLVs that lldpd does not know."""
+    data = json.loads(LLDPD)
+    own = data["lldp"][0]["interface"][0]
+    own["port"][0].update({"mfs": [{"value": mfs}]} if mfs is not None else {})
+    own["unknown-tlvs"] = [{"unknown-tlv": list(tlvs)}]
+    return parse(json.dumps(data), None)["rail0"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("9216", 9216),
+        ("0", 0),
+        ("-1", None),
+        ("1e4", None),
+        ("\u0661", None),
+        ("9" * 64, None),
+        (9216, None),
+        (None, None),
+    ],
+)
+def test_the_largest_frame_of_a_switch_port(value: Any, expected: int | None) -> None:
+    assert told(value).max_frame == expected
+
+
+ETS = {"oui": "00,80,C2", "subtype": "9", "len": "21", "value": ",".join(["01"] * 21)}
+
+
+@pytest.mark.parametrize(
+    ("tlvs", "expected"),
+    [
+        # Willing bit, capability of 8 classes, then a bit per priority.
+        ([ETS, {"oui": "00,80,C2", "subtype": "11", "len": "2", "value": "08,08"}], (3,)),
+        ([{"oui": "00,80,C2", "subtype": "11", "len": "2", "value": "88,18"}], (3, 4)),
+        ([{"oui": "00,80,C2", "subtype": "11", "len": "2", "value": "08,00"}], ()),
+        ([{"oui": "00,80,C2", "subtype": "11", "len": "2", "value": "08,FF"}], tuple(range(8))),
+        # Another TLV, another organization (DCBX before the standard), and damaged ones.
+        ([ETS], None),
+        ([{"oui": "00,1B,21", "subtype": "11", "len": "2", "value": "08,08"}], None),
+        ([{"oui": "00,80,C2", "subtype": "11", "len": "1", "value": "08"}], None),
+        ([{"oui": "00,80,C2", "subtype": "11", "len": "2", "value": "08,0x"}], None),
+        ([{"oui": "00,80,C2", "subtype": "11", "len": "3", "value": "08,08,08"}], None),
+        ([{"oui": ["00"], "subtype": {}, "value": 8}], None),
+    ],
+)
+def test_priorities_with_flow_control_on_the_switch(tlvs: list[Any], expected: tuple[int, ...] | None) -> None:
+    assert told(None, *tlvs).pfc == expected
 
 
 JSON = st.recursive(
@@ -73,6 +126,9 @@ JSON = st.recursive(
                     "value",
                     "port",
                     "capability",
+                    "mfs",
+                    "unknown-tlvs",
+                    "unknown-tlv",
                     "Neighbors",
                     "InterfaceName",
                     "EnabledCapabilities",
