@@ -33,22 +33,27 @@ def no_carrier(port: Port) -> str:
 
 
 def _vf(rail: str, port: Port, guids: Iterable[str]) -> Iterator[Finding]:
-    """Yield which identity of a VF is missing: the hypervisor sets it before it starts the virtual machine."""
+    """Yield which identity of a VF is missing: the hypervisor sets it before it starts the virtual machine.
+
+    With the MAC address of an Ethernet VF, mlx5_core of the hypervisor sets the node GUID too.
+    """
+    zero = any(_is_zero(guid) for guid in guids)
     title = f"rail {rail}: {port.title} is a virtual function (VF)"
     restart = "and then stop and start the virtual machine"
-    if port.infiniband and any(_is_zero(guid) for guid in guids):
+    if port.infiniband and zero:
         yield Finding(
             True,
             f"{title} without GUIDs, so its port cannot become active. On the hypervisor, run 'ip link set PF vf N"
             f" node_guid GUID port_guid GUID', {restart}",
         )
-    elif not port.infiniband and ((port.netdev and port.netdev.random_mac) or any(_is_zero(guid) for guid in guids)):
-        yield Finding(
-            False,
-            f"{title} without a MAC address from the hypervisor, so each boot changes the address, and there is no node"
-            " GUID by which programs distinguish cards. On the hypervisor, run 'ip link set PF vf N mac MAC',"
-            f" {restart}",
-        )
+    elif not port.infiniband:
+        random = ["a random MAC address, which each boot changes"] if port.netdev and port.netdev.random_mac else []
+        lacks = [*random, *(["no node GUID, by which programs distinguish cards"] if zero else [])]
+        if lacks:
+            yield Finding(
+                False,
+                f"{title} with {' and '.join(lacks)}. On the hypervisor, run 'ip link set PF vf N mac MAC', {restart}",
+            )
 
 
 def _is_zero(guid: str) -> bool:
