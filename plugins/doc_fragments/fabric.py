@@ -37,9 +37,13 @@ options:
             description:
               - PCI addresses such as C(0000:18:00.0), one per class of host. The first one that exists on a host is its port. Listing a port is
                 consent to use it even if it carries other traffic. A port with the default route or the SSH connection and a member of a bond or
-                bridge are always rejected.
+                bridge are always rejected; a whole bond can be a rail.
             type: list
             elements: str
+          bond:
+            description:
+              - Name of a bond of the hosts that is this rail, instead of C(pci).
+            type: str
           subnet:
             description:
               - Subnet of this rail, instead of the one that C(supernet) gives it.

@@ -84,6 +84,12 @@ options:
       beyond:
         description: The network among them that every address of the host reaches that way, which is the rest of the rail.
         type: str
+      members:
+        description:
+          - PCI addresses of the members of a bond; O(rails[].pci) is the first of them, and O(rails[].netdev) the name of the bond.
+          - Without it, the rail is a port.
+        type: list
+        elements: str
       vlan:
         description: Number of the VLAN interface on the port that has the address, named after O(rails[].netdev), such as C(rail0.100).
         type: int

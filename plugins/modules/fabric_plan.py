@@ -121,7 +121,8 @@ plan:
       description:
         - The hosts by name, including hosts outside this run, each with number, machine_id, node (name of its node, if known) and rails.
           Each rail has rail, pci, driver, mac, current (current interface name), netdev (planned interface name), address, mtu, gateway,
-          routes and beyond (with a router), vlan (with a VLAN interface), and doubt (hosts outside this run that may already use a newly assigned address).
+          routes and beyond (with a router), vlan (with a VLAN interface), members (PCI addresses, of a bond), and doubt (hosts outside
+          this run that may already use a newly assigned address).
           A rail with IPv6 beside IPv4 addresses has address, gateway, routes and beyond again in ipv6.
       type: dict
       returned: always

@@ -15,6 +15,8 @@ description:
   - Only the links of rails are reconfigured. C(netplan apply) is never run, because it would restart other links.
   - All ports are checked before the first write. The module rejects ports that carry the default route or the ssh connection, are members
     of a bond, or are configured by another file with a higher priority, and hosts where the active network manager is ambiguous.
+  - A rail can be a bond (O(rails[].members)). The bond is neither created nor removed. Its settings are added to those of its C(.network)
+    file of systemd-networkd, also to one that netplan generated. With other network managers the bond must already have its MTU and address.
   - Ports are identified by PCI address, so the module works before and after a rename. The original state is recorded once and restored
     with O(state=absent).
 extends_documentation_fragment:

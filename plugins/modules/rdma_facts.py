@@ -107,6 +107,14 @@ ansible_facts:
           type: list
           elements: dict
           returned: always
+        bonds:
+          description: >-
+            Bonds by name, with C(mode), C(members) (C(netdev), C(pci), C(speed) and C(carrier)), C(lag) (state of the LAG of an mlx5 NIC in
+            debugfs, null if it cannot be read), C(problem) (why the bond cannot be a rail; empty if it can), and C(port) (the first member as in
+            C(ports), with the MTU, addresses, users and RDMA device of the bond, and the speed of one member; null without members that are ports).
+          type: list
+          elements: dict
+          returned: always
         lost_rails:
           description: Rails that M(gpufabric.rdma.rail_links) configured on ports that no longer exist, with their PCI addresses.
           type: dict

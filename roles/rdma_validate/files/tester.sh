@@ -358,11 +358,16 @@ perftest_version() {
 
 # --- what a port counted, and its link --------------------------------------------------------------------------
 
-# Before a test: the counters of RDMA port and network device with their values, in a file; not those that only say
-# how much was carried.
+# Before a test: the counters of RDMA port and network devices with their values, in a file; not those that only say
+# how much was carried. A bond counts through its members.
 count_before() {
-    for file in "$SYS/class/infiniband/$device/ports/$ibport"/*counters/* "$SYS/class/net/$netdev"/statistics/* \
-        "$SYS/class/net/$netdev/carrier_down_count"; do
+    first "$SYS/class/net/$netdev/bonding/slaves"
+    links=${line:-$netdev}
+    set -- "$SYS/class/infiniband/$device/ports/$ibport"/*counters/*
+    for one in $links; do
+        set -- "$@" "$SYS/class/net/$one"/statistics/* "$SYS/class/net/$one/carrier_down_count"
+    done
+    for file; do
         case ${file##*/} in
         *_data | *_bytes | *_packets | [rt]x_pkts | sent_pkts | rcvd_pkts | lifespan | multicast | *_compressed) ;;
         rx_*_requests | [rt]x_*_req | rx_dct_connect | rdma_sends | rdma_recvs | ack_def* | active_* | watermark_*) ;;
@@ -378,17 +383,22 @@ count_before() {
 
 # Pause frames of each priority are only in ethtool's statistics, and mlx5 has them by these names.
 pauses() {
-    [ -d "$SYS/class/net/$netdev/device/driver/module/drivers/pci:mlx5_core" ] || return 0
     command -v ethtool >/dev/null 2>&1 || return 0
-    timeout -k 1 2 ethtool -S "$netdev" 2>/dev/null | grep -E '^ *([rt]x_prio[0-7]_(pause|discards)|'\
-'[rt]x_(discards|pause_ctrl|symbol_err|crc_errors)_phy|tx_pause_storm_[a-z]+_events|link_down_events_phy): ' >"$1"
+    for one in $links; do
+        [ -d "$SYS/class/net/$one/device/driver/module/drivers/pci:mlx5_core" ] || continue
+        timeout -k 1 2 ethtool -S "$one" 2>/dev/null | grep -E '^ *([rt]x_prio[0-7]_(pause|discards)|'\
+'[rt]x_(discards|pause_ctrl|symbol_err|crc_errors)_phy|tx_pause_storm_[a-z]+_events|link_down_events_phy): '
+    done >"$1"
 }
 
-# grew NAME BEFORE NOW: add to $grown, which stays short enough for the frame.
+# grew NAME BEFORE NOW: add to $grown, which stays short enough for the frame. Members of a bond have the same names.
 grew() {
     [ "$3" = "$2" ] && return
     case $3 in "" | *[!0-9]* | ???????????????????*) return ;; esac
-    if [ "$3" -gt "$2" ] && [ ${#grown} -lt 320 ]; then
+    if [ "$3" -gt "$2" ] && [ "${grown#*" $1=+"}" != "$grown" ]; then
+        rest=${grown#*" $1=+"}
+        grown="${grown%%" $1=+"*} $1=+$((${rest%% *} + $3 - $2))${rest#"${rest%% *}"}"
+    elif [ "$3" -gt "$2" ] && [ ${#grown} -lt 320 ]; then
         grown="$grown $1=+$(($3 - $2))"
     elif [ "$3" -gt "$2" ]; then
         grown="${grown% ...} ..."

@@ -457,6 +457,24 @@ def test_pause_frames_of_mlx5_come_from_ethtool(bench: Bench) -> None:
     assert parse_batch(bench.play(line(0)), 1).runs[0, "rail0", PEER].counters == {"rx_prio3_pause": 10}
 
 
+def test_a_bond_counts_through_its_members(bench: Bench) -> None:
+    write(bench.folder / "bin/ethtool", ETHTOOL, 0o755)
+    net = bench.sys / "class/net"
+    write(net / "rail0/bonding/slaves", "ens1f0 ens1f1\n")
+    for name in ("ens1f0", "ens1f1"):
+        write(net / name / "statistics/rx_crc_errors", "7\n")
+        write(net / name / "carrier_down_count", "1\n")
+        (net / name / "device/driver/module/drivers/pci:mlx5_core").mkdir(parents=True)
+    there = "$GPUFABRIC_SYS/class/net"
+    bench.hook(
+        f"echo 9 >{there}/ens1f0/statistics/rx_crc_errors; echo 10 >{there}/ens1f1/statistics/rx_crc_errors\n"
+        f"echo 2 >{there}/ens1f1/carrier_down_count; echo 99 >{there}/rail0/statistics/rx_dropped\n"
+    )
+    counters = parse_batch(bench.play(line(0)), 1).runs[0, "rail0", PEER].counters
+    # What ethtool printed of the members was 1 and 11 before the test, 12 and 13 after it.
+    assert counters == {"netdev_rx_crc_errors": 5, "netdev_carrier_down_count": 1, "rx_prio3_pause": 13}
+
+
 @pytest.mark.parametrize(
     ("args", "exchange", "memory"),
     [

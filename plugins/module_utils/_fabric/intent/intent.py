@@ -15,14 +15,12 @@ from .addressing import (
     STATIC,
     V4,
     V6,
-    Address,
     Network,
     Pools,
     Span,
     read_family,
     read_pools,
     read_reserved,
-    read_subnet,
 )
 from .by_version import address_problems, by_version
 from .components import Parts, read_parts, read_tolerations
@@ -31,6 +29,7 @@ from .images import PULL_SECRET, REPOSITORY, TAG
 from .namespaces import NAMESPACE
 from .networks import Networks, read_networks
 from .platforms import Platform, brought, read_platform
+from .rails import LAST_VLAN, RailIntent, read_rails
 from .releases import DEFAULT, LINES, line_of
 from .sriov import Sriov, read_pkey, read_sriov
 from .tests import port_problems, read_tests
@@ -38,27 +37,7 @@ from .thresholds import Thresholds, read_thresholds
 
 EXISTING = ("refuse", "use", "adopt")
 
-# A rail's name becomes a network interface (15 characters), a Kubernetes object and a device plugin resource.
-_RAIL_NAME = Form(
-    r"[a-z]([a-z0-9-]{0,13}[a-z0-9])?",
-    'a name such as rail0 (lowercase letters, digits and "-" inside, first a letter, at most 15 characters)',
-)
-_PCI = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _RELEASE = Form(r"\d+\.\d+\.\d+(-[a-z0-9.]+)?", f'a release such as {DEFAULT} (three numbers, without "v")')
-_LAST_VLAN = 4094
-
-
-@dataclass(frozen=True)
-class RailIntent:
-    """A rail that the user names, with its own subnet and router, if any; without ``pci`` a port is found for it."""
-
-    name: str
-    pci: tuple[str, ...]
-    subnet: Network | None = None
-    gateway: Address | None = None
-    vlan: int | None = None
-    subnet_ipv6: Network | None = None
-    gateway_ipv6: Address | None = None
 
 
 @dataclass(frozen=True)
@@ -155,6 +134,11 @@ class Intent:
         return self.vlan if own is None else own
 
     @property
+    def bonds(self) -> dict[str, str]:
+        """The rails that are bonds, with the names of these."""
+        return {rail.name: rail.bond for rail in self.rails if rail.bond}
+
+    @property
     def rail_networks(self) -> tuple[Network, ...]:
         """The networks in which the addresses of rails are, of both versions."""
         return (*self.own_networks, *(self.ipv6.own_networks if self.ipv6 else ()))
@@ -181,7 +165,7 @@ class Intent:
         problems: list[str] = []
         reader = Reader(params, "rdma_fabric", problems)
         raise_problems(problems)
-        rails = _rails(reader)
+        rails = read_rails(reader)
         ipv6 = reader.section("ipv6")
         family, family_ipv6 = read_family(reader, V4), read_family(ipv6, V6)
         intent = cls(
@@ -199,7 +183,7 @@ class Intent:
             capacity=_capacity(reader.section("capacity")),
             addresses=reader.text("addresses", "plan", choices=("plan", "keep")),
             mtu=reader.integer("mtu", None, 1280, high=16384),
-            vlan=reader.integer("vlan", 0, 0, high=_LAST_VLAN),
+            vlan=reader.integer("vlan", 0, 0, high=LAST_VLAN),
             pkey=read_pkey(reader),
             link_speed=reader.number("link_speed", None, 0.1, high=10000),
             routing=reader.text("routing", "none", choices=("none", "between_rails")),
@@ -222,27 +206,6 @@ class Intent:
         _check_sections(reader, intent.profile, sections or {})
         raise_problems(problems)
         return intent
-
-
-def _rails(reader: Reader) -> tuple[RailIntent, ...]:
-    rails = []
-    for item in reader.sections("rails"):
-        name = item.text("name", None, form=_RAIL_NAME)
-        pci = tuple(address.lower() for address in item.texts("pci"))
-        if "name" not in item:
-            item.refuse("name", "missing; every rail needs a name")
-        for address in pci:
-            if not re.fullmatch(_PCI, address):
-                item.refuse("pci", f'expected PCI addresses such as 0000:18:00.0, found "{address}"')
-        own = read_subnet(item, V4, subnet="subnet", gateway="gateway")
-        own_ipv6 = read_subnet(item, V6, subnet="subnet_ipv6", gateway="gateway_ipv6")
-        vlan = item.integer("vlan", None, 0, high=_LAST_VLAN)
-        item.close()
-        rails.append(RailIntent(name or "", pci, *own, vlan, *own_ipv6))
-    names = [rail.name for rail in rails]
-    for name in sorted({name for name in names if name and names.count(name) > 1}):
-        reader.refuse("rails", f'the name "{name}" is given to more than one rail')
-    return tuple(rails)
 
 
 def _select(reader: Reader) -> Select:

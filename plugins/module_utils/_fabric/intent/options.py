@@ -17,6 +17,7 @@ FABRIC: dict[str, Any] = {
         "options": {
             "name": {"type": "str"},
             "pci": {"type": "list", "elements": "str"},
+            "bond": {"type": "str"},
             "subnet": {"type": "str"},
             "vlan": {"type": "int"},
             "gateway": {"type": "str"},

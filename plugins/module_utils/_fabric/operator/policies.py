@@ -152,10 +152,10 @@ def _unsafe(groups: Sequence[Group], plugins: Mapping[str, Mapping[str, Any]], l
     for key in PLUGINS:
         using = [group for group in groups if key in plugins[group.name]]
         for group in using:
-            names = {rail["netdev"] for rail in group.rails}
+            names = {name for rail in group.rails for name in sections.port_names(rail)}
             others = (other for other in groups if other is not group)
             for other in others:
-                same = sorted(names & {rail["netdev"] for rail in other.rails})
+                same = sorted(names & {name for rail in other.rails for name in sections.port_names(rail)})
                 if same:
                     yield (
                         f"rdma_fabric.classes: {key} of class {group.name} would offer {', '.join(same)} on the nodes"

@@ -75,13 +75,18 @@ def resource_key(resource: str) -> str:
     return resource if "/" in resource else SHARED_PREFIX + resource
 
 
+def port_names(rail: Mapping[str, Any]) -> list[str]:
+    """Return the interfaces of the PCI functions of a rail: of a bond those of its members, as it has no function."""
+    return list(rail.get("members") or [rail["netdev"]])
+
+
 def shared_device_plugin(intent: Intent, line: Line, rails: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the section of the RDMA shared device plugin: one resource per rail (``rails``: those of the plan)."""
     entries = [
         {
             "resourceName": rail["resource"],
             "rdmaHcaMax": intent.shared_devices_max,
-            "selectors": {"ifNames": [rail["netdev"]]},
+            "selectors": {"ifNames": port_names(rail)},
         }
         for rail in rails
     ]

@@ -12,6 +12,7 @@ from ..._common.errors import InputError
 from ..._common.units import IB_MTUS, ipoib_mtu, roce_mtu
 from ..intent.intent import Intent
 from ..operator.profiles import registry
+from . import bonds
 from .gpu_affinity import NearGpu, gpus_of_rails
 from .hosts import Host
 from .rails import Port, RailMap
@@ -49,7 +50,8 @@ def expectations(
     NIC can do where its driver tells, both rates in Gb/s, ``mtu`` the RDMA MTU of the tests,
     ``vf_rate`` the lowest limit of a VF in Gb/s where pods get VFs, ``pcie`` {speed, width, max_speed, max_width,
     max_payload, ports} with the number of rails on the same card, ``uplinks`` (uplinks.py) the PCIe links above it that
-    can limit it, there only when there are such. What is not known is None. ``names``: host -> its
+    can limit it, there only when there are such, ``links`` the number of members of a bond, of which a queue pair uses
+    one. What is not known is None. ``names``: host -> its
     own name and those of its groups.
     """
     mtu = _test_mtu(intent)
@@ -81,6 +83,7 @@ def _sides(host: Host, rails: RailMap, shares_port: bool, *, in_gpus: bool) -> l
             "pcie": _pcie_link(port, cards[card(port)]),
             "vf_rate": None if shares_port else port["vfs"].get("rate"),
             **({"uplinks": links} if links else {}),
+            **bonds.side(port),
         }
         for port, links in zip(own, above)
     ]

@@ -36,7 +36,8 @@ _COUNT = number(0, 1_000_000, whole=True)
 _PCI = matching(re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]"), "a PCI address such as 0000:18:00.0")
 _ID = matching(re.compile("[0-9A-Fa-f]{0,8}"), "a PCI id")
 # What the kernel takes as a name, less what is not ASCII.
-_NETDEV = optional(matching(re.compile("[!-.0-9;-~]{1,15}"), "the name of a network device"))
+_NAME = matching(re.compile("[!-.0-9;-~]{1,15}"), "the name of a network device")
+_NETDEV = optional(_NAME)
 _MAC = matching(re.compile("(?:[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){0,31})?"), "a MAC address")
 _PATH = list_of(matching(re.compile("[0-9A-Za-z.:_-]{1,64}"), "an element of a PCI path"), 64)
 _NODE = optional(number(0, 65536, whole=True))
@@ -105,6 +106,13 @@ def _port(value: Any) -> dict[str, Any]:
     return found
 
 
+_BOND = record(
+    name=_NAME,
+    members=list_of(record(netdev=_NAME, pci=optional(_PCI), speed=_RATE, carrier=optional(truth)), _MOST),
+    problem=text,
+    port=optional(_port),
+)
+_BONDS = list_of(_BOND, _MOST)
 _GUID = matching(re.compile("(?:[0-9A-Fa-f]{4}(?::[0-9A-Fa-f]{4}){3})?"), "a GUID")
 _DEVICE = record(
     name=name("the name of an RDMA device"),
@@ -149,6 +157,11 @@ def _checked(facts: Any) -> dict[str, Any]:
         expected = f"{host_facts.SCHEMA} (run rdma_facts of this collection again)"
         raise Unfit(expected, facts.get("schema")).below("schema")
     found: dict[str, Any] = _FACTS(facts)
+    try:
+        # Facts that an earlier version recorded do not have them.
+        found["bonds"] = _BONDS(facts.get("bonds", []))
+    except Unfit as error:
+        raise error.below("bonds") from None
     addresses = [port["pci"] for port in found["ports"]]
     for at, address in enumerate(addresses):
         if addresses.index(address) < at:

@@ -25,7 +25,7 @@ from ..operator import line_fields, nic_configuration, schema
 from ..operator.nodes import fabric_selector
 from ..operator.policies import Group, policies
 from ..operator.profiles import registry
-from . import host_classes, link_findings, partitions, routers
+from . import bonds, host_classes, link_findings, partitions, routers
 from .capabilities import expectations
 from .capacity import block_size, check_capacity
 from .gpu_affinity import gpus_of_rails
@@ -114,7 +114,7 @@ def _planned(
 
 
 def _laid_out(part: Part, names: Mapping[str, Collection[str]]) -> Layout:
-    intent, members = part.intent, part.hosts
+    intent, members = part.intent, bonds.seen(part.intent, part.hosts)
     rails = find_rails(intent, members)
     raise_problems([text for name in rails.names if (text := vrf_problem(intent.networks, name))])
     netdevs = with_vlans(intent, rails.names, netdev_names(intent, rails))
@@ -230,6 +230,7 @@ def _rail(layout: Layout, index: int) -> dict[str, Any]:
         "pool": layout.pool(name),
         "vendors": sorted({port["vendor"] for port in ports}),
         "drivers": sorted({port["driver"] for port in ports if port["driver"]}),
+        **bonds.of_rail(ports),
         **({"ipv6": {**_rail_addresses(ipv6, index), "pool": ipv6.pool(name)}} if (ipv6 := layout.ipv6) else {}),
     }
 
@@ -277,6 +278,7 @@ def _host_rail(layout: Layout, host: Host, index: int, *, port: Port | None) -> 
         "netdev": layout.netdevs[index],
         "address": _address(layout, host, index, port=known),
         "mtu": registry.mtu_of(layout.intent),
+        **bonds.of_host(known),
         **({"vlan": vlan} if (vlan := layout.intent.vlan_of(layout.rails.names[index])) else {}),
         **_doubt(layout, host, index),
         **routers.router_of(layout, host, index),

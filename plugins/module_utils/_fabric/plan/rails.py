@@ -160,7 +160,7 @@ def netdev_names(intent: Intent, rails: RailMap) -> tuple[str, ...]:
     Raise one InputError when the names cannot be equal on all hosts.
     """
     if intent.rename:
-        return rails.names
+        return tuple(intent.bonds.get(name, name) for name in rails.names)
     problems = []
     names: list[str] = []
     for index, rail in enumerate(rails.names):

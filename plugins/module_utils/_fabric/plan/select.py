@@ -126,7 +126,7 @@ def _kept(hosts: Iterable[Host], ports: Mapping[str, Mapping[str, Port]]) -> lis
 
 def _not_asked_for(intent: Intent, ports: Collection[str], kept: Sequence[str]) -> dict[str, str]:
     """Return why ports are no rails that carry nothing now, while others are rails already: nobody asks for more."""
-    asked = (intent.rail_count or 0) - sum(1 for rail in intent.rails if rail.pci)
+    asked = (intent.rail_count or 0) - sum(1 for rail in intent.rails if rail.pci or rail.bond)
     others = [pci for pci in ports if pci not in kept]
     known = [pci for pci in ports if pci in kept]
     if not known or asked > len(known):

@@ -13,7 +13,7 @@ from ..intent.intent import Intent
 from ..intent.releases import warnings as release_warnings
 from ..operator.nodes import NIC_LABEL, NIC_LABEL_NAME
 from ..operator.profiles import registry
-from . import routers
+from . import bonds, routers
 from .layout import Layout
 from .review import differences
 
@@ -35,6 +35,7 @@ def warnings(layout: Layout, nodes: Mapping[str, str | None]) -> Iterator[str]:
     yield from differences(layout.rails)
     yield from _ports(layout)
     yield from _frames(layout)
+    yield from bonds.warnings(layout.rails.names, layout.rails.ports)
     for host in layout.hosts:
         kept = layout.seats[host.name].rails
         if host.number and any(number != host.number for number in kept):

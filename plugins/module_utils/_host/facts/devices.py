@@ -27,6 +27,8 @@ _VF_DEVICES = ("1014", "1016", "1018", "101a", "101c", "101e", "a2d3")
 _VF_DRIVERS = ("iavf", "ixgbevf", "igbvf")
 # How the kernel got a MAC address (addr_assign_type): it made one up.
 _RANDOM_MAC = "1"
+# The kind of a network device that is no port's own, see bonds.py.
+BOND = "bond"
 # Names that a switchdev driver gives to representors, which share the PF's PCI function.
 _REPRESENTOR = re.compile(r"(c\d+)?pf\d+((vf|sf)\d+|hpf)")
 
@@ -37,7 +39,8 @@ Raw = Mapping[str, Any]
 class Netdev:
     """The network device of a port; carrier is None while the link is down.
 
-    ``duplicates``, ``tentative``: IPv6 addresses as of ``Interface``.
+    ``duplicates``, ``tentative``: IPv6 addresses as of ``Interface``. ``kind``: BOND for one that stands for its
+    first member.
     Speeds in Gb/s: ``max_speed`` is the fastest that the driver supports, ``vf_rate`` the lowest limit of a VF.
     """
 
@@ -62,6 +65,7 @@ class Netdev:
     pkey: str | None = None
     duplicates: tuple[str, ...] = ()
     tentative: tuple[str, ...] = ()
+    kind: str = ""
 
     @classmethod
     def from_raw(cls, name: str, raw: Raw, interface: Interface | None) -> Netdev:

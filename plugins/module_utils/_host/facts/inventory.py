@@ -14,7 +14,7 @@ from ..._common import host_facts
 from ..._common.errors import InputError
 from ..._common.host_facts import SCHEMA
 from ..system import json_text
-from . import drivers, lldp, network, port_use
+from . import bonds, drivers, lldp, network, port_use
 from .devices import NETWORK_CLASS, Gpu, Port, RdmaDevice, is_gpu, is_vf
 from .next_kernel import next_kernel
 from .nvidia_driver import NvidiaDriver
@@ -100,6 +100,7 @@ class HostInventory:
     rails: Mapping[str, str] = dataclasses.field(default_factory=dict)
     # The owners that such a port had before rail_links configured it, as _core.disruption calls them.
     first: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    bonds: tuple[bonds.Bond, ...] = ()
 
     @classmethod
     def from_raw(cls, raw: Mapping[str, Any]) -> HostInventory:
@@ -116,8 +117,7 @@ class HostInventory:
         own = tuple(dict.fromkeys(route.netdev for route in routes if route.is_default))
         ssh = network.ssh_netdev(raw["ssh_connection"], interfaces.values())
         kept = {one for name in (*own, *([ssh] if ssh else [])) for one in network.carriers(interfaces.values(), name)}
-        vlans = {pci: tuple(e.get("set", {}).get("vlans", ())) for pci, e in raw["rail_links"].items()}
-        rail_capable = {port.netdev.name for port in ports if port.netdev}.union(*vlans.values()) - kept
+        rail_capable = {port.netdev.name for port in ports if port.netdev}.union(_of_rails(raw["rail_links"])) - kept
         return cls(
             machine_id=raw["machine_id"],
             hostname=raw["hostname"],
@@ -149,11 +149,16 @@ class HostInventory:
                 raw, [(route.netdev, route.network) for route in routes if route.network], interfaces.values()
             ),
             configured={pci: tuple(e.get("set", {}).get("addresses", ())) for pci, e in raw["rail_links"].items()},
-            vlans=vlans,
+            vlans={pci: tuple(e.get("set", {}).get("vlans", ())) for pci, e in raw["rail_links"].items()},
             routes={pci: tuple(e.get("set", {}).get("routes", ())) for pci, e in raw["rail_links"].items()},
             rails={pci: e["rail"] for pci, e in raw["rail_links"].items() if e.get("rail")},
             first={pci: tuple(e.get("owners", ())) for pci, e in raw["rail_links"].items()},
+            bonds=bonds.read_bonds(raw["bonds"], ports, interfaces, devices=rdma),
         )
+
+    def through_bonds(self, wanted: Mapping[str, str]) -> HostInventory:
+        """Return the inventory in which ports (PCI address -> bond) are seen through their bonds."""
+        return dataclasses.replace(self, ports=bonds.through(self.ports, self.bonds, wanted)) if wanted else self
 
     def port(self, address: str) -> Port:
         """Return the port at a PCI address; InputError names the ports that there are."""
@@ -234,6 +239,7 @@ class HostInventory:
             "iommu_groups": self.iommu_groups,
             "managers": list(self.managers),
             "ports": [self._port(port) for port in self.ports],
+            "bonds": [{**bond.to_dict(), "port": self._port(bond.port) if bond.port else None} for bond in self.bonds],
             "lost_rails": {rail: pci for pci, rail in self.rails.items() if pci not in self.by_pci},
             "rdma_devices": [device.to_dict() for device in self.rdma_devices],
             "gpus": [gpu.to_dict() for gpu in self.gpus],
@@ -249,6 +255,12 @@ class HostInventory:
             "reboot": list(self.reboot),
             "next_kernel": self.next_kernel,
         }
+
+
+def _of_rails(record: Mapping[str, Any]) -> list[str]:
+    """Return the VLAN interfaces and bonds that are rails."""
+    vlans = [name for entry in record.values() for name in entry.get("set", {}).get("vlans", ())]
+    return [*vlans, *(entry["bond"] for entry in record.values() if entry.get("bond"))]
 
 
 def _rdma_devices(raw: Mapping[str, Any], interfaces: Mapping[str, network.Interface]) -> tuple[RdmaDevice, ...]:

@@ -88,6 +88,7 @@ def read_raw(roots: Roots) -> dict[str, Any]:
         "bridges": _bridges(pci),
         "drivers": _drivers(sysfs, pci),
         "infiniband": rdma,
+        "bonds": _bonds(sysfs, pci),
         "ip_addr": command.run(["ip", "-d", "-j", "addr", "show"]).stdout,
         "route": read_text(f"{proc}/net/route") or "",
         "ipv6_route": read_text(f"{proc}/net/ipv6_route") or "",
@@ -173,6 +174,22 @@ def _net(folder: str) -> dict[str, Any]:
     raw["master"] = link_name(f"{folder}/master")
     raw["uppers"] = [name[6:] for name in names(folder) if name.startswith("upper_")]
     return raw
+
+
+def _bonds(sysfs: str, pci: Mapping[str, Any]) -> dict[str, Any]:
+    """Return name -> raw of the bonds; ``lag`` is what debugfs tells of each port of mlx5, by PCI address."""
+    folders = {name: f"{sysfs}/class/net/{name}" for name in names(f"{sysfs}/class/net")}
+    found = {name: folder for name, folder in folders.items() if os.path.isdir(f"{folder}/bonding")}
+    ports = [address for address, raw in pci.items() if raw["driver"] == "mlx5_core"] if found else []
+    lag = {address: read_text(f"{sysfs}/kernel/debug/mlx5/{address}/lag/state") for address in ports}
+    return {
+        name: {
+            **_net(folder),
+            "lag": lag,
+            **{file: read_text(f"{folder}/bonding/{file}") for file in ("mode", "slaves")},
+        }
+        for name, folder in found.items()
+    }
 
 
 def _infiniband(sysfs: str) -> dict[str, Any]:

@@ -39,7 +39,8 @@ class Rail:
     ``doubt``: the hosts that are not known to the plan, one of which may have the address. ``gateway``: the router, ""
     for none; ``routes``: the networks behind it; ``beyond``: the one of them that all addresses of the host reach
     that way, "" for none. ``vlan``: the number of the VLAN interface that has the address, 0 for none. ``ipv6``: a
-    second address beside one of IPv4.
+    second address beside one of IPv4. ``members``: PCI addresses of the members of the bond that the rail is, the first
+    one being ``pci``; none for a port.
     """
 
     name: str
@@ -54,6 +55,12 @@ class Rail:
     beyond: str = ""
     vlan: int = 0
     ipv6: Way | None = None
+    members: tuple[str, ...] = ()
+
+    @property
+    def bond(self) -> str:
+        """The bond that the rail is, "" for a port. It keeps its name, so that is the one of the rail's interface."""
+        return self.netdev if self.members else ""
 
     @property
     def vlan_netdev(self) -> str:
@@ -99,6 +106,7 @@ class Rail:
             routes=way.routes if way else (),
             beyond=way.beyond if way else "",
             ipv6=second,
+            members=tuple(str(PciAddress.parse(one)) for one in params.get("members") or ()),
         )
 
     def doubts(self, link: Netdev | None) -> list[str]:
@@ -108,6 +116,15 @@ class Rail:
         return [
             f"rail {self.name}: {self.address} may be in use: the addresses of {self.doubt} are unknown. Run "
             "without --limit, or set rdma_host.number of this host"
+        ]
+
+    def mtu_problems(self, link: Netdev | None) -> list[str]:
+        """Say which MTUs the rail's link can have when that of the rail is not one of them."""
+        if link is None or not link.max_mtu or link.min_mtu <= self.mtu <= link.max_mtu:
+            return []
+        return [
+            f"rail {self.name}: {self.pci} ({link.name}) supports an MTU from {link.min_mtu} to {link.max_mtu}, "
+            f"{self.mtu} requested. Change the MTU of the fabric"
         ]
 
 
@@ -164,19 +181,50 @@ def find_links(inventory: HostInventory, rails: Iterable[Rail]) -> dict[str, Net
     """Return PCI address -> network device of all rails.
 
     All rails are checked before the answer: ConflictError lists every port that is missing, has
-    no network device, or must be left alone (default route, ssh connection, member of a bond).
+    no network device, or must be left alone (default route, ssh connection, member of a bond), and every bond that is
+    not the planned one or has no RDMA device.
     """
     found: dict[str, Netdev] = {}
     problems: list[str] = []
     for rail in rails:
         try:
-            port = inventory.port(rail.pci)
-            found[rail.pci] = usable_link(inventory, port)
+            found[rail.pci] = rail_link(inventory, rail)
         except (InputError, ConflictError) as error:
             problems.append(f"rail {rail.name}: {error}")
     if problems:
         raise ConflictError("; ".join(problems))
     return found
+
+
+def rail_link(inventory: HostInventory, rail: Rail) -> Netdev:
+    """Return the network device of a rail, a port or a bond; ConflictError says why it cannot serve as a rail."""
+    if rail.bond:
+        bond = next((one for one in inventory.bonds if one.name == rail.bond), None)
+        if bond is None:
+            raise ConflictError(f"there is no bond {rail.bond}. Create it with the network manager of the host")
+        members = tuple(sorted(port.pci for _name, port in bond.members if port))
+        if members != tuple(sorted(rail.members)):
+            found, expected = ", ".join(members) or "none", ", ".join(rail.members)
+            raise ConflictError(
+                f"the bond {rail.bond} has the members {found}, expected {expected} as planned. Plan again, or "
+                "correct the bond"
+            )
+        if bond.problem:
+            raise ConflictError(f"the bond {rail.bond} {bond.problem}. Correct the bond, or choose another rail")
+        inventory = inventory.through_bonds({rail.pci: rail.bond})
+    return usable_link(inventory, inventory.port(rail.pci))
+
+
+def without_bonds(rails: Iterable[Rail]) -> tuple[Rail, ...]:
+    """Return the rails that are ports."""
+    return tuple(rail for rail in rails if not rail.bond)
+
+
+def refuse_bonds(rails: Iterable[Rail], why: str) -> None:
+    """ConflictError that names the rails that are bonds, where only ports are supported."""
+    found = [f"{rail.name} ({rail.bond})" for rail in rails if rail.bond]
+    if found:
+        raise ConflictError(f"rails that are bonds: {', '.join(found)}. {why}")
 
 
 def usable_link(inventory: HostInventory, port: Port) -> Netdev:

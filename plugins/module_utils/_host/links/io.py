@@ -15,8 +15,8 @@ from ..facts.io import read_inventory
 from ..naming import systemd_files
 from ..system import command, files, systemd
 from ..system.files import Roots, read_text
+from . import bonded, netplan, network_manager, network_managers, reload, routing, vlan
 from . import ipv6 as ipv6_addresses
-from . import netplan, network_manager, network_managers, reload, routing, vlan
 from . import plan as links_plan
 
 # Between two looks at the links; network managers work beside us.
@@ -44,6 +44,7 @@ def read_sysctls(roots: Roots, inventory: HostInventory) -> dict[str, dict[str, 
     """Return netdev -> ARP rules of all ports and VLAN interfaces."""
     netdevs = [port.netdev.name for port in inventory.ports if port.netdev]
     netdevs += [one.name for one in inventory.interfaces if one.vlan is not None]
+    netdevs += [one.name for one in inventory.bonds]
     return {
         netdev: {key: read_text(f"{roots.proc}/sys/net/ipv4/conf/{netdev}/{key}") or "" for key in links_plan.SYSCTLS}
         for netdev in netdevs
@@ -77,7 +78,7 @@ def apply(plan: links_plan.LinkPlan, roots: Roots, timeout: int) -> list[str]:
     on_vlans = {name: {*state["addresses"]} for name, state in after["vlans"].items()}
     has_ipv6 = any(":" in text for text in (*before["routing"], *after["routing"], *_all(ours), *_all(on_vlans)))
     rails = {pci: after["links"][pci] for pci, entry in plan.record.items() if entry["rail"] and pci in after["links"]}
-    known = Known({*before["vlans"], *after["vlans"]}, ours, has_ipv6, rails)
+    known = Known({*before["vlans"], *after["vlans"]}, ours, has_ipv6, rails, plan.bonds)
     _forget_duplicates(known, after["vlans"], roots)
     problems, refused = _bring(after, roots, known)
     while problems:
@@ -95,13 +96,14 @@ class Known(NamedTuple):
     """What a plan is about, before and after: names of VLAN interfaces, and IPv6 addresses by PCI address.
 
     ``rails``: the wanted states of ports that are rails, whose addresses must be their own; a port that is restored
-    may have had one that is not.
+    may have had one that is not. ``bonds``: PCI address -> bond through which the port is seen.
     """
 
     vlans: Collection[str]
     ipv6: Mapping[str, Collection[str]]
     has_ipv6: bool
     rails: links_plan.States
+    bonds: Mapping[str, str]
 
 
 def _all(addresses: Mapping[str, Collection[str]]) -> Iterator[str]:
@@ -113,7 +115,7 @@ def _forget_duplicates(known: Known, vlans: links_plan.States, roots: Roots) -> 
     states = (*known.rails.values(), *vlans.values())
     if not any(ipv6_addresses.is_ipv6(address) for state in states for address in state["addresses"]):
         return
-    for one in ipv6_addresses.to_check(read_inventory(roots), known.rails, vlans):
+    for one in ipv6_addresses.to_check(read_inventory(roots).through_bonds(known.bonds), known.rails, vlans):
         for address in ipv6_addresses.duplicates(one):
             command.run(["ip", "address", "del", address, "dev", one.link.name], check=False)
 
@@ -123,7 +125,7 @@ def _bring(wanted: Mapping[str, Any], roots: Roots, known: Known) -> tuple[list[
 
     A manager may be faster, and what it has done is refused to us: only what is refused twice is refused.
     """
-    inventory = read_inventory(roots)
+    inventory = read_inventory(roots).through_bonds(known.bonds)
     sysctl = read_sysctls(roots, inventory)
     ports = {port.pci: port for port in inventory.ports if port.netdev}
     names = {pci: port.netdev.name for pci, port in ports.items() if port.netdev}
@@ -210,11 +212,18 @@ def _own_files(etc: str) -> dict[str, str]:
     return {
         **files.read_folder(f"{etc}/systemd/network", ".network", systemd_files.PREFIX),
         **files.read_folder(f"{etc}/systemd/network", ".netdev", systemd_files.PREFIX),
+        **_drop_ins(f"{etc}/systemd/network"),
         **files.read_folder(f"{etc}/sysctl.d", links_plan.SYSCTL_FILE),
         **files.read_folder(network_manager.folder(etc), network_manager.SUFFIX, network_managers.PREFIX),
         **files.read_folder(f"{etc}/NetworkManager/conf.d", network_manager.CONF_FILE),
         **files.read_folder(f"{etc}/netplan", netplan.FILE),
     }
+
+
+def _drop_ins(folder: str) -> dict[str, str]:
+    """Return the drop-ins of this collection for files of others."""
+    places = [f"{folder}/{name}" for name in files.names(folder) if name.endswith(bonded.FOLDER)]
+    return {path: text for place in places for path, text in files.read_folder(place, ".conf", bonded.DROP_IN).items()}
 
 
 def _connections(roots: Roots, lib: str) -> dict[str, str]:

@@ -48,7 +48,7 @@ def restored(entry: Entry, now: State) -> dict[str, Any]:
     removed = {*before["addresses"]} - {*left}
     return {
         **restore.values(_values(before), _values(ours), _values(now)),
-        "addresses": sorted(({*now["addresses"]} - _added(entry)) | removed),
+        "addresses": sorted(({*now["addresses"]} - added(entry)) | removed),
         "sysctl": restore.values(before["sysctl"], ours.get("sysctl", {}), now["sysctl"]),
     }
 
@@ -123,7 +123,7 @@ def without_ours(entry: Entry, now: State, in_use: Mapping[str, Any]) -> dict[st
 
     It stays too while it is the only address, or connections (``in_use``, by address) use it.
     """
-    idle = {address for address in _added(entry) if address.split("/")[0] not in in_use}
+    idle = {address for address in added(entry) if address.split("/")[0] not in in_use}
     left = [address for address in now["addresses"] if address not in idle]
     return {**now, "addresses": left or now["addresses"]}
 
@@ -134,5 +134,6 @@ def disturbs(before: State, after: State) -> bool:
     return bool(gone) or before["mtu"] != after["mtu"] or (before["up"] and not after["up"])
 
 
-def _added(entry: Entry) -> set[str]:
+def added(entry: Entry) -> set[str]:
+    """Return the addresses of a record that this collection set."""
     return {*entry["set"]["addresses"]} - {*entry["before"]["addresses"]}

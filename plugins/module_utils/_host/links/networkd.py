@@ -41,7 +41,7 @@ def text(link: LinkFile) -> str:
         ("Match", match),
         ("Link", [("MTUBytes", str(link.mtu)), ("RequiredForOnline", "no")]),
         ("Network", network),
-        *_routing(link),
+        *routing_sections(link),
     ]
     return systemd.file_text(TITLE, sections)
 
@@ -57,7 +57,8 @@ def _device(vlan: Vlan) -> str:
     return systemd.file_text(TITLE, sections)
 
 
-def _routing(link: LinkFile) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+def routing_sections(link: LinkFile) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield the sections of source routing of a rail's file."""
     for route in link.routes:
         # Routes of IPv6 have no scope.
         direct = [] if ":" in route.network else [("Scope", "link")]

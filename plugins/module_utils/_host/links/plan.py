@@ -11,11 +11,11 @@ from typing import Any
 from ..._common.change import Change
 from ..._common.errors import ConflictError, InputError
 from ..facts import disruption
-from ..facts.devices import Netdev, Port
+from ..facts.devices import Port
 from ..facts.inventory import HostInventory
-from ..facts.rail_ports import Rail, find_links
+from ..facts.rail_ports import Rail, find_links, without_bonds
+from . import bonded, link_restore, netplan, network_manager, network_managers, networkd, reload, routing, vlan
 from . import ipv6 as ipv6_addresses
-from . import link_restore, netplan, network_manager, network_managers, networkd, reload, routing, vlan
 from .network_managers import TITLE, Claim, LinkFile, Manager, Vlan
 
 SYSCTL_FILE = "90-gpufabric-rails.conf"
@@ -50,6 +50,11 @@ class Have:
     routing: tuple[str, ...]
     active: tuple[str, ...]
 
+    @property
+    def by_manager(self) -> tuple[Texts, Texts]:
+        """The files of systemd-networkd, and those of the other network managers."""
+        return self.networks, {**self.interfaces, **self.connections}
+
 
 @dataclasses.dataclass(frozen=True)
 class Wish:
@@ -66,6 +71,7 @@ class LinkPlan:
     """The change, the commands of the network managers for it, the record, and warnings.
 
     The record maps each port to its state and owners before the first change, and to the state that was ``set``.
+    ``bonds``: PCI address -> bond through which the port is seen.
     """
 
     change: Change
@@ -73,6 +79,7 @@ class LinkPlan:
     record: Record
     warnings: tuple[str, ...]
     reasons: tuple[str, ...] = ()
+    bonds: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, *, have: Have, wish: Wish) -> LinkPlan:
@@ -81,20 +88,23 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
     InputError and ConflictError list everything that stands in the way, users of the ports among it.
     """
     rails = tuple(rails)
+    inventory, bonds, gone = bonded.seen(inventory, rails, record)
     links = find_links(inventory, rails)
     ports = {port.pci: port for port in inventory.ports if port.netdev}
-    restored = {pci: entry for pci, entry in record.items() if pci in ports and pci not in links}
+    restored = {pci: entry for pci, entry in record.items() if pci in ports and pci not in {*links, *gone}}
     before = _states_now([ports[pci] for pci in (*links, *restored)], rails, record, sysctl=have.sysctl)
     manager = network_managers.choose(inventory, wish.manager, have.netplan) if rails else None
     table_of = routing.tables(rails, wish.source_routing)
-    link_files = _link_files(rails, ports, have, manager=manager, table_of=table_of) if manager else ()
+    alone = without_bonds(rails)
+    link_files = _link_files(alone, ports, have, manager=manager, table_of=table_of) if manager else ()
+    drop_ins = bonded.files(rails, ports, have.by_manager, manager=manager, table_of=table_of, etc=wish.etc)
+    files = {**_files(rails, link_files, manager, etc=wish.etc, machine=inventory.machine_id), **drop_ins}
     after = {rail.pci: _wanted_state(rail, before[rail.pci], record.get(rail.pci)) for rail in rails}
     known = {pci: inventory.first.get(pci, ()) for pci in restored}
     owned = disruption.left_alone(inventory, known, "MTU, state and addresses of its link are")
     # Where connections cannot be read, restored ports have users and are refused unless there is consent.
     after.update(link_restore.states(restored, before, owned, in_use=inventory.activity.connections or {}))
     vlans = vlan.plan(inventory, rails, record, sysctl=have.sysctl, rules=SYSCTLS, owned=owned)
-    files = _files(rails, link_files, manager, etc=wish.etc, machine=inventory.machine_id)
     now: dict[str, Any] = {"files": dict(have.own), "links": before, "vlans": vlans.before}
     now.update(routing=[*have.routing], connections=sorted(have.active))
     lines = routing.wanted(rails, table_of, {one.pci: one.vlan_netdev or links[one.pci].name for one in rails})
@@ -110,22 +120,18 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
     commands = reload.of_managers(
         have.own, files, link_files, running=running, manager=manager, active=have.active, netdevs=names
     )
-    touched = reload.touched(have.own, files, rails)
-    changes = {
-        pci: "a change of its link"
-        for pci in before
-        if pci not in owned
-        and (pci in touched | vlan.disturbed(vlans) or link_restore.disturbs(before[pci], after[pci]))
-    }
+    touched = reload.touched(have.own, files, rails) | vlan.disturbed(vlans)
+    touched |= {pci for pci in before if link_restore.disturbs(before[pci], after[pci])}
+    changes = dict.fromkeys((pci for pci in before if pci in touched and pci not in owned), "a change of its link")
     disruption.check(inventory, changes, wish.disrupt_users)
     kept: dict[str, Mapping[str, Any]] = {pci: {**restored[pci], "rail": ""} for pci in owned}
     for rail in rails:
         pci, owners = rail.pci, disruption.owners(inventory, ports[rail.pci])
         entry = link_restore.entry(rail, owners, record.get(pci), now=before[pci], after=after[pci])
-        kept[pci] = vlan.noted(entry, rail)
+        kept[pci] = bonded.noted(vlan.noted(entry, rail), rail)
     here = {ports[pci]: record.get(pci) for pci in before if pci not in owned}
     warnings = link_restore.warnings(rails, here, before)
-    return LinkPlan(Change(now, then), commands, kept, (*owned.values(), *warnings))
+    return LinkPlan(Change(now, then), commands, kept, (*owned.values(), *gone.values(), *warnings), bonds=bonds)
 
 
 def _states_now(
@@ -213,7 +219,7 @@ def _refuse(
     problems = []
     for rail in rails:
         port, claim = ports[rail.pci], claims[rail.name]
-        problems += [*rail.doubts(port.netdev), *_mtu_problems(rail, port.netdev)]
+        problems += [*rail.doubts(port.netdev), *rail.mtu_problems(port.netdev)]
         if claim and rail.addresses and claim.first:
             problems.append(
                 f"rail {rail.name}: {claim.path} also matches {port.title} and takes precedence. Remove the file, or "
@@ -256,17 +262,8 @@ def _refuse_routing(manager: Manager, table_of: Mapping[str, int], rails: Iterab
         )
 
 
-def _mtu_problems(rail: Rail, link: Netdev | None) -> list[str]:
-    if link is None or not link.max_mtu or link.min_mtu <= rail.mtu <= link.max_mtu:
-        return []
-    return [
-        f"rail {rail.name}: {rail.pci} ({link.name}) supports an MTU from {link.min_mtu} to {link.max_mtu}, "
-        f"{rail.mtu} requested. Change the MTU of the fabric"
-    ]
-
-
 def _wanted_state(rail: Rail, before: Mapping[str, Any], entry: Mapping[str, Any] | None) -> dict[str, Any]:
-    others = link_restore.foreign(entry, before)
+    others = bonded.kept_addresses(entry, before) if rail.bond else link_restore.foreign(entry, before)
     own = set() if rail.vlan else {*rail.addresses}
     return {
         "mtu": rail.mtu,
@@ -282,7 +279,7 @@ def _link_files(
     """Return what the files of the rails contain; ConflictError or InputError for those that cannot have one."""
     claims = _claims(rails, ports, have, manager=manager)
     _refuse(rails, ports, claims, manager=manager)
-    _refuse_routing(manager, table_of, rails)
+    _refuse_routing(manager, {rail.name: table_of[rail.name] for rail in rails if rail.name in table_of}, rails)
     return tuple(
         link
         for rail in rails

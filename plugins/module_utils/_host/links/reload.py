@@ -8,7 +8,7 @@ import posixpath
 from collections.abc import Iterable, Mapping
 
 from ..facts.rail_ports import Rail
-from . import netplan, network_manager
+from . import bonded, netplan, network_manager
 from .network_managers import NETPLAN, NETWORKD, NETWORKMANAGER, PREFIX, LinkFile, Manager
 
 GENERATE = ("netplan", "generate")
@@ -38,7 +38,7 @@ def of_managers(
     changed = {posixpath.basename(p): p for p in (*before, *after) if before.get(p) != after.get(p)}
     by_netplan = netplan.FILE in changed
     generate = [GENERATE] if by_netplan else []
-    has_networks = by_netplan or any(name.endswith((".network", ".netdev")) for name in changed)
+    has_networks = by_netplan or any(_is_of_networkd(path) for path in changed.values())
     networkd = [RELOAD] if NETWORKD in running and has_networks else []
     nm: list[tuple[str, ...]] = []
     if NETWORKMANAGER in running:
@@ -56,6 +56,10 @@ def touched(before: Mapping[str, str], after: Mapping[str, str], rails: Iterable
     stems = {name.rpartition(".")[0].partition(PREFIX)[2] for name in names}
     whole = netplan.FILE in names
     return {rail.pci for rail in rails if whole or rail.name in stems or rail.vlan_name in stems}
+
+
+def _is_of_networkd(path: str) -> bool:
+    return path.endswith((".network", ".netdev")) or f"{bonded.FOLDER}/" in path
 
 
 def mode(path: str) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..._common.pci import PciAddress
-from ..facts.devices import Port
+from ..facts.devices import BOND, Port
 from ..system import systemd
 
 # What ours sets where no other file would match; systemd's own 99-default.link has the same.
@@ -199,6 +199,9 @@ def _rule_holds(rule: str, port: Port) -> bool:
 def _properties(port: Port) -> dict[str, str | None]:
     link = port.netdev
     mac = link.mac.lower() if link else None
+    if link and link.kind == BOND:
+        # A bond has no path; its type is what the kernel calls its kind of device.
+        return {"Path": None, "Driver": "bonding", "MACAddress": mac, "Name": link.name, "Type": BOND, "Kind": BOND}
     return {
         "Path": PciAddress.parse(port.pci).id_path,
         "Driver": _told_driver(port),

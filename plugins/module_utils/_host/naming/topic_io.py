@@ -10,7 +10,7 @@ from typing import Any
 
 from ..._common.change import Change
 from ..facts.inventory import HostInventory
-from ..facts.rail_ports import parse_rails
+from ..facts.rail_ports import parse_rails, without_bonds
 from ..system import arguments
 from ..system.files import Roots
 from . import io, model, rdma_io, rdma_plan
@@ -33,7 +33,8 @@ def read_wish(params: Mapping[str, Any], wanted: bool) -> Wish:
     """Return whose names are asked for; nobody's when not ``wanted`` or when all is taken back."""
     given = wanted and params["state"] == "present"
     kinds = model.kinds(params["vfs"], params["representors"])
-    return Wish(parse_rails(params["rails"] if given else []), kinds, params["apply"] == "now")
+    # A bond and its members keep their names.
+    return Wish(without_bonds(parse_rails(params["rails"] if given else [])), kinds, params["apply"] == "now")
 
 
 @dataclasses.dataclass(frozen=True)

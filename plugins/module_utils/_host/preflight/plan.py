@@ -13,7 +13,7 @@ from ..._common.units import version_numbers
 from ..facts import disruption
 from ..facts.devices import Port
 from ..facts.inventory import HostInventory
-from ..facts.rail_ports import Rail, usable_link
+from ..facts.rail_ports import Rail, rail_link
 from ..links import network_managers
 from ..naming import plan as naming_plan
 from ..naming.model import Wish, kinds
@@ -49,9 +49,10 @@ class Findings(NamedTuple):
 def check(inventory: HostInventory, rails: Iterable[Rail], own: Own, *, consent: Consent) -> Findings:
     """Judge a host against its slice of the plan."""
     rails = tuple(rails)
+    inventory = inventory.through_bonds({rail.pci: rail.bond for rail in rails if rail.bond})
     ports = inventory.by_pci
     known = [(rail, ports[rail.pci]) for rail in rails if rail.pci in ports]
-    named = [rail for rail, port in known if port.netdev]
+    named = [rail for rail, port in known if port.netdev and not rail.bond]
     moves = any(port.netdev and port.netdev.name != rail.netdev for rail, port in known)
     found = [
         *find(inventory, [(rail.name, port) for rail, port in known], own, consent=consent),
@@ -125,7 +126,7 @@ def _perftest_problems(inventory: HostInventory, installs: bool) -> list[str]:
 
 def _rail_problems(inventory: HostInventory, rail: Rail) -> list[str]:
     try:
-        usable_link(inventory, inventory.port(rail.pci))
+        rail_link(inventory, rail)
     except (InputError, ConflictError) as error:
         return [f"rail {rail.name}: {error}"]
     return []

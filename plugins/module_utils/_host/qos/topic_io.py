@@ -10,7 +10,7 @@ from typing import Any
 
 from ..facts import disruption
 from ..facts.inventory import HostInventory
-from ..facts.rail_ports import find_links, parse_rails
+from ..facts.rail_ports import find_links, parse_rails, refuse_bonds
 from ..system import arguments
 from ..system.files import Roots
 from . import io, settings, switch
@@ -33,6 +33,11 @@ def read_plan(
     present = params["state"] == "present"
     wanted = settings.parse(params["settings"] if present else {})
     rails = parse_rails(params["rails"] if present and wanted else [])
+    refuse_bonds(
+        rails,
+        "QoS settings are those of ports, and the members of a bond are not configured by this collection. Set them "
+        "with your own tools, and leave the settings of this role unset for these hosts",
+    )
     find_links(inventory, rails)
     restored = {pci: entry["owners"] for pci, entry in entries.items() if pci not in {rail.pci for rail in rails}}
     owned = disruption.left_alone(inventory, restored, "Its QoS settings are")

@@ -11,7 +11,7 @@ from typing import Any
 from ..._common.change import Change
 from ..facts import disruption, loaded_drivers
 from ..facts.inventory import HostInventory
-from ..facts.rail_ports import parse_rails
+from ..facts.rail_ports import parse_rails, refuse_bonds
 from ..system import arguments
 from ..system.files import Roots
 from . import doca, io, provider_io
@@ -71,6 +71,7 @@ class Topic:
         self.inventory = inventory
         soft = params["state"] == "present" and params["provider"] == "soft_roce"
         rails = parse_rails(params["rails"]) if soft else ()
+        refuse_bonds(rails, "They have the RDMA device of their NIC, and need no soft-RoCE. Set another provider")
         # In check mode the rename before us was not done either.
         self.ready = [rail.netdev for rail in rails if check_mode or provider_io.named(self.inventory, rail)]
         waiting = [rail for rail in rails if rail.netdev not in self.ready]

@@ -15,7 +15,7 @@ from ..._common.pci import NIC_VENDOR
 from ..facts import disruption
 from ..facts.devices import Port
 from ..facts.inventory import HostInventory
-from ..facts.rail_ports import Rail, find_links
+from ..facts.rail_ports import Rail, find_links, refuse_bonds
 from ..system import json_text
 from . import boot_unit, vf
 from .boot_unit import Folders, Target
@@ -74,6 +74,11 @@ def wanted(
         raise InputError(f"no rail is named {', '.join(unknown)}. The rails are: {known}")
     numbers = {rail.name: wish.rails.get(rail.name, wish.count) for rail in rails}
     chosen = [rail for rail in rails if numbers[rail.name] is not None]
+    refuse_bonds(
+        chosen,
+        "VFs of a bond require a NIC in switchdev mode, which this collection does not configure, and VFs in legacy "
+        "mode take the RDMA device of the bond away. Leave vfs unset for these rails",
+    )
     find_links(inventory, chosen)
     taken = [f"{rail.pci} ({rail.name}, by {managed[rail.pci]})" for rail in chosen if rail.pci in managed]
     if taken:

@@ -28,6 +28,7 @@ RAILS: dict[str, Any] = {
             "routes": {"type": "list", "elements": "str"},
             "beyond": {"type": "str"},
             "vlan": {"type": "int"},
+            "members": {"type": "list", "elements": "str"},
             "ipv6": {
                 "type": "dict",
                 "options": {

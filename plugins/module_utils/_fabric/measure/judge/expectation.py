@@ -84,8 +84,8 @@ def side_of(
     ``rail``: the plan's rail. ``side``: its expectation of the plan: {rate, mtu, floor, tolerance}, optionally
     bidirectional, latency_us, pcie {speed, width, max_payload, ports}, uplinks (plan/uplinks.py), vf_rate, kinds {kind:
     what differs for it}, gpu (path class) when it works in GPU memory, and described_rate, what the RDMA device says of
-    itself, which stands in for a rate that the plan does not know. Rates in Gb/s.
-    ``planned_mtu``: the RDMA MTU that tests ask for.
+    itself, which stands in for a rate that the plan does not know, and links, the number of members of a bond. Rates in
+    Gb/s. ``planned_mtu``: the RDMA MTU that tests ask for.
     """
     own = _of_kind(side, asked.kind)
     layer = rail.get("link_layer") or "ethernet"
@@ -102,7 +102,9 @@ def side_of(
     if own.get("vf_rate"):
         bounds.append(_Bound(own["vf_rate"] * share, "vf", f"{own['vf_rate']:g} Gb/s limit of a VF of {name} {at}"))
     sends = min(bounds)
-    return Side(name, own, mtu, rate * share, sends, sends if asked.bidirectional else receives)
+    # The queue pairs of a test can use all members of a bond; none of them is promised.
+    link = rate * share * own.get("links", 1)
+    return Side(name, own, mtu, link, sends, sends if asked.bidirectional else receives)
 
 
 def expect(rail: Mapping[str, Any], sides: Sequence[Side], *, asked: Asked) -> Expectation:
@@ -129,7 +131,11 @@ def _of_floor(rail: Mapping[str, Any], sides: Sequence[Side], asked: Asked, *, f
     layer = rail.get("link_layer") or "ethernet"
     ways = 2 if asked.bidirectional else 1
     links = [
-        (side.own["rate"] * ways * (efficiency(side.mtu, layer) if side.mtu else 1), side.name, side.own["rate"])
+        (
+            side.own["rate"] * side.own.get("links", 1) * ways * (efficiency(side.mtu, layer) if side.mtu else 1),
+            side.name,
+            side.own["rate"],
+        )
         for side in sides
         if side.own.get("rate") is not None
     ]

@@ -187,7 +187,8 @@ def _side(state: State, test: Measurement, end: tuple[str, str], *, rail: Mappin
 
 def _planned_side(state: State, test: Measurement, name: str, *, rail: str) -> dict[str, Any]:
     side = dict(state.plan.get("expectations", {}).get(rail, {}).get(name, {}))
-    if side.get("rate") is None and name in state.endpoints:
+    # The RDMA device of a bond can show the rate of one member or of all.
+    if side.get("rate") is None and "links" not in side and name in state.endpoints:
         side["described_rate"] = described_rate(state.endpoints[name].rails.get(rail, {}).get("rate"))
     if state.where == "host":
         # A bare host measures with the PF: limits of VFs do not hold there.

@@ -34,6 +34,7 @@ FACTS = [
     "iommu_groups",
     "managers",
     "ports",
+    "bonds",
     "lost_rails",
     "rdma_devices",
     "gpus",
