@@ -267,7 +267,9 @@ def _check_rails(rails: Sequence[Mapping[str, Any]], classes: Sequence[Mapping[s
     home = {rail: own["name"] for own in reversed(classes) for rail in own["rails"]}
     names = [rail["name"] for rail in rails]
     problems = [
-        f"more than one class has a rail of the name {name}. Name the rails of a class otherwise in its rails"
+        f"more than one class has a rail of the name {name}, but classes have no rail in common. Name the rails of a"
+        " class otherwise in its rails. Hosts with the same network model and number of rails need no classes: list"
+        f" the PCI addresses of each kind of host in {KEY}.rails[].pci"
         for name in sorted({name for name in names if names.count(name) > 1})
     ]
     owners: dict[str, set[str]] = {}
