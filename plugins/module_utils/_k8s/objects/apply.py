@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..._common.errors import ClusterError, ConflictError, InputError
+from ..._common.errors import ClusterError, ConflictError, FabricError, InputError
 from ..._fabric.operator.common import made_by_us
 from ..._fabric.operator.profiles import registry
 from ..client import answers
@@ -106,7 +106,7 @@ def _shared(item: Mapping[str, Any], live: Mapping[str, Any] | None) -> dict[str
     """Return what to apply to an object that we did not make (yet)."""
     if _kept(item):
         if live is None:
-            raise ClusterError(f"{label(item)} {_missing(item)}")
+            raise _missing(item)
         if item["kind"] == "Node":
             _only_labels(item)
         # The uid makes sure that an apply can never create an object that went away meanwhile.
@@ -120,12 +120,12 @@ def _kept(item: Mapping[str, Any]) -> bool:
     return item["kind"] == "Node" or registry.is_patched(item["kind"])
 
 
-def _missing(item: Mapping[str, Any]) -> str:
+def _missing(item: Mapping[str, Any]) -> FabricError:
     if item["kind"] == "Node":
-        return "does not exist. Join it to the cluster, or correct node_name of its host"
-    return (
-        "does not exist. Install the operator that it belongs to, and create it as the documentation of that operator"
-        " describes"
+        return ClusterError(f"{label(item)} does not exist. Join it to the cluster, or correct node_name of its host")
+    return ConflictError(
+        f"{label(item)} does not exist. Install the operator that it belongs to, and create it as the documentation of"
+        " that operator describes"
     )
 
 

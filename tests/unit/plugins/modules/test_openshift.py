@@ -45,7 +45,7 @@ GIVEN.update(nfd=False, multus=False, steps=["operator", "policy", "networks"])
 def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     found = FakeCluster(*json.loads(json.dumps([NODE, CONFIG])))
     found.objects["/version"] = {"gitVersion": "v1.34.1", "major": "1", "minor": "34"}
-    for name in ("cluster_info", "fabric_objects"):
+    for name in ("cluster_info", "fabric_changes", "fabric_objects"):
         monkeypatch.setattr(importlib.import_module(f"{PACKAGE}.{name}"), "connect", lambda module: found.api())
     return found
 
@@ -201,6 +201,8 @@ def test_settings_of_the_sriov_operator_are_never_created(
     assert told.startswith(f"SriovOperatorConfig {SRIOV}/default does not exist")
     failed = run("fabric_objects", capsys, objects=[desired])
     assert f"SriovOperatorConfig {SRIOV}/default does not exist. Install the operator" in failed["msg"]
+    seen = run("fabric_changes", capsys, policy=[desired], networks=[], platform="openshift")
+    assert [text for text in seen["blocked"] if "SriovOperatorConfig" in text] == [failed["msg"].partition(": ")[2]]
     assert not [path for path in cluster.objects if path.endswith("sriovoperatorconfigs/default")]
 
 
