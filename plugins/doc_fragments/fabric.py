@@ -263,7 +263,7 @@ options:
         description:
           - "MTU of every rail, on hosts and in pods. Default: 9000, and 2044 with profiles C(ipoib) and C(sriov_ib). InfiniBand carries 4092 at
             most (datagram mode; drivers of ConnectX-4 and newer have no connected mode), and more than 2044 only if the subnet manager gives the
-            partition an MTU of 4096."
+            partition an MTU of 4096. The plan warns of switch ports that report a smaller frame by LLDP (lldpd)."
         type: int
       vlan:
         description:
