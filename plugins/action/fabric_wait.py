@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from ansible import constants
@@ -26,9 +24,7 @@ class ActionModule(ActionBase):
         if self._connection.transport != "local" or given.get("progress_file"):
             result.update(self._execute_module(task_vars=task_vars))
             return result
-        with tempfile.TemporaryDirectory(prefix="wait-", dir=constants.DEFAULT_LOCAL_TMP) as folder:
-            path = Path(folder) / "line"
-            arguments = {**given, "progress_file": str(path)}
-            with progress_lines.shown(progress_lines.Reported(path, self._display.display)):
-                result.update(self._execute_module(module_args=arguments, task_vars=task_vars))
+        with progress_lines.reported(constants.DEFAULT_LOCAL_TMP, self._display.display) as path:
+            arguments = {**given, "progress_file": path}
+            result.update(self._execute_module(module_args=arguments, task_vars=task_vars))
         return result

@@ -131,6 +131,11 @@ options:
           their DaemonSet is still in the cluster.
         type: bool
         default: false
+  progress_file:
+    description:
+      - File to which the module writes in one line what it waits for, with each poll.
+      - On the controller, you need not set it. The action plugin of this module does, and shows the line every 30 seconds.
+    type: path
 attributes:
   check_mode:
     details: Uses a server-side dry run. Objects of a kind that is not served yet are reported as created.
@@ -233,6 +238,7 @@ from ..module_utils._k8s.client.nodes import nodes_of
 from ..module_utils._k8s.client.poll import Clock
 from ..module_utils._k8s.objects import agents, converge, pools, prune, released
 from ..module_utils._k8s.objects.apply import Options
+from ..module_utils._k8s.ready import progress
 
 SPEC: dict[str, Any] = {
     "objects": {"type": "list", "elements": "dict", "default": []},
@@ -244,6 +250,7 @@ SPEC: dict[str, Any] = {
     "force": {"type": "bool", "default": False},
     "timeout": {"type": "int", "default": 120},
     "adopt": {"type": "bool", "default": False},
+    "progress_file": {"type": "path"},
     "disrupt_users": {"type": "bool", "default": False},
     "prune": {
         "type": "dict",
@@ -327,7 +334,8 @@ def main() -> None:
     params = module.params
     try:
         api = connect(module)
-        options = Options(module.check_mode, params["force"], params["timeout"], params["adopt"])
+        tell = progress.teller("fabric_objects", params["progress_file"], params["timeout"])
+        options = Options(module.check_mode, params["force"], params["timeout"], params["adopt"], tell=tell)
         result = run(api, params, options, clock=Clock())
     except FabricError as error:
         module.fail_json(msg=f"fabric_objects: {error}")

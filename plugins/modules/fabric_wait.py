@@ -118,7 +118,6 @@ requests:
   type: int
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -173,13 +172,10 @@ def wanted_of(params: dict[str, Any]) -> wait.Wanted:
 
 def wait_for(api: Api, wanted: wait.Wanted, params: dict[str, Any]) -> wait.Waited:
     """Wait, and note in the file of progress what for."""
-    timeout, path = params["timeout"], params["progress_file"]
+    timeout = params["timeout"]
     reader: Reader = Mirror(api, timeout + 60) if len(wanted.nodes) > SMALL else api
 
-    def tell(elapsed: float, reasons: Sequence[str]) -> None:
-        if path:
-            progress.write(path, progress.line(elapsed, timeout, reasons))
-
+    tell = progress.teller("fabric_wait", params["progress_file"], timeout)
     return wait.wait(reader, wanted, timeout, stable=params["stable"], clock=Clock(), tell=tell)
 
 

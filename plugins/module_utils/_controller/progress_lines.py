@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -72,6 +73,15 @@ class Reported:
                 self._display(file.read(_MOST))
         except OSError:
             return
+
+
+@contextmanager
+def reported(folder: str, display: Callable[[str], object]) -> Iterator[str]:
+    """Give the path of a file for the line of a module, in a private folder that ends with it, and show the line."""
+    with tempfile.TemporaryDirectory(prefix="progress-", dir=folder) as place:
+        path = Path(place) / "line"
+        with shown(Reported(path, display)):
+            yield str(path)
 
 
 @contextmanager

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..._common.errors import ClusterError
@@ -62,7 +62,15 @@ def troubles(api: Reader, report: NodeReport, place: Any) -> Iterator[Finding]:
         yield Finding(reason, terminal)
 
 
-def wait(api: Reader, items: Objects, nodes: Sequence[str], *, timeout: float, clock: Clock) -> None:
+def wait(
+    api: Reader,
+    items: Objects,
+    nodes: Sequence[str],
+    *,
+    timeout: float,
+    clock: Clock,
+    tell: Callable[[float, Sequence[str]], None] = lambda _elapsed, _reasons: None,
+) -> None:
     """Wait until the agents on all nodes have reported what they need for the objects; ClusterError when they do not.
 
     The operator looks at objects that came before that much later.
@@ -74,6 +82,7 @@ def wait(api: Reader, items: Objects, nodes: Sequence[str], *, timeout: float, c
             found = _known(api, report, nodes, place=place)
             if found.ready or hopeless.update(elapsed, found):
                 break
+            tell(elapsed, found.reasons)
         if not found.ready:
             raise ClusterError(
                 f"{len(own)} {kind.kind} were not applied, because the SR-IOV operator does not know the ports of all"

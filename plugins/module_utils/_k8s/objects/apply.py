@@ -11,7 +11,7 @@ gives up the fields that we applied. Nodes are always like that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,13 +58,15 @@ class Outcome:
 class Options:
     """``check``: change nothing. ``force``: take fields from other managers. Seconds to wait.
 
-    ``adopt``: objects that were there before us become ours, with their fields.
+    ``adopt``: objects that were there before us become ours, with their fields. ``tell`` gets, with each poll of a
+    wait, its seconds and what it waits for.
     """
 
     check: bool = False
     force: bool = False
     timeout: float = 120.0
     adopt: bool = False
+    tell: Callable[[float, Sequence[str]], None] = lambda _elapsed, _reasons: None
 
 
 def apply_object(
@@ -214,7 +216,7 @@ def wait_gone(api: Api, items: Iterable[Mapping[str, Any]], options: Options, *,
     """Wait until none of the objects is there; ClusterError names what holds each that stays."""
     left = {path_of(api, item): item for item in items}
     held: dict[str, str] = {}
-    for _elapsed in ticks(options.timeout, 3.0, clock):
+    for elapsed in ticks(options.timeout, 3.0, clock):
         for path in list(left):
             live = api.get(path)
             if live is None:
@@ -223,6 +225,7 @@ def wait_gone(api: Api, items: Iterable[Mapping[str, Any]], options: Options, *,
                 held[path] = f"{label(left[path])} ({_holder(live)})"
         if not left:
             return
+        options.tell(elapsed, [f"{held[path]} still exists" for path in left])
     raise ClusterError(
         f"{len(left)} objects still exist {options.timeout:.0f} s after their deletion:"
         f" {'; '.join(held[path] for path in left)}. Check what blocks their finalizers"

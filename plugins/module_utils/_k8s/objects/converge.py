@@ -52,7 +52,7 @@ def _removed_at_once(api: Api, ordered: Sequence[Any], options: Options, *, cloc
     gone = [item for item, outcome in zip(ordered, removed) if outcome.action == "delete"]
     if not options.check:
         wait_gone(api, gone, options, clock=clock)
-        released.wait(api, gone, options.timeout, clock=clock)
+        released.wait(api, gone, options.timeout, clock=clock, tell=options.tell)
     return removed
 
 
@@ -95,7 +95,7 @@ def apply_all(
     done, waits = [], [item for _kind, _report, own in agents.reported(items) for item in own]
     for item in apply_order(items):
         if waits and item in waits and not options.check:
-            agents.wait(api, waits, nodes, timeout=options.timeout, clock=clock)
+            agents.wait(api, waits, nodes, timeout=options.timeout, clock=clock, tell=options.tell)
             waits = []
         if label(item) in replaced:
             done.append(Outcome(item, None, dict(item)))

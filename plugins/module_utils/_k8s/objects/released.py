@@ -7,7 +7,7 @@ Without waiting, the operator could be removed before its agents are done, and l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..._common.errors import ClusterError
@@ -23,17 +23,25 @@ _POLL = 3.0
 Objects = Sequence[Mapping[str, Any]]
 
 
-def wait(api: Api, gone: Objects, timeout: float, *, clock: Clock) -> None:
+def wait(
+    api: Api,
+    gone: Objects,
+    timeout: float,
+    *,
+    clock: Clock,
+    tell: Callable[[float, Sequence[str]], None] = lambda _elapsed, _reasons: None,
+) -> None:
     """Wait until no node has what the removed objects had made there; ClusterError names the nodes that have."""
     for kind, report, items in agents.reported(gone):
         place = items[0]["metadata"].get("namespace")
         if not _runs(api, report, place):
             continue
         left: list[str] = []
-        for _elapsed in ticks(timeout, _POLL, clock):
+        for elapsed in ticks(timeout, _POLL, clock):
             left = list(_left(api, report, items))
             if not left:
                 break
+            tell(elapsed, left)
         if left:
             raise ClusterError(
                 f"{len(items)} {kind.kind} were removed, but after {timeout:.0f} s nodes still have what they made:"

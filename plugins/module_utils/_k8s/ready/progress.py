@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..._common.errors import harmless
 from ..._common.reader import and_more
@@ -16,11 +16,21 @@ _REASONS = 3
 _LETTERS = 300
 
 
-def line(elapsed: float, timeout: float, reasons: Sequence[str]) -> str:
-    """Return the line of a wait; without reasons all is ready, and must stay so for a while."""
+def line(module: str, elapsed: float, timeout: float, *, reasons: Sequence[str]) -> str:
+    """Return the line of a wait of a module; without reasons all is ready, and must stay so for a while."""
     missing = "; ".join(reason[:_LETTERS] for reason in reasons[:_REASONS]) + and_more(reasons, _REASONS)
     what = f"not ready yet: {missing}" if reasons else "ready, and checked for some seconds more"
-    return harmless(" ".join(f"fabric_wait: {elapsed:.0f} s of at most {timeout:.0f} s, {what}".split()))
+    return harmless(" ".join(f"{module}: {elapsed:.0f} s of at most {timeout:.0f} s, {what}".split()))
+
+
+def teller(module: str, path: str | None, timeout: float) -> Callable[[float, Sequence[str]], None]:
+    """Return what writes the line of a wait to a file, and does nothing without one."""
+
+    def tell(elapsed: float, reasons: Sequence[str]) -> None:
+        if path:
+            write(path, line(module, elapsed, timeout, reasons=reasons))
+
+    return tell
 
 
 def write(path: str, text: str) -> None:

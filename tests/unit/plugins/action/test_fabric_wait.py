@@ -36,17 +36,18 @@ class Base:
     def _execute_module(self, module_args: dict[str, Any] | None = None, **_others: Any) -> dict[str, Any]:
         self.arguments = module_args
         for seconds in range(5) if module_args else ():
-            progress.write(module_args["progress_file"], progress.line(seconds, 60, ["IPPool rail0 is absent"]))
+            tell = progress.teller("fabric_wait", module_args["progress_file"], 60)
+            tell(seconds, ["IPPool rail0 is absent"])
             time.sleep(0.1)
         return {"ready": True}
 
 
-@pytest.fixture
-def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+@pytest.fixture(params=["fabric_wait", "fabric_objects"])
+def plugin(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The plugin alone: Ansible's own import would make this process a controller."""
     monkeypatch.setattr(progress_lines, "REPORT_INTERVAL", 0.12)
-    name = "ansible_collections.gpufabric.rdma.plugins.action.fabric_wait"
-    spec = importlib.util.spec_from_file_location(name, ROOT / "plugins/action/fabric_wait.py")
+    name = f"ansible_collections.gpufabric.rdma.plugins.action.{request.param}"
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"plugins/action/{request.param}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     ansible = types.ModuleType("ansible")

@@ -185,12 +185,16 @@ def test_an_object_that_does_not_go_is_named_with_what_holds_it() -> None:
     cluster.kept.add(path)
     cluster.objects[path]["metadata"]["finalizers"] = ["example.com/hold"]
     apply.remove_object(cluster.api(), pool(), Options())
+    told: list[tuple[float, list[str]]] = []
+    options = Options(timeout=5, tell=lambda elapsed, reasons: told.append((elapsed, list(reasons))))
     with pytest.raises(ClusterError) as caught:
-        apply.wait_gone(cluster.api(), [pool()], Options(timeout=5), clock=FakeClock().clock())
+        apply.wait_gone(cluster.api(), [pool()], options, clock=FakeClock().clock())
     assert str(caught.value) == (
         "1 objects still exist 5 s after their deletion: IPPool op/rail0 (finalizers example.com/hold)."
         " Check what blocks their finalizers"
     )
+    held = ["IPPool op/rail0 (finalizers example.com/hold) still exists"]
+    assert told == [(0.0, held), (3.0, held), (5.0, held)]
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,13 @@ def test_it_waits_until_the_vfs_are_gone() -> None:
     found, clock = cluster("rail0", 8), FakeClock()
     clock.at(6, lambda: found.objects[STATE]["spec"].update(interfaces=[]))
     clock.at(12, lambda: found.objects[STATE]["status"]["interfaces"][0].update(numVfs=0))
-    wait(found, clock)
+    told: list[tuple[float, list[str]]] = []
+    released.wait(
+        found.api(), [policy()], 60, clock=clock.clock(), tell=lambda second, left: told.append((second, list(left)))
+    )
     assert clock.time == 12
+    taken_over = ["Node a: the SR-IOV operator has not taken over the removal of rail0 yet"]
+    assert [second for second, _left in told] == [0, 3, 6, 9] and told[0][1] == taken_over
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.ready import p
     ],
 )
 def test_line(reasons: list[str], what: str) -> None:
-    assert progress.line(61.4, 600, reasons) == f"fabric_wait: 61 s of at most 600 s, {what}"
+    assert progress.line("fabric_wait", 61.4, 600, reasons=reasons) == f"fabric_wait: 61 s of at most 600 s, {what}"
 
 
 def test_a_file_is_replaced_and_only_its_owner_reads_it(tmp_path: Path) -> None:
