@@ -50,7 +50,7 @@ def values(container: bool, nfd: bool) -> str:
     else:
         lines += [
             "    # With in-tree drivers on the hosts, GPU memory is reached by DMA-BUF, without nvidia-peermem.",
-            "    # With rdma_stack_provider: doca_ofed, set both to true if nvidia-peermem is required.",
+            "    # With DOCA-OFED on the hosts, set both to true if nvidia-peermem is required.",
             "    enabled: false",
             "    useHostMofed: false",
         ]

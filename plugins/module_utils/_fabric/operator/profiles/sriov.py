@@ -139,7 +139,7 @@ def _operator_config(intent: Intent) -> list[dict[str, Any]]:
     if not platform.sriov_namespace:
         raise InputError(
             f"rdma_fabric.sriov.operator_config: with platform {platform.name}, the chart installs the SR-IOV operator."
-            " Set sriov-network-operator.sriovOperatorConfig in network_operator_values instead"
+            " Set sriov-network-operator.sriovOperatorConfig in the values of the chart instead"
         )
     return [
         {
