@@ -121,7 +121,8 @@ def _is_as_planned(rail: Rail, link: Netdev | None) -> bool:
 
 
 def _refusal(rail: Rail, files: Texts, routes: bool) -> str:
-    name = re.compile(rf"^\s*(interface-name|DEVICE|iface)\s*[=\s]\s*['\"]?{re.escape(rail.bond)}\b", re.MULTILINE)
+    bond = rf"['\"]?{re.escape(rail.bond)}(?![\w.-])"
+    name = re.compile(rf"^\s*(interface-name|DEVICE|iface)\s*[=\s]\s*{bond}", re.MULTILINE)
     path = next((path for path, text in files.items() if name.search(text)), "")
     who = f"is configured by {path}" if path else "has no .network file of systemd-networkd"
     wanted = " and ".join([f"MTU {rail.mtu}", *(f"address {one}" for one in rail.addresses)])
