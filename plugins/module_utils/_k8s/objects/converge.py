@@ -49,11 +49,17 @@ def _removed(api: Api, items: Sequence[Any], options: Options, *, clock: Clock) 
 
 def _removed_at_once(api: Api, ordered: Sequence[Any], options: Options, *, clock: Clock) -> list[Outcome]:
     removed = [remove_object(api, item, options) for item in ordered]
-    gone = [item for item, outcome in zip(ordered, removed) if outcome.action == "delete"]
+    gone = [as_applied(outcome) for outcome in removed if outcome.action == "delete"]
     if not options.check:
         wait_gone(api, gone, options, clock=clock)
         released.wait(api, gone, options.timeout, clock=clock, tell=options.tell)
     return removed
+
+
+def as_applied(outcome: Outcome) -> Mapping[str, Any]:
+    """Return a removed object with the spec that was applied: what it made on nodes may not follow from the plan."""
+    applied = (outcome.before or {}).get("spec")
+    return {**outcome.item, "spec": applied} if applied else outcome.item
 
 
 def outdated(api: Api, params: dict[str, Any], items: list[Any]) -> prune.Found:

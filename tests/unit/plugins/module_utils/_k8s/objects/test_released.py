@@ -141,6 +141,20 @@ def test_what_the_agents_need_stays_until_they_are_done() -> None:
     assert deleted == ["rail0"]
 
 
+def test_what_was_applied_decides_and_not_what_the_plan_has_now() -> None:
+    """VFs of the host stay, although the intent of a teardown does not mention them any more."""
+    found, clock = cluster(None, 8), FakeClock()
+    applied = policy(externallyManaged=True)
+    applied["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "gpufabric"}
+    path = f"/apis/{API}/namespaces/{SPACE}/sriovnetworknodepolicies/rail0"
+    found.api().apply(path, applied, False, dry_run=False)
+    planned = policy(externallyManaged=False)
+    options = Options(False, True, 60, True)
+    done = converge.remove_all(found.api(), [planned], {"remains": None}, options=options, clock=clock.clock())
+    assert [outcome.action for outcome in done] == ["delete"]
+    assert clock.time == 0
+
+
 def test_nodes_that_the_policy_did_not_select_are_not_awaited() -> None:
     """They can have VFs of hosts on a port of the same name."""
     found, clock = cluster(None, 8), FakeClock()
