@@ -39,11 +39,26 @@ def package(out: Path, sriov_operator: Path | None = None) -> Path:
 
     The same files give the same bytes: order, times, owners and modes are fixed.
     """
+    return _write(out, version(), _contents(sriov_operator))
+
+
+def of_line(out: Path, release: str, definitions: Path) -> Path:
+    """The same with the version of a release and the definitions of its line (those of SR-IOV among them)."""
+    own = {name: text for name, text in _contents(None).items() if "crds/" not in name or "nfd-api" in name}
+    own["Chart.yaml"] = own["Chart.yaml"].replace(version().encode(), release.encode())
+    for path in sorted(definitions.glob("*.yaml")):
+        # The definitions of nv-ipam come with the policy.
+        folder = "files/crds" if path.name.startswith("nv-ipam") else "crds"
+        own[f"{folder}/{path.name}"] = path.read_bytes()
+    return _write(out, release, own)
+
+
+def _write(out: Path, release: str, contents: dict[str, bytes]) -> Path:
     out.mkdir(parents=True, exist_ok=True)
-    target = out / f"network-operator-{version()}.tgz"
+    target = out / f"network-operator-{release}.tgz"
     tar = io.BytesIO()
     with tarfile.open(fileobj=tar, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for name, content in _contents(sriov_operator).items():
+        for name, content in contents.items():
             entry = tarfile.TarInfo(f"network-operator/{name}")
             entry.size, entry.mode = len(content), 0o644
             archive.addfile(entry, io.BytesIO(content))

@@ -38,12 +38,16 @@ VARIABLES = {"rdma_validate_image": "registry.example.com/tester:1", "rdma_valid
 
 @dataclass(frozen=True)
 class Fleet:
-    """Hosts and their cluster. ``folder``: inventory, playbooks, report and the hosts' trees; ``api``: as admin."""
+    """Hosts and their cluster. ``folder``: inventory, playbooks, report and the hosts' trees; ``api``: as admin.
+
+    ``plane``: the processes of the cluster.
+    """
 
     folder: Path
     hosts: Sequence[str]
     inventory: Path
     api: Api
+    plane: hollow.Cluster
 
     @property
     def report(self) -> Path:
@@ -127,7 +131,7 @@ def fleet(folder: Path, nodes: int, fabric: Mapping[str, Any] = FABRIC) -> Itera
     with hollow.cluster(folder / "cluster", nodes, own, [f"rdma/{rail['resource']}" for rail in rails]) as found:
         found.kubeconfig(hollow.USER)
         api = Api.from_kubeconfig(found.kubeconfig(hollow.ADMIN), agent="gpufabric-tests")
-        yield Fleet(folder, names, inventory, api)
+        yield Fleet(folder, names, inventory, api, found)
 
 
 def eventually(holds: Callable[[], Any], seconds: float) -> Any:

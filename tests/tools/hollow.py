@@ -14,6 +14,7 @@ import base64
 import contextlib
 import http.client
 import json
+import signal
 import socket
 import ssl
 import subprocess
@@ -38,7 +39,7 @@ SUBJECTS = (
 )
 # Without the one for node life cycle, hollow nodes need no heartbeats.
 RUN_CONTROLLERS = "job-controller,deployment-controller,replicaset-controller,garbage-collector-controller"
-RUN_CONTROLLERS += ",namespace-controller,serviceaccount-controller"
+RUN_CONTROLLERS += ",namespace-controller,serviceaccount-controller,daemonset-controller"
 START_SECONDS = 120
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
@@ -107,6 +108,16 @@ class Cluster:
             )
         self.children.append(child)
         return child
+
+    @contextlib.contextmanager
+    def paused(self, name: str) -> Iterator[None]:
+        """Hold a child for a while: it neither works nor ends."""
+        (child,) = [one for one in self.children if name in one.args]  # type: ignore[operator]
+        child.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            child.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
         """Kill the children: none has data to keep, and an API server would wait for its watches to end."""

@@ -23,6 +23,11 @@ BEGIN = "<!-- models: from tests/tools/support_matrix.py by python -m tests.tool
 END = "<!-- models: end -->"
 GALLERY = "https://github.com/gpufabric/gpufabric.rdma/blob/main/docs/gallery"
 
+# Pages that the gate `cluster` (test_models.py) applies with the stand-in, in an order in which each follows one of
+# another kind: all network models on every line, and variants of them on the newest.
+MODELS = ("macvlan", "host_device", "sriov", "sriov_device_plugin", "ipoib", "sriov_ib", "raw", "nested_vm", "classes")
+VARIANTS = ("driver", "nic_configuration", "dual_stack", "vlan", "routed", "sriov_external", "sriov_ib_opensm")
+
 # What the words of the table mean.
 WORDS = {
     "no": "not run",
@@ -103,7 +108,9 @@ def word(name: str, line: releases.Line) -> str:
     """How a page is proven on a line: the gate `cluster` applies what the line does not refuse."""
     if gallery.refusal(gallery.ENTRIES[name], list(line.releases)[-1]):
         return "refused"
-    return PROVEN.get(name, Proven()).lines.get(line.name, "API server")
+    newest = line.name == list(releases.LINES)[-1]
+    usual = "stand-in" if name in MODELS or (newest and name in VARIANTS) else "API server"
+    return PROVEN.get(name, Proven()).lines.get(line.name, usual)
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ class Replay:
                     self.pause(event["t"] - self.now)
                 return
 
-    def owned(self, state: str) -> list[tuple[str, str]]:
+    def owned(self, state: str, policy: dict[str, Any]) -> list[tuple[str, str]]:
         label = components.STATE_LABEL
         return [key for key, one in self.made.items() if one["metadata"]["labels"][label] == state]
 

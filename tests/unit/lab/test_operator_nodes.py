@@ -37,7 +37,8 @@ def test_a_node_that_waits_and_has_a_driver() -> None:
 def test_resources_are_announced_and_go_to_zero() -> None:
     one = node()
     one["status"]["capacity"] = {"cpu": "8", "rdma/old": "63", "rdma/kept": "63"}
-    assert nodes.capacity_patch(one, {"rdma/kept": 63, "rdma/new": 1}) == [
+    before = {"rdma/old", "rdma/kept", "rdma/unknown"}
+    assert nodes.capacity_patch(one, {"rdma/kept": 63, "rdma/new": 1}, before) == [
         {"op": "add", "path": "/status/capacity/rdma~1new", "value": "1"},
         {"op": "add", "path": "/status/allocatable/rdma~1new", "value": "1"},
         {"op": "add", "path": "/status/capacity/rdma~1old", "value": "0"},

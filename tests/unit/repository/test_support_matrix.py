@@ -33,7 +33,7 @@ def test_every_profile_and_line_has_its_place() -> None:
 
 def test_a_refused_line_is_shown_as_refused() -> None:
     row = next(row for row in cells(support_matrix.matrix()) if "nic_configuration.md" in row[1])
-    assert row[2:-2] == ["API server", "API server", "refused", "refused"]
+    assert row[2:-2] == ["stand-in", "API server", "refused", "refused"]
 
 
 def test_a_new_page_and_a_new_line_are_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,6 +45,11 @@ def test_a_new_page_and_a_new_line_are_in_the_table(monkeypatch: pytest.MonkeyPa
     assert head[2] == "99.1"
     (row,) = [row for row in rows if "toy.md" in row[1]]
     assert row[2:] == ["stand-in", *["API server"] * 4, "unit tests", "lab"]
+
+
+def test_every_profile_is_applied_with_the_stand_in_on_every_line() -> None:
+    assert {support_matrix.profile(name) for name in support_matrix.MODELS} == set(registry.PROFILES)
+    assert {*support_matrix.MODELS, *support_matrix.VARIANTS} <= set(gallery.ENTRIES)
 
 
 def test_what_is_proven_is_proven_of_pages_that_exist() -> None:

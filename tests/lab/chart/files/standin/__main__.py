@@ -17,6 +17,7 @@ from .api import Api
 from .components import Settings
 from .lease import DURATION, RENEW, Lease
 from .operator import Operator
+from .sriov_operator import SriovOperator
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -32,6 +33,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--crds", type=Path, required=True, help="folder with the CRDs of nv-ipam as JSON")
     parser.add_argument("--no-flap", action="store_true", help="bring all device plugins up at once")
     parser.add_argument("--rdma-plugin", default="", help="image with the real RDMA shared device plugin")
+    parser.add_argument("--pace", type=float, default=1.0, help="what to multiply the times of the recordings by")
+    parser.add_argument("--sriov-image", help="play the SR-IOV operator, too, with this image of its daemon")
+    parser.add_argument("--sriov-prefix", default="nvidia.com", help="prefix of the resources of the SR-IOV operator")
     return parser.parse_args()
 
 
@@ -41,7 +45,7 @@ def main() -> int:
     token = None if asked.cert else asked.token or ACCOUNT / "token"
     api = Api(asked.server, asked.ca, token, asked.cert)
     crds = tuple(json.loads(one.read_text()) for one in sorted(asked.crds.glob("*.json")))
-    settings = Settings(asked.namespace, crds, not asked.no_flap, asked.rdma_plugin)
+    settings = Settings(asked.namespace, crds, not asked.no_flap, asked.rdma_plugin, asked.pace)
     done = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: done.set())
@@ -49,6 +53,8 @@ def main() -> int:
     print("This is a stand-in of the tests, not the NVIDIA Network Operator.", flush=True)
     lease.acquire()
     Operator(api, settings).start()
+    if asked.sriov_image:
+        SriovOperator(api, settings, asked.sriov_image, asked.sriov_prefix).start()
     print("leading and working", flush=True)
     missed = 0
     while not done.wait(RENEW):

@@ -58,7 +58,9 @@ class Api:
             self.close()
             answer = self._send(method, path, data, kind, 30.0)
         text = answer.read().decode()
-        found = json.loads(text) if text else {}
+        # A path of a kind that is not served has an answer of plain text.
+        is_json = text and "json" in (answer.getheader("Content-Type") or "")
+        found = json.loads(text) if is_json else {}
         if answer.status >= 400:
             raise ApiError(answer.status, found.get("message", f"HTTP {answer.status}"))
         return dict(found)
@@ -125,7 +127,7 @@ class Watched:
                 if error.code == 404:
                     self._replace({})
                     self.listed.set()
-                self._rest(5)
+                self._rest(1)
             except (OSError, http.client.HTTPException, ValueError):
                 version = ""
                 self._rest(1)

@@ -1,9 +1,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The components of a NicClusterPolicy and the objects that each of them wants.
+"""The components of a NicClusterPolicy or a NicNodePolicy, and the objects that each of them wants.
 
 Pure: objects in, objects out. Names, labels and kinds are the recorded ones of 26.7. What cannot run in the
 lab is replaced where it says so: nodes have images of the components' names that hold a program which sleeps.
+
+Not recorded, but after the vendor's public manifests: the objects of the IPoIB CNI, NIC Feature Discovery, the DOCA
+Telemetry Service and the NIC configuration operator. Assumed: names of the SR-IOV device plugin of a NicNodePolicy,
+by analogy with the recorded ones of the RDMA device plugin; labels of the pods of both.
 """
 
 from __future__ import annotations
@@ -30,12 +34,16 @@ PLUGIN_POD_LABELS = {"app": "rdma-shared-dp"}
 
 @dataclass(frozen=True)
 class Settings:
-    """What the chart tells: where children go, CRDs of nv-ipam, an image of the real RDMA shared device plugin."""
+    """What the chart tells: where children go, CRDs of nv-ipam, an image of the real RDMA shared device plugin.
+
+    `pace`: what the times of recordings are multiplied by.
+    """
 
     namespace: str
     pool_crds: tuple[Object, ...] = ()
     flap: bool = True
     rdma_plugin: str = ""
+    pace: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,33 @@ COMPONENTS = (
     Component("state-nic-configuration-operator", "NICConfigurationOperator", ("nicConfigurationOperator",)),
     Component("state-spectrum-x-operator", "SpectrumXOperator", ("spectrumXOperator",)),
 )
-OFED, RDMA_PLUGIN, POOLS = COMPONENTS[3], COMPONENTS[5], COMPONENTS[7]
+OFED, SRIOV_PLUGIN, RDMA_PLUGIN, POOLS = COMPONENTS[3], COMPONENTS[4], COMPONENTS[5], COMPONENTS[7]
+NIC_CONFIGURATION = COMPONENTS[10]
+#: Those of a NicNodePolicy, in the recorded order.
+NODE_COMPONENTS = (OFED, RDMA_PLUGIN, SRIOV_PLUGIN)
+DEVICE_PLUGINS = (RDMA_PLUGIN, SRIOV_PLUGIN)
+NODE_POLICY = "NicNodePolicy"
+
+
+def parts(policy: Object) -> tuple[Component, ...]:
+    """The components that a policy of its kind can have, in the order of its status."""
+    return NODE_COMPONENTS if policy.get("kind") == NODE_POLICY else COMPONENTS
+
+
+def suffix(policy: Object) -> str:
+    """What the names of a NicNodePolicy's children end with."""
+    return f"-{policy['metadata']['name']}" if policy.get("kind") == NODE_POLICY else ""
+
+
+def owner_label(policy: Object) -> Object:
+    """The label that tells children of policies apart."""
+    return {"ds-owner": f"nnp{suffix(policy)}" if suffix(policy) else "NicClusterPolicy"}
+
+
+def selects(policy: Object, node: Object) -> bool:
+    """Whether a NicNodePolicy is for a node; one without selector is for all."""
+    wanted = (policy.get("spec") or {}).get("nodeSelector") or {}
+    return bool(wanted.items() <= (node["metadata"].get("labels") or {}).items())
 
 
 class RenderError(Exception):
@@ -91,25 +125,45 @@ def children(policy: Object, component: Component, nodes: list[Object], settings
     render = _RENDERERS.get(component.state)
     if render is None:
         raise RenderError("the stand-in of the tests does not play this component", "error")
-    image = _image(policy, asked, component)
+    # The NIC configuration operator has two images, each in a section of its own.
+    image = "" if component == NIC_CONFIGURATION else _image(policy, asked, component)
     made = render(policy, asked, image, nodes, settings)
     return [_finished(one, policy, component, settings) for one in made]
 
 
-def resources(policy: Object | None) -> dict[str, int]:
-    """Extended resources that the RDMA shared device plugin would announce: {"rdma/<name>": rdmaHcaMax}.
+def resources(policy: Object | None, component: Component = RDMA_PLUGIN) -> dict[str, int]:
+    """Extended resources that a device plugin would announce on each of its nodes.
 
-    A configuration that is not JSON, which the real policy accepts, announces nothing.
+    Assumed, since no plugin sees a NIC here: every node has the ports that are selected. So a resource of the RDMA
+    shared device plugin has rdmaHcaMax devices, and one of the SR-IOV device plugin one for each name of a port, or
+    one for each virtual function where their numbers are given (name#0-7). A configuration that is not JSON, which
+    the real policy accepts, announces nothing.
     """
-    asked = section(policy, RDMA_PLUGIN) if policy else None
+    asked = section(policy, component) if policy else None
     try:
-        entries = json.loads((asked or {}).get("config") or "{}").get("configList") or []
+        config = json.loads((asked or {}).get("config") or "{}")
+        if component == SRIOV_PLUGIN:
+            return {
+                f"{entry.get('resourcePrefix') or 'intel.com'}/{entry['resourceName']}": _devices(entry["selectors"])
+                for entry in config.get("resourceList") or []
+            }
         return {
             f"{entry.get('resourcePrefix') or 'rdma'}/{entry['resourceName']}": int(entry["rdmaHcaMax"])
-            for entry in entries
+            for entry in config.get("configList") or []
         }
     except (ValueError, KeyError, TypeError, AttributeError):
         return {}
+
+
+def _devices(selectors: Any) -> int:
+    first = selectors[0] if isinstance(selectors, list) else selectors
+    count = 0
+    for name in first.get("pfNames") or []:
+        _port, _mark, numbers = name.partition("#")
+        for part in numbers.split(",") if numbers else ["0"]:
+            begin, _dash, end = part.partition("-")
+            count += int(end or begin) - int(begin) + 1
+    return count
 
 
 def _image(policy: Object, asked: Object, component: Component) -> str:
@@ -160,7 +214,7 @@ def _config_map(name: str, data: dict[str, str], labels: Object) -> Object:
 def _pod_template(
     policy: Object, container: str, image: str, labels: Object, settings: Settings, extra: Object
 ) -> Object:
-    spec = {
+    spec: Object = {
         "hostNetwork": True,
         "terminationGracePeriodSeconds": 2,
         "automountServiceAccountToken": False,
@@ -175,8 +229,12 @@ def _pod_template(
     }
     # A device plugin is made anew when its configuration changes: the recorded pods of 26.7 are.
     annotations = dict(extra.get("annotations", {}))
-    if extra.get("nodeSelector"):
-        spec["nodeSelector"] = extra["nodeSelector"]
+    own = (policy.get("spec") or {}).get("nodeSelector") or {} if suffix(policy) else {}
+    if extra.get("nodeSelector") or own:
+        spec["nodeSelector"] = {**extra.get("nodeSelector", {}), **own}
+    affinity = (policy.get("spec") or {}).get("nodeAffinity")
+    if affinity and not suffix(policy):
+        spec["affinity"] = {"nodeAffinity": affinity}
     return {"metadata": {"labels": dict(labels), "annotations": annotations}, "spec": spec}
 
 
@@ -214,14 +272,15 @@ def _plugin_extra(config: str) -> Object:
 
 
 def _rdma_plugin(policy: Object, asked: Object, image: str, nodes: list[Object], settings: Settings) -> list[Object]:
-    owner = {"ds-owner": "NicClusterPolicy"}
+    owner, more = owner_label(policy), suffix(policy)
     config = asked.get("config") or ""
-    template = _pod_template(policy, "rdma-shared-dp", image, PLUGIN_POD_LABELS, settings, _plugin_extra(config))
+    labels = {**PLUGIN_POD_LABELS, **(owner if more else {})}
+    template = _pod_template(policy, "rdma-shared-dp", image, labels, settings, _plugin_extra(config))
     if settings.rdma_plugin:
         _run_rdma_plugin(template["spec"], settings.rdma_plugin)
     return [
-        _config_map("rdma-devices", {"config.json": config}, owner),
-        _daemon_set("rdma-shared-dp-ds", owner, "RollingUpdate", template),
+        _config_map(f"rdma-devices{more}", {"config.json": config}, owner),
+        _daemon_set(f"rdma-shared-dp-ds{more}", owner, "RollingUpdate", template),
     ]
 
 
@@ -238,14 +297,48 @@ def _run_rdma_plugin(spec: Object, image: str) -> None:
 
 
 def _sriov_plugin(policy: Object, asked: Object, image: str, nodes: list[Object], settings: Settings) -> list[Object]:
-    owner = {"ds-owner": "NicClusterPolicy"}
-    name, config = "network-operator-sriov-device-plugin", asked.get("config") or ""
+    owner, more = owner_label(policy), suffix(policy)
+    name, config = f"network-operator-sriov-device-plugin{more}", asked.get("config") or ""
     labels = {"app": "sriovdp", "tier": "node"}
-    template = _pod_template(policy, "kube-sriovdp", image, labels, settings, _plugin_extra(config))
+    pod_labels = {**labels, **(owner if more else {})}
+    template = _pod_template(policy, "kube-sriovdp", image, pod_labels, settings, _plugin_extra(config))
     return [
-        _config_map("network-operator-sriovdp-config", {"config.json": config}, owner),
+        _config_map(f"network-operator-sriovdp-config{more}", {"config.json": config}, owner),
         _account(name, owner),
         _daemon_set(name, {**labels, **owner}, "RollingUpdate", template),
+    ]
+
+
+def _ipoib_cni(policy: Object, asked: Object, image: str, nodes: list[Object], settings: Settings) -> list[Object]:
+    labels = {"tier": "node", "app": "ipoib-cni", "name": "ipoib-cni"}
+    template = _pod_template(policy, "ipoib-cni", image, labels, settings, {})
+    return [_daemon_set("kube-ipoib-cni-ds", labels, "RollingUpdate", template)]
+
+
+def _nic_features(policy: Object, asked: Object, image: str, nodes: list[Object], settings: Settings) -> list[Object]:
+    labels = {"tier": "node", "app": "nic-feature-discovery", "name": "nic-feature-discovery"}
+    template = _pod_template(policy, "nic-feature-discovery", image, labels, settings, {})
+    return [_daemon_set("nic-feature-discovery-ds", labels, "RollingUpdate", template)]
+
+
+def _telemetry(policy: Object, asked: Object, image: str, nodes: list[Object], settings: Settings) -> list[Object]:
+    labels = {"app.kubernetes.io/name": "doca-telemetry"}
+    extra = {"nodeSelector": {NIC_LABEL: "true", WAIT_LABEL: "false"}}
+    template = _pod_template(policy, "doca-telemetry-service", image, labels, settings, extra)
+    name = "doca-telemetry-service"
+    return [_account(name), _daemon_set(name, {}, "RollingUpdate", template)]
+
+
+def _nic_settings(policy: Object, asked: Object, image: str, nodes: list[Object], settings: Settings) -> list[Object]:
+    name, daemon = "nic-configuration-operator", "nic-configuration-daemon"
+    images = [_image(policy, asked.get(key) or {}, NIC_CONFIGURATION) for key in ("operator", "configurationDaemon")]
+    control = _pod_template(policy, "manager", images[0], {"app.kubernetes.io/component": name}, settings, {})
+    labels, extra = {"app.kubernetes.io/name": daemon}, {"nodeSelector": {WAIT_LABEL: "false"}}
+    template = _pod_template(policy, daemon, images[1], labels, settings, extra)
+    return [
+        _account(name),
+        _deployment(name, {"app.kubernetes.io/component": name}, 1, "NIC configuration operator", control),
+        _daemon_set(daemon, labels, "RollingUpdate", template),
     ]
 
 
@@ -298,19 +391,20 @@ def _driver(policy: Object, asked: Object, image: str, nodes: list[Object], sett
     for one in nodes:
         labels = one["metadata"].get("labels") or {}
         system = tuple(labels.get(key, "") for key in (OS_LABEL, OS_VERSION_LABEL, KERNEL_LABEL))
-        if labels.get(NIC_LABEL) == "true" and all(system):
+        own = not suffix(policy) or selects(policy, one)
+        if own and labels.get(NIC_LABEL) == "true" and all(system):
             kinds.add(system)
     if not kinds:
         return []
-    owner = {"ds-owner": "NicClusterPolicy"}
+    owner = owner_label(policy)
     made = [_account("ofed-driver", owner), _config_map("ofed-init-container-config", {}, owner)]
     return made + [_driver_set(policy, image, kind, settings) for kind in sorted(kinds)]
 
 
 def _driver_set(policy: Object, image: str, system: tuple[str, ...], settings: Settings) -> Object:
     name, version, kernel = system
-    app = f"mofed-{name}{version}-{hashlib.sha256(kernel.encode()).hexdigest()[:10]}"
-    owner = {"app": app, "ds-owner": "NicClusterPolicy", DRIVER_POD_LABEL: ""}
+    app = f"mofed-{name}{version}-{hashlib.sha256(kernel.encode()).hexdigest()[:10]}{suffix(policy)}"
+    owner = {"app": app, **owner_label(policy), DRIVER_POD_LABEL: ""}
     selector = dict(zip((OS_LABEL, OS_VERSION_LABEL, KERNEL_LABEL), system))
     template = _pod_template(
         policy,
@@ -326,9 +420,13 @@ def _driver_set(policy: Object, image: str, system: tuple[str, ...], settings: S
 _RENDERERS = {
     "state-multus-cni": _multus,
     "state-container-networking-plugins": _cni_plugins,
+    "state-ipoib-cni": _ipoib_cni,
     "state-OFED": _driver,
     "state-SRIOV-device-plugin": _sriov_plugin,
     "state-RDMA-device-plugin": _rdma_plugin,
     "state-ib-kubernetes": _ib_kubernetes,
     "state-nv-ipam-cni": _pools,
+    "state-nic-feature-discovery": _nic_features,
+    "state-doca-telemetry-service": _telemetry,
+    "state-nic-configuration-operator": _nic_settings,
 }

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Collection
 from typing import Any
 
 from .components import NIC_LABEL, WAIT_LABEL, Object
@@ -30,13 +31,14 @@ def label_changes(node: Object, waiting: bool, driver: bool) -> dict[str, str | 
     return {key: value for key, value in wanted.items() if labels.get(key) != value}
 
 
-def capacity_patch(node: Object, resources: dict[str, int]) -> list[Object]:
+def capacity_patch(node: Object, resources: dict[str, int], before: Collection[str] = ()) -> list[Object]:
     """JSON patch of a Node's status, so that it announces these extended resources.
 
-    What a device plugin announced before and does no more goes to 0, as a kubelet shows it.
+    It is what a kubelet writes for its device plugins, which do not run here. before: what they announced until now;
+    what they do no more goes to 0, as a kubelet shows it.
     """
     found = (node.get("status") or {}).get("capacity") or {}
-    wanted = {key: "0" for key in found if key.startswith("rdma/")}
+    wanted = {key: "0" for key in found if key in before}
     wanted.update({key: str(count) for key, count in resources.items()})
     return [
         {"op": "add", "path": f"/status/{part}/{key.replace('/', '~1')}", "value": value}
@@ -74,6 +76,39 @@ def allocations(pool: Object, nodes: list[Object]) -> list[Object]:
         for name, block in sorted(blocks.items(), key=lambda item: item[1] or 0)
         if block is not None
     ]
+
+
+def prefixes(pool: Object, nodes: list[Object]) -> list[Object]:
+    """A network of perNodeNetworkPrefix for each matching node: status.allocations of a CIDRPool.
+
+    After the vendor's CRD, not recorded. Assumed: they begin with the first network of the pool; a node keeps its
+    network, the next one gets the first free, and who finds none gets none. A static allocation is the node's own.
+    """
+    spec = pool["spec"]
+    names = sorted(one["metadata"]["name"] for one in nodes if _matches(spec, one))
+    whole = ipaddress.ip_network(spec["cidr"], strict=False)
+    size = int(spec["perNodeNetworkPrefix"])
+    fixed = {one.get("nodeName"): one["prefix"] for one in spec.get("staticAllocations") or []}
+    old = (pool.get("status") or {}).get("allocations") or []
+    kept = {one["nodeName"]: one["prefix"] for one in old if _fits(one["prefix"], whole, size)}
+    found = {name: fixed.get(name) or kept.get(name) for name in names}
+    taken = {*fixed.values(), *found.values()}
+    free = (str(one) for one in whole.subnets(new_prefix=size) if str(one) not in taken)
+    for name in names:
+        found[name] = found[name] or next(free, None)
+    return [_network(name, prefix, spec.get("gatewayIndex")) for name, prefix in found.items() if prefix]
+
+
+def _fits(prefix: str, whole: Any, size: int) -> bool:
+    one = ipaddress.ip_network(prefix)
+    return one.version == whole.version and one.prefixlen == size and one.subnet_of(whole)
+
+
+def _network(name: str, prefix: str, gateway: int | None) -> Object:
+    found = {"nodeName": name, "prefix": prefix}
+    if gateway is not None:
+        found["gateway"] = str(ipaddress.ip_network(prefix)[gateway])
+    return found
 
 
 def _block(allocation: Object, start: int, size: int, count: int) -> int | None:

@@ -11,12 +11,15 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from . import components, networks, nodes, reconcile
+from . import components, networks, nodes, reconcile, status
 from .api import JSON_PATCH, MERGE, Api, Watched, now
 from .components import Object, Settings
 from .writer import Writer, path
 
 MELLANOX = "/apis/mellanox.com/v1alpha1"
+POOLS = "/apis/nv-ipam.nvidia.com/v1alpha1"
+#: Kind of pool -> what nv-ipam gives its nodes.
+ALLOCATE = {"ippools": nodes.allocations, "cidrpools": nodes.prefixes}
 NETWORKS = {
     "MacvlanNetwork": "macvlannetworks",
     "IPoIBNetwork": "ipoibnetworks",
@@ -57,17 +60,21 @@ class Operator:
     def __init__(self, api: Api, settings: Settings) -> None:
         self.settings = settings
         self._ready_once: set[str] = set()
+        #: Node -> resources that its device plugins announced last.
+        self._announced: dict[str, set[str]] = {}
         self.policy_worker = Worker(self._policies)
         self.network_worker = Worker(self._networks)
         self.pool_worker = Worker(self._pools)
         self._policy_writer, self._network_writer, self._pool_writer = Writer(api), Writer(api), Writer(api)
         space, wake = settings.namespace, self.policy_worker.wake
         self.policies = Watched(api, f"{MELLANOX}/nicclusterpolicies", wake)
+        self.node_policies = Watched(api, f"{MELLANOX}/nicnodepolicies", wake)
         self.daemon_sets = Watched(api, path("DaemonSet", space), wake)
         self.deployments = Watched(api, path("Deployment", space), self.pool_worker.wake)
         self.nodes_seen = Watched(api, "/api/v1/nodes", self._node_changed)
-        pools = f"/apis/nv-ipam.nvidia.com/v1alpha1/namespaces/{space}/ippools"
-        self.pools = Watched(api, pools, self.pool_worker.wake)
+        self.pools = {
+            plural: Watched(api, f"{POOLS}/namespaces/{space}/{plural}", self.pool_worker.wake) for plural in ALLOCATE
+        }
         self.networks = {
             kind: Watched(api, f"{MELLANOX}/{plural}", self.network_worker.wake) for kind, plural in NETWORKS.items()
         }
@@ -75,7 +82,7 @@ class Operator:
 
     def start(self) -> None:
         """Wait for the first lists, then work."""
-        for seen in (self.policies, self.daemon_sets, self.deployments, self.nodes_seen, self.nads):
+        for seen in (self.policies, self.node_policies, self.daemon_sets, self.deployments, self.nodes_seen, self.nads):
             seen.listed.wait()
         for seen in self.networks.values():
             seen.listed.wait()
@@ -95,28 +102,50 @@ class Operator:
         ours: Object | None = None
         for policy in self.policies.all():
             name = policy["metadata"]["name"]
-            status = reconcile.walk(policy, self, self.settings)
+            written = reconcile.walk(policy, self, self.settings)
             where = f"{MELLANOX}/nicclusterpolicies/{name}"
-            self._policy_writer.status(where, policy.get("status"), status)
+            self._policy_writer.status(where, policy.get("status"), written)
             if name == components.POLICY_NAME:
-                ours = {**policy, "status": status}
-                rest = None if status["state"] == "ready" else reconcile.AGAIN
+                ours = {**policy, "status": written}
+                rest = None if written["state"] == "ready" else reconcile.AGAIN * self.settings.pace
+        for policy in self.node_policies.all():
+            written = self._node_policy(policy)
+            if written["state"] != "ready":
+                rest = reconcile.AGAIN * self.settings.pace
         self._nodes(ours)
         return rest
 
+    def _node_policy(self, policy: Object) -> Object:
+        """Walk one NicNodePolicy, unless nodes are selected by several; the status that it has then."""
+        every = self.node_policies.all()
+        written = status.overlap(policy, every, self.nodes(), now()) or reconcile.walk(policy, self, self.settings)
+        where = f"{MELLANOX}/nicnodepolicies/{policy['metadata']['name']}"
+        # A reason stays only as long as it is true; as with the other kind, times alone are no change.
+        self._policy_writer.status(where, policy.get("status"), {"reason": None, **written})
+        return written
+
     def _nodes(self, policy: Object | None) -> None:
         """After the status, as recorded: node labels, and what device plugins announce."""
-        pods = self._plugin_pods(policy)
-        drivers = bool(policy and components.section(policy, components.OFED))
+        policies = [*([policy] if policy else []), *self.node_policies.all()]
+        drivers = {one["metadata"]["uid"]: one for one in policies if components.section(one, components.OFED)}
+        pods = self._plugin_pods()
         held = self._held(policy)
-        # The real plugin speaks for itself.
-        announced = {} if self.settings.rdma_plugin else components.resources(policy)
         for node in self.nodes_seen.all():
             name = node["metadata"]["name"]
-            waiting = name == held or (drivers and (components.OFED.state, name) not in pods)
-            labels = nodes.label_changes(node, waiting, drivers and self._has_driver())
-            running = (components.RDMA_PLUGIN.state, name) in pods
-            patch = nodes.capacity_patch(node, announced if running else {})
+            driven = any(not components.suffix(one) or components.selects(one, node) for one in drivers.values())
+            waiting = name == held or (driven and (components.OFED.state, name) not in pods)
+            labels = nodes.label_changes(node, waiting, driven and self._has_driver())
+            announced: dict[str, int] = {}
+            for one in policies:
+                for plugin in components.DEVICE_PLUGINS:
+                    # The real plugin speaks for itself.
+                    real = plugin == components.RDMA_PLUGIN and self.settings.rdma_plugin
+                    if not real and (f"{plugin.state}{components.suffix(one)}", name) in pods:
+                        announced.update(components.resources(one, plugin))
+            # An operator that was replaced may have announced some.
+            shared = {key for key in (node.get("status") or {}).get("capacity") or {} if key.startswith("rdma/")}
+            before, self._announced[name] = self._announced.get(name, shared), set(announced)
+            patch = nodes.capacity_patch(node, announced, before)
             if labels:
                 self._policy_writer.api.request(
                     "PATCH", f"/api/v1/nodes/{name}", {"metadata": {"labels": labels}}, MERGE
@@ -144,27 +173,32 @@ class Operator:
         label = components.DRIVER_POD_LABEL
         return any(label in (one["metadata"].get("labels") or {}) for one in self.daemon_sets.all())
 
-    def _plugin_pods(self, policy: Object | None) -> set[tuple[str, str]]:
-        """{(state, node)} of driver and RDMA device plugin pods that are ready."""
+    def _plugin_pods(self) -> set[tuple[str, str]]:
+        """{(state and suffix of the policy, node)} of ready pods of device plugins, and (state, node) of drivers'."""
         found = set()
         selectors = {
             components.OFED: components.DRIVER_POD_LABEL,
             components.RDMA_PLUGIN: "app%3Drdma-shared-dp",
+            components.SRIOV_PLUGIN: "app%3Dsriovdp",
         }
+        used = {(one["metadata"].get("labels") or {}).get(components.STATE_LABEL) for one in self.daemon_sets.all()}
         for component, selector in selectors.items():
-            if not policy or components.section(policy, component) is None:
+            if component.state not in used:
                 continue
             where = f"/api/v1/namespaces/{self.settings.namespace}/pods?labelSelector={selector}"
             for pod in self._policy_writer.api.request("GET", where)["items"]:
                 if _pod_ready(pod):
-                    found.add((component.state, pod["spec"]["nodeName"]))
+                    owner = (pod["metadata"].get("labels") or {}).get("ds-owner", "")
+                    of_policy = owner.removeprefix("nnp") if owner.startswith("nnp-") else ""
+                    more = of_policy if component in components.DEVICE_PLUGINS else ""
+                    found.add((component.state + more, pod["spec"]["nodeName"]))
         return found
 
     # -- the world of a walk ----------------------------------------------------------------------------
 
     def pause(self, seconds: float) -> None:
         """Let time pass."""
-        time.sleep(seconds)
+        time.sleep(seconds * self.settings.pace)
 
     def stamp(self) -> str:
         """The time now."""
@@ -178,17 +212,18 @@ class Operator:
         """See Writer.apply. New CRDs make pools possible: look for them."""
         problem = self._policy_writer.apply(wanted)
         if wanted["kind"] == "CustomResourceDefinition":
-            self.pools.nudge()
+            for seen in self.pools.values():
+                seen.nudge()
         return problem
 
-    def owned(self, state: str) -> list[str]:
-        """Paths of all children of a component."""
+    def owned(self, state: str, policy: Object) -> list[str]:
+        """Paths of all children of a policy's component."""
         found = []
         for kind in ("DaemonSet", "Deployment", "ServiceAccount", "ConfigMap", "CustomResourceDefinition"):
             space = "" if kind == "CustomResourceDefinition" else self.settings.namespace
             where = f"{path(kind, space)}?labelSelector={components.STATE_LABEL}%3D{state}"
             items = self._policy_writer.api.request("GET", where)["items"]
-            found += [path(kind, space, one["metadata"]["name"]) for one in items]
+            found += [path(kind, space, one["metadata"]["name"]) for one in items if _owned(one, policy)]
         return found
 
     def delete(self, reference: str) -> None:
@@ -206,7 +241,7 @@ class Operator:
         for kind, seen in self.networks.items():
             for network in seen.all():
                 if not self._network(kind, network):
-                    rest = reconcile.AGAIN
+                    rest = reconcile.AGAIN * self.settings.pace
         return rest
 
     def _network(self, kind: str, network: Object) -> bool:
@@ -235,11 +270,17 @@ class Operator:
         controller = self.deployments.get("nv-ipam-controller", space) or {}
         if not (controller.get("status") or {}).get("availableReplicas"):
             return None
-        for pool in self.pools.all():
-            where = f"/apis/nv-ipam.nvidia.com/v1alpha1/namespaces/{space}/ippools/{pool['metadata']['name']}"
-            found = nodes.allocations(pool, self.nodes_seen.all())
-            self._pool_writer.status(where, pool.get("status"), {"allocations": found})
+        for plural, allocate in ALLOCATE.items():
+            for pool in self.pools[plural].all():
+                where = f"{POOLS}/namespaces/{space}/{plural}/{pool['metadata']['name']}"
+                found = allocate(pool, self.nodes_seen.all())
+                self._pool_writer.status(where, pool.get("status"), {"allocations": found})
         return None
+
+
+def _owned(child: Object, policy: Object) -> bool:
+    owners = child["metadata"].get("ownerReferences") or []
+    return any((one["kind"], one["name"]) == (policy["kind"], policy["metadata"]["name"]) for one in owners)
 
 
 def _node_view(node: Object | None) -> Any:

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One walk over a NicClusterPolicy, in the recorded order and at the recorded pace.
+"""One walk over a NicClusterPolicy or NicNodePolicy, in the recorded order and at the recorded pace.
 
 The world (API server and clock) is a parameter: in the lab the real ones, in the tests a replayed recording.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from .components import COMPONENTS, POLICY_NAME, Component, Object, RenderError, Settings, children, section
+from .components import NODE_POLICY, POLICY_NAME, Component, Object, RenderError, Settings, children, parts, section
 from .status import Judged, daemon_set_ready, next_status, unsupported
 
 #: Seconds that a walk takes. A walk over four used components of twelve takes about a second, and the status
@@ -35,8 +35,8 @@ class World(Protocol):
     def apply(self, wanted: Object) -> str:
         """Create the object, or replace it when its revision or owner differs. Returns what went wrong, or ""."""
 
-    def owned(self, state: str) -> list[Any]:
-        """References to all children of a component."""
+    def owned(self, state: str, policy: Object) -> list[Any]:
+        """References to all children of a policy's component."""
 
     def delete(self, reference: Any) -> None:
         """Delete one of them; gone already is fine."""
@@ -48,12 +48,12 @@ class World(Protocol):
 def walk(policy: Object, world: World, settings: Settings) -> Object:
     """Bring the children of a policy about and return the status to write (maybe the one it has)."""
     name = policy["metadata"]["name"]
-    if name != POLICY_NAME:
+    if name != POLICY_NAME and policy.get("kind") != NODE_POLICY:
         return unsupported(name)
     old = policy.get("status") or {}
-    judged = {one.state: _judge(policy, one, world, settings) for one in COMPONENTS}
+    judged = {one.state: _judge(policy, one, world, settings) for one in parts(policy)}
     world.pause(END)
-    return next_status(old, policy["metadata"]["generation"], judged, world.stamp())
+    return next_status(old, policy["metadata"]["generation"], judged, world.stamp(), parts(policy))
 
 
 def _judge(policy: Object, component: Component, world: World, settings: Settings) -> Judged:
@@ -87,7 +87,7 @@ def _take_out(policy: Object, component: Component, world: World) -> Judged:
     before = {one["name"]: one["state"] for one in (policy.get("status") or {}).get("appliedStates") or []}
     if before.get(component.state, "ignore") == "ignore":
         return Judged("ignore")
-    gone = world.owned(component.state)
+    gone = world.owned(component.state, policy)
     for one in gone:
         world.delete(one)
     return Judged("notReady" if gone else "ignore")

@@ -1,13 +1,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The status of a NicClusterPolicy, written as the recorded operator writes it. Pure."""
+"""The status of a NicClusterPolicy or NicNodePolicy, written as the recorded operator writes it. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from .components import COMPONENTS, POLICY_NAME, Component, Object
+from .components import COMPONENTS, POLICY_NAME, Component, Object, selects
+
+_BY_STATE = {one.state: one for one in COMPONENTS}
 
 
 @dataclass(frozen=True)
@@ -32,17 +34,43 @@ def unsupported(name: str) -> Object:
     return {"state": "ignore", "reason": reason}
 
 
-def next_status(old: Object | None, generation: int, judged: dict[str, Judged], now: str) -> Object:
+def overlap(policy: Object, policies: list[Object], nodes: list[Object], now: str) -> Object | None:
+    """The status of a NicNodePolicy that came while nodes are selected by several, None when there is none such.
+
+    As recorded: one that selects none of these nodes gets it too, its Ready condition is true, and a policy that
+    already has a state keeps that.
+    """
+    if (policy.get("status") or {}).get("appliedStates"):
+        return None
+    found = []
+    for node in sorted(nodes, key=lambda one: one["metadata"]["name"]):
+        names = sorted(one["metadata"]["name"] for one in policies if selects(one, node))
+        if len(names) > 1:
+            found.append(f'node "{node["metadata"]["name"]}" is selected by policies: [{", ".join(names)}]')
+    if not found:
+        return None
+    old, generation = (policy.get("status") or {}).get("conditions") or [], policy["metadata"]["generation"]
+    reason = f"node selector overlap detected: {'; '.join(found)}"
+    return {"state": "error", "reason": reason, "conditions": _conditions(old, generation, {}, now)}
+
+
+def next_status(
+    old: Object | None,
+    generation: int,
+    judged: dict[str, Judged],
+    now: str,
+    parts: tuple[Component, ...] = COMPONENTS,
+) -> Object:
     """The whole status after a walk.
 
-    judged: by state name, all twelve. now: RFC 3339, for conditions that change.
+    judged: by state name, that of all parts, in whose order it is. now: RFC 3339, for conditions that change.
     The very first status has no messages in appliedStates: they come with the second one.
     """
     first = not (old or {}).get("appliedStates")
     states = {found.state for found in judged.values()} - {"ignore"}
     return {
         "state": "ready" if states <= {"ready"} else "notReady",
-        "appliedStates": [_applied(one.state, judged[one.state], first) for one in COMPONENTS],
+        "appliedStates": [_applied(one.state, judged[one.state], first) for one in parts],
         "conditions": _conditions((old or {}).get("conditions") or [], generation, judged, now),
     }
 
@@ -55,7 +83,8 @@ def _applied(name: str, found: Judged, first: bool) -> Object:
 
 
 def _conditions(old: list[Object], generation: int, judged: dict[str, Judged], now: str) -> list[Object]:
-    wanted = [_condition(one, judged[one.state]) for one in COMPONENTS if judged[one.state].state != "ignore"]
+    used = [_BY_STATE[state] for state, found in judged.items() if found.state != "ignore"]
+    wanted = [_condition(one, judged[one.state]) for one in used]
     wanted.append(_ready([found.state for found in judged.values()]))
     before = {one["type"]: one for one in old}
     by_type = {one["type"]: one for one in wanted}
