@@ -98,7 +98,7 @@ def operator(
 
 
 def test_models_with_a_running_operator(operator: Operator) -> None:
-    """65 to 110 s for each line, and as much for its chart, on two processors with a load of 12; a third when idle."""
+    """43 to 98 s for each line, and 42 to 170 s for its chart, on two processors with a load of 7 to 18."""
     for page in models.pages(operator.line):
         fabric = models.intent(page)
         given = models.ports(models.VFS) if "external" in json.dumps(fabric) else models.ports()
@@ -658,7 +658,7 @@ FAULTS = [
 
 @pytest.mark.parametrize("installed", [NEWEST], indirect=True)
 def test_waits_that_fail(operator: Operator) -> None:
-    """72 s with a load of 12: the module names object, found and expected, and ends early where waiting cannot help."""
+    """72 to 90 s with a load of 10: the module names object, found and expected, and ends early where waiting cannot help."""
     page, made = "", {}
     for fault in FAULTS:
         if fault.page != page:
@@ -707,7 +707,7 @@ MANY = {"supernet": "172.16.0.0/12", "rail_prefix": 20, "capacity": {"hosts": 12
 
 @pytest.mark.parametrize("installed", [NEWEST], indirect=True)
 def test_a_hundred_nodes(operator: Operator) -> None:
-    """55 s with a load of 12: a model replaces another one on 100 nodes, and one node that is not ready is named."""
+    """55 to 123 s with a load of 10: a model replaces another one on 100 nodes, and one node that is not ready is named."""
     with more_nodes(operator.cluster, 97):
         first = operator.plan({**models.intent("macvlan"), **MANY}, hosts=100)
         assert operator.deploy(first)
