@@ -658,7 +658,7 @@ FAULTS = [
 
 @pytest.mark.parametrize("installed", [NEWEST], indirect=True)
 def test_waits_that_fail(operator: Operator) -> None:
-    """72 to 90 s with a load of 10: the module names object, found and expected, and ends early where waiting cannot help."""
+    """72 to 90 s with a load of 10: the module names object, found and expected; it ends early where it can."""
     page, made = "", {}
     for fault in FAULTS:
         if fault.page != page:
@@ -707,7 +707,7 @@ MANY = {"supernet": "172.16.0.0/12", "rail_prefix": 20, "capacity": {"hosts": 12
 
 @pytest.mark.parametrize("installed", [NEWEST], indirect=True)
 def test_a_hundred_nodes(operator: Operator) -> None:
-    """55 to 123 s with a load of 10: a model replaces another one on 100 nodes, and one node that is not ready is named."""
+    """55 to 123 s with a load of 10: a model replaces another on 100 nodes; one node that is not ready is named."""
     with more_nodes(operator.cluster, 97):
         first = operator.plan({**models.intent("macvlan"), **MANY}, hosts=100)
         assert operator.deploy(first)
