@@ -77,8 +77,10 @@ def owned(
     labels: Mapping[str, Any],
     own: Sequence[Item],
 ) -> Iterator[Owned]:
-    """Yield the ``policies`` that select known ports. ``labels``: Node -> its labels. ``own``: objects of the plan."""
-    mine = {name for item in own for name in pf_names(texts(item, "spec", "nicSelector", "pfNames"))}
+    """Yield the ``policies`` that select known ports. ``own``: policies of the plan.
+
+    ``labels``: Node -> its labels, with those that the plan gives it.
+    """
     written = {(text(one, "metadata", "namespace"), text(one, "metadata", "name")): one for one in states}
     for policy in policies:
         space = text(policy, "metadata", "namespace")
@@ -88,7 +90,16 @@ def owned(
             if _selects_node(policy, labels.get(port.node)) and _selects(policy, port, written.get((space, port.node)))
         ]
         if found:
-            yield Owned(policy, found, any(mine & {*port.names} for port in found))
+            yield Owned(policy, found, any(_plans(own, port, labels.get(port.node)) for port in found))
+
+
+def _plans(own: Sequence[Item], port: Port, labels: Any) -> bool:
+    """Return whether a policy of the plan is for a port; classes of hosts can have ports of the same name."""
+    return any(
+        _selects_node(item, labels)
+        and not {*port.names}.isdisjoint(pf_names(texts(item, "spec", "nicSelector", "pfNames")))
+        for item in own
+    )
 
 
 def _selects_node(policy: Item, labels: Any) -> bool:

@@ -109,8 +109,10 @@ def told(shared: Mapping[str, Sequence[Sequence[str]]]) -> Iterator[str]:
 
 
 def _overloaded(link: Link, side: Mapping[str, Any], sides: Mapping[str, Any], *, layers: Mapping[str, str]) -> bool:
+    # A port whose rate is not known yet may have any when it is measured.
     wanted = [
-        own["rate"] * efficiency(own["mtu"], layers[rail]) if own.get("rate") and own.get("mtu") else 0
+        (own.get("rate") or own.get("max_rate") or float("inf")) * efficiency(own["mtu"], layers[rail])
         for rail, own in sides.items()
+        if own.get("mtu")
     ]
     return sum(wanted) > pcie_rate(link["speed"], link["width"], (side.get("pcie") or {}).get("max_payload"))

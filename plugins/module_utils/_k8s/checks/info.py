@@ -43,7 +43,9 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
         multuses=survey.multuses(daemonsets),
     )
     objects = survey.objects(api)
-    others = sriov_policies.read(api, params, nodes, by_host=by_host, objects=objects)
+    others = sriov_policies.read(
+        api, params, nodes, by_host=by_host, objects=objects, nodes_labels=_labels(params, by_host)
+    )
     said, overlaps = list(decision.problems), networks.Overlaps([], [])
     if params["operator_state"] == "present":
         policies = problems.policy(params["existing"] or "", objects["NicClusterPolicy"])
@@ -170,11 +172,16 @@ def _pull_secrets(api: Api, params: Mapping[str, Any], decision: Decision) -> li
 def _pools(api: Api, params: Mapping[str, Any], by_host: Mapping[str, str]) -> list[str]:
     if "networks" not in params["steps"] or params["disrupt_users"]:
         return []
+    live = pools.existing(api, params["objects"])
+    return pools.problems(api, params["objects"], live, labels=_labels(params, by_host))
+
+
+def _labels(params: Mapping[str, Any], by_host: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
+    """Return Node -> the labels that the plan gives it."""
     labels = {node: params["node_labels"] for node in by_host.values()}
     for own in params["classes"]:
         labels.update(dict.fromkeys(nodes_of(own["hosts"], by_host), {**params["node_labels"], **own["labels"]}))
-    live = pools.existing(api, params["objects"])
-    return pools.problems(api, params["objects"], live, labels=labels)
+    return labels
 
 
 def _impersonating(params: Mapping[str, Any]) -> list[str]:

@@ -56,12 +56,13 @@ def overlaps(
         given = [f"{network}, {where}" for network, where in plugins if own.overlaps(network)]
         if given:
             found.problems.append(f"{text} networks of pods: {some(given)}. {_CURE}")
-        elif unknown := _by_nodes(nodes, own, plugins):
+        elif unknown := _by_nodes(nodes, own):
             pods = _pods_within(api, unknown)
             listed = some([f"{network} of Node {name}" for name, network in unknown])
             if pods:
                 found.problems.append(f"{text} networks of pods: {listed}. {_CURE}")
-            else:
+            elif all(network.version != own.network.version for network, _where in plugins):
+                # A plugin that gives pods other addresses does without those of Nodes.
                 found.warnings.append(
                     f"{text} spec.podCIDRs of Nodes: {listed}. No pod of these Nodes was found with an address of them,"
                     f" so the cluster's network may not use them. If it does, choose another rdma_fabric.supernet"
@@ -109,22 +110,19 @@ def _of_plugins(api: Api) -> list[tuple[_Network, str]]:
     """Return the networks of pods in objects of Calico and Cilium, which do without spec.podCIDRs of Nodes."""
     pools = survey.listed(api, "crd.projectcalico.org/v1", "ippools")
     texts = [
-        (item["spec"].get("cidr"), f"IPPool {item['metadata']['name']} of Calico")
+        (spec.get("cidr"), f"IPPool {item['metadata']['name']} of Calico")
         for item in pools
-        if not item["spec"].get("disabled")
+        for spec in [item.get("spec") or {}]
+        if not spec.get("disabled")
     ]
     for item in survey.listed(api, "cilium.io/v2", "ciliumnodes"):
-        cidrs = (item["spec"].get("ipam") or {}).get("podCIDRs") or ()
+        cidrs = ((item.get("spec") or {}).get("ipam") or {}).get("podCIDRs") or ()
         texts += [(cidr, f"CiliumNode {item['metadata']['name']}") for cidr in cidrs]
     return [(network, where) for text, where in texts for network in [parsed_network(text)] if network]
 
 
-def _by_nodes(
-    nodes: Sequence[Mapping[str, Any]], subnet: _Subnet, plugins: Sequence[tuple[_Network, str]]
-) -> list[tuple[str, _Network]]:
-    """Return Node and network of pods that overlap; none where a plugin is known to give pods other addresses."""
-    if any(network.version == subnet.network.version for network, _where in plugins):
-        return []
+def _by_nodes(nodes: Sequence[Mapping[str, Any]], subnet: _Subnet) -> list[tuple[str, _Network]]:
+    """Return Node and network of pods that overlap."""
     return [
         (node["metadata"]["name"], pods)
         for node in nodes

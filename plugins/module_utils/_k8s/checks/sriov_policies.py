@@ -25,10 +25,12 @@ def read(
     *,
     by_host: Mapping[str, str],
     objects: Mapping[str, Sequence[Mapping[str, Any]]],
+    nodes_labels: Mapping[str, Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
     """Return these policies with the hosts and rails of their ports, what is wrong, and whether that stops a run.
 
     ``objects``: those of the cluster by kind, as the survey has them; without policies of others, no request is sent.
+    ``nodes_labels``: Node -> the labels that the plan gives it.
     What may not be read gives none.
     """
     others = [item for item in objects.get(KIND, ()) if not item["ours"]]
@@ -49,7 +51,8 @@ def read(
         and item["metadata"]["name"] != _DEFAULT
         and _place(item) not in planned
     ]
-    labels = {node["metadata"]["name"]: node["metadata"].get("labels") for node in nodes}
+    live = {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in nodes}
+    labels = {name: {**found, **nodes_labels.get(name, {})} for name, found in live.items()}
     return [
         {
             "name": one.policy["metadata"]["name"],

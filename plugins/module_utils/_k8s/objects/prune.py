@@ -49,7 +49,8 @@ def find(api: Api, places: Places, planned: Sequence[Mapping[str, Any]]) -> Foun
     keep = {_key(item) for item in planned}
     items, unseen = [], []
     for kind in registry.kinds():
-        if kind.step != places.step:
+        # Where one namespace holds all operators, objects that only the platform makes are not changed.
+        if kind.step != places.step or (kind.patched and places.sriov == places.operator):
             continue
         try:
             items += [item for item in _of_kind(api, kind, places) if _key(item) not in keep]

@@ -45,7 +45,8 @@ def wait(
         if left:
             raise ClusterError(
                 f"{len(items)} {kind.kind} were removed, but after {timeout:.0f} s nodes still have what they made:"
-                f" {some(left)}. Check the log of the DaemonSet {report.agent} on these nodes, then rerun the playbook"
+                f" {some(left)}. Check the log of the DaemonSet {report.agent} on these nodes, then rerun the playbook."
+                " Afterwards, run the playbook prepare with the tag rail_links, since the MTU of ports can be reset"
             )
 
 

@@ -97,7 +97,8 @@ def plan_of(speed: float, rates: dict[str, float | None]) -> dict[str, Any]:
         (GEN4, {"rail0": 200.0, "rail1": 200.0}, [["rail0", "rail1"]]),
         (GEN4, {"rail0": 100.0, "rail1": 100.0}, []),
         (GEN4, {"rail0": 400.0}, []),
-        (GEN4, {"rail0": 200.0, "rail1": None}, []),
+        # A rate that is not known yet may be any.
+        (GEN4, {"rail0": 100.0, "rail1": None}, [["rail0", "rail1"]]),
         (GEN5, {"rail0": 400.0, "rail1": 400.0, "rail2": 400.0}, [["rail0", "rail1", "rail2"]]),
     ],
 )

@@ -155,9 +155,12 @@ def test_networks_of_pods_that_only_nodes_have_are_a_warning(objects: list[dict[
         " these Nodes was found with an address of them, so the cluster's network may not use them. If it does, choose"
         " another rdma_fabric.supernet"
     ]
-    # Networks of Calico decide: it does not use those of Nodes.
-    cluster.put(pool("10.244.0.0/16"))
+    # Networks of Calico decide: it does not use those of Nodes. Its pools may be damaged.
+    cluster.put(pool("10.244.0.0/16"), {**pool("10.245.0.0/16", "damaged"), "spec": None})
     assert networks.overlaps(cluster.api(), {"rails": RAILS, "hosts": HOSTS}, used, by_host=BY_HOST) == ([], [])
+    # Pods with addresses of Nodes show that those are used, whatever objects an earlier plugin left.
+    cluster.put(pod("b", "192.168.1.130"))
+    assert len(networks.overlaps(cluster.api(), {"rails": RAILS, "hosts": HOSTS}, used, by_host=BY_HOST).problems) == 1
 
 
 def test_nothing_is_read_without_subnets() -> None:

@@ -125,6 +125,21 @@ def test_a_policy_for_a_port_of_the_plan_stops_the_run(
     assert same["problems"] == [] and same["sriov_policies"] == []
 
 
+def test_a_policy_of_another_class_is_none_for_this_port(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Names of ports can be the same in two classes. Labels count that the plan gives, not only those of today."""
+    classes = [
+        {"name": name, "hosts": [host], "labels": {"class": name}, "profile": {"name": "sriov"}}
+        for name, host in (("a", "h1"), ("b", "h2"))
+    ]
+    planned = [policy("rail0", OURS, **pf("rail0"), nodeSelector={"class": "a"})]
+    for one, stops in (("1", True), ("2", False)):
+        others = [policy(**pf("ens1f0"), nodeSelector={"one": one})]
+        found, _cluster = info(monkeypatch, capsys, others, objects=planned, classes=classes)
+        assert [found_["stops"] for found_ in found["sriov_policies"]] == [stops], one
+
+
 def test_no_request_is_sent_without_policies_of_others(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -74,7 +74,8 @@ def test_vfs_that_stay_are_named(owner: str | None, why: str) -> None:
         wait(cluster(owner, 8), FakeClock())
     assert str(caught.value) == (
         f"1 SriovNetworkNodePolicy were removed, but after 60 s nodes still have what they made: {why}. Check the log"
-        " of the DaemonSet sriov-network-config-daemon on these nodes, then rerun the playbook"
+        " of the DaemonSet sriov-network-config-daemon on these nodes, then rerun the playbook."
+        " Afterwards, run the playbook prepare with the tag rail_links, since the MTU of ports can be reset"
     )
 
 
