@@ -15,7 +15,7 @@ from tests.scenario.state import cluster
 from tests.scenario.virtual_functions import ELSEWHERE, SLOW, SPACE, said
 
 HOST = scenario.HOSTS[0]
-TIMEOUT = 180
+TIMEOUT = 90
 
 
 def test_nodes_without_devices_are_named_with_what_they_lack(tmp_path_factory: pytest.TempPathFactory) -> None:

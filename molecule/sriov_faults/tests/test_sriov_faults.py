@@ -11,8 +11,6 @@ from tests import scenario
 from tests.scenario import Run, host, inventory_with
 from tests.scenario.preparation import PCI, vfs
 from tests.scenario.virtual_functions import (
-    ELSEWHERE,
-    VALUES,
     allocatable,
     play,
     ports,
@@ -95,14 +93,3 @@ def test_more_vfs_than_the_port_has_end_the_wait_at_once(by_operator: Run, inven
     assert run.rc != 0
     assert "port rail0 supports 7 VFs, the policy asks for 8" in said(run)
     assert waited(run) < 60
-
-
-def test_an_image_that_cannot_be_pulled_ends_the_wait(by_operator: Run, inventory: str) -> None:
-    images = {"sriovConfigDaemon": "registry.lab/sriov/config-daemon:absent"}
-    values = {**VALUES, "sriov-network-operator": {**ELSEWHERE, "images": images}}
-    run = play("deploy", inventory, vfs=2, variables={"network_operator_values": values})
-    assert run.rc != 0
-    assert "registry.lab/sriov/config-daemon:absent" in said(run)
-    assert "waiting cannot resolve this" in said(run) or "were not applied, because" in said(run)
-    play("deploy", inventory, vfs=2).must()
-    assert allocatable(HOST) == dict.fromkeys(PCI, 2)
