@@ -108,7 +108,9 @@ options:
     type: str
     choices: [refuse, use, adopt]
   olm_approve_others:
-    description: Allow that the InstallPlan of the operator also installs or upgrades other operators of its namespace. For V(openshift) in O(platform).
+    description: >-
+      Allow that the InstallPlan of the operator also installs or upgrades other operators of its namespace, and that Subscriptions of the
+      namespace are no longer updated without approval. For V(openshift) in O(platform).
     type: bool
     default: false
   chart_ref:

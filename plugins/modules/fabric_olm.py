@@ -38,11 +38,15 @@ options:
   existing:
     description: >-
       How to handle a Subscription that this collection did not make. V(refuse) fails, V(adopt) manages it from now on.
+      A Subscription of another catalog is not adopted. V(use) is for O(state=absent) only. An account without permissions for
+      OLM then removes nothing and gets a note.
     type: str
-    choices: [refuse, adopt]
+    choices: [refuse, use, adopt]
     default: refuse
   olm_approve_others:
-    description: Approve an InstallPlan that also installs or upgrades other operators.
+    description: >-
+      Approve an InstallPlan that also installs or upgrades other operators. Also install in a namespace with Subscriptions that are
+      updated automatically; OLM then updates them only with approval.
     type: bool
     default: false
   state:
@@ -130,7 +134,7 @@ SPEC: dict[str, Any] = {
     "release": {"type": "str", "required": True},
     "namespace": {"type": "str", "default": "nvidia-network-operator"},
     "platform": {"type": "str", "choices": list(platforms.PLATFORMS), "default": "openshift"},
-    "existing": {"type": "str", "choices": ["refuse", "adopt"], "default": "refuse"},
+    "existing": {"type": "str", "choices": ["refuse", "use", "adopt"], "default": "refuse"},
     "olm_approve_others": {"type": "bool", "default": False},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "timeout": {"type": "int", "default": 600},
@@ -143,6 +147,8 @@ def aim(params: dict[str, Any]) -> Aim:
     if own.catalog is None:
         raise InputError(f"platform: {own.title} has no catalog of OLM. Set openshift, or install the chart with Helm")
     existing, others = params["existing"], params["olm_approve_others"]
+    if existing == "use" and params["state"] == "present":
+        raise InputError("existing: use is for state absent. Set refuse or adopt")
     return aim_of(params["namespace"], params["release"], own.catalog, existing=existing, others=others)
 
 

@@ -25,6 +25,7 @@ class Seen:
     ``groups``, ``versions``: OperatorGroups and ClusterServiceVersions of the namespace. ``manifest``: the package in
     its catalog. ``operators``: as survey.py returns them, of all namespaces. ``applied``: whether this collection
     applied the Subscription of the namespace; manifests in a folder that another tool applies have its label, too.
+    ``neighbours``: Subscriptions of other packages in the namespace.
     """
 
     namespace: Object | None
@@ -34,6 +35,7 @@ class Seen:
     manifest: Object | None
     operators: Sequence[Object] = ()
     applied: bool = False
+    neighbours: Sequence[Object] = ()
 
     def subscription(self, aim: Aim) -> Object | None:
         """Return the Subscription of the package in its namespace."""
@@ -74,6 +76,7 @@ def _problems(aim: Aim, seen: Seen) -> Iterator[str]:
     yield from namespace_problems(aim.namespace, seen.namespace)
     yield from _groups(aim, seen)
     yield from _subscriptions(aim, seen)
+    yield from _neighbours(aim, seen)
     yield from _versions(aim, seen)
     yield from _operators(aim, seen)
     installed = seen.installed(aim)
@@ -125,6 +128,36 @@ def _subscriptions(aim: Aim, seen: Seen) -> Iterator[str]:
                 " rdma_fabric.operator.existing to use (it stays as it is) or to adopt (this collection changes it, and"
                 " removes it at teardown)"
             )
+        elif not seen.managed(aim):
+            yield from _catalog(aim, item)
+
+
+def _catalog(aim: Aim, item: Object) -> Iterator[str]:
+    """Yield that a Subscription to adopt is of another catalog, such as a mirror; that cluster may lack ours."""
+    spec = item.get("spec") or {}
+    found, expected = (spec.get("sourceNamespace"), spec.get("source")), (aim.catalog.namespace, aim.catalog.source)
+    if found != expected:
+        yield (
+            f"Subscription {_space(item)}/{_name(item)} is of catalog {found[0]}/{found[1]}, and this collection needs"
+            f" catalog {expected[0]}/{expected[1]} to manage it. Set rdma_fabric.operator.existing: use"
+        )
+
+
+def _neighbours(aim: Aim, seen: Seen) -> Iterator[str]:
+    """Yield that our Subscription would stop the updates of others: OLM approves a namespace as a whole."""
+    inside = [*seen.neighbours, *filter(None, [seen.subscription(aim)])]
+    stopped = any(_approval(item) == "Manual" for item in inside)
+    if aim.others or stopped or seen.managed(aim) or not seen.neighbours:
+        return
+    yield (
+        f"namespace {aim.namespace} has Subscriptions that are updated automatically"
+        f" ({some(sorted(map(_name, seen.neighbours)))}), and OLM would update none of them without approval beside"
+        " this one. Choose another rdma_fabric.operator.namespace, or set olm_approve_others: true"
+    )
+
+
+def _approval(item: Object) -> str:
+    return str((item.get("spec") or {}).get("installPlanApproval"))
 
 
 def _versions(aim: Aim, seen: Seen) -> Iterator[str]:

@@ -36,18 +36,23 @@ _ACCOUNT = ("kubernetes.io/service-account.name", "openshift.io/internal-registr
 _ACCOUNTS = ("builder", "default", "deployer")
 
 
-def seen(api: Api, aim: olm.Aim, operators: Sequence[Mapping[str, Any]] = ()) -> Seen:
-    """Return what the cluster has of a package; ``operators``: as survey.py lists them."""
+def seen(api: Api, aim: olm.Aim, operators: Sequence[Mapping[str, Any]] = (), *, offer: bool = True) -> Seen:
+    """Return what the cluster has of a package; ``operators``: as survey.py lists them.
+
+    ``offer``: whether the catalog is asked for the package, which another API server than that of Kubernetes answers.
+    """
     every = list(api.items(collection(olm.V1ALPHA1, "subscriptions")))
     package = [item for item in every if (item.get("spec") or {}).get("name") == aim.catalog.package]
+    inside = [item for item in every if item["metadata"].get("namespace") == aim.namespace]
     return Seen(
         namespace=api.get(f"{collection('v1', 'namespaces')}/{aim.namespace}"),
         groups=list(api.items(collection(olm.V1, "operatorgroups", aim.namespace))),
         subscriptions=package,
         versions=list(api.items(collection(olm.V1ALPHA1, "clusterserviceversions", aim.namespace))),
-        manifest=_manifest(api, aim),
+        manifest=_manifest(api, aim) if offer else None,
         operators=operators,
-        applied=any(owned_fields(item) for item in package if item["metadata"].get("namespace") == aim.namespace),
+        applied=any(owned_fields(item) for item in inside if item in package),
+        neighbours=[item for item in inside if item not in package],
     )
 
 
@@ -68,6 +73,8 @@ def judged(api: Api, aim: olm.Aim, operators: Sequence[Mapping[str, Any]]) -> tu
     except ApiError as error:
         if error.status != 403:
             raise
+        if aim.existing == "use":
+            return None
         # The missing permissions are the problem.
         found = Seen(None, (), (), (), None)
         return Decision("none", (), ()), _told(aim, found, Decision("none", (), ()))
@@ -122,7 +129,17 @@ def remove(api: Api, aim: olm.Aim, options: Options, *, clock: Clock) -> Removed
 
     Without its Subscription, OLM does not install the release again. Definitions stay, as OLM leaves them.
     """
-    found = seen(api, aim)
+    try:
+        found = seen(api, aim, offer=False)
+    except ApiError as error:
+        # An account for an operator that is only used needs no permissions for OLM.
+        if error.status != 403 or aim.existing != "use":
+            raise
+        return Removed((), (f"Operators of OLM cannot be read ({error}). Nothing of them was removed.",))
+    return _remove(api, aim, found, options=options, clock=clock)
+
+
+def _remove(api: Api, aim: olm.Aim, found: Seen, *, options: Options, clock: Clock) -> Removed:
     live = found.subscription(aim)
     if live is not None and not found.managed(aim):
         name = f"{aim.namespace}/{live['metadata']['name']}"

@@ -8,7 +8,7 @@ import json
 from typing import Any, Callable
 
 import pytest
-from tests.unit.support.cluster_fake import FakeCluster
+from tests.unit.support.cluster_fake import FakeCluster, status
 from tests.unit.support.module_run import PACKAGE, run, warned
 from tests.unit.support.olm_fake import NAMESPACE, OLM, PLANS, SUBSCRIPTIONS, VERSIONS, Olm, item, manifest
 
@@ -218,6 +218,10 @@ def elsewhere(olm: Olm) -> None:
     olm.cluster.put(item("Subscription", "other", metadata={"namespace": "gpu"}, spec=spec))
 
 
+def neighbour(olm: Olm, name: str, **spec: str) -> None:
+    olm.cluster.put(item("Subscription", name, spec={"name": name, **spec}))
+
+
 def by_helm(olm: Olm) -> None:
     notes = {"meta.helm.sh/release-name": "net"}
     meta = {"annotations": notes, "labels": {"app.kubernetes.io/name": "network-operator"}}
@@ -231,6 +235,10 @@ REFUSED: dict[str, tuple[Callable[[Olm], object], str]] = {
         "Subscription nvidia-network-operator/theirs installs package nvidia-network-operator and is not managed",
     ),
     "elsewhere": (elsewhere, "Subscription gpu/other installs package nvidia-network-operator in another namespace"),
+    "neighbours": (
+        lambda olm: [neighbour(olm, "sriov-fec"), neighbour(olm, "ptp", installPlanApproval="Automatic")],
+        "namespace nvidia-network-operator has Subscriptions that are updated automatically (ptp, sriov-fec), and",
+    ),
     "two groups": (
         lambda olm: [olm.cluster.put(group(name, NAMESPACE)) for name in ("a", "b")],
         "has 2 OperatorGroups (a, b), and OLM installs nothing where there is more than one",
@@ -295,6 +303,33 @@ def test_a_subscription_of_another_tool_is_adopted_with_consent(olm: Olm, capsys
     assert removed["changed"] and not olm.of(SUBSCRIPTIONS) and not olm.of(VERSIONS)
 
 
+@pytest.mark.parametrize(("key", "value"), [("source", "mirror"), ("sourceNamespace", "olm")])
+def test_a_subscription_of_another_catalog_is_not_adopted(key: str, value: str, olm: Olm, capsys: Capture) -> None:
+    olm.installed(CSV)
+    olm.cluster.objects[f"{SUBSCRIPTIONS}theirs"]["spec"][key] = value
+    before = copy.deepcopy(olm.cluster.objects)
+    found = {"source": "openshift-marketplace/mirror", "sourceNamespace": "olm/certified-operators"}[key]
+    (problem,) = foreseen(capsys, existing="adopt")
+    assert problem.startswith(f"Subscription {NAMESPACE}/theirs is of catalog {found}, and this collection needs")
+    assert "openshift-marketplace/certified-operators" in problem and "rdma_fabric.operator.existing: use" in problem
+    assert problem in install(capsys, existing="adopt")["msg"] and olm.cluster.objects == before
+
+
+def test_neighbours_need_consent_only_where_their_updates_would_stop(olm: Olm, capsys: Capture) -> None:
+    neighbour(olm, "ptp")
+    (problem,) = foreseen(capsys)
+    assert problem.endswith("Choose another rdma_fabric.operator.namespace, or set olm_approve_others: true")
+    assert foreseen(capsys, olm_approve_others=True) == []
+    # Another Subscription with approval has stopped them already.
+    neighbour(olm, "fec", installPlanApproval="Manual")
+    assert foreseen(capsys) == []
+    for name in ("ptp", "fec"):
+        del olm.cluster.objects[SUBSCRIPTIONS + name]
+    assert install(capsys)["changed"]
+    olm.cluster.put(item("Subscription", "late", spec={"name": "late", "channel": "v26.7"}, status={}))
+    assert foreseen(capsys) == []
+
+
 def test_what_others_have_in_the_namespace_stays(olm: Olm, capsys: Capture) -> None:
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     olm.cluster.put(copy.deepcopy(space))
@@ -337,6 +372,60 @@ def test_missing_permissions_are_the_problem(olm: Olm, capsys: Capture) -> None:
         f" {NAMESPACE}; use an account that has them"
     ]
     assert json.dumps(problems).count(OLM) == 0
+
+
+def unreadable(olm: Olm, code: int, reason: str, part: str) -> None:
+    """Answer reads of some paths with an error."""
+    get = olm.cluster._get
+
+    def refusing(path: str, query: Any, data: Any, headers: Any) -> Any:
+        return status(code, reason, "not today") if part in path else get(path, query, data, headers)
+
+    olm.cluster._get = refusing  # type: ignore[method-assign]
+
+
+def test_an_operator_to_be_used_must_run_also_where_olm_cannot_be_read(olm: Olm, capsys: Capture) -> None:
+    unreadable(olm, 403, "Forbidden", "operators.coreos.com")
+    (problem,) = foreseen(capsys, existing="use")
+    assert f"existing is use, but no network operator runs in namespace {NAMESPACE}" in problem
+
+
+@pytest.mark.parametrize("existing", ["use", "refuse", "adopt"])
+def test_a_removal_without_permissions_for_olm(existing: str, olm: Olm, capsys: Capture) -> None:
+    install(capsys)
+    before = copy.deepcopy(olm.cluster.objects)
+    unreadable(olm, 403, "Forbidden", "operators.coreos.com")
+    result = install(capsys, state="absent", existing=existing)
+    assert olm.cluster.objects == before
+    if existing != "use":
+        assert result["failed"] and "with 403: not today" in result["msg"]
+        return
+    assert not result["changed"]
+    (note,) = warned(result)
+    assert note.startswith("Operators of OLM cannot be read (") and note.endswith("Nothing of them was removed.")
+
+
+@pytest.mark.parametrize(("code", "reason"), [(500, "InternalError"), (503, "ServiceUnavailable")])
+def test_a_failure_to_read_is_no_missing_permission(code: int, reason: str, olm: Olm, capsys: Capture) -> None:
+    unreadable(olm, code, reason, "/subscriptions")
+    assert install(capsys, state="absent", existing="use")["failed"]
+    assert run("cluster_info", capsys, **{**INFO, "release": "26.7.1", "existing": "use"})["failed"]
+
+
+def test_a_removal_does_not_need_the_catalog(olm: Olm, capsys: Capture) -> None:
+    install(capsys)
+    unreadable(olm, 503, "ServiceUnavailable", "packagemanifests")
+    assert install(capsys)["failed"]
+    assert install(capsys, state="absent")["changed"] and not olm.of(SUBSCRIPTIONS) and not olm.of(VERSIONS)
+
+
+def test_use_is_for_a_removal_and_removes_only_what_is_ours(olm: Olm, capsys: Capture) -> None:
+    assert "existing: use is for state absent" in install(capsys, existing="use")["msg"]
+    olm.installed(CSV)
+    before = copy.deepcopy(olm.cluster.objects)
+    result = install(capsys, state="absent", existing="use")
+    assert not result["changed"] and olm.cluster.objects == before
+    assert "theirs is not managed by this collection. It was not removed." in warned(result)[0]
 
 
 def test_only_platforms_with_a_catalog_have_olm(olm: Olm, capsys: Capture) -> None:
