@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from ..._common.fold import fold
@@ -24,7 +25,7 @@ _UNKNOWN = ("deviceID", "netFilter")
 
 @dataclass(frozen=True)
 class Port:
-    """A rail's port: its host and Node, PCI address, and the names that it has and gets."""
+    """A port of a rail, one for each member of a bond: host and Node, PCI address, and names that it has and gets."""
 
     rail: str
     host: str
@@ -59,14 +60,25 @@ class Owned:
         )
 
 
-def ports(hosts: Mapping[str, Item], nodes_by_host: Mapping[str, str]) -> list[Port]:
-    """Return the ports of the rails of a plan (its ``hosts``) whose PCI address is known."""
+def ports(hosts: Mapping[str, Item], nodes_by_host: Mapping[str, str], rails: Sequence[Item]) -> list[Port]:
+    """Return the ports of the rails of a plan (its ``hosts`` and ``rails``) whose PCI address is known."""
+    members = {rail.get("name"): rail.get("members") or () for rail in rails}
     return [
-        Port(rail["rail"], name, nodes_by_host[name], rail["pci"], {rail.get("current"), rail.get("netdev")} - {None})
+        Port(rail["rail"], name, nodes_by_host[name], pci, names)
         for name, host in hosts.items()
         for rail in host.get("rails") or ()
         if name in nodes_by_host and rail.get("pci")
+        for pci, names in _functions(rail, members.get(rail["rail"], ()))
     ]
+
+
+def _functions(rail: Item, interfaces: Sequence[str]) -> Iterator[tuple[str, Collection[str]]]:
+    """Yield PCI address and names of each function; a bond has none, its members are in the order of ``interfaces``."""
+    if not rail.get("members"):
+        yield rail["pci"], {name for name in (rail.get("current"), rail.get("netdev")) if name}
+        return
+    for pci, own in zip_longest(rail["members"], interfaces[: len(rail["members"])]):
+        yield pci, {own} if own else ()
 
 
 def owned(

@@ -12,9 +12,10 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..._common.errors import ConflictError
+from ..facts.bonds import Bond
 from ..facts.devices import Netdev, Port
 from ..facts.inventory import HostInventory
 from ..facts.rail_ports import Rail
@@ -28,19 +29,33 @@ Record = Mapping[str, Mapping[str, Any]]
 Texts = Mapping[str, str]
 # Late: the last one that sets a value wins.
 DROP_IN, FOLDER = f"90-{PREFIX}", ".network.d"
+_GIVE_BACK = "Give {} the members that it had, or remove it, then run playbook teardown for this host"
 
 
-def seen(
-    inventory: HostInventory, rails: Iterable[Rail], record: Record
-) -> tuple[HostInventory, dict[str, str], dict[str, str]]:
+class Lost(NamedTuple):
+    """Recorded bonds of which nothing is restored.
+
+    ``warnings``: PCI address -> why. ``kept``: the record of those that exist, with another first member.
+    """
+
+    warnings: Mapping[str, str]
+    kept: Record
+
+    def files(self, own: Texts) -> dict[str, str]:
+        """Return the drop-ins (of the files of this collection) that are kept with the record."""
+        names = tuple(f"{FOLDER}/{DROP_IN}{entry['rail']}.conf" for entry in self.kept.values())
+        return {path: text for path, text in own.items() if path.endswith(names)}
+
+
+def seen(inventory: HostInventory, rails: Iterable[Rail], record: Record) -> tuple[HostInventory, dict[str, str], Lost]:
     """Return the inventory in which ports are seen through the bonds of the rails and of the record, and these bonds.
 
-    Last come the recorded bonds that do not exist any more (PCI address -> warning); nothing of them is restored.
-    ConflictError for a port of both kinds.
+    Last come the recorded bonds that are not found over their ports. ConflictError for a port of both kinds, and for a
+    bond that is in the record with another first member.
     """
     bonds = _known(rails, record)
     inventory = inventory.through_bonds(bonds)
-    return inventory, bonds, _gone(inventory, record)
+    return inventory, bonds, _lost(inventory, record)
 
 
 def _known(rails: Iterable[Rail], record: Record) -> dict[str, str]:
@@ -51,6 +66,12 @@ def _known(rails: Iterable[Rail], record: Record) -> dict[str, str]:
                 f"rail {rail.name}: {rail.pci} was configured as {_title(found.get(rail.pci, ''))}, and is to be "
                 f"{_title(rail.bond)}. Run playbook teardown for this host first"
             )
+        problems += [
+            f"rail {rail.name}: the bond {rail.bond} was configured with {pci} as first member, and is to have "
+            f"{rail.pci}. {_GIVE_BACK.format(rail.bond)} and change the bond"
+            for pci, entry in record.items()
+            if rail.bond and entry.get("bond") == rail.bond and pci != rail.pci
+        ]
         found.update({rail.pci: rail.bond} if rail.bond else {})
     if problems:
         raise ConflictError("; ".join(problems))
@@ -61,13 +82,24 @@ def _title(bond: str) -> str:
     return f"the bond {bond}" if bond else "a port"
 
 
-def _gone(inventory: HostInventory, record: Record) -> dict[str, str]:
+def _lost(inventory: HostInventory, record: Record) -> Lost:
     there = {port.pci: port.netdev.name for port in inventory.ports if port.netdev}
-    return {
-        pci: f"the bond {entry['bond']} over {pci} does not exist any more, so its MTU and addresses are not restored"
-        for pci, entry in record.items()
-        if entry.get("bond") and there.get(pci) != entry["bond"]
-    }
+    bonds = {bond.name: bond for bond in inventory.bonds}
+    lost = {pci: entry for pci, entry in record.items() if entry.get("bond") and there.get(pci) != entry["bond"]}
+    return Lost(
+        {pci: _why_lost(entry["bond"], pci, bonds.get(entry["bond"])) for pci, entry in lost.items()},
+        {pci: entry for pci, entry in lost.items() if entry["bond"] in bonds},
+    )
+
+
+def _why_lost(name: str, pci: str, bond: Bond | None) -> str:
+    if bond is None:
+        return f"the bond {name} over {pci} does not exist any more, so its MTU and addresses are not restored"
+    members = ", ".join(port.pci if port else netdev for netdev, port in bond.members) or "none"
+    return (
+        f"the bond {name} has the members {members}, and had {pci} as first member when it was configured. Its MTU and "
+        f"addresses are not restored, and its record is kept. {_GIVE_BACK.format(name)}"
+    )
 
 
 def kept_addresses(entry: Mapping[str, Any] | None, now: Mapping[str, Any]) -> set[str]:

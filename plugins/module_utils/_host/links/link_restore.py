@@ -45,7 +45,8 @@ def restored(entry: Entry, now: State) -> dict[str, Any]:
     before, ours = entry["before"], entry["set"]
     # With a VLAN, what was set is on its interface, and all that the port had was removed.
     left = () if ours.get("vlans") else ours["addresses"]
-    removed = {*before["addresses"]} - {*left}
+    # Of a bond nothing is removed but what was added.
+    removed = set() if entry.get("bond") else {*before["addresses"]} - {*left}
     return {
         **restore.values(_values(before), _values(ours), _values(now)),
         "addresses": sorted(({*now["addresses"]} - added(entry)) | removed),

@@ -88,17 +88,18 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
     InputError and ConflictError list everything that stands in the way, users of the ports among it.
     """
     rails = tuple(rails)
-    inventory, bonds, gone = bonded.seen(inventory, rails, record)
+    inventory, bonds, lost = bonded.seen(inventory, rails, record)
     links = find_links(inventory, rails)
     ports = {port.pci: port for port in inventory.ports if port.netdev}
-    restored = {pci: entry for pci, entry in record.items() if pci in ports and pci not in {*links, *gone}}
+    restored = {pci: entry for pci, entry in record.items() if pci in ports and pci not in {*links, *lost.warnings}}
     before = _states_now([ports[pci] for pci in (*links, *restored)], rails, record, sysctl=have.sysctl)
     manager = network_managers.choose(inventory, wish.manager, have.netplan) if rails else None
     table_of = routing.tables(rails, wish.source_routing)
     alone = without_bonds(rails)
     link_files = _link_files(alone, ports, have, manager=manager, table_of=table_of) if manager else ()
     drop_ins = bonded.files(rails, ports, have.by_manager, manager=manager, table_of=table_of, etc=wish.etc)
-    files = {**_files(rails, link_files, manager, etc=wish.etc, machine=inventory.machine_id), **drop_ins}
+    files = _files(rails, link_files, manager, etc=wish.etc, machine=inventory.machine_id)
+    files.update({**lost.files(have.own), **drop_ins})
     after = {rail.pci: _wanted_state(rail, before[rail.pci], record.get(rail.pci)) for rail in rails}
     known = {pci: inventory.first.get(pci, ()) for pci in restored}
     owned = disruption.left_alone(inventory, known, "MTU, state and addresses of its link are")
@@ -124,14 +125,14 @@ def plan_links(inventory: HostInventory, rails: Iterable[Rail], record: Record, 
     touched |= {pci for pci in before if link_restore.disturbs(before[pci], after[pci])}
     changes = dict.fromkeys((pci for pci in before if pci in touched and pci not in owned), "a change of its link")
     disruption.check(inventory, changes, wish.disrupt_users)
-    kept: dict[str, Mapping[str, Any]] = {pci: {**restored[pci], "rail": ""} for pci in owned}
+    kept = {**lost.kept, **{pci: {**restored[pci], "rail": ""} for pci in owned}}
     for rail in rails:
         pci, owners = rail.pci, disruption.owners(inventory, ports[rail.pci])
         entry = link_restore.entry(rail, owners, record.get(pci), now=before[pci], after=after[pci])
         kept[pci] = bonded.noted(vlan.noted(entry, rail), rail)
     here = {ports[pci]: record.get(pci) for pci in before if pci not in owned}
-    warnings = link_restore.warnings(rails, here, before)
-    return LinkPlan(Change(now, then), commands, kept, (*owned.values(), *gone.values(), *warnings), bonds=bonds)
+    warnings = (*owned.values(), *lost.warnings.values(), *link_restore.warnings(rails, here, before))
+    return LinkPlan(Change(now, then), commands, kept, warnings, bonds=bonds)
 
 
 def _states_now(

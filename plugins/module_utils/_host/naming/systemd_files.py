@@ -200,8 +200,9 @@ def _properties(port: Port) -> dict[str, str | None]:
     link = port.netdev
     mac = link.mac.lower() if link else None
     if link and link.kind == BOND:
-        # A bond has no path; its type is what the kernel calls its kind of device.
-        return {"Path": None, "Driver": "bonding", "MACAddress": mac, "Name": link.name, "Type": BOND, "Kind": BOND}
+        # A bond has no path and no permanent address; its type is what the kernel calls its kind of device.
+        own = {"Path": None, "PermanentMACAddress": None, "MACAddress": mac}
+        return {**own, "Driver": "bonding", "Name": link.name, "Type": BOND, "Kind": BOND}
     return {
         "Path": PciAddress.parse(port.pci).id_path,
         "Driver": _told_driver(port),

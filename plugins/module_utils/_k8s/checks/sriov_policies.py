@@ -34,7 +34,7 @@ def read(
     What may not be read gives none.
     """
     others = [item for item in objects.get(KIND, ()) if not item["ours"]]
-    known = ports(params["hosts"], by_host) if others else []
+    known = ports(params["hosts"], by_host, params["rails"]) if others else []
     if not known:
         return []
     states = survey.listed(api, API, STATES)

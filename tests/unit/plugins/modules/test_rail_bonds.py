@@ -137,6 +137,73 @@ def test_a_bond_that_is_gone_is_not_restored_on_its_ports(host: Host, capsys: py
     assert not (host.root / "var/lib/gpufabric/rail_links.json").exists()
 
 
+def test_an_address_that_the_user_removed_meanwhile_does_not_come_back(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(host, capsys, rails=[BOND])
+    obey(host, ["ip", "address", "del", OWN, "dev", "bond1"])
+    call(host, capsys, rails=[BOND])
+    call(host, capsys, state="absent", rails=[])
+    assert state(host) == (1500, [])
+
+
+def has_members(host: Host, *netdevs: str) -> None:
+    """The user changes the members of the bond."""
+    (host.root / "sys/class/net/bond1/bonding/slaves").write_text(" ".join(netdevs))
+    links = host.links()
+    for link in links:
+        if link["ifname"] in bonded.NETDEVS:
+            link.pop("master", None)
+            link.update({"master": "bond1"} if link["ifname"] in netdevs else {})
+    host.set_links(links)
+    for pci, netdev in zip(bonded.MEMBERS, bonded.NETDEVS):
+        master = host.root / "sys/bus/pci/devices" / pci / "net" / netdev / "master"
+        master.unlink(missing_ok=True)
+        if netdev in netdevs:
+            master.symlink_to("/masters/bond1")
+
+
+def test_a_bond_with_other_members_is_not_restored_until_it_has_those_it_had(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(host, capsys, rails=[BOND])
+    has_members(host, bonded.NETDEVS[1])
+    before, record = snapshot(host), (host.root / "var/lib/gpufabric/rail_links.json").read_text()
+    again = {**BOND, "pci": bonded.MEMBERS[1], "members": bonded.MEMBERS[1:]}
+    result = call(host, capsys, rails=[again])
+    assert result["msg"] == (
+        f"rail_links: rail rail1: the bond bond1 was configured with {FIRST} as first member, and is to have "
+        f"{bonded.MEMBERS[1]}. Give bond1 the members that it had, or remove it, then run playbook teardown for this "
+        "host and change the bond"
+    )
+    assert snapshot(host) == before
+    for _run in range(2):
+        result = call(host, capsys, state="absent", rails=[])
+        assert warned(result) == [
+            f"the bond bond1 has the members {bonded.MEMBERS[1]}, and had {FIRST} as first member when it was "
+            "configured. Its MTU and addresses are not restored, and its record is kept. Give bond1 the members that "
+            "it had, or remove it, then run playbook teardown for this host"
+        ]
+        assert state(host) == (9000, [OWN, ADDRESS])
+        assert (host.root / DROP_IN).exists()
+        assert (host.root / "var/lib/gpufabric/rail_links.json").read_text() == record
+    assert result["changed"] is False
+    has_members(host, *bonded.NETDEVS)
+    call(host, capsys, state="absent", rails=[])
+    assert state(host) == (1500, [OWN]) and not (host.root / DROP_IN).exists()
+    assert not (host.root / "var/lib/gpufabric/rail_links.json").exists()
+
+
+def test_a_file_that_matches_a_member_by_its_address_is_not_that_of_the_bond(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (host.root / BASE).with_name("20-member.network").write_text(
+        "[Match]\nPermanentMACAddress=b8:3f:d2:00:3a:00\n\n[Network]\nBond=bond1\n"
+    )
+    call(host, capsys, rails=[BOND])
+    assert (host.root / DROP_IN).read_text() == ADDED
+
+
 def test_netplan_with_networkd_is_extended_by_a_drop_in(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     with_netplan(host)
     (host.root / BASE).unlink()

@@ -140,6 +140,29 @@ def test_a_policy_of_another_class_is_none_for_this_port(
         assert [found_["stops"] for found_ in found["sriov_policies"]] == [stops], one
 
 
+@pytest.mark.parametrize(
+    "objects",
+    [
+        [policy(nicSelector={"rootDevices": ["0000:18:00.1"]})],
+        [policy(nicSelector={"vendor": "15b3"}), state(1, "0000:18:00.1"), state(2, "0000:18:00.1")],
+        [policy(nicSelector={"rootDevices": ["0000:18:00.0", "0000:18:00.1"]})],
+        [policy(**pf("ens1f1np1"))],
+    ],
+    ids=["selector", "states", "both", "name"],
+)
+def test_each_member_of_a_bond_is_a_port_of_its_rail(
+    objects: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bond = {"current": "bond0", "netdev": "bond0", "members": ["0000:18:00.0", "0000:18:00.1"]}
+    hosts = {name: {**host, "rails": [{**host["rails"][0], **bond}]} for name, host in HOSTS.items()}
+    monkeypatch.setitem(globals(), "HOSTS", hosts)
+    rails = [{"name": "rail0", "netdev": "bond0", "members": ["ens1f0np0", "ens1f1np1"]}]
+    found, _cluster = info(monkeypatch, capsys, objects, rails=rails)
+    (one,) = found["sriov_policies"]
+    assert one["problem"] == WARNING.format(BOTH)
+    assert {"host": "h1", "rail": "rail0", "pci": "0000:18:00.1"} in one["ports"]
+
+
 def test_no_request_is_sent_without_policies_of_others(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
