@@ -131,7 +131,7 @@ def warnings(rails: Sequence[str], ports: Mapping[str, Sequence[Port]]) -> Itera
     for index, rail in enumerate(rails):
         own = {host: found[index] for host, found in ports.items() if "members" in found[index]}
         if own:
-            bond = next(iter(own.values()))["netdev"]
+            bond, *_same = (port["netdev"] for port in own.values())
             yield (
                 f"{rail} is the bond {bond}: a queue pair uses one member, so {rail} is expected to reach the rate of "
                 "one member, and a test can pass while another member has no link"
