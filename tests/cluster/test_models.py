@@ -51,7 +51,7 @@ def run_role(cluster: Fleet, line: str, state: str) -> list[str]:
         "chart_ref": str(archive),
         "helm_binary": str(helm()),
         "nfd": False,
-        "timeout": 120,
+        "timeout": 300,
         "state": state,
     }
     variables = {f"network_operator_{key}": value for key, value in own.items()}
@@ -80,7 +80,7 @@ def installed(request: pytest.FixtureRequest, cluster: Fleet) -> Iterator[str]:
     # Helm leaves definitions. The next line has others of the same names.
     for one in items(cluster, CRDS):
         cluster.api.delete(f"{CRDS}/{one['metadata']['name']}")
-    eventually(lambda: not items(cluster, CRDS), 60)
+    eventually(lambda: not items(cluster, CRDS), 120)
 
 
 def fields(definition: Mapping[str, Any]) -> set[str]:
@@ -115,10 +115,10 @@ def test_models_with_a_running_operator(operator: Operator) -> None:
         assert operator.managed() == sorted(planned), page
         assert not any(operator.apply(made, step)["changed"] for step in models.STEPS), page
     operator.teardown(made)
-    eventually(lambda: not operator.managed(), 30)
-    eventually(lambda: not left(operator.cluster), 30)
+    eventually(lambda: not operator.managed(), 120)
+    eventually(lambda: not left(operator.cluster), 120)
     # The devices of every model are gone from the Nodes.
-    eventually(lambda: not [key for key, found in operator.offered().items() if found != {"0"}], 30)
+    eventually(lambda: not [key for key, found in operator.offered().items() if found != {"0"}], 120)
 
 
 def changed(fabric: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def assert_offered(operator: Operator, made: Mapping[str, Any], page: str) -> No
     def offers() -> bool:
         return {key for key, found in operator.offered().items() if found != {"0"}} == own
 
-    assert eventually(offers, 30), page
+    assert eventually(offers, 120), page
 
 
 def left(cluster: Fleet) -> list[str]:
@@ -257,7 +257,7 @@ def back_off(operator: Operator, name: str) -> None:
                     return str(pod["metadata"]["name"])
         return ""
 
-    waits(operator, eventually(failing, 60), "ImagePullBackOff", "Back-off pulling image")
+    waits(operator, eventually(failing, 120), "ImagePullBackOff", "Back-off pulling image")
 
 
 def waits(operator: Operator, pod: str, reason: str, message: str, restarts: int = 0) -> None:
@@ -349,7 +349,7 @@ def no_state(operator: Operator, made: Mapping[str, Any]) -> Iterator[None]:
     with patched(operator.cluster, path, labelled("kubernetes.io/os", "none"), labelled("kubernetes.io/os", "linux")):
         api.delete(own)
         yield
-    eventually(lambda: items(operator.cluster, STATES)[-1].get("status", {}).get("interfaces"), 30)
+    eventually(lambda: items(operator.cluster, STATES)[-1].get("status", {}).get("interfaces"), 120)
     # The operator does not see that ports are known now, but that a label changed.
     api.patch(path, labelled("seen", "yes"))
 
@@ -669,7 +669,7 @@ def test_waits_that_fail(operator: Operator) -> None:
             operator.deploy(made)
         fails(operator, made, fault)
     operator.teardown(made)
-    eventually(lambda: not operator.managed(), 30)
+    eventually(lambda: not operator.managed(), 120)
 
 
 def fails(operator: Operator, made: dict[str, Any], fault: Fault) -> None:
@@ -685,7 +685,7 @@ def fails(operator: Operator, made: dict[str, Any], fault: Fault) -> None:
 
     with fault.breaks(operator, made):
         try:
-            eventually(complains, 30)
+            eventually(complains, 120)
         except AssertionError:
             raise AssertionError(f"{fault.name}: {found['reasons']}") from None
         how = "stopped, because waiting cannot resolve this" if fault.early else "not ready in time"

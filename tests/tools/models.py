@@ -35,6 +35,8 @@ MARK = ("app.kubernetes.io/managed-by", "gpufabric")
 RAILS, VFS = 2, 8
 STEPS = ("policy", "networks")
 FASTER = 10
+#: Seconds of that clock for what must succeed, also on a machine that other gates keep busy.
+PATIENCE = 300 * FASTER
 #: What has no page of the gallery.
 OWN: dict[str, dict[str, Any]] = {
     "per_host": {"profile": "macvlan", "host_prefix": 26, "capacity": {"hosts": 3}},
@@ -66,7 +68,7 @@ class Operator:
         """Apply or remove the objects of a step as its role does."""
         prune = {"step": step, "namespace": SPACE, "network_namespace": made["operator"]["network_namespace"]}
         labels = {"node_labels": made["nodes"]["labels"], **scope(made)} if step == "policy" else {}
-        own = {"objects": made["objects"][step], "prune": prune, "state": state, "timeout": 300, **labels}
+        own = {"objects": made["objects"][step], "prune": prune, "state": state, "timeout": PATIENCE, **labels}
         with patch.object(fabric_objects, "Clock", lambda: clock(FASTER)):
             found = module_run.run("fabric_objects", self.capsys, **own)
         assert not found.get("failed"), found["msg"]
@@ -75,7 +77,8 @@ class Operator:
     def wait(self, made: Mapping[str, Any], step: str, faster: float = FASTER, **more: Any) -> dict[str, Any]:
         """Wait as the role of the step does, with other options; the result, also that of a failure."""
         rails = {} if made["classes"] else {rail["resource"]: rail["share"] for rail in made["rails"]}
-        own = {"objects": made["objects"][step], "resources": rails if step == "policy" else {}, **scope(made), **more}
+        own = {"objects": made["objects"][step], "resources": rails if step == "policy" else {}, **scope(made)}
+        own = {"timeout": PATIENCE, **own, **more}
         with patch.object(fabric_wait, "Clock", lambda: clock(faster)):
             return module_run.run("fabric_wait", self.capsys, **{"release": self.release, "namespace": SPACE, **own})
 
