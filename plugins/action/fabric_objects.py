@@ -9,7 +9,7 @@ from typing import Any
 from ansible import constants
 from ansible.plugins.action import ActionBase
 
-from ..module_utils._controller import progress_lines
+from ..plugin_utils import waiting
 
 
 class ActionModule(ActionBase):
@@ -19,12 +19,5 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
-        given = self._task.args
-        # On another machine, its file cannot be read from here.
-        if self._connection.transport != "local" or given.get("progress_file"):
-            result.update(self._execute_module(task_vars=task_vars))
-            return result
-        with progress_lines.reported(constants.DEFAULT_LOCAL_TMP, self._display.display) as path:
-            arguments = {**given, "progress_file": path}
-            result.update(self._execute_module(module_args=arguments, task_vars=task_vars))
+        result.update(waiting.run_module(self, constants.DEFAULT_LOCAL_TMP, task_vars))
         return result

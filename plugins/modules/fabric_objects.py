@@ -228,16 +228,15 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._common.change import Change
 from ..module_utils._common.errors import ConflictError, FabricError
 from ..module_utils._fabric.operator.nodes import node_objects
 from ..module_utils._k8s.client.api import Api
 from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
-from ..module_utils._k8s.client.kinds import label, path_of
+from ..module_utils._k8s.client.kinds import path_of
 from ..module_utils._k8s.client.nodes import nodes_of
 from ..module_utils._k8s.client.poll import Clock
 from ..module_utils._k8s.objects import agents, converge, pools, prune, released
-from ..module_utils._k8s.objects.apply import Options
+from ..module_utils._k8s.objects.apply import Options, told
 from ..module_utils._k8s.ready import progress
 
 SPEC: dict[str, Any] = {
@@ -312,15 +311,8 @@ def run(api: Api, params: dict[str, Any], options: Options, *, clock: Clock) -> 
         if refused:
             raise ConflictError("; ".join(refused))
         outcomes = converge.remove_all(api, items, params, options=options, clock=clock)
-    differ = [outcome for outcome in outcomes if outcome.action != "none"]
-    change = Change(
-        {label(outcome.item): outcome.before for outcome in differ},
-        {label(outcome.item): outcome.after for outcome in differ},
-    )
     return {
-        "changed": change.changed,
-        "diff": change.diff(),
-        "objects": [outcome.to_dict() for outcome in outcomes],
+        **told(outcomes),
         "requests": api.requests,
         "unseen": list(old.unseen),
         "effects": effects,

@@ -117,24 +117,23 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._common.change import Change
 from ..module_utils._common.errors import ConflictError, FabricError, InputError
 from ..module_utils._fabric.intent import platforms
+from ..module_utils._fabric.intent.intent import EXISTING
 from ..module_utils._fabric.operator.olm import Aim, aim_of
 from ..module_utils._k8s.checks import survey
 from ..module_utils._k8s.client.api import Api
 from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
-from ..module_utils._k8s.client.kinds import label
 from ..module_utils._k8s.client.poll import Clock
 from ..module_utils._k8s.objects import olm as found_olm
-from ..module_utils._k8s.objects.apply import Options
+from ..module_utils._k8s.objects.apply import Options, told
 from ..module_utils._k8s.ready import olm
 
 SPEC: dict[str, Any] = {
     "release": {"type": "str", "required": True},
     "namespace": {"type": "str", "default": "nvidia-network-operator"},
     "platform": {"type": "str", "choices": list(platforms.PLATFORMS), "default": "openshift"},
-    "existing": {"type": "str", "choices": ["refuse", "use", "adopt"], "default": "refuse"},
+    "existing": {"type": "str", "choices": list(EXISTING), "default": "refuse"},
     "olm_approve_others": {"type": "bool", "default": False},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "timeout": {"type": "int", "default": 600},
@@ -167,15 +166,8 @@ def run(api: Api, params: dict[str, Any], options: Options, *, clock: Clock) -> 
             raise ConflictError("; ".join(decision.problems))
         done = olm.install(api, wanted, decision, options=options, clock=clock)
         outcomes = done.outcomes
-    differ = [outcome for outcome in outcomes if outcome.action != "none"]
-    change = Change(
-        {label(outcome.item): outcome.before for outcome in differ},
-        {label(outcome.item): outcome.after for outcome in differ},
-    )
     return {
-        "changed": change.changed,
-        "diff": change.diff(),
-        "objects": [outcome.to_dict() for outcome in outcomes],
+        **told(outcomes),
         "csv": wanted.csv,
         "install_plan": done.plan,
         "others": list(done.others),

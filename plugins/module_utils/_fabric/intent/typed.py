@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Callable
 
 Type = Callable[[Any], Any]
@@ -183,6 +184,18 @@ def dict_of(keys: Type, values: Type, most: int) -> Type:
     return read
 
 
+@dataclass(frozen=True)
+class Later:
+    """The type of a key that a record of an earlier version does not have: then it is as if it were ``default``."""
+
+    known: Type
+    default: Any = None
+
+    def __call__(self, value: Any) -> Any:
+        """Read a value of the type."""
+        return self.known(value)
+
+
 def record(**known: Type) -> Type:
     """Return the type of dicts with these keys. Others are left out: nothing may use what is not checked."""
     parts = tuple(known.items())
@@ -194,7 +207,7 @@ def record(**known: Type) -> Type:
         key = ""
         try:
             for key, part in parts:
-                found[key] = part(value[key])
+                found[key] = part(value.get(key, part.default) if isinstance(part, Later) else value[key])
         except KeyError:
             raise Unfit("a value").below(key) from None
         except Unfit as error:

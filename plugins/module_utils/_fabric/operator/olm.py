@@ -24,7 +24,7 @@ V1, V1ALPHA1 = f"{GROUP}/v1", f"{GROUP}/v1alpha1"
 
 @dataclass(frozen=True)
 class Aim:
-    """What OLM is to install, and where. ``csv``: the exact release; empty for the newest one of the channel.
+    """What OLM is to install, and where. ``csv``: the exact release.
 
     ``existing``: what to do with one that this collection does not manage. ``others``: an InstallPlan may be approved
     that installs other operators, too.
@@ -76,7 +76,7 @@ def subscription_object(aim: Aim, name: str = "") -> dict[str, Any]:
             "source": aim.catalog.source,
             "sourceNamespace": aim.catalog.namespace,
             "channel": aim.channel,
-            **({"startingCSV": aim.csv} if aim.csv else {}),
+            "startingCSV": aim.csv,
             # A later release of the channel is not installed by itself.
             "installPlanApproval": "Manual",
         },

@@ -85,7 +85,7 @@ def _problems(aim: Aim, seen: Seen) -> Iterator[str]:
         if problem:
             yield f"package {aim.catalog.package} in namespace {aim.namespace}: {problem}"
     if installed != aim.csv and line_of(aim.version):
-        yield from offer_problems(aim, seen.manifest)
+        yield from _offer(aim, seen.manifest)
 
 
 def _groups(aim: Aim, seen: Seen) -> Iterator[str]:
@@ -185,7 +185,7 @@ def _operators(aim: Aim, seen: Seen) -> Iterator[str]:
             )
 
 
-def offer_problems(aim: Aim, manifest: Object | None) -> Iterator[str]:
+def _offer(aim: Aim, manifest: Object | None) -> Iterator[str]:
     """Yield why a catalog does not offer what is to be installed."""
     package, place = aim.catalog.package, f"catalog {aim.catalog.namespace}/{aim.catalog.source}"
     if manifest is None:
@@ -204,17 +204,11 @@ def offer_problems(aim: Aim, manifest: Object | None) -> Iterator[str]:
         return
     # Catalogs of older releases of OLM list the newest release of a channel only.
     entries = [str(one.get("name")) for one in found[aim.channel].get("entries") or [] if isinstance(one, Mapping)]
-    if aim.csv and entries and aim.csv not in entries:
+    if entries and aim.csv not in entries:
         yield (
             f"channel {aim.channel} of package {package} in {place} does not have {aim.csv}. It has: {some(entries)}."
             " Set rdma_fabric.operator.release to one of these, or mirror that release"
         )
-
-
-def newest(manifest: Object | None, channel: str) -> str:
-    """Return the newest release of a channel; empty when the catalog does not have it."""
-    found = [one for one in _channels(manifest or {}) if one.get("name") == channel]
-    return str(found[0].get("currentCSV") or "") if found else ""
 
 
 def _channels(manifest: Object) -> list[Object]:

@@ -13,7 +13,7 @@ from ..._common.units import IB_MTUS, ipoib_mtu, roce_mtu
 from ..intent.intent import Intent
 from ..operator.profiles import registry
 from . import bonds
-from .gpu_affinity import NearGpu, gpus_of_rails
+from .gpu_affinity import BELOW_SWITCHES
 from .hosts import Host
 from .rails import Port, RailMap
 from .uplinks import card, uplinks
@@ -42,7 +42,12 @@ def port_rate(port: Port | None, devices: Mapping[str, Mapping[str, Any]]) -> fl
 
 
 def expectations(
-    intent: Intent, rails: RailMap, hosts: Sequence[Host], *, names: Mapping[str, Collection[str]]
+    intent: Intent,
+    rails: RailMap,
+    hosts: Sequence[Host],
+    *,
+    names: Mapping[str, Collection[str]],
+    gpus: Mapping[str, Mapping[str, Mapping[str, str]]],
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """Return rail -> host -> its side of an expectation, for the hosts of this run.
 
@@ -51,13 +56,12 @@ def expectations(
     ``vf_rate`` the lowest limit of a VF in Gb/s where pods get VFs, ``pcie`` {speed, width, max_speed, max_width,
     max_payload, ports} with the number of rails on the same card, ``uplinks`` (uplinks.py) the PCIe links above it that
     can limit it, there only when there are such, ``links`` the number of members of a bond, of which a queue pair uses
-    one. What is not known is None. ``names``: host -> its
-    own name and those of its groups.
+    one. What is not known is None. ``names``: host -> its own name and those of its groups. ``gpus``: rail -> host ->
+    the GPU whose memory tests use (NearGpu), as the plan has them.
     """
     mtu = _test_mtu(intent)
     shares_port = registry.get(intent.profile).shares_port
-    in_gpus = intent.tests["memory"] != "host"
-    found = {host.name: _sides(host, rails, shares_port, in_gpus=in_gpus) for host in hosts}
+    found = {host.name: _sides(host, rails, shares_port, gpus=gpus) for host in hosts}
     return {
         rail: {
             name: {"mtu": mtu, **sides[index], **intent.thresholds.side(rail, names[name])}
@@ -67,14 +71,16 @@ def expectations(
     }
 
 
-def _sides(host: Host, rails: RailMap, shares_port: bool, *, in_gpus: bool) -> list[dict[str, Any]]:
+def _sides(
+    host: Host, rails: RailMap, shares_port: bool, *, gpus: Mapping[str, Mapping[str, Mapping[str, str]]]
+) -> list[dict[str, Any]]:
     """Return what the facts tell of each rail's port."""
     if not host.facts:
         return [{"rate": None, "max_rate": None, "pcie": None, "vf_rate": None} for _rail in rails.names]
     devices = {device["name"]: device for device in host.facts["rdma_devices"]}
     own = rails.ports[host.name]
     cards = Counter(card(port) for port in own)
-    avoided = [_common_bridges(host, gpu) for gpu in gpus_of_rails(host.facts, own)] if in_gpus else [()] * len(own)
+    avoided = [_common_bridges(host, gpus.get(rail, {}).get(host.name)) for rail in rails.names]
     above = uplinks(own, rails.names, avoided)
     return [
         {
@@ -89,10 +95,10 @@ def _sides(host: Host, rails: RailMap, shares_port: bool, *, in_gpus: bool) -> l
     ]
 
 
-def _common_bridges(host: Host, gpu: NearGpu | None) -> Collection[str]:
+def _common_bridges(host: Host, gpu: Mapping[str, str] | None) -> Collection[str]:
     """Return the bridges above a GPU: what a NIC below one of them sends to it turns round there."""
-    gpus = host.facts["gpus"] if host.facts else ()
-    return next((one["path"] for one in gpus if gpu and gpu.path in ("PIX", "PXB") and one["pci"] == gpu.bdf), ())
+    gpus = host.facts["gpus"] if host.facts and gpu and gpu["path"] in BELOW_SWITCHES else ()
+    return next((one["path"] for one in gpus if gpu and one["pci"] == gpu["bdf"]), ())
 
 
 def _pcie_link(port: Port, ports: int) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from ..._common import host_facts
 from ..._common.reader import describe
 from ..intent.typed import (
     MACHINE_ID,
-    Type,
+    Later,
     Unfit,
     dict_of,
     interface,
@@ -43,20 +43,11 @@ _PATH = list_of(matching(re.compile("[0-9A-Za-z.:_-]{1,64}"), "an element of a P
 _NODE = optional(number(0, 65536, whole=True))
 _LAYER = matching(re.compile("ethernet|infiniband"), "ethernet or infiniband")
 _RAIL = name("the name of a rail")
-_SWITCH = record(system=text, chassis=text, port=text)
-_FRAME = optional(number(0, 99999, whole=True))
-
-
-def _switch(value: Any) -> dict[str, Any]:
-    found = _SWITCH(value)
-    try:
-        # Facts that an earlier version recorded do not have it.
-        return {**found, "max_frame": _FRAME(value.get("max_frame"))}
-    except Unfit as error:
-        raise error.below("max_frame") from None
-
-
-_REQUIRED = record(
+_SWITCH = record(system=text, chassis=text, port=text, max_frame=Later(optional(number(0, 99999, whole=True))))
+_UPLINKS = list_of(
+    record(pci=_PCI, speed=_RATE, width=optional(_COUNT), max_speed=_RATE, max_width=optional(_COUNT)), 64
+)
+_PORT = record(
     pci=_PCI,
     vendor=_ID,
     device=_ID,
@@ -80,39 +71,17 @@ _REQUIRED = record(
     duty=text,
     uses=list_of(record(kind=text, text=text), _MOST),
     configured=optional(record(rail=_RAIL, addresses=list_of(interface, _MOST))),
-    switch=optional(_switch),
+    switch=optional(_SWITCH),
+    pkey=Later(optional(matching(re.compile("0x[0-9A-Fa-f]{1,4}"), "a partition key"))),
+    uplinks=Later(_UPLINKS, []),
+    passthrough=Later(optional(matching(re.compile("pf|vf"), "pf or vf"))),
 )
-_UPLINKS = list_of(
-    record(pci=_PCI, speed=_RATE, width=optional(_COUNT), max_speed=_RATE, max_width=optional(_COUNT)), 64
-)
-_PKEY = optional(matching(re.compile("0x[0-9A-Fa-f]{1,4}"), "a partition key"))
-
-
-# Facts that an earlier version recorded do not have these.
-_LATER: dict[str, tuple[Type, Any]] = {
-    "pkey": (_PKEY, None),
-    "uplinks": (_UPLINKS, []),
-    "passthrough": (optional(matching(re.compile("pf|vf"), "pf or vf")), None),
-}
-
-
-def _port(value: Any) -> dict[str, Any]:
-    found: dict[str, Any] = _REQUIRED(value)
-    for key, (known, default) in _LATER.items():
-        try:
-            found[key] = known(value.get(key, default))
-        except Unfit as error:
-            raise error.below(key) from None
-    return found
-
-
 _BOND = record(
     name=_NAME,
     members=list_of(record(netdev=_NAME, pci=optional(_PCI), speed=_RATE, carrier=optional(truth)), _MOST),
     problem=text,
-    port=optional(_port),
+    port=optional(_PORT),
 )
-_BONDS = list_of(_BOND, _MOST)
 _GUID = matching(re.compile("(?:[0-9A-Fa-f]{4}(?::[0-9A-Fa-f]{4}){3})?"), "a GUID")
 _DEVICE = record(
     name=name("the name of an RDMA device"),
@@ -128,11 +97,12 @@ _FACTS = record(
     kernel=record(release=text),
     perftest=optional(record(version=text)),
     drivers=dict_of(name("the name of a driver"), optional(text), _MOST),
-    ports=list_of(_port, _MOST),
+    ports=list_of(_PORT, _MOST),
     lost_rails=dict_of(_RAIL, _PCI, _MOST),
     rdma_devices=list_of(_DEVICE, _MOST),
     gpus=list_of(record(pci=_PCI, path=_PATH, numa_node=_NODE), _MOST),
     networks=list_of(interface, _MOST),
+    bonds=Later(list_of(_BOND, _MOST), []),
 )
 
 
@@ -157,11 +127,6 @@ def _checked(facts: Any) -> dict[str, Any]:
         expected = f"{host_facts.SCHEMA} (run rdma_facts of this collection again)"
         raise Unfit(expected, facts.get("schema")).below("schema")
     found: dict[str, Any] = _FACTS(facts)
-    try:
-        # Facts that an earlier version recorded do not have them.
-        found["bonds"] = _BONDS(facts.get("bonds", []))
-    except Unfit as error:
-        raise error.below("bonds") from None
     addresses = [port["pci"] for port in found["ports"]]
     for at, address in enumerate(addresses):
         if addresses.index(address) < at:

@@ -11,6 +11,8 @@ from typing import Any
 # As `nvidia-smi topo` names the ways, best first: one PCIe switch, several, the host bridge, another host bridge of the
 # NUMA node, another NUMA node.
 CLASSES = ("PIX", "PXB", "PHB", "NODE", "SYS")
+# Those on which a packet does not reach the processor.
+BELOW_SWITCHES = ("PIX", "PXB")
 # The device itself and the port of the switch above it.
 _BELOW_ONE_SWITCH = 2
 

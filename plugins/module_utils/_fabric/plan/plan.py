@@ -167,7 +167,7 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
     intent, members = layout.intent, layout.hosts
     check_pools(layout)
     rails = [_rail(layout, index) for index in range(len(layout.rails.names))]
-    run = [host.name for host in members if host.limited]
+    run, gpus = [host for host in members if host.limited], _gpus(layout)
     profile = registry.get(intent.profile)
     return {
         "schema": SCHEMA,
@@ -197,17 +197,15 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
             if intent.operator.platform.catalog
             else nic_configuration.chart_values(intent, profile.values(intent)),
         },
-        "expectations": expectations(
-            intent, layout.rails, [host for host in members if host.limited], names=layout.names
-        ),
+        "expectations": expectations(intent, layout.rails, run, names=layout.names, gpus=gpus.get("gpus", {})),
         "thresholds": {
             "gpu_paths": dict(intent.thresholds.gpu_paths),
             "outliers": asdict(intent.thresholds.outliers),
             "unsteady": asdict(intent.thresholds.unsteady),
         },
-        **_gpus(layout),
+        **gpus,
         "warnings": list(warnings(layout, nodes)),
-        "endpoints": {"host": run, "pod": list(run)},
+        "endpoints": {where: [host.name for host in run] for where in ("host", "pod")},
     }
 
 

@@ -118,16 +118,17 @@ def files(
 ) -> dict[str, str]:
     """Return path -> text of the drop-ins; ConflictError lists the bonds that cannot be configured.
 
-    ``others``: the .network files of systemd-networkd, and the files of the other network managers.
+    ``others``: the .network files of systemd-networkd, and the files of the other network managers. ``manager``: None
+    without rails.
     """
+    if manager is None:
+        return {}
     found: dict[str, str] = {}
     problems: list[str] = []
-    for rail in (rail for rail in rails if rail.bond and manager):
+    for rail in (rail for rail in rails if rail.bond):
         port = ports[rail.pci]
         problems += [*rail.doubts(port.netdev), *rail.mtu_problems(port.netdev)]
-        path = (
-            systemd_files.first_match(others[0], port, ".network") if manager and NETWORKD in manager.running else None
-        )
+        path = systemd_files.first_match(others[0], port, ".network") if NETWORKD in manager.running else None
         if path and _is_only_for(others[0][path], rail.bond):
             place = f"{etc}/systemd/network/{posixpath.basename(path)}.d"
             found[f"{place}/{DROP_IN}{rail.name}.conf"] = _text(rail, port, table_of.get(rail.name))

@@ -43,15 +43,14 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
         multuses=survey.multuses(daemonsets),
     )
     objects = survey.objects(api)
-    others = sriov_policies.read(
-        api, params, nodes, by_host=by_host, objects=objects, nodes_labels=_labels(params, by_host)
-    )
+    labels = _labels(params, by_host)
+    others = sriov_policies.read(api, params, nodes, by_host=by_host, objects=objects, nodes_labels=labels)
     said, overlaps = list(decision.problems), networks.Overlaps([], [])
     if params["operator_state"] == "present":
         policies = problems.policy(params["existing"] or "", objects["NicClusterPolicy"])
         said = [*_denied(denied), *wrong.values(), *_aimed(params, found, decision), *policies, *said]
         said += [*_installing(params, decision, run), *_impersonating(params), *_platform(api, params)]
-        said += [*_pools(api, params, by_host), *_pull_secrets(api, params, decision)]
+        said += [*_pools(api, params, labels), *_pull_secrets(api, params, decision)]
         overlaps = networks.overlaps(api, params, nodes, by_host=by_host)
         said += [*overlaps.problems, *(own["problem"] for own in others if own["stops"])]
         said += ufm_secret.problems(api, params["namespace"], params["ufm_secret"])
@@ -169,11 +168,11 @@ def _pull_secrets(api: Api, params: Mapping[str, Any], decision: Decision) -> li
     ]
 
 
-def _pools(api: Api, params: Mapping[str, Any], by_host: Mapping[str, str]) -> list[str]:
+def _pools(api: Api, params: Mapping[str, Any], labels: Mapping[str, Mapping[str, Any]]) -> list[str]:
     if "networks" not in params["steps"] or params["disrupt_users"]:
         return []
     live = pools.existing(api, params["objects"])
-    return pools.problems(api, params["objects"], live, labels=_labels(params, by_host))
+    return pools.problems(api, params["objects"], live, labels=labels)
 
 
 def _labels(params: Mapping[str, Any], by_host: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:

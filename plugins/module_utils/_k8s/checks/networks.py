@@ -51,6 +51,7 @@ def overlaps(
     if not subnets:
         return found
     services, plugins = _services(api), _of_plugins(api)
+    planned = _planned(params["hosts"], by_host)
     for own in subnets:
         text = f"the subnet {own.network} of {own.rail} overlaps"
         given = [f"{network}, {where}" for network, where in plugins if own.overlaps(network)]
@@ -70,7 +71,7 @@ def overlaps(
         for service, where in services.items():
             if own.overlaps(service):
                 found.problems.append(f"{text} {service}, {where}. {_CURE}")
-        held = list(_held(nodes, own, _planned(params["hosts"], by_host)))
+        held = list(_held(nodes, own, planned))
         if held:
             found.problems.append(
                 f"{text} addresses of Nodes, which are not those of rails: {some(held)}. {_CURE}, or list these"
@@ -101,8 +102,9 @@ def _planned(hosts: Mapping[str, Mapping[str, Any]], by_host: Mapping[str, str])
 def _held(nodes: Sequence[Mapping[str, Any]], subnet: _Subnet, planned: Collection[tuple[str, str]]) -> Iterator[str]:
     for node, address in _addresses(nodes):
         found = parsed_network(address)
-        reserved = any(_is_between(address, span) for span in subnet.reserved if found)
-        if found and subnet.overlaps(found) and (node, address) not in planned and not reserved:
+        if not found or not subnet.overlaps(found) or (node, address) in planned:
+            continue
+        if not any(_is_between(address, span) for span in subnet.reserved):
             yield f"{address} of Node {node}"
 
 

@@ -33,7 +33,7 @@ def read(
     ``nodes_labels``: Node -> the labels that the plan gives it.
     What may not be read gives none.
     """
-    others = [item for item in objects.get(KIND, ()) if not item["ours"]]
+    others = [item for item in objects.get(KIND, ()) if not item["ours"] and item["name"] != _DEFAULT]
     known = ports(params["hosts"], by_host, params["rails"]) if others else []
     if not known:
         return []

@@ -12,6 +12,7 @@ from ..._fabric.intent import platforms
 from ..._fabric.operator import attachments, gpu_operator
 from ..._fabric.operator.common import made_by_us
 from ..._fabric.operator.deployments import images, is_available, is_operator
+from ..._fabric.operator.olm import version_of
 from ..._fabric.operator.profiles import registry
 from ..client.api import Api, ApiError
 from ..client.kinds import NICS, collection, groups
@@ -95,17 +96,15 @@ def operators(deployments: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             {
                 **_place(item),
                 # OLM names images by digest, and the release in a label.
-                "version": (labels.get("app.kubernetes.io/version") or _owned_version(labels) or tag).lstrip("v"),
+                "version": (
+                    labels.get("app.kubernetes.io/version") or version_of(labels.get("olm.owner", "")) or tag
+                ).lstrip("v"),
                 "image": image,
                 "release": notes.get("meta.helm.sh/release-name") or "",
                 "available": is_available(item),
             }
         )
     return found
-
-
-def _owned_version(labels: Mapping[str, str]) -> str:
-    return labels.get("olm.owner", "").partition(".v")[2]
 
 
 def discoveries(deployments: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -6,8 +6,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Callable, NamedTuple
+
+# Gets, with each poll of a wait, its seconds and what it waits for.
+Tell = Callable[[float, Sequence[str]], None]
+
+
+def silent(_elapsed: float, _reasons: Sequence[str]) -> None:
+    """Tell nobody."""
 
 
 class Clock(NamedTuple):

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..._common.errors import ClusterError
@@ -17,7 +17,7 @@ from ..._fabric.operator.readiness import Finding, Hopeless, Readiness
 from ..client.kinds import collection
 from ..client.mirror import Reader
 from ..client.nodes import nodes_of
-from ..client.poll import Clock, ticks
+from ..client.poll import Clock, Tell, silent, ticks
 
 _POLL = 3.0
 Objects = Sequence[Mapping[str, Any]]
@@ -69,7 +69,7 @@ def wait(
     *,
     timeout: float,
     clock: Clock,
-    tell: Callable[[float, Sequence[str]], None] = lambda _elapsed, _reasons: None,
+    tell: Tell = silent,
 ) -> None:
     """Wait until the agents on all nodes have reported what they need for the objects; ClusterError when they do not.
 

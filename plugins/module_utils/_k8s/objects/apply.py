@@ -11,17 +11,18 @@ gives up the fields that we applied. Nodes are always like that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..._common.change import Change
 from ..._common.errors import ClusterError, ConflictError, FabricError, InputError
 from ..._fabric.operator.common import made_by_us
 from ..._fabric.operator.profiles import registry
 from ..client import answers
 from ..client.api import Api, ApiError
 from ..client.kinds import label, path_of
-from ..client.poll import Clock, ticks
+from ..client.poll import Clock, Tell, silent, ticks
 from .ownership import is_ours, owned_fields, shown, union, without_mark
 
 
@@ -66,7 +67,14 @@ class Options:
     force: bool = False
     timeout: float = 120.0
     adopt: bool = False
-    tell: Callable[[float, Sequence[str]], None] = lambda _elapsed, _reasons: None
+    tell: Tell = silent
+
+
+def told(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Return what the result of a module says of objects: changed, diff and objects."""
+    differ = [one for one in outcomes if one.action != "none"]
+    change = Change({label(one.item): one.before for one in differ}, {label(one.item): one.after for one in differ})
+    return {"changed": change.changed, "diff": change.diff(), "objects": [one.to_dict() for one in outcomes]}
 
 
 def apply_object(

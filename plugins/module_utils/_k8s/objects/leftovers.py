@@ -98,17 +98,19 @@ def of_agents(api: Api, options: Options, *, gone: Collection[str]) -> list[Outc
     marks = {mark for report in reports for mark in report.marks}
     path, done = collection("v1", "nodes"), []
     for meta in api.metadata(path) if marks else ():
-        found = {
-            part: {key: value for key, value in (meta.get(part) or {}).items() if key in marks - _by_hand(meta)}
+        ours = marks - _by_hand(meta)
+        held = {
+            part: {key: value for key, value in (meta.get(part) or {}).items() if key in ours}
             for part in ("labels", "annotations")
         }
-        if not any(found.values()):
+        found = {part: keys for part, keys in held.items() if keys}
+        if not found:
             continue
         if not options.check:
-            body = {part: dict.fromkeys(keys) for part, keys in found.items() if keys}
+            body = {part: dict.fromkeys(keys) for part, keys in found.items()}
             api.call("PATCH", f"{path}/{meta['name']}", {}, body={"metadata": body}, content_type=MERGE)
         item = {"kind": "Node", "metadata": {"name": meta["name"]}}
-        done.append(Outcome(item, {"metadata": {part: keys for part, keys in found.items() if keys}}, {}, "release"))
+        done.append(Outcome(item, {"metadata": found}, {}, "release"))
     return done
 
 

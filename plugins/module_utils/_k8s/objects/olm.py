@@ -19,8 +19,8 @@ from ..._fabric.operator.removal import passing
 from ..client.api import Api, ApiError
 from ..client.kinds import collection, path_of
 from ..client.poll import Clock
-from . import inhabitants, leftovers
-from .apply import Options, Outcome, remove_object, wait_gone
+from . import converge, inhabitants, leftovers
+from .apply import Options, Outcome, wait_gone
 from .ownership import owned_fields
 from .release import GROUPS, NODE_LABELS
 
@@ -149,7 +149,7 @@ def _remove(api: Api, aim: olm.Aim, found: Seen, *, options: Options, clock: Clo
     if live is None and not versions:
         return _emptied(api, aim, found, versions=[], options=options, clock=clock)
     first = [olm.subscription_object(aim, live["metadata"]["name"])] if live else []
-    done = _gone(api, first, options, clock=clock)
+    done = converge.remove_old(api, first, options, clock=clock)
     done += _versions_gone(api, aim, versions, options=options, clock=clock)
     rest = _emptied(api, aim, found, versions=versions, options=options, clock=clock)
     labels = leftovers.Wanted(labels=NODE_LABELS)
@@ -162,16 +162,14 @@ def _versions_gone(
     api: Api, aim: olm.Aim, versions: Sequence[Mapping[str, Any]], *, options: Options, clock: Clock
 ) -> list[Outcome]:
     """Remove releases that a Subscription of this collection installed, also those without our label."""
-    done, items = [], []
+    done = []
     for live in versions:
         item = olm.version_object(aim, live["metadata"]["name"])
-        path = f"{collection(olm.V1ALPHA1, 'clusterserviceversions', aim.namespace)}/{live['metadata']['name']}"
         if not options.check:
-            api.delete(path, {"preconditions": {"uid": live["metadata"]["uid"]}})
+            api.delete(path_of(api, item), {"preconditions": {"uid": live["metadata"]["uid"]}})
         done.append(Outcome(item, {"status": {"phase": (live.get("status") or {}).get("phase")}}, None, "delete"))
-        items.append(item)
     if not options.check:
-        wait_gone(api, items, options, clock=clock)
+        wait_gone(api, [one.item for one in done], options, clock=clock)
     return done
 
 
@@ -187,7 +185,7 @@ def _emptied(
     notes, done = [], []
     if not others:
         own = [olm.group_object(aim)] if any(map(made_by_us, found.groups)) else []
-        done += _gone(api, own, options, clock=clock)
+        done += converge.remove_old(api, own, options, clock=clock)
     if space is not None and made_by_us(space):
         if strangers:
             notes.append(
@@ -195,15 +193,8 @@ def _emptied(
                 f" {some(strangers)}."
             )
         else:
-            done += _gone(api, [namespace_object(aim.namespace)], options, clock=clock)
+            done += converge.remove_old(api, [namespace_object(aim.namespace)], options, clock=clock)
     return Removed(tuple(done), tuple(notes))
-
-
-def _gone(api: Api, items: Sequence[dict[str, Any]], options: Options, *, clock: Clock) -> list[Outcome]:
-    done = [remove_object(api, item, options) for item in items]
-    if not options.check:
-        wait_gone(api, [item for item, one in zip(items, done) if one.action == "delete"], options, clock=clock)
-    return done
 
 
 def _strangers(api: Api, aim: olm.Aim, removed: Collection[str]) -> Iterator[str]:

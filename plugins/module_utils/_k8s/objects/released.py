@@ -7,7 +7,7 @@ Without waiting, the operator could be removed before its agents are done, and l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..._common.errors import ClusterError
@@ -16,7 +16,7 @@ from ..._fabric.operator.nodes import selected_labels
 from ..._fabric.operator.profiles.profile import NodeReport
 from ..client.api import Api
 from ..client.kinds import collection
-from ..client.poll import Clock, ticks
+from ..client.poll import Clock, Tell, silent, ticks
 from . import agents
 
 _POLL = 3.0
@@ -29,7 +29,7 @@ def wait(
     timeout: float,
     *,
     clock: Clock,
-    tell: Callable[[float, Sequence[str]], None] = lambda _elapsed, _reasons: None,
+    tell: Tell = silent,
 ) -> None:
     """Wait until no node has what the removed objects had made there; ClusterError names the nodes that have."""
     for kind, report, items in agents.reported(gone):

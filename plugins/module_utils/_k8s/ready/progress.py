@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ..._common.errors import harmless
 from ..._common.reader import and_more
+from ..client.poll import Tell
 
 # A line for a person who looks on; the message at the end has all reasons.
 _REASONS = 3
@@ -23,7 +24,7 @@ def line(module: str, elapsed: float, timeout: float, *, reasons: Sequence[str])
     return harmless(" ".join(f"{module}: {elapsed:.0f} s of at most {timeout:.0f} s, {what}".split()))
 
 
-def teller(module: str, path: str | None, timeout: float) -> Callable[[float, Sequence[str]], None]:
+def teller(module: str, path: str | None, timeout: float) -> Tell:
     """Return what writes the line of a wait to a file, and does nothing without one."""
 
     def tell(elapsed: float, reasons: Sequence[str]) -> None:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
@@ -19,7 +19,7 @@ from ..._fabric.operator.profiles.profile import Kind
 from ..._fabric.operator.readiness import Finding, Hopeless, Readiness, Stable, policy_ready
 from ..client.kinds import NICS, collection
 from ..client.mirror import Reader
-from ..client.poll import Clock, ticks
+from ..client.poll import Clock, Tell, silent, ticks
 from . import reports
 
 POLL = 2.0
@@ -93,7 +93,7 @@ def wait(
     *,
     stable: float,
     clock: Clock,
-    tell: Callable[[float, Sequence[str]], None] = lambda _elapsed, _reasons: None,
+    tell: Tell = silent,
 ) -> Waited:
     """Wait until everything was ready for ``stable`` seconds; end early when waiting cannot help.
 

@@ -4,19 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 
 def homes(tests: Mapping[str, Any]) -> dict[str, str]:
     """Return host -> its group, for ``tests`` of a plan that say by how much uplinks are oversubscribed."""
-    return {host: name for name, members in tests["groups"].items() for host in members} if ratios(tests) else {}
-
-
-def ratios(tests: Mapping[str, Any]) -> Sequence[float]:
-    """Return by how much the uplinks of groups are oversubscribed, those of the smallest groups first."""
-    found: Sequence[float] = tests.get("oversubscription") or ()
-    return found
+    groups = tests["groups"] if tests["oversubscription"] else {}
+    return {host: name for name, members in groups.items() for host in members}
 
 
 def uplinks(tests: Mapping[str, Any], one: str, other: str) -> tuple[str, float]:
@@ -32,5 +27,5 @@ def uplinks(tests: Mapping[str, Any], one: str, other: str) -> tuple[str, float]
     # Groups that part at their lowest level are joined by the switches right above them.
     level = max(map(len, paths)) - common
     ends = [path[min(common, len(path) - 1)] for path in paths]
-    known = ratios(tests)
-    return f"{ends[0]} and {ends[1]}", float(known[min(level, len(known)) - 1])
+    ratios = tests["oversubscription"]
+    return f"{ends[0]} and {ends[1]}", float(ratios[min(level, len(ratios)) - 1])

@@ -12,10 +12,10 @@ from ...._common.errors import InputError
 from ...._common.reader import some
 from ...intent.host_classes import of_plan
 from ...intent.kinds import KINDS
-from ...intent.tests import AUTO, STARS, complete
+from ...intent.tests import STARS, complete
 from ...plan.groups import of_run
 from . import modes
-from .turns import links_of, ways_of
+from .turns import links_of, sharing, ways_of
 
 # Keys of a result (report.json) that say what was measured; the last four are there only beyond the usual.
 IDENTITY = ("where", "rail", "client", "server", "test", "size", "peer_rail", "memory", "star")
@@ -289,8 +289,8 @@ def _unit(test: Measurement) -> tuple[object, ...]:
 
 def _sheets(unit: Sequence[Measurement], tests: Mapping[str, Any]) -> list[list[Measurement]]:
     """Cut a unit so that no rail of a host is used twice at once, or no two rails where they are to be alone."""
-    sharing = tests["rails_at_once"] == AUTO and tests.get("sharing")
-    alone = (not tests["rails_at_once"] and tests["mode"] != "loopback") or (sharing and tests["mode"] in STARS)
+    in_turns = sharing(tests) and tests["mode"] in STARS
+    alone = in_turns or (not tests["rails_at_once"] and tests["mode"] != "loopback")
     ways: dict[tuple[str, str], list[tuple[Measurement, Collection[Hashable]]]] = {}
     for test in unit:
         ends = ((test.client, test.rail), (test.server, test.server_rail))

@@ -47,14 +47,18 @@ def _turns(ways: Sequence[tuple[str, str]], tests: Mapping[str, Any], *, both: b
     return turns
 
 
+def sharing(tests: Mapping[str, Any]) -> Sequence[Sequence[str]]:
+    """Return the groups of rails that are not tested at once in one direction, since they share a PCIe link."""
+    found: Sequence[Sequence[str]] = tests.get("sharing", ())
+    return found if tests["rails_at_once"] == AUTO else ()
+
+
 def links_of(tests: Mapping[str, Any], ends: tuple[str, str], rail: str, *, peer: str) -> set[Hashable]:
     """Return the directions of shared PCIe links that a test keeps busy; ``ends``: its client and its server."""
-    if tests["rails_at_once"] != AUTO:
-        return set()
     both = tests["directions"] == "together"
     return {
         (host, at, direction)
-        for at, group in enumerate(tests.get("sharing", ()))
+        for at, group in enumerate(sharing(tests))
         for host, own, usual in ((ends[0], rail, "out"), (ends[1], peer, "in"))
         if own in group
         for direction in (("out", "in") if both else (usual,))
