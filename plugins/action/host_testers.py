@@ -40,6 +40,7 @@ SPEC: dict[str, Any] = {
     "seconds": {"type": "int"},
     "lines": {"type": "list", "elements": "str"},
     "lead": {"type": "int", "default": 0},
+    "deliveries": {"type": "list", "elements": "dict", "default": []},
     "start": {"type": "float"},
     "not_started": {"type": "str", "default": ""},
     "verdicts": {"type": "dict", "default": {}},
@@ -119,14 +120,16 @@ class ActionModule(ActionBase):
     def _delivered(self) -> dict[str, Any]:
         given = self._params
         self._folder()
-        argv = host_tester.deliver(self._tester, self._hold_for_pass(), progress_lines.clock())
+        began = progress_lines.clock()
+        argv = host_tester.deliver(self._tester, self._hold_for_pass(), began)
         answer = self._command(argv, host_tester.batch_text(given["pass"], given["slot"], given["lines"]))
-        return {"delivered": answer.get("rc") == 0}
+        return {"delivered": answer.get("rc") == 0, "began": began, "ended": progress_lines.clock()}
 
     def _scheduled(self) -> dict[str, Any]:
         """Settle when all testers start, on the controller's clock; the folder tells that the pass was played."""
         self._folder()
-        return {"start": progress_lines.clock() + self._params["lead"]}
+        lead = host_tester.lead(self._params["lead"], self._params["deliveries"])
+        return {"start": progress_lines.clock() + lead, "start_in": lead}
 
     def _started(self) -> dict[str, Any]:
         # Without a module, since a start of Python here would make some hosts late.

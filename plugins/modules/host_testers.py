@@ -92,9 +92,16 @@ options:
     type: list
     elements: str
   lead:
-    description: Seconds from O(state=scheduled) to the first round.
+    description: Least number of seconds from O(state=scheduled) to the first round.
     type: int
     default: 0
+  deliveries:
+    description:
+      - Results of O(state=delivered) on all hosts. The first round starts no earlier than after the time that they took, since the
+        starts on all hosts take as long, whatever C(forks) is.
+    type: list
+    elements: dict
+    default: []
   start:
     description: Start of the first round on the clock of the controller, as returned by O(state=scheduled).
     type: float
@@ -129,6 +136,11 @@ start:
   type: float
   returned: with O(state=scheduled)
   sample: 5312.5
+start_in:
+  description: Seconds from this task to the first round.
+  type: int
+  returned: with O(state=scheduled)
+  sample: 15
 why:
   description: Reason why the tester did not start; empty if it started.
   type: str
@@ -142,6 +154,16 @@ delivered:
   description: Whether the host has the schedule of the pass.
   type: bool
   returned: with O(state=delivered)
+began:
+  description: When the delivery began, on the clock of the controller.
+  type: float
+  returned: with O(state=delivered)
+  sample: 5290.5
+ended:
+  description: When the delivery ended, on the clock of the controller.
+  type: float
+  returned: with O(state=delivered)
+  sample: 5291.5
 fetched:
   description: Whether the log of the host was fetched.
   type: bool

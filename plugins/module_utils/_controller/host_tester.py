@@ -8,6 +8,7 @@ since the boot of the host. A lock on the folder above excludes the modules that
 
 from __future__ import annotations
 
+import math
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -136,6 +137,18 @@ def prepare(tester: Tester, rails: str, hold_for: int, *, now: float, continued:
 def deliver(tester: Tester, hold_for: int, now: float) -> list[str]:
     """Return the command whose input is the schedule of a pass: it can be too long for a command line."""
     return ["sh", "-c", tester.fill(_DELIVER, hold=hold_for, now=now)]
+
+
+def lead(wanted: int, deliveries: Sequence[Mapping[str, Any]]) -> int:
+    """Return the seconds until the first round: ``wanted``, or what the delivery of the schedule took on all hosts.
+
+    ``deliveries``: what state delivered returned, without ``ended`` for a host that was skipped. Starting a tester is
+    less work than the delivery, and both run on as many hosts at a time as there are ``forks``. A host that did not
+    answer delays no other.
+    """
+    began = [each["began"] for each in deliveries if "began" in each]
+    ended = [each["ended"] for each in deliveries if each.get("delivered")]
+    return max(wanted, math.ceil(max(ended) - min(began)) if ended else 0)
 
 
 def start(tester: Tester, number: int, seconds: int, *, begin: float, now: float, hold_for: int) -> str:

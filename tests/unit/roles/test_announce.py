@@ -41,7 +41,15 @@ def announcement(file: str, variables: dict[str, Any]) -> dict[str, Any]:
     """The first task of a file with variables."""
     tasks = [inner for task in yaml.safe_load((TASKS / file).read_text()) for inner in task.get("block", [task])]
     (task,) = [task for task in tasks if task["name"].endswith("Announce the pass")]
-    return {**task, "vars": {**task["vars"], "__rdma_validate_lead": 15, **variables}}
+    return {
+        **task,
+        "vars": {
+            **task["vars"],
+            "__rdma_validate_lead": 15,
+            "__rdma_validate_scheduled": {"start_in": 15},
+            **variables,
+        },
+    }
 
 
 def played(tasks: Sequence[dict[str, Any]], tmp_path: Path) -> str:

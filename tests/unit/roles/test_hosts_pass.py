@@ -1,89 +1,17 @@
-"""Passes on bare hosts, played by Ansible from the role's own files on this machine: all but the judge is real."""
+"""Passes on bare hosts of which some do not answer, or that are many for the forks there are."""
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
-from tests.unit.support.real_play import ROOT, ansible_playbook
+from tests.unit.support.host_passes import ahead, played, step
 
-ROLE = ROOT / "roles/rdma_validate"
-# Runs the unit at once; only then is the log there.
-SYSTEMD_RUN = """#!/bin/sh
-for arg; do case $arg in --property=StandardInput=file:*) batch=${arg#*file:} ;; esac; done
-while [ "$1" != sh ]; do shift; done
-exec "$@" <"$batch"
-"""
-TESTER = """case $1 in
-  describe) echo "=== described: $(cat "$2")" ;;
-  run) { echo "clocks: $(wc -l <"$4")"; cat; } >"$3" ;;
-esac
-"""
-# In place of the judge.
-STEPS = {
-    "ansible.builtin.set_fact": {"__rdma_validate_step": "{{ steps[__rdma_validate_step.pass | default(0)] }}"},
-    "run_once": True,
-}
 REFUSES = {
     "ansible.builtin.fail": {"msg": "nothing was measured"},
     "run_once": True,
     "register": "__rdma_validate_step",
 }
-
-
-def program(path: Path, text: str) -> None:
-    path.write_text(text)
-    path.chmod(0o755)
-
-
-def step(number: int, done: bool, *hosts: str) -> dict[str, Any]:
-    lines = {host: [f"0 rail0 {host}", "END 1"] for host in hosts}
-    told = {"announce": f"pass {number}", "links": [], "lead": 0, "verdicts": {}}
-    return {"pass": number, "rounds": 1, "slot": 1, "seconds": 1, "done": done, "lines": lines, **told}
-
-
-def played(
-    tmp_path: Path, hosts: dict[str, Any], steps: list[dict[str, Any]], judge: dict[str, Any] = STEPS
-) -> subprocess.CompletedProcess[str]:
-    for folder in ("bin", "tasks", "files", "run/evidence/host/describe"):
-        (tmp_path / folder).mkdir(parents=True)
-    shutil.copy(ROLE / "tasks/hosts.yml", tmp_path / "tasks")
-    tasks = yaml.safe_load((ROLE / "tasks/hosts_pass.yml").read_text())
-    tasks = [judge if "gpufabric.rdma.fabric_judge" in task else task for task in tasks]
-    (tmp_path / "tasks/hosts_pass.yml").write_text(yaml.safe_dump(tasks, sort_keys=False))
-    (tmp_path / "files/tester.sh").write_text(TESTER)
-    program(tmp_path / "bin/systemctl", '#!/bin/sh\n[ "$1" != is-active ]\n')
-    program(tmp_path / "bin/systemd-run", SYSTEMD_RUN)
-    program(tmp_path / "bin/gone", "#!/bin/sh\nexit 255\n")
-    # In place of ssh; exec, so that nothing is left when it is given up.
-    program(tmp_path / "bin/silent", "#!/bin/sh\nexec sleep 20\n")
-    begun = {"run": "r1", "folder": str(tmp_path / "run"), "leftover": {}, "earlier": {"resume": ""}}
-    variables = {
-        "__rdma_validate_begun": begun, "__rdma_validate_answered": True, "rdma_validate_start_in": 0,
-        "__rdma_validate_folder": f"{tmp_path}/on/{{{{ inventory_hostname }}}}/gpufabric/tester",
-        "rdma_validate_plan": {
-            "rails": [{"name": "rail0", "netdev": "eth0"}],
-            "hosts": {name: {"rails": [{"rail": "rail0"}]} for name in hosts},
-        },
-        "steps": steps, "ansible_python_interpreter": sys.executable,
-    }  # fmt: skip
-    # A role's own folder in a play; not an extra variable, which would hide it from Ansible too.
-    text = (tmp_path / "tasks/hosts.yml").read_text().replace("{{ role_path }}", str(tmp_path))
-    (tmp_path / "tasks/hosts.yml").write_text(text)
-    book = {
-        "hosts": "all", "gather_facts": False, "vars_files": [str(ROLE / "vars/main.yml")],
-        "tasks": [{"ansible.builtin.include_tasks": str(tmp_path / "tasks/hosts.yml")}],
-    }  # fmt: skip
-    (tmp_path / "play.yml").write_text(json.dumps([book]))
-    (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts}}))
-    args = ("-i", tmp_path / "hosts.json", "-e", json.dumps(variables), tmp_path / "play.yml")
-    return ansible_playbook(tmp_path, *args, COLUMNS="2000", PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
 
 
 def ssh(tmp_path: Path, name: str) -> dict[str, Any]:
@@ -131,3 +59,13 @@ def test_a_judge_that_fails_leaves_no_tester_on_hosts(tmp_path: Path) -> None:
     assert done.returncode == 2 and "nothing was measured" in done.stdout
     assert (tmp_path / "run/evidence/host/describe/gpu-1.log").exists(), done.stdout
     assert list((tmp_path / "on/gpu-1").iterdir()) == [], done.stdout
+
+
+def test_all_hosts_start_in_time_whatever_forks_is(tmp_path: Path) -> None:
+    """Four hosts, one at a time; 8 s. What the delivery took settles the start, since the time that is set is 0."""
+    names = [f"gpu-{number}" for number in range(4)]
+    local = {"ansible_connection": "local", "rdma_validate_task_timeout": 60}
+    done = played(tmp_path, dict.fromkeys(names, local), [step(1, False, *names), step(1, True)], forks=1)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = ahead(tmp_path)
+    assert len(found) == 4 and min(found) > 0, found

@@ -10,7 +10,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def ansible_playbook(folder: Path, *args: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def ansible_playbook(
+    folder: Path, *args: str | Path, timeout: int = 300, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run ansible-playbook; what it needs and leaves is below ``folder``, which may serve several runs."""
     (folder / "none.cfg").write_text("")
     # A tree of collections of its own, so that names lead to this checkout and nowhere else.
@@ -26,5 +28,5 @@ def ansible_playbook(folder: Path, *args: str | Path, **environment: str) -> sub
     }
     return subprocess.run(
         [str(Path(sys.executable).parent / "ansible-playbook"), *args],
-        env={**os.environ, **settings, **environment}, capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, **settings, **environment}, capture_output=True, text=True, timeout=timeout, check=False,
     )  # fmt: skip

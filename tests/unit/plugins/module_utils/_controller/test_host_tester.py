@@ -30,6 +30,22 @@ def test_no_value_is_left_out_of_a_command() -> None:
     assert "RuntimeMaxSec=109 " in texts[-4] and "-le 73728 ]" in texts[-3]
 
 
+@pytest.mark.parametrize(("deliveries", "seconds"), [
+    ([], 15),
+    ([{"skipped": True}], 15),
+    ([{"began": 10.0, "ended": 24.0, "delivered": True}], 15),
+    ([{"began": 12.0, "ended": 40.5, "delivered": True}, {"skipped": True},
+      {"began": 10.0, "ended": 11.0, "delivered": True}], 31),
+    # The last one did not answer: nobody was behind it.
+    ([{"began": 10.0, "ended": 30.0, "delivered": True}, {"began": 29.0, "ended": 149.0, "delivered": False}], 20),
+    # One that did not answer delayed another.
+    ([{"began": 10.0, "ended": 130.0, "delivered": False}, {"began": 130.0, "ended": 131.0, "delivered": True}], 121),
+    ([{"began": 10.0, "ended": 130.0, "delivered": False}], 15),
+])  # fmt: skip
+def test_the_first_round_waits_for_all_starts(deliveries: list[dict[str, Any]], seconds: int) -> None:
+    assert host_tester.lead(15, deliveries) == seconds
+
+
 @pytest.mark.parametrize(("started", "ended", "fetched", "why"), [
     ("late", {"rc": 0, "stdout": "", "stderr": ""}, {"msg": "no file"}, "late"),
     ("", {"rc": 75, "stdout": "lost\n", "stderr": "e\n"}, {}, "e\nlost\n"),
