@@ -34,13 +34,13 @@ _SRIOV_ENTRYPOINT = """#!/bin/sh
 exec /images/entrypoint.sh "$@"
 """
 
-_TESTER_PACKAGES = """
-base-files coreutils dash grep ibverbs-providers ibverbs-utils iproute2 mawk perftest procps python3 sed util-linux
-"""
+#: The same packages as in the image that users build; its perftest, and MPICH with nccl-tests, are built with CUDA.
+TESTER_FOLDER = Path(__file__).resolve().parents[2] / "tester-image"
+_LAB_PACKAGES = ("perftest", "python3")
 #: Needed by the packages' scripts or by programs that no pod of the lab runs.
 _LEFT_OUT = """
 adduser base-passwd debconf debianutils dpkg init-system-helpers libdb5.3t64 libpam-modules libpam-modules-bin
-libpam-runtime media-types mount openssl-provider-legacy passwd pci.ids systemd tar tzdata udev
+libpam-runtime media-types mount openssl-provider-legacy passwd pci.ids perl perl-base systemd tar tzdata udev
 """
 _LEFT_OUT_PATHS = re.compile(
     r"usr/share/(doc|man|info|locale)/|usr/lib/[^/]+/gconv/|usr/lib/python3[^/]+/(test|pydoc_data)/"
@@ -52,7 +52,7 @@ _TESTER_FILES = {
     "etc/nsswitch.conf": "hosts: files dns\n",
 }
 _TESTER_LINKS = {"usr/bin/awk": "mawk"}
-_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"
+IMAGE_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"
 
 #: A member of a layer, and its content.
 Entry = tuple[tarfile.TarInfo, "bytes | Path"]
@@ -70,7 +70,7 @@ def pause() -> Path:
 
 def tester(root: Path) -> Path:
     """The archive of the tester image, from the files of Debian packages in the tree at root."""
-    wanted, unwanted = _TESTER_PACKAGES.split(), frozenset(_LEFT_OUT.split())
+    wanted, unwanted = [*tester_packages(), *_LAB_PACKAGES], frozenset(_LEFT_OUT.split())
     chosen = packages.closure(packages.installed(root), wanted, unwanted)
     recipe = [TESTER, _LEFT_OUT_PATHS.pattern, _TESTER_FILES, _TESTER_LINKS]
     inputs = json.dumps([recipe, [(package.name, package.version) for package in chosen]])
@@ -79,6 +79,12 @@ def tester(root: Path) -> Path:
         inputs,
         lambda to: write_image(to, (TESTER,), tester_entries(root, chosen), ["/bin/sh"]),
     )
+
+
+def tester_packages() -> list[str]:
+    """The packages of the tester image."""
+    lines = (TESTER_FOLDER / "packages.txt").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 def sriov(root: Path) -> Path:
@@ -124,7 +130,7 @@ def write_image(
     with tarfile.open(layer, "w", format=tarfile.GNU_FORMAT) as archive:
         for entry in entries:
             _add(archive, entry)
-    settings = {"Env": [_PATH], "Cmd": list(command), "WorkingDir": "/"}
+    settings = {"Env": [IMAGE_PATH], "Cmd": list(command), "WorkingDir": "/"}
     if entrypoint:
         settings["Entrypoint"] = list(entrypoint)
     layers = {"type": "layers", "diff_ids": [f"sha256:{cache.file_hash(layer)}"]}
