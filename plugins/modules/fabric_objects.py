@@ -77,7 +77,9 @@ options:
     description:
       - Remove what earlier runs applied and O(objects) does not contain, which is every object of a network model with the label
         C(app.kubernetes.io/managed-by=gpufabric). Rejected if pods use it. With O(state=absent), it is removed with O(objects).
-      - Without O(objects), nothing is pruned unless O(state=absent). Kinds that the account may not list are named in a warning.
+      - Network attachment definitions of earlier runs are also found in other namespaces than O(prune.network_namespace), if the account
+        may list them in all namespaces. There they must have the label, and the field manager of this collection.
+      - Without O(objects), nothing is pruned unless O(state=absent). What the account may not list or delete is named in a warning.
     type: dict
     suboptions:
       step:
@@ -218,7 +220,7 @@ effects:
   type: list
   elements: str
 unseen:
-  description: Kinds that O(prune) could not list without permission.
+  description: What O(prune) could not list or delete without permission, for example V(list HostDeviceNetwork).
   returned: success
   type: list
   elements: str
@@ -332,8 +334,8 @@ def main() -> None:
     except FabricError as error:
         module.fail_json(msg=f"fabric_objects: {error}")
     if result["unseen"]:
-        kinds = ", ".join(result["unseen"])
-        module.warn(f"no permission to list {kinds}: objects of earlier runs may be left")
+        refused = ", ".join(result["unseen"])
+        module.warn(f"no permission to {refused}: objects of earlier runs may be left")
     for text in result["effects"]:
         module.warn(f"consented by disrupt_users: {text}")
     for text in result["notes"]:

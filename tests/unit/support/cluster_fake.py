@@ -263,9 +263,11 @@ class FakeCluster:
             item["metadata"]["uid"] = f"uid-{self.uid}"
         item["metadata"].setdefault("creationTimestamp", "2026-01-02T00:00:00Z")
 
-    def _delete(self, path: str, _query: Any, _data: Any, _headers: Any) -> Response:
+    def _delete(self, path: str, query: Mapping[str, str], _data: Any, _headers: Any) -> Response:
         if path not in self.objects:
             return self._missing(path)
+        if "dryRun" in query:
+            return ok(self.objects[path])
         if path in self.kept:
             self.objects[path]["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:10Z"
             return ok(self.objects[path])

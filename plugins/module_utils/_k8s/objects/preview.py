@@ -62,7 +62,7 @@ def _outcomes(api: Api, step: Step, found: Preview) -> list[Outcome]:
     options, clock = Options(check=True, adopt=step.adopt), Clock()
     items: list[Any] = list(step.objects)
     old = converge.outdated(api, {"prune": step.prune, "state": "present"}, items)
-    found.unknown.extend(f"{step.name}: no permission to list {kind}" for kind in old.unseen)
+    found.unknown.extend(f"{step.name}: no permission to {what}" for what in old.unseen)
     live = pools.existing(api, items)
     found.blocked.extend([*prune.problems(api, old.items), *pools.problems(api, items, live)])
     outcomes = converge.remove_old(api, old.items, options, clock=clock)

@@ -19,7 +19,7 @@ from ..._fabric.operator.pools import KINDS as POOL_KINDS
 from ..._fabric.operator.profiles import registry
 from ..._fabric.operator.profiles.profile import Kind
 from ..client.api import Api, ApiError
-from ..client.kinds import collection, label
+from ..client.kinds import collection, label, path_of
 from .ownership import owned_fields
 
 _OURS = ",".join(f"{key}={value}" for key, value in MANAGED_BY.items())
@@ -38,7 +38,7 @@ class Places:
 
 @dataclass(frozen=True)
 class Found:
-    """``items``: objects to remove; ``unseen``: kinds that the account may not list, so nothing is known of them."""
+    """``items``: objects to remove; ``unseen``: what the account may not list or delete, so something may be left."""
 
     items: tuple[dict[str, Any], ...]
     unseen: tuple[str, ...]
@@ -47,23 +47,53 @@ class Found:
 def find(api: Api, places: Places, planned: Sequence[Mapping[str, Any]]) -> Found:
     """Return the objects with our mark that are not among those ``planned``; one list for each kind."""
     keep = {_key(item) for item in planned}
-    items, unseen = [], []
+    items: list[dict[str, Any]] = []
+    unseen: list[str] = []
     for kind in registry.kinds():
         # Where one namespace holds all operators, objects that only the platform makes are not changed.
         if kind.step != places.step or (kind.patched and places.sriov == places.operator):
             continue
+        inside = places.networks if kind.for_pods else places.sriov if kind.by_sriov else places.operator
         try:
-            items += [item for item in _of_kind(api, kind, places) if _key(item) not in keep]
+            if kind.for_pods:
+                found, refused = _everywhere(api, kind, inside)
+            else:
+                found, refused = list(_of_kind(api, kind, inside if kind.namespaced else None)), []
         except ApiError as error:
             if error.status != 403:
                 raise
-            unseen.append(kind.kind)
+            found, refused = [], [f"list {kind.kind}"]
+        items += [item for item in found if _key(item) not in keep]
+        unseen += refused
     return Found(tuple(items), tuple(unseen))
 
 
-def _of_kind(api: Api, kind: Kind, places: Places) -> Iterator[dict[str, Any]]:
-    inside = places.networks if kind.for_pods else places.sriov if kind.by_sriov else places.operator
-    space = inside if kind.namespaced else None
+def _everywhere(api: Api, kind: Kind, inside: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the objects of all namespaces, since that of the networks can have changed, and what is refused.
+
+    In other namespaces than ``inside``, the label alone is not enough: a copy of an object by another manager has it.
+    """
+    try:
+        every = list(_of_kind(api, kind, None))
+    except ApiError as error:
+        if error.status != 403:
+            raise
+        return list(_of_kind(api, kind, inside)), [f"list {kind.kind} outside of namespace {inside}"]
+    former = [item for item in every if item["metadata"]["namespace"] != inside and owned_fields(item)]
+    kept = [item for item in former if not _deletable(api, item)]
+    found = [item for item in every if item["metadata"]["namespace"] == inside]
+    return [*found, *(item for item in former if item not in kept)], [f"delete {label(item)}" for item in kept]
+
+
+def _deletable(api: Api, item: Mapping[str, Any]) -> bool:
+    try:
+        api.call("DELETE", path_of(api, item), {"dryRun": "All"})
+    except ApiError as error:
+        return error.status != 403
+    return True
+
+
+def _of_kind(api: Api, kind: Kind, space: str | None) -> Iterator[dict[str, Any]]:
     marked = {} if kind.patched else {"labelSelector": _OURS}
     for item in api.items(collection(kind.api_version, kind.plural, space), **marked):
         # The operator copies labels to what it makes of our objects; that goes with them.

@@ -174,6 +174,73 @@ def test_what_may_not_be_listed_is_named(
     assert warned(result) == ["no permission to list HostDeviceNetwork: objects of earlier runs may be left"]
 
 
+def moved(cluster: FakeCluster, capsys: pytest.CaptureFixture[str], state: str = "present") -> dict[str, Any]:
+    """Definitions that an earlier run applied in namespace jobs, and a run whose plan has them in namespace new."""
+    run("fabric_objects", capsys, objects=planned(1, profile="raw"), prune=NETWORKS)
+    later = planned(1, profile="raw", network_namespace="new")
+    return run("fabric_objects", capsys, objects=later, state=state, prune={**NETWORKS, "network_namespace": "new"})
+
+
+def refuse(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, method: str, path: str) -> None:
+    """Refuse these requests as for an account without that permission."""
+    real = cluster.send
+
+    def send(used: str, to: str, *rest: Any, **named: Any) -> Any:
+        if used == method and to.partition("?")[0].endswith(path):
+            return status(403, "Forbidden", f"{path} is forbidden")
+        return real(used, to, *rest, **named)
+
+    monkeypatch.setattr(cluster, "send", send)
+
+
+DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions"
+OLD = "/apis/k8s.cni.cncf.io/v1/namespaces/jobs/network-attachment-definitions/rail0"
+
+
+@pytest.mark.parametrize("state", ["present", "absent"])
+def test_definitions_in_a_former_namespace_of_networks_are_removed(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], state: str
+) -> None:
+    assert ("NetworkAttachmentDefinition", "rail0", "delete") in actions(moved(cluster, capsys, state))
+    assert OLD not in cluster.objects
+
+
+def test_definitions_of_others_in_other_namespaces_stay(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A copy of ours in another namespace has our label. Another manager made it."""
+    (ours,) = (item for item in planned(1, profile="raw") if item["kind"] == "NetworkAttachmentDefinition")
+    copied = cluster.put({**ours, "metadata": {"name": "rail0", "namespace": "shop", "labels": OURS}})
+    moved(cluster, capsys)
+    assert copied in cluster.objects and OLD not in cluster.objects
+
+
+def test_definitions_in_other_namespaces_that_may_not_be_listed_are_named(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse(cluster, monkeypatch, "GET", DEFINITIONS)
+    assert warned(moved(cluster, capsys)) == [
+        "no permission to list NetworkAttachmentDefinition outside of namespace new: objects of earlier runs may be"
+        " left"
+    ]
+    assert OLD in cluster.objects
+    # Those in the namespace of the networks are still found.
+    fewer = run("fabric_objects", capsys, objects=planned(1), prune={**NETWORKS, "network_namespace": "new"})
+    assert ("NetworkAttachmentDefinition", "rail0", "delete") in actions(fewer)
+
+
+def test_definitions_in_other_namespaces_that_may_not_be_deleted_are_named(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse(cluster, monkeypatch, "DELETE", OLD)
+    result = moved(cluster, capsys)
+    assert warned(result) == [
+        "no permission to delete NetworkAttachmentDefinition jobs/rail0: objects of earlier runs may be left"
+    ]
+    assert actions(result) == [("NetworkAttachmentDefinition", "rail0", "create")]
+    assert OLD in cluster.objects
+
+
 def test_pods_that_cannot_be_listed_stop_a_removal(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
     run("fabric_objects", capsys, objects=planned(2))
     real = cluster.send
