@@ -13,7 +13,7 @@ from typing import Any
 
 from ..measure.judge.verdict import amount
 from ..measure.schedule.schedule import label
-from . import page_sections
+from . import page_sections, paths
 from .console import number
 from .page_maps import maps, strip
 from .page_parts import WORDS, Data, badge, listed, place, signed, table
@@ -36,6 +36,7 @@ def page(report: Mapping[str, Any]) -> Data:
         "noticed": page_sections.noticed(report),
         "warnings": page_sections.warnings(report),
         "rails": _rails(report),
+        "paths": _paths(report),
         "ports": strip(report, known),
         "maps": maps(report),
         "failures": _failures(report),
@@ -110,6 +111,34 @@ def _rails(report: Mapping[str, Any]) -> Data | None:
         ]
         rows.append(row + ([number(rail.get("latency_worst")), number(rail.get("latency_median"))] if latency else []))
     return listed("Rails", head, rows, total=len(rows), what="rails")
+
+
+def _paths(report: Mapping[str, Any]) -> Data | None:
+    head = (
+        "verdict",
+        "measured",
+        "rail",
+        "hosts",
+        "tests",
+        "pass",
+        "fail",
+        "no data",
+        "worst",
+        "median",
+        "expected Gb/s",
+    )
+    rows = [
+        [
+            badge(row["verdict"]),
+            place(row),
+            row["rail"],
+            paths.said(row["levels"]),
+            *(row[key] for key in ("pairs", "pass", "fail", "no_data")),
+            *(number(row[key]) for key in ("worst", "median", "expected")),
+        ]
+        for row in report.get("paths", [])
+    ]
+    return listed("Inside and between groups of hosts", head, rows, total=len(rows), what="rows")
 
 
 def _failures(report: Mapping[str, Any]) -> Data | None:

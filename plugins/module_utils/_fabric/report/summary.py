@@ -14,7 +14,7 @@ from ..measure.diagnosis.wording import CONFIRMED_FAULT, level
 from ..measure.judge.earlier_report import SCHEMA
 from ..measure.judge.verdict import FAIL, PASS, VERDICTS, findings, overall, rail_rows
 from ..plan.switch_ports import Switches, text
-from . import runs
+from . import paths, runs
 
 # What judges may add; a list that was not asked for is absent from the report.
 PARTS = ("diagnoses", "unsteady", "outliers", "links", "gates", "baseline", "schedule")
@@ -53,6 +53,7 @@ def build(
         "warnings": _not_told(warnings, known.get("links", [])),
         "context": dict(context or {}),
         **_tests(plan),
+        **_paths(plan, ordered),
         **known,
         **_endpoints(given.get("endpoints")),
     }
@@ -66,6 +67,12 @@ def _tests(plan: Mapping[str, Any]) -> dict[str, Any]:
     if "tests" not in plan:
         return {}
     return {"tests": {key: value for key, value in complete(plan["tests"]).items() if key not in ("only", "groups")}}
+
+
+def _paths(plan: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what was measured inside and between groups of hosts, under its key."""
+    rows = paths.rows(plan, results)
+    return {"paths": rows} if rows else {}
 
 
 def _endpoints(places: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:

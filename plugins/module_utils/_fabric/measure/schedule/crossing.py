@@ -9,23 +9,33 @@ from typing import Any
 
 
 def homes(tests: Mapping[str, Any]) -> dict[str, str]:
-    """Return host -> its group, for ``tests`` of a plan that say by how much uplinks are oversubscribed."""
-    groups = tests["groups"] if tests["oversubscription"] else {}
-    return {host: name for name, members in groups.items() for host in members}
+    """Return host -> its group, for ``tests`` of a plan."""
+    return {host: name for name, members in tests["groups"].items() for host in members}
+
+
+def levels(tests: Mapping[str, Any], one: str, other: str) -> int:
+    """Return how many levels of switches above their own lie between two groups of hosts, 0 for one group.
+
+    ``tests``: those of the plan, whose ``parents`` are the larger groups of each group.
+    """
+    return 0 if one == other else _parting(tests, one, other)[1]
 
 
 def uplinks(tests: Mapping[str, Any], one: str, other: str) -> tuple[str, float]:
     """Return the groups whose uplinks lie between two groups of hosts, and by how much these are oversubscribed.
 
-    ("", 1.0) inside a group and for hosts in none (""). ``tests``: those of the plan, whose ``parents`` are the larger
-    groups of each group.
+    ("", 1.0) inside a group, for hosts in none ("") and without oversubscription.
     """
-    if one == other or "" in (one, other):
+    ratios = tests["oversubscription"]
+    if not ratios or one == other or "" in (one, other):
         return "", 1.0
+    ends, level = _parting(tests, one, other)
+    return f"{ends[0]} and {ends[1]}", float(ratios[min(level, len(ratios)) - 1])
+
+
+def _parting(tests: Mapping[str, Any], one: str, other: str) -> tuple[list[str], int]:
+    """Return the largest groups of both that differ, and how many levels of switches lie between the two."""
     paths = [[*tests.get("parents", {}).get(name, ()), name] for name in (one, other)]
     common = next((at for at, names in enumerate(zip(*paths)) if len(set(names)) > 1), min(map(len, paths)))
     # Groups that part at their lowest level are joined by the switches right above them.
-    level = max(map(len, paths)) - common
-    ends = [path[min(common, len(path) - 1)] for path in paths]
-    ratios = tests["oversubscription"]
-    return f"{ends[0]} and {ends[1]}", float(ratios[min(level, len(ratios)) - 1])
+    return [path[min(common, len(path) - 1)] for path in paths], max(map(len, paths)) - common
