@@ -755,7 +755,7 @@ are_options() {
         case $1 in
         -F | -b | -R | --report_gbits | --use_hugepages | --use_cuda_dmabuf) ;;
         -c) [ "${2:-}" = RC ] && shift ;;
-        -[qstDfmIn]) is_number "${2:-}" && shift ;;
+        -[qstDfmInT]) is_number "${2:-}" && shift ;;
         --tclass=* | --use_cuda=*) is_number "${1#*=}" ;;
         --use_cuda_bus_id=*) case ${1#*=} in "" | *[!0-9A-Fa-f:.]*) false ;; esac ;;
         *) false ;;

@@ -341,7 +341,7 @@ def test_only_known_tools_options_and_addresses_are_played(bench: Bench) -> None
 
 def test_the_controllers_options_are_known(bench: Bench) -> None:
     tests = {"mtu": 4096, "rdma_cm": True, "inline": 0, "traffic_class": 106, "directions": "together"}
-    more = ({}, {"hugepages": True}, {"memory": "cuda:dmabuf"}, {"memory": "cuda:peermem"})
+    more = ({}, {"hugepages": True, "rdma_cm": False}, {"memory": "cuda:dmabuf"}, {"memory": "cuda:peermem"})
     lines = [
         f"{number} rail0 client {PEER} 18500 {kind} {perftest_args({**tests, **one}, kind, 0, gpu=gpu)}"
         for number, (kind, one) in enumerate((kind, one) for kind in KINDS for one in more)

@@ -15,6 +15,8 @@ from .perftest import Run
 
 # What a side prints that never reached the other one.
 NEVER_MET = re.compile(r"Couldn't connect|[Nn]ame resolution|rdma_resolve_\w+ failed|times ADDR_ERROR")
+# By whether RDMA-CM is used: perftest ignores --tclass with it, and ends if -T is given without it.
+_TRAFFIC_CLASS = {False: "--tclass={}", True: "-T {}"}
 _NAMES = {"cm": "RDMA-CM", "plain": "the plain exchange of addresses"}
 # What a failed exchange prints, by the way it was done.
 _UNREACHED = r"Couldn't connect to|[Nn]ame resolution|"
@@ -25,7 +27,7 @@ _FAILED = {
 
 
 def exchange_failed(client: Run | None, server: Run | None) -> bool:
-    """Return whether a test failed where the other way to exchange addresses may work (``swap_exchange``)."""
+    """Return whether a test failed where the other way to exchange addresses may work."""
     runs = [run for run in (client, server) if run is not None and run.rc and run.exchange in _FAILED]
     return any(_FAILED[run.exchange].search(run.text) for run in runs)
 
@@ -38,10 +40,10 @@ def failed_by_exchange(client: Run | None, server: Run | None, way: str) -> bool
     return exchange_failed(client, server)
 
 
-def swap_exchange(args: str) -> str:
-    """Return perftest options with RDMA-CM for the plain exchange of addresses or the other way, for both sides."""
-    words = [word for word in args.split() if word != "-R"]
-    return " ".join(words if "-R" in args.split() else [*words, "-R"])
+def exchange_args(rdma_cm: bool, traffic_class: int | None) -> list[str]:
+    """Return perftest's options, for both sides, for the way to exchange addresses and the traffic class (None: 0)."""
+    option = _TRAFFIC_CLASS[rdma_cm].format(traffic_class).split() if traffic_class is not None else []
+    return [*(["-R"] if rdma_cm else []), *option]
 
 
 def exchange_warning(asked: str, used: str, reason: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...intent.kinds import KINDS, USUAL
 from ...intent.tests import PORT_CYCLE, complete
-from ..readings.exchange import swap_exchange
+from ..readings.exchange import exchange_args
 
 if TYPE_CHECKING:
     from .schedule import Measurement, Round
@@ -52,9 +52,8 @@ def perftest_args(tests: Mapping[str, Any], kind: str = USUAL, size: int = 0, *,
         args += ["-t", tests["tx_depth"], *_duration(int(tests["duration"]))]
         args += ["-b"] if tests["directions"] == "together" else []
     args += ["-m", tests["mtu"]] if tests["mtu"] else []
-    args += ["-R"] if tests["rdma_cm"] else []
+    args += exchange_args(tests["rdma_cm"], tests["traffic_class"])
     args += ["-I", tests["inline"]] if tests["inline"] is not None else []
-    args += [f"--tclass={tests['traffic_class']}"] if tests["traffic_class"] is not None else []
     args += ["--use_hugepages"] if tests["hugepages"] else []
     # perftest refuses DMA-BUF when it stands before the GPU.
     args += [f"--use_cuda_bus_id={gpu}"] if gpu else []
@@ -93,7 +92,7 @@ def lines(
     """
     numbered = [(number, test, lane) for number, round_ in enumerate(rounds) for test, lane in _lanes(round_)]
     lanes = max((lane for _number, _test, lane in numbered), default=0) + 1
-    base = int(tests["port_base"])
+    base, rdma_cm = int(tests["port_base"]), bool(tests.get("rdma_cm"))
     # The program and its options, the same in nearly all lines.
     known: dict[tuple[str, int, str, bool], str] = {}
     result: dict[str, list[str]] = {}
@@ -105,8 +104,8 @@ def lines(
             gpu = "" if test.memory == "host" else (gpus or {}).get((own, rail), {}).get("bdf", "")
             key = (test.kind, test.size, gpu, other)
             if key not in known:
-                args = perftest_args(tests, test.kind, test.size, gpu=gpu)
-                known[key] = f"{KINDS[test.kind].tool} {swap_exchange(args) if other else args}"
+                args = perftest_args({**tests, "rdma_cm": rdma_cm != other}, test.kind, test.size, gpu=gpu)
+                known[key] = f"{KINDS[test.kind].tool} {args}"
             result.setdefault(own, []).append(f"{number} {rail} {role} {peer} {at} {known[key]}")
     for own in result:
         result[own].append(f"END {len(result[own])}")

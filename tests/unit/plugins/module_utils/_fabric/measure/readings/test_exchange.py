@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.exchange import (
+    exchange_args,
     exchange_failed,
     exchange_warning,
-    swap_exchange,
 )
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.perftest import Run
 
@@ -35,10 +35,19 @@ def test_only_a_failed_exchange_is_worth_the_other_way(exchange: str, text: str,
     assert not exchange_failed(Run(0, text, exchange=exchange), None)
 
 
-def test_swapped_twice_is_the_same() -> None:
-    assert swap_exchange("-F -R -D 10") == "-F -D 10"
-    assert swap_exchange("-F -D 10") == "-F -D 10 -R"
-    assert swap_exchange(swap_exchange("-F -D 10")) == "-F -D 10"
+@pytest.mark.parametrize(
+    ("rdma_cm", "traffic_class", "options"),
+    [
+        (False, None, []),
+        (True, None, ["-R"]),
+        (False, 106, ["--tclass=106"]),
+        # perftest ignores --tclass with RDMA-CM, and ends if -T is given without it.
+        (True, 106, ["-R", "-T", "106"]),
+        (True, 0, ["-R", "-T", "0"]),
+    ],
+)
+def test_options(rdma_cm: bool, traffic_class: int | None, options: list[str]) -> None:
+    assert exchange_args(rdma_cm, traffic_class) == options
 
 
 @pytest.mark.parametrize(

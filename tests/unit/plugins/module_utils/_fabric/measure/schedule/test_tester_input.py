@@ -38,6 +38,7 @@ def every_address(hosts: list[str], rails: list[str]) -> dict[tuple[str, str], s
         ({"rdma_cm": True}, "write_bw", f"{BASIC} -R"),
         ({"inline": 0}, "write_bw", f"{BASIC} -I 0"),
         ({"traffic_class": 104}, "write_bw", f"{BASIC} --tclass=104"),
+        ({"traffic_class": 106, "rdma_cm": True}, "write_bw", f"{BASIC} -R -T 106"),
         ({"hugepages": True}, "write_bw", f"{BASIC} --use_hugepages"),
         ({}, "write_lat", "-F -c RC -s 2 -n 10000"),
         (
@@ -84,6 +85,15 @@ def test_ports_differ_between_rails_and_neighbouring_rounds() -> None:
     assert ports == list(range(18500, 18524))
     assert port(18500, rails, 8, rail="r0") == 18500
     assert port(18500, rails, 1, rail="r0", lane=1, lanes=2) == 18500 + 9
+
+
+@pytest.mark.parametrize(("rdma_cm", "expected"), [(False, "-R -T 106"), (True, "--tclass=106")])
+def test_the_other_way_keeps_the_traffic_class(rdma_cm: bool, expected: str) -> None:
+    tests = {**TESTS, "traffic_class": 106, "rdma_cm": rdma_cm, "directions": "one"}
+    rounds = planned(["a", "b"], ["r0"], tests)
+    addresses = {("a", "r0"): "10.0.0.1", ("b", "r0"): "10.0.0.2"}
+    found = lines(rounds, ["r0"], tests, addresses=addresses, swapped=[test for round_ in rounds for test in round_])
+    assert [own[0].partition(BASIC)[2].strip() for own in found.values()] == [expected, expected]
 
 
 def test_lines_of_both_sides_agree() -> None:
