@@ -1063,7 +1063,8 @@ options:
             type: int
           traffic_class:
             description:
-              - "Traffic class of the packets: the DSCP times 4."
+              - "Traffic class of the packets: the DSCP times 4, plus 2 for packets that switches may mark (ECN). Default: that of the QoS
+                settings."
             type: int
           rdma_cm:
             description:

@@ -37,6 +37,12 @@ options:
       - C(rails) (dictionary) maps a rail to a PCI address, if C(rdma_fabric.rails) does not apply to this host.
     type: dict
     default: {}
+  qos:
+    description:
+      - QoS settings by inventory host name, each the value of the variable C(rail_links_qos). Unless C(rdma_fabric.tests.traffic_class) is
+        set, tests use the traffic class of C(dscp) or C(traffic_class) in it, which must be the same for all hosts of this run.
+    type: dict
+    default: {}
   group:
     description:
       - All hosts of the fabric in inventory order, including hosts that are not part of this run. New host numbers and addresses are
@@ -168,7 +174,9 @@ plan:
       returned: always
       sample: {gpu_paths: {PIX: 0.97, SYS: null}, outliers: {severity: warning, deviations: 5.0}, unsteady: {severity: failure}}
     tests:
-      description: Test settings, C(rdma_fabric.tests) with defaults.
+      description:
+        - Test settings, C(rdma_fabric.tests) with defaults, and traffic. The latter has by rail the traffic_class, dscp, priority and
+          priorities with PFC (pfc) of test packets as far as known, their source, a text and doubts.
       type: dict
       returned: always
       sample: {duration: 10, size: 65536, queue_pairs: 4}
@@ -234,6 +242,7 @@ ARGUMENT_SPEC = {
     "fabric": {"type": "dict", "required": True, "options": FABRIC},
     "facts": {"type": "dict", "required": True},
     "settings": {"type": "dict", "default": {}},
+    "qos": {"type": "dict", "default": {}},
     "group": {"type": "list", "elements": "str", "required": True},
     "limit": {"type": "list", "elements": "str"},
     "absent": {"type": "list", "elements": "str", "default": []},
@@ -241,6 +250,9 @@ ARGUMENT_SPEC = {
     "groups": {"type": "dict", "default": {}},
     "gates": {"type": "list", "elements": "dict", "default": []},
 }
+
+# What the planner takes of a host, and the option that has it by host.
+_OF_HOST = {"facts": "facts", "rdma_host": "settings", "qos": "qos"}
 
 
 def read_topology(fabric: Mapping[str, Any]) -> Any:
@@ -265,10 +277,7 @@ def main() -> None:
     gc.disable()
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     params = {**module.params, "fabric": given(module.params["fabric"])}
-    hosts = {
-        name: {"facts": params["facts"].get(name), "rdma_host": params["settings"].get(name)}
-        for name in params["group"]
-    }
+    hosts = {name: {key: params[option].get(name) for key, option in _OF_HOST.items()} for name in params["group"]}
     # The facts of a whole fleet must not come back with the result.
     invocation = {"module_args": {"fabric": params["fabric"], "group": params["group"], "limit": params["limit"]}}
     try:

@@ -22,6 +22,7 @@ DOCUMENTATION = {"DOCUMENTATION", "EXAMPLES", "RETURN"}
 READERS = {
     PLUGINS / "action" / "role_options.py",
     PLUGINS / "module_utils" / "_fabric" / "intent" / "role_variables.py",
+    PLUGINS / "module_utils" / "_fabric" / "plan" / "traffic.py",
     PLUGINS / "module_utils" / "_host" / "preflight" / "roles_io.py",
 }
 FILES = sorted(

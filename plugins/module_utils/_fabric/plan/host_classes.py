@@ -243,9 +243,15 @@ def _every(found: Sequence[Mapping[str, Any]], key: str) -> dict[str, Any]:
 
 
 def _tests(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return ``tests``, of which classes differ in groups and in the rails that share PCIe links."""
+    """Return ``tests``, of which classes differ in groups, in traffic classes and in rails that share PCIe links."""
     sharing = [group for plan in found for group in plan["tests"].get("sharing", ())]
-    return {**found[0]["tests"], "groups": _groups(found), **({"sharing": sharing} if sharing else {})}
+    traffic = {rail: own for plan in found for rail, own in plan["tests"].get("traffic", {}).items()}
+    return {
+        **found[0]["tests"],
+        "groups": _groups(found),
+        "traffic": traffic,
+        **({"sharing": sharing} if sharing else {}),
+    }
 
 
 def _groups(found: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:

@@ -21,7 +21,7 @@ class Host:
 
     ``facts`` is what is used of those of ``rdma_facts``, None when this run does not know them; ``invalid`` what is
     wrong with those that it gave. ``limited`` says that the run is about this host; ``absent`` that it should have
-    given valid facts and did not.
+    given valid facts and did not. ``qos``: its ``rail_links_qos``, unchecked.
     """
 
     name: str
@@ -32,6 +32,7 @@ class Host:
     node_name: str | None
     rails: Mapping[str, str]
     invalid: str = ""
+    qos: Any = None
 
     @property
     def ports(self) -> Sequence[Mapping[str, Any]]:
@@ -49,7 +50,7 @@ def read_hosts(
 ) -> tuple[Host, ...]:
     """Return the hosts in the order of the whole group.
 
-    ``hosts`` is name -> {facts, rdma_host}; a host of ``limit`` without valid facts counts as absent, one outside
+    ``hosts`` is name -> {facts, rdma_host, qos}; a host of ``limit`` without valid facts counts as absent, one outside
     of it does not. With ``absent_hosts`` "stop" an absent host is an InputError that lists all of them.
     """
     problems: list[str] = []
@@ -59,7 +60,7 @@ def read_hosts(
         facts = read_facts(entry.get("facts"))
         limited = name in limit
         missing = name in absent or (limited and facts[0] is None)
-        found.append(_host(name, facts, limited, absent=missing, settings=entry.get("rdma_host"), problems=problems))
+        found.append(_host(name, facts, limited, absent=missing, entry=entry, problems=problems))
     raise_problems(problems)
     _check_answers(found, absent_hosts)
     _check_machine_ids(found)
@@ -67,9 +68,9 @@ def read_hosts(
 
 
 def _host(
-    name: str, facts: tuple[Any, str], limited: bool, *, absent: bool, settings: Any, problems: list[str]
+    name: str, facts: tuple[Any, str], limited: bool, *, absent: bool, entry: Mapping[str, Any], problems: list[str]
 ) -> Host:
-    own = read_settings(name, settings, problems)
+    own = read_settings(name, entry.get("rdma_host"), problems)
     return Host(
         name=name,
         facts=facts[0],
@@ -79,6 +80,7 @@ def _host(
         number=own.number,
         node_name=own.node_name,
         rails=own.rails,
+        qos=entry.get("qos"),
     )
 
 

@@ -25,7 +25,7 @@ from ..operator import line_fields, nic_configuration, schema
 from ..operator.nodes import fabric_selector
 from ..operator.policies import Group, policies
 from ..operator.profiles import registry
-from . import bonds, host_classes, link_findings, partitions, routers
+from . import bonds, host_classes, link_findings, partitions, routers, traffic
 from .capabilities import expectations
 from .capacity import block_size, check_capacity
 from .gpu_affinity import gpus_of_rails
@@ -61,7 +61,7 @@ def plan(
 ) -> dict[str, Any]:
     """Return the plan as a dict.
 
-    ``fabric`` is ``rdma_fabric``; ``hosts`` is name -> {facts, rdma_host}; ``group`` all hosts in order (default:
+    ``fabric`` is ``rdma_fabric``; ``hosts`` is name -> {facts, rdma_host, qos}; ``group`` all hosts in order (default:
     those of ``hosts``); ``limit`` the hosts of this run (default: all); ``absent`` those that did not answer;
     ``nodes`` the Nodes of ``cluster_info`` when known; ``groups`` the inventory's groups, name -> hosts, by which
     thresholds and tests may name hosts; ``gates`` is ``rdma_gates``, checked before anything is changed or measured;
@@ -102,14 +102,15 @@ def _planned(
         switches = switch_ports(layout.rails.names, ports)
         homes, doubts = resolve(part.intent.tests, sources.of(written["hosts"], switches))
         members = partitions.lines(layout)
-    written["tests"] = {**part.intent.tests, "groups": homes, **(shared := sharing(written))}
+    marks = traffic.planned(part.intent, part.hosts, written["rails"])
+    written["tests"] = {**part.intent.tests, "groups": homes, **(shared := sharing(written)), **marks}
     written.update({"switches": switches} if switches else {})
     written.update({"partitions": members} if members else {})
-    written["warnings"] += [*doubts, *told(shared), *part.doubts]
+    written["warnings"] += [*doubts, *told(shared), *traffic.doubts(marks), *part.doubts]
     written["classes"] = host_classes.entries(part, written)
     for own in written["hosts"].values():
         own.update({"class": part.name, "profile": written["profile"]})
-    lines = table(part.intent, layout.rails, written["hosts"])
+    lines = [*table(part.intent, layout.rails, written["hosts"]), *traffic.told(marks)]
     return written, [*host_classes.heading(part, written), *lines]
 
 

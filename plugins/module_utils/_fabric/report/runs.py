@@ -16,6 +16,7 @@ from ..._common.reader import some
 from ..measure.judge import earlier
 from ..measure.judge.earlier_report import EarlierReport
 from ..measure.readings import identity
+from ..plan.traffic import told
 
 # That of galaxy.yml, which a module that runs cannot read; a test compares them.
 VERSION = "0.1.0"
@@ -206,7 +207,7 @@ def told_last(last: Last) -> str:
 
 
 def about(report: Mapping[str, Any]) -> list[list[str]]:
-    """Return what was measured, and by which run: when, how long, with which releases, in which cluster. For people."""
+    """Return for people what was measured, by which run (when, how long, releases, cluster), and the traffic class."""
     run, scope = report.get("run") or {}, report.get("scope") or {}
     covers = []
     if scope:
@@ -218,8 +219,8 @@ def about(report: Mapping[str, Any]) -> list[list[str]]:
     if run:
         when = ["run %s" % run["id"], "%s, %s" % (run["started"], duration(run["seconds"]))]
         named = (("gpufabric.rdma", run["collection"]), ("operator", run["release"]), ("cluster", cluster(report)))
-        when += ["%s %s" % (word, told) for word, told in named if told]
-    return [covers, when]
+        when += ["%s %s" % (word, name) for word, name in named if name]
+    return [covers, when, told(report.get("tests") or {})]
 
 
 def _counted(scope: Mapping[str, Any], word: str) -> str:

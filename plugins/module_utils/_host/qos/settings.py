@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..._common.errors import InputError
+from ..._common.traffic_class import traffic_class
 from . import checks, kernel_files, programs
 from .setting import CLASSES, Limits, Option, Setting
 
 # The option of the module that holds the keys.
 INPUT = "settings"
-# The ECN bits of a traffic class: packets that can be marked, ECT(0).
-ECT0 = 2
 _INT = {"type": "int"}
 _INTS = {"type": "list", "elements": "int"}
 _CLASS = checks.eight(checks.number(0, CLASSES - 1))
@@ -28,14 +27,9 @@ def _pause(given: Mapping[str, Any]) -> dict[str, bool] | None:
     return {"rx": given["pause"], "tx": given["pause"]} if "pause" in given else None
 
 
-def _traffic_class(given: Mapping[str, Any]) -> int | None:
-    found: int | None = given["dscp"] * 4 + ECT0 if "dscp" in given else given.get("traffic_class")
-    return found
-
-
 def _rdma_cm(given: Mapping[str, Any]) -> dict[str, Any] | None:
     # RDMA-CM gets the traffic class too: it does not follow the driver's.
-    manager = {"roce": given.get("roce"), "tos": _traffic_class(given)}
+    manager = {"roce": given.get("roce"), "tos": traffic_class(given)}
     return {key: value for key, value in manager.items() if value is not None} or None
 
 
@@ -153,7 +147,7 @@ SETTINGS: tuple[Setting, ...] = (
             "dscp": Option(_INT, checks.number(0, 63)),
             "traffic_class": Option(_INT, checks.number(0, 255)),
         },
-        value=_traffic_class,
+        value=traffic_class,
         labels=("traffic_class",),
     ),
     Setting(

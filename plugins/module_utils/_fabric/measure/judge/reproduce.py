@@ -71,5 +71,6 @@ def _command(state: State, test: Measurement, name: str, *, rail: str, side: Map
     words += [f"taskset -c {quote(cpus)}"] if cpus != "-" else []
     words += [f"{KINDS[test.kind].program} -d {quote(side['device'])} -i {quote(side['port'])} -x {quote(side['gid'])}"]
     # A port that no run uses.
-    words += [f"-p {int(state.tests['port_base']) - 1}", perftest_args(state.tests, test.kind, test.size, gpu=gpu)]
+    args = perftest_args(state.tests, test.kind, test.size, gpu=gpu, rail=test.rail)
+    words += [f"-p {int(state.tests['port_base']) - 1}", args]
     return " ".join(words)

@@ -14,6 +14,7 @@ from typing import Any
 
 from ...intent.kinds import KINDS
 from ...intent.tests import STARS, complete
+from ...plan.traffic import bytes_of
 from ..readings import identity
 from ..readings.perftest import Sample
 from ..schedule.schedule import Measurement, star_of
@@ -27,7 +28,7 @@ Result = Mapping[str, Any]
 # Host -> rail -> what identity.described returns of a port.
 Ports = Mapping[str, Mapping[str, Mapping[str, Any]]]
 # Options of rdma_fabric.tests that decide what a test reads; who is measured and where is in the test itself.
-_ALWAYS = ("mtu", "rdma_cm", "hugepages", "inline", "traffic_class", "rails_at_once", "repeats")
+_ALWAYS = ("mtu", "rdma_cm", "hugepages", "inline", "rails_at_once", "repeats")
 _OF_BANDWIDTH = ("duration", "queue_pairs", "tx_depth")
 _UNTOLD = "the earlier report does not record how they were measured"
 
@@ -37,6 +38,7 @@ def manner(tests: Mapping[str, Any], kind: str, size: int) -> dict[str, Any]:
     tests = complete(tests)
     keys = (*_ALWAYS, "latency_iterations") if KINDS[kind].latency else (*_ALWAYS, *_OF_BANDWIDTH)
     found = {key: tests[key] for key in keys}
+    found["traffic_class"] = bytes_of(tests)
     found["size"] = message_size(tests, kind, size)
     found["directions"] = "together" if tests["directions"] == "together" else "one way"
     found["mode"] = f"{tests['mode']} of {tests['fan']}" if tests["mode"] in STARS else "pairs"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...intent.kinds import KINDS, USUAL
 from ...intent.tests import PORT_CYCLE, complete
+from ...plan.traffic import byte_of
 from ..readings.exchange import exchange_args
 
 if TYPE_CHECKING:
@@ -38,8 +39,10 @@ def message_size(tests: Mapping[str, Any], kind: str, size: int = 0) -> int:
     return int((tests["sizes"] or [usual or tests["size"]])[0])
 
 
-def perftest_args(tests: Mapping[str, Any], kind: str = USUAL, size: int = 0, *, gpu: str = "") -> str:
-    """Return perftest's options for one side, from the plan's ``tests``; ``gpu``: PCI address of this side's GPU.
+def perftest_args(tests: Mapping[str, Any], kind: str = USUAL, size: int = 0, *, gpu: str = "", rail: str = "") -> str:
+    """Return perftest's options for one side, from the plan's ``tests``.
+
+    ``gpu``: PCI address of this side's GPU; ``rail``: that of the client.
 
     Both sides get the same but for the GPU, which rules out what perftest does when they differ.
     """
@@ -52,7 +55,7 @@ def perftest_args(tests: Mapping[str, Any], kind: str = USUAL, size: int = 0, *,
         args += ["-t", tests["tx_depth"], *_duration(int(tests["duration"]))]
         args += ["-b"] if tests["directions"] == "together" else []
     args += ["-m", tests["mtu"]] if tests["mtu"] else []
-    args += exchange_args(tests["rdma_cm"], tests["traffic_class"])
+    args += exchange_args(tests["rdma_cm"], byte_of(tests, rail))
     args += ["-I", tests["inline"]] if tests["inline"] is not None else []
     args += ["--use_hugepages"] if tests["hugepages"] else []
     # perftest refuses DMA-BUF when it stands before the GPU.
@@ -94,7 +97,7 @@ def lines(
     lanes = max((lane for _number, _test, lane in numbered), default=0) + 1
     base, rdma_cm = int(tests["port_base"]), bool(tests.get("rdma_cm"))
     # The program and its options, the same in nearly all lines.
-    known: dict[tuple[str, int, str, bool], str] = {}
+    known: dict[tuple[object, ...], str] = {}
     result: dict[str, list[str]] = {}
     for number, test, lane in numbered:
         at = port(base, rails, number, rail=test.rail, lane=lane, lanes=lanes)
@@ -102,9 +105,10 @@ def lines(
         other = bool(swapped) and test in swapped
         for role, own, rail, peer in sides(test, addresses):
             gpu = "" if test.memory == "host" else (gpus or {}).get((own, rail), {}).get("bdf", "")
-            key = (test.kind, test.size, gpu, other)
+            key = (test.kind, test.size, gpu, other, byte_of(tests, test.rail))
             if key not in known:
-                args = perftest_args({**tests, "rdma_cm": rdma_cm != other}, test.kind, test.size, gpu=gpu)
+                way = {**tests, "rdma_cm": rdma_cm != other}
+                args = perftest_args(way, test.kind, test.size, gpu=gpu, rail=test.rail)
                 known[key] = f"{KINDS[test.kind].tool} {args}"
             result.setdefault(own, []).append(f"{number} {rail} {role} {peer} {at} {known[key]}")
     for own in result:

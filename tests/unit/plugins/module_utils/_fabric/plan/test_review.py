@@ -54,6 +54,7 @@ def test_classes_of_hosts_with_their_rails_and_all_other_ports() -> None:
         "  not rails:",
         "  0000:01:00.0  eno1  10 Gb/s  ixgbe  vendor 8086 is not in rdma_fabric.select.vendors",
         "No facts of gpu-99",
+        "tests use no traffic class (the fabric has no QoS: class 0)",
     ]
     assert made["warnings"] == []
 
@@ -75,6 +76,7 @@ def test_ports_chosen_by_address_show_what_they_carry_and_where_they_differ() ->
         "  not rails:",
         "  0000:01:00.0  eno1        10 Gb/s   ixgbe      vendor 8086 is not in rdma_fabric.select.vendors",
         "  0000:38:00.0  enp56s0np0  400 Gb/s  mlx5_core  not named in rdma_fabric.rails",
+        "tests use no traffic class (the fabric has no QoS: class 0)",
     ]
     check = "Check that these ports are meant"
     assert made["warnings"] == [
