@@ -1066,6 +1066,10 @@ options:
               - "Traffic class of the packets: the DSCP times 4, plus 2 for packets that switches may mark (ECN). Default: that of the QoS
                 settings."
             type: int
+          service_level:
+            description:
+              - "Service level of the packets on InfiniBand rails. Default: 0. With C(rdma_cm), the subnet manager selects it."
+            type: int
           rdma_cm:
             description:
               - "Connect through RDMA-CM instead of exchanged GIDs. Often impossible in pods. Default: C(false)."

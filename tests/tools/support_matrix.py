@@ -31,9 +31,8 @@ VARIANTS = ("driver", "nic_configuration", "dual_stack", "vlan", "routed", "srio
 # What the words of the table mean.
 WORDS = {
     "no": "not run",
-    "no_data": "`validate` reports these rails as `no_data`",
     "refused": "the line lacks a kind or a field of the example, and `plan` names it",
-    "unit tests": "fixtures of hosts",
+    "unit tests": "fixtures of hosts, of their ports and of what testers print; not run on such hardware",
     "dry run": "the objects match the schemas of the line, and a real API server with its CRDs accepts them",
     "API server": "as above; and they are installed, replaced by the next model, renamed and removed there",
     "stand-in": "as above; and a stand-in for the operator, which follows recordings of the real one, works on them",
@@ -60,9 +59,9 @@ PROVEN: dict[str, Proven] = {
     "sriov_device_plugin": Proven(hosts="lab"),
     # No models of another platform replace those of this one on a cluster.
     "openshift": Proven(dict.fromkeys(releases.LINES, "dry run")),
-    "ipoib": Proven(measured="no_data"),
-    "sriov_ib": Proven(measured="no_data"),
-    "sriov_ib_opensm": Proven(measured="no_data"),
+    "ipoib": Proven(measured="unit tests"),
+    "sriov_ib": Proven(measured="unit tests"),
+    "sriov_ib_opensm": Proven(measured="unit tests"),
 }
 
 

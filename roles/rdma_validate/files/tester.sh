@@ -201,16 +201,45 @@ find_roce() {
     [ -n "$device" ]
 }
 
-# find_ib NETDEV: device and port of an IPoIB netdev; InfiniBand needs no other GID than 0.
+# find_ib NETDEV: device, port and GID index of an IPoIB netdev. Its address ends in the GID of its port, also that of a
+# child in a pod; of a netdev without such an address the device's folder counts.
 find_ib() {
+    first "$SYS/class/net/$1/address"
+    if [ ${#line} -eq 59 ]; then
+        gid_of "$line"
+        for file in "$SYS"/class/infiniband/*/ports/*/gids/*; do
+            first "$file"
+            [ "$line" = "$want" ] || continue
+            of_path "${file%/gids/*}"
+            gid=${file##*/}
+            is_ib && [ "$gid" -le "$LARGEST_GID" ] && return 0
+        done
+    fi
     for dir in "$SYS"/class/infiniband/*/device/net/"$1"; do
         [ -d "$dir" ] || continue
         first "$SYS/class/net/$1/dev_port"
         of_path "${dir%/device/net/*}/ports/$((${line:-0} + 1))"
         gid=0
-        return 0
+        is_ib && return 0
     done
     return 1
+}
+
+is_ib() {
+    first "$SYS/class/infiniband/$device/ports/$port/link_layer"
+    [ "$line" = InfiniBand ]
+}
+
+# gid_of ADDRESS: the last 16 of the 20 octets of an IPoIB address as sysfs writes a GID, in $want.
+gid_of() {
+    rest=${1#??:??:??:??:}
+    want=
+    while [ -n "$rest" ]; do
+        octets=${rest%"${rest#?????}"}
+        want=$want${want:+:}${octets%:*}${octets#*:}
+        rest=${rest#?????}
+        rest=${rest#:}
+    done
 }
 
 of_path() {
@@ -266,17 +295,18 @@ resolve() {
     address=
     beyond=
     gid_type="RoCE v2"
-    no_link "$1" && return
-    if find_ib "$1" && first "$SYS/class/infiniband/$device/ports/$port/link_layer" && [ "$line" = InfiniBand ]; then
-        gid_type=IB
+    if find_ib "$1"; then
+        resolve_ib "$1" "${2:--}"
+        return
     fi
+    no_link "$1" && return
     addresses=$2
     if [ "${2:--}" = - ]; then
         own_addresses "$1"
         addresses=$found
     fi
     for address in $addresses; do
-        if [ "$gid_type" = IB ] || find_roce "$1" "$address"; then
+        if find_roce "$1" "$address"; then
             details "$1"
             return
         fi
@@ -285,6 +315,97 @@ resolve() {
     [ -z "$address" ] || error="no RDMA device has a RoCE v2 GID for $address of $1"
     [ -z "$beyond" ] || error="the GID index of $address of $1 is $beyond, and perftest accepts 0 to $LARGEST_GID:\
  remove unused addresses of the port"
+}
+
+# resolve_ib NETDEV ADDRESS: of the port that find_ib found. It needs no address, and none of an IPoIB without a carrier.
+resolve_ib() {
+    gid_type=IB
+    unconfigured "$1" && return
+    addresses=
+    first "$SYS/class/net/$1/carrier"
+    if [ "$2" != - ]; then
+        addresses=$2
+    elif [ "$line" != 0 ]; then
+        own_addresses "$1"
+        addresses=${found# }
+    fi
+    address=${addresses%% *}
+    address=${address:--}
+    details "$1"
+}
+
+# unconfigured NETDEV: why the subnet of an InfiniBand port does not reach it. An IPoIB netdev without a carrier shows
+# only that it is in no multicast group.
+unconfigured() {
+    first "$SYS/class/infiniband/$device/ports/$port/phys_state"
+    state=${line#*: }
+    first "$SYS/class/infiniband/$device/ports/$port/lid"
+    lid=$line
+    first "$SYS/class/infiniband/$device/ports/$port/state"
+    case ${state:-LinkUp}.$line in
+    LinkUp.*INIT* | LinkUp.*ARMED*)
+        error="no subnet manager has configured $device/$port ($1): its state is ${line#*: } and its LID ${lid:-unknown}.\
+ Start the subnet manager of the fabric, or check in its log why it does not activate the port"
+        ;;
+    LinkUp.* | LinkErrorRecovery.*) ;;
+    *) error="port $port of $device ($1) has no link, its physical state is $state: cable, transceiver or switch port" ;;
+    esac
+    [ -n "$error" ]
+}
+
+# describe_ib: more words about the InfiniBand port in $more, where it is one. Counters of 4 to 16 bits stay at their
+# largest value.
+describe_ib() {
+    more=
+    [ "$gid_type" = IB ] || return 0
+    path=$SYS/class/infiniband/$device
+    first "$path/ports/$port/lid"
+    more="lid=${line:--}"
+    first "$path/ports/$port/sm_lid"
+    more="$more sm_lid=${line:--}"
+    first "$path/ports/$port/gids/$gid"
+    more="$more prefix=${line%"${line#???????????????????}"}"
+    keys=
+    count=0
+    for file in "$path/ports/$port/pkeys"/*; do
+        first "$file"
+        case $line in "" | 0x0000) continue ;; esac
+        count=$((count + 1))
+        [ "$count" -gt 128 ] || keys="$keys ${file##*/}:$line"
+    done
+    more="$more pkeys=\"${keys# }\""
+    vf=no
+    is_vf && vf=yes
+    full=
+    for one in symbol_error:65535 port_rcv_errors:65535 port_xmit_discards:65535 link_downed:255 \
+        link_error_recovery:255 local_link_integrity_errors:15 excessive_buffer_overrun_errors:15; do
+        first "$path/ports/$port/counters/${one%:*}"
+        [ "$line" != "${one#*:}" ] || full=$full${full:+,}${one%:*}
+    done
+    more="$more vf=$vf full=${full:--}"
+    active_mtu
+}
+
+# Whether the device is a virtual function: of a card of this host, or by its ID where a hypervisor passed it through.
+is_vf() {
+    [ -e "$path/device/physfn" ] && return 0
+    first "$path/device/vendor"
+    [ "$line" = 0x15b3 ] && first "$path/device/device"
+    case $line in 0x1004 | 0x1014 | 0x1016 | 0x1018 | 0x101a | 0x101c | 0x101e | 0xa2d3) return 0 ;; esac
+    return 1
+}
+
+# The MTU of an InfiniBand port, which only verbs show, in $mtu; empty without ibv_devinfo.
+active_mtu() {
+    mtu=
+    command -v ibv_devinfo >/dev/null 2>&1 || return 0
+    info=$(timeout -k 1 5 ibv_devinfo -d "$device" -i "$port" 2>/dev/null </dev/null)
+    case $info in *active_mtu:*) ;; *) return 0 ;; esac
+    info=${info#*active_mtu:}
+    for word in ${info%%"$NL"*}; do
+        is_number "$word" && mtu=$word
+        return 0
+    done
 }
 
 # The link first: without one, network managers take the address away too, which would only confuse.
@@ -330,9 +451,10 @@ describe() {
         if [ -n "$error" ]; then
             say "rail $name error=\"$error\""
         else
+            describe_ib
             say "rail $name device=$device port=$port netdev=$netdev gid=$gid gid_type=\"$gid_type\"" \
                 "address=$address mtu=${mtu:--} rate=\"$rate\" numa=${numa:--} cpus=${cpus:--}" \
-                "local_cpus=${local_cpus:--} addresses=\"${addresses# }\""
+                "local_cpus=${local_cpus:--} addresses=\"${addresses# }\"${more:+ $more}"
         fi
     done <"$1"
     control_address
@@ -514,7 +636,10 @@ shorten() {
 test_once() {
     role=$1 peer=$2 tcp=$3 tool=ib_$4
     shift 4
-    set -- "$tool" -d "$device" -i "$ibport" -x "$gid" -p "$tcp" "$@"
+    set -- -p "$tcp" "$@"
+    # Of InfiniBand the schedule has the GID where it is needed.
+    [ "$gid" = - ] || set -- -x "$gid" "$@"
+    set -- "$tool" -d "$device" -i "$ibport" "$@"
     command -v stdbuf >/dev/null 2>&1 && set -- stdbuf -oL "$@"
     [ "$cpus" = - ] || set -- taskset -c "$cpus" "$@"
     if ! command -v "$tool" >/dev/null 2>&1; then
@@ -755,8 +880,8 @@ are_options() {
         case $1 in
         -F | -b | -R | --report_gbits | --use_hugepages | --use_cuda_dmabuf) ;;
         -c) [ "${2:-}" = RC ] && shift ;;
-        -[qstDfmInT]) is_number "${2:-}" && shift ;;
-        --tclass=* | --use_cuda=*) is_number "${1#*=}" ;;
+        -[qstDfmInxST]) is_number "${2:-}" && shift ;;
+        --tclass=* | --use_cuda=* | --pkey_index=*) is_number "${1#*=}" ;;
         --use_cuda_bus_id=*) case ${1#*=} in "" | *[!0-9A-Fa-f:.]*) false ;; esac ;;
         *) false ;;
         esac || return 1
@@ -886,6 +1011,7 @@ prepare() {
             say "error - - - $error" >"$work/rail.$name"
         else
             [ -z "$cpus" ] || taskset -c "$cpus" true >/dev/null 2>&1 || cpus=
+            [ "$gid_type" != IB ] || gid=-
             say "$device $port ${cpus:--} $netdev $gid" >"$work/rail.$name"
         fi
     done <"$1"

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.kinds import KINDS
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings import ib_port
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.perftest import (
     Run,
     memory_missing,
@@ -302,6 +303,7 @@ HOSTILE = [
     f"0 rail0 client 10.0.0.3 18500 write_bw {ARGS} *",
     f"0 rail0 client 10.0.0.3 18500 write_bw {ARGS} -q",
     f"0 rail0 client 10.0.0.3 18500 write_bw {ARGS} -q 1x",
+    f"0 rail0 client 10.0.0.3 18500 write_bw {ARGS} --pkey_index=1,2",
     f"0 rail0 client 10.0.0.3 18500 ../../bin/sh {ARGS}",
     f"0 rail0 client 10.0.0.3 18500 atomic_bw {ARGS}",
     f"0 rail0 client 10.0.0 18500 write_bw {ARGS}",
@@ -341,9 +343,10 @@ def test_only_known_tools_options_and_addresses_are_played(bench: Bench) -> None
 
 def test_the_controllers_options_are_known(bench: Bench) -> None:
     tests = {"mtu": 4096, "rdma_cm": True, "inline": 0, "traffic_class": 106, "directions": "together"}
+    ib_options = ib_port.options({"gid": "0", "pkeys": "3:0x8001"}, 1, grh=True, level=15)
     more = ({}, {"hugepages": True, "rdma_cm": False}, {"memory": "cuda:dmabuf"}, {"memory": "cuda:peermem"})
     lines = [
-        f"{number} rail0 client {PEER} 18500 {kind} {perftest_args({**tests, **one}, kind, 0, gpu=gpu)}"
+        f"{number} rail0 client {PEER} 18500 {kind} {perftest_args({**tests, **one}, kind, 0, gpu=gpu)} {ib_options}"
         for number, (kind, one) in enumerate((kind, one) for kind in KINDS for one in more)
         for gpu in (["0000:1B:00.0"] if "memory" in one else [""])
     ]
@@ -358,13 +361,6 @@ def test_an_output_of_megabytes_costs_no_time_and_keeps_its_end(bench: Bench) ->
     run = parse_batch(bench.play(line(0)), 1).runs[0, "rail0", PEER]
     assert time.monotonic() - begin < 20 and run.rc == 0
     assert parse_rows(run.text) == parse_rows(recorded)
-
-
-def test_infiniband_uses_gid_0(bench: Bench) -> None:
-    write(bench.sys / "class/infiniband/mlx5_0/ports/1/link_layer", "InfiniBand\n")
-    (bench.sys / "class/infiniband/mlx5_0/device/net/rail0").mkdir(parents=True)
-    found = parse_describe(bench.run("describe", str(bench.folder / "rails")).stdout)
-    assert (found.rails["rail0"]["gid"], found.rails["rail0"]["gid_type"]) == ("0", "IB")
 
 
 def test_both_rails_of_a_round_are_played_and_framed(bench: Bench) -> None:

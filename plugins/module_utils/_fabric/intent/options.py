@@ -353,6 +353,7 @@ FABRIC: dict[str, Any] = {
             "hugepages": {"type": "bool"},
             "inline": {"type": "int"},
             "traffic_class": {"type": "int"},
+            "service_level": {"type": "int"},
             "rdma_cm": {"type": "bool"},
             "control": {"type": "str", "choices": ["rail", "management"]},
             "port_base": {"type": "int"},

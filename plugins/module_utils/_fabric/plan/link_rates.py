@@ -4,11 +4,21 @@
 
 from __future__ import annotations
 
-from ..._common.units import IB_MTUS, roce_mtu
+import re
+
+from ..._common.units import IB_MTUS, leading_number, roce_mtu
 
 # Bytes of a packet besides its payload, as the link's rate counts them. RoCE v2 over IPv4: preamble 8, gap 12,
 # Ethernet 14, FCS 4, IPv4 20, UDP 8, BTH 12, ICRC 4. InfiniBand within a subnet: LRH 8, BTH 12, ICRC 4, VCRC 2.
 OVERHEAD = {"ethernet": 82, "infiniband": 26}
+# A header with the GIDs of both ends, which InfiniBand adds where LIDs are not enough.
+GRH = 40
+# The share of the rate that the kernel shows of an InfiniBand port which carries data: 8b/10b coding up to QDR; of FDR
+# it shows 14 of 14.0625 Gb/s a lane, which are coded in 64b/66b. It shows the others, FDR10 too, without their coding.
+_LANE = {"SDR": 0.8, "DDR": 0.8, "QDR": 0.8, "FDR": 14.0625 * 64 / 66 / 14}
+_GENERATION = re.compile(r"\([0-9]{1,2}X(?: ([A-Z0-9]{3,6}))?\)")
+# Gb/s that only these generations have; FDR10 has some rates of QDR, which is far more frequent.
+_RATES = {"QDR": (2.5, 5, 10, 20, 30, 40, 60, 80, 120), "FDR": (14, 28, 56, 112, 168)}
 
 
 # Bytes of a PCIe packet besides its payload, and the share that flow control leaves: 0.83 of the raw rate at
@@ -20,9 +30,21 @@ PCIE_HEADER, PCIE_FLOW = 24, 0.985
 USUAL_PAYLOAD = 256
 
 
-def efficiency(mtu: int, link_layer: str) -> float:
-    """Return the share of a link's rate that is payload at an RDMA MTU in bytes."""
-    return mtu / (mtu + OVERHEAD[link_layer])
+def efficiency(mtu: int, link_layer: str, grh: bool = False) -> float:
+    """Return the share of a link's rate that is payload at an RDMA MTU in bytes; ``grh``: InfiniBand with a GRH."""
+    return mtu / (mtu + OVERHEAD[link_layer] + (GRH if grh and link_layer == "infiniband" else 0))
+
+
+def coding(rate: float, described: str | None) -> float:
+    """Return the share of the rate in Gb/s of an InfiniBand port that carries data.
+
+    ``described``: how its tester read it, which tells the generation: ``56 Gb/sec (4X FDR)``. Another rate than that
+    tells it of most generations, too.
+    """
+    found = _GENERATION.search(described or "")
+    if found and leading_number(described) == rate:
+        return _LANE.get(found[1] or "SDR", 1.0)
+    return next((_LANE[name] for name, rates in _RATES.items() if rate in rates), 1.0)
 
 
 def pcie_rate(speed: float, width: int, max_payload: int | None = None) -> float:

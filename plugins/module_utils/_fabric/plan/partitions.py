@@ -8,11 +8,13 @@ With ib-kubernetes UFM does it, and only the range of GUIDs is compared with tho
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ..._common.errors import InputError
 from ..._common.fold import fold
 from ..._common.reader import some
 from ..._common.vf_identity import vf_guid
+from ..intent.intent import Intent
 from ..operator.profiles import registry
 from ..operator.profiles.profile import INFINIBAND_MTU
 from .hosts import Host
@@ -52,6 +54,16 @@ def lines(layout: Layout) -> list[str]:
     number = int(key, 16) & ~FULL_MEMBER
     head = f"{_NAME}=0x{number:04x}, indx0, ipoib, mtu={mtu}, defmember=full :"
     return [*found, *_members(layout, head)]
+
+
+def of_rail(intent: Intent) -> dict[str, Any]:
+    """Return the partition in which hosts and pods use each rail, as {"pkey": {place: key}}; {} for the first one.
+
+    With VFs only those of pods are in it: the port of the host has its own.
+    """
+    places = {"host": intent.pkey, "pod": intent.pkey or intent.sriov.pkey}
+    found = {place: key for place, key in places.items() if key}
+    return {"pkey": found} if found else {}
 
 
 def _check_guids(layout: Layout) -> None:

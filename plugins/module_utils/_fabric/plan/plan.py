@@ -230,6 +230,7 @@ def _rail(layout: Layout, index: int) -> dict[str, Any]:
         "vendors": sorted({port["vendor"] for port in ports}),
         "drivers": sorted({port["driver"] for port in ports if port["driver"]}),
         **bonds.of_rail(ports),
+        **partitions.of_rail(layout.intent),
         **({"ipv6": {**_rail_addresses(ipv6, index), "pool": ipv6.pool(name)}} if (ipv6 := layout.ipv6) else {}),
     }
 

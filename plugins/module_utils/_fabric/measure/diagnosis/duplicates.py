@@ -69,7 +69,9 @@ def unplanned(plan: Mapping[str, Any], where: str, endpoints: Mapping[str, Endpo
 
 
 def _addresses(described: Mapping[str, str]) -> list[str]:
-    return (described.get("addresses") or described.get("address") or "").split()
+    found = (described.get("addresses") or described.get("address") or "").split()
+    # A port of InfiniBand may have none.
+    return [one for one in found if one != "-"]
 
 
 def _planned(plan: Mapping[str, Any], where: str) -> dict[tuple[str, str], str]:

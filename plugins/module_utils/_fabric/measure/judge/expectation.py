@@ -41,7 +41,8 @@ class Asked(NamedTuple):
 
     ``kind`` as in schedule.Measurement. ``together``: all rails of a host at once, so that ports of one card share its
     PCIe link. ``gpu_paths``: path class to share where it differs from ``GPU_PATHS``. ``between``: the groups of the
-    hosts whose uplinks the path crosses, "" inside a group, with ``oversubscribed``, by how much these are.
+    hosts whose uplinks the path crosses, "" inside a group, with ``oversubscribed``, by how much these are. ``grh``:
+    packets of InfiniBand have a GRH.
     """
 
     kind: str = USUAL
@@ -50,6 +51,7 @@ class Asked(NamedTuple):
     gpu_paths: Mapping[str, float | None] = {}
     between: str = ""
     oversubscribed: float = 1.0
+    grh: bool = False
 
 
 class _Bound(NamedTuple):
@@ -85,7 +87,8 @@ def side_of(
     bidirectional, latency_us, pcie {speed, width, max_payload, ports}, uplinks (plan/uplinks.py), vf_rate, kinds {kind:
     what differs for it}, gpu (path class) when it works in GPU memory, and described_rate, what the RDMA device says of
     itself, which stands in for a rate that the plan does not know, and links, the number of members of a bond. Rates in
-    Gb/s. ``planned_mtu``: the RDMA MTU that tests ask for.
+    Gb/s. coding: the share of the rate that carries data (link_rates.py). ``planned_mtu``: the RDMA MTU that tests ask
+    for.
     """
     own = _of_kind(side, asked.kind)
     layer = rail.get("link_layer") or "ethernet"
@@ -93,7 +96,7 @@ def side_of(
     rate = own.get("rate") or own.get("described_rate")
     if rate is None or mtu is None:
         return Side(name, own, mtu, None, None, None)
-    share = efficiency(mtu, layer)
+    share = efficiency(mtu, layer, asked.grh) * own.get("coding", 1.0)
     at = f"at RDMA MTU {mtu}"
     bounds = [_Bound(rate * share, "link", f"{rate:g} Gb/s link of {name} {at}")]
     bounds += _pcie_bound(name, own, asked.together, port_rate=rate)
@@ -132,7 +135,7 @@ def _of_floor(rail: Mapping[str, Any], sides: Sequence[Side], asked: Asked, *, f
     ways = 2 if asked.bidirectional else 1
     links = [
         (
-            side.own["rate"] * side.own.get("links", 1) * ways * (efficiency(side.mtu, layer) if side.mtu else 1),
+            _link_of(side.own) * ways * (efficiency(side.mtu, layer) if side.mtu else 1),
             side.name,
             side.own["rate"],
         )
@@ -145,6 +148,10 @@ def _of_floor(rail: Mapping[str, Any], sides: Sequence[Side], asked: Asked, *, f
         return Expectation(floor, "floor", ceiling, why)
     doubt = f"the floor of {floor:.3g} Gb/s is above the {ceiling:.3g} Gb/s of the {rate:g} Gb/s link of {name}"
     return Expectation(floor, "floor", None, why, doubt=doubt)
+
+
+def _link_of(own: Mapping[str, Any]) -> float:
+    return float(own["rate"]) * float(own.get("coding", 1.0)) * int(own.get("links", 1))
 
 
 def _of_kind(side: Mapping[str, Any], kind: str) -> Mapping[str, Any]:

@@ -27,6 +27,7 @@ def notices(state: State, lateness: Mapping[str, float], diagnoses: Sequence[Map
         *_addresses(state, diagnoses),
         *_slow_clocks(state),
         *_far_cpus(state),
+        *_full_counters(state),
         *_doubts(state),
     ]
 
@@ -61,6 +62,17 @@ def _far_cpus(state: State) -> list[str]:
         for name, endpoint in state.endpoints.items()
         for rail, found in endpoint.rails.items()
         if found.get("cpus") == "-" and found.get("local_cpus", "-") != "-"
+    ]
+
+
+def _full_counters(state: State) -> list[str]:
+    """Return whose error counters cannot show new errors, since InfiniBand's stay at their largest value."""
+    return [
+        f"{name} {rail}: counters at their largest value, which do not show new errors: {found['full']}. Reset them"
+        f" with perfquery -R -C {found['device']} -P {found['port']}"
+        for name, endpoint in state.endpoints.items()
+        for rail, found in endpoint.rails.items()
+        if found.get("full", "-") != "-"
     ]
 
 

@@ -9,9 +9,11 @@ from shlex import quote
 from typing import Any
 
 from ...intent.kinds import KINDS
+from ..readings.ib_port import is_ib
 from ..schedule.schedule import Measurement, subject
 from ..schedule.tester_input import perftest_args
-from .session import State, gpu_of
+from .session import State, addresses, gpu_of
+from .ways import options_of
 
 Result = Mapping[str, Any]
 
@@ -34,8 +36,8 @@ def commands(state: State, diagnosis: Mapping[str, Any], results: Sequence[Resul
     if not server or not client:
         return []
     return [
-        _command(state, test, test.server, rail=test.server_rail, side=server),
-        f"{_command(state, test, test.client, rail=test.rail, side=client)} {quote(server['address'])}",
+        _command(state, test, "server", side=server),
+        f"{_command(state, test, 'client', side=client)} {quote(_address(state, test, server))}",
     ]
 
 
@@ -64,13 +66,21 @@ def _side(state: State, name: str, rail: str) -> Mapping[str, str]:
     return found if {"device", "port", "gid", "address"} <= set(found) else {}
 
 
-def _command(state: State, test: Measurement, name: str, *, rail: str, side: Mapping[str, str]) -> str:
+def _address(state: State, test: Measurement, server: Mapping[str, str]) -> str:
+    """Return where the client reaches the server; a port of InfiniBand may have no address of its own."""
+    own = server["address"]
+    return addresses(state)[test.server, test.server_rail] if own == "-" else own
+
+
+def _command(state: State, test: Measurement, role: str, *, side: Mapping[str, str]) -> str:
+    name, rail = (test.client, test.rail) if role == "client" else (test.server, test.server_rail)
     gpu = (gpu_of(state, test, name, rail=rail) or {}).get("bdf", "")
     cpus = side.get("cpus", "-")
     words = [f"ssh {quote(name)}" if state.where == "host" else f"in a pod on {name}:"]
     words += [f"taskset -c {quote(cpus)}"] if cpus != "-" else []
-    words += [f"{KINDS[test.kind].program} -d {quote(side['device'])} -i {quote(side['port'])} -x {quote(side['gid'])}"]
+    words += [f"{KINDS[test.kind].program} -d {quote(side['device'])} -i {quote(side['port'])}"]
+    words += [options_of(state, test, role)] if is_ib(side) else [f"-x {quote(side['gid'])}"]
     # A port that no run uses.
     args = perftest_args(state.tests, test.kind, test.size, gpu=gpu, rail=test.rail)
     words += [f"-p {int(state.tests['port_base']) - 1}", args]
-    return " ".join(words)
+    return " ".join(word for word in words if word)

@@ -28,7 +28,7 @@ Result = Mapping[str, Any]
 # Host -> rail -> what identity.described returns of a port.
 Ports = Mapping[str, Mapping[str, Mapping[str, Any]]]
 # Options of rdma_fabric.tests that decide what a test reads; who is measured and where is in the test itself.
-_ALWAYS = ("mtu", "rdma_cm", "hugepages", "inline", "rails_at_once", "repeats")
+_ALWAYS = ("mtu", "rdma_cm", "hugepages", "inline", "service_level", "rails_at_once", "repeats")
 _OF_BANDWIDTH = ("duration", "queue_pairs", "tx_depth")
 _UNTOLD = "the earlier report does not record how they were measured"
 

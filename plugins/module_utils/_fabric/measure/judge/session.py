@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ...plan.link_findings import below
-from ..diagnosis.absence import FIRM, NONE, Conduct, Shown, recent, shown
-from ..readings.exchange import exchange_failed, exchange_warning, failed_by_exchange
-from ..readings.perftest import TIMED_OUT, Run, Sample
+from ...plan.link_rates import coding
+from ..diagnosis.absence import FIRM, Conduct, Shown, recent, shown
+from ..readings import ib_port
+from ..readings.exchange import failed_by_exchange
+from ..readings.perftest import Run, Sample
 from ..readings.tester_log import Endpoint
 from ..schedule import crossing
 from ..schedule.schedule import Measurement, star_of
@@ -73,6 +75,9 @@ class State:
     known_homes: Mapping[str, str] | None = None
     # By host, rail and memory of a side why its tester cannot measure there, "" when it can.
     known_flaws: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    # The rails of InfiniBand, with their partitions (ib_port.pkey_of), and the rails whose tests meet elsewhere.
+    known_partitions: Mapping[str, int | None] | None = None
+    known_remote: Collection[str] | None = None
 
 
 def blocked(state: State, test: Measurement) -> str:
@@ -89,7 +94,30 @@ def flawed(state: State, test: Measurement) -> list[str]:
     """Return what testers themselves reported that keeps a test from being run: a link state, a missing program."""
     client = _flaw(state, test, test.client, rail=test.rail)
     server = _flaw(state, test, test.server, rail=test.server_rail)
-    return [flaw for flaw in (client, server) if flaw] if client or server else []
+    if client or server:
+        return [flaw for flaw in (client, server) if flaw]
+    return _between(state, test) if partitions(state) else []
+
+
+def partitions(state: State) -> Mapping[str, int | None]:
+    """Return the rails of InfiniBand, each with the partition of the plan, None for the first one of each port."""
+    if state.known_partitions is None:
+        own = [rail for rail in state.plan["rails"] if rail.get("link_layer") == "infiniband"]
+        state.known_partitions = {rail["name"]: ib_port.pkey_of(rail, state.where) for rail in own}
+    return state.known_partitions
+
+
+def described(state: State, name: str, rail: str) -> Mapping[str, str]:
+    """Return what a tester described of a rail, {} when nothing is known."""
+    return state.endpoints[name].rails.get(rail, {}) if name in state.endpoints else {}
+
+
+def _between(state: State, test: Measurement) -> list[str]:
+    """Return why two ports of InfiniBand that can be measured cannot reach each other."""
+    ends = ((test.client, test.rail), (test.server, test.server_rail))
+    ports = [(f"{name} {rail}", described(state, name, rail)) for name, rail in ends]
+    flaw = ib_port.apart(ports[0], ports[1], partitions(state).get(test.rail))
+    return [flaw] if flaw else []
 
 
 def _flaw(state: State, test: Measurement, name: str, *, rail: str) -> str:
@@ -107,8 +135,15 @@ def _new_flaw(state: State, test: Measurement, name: str, *, rail: str) -> str:
         return f"{name}: perftest is not installed"
     if endpoint.error(rail):
         return f"{name} {rail}: {endpoint.error(rail)}"
-    if state.tests["control"] == "management" and endpoint.host.get("control", "-") == "-":
-        return f"{name}: its tester found no IPv4 address of the default route, which control: management needs"
+    if rail in remote(state) and endpoint.host.get("control", "-") == "-":
+        what = "control: management" if state.tests["control"] == "management" else "a rail without IPv4 addresses"
+        return f"{name}: its tester found no IPv4 address of the default route, which {what} needs"
+    if rail in partitions(state):
+        port = endpoint.rails[rail]
+        if port["address"] == "-" and state.tests["rdma_cm"]:
+            return f"{name} {rail}: {port['netdev']} has no IPv4 address, which rdma_cm needs"
+        if flaw := ib_port.partition_flaw(port, partitions(state)[rail]):
+            return f"{name} {rail}: {flaw}"
     if test.memory != "host" and not gpu_of(state, test, name, rail=rail):
         return f"{name} {rail}: the facts name no GPU for it, and {test.memory} is asked for"
     return ""
@@ -124,12 +159,25 @@ def gpu_of(state: State, test: Measurement, name: str, *, rail: str) -> Mapping[
 
 def addresses(state: State) -> dict[tuple[str, str], str]:
     """Return (endpoint, rail) to the address for perftest's own exchange."""
-    management = state.tests["control"] == "management"
+    elsewhere = remote(state)
     return {
-        (name, rail): endpoint.host.get("control", "-") if management else found.get("address", "-")
+        (name, rail): endpoint.host.get("control", "-") if rail in elsewhere else found.get("address", "-")
         for name, endpoint in state.endpoints.items()
         for rail, found in endpoint.rails.items()
     }
+
+
+def remote(state: State) -> Collection[str]:
+    """Return the rails whose tests meet over the management network: all, or those of InfiniBand without addresses.
+
+    One port without an address is enough: its peers reach it only there.
+    """
+    if state.known_remote is None:
+        every = {rail for endpoint in state.endpoints.values() for rail in endpoint.rails}
+        bare = any(own.get("address") == "-" for one in state.endpoints.values() for own in one.rails.values())
+        found = every if state.tests["control"] == "management" else partitions(state) if bare else ()
+        state.known_remote = frozenset(found)
+    return state.known_remote
 
 
 def addresses_used(state: State, ends: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
@@ -162,6 +210,7 @@ def _expectation(state: State, test: Measurement) -> Expectation:
         rails_at_once(state.tests, state.mode),
         state.plan["thresholds"]["gpu_paths"],
         *crossing.uplinks(state.tests, *(_homes(state).get(name, "") for name in (test.client, test.server))),
+        grh=described_grh(state, test),
     )
     return expect(rail, [_side(state, test, end, rail=rail, asked=asked) for end in ends], asked=asked)
 
@@ -178,7 +227,7 @@ def _end_name(test: Measurement, end: tuple[str, str]) -> str:
 
 def _side(state: State, test: Measurement, end: tuple[str, str], *, rail: Mapping[str, Any], asked: Asked) -> Side:
     """Return what an end of a test carries, whose client is on the plan's ``rail``."""
-    key = (_end_name(test, end), end[1], test.rail, test.kind, test.memory)
+    key = (_end_name(test, end), end[1], test.rail, test.kind, test.memory, "grh" if asked.grh else "")
     if key not in state.known_sides:
         side = _planned_side(state, test, end[0], rail=end[1])
         state.known_sides[key] = side_of(rail, key[0], side, planned_mtu=state.tests["mtu"], asked=asked)
@@ -189,12 +238,22 @@ def _planned_side(state: State, test: Measurement, name: str, *, rail: str) -> d
     side = dict(state.plan.get("expectations", {}).get(rail, {}).get(name, {}))
     # The RDMA device of a bond can show the rate of one member or of all.
     if side.get("rate") is None and "links" not in side and name in state.endpoints:
-        side["described_rate"] = described_rate(state.endpoints[name].rails.get(rail, {}).get("rate"))
+        side["described_rate"] = described_rate(described(state, name, rail).get("rate"))
+    if rail in partitions(state) and (rate := side.get("rate") or side.get("described_rate")):
+        side["coding"] = coding(rate, described(state, name, rail).get("rate"))
     if state.where == "host":
         # A bare host measures with the PF: limits of VFs do not hold there.
         side.pop("vf_rate", None)
     gpu = gpu_of(state, test, name, rail=rail)
     return {**side, "gpu": gpu["path"]} if gpu else side
+
+
+def described_grh(state: State, test: Measurement) -> bool:
+    """Return whether the ports of a test described themselves so that packets between them need a GRH."""
+    if test.rail not in partitions(state):
+        return False
+    ends = ((test.client, test.rail), (test.server, test.server_rail))
+    return ib_port.needs_grh(*(described(state, *end) for end in ends))
 
 
 def low_link(state: State, name: str, rail: str, *, link: Mapping[str, str]) -> list[str]:
@@ -243,43 +302,6 @@ def faults(state: State, test: Measurement, used: Attempt) -> list[bool]:
     ]
 
 
-def exchange_of(state: State, test: Measurement) -> str:
-    """Return how the sides of the next attempt find each other: as asked, or the other way after that one failed."""
-    way = asked_exchange(state)
-    last = state.attempts[test][-1] if state.attempts.get(test) else None
-    # The other way needs the rail's addresses, which stand in the lines only when perftest's exchange goes there.
-    if last is None or state.tests["control"] != "rail" or not exchange_failed(last.client, last.server):
-        return way
-    if shown_by(state, test, last).level == NONE:
-        # A side was late or is gone: nothing failed but that.
-        return way
-    tried = _exchange(last)
-    failed = [one for one in state.attempts[test] if exchange_failed(one.client, one.server)]
-    if sum(_exchange(one) == tried for one in failed) == 1 and any(run.rc in TIMED_OUT for run in last.sides.values()):
-        # That side may only have started slowly, and the next slot is longer.
-        return tried
-    return "cm" if tried == "plain" else "plain"
-
-
-def _exchange(attempt: Attempt) -> str:
-    return next((run.exchange for run in attempt.sides.values() if run.exchange), "")
-
-
 def asked_exchange(state: State) -> str:
     """Return ``cm`` or ``plain``: how tests are asked to find each other."""
     return "cm" if state.tests["rdma_cm"] else "plain"
-
-
-def exchange_warnings(state: State) -> list[str]:
-    """Return a sentence for each test that measured only the other way than it was asked to."""
-    told = []
-    for test, tried in state.attempts.items():
-        if not any(one.client for one in tried):
-            # Nothing but numbers was worth keeping.
-            continue
-        done = next((one for one in reversed(tried) if one.sample), None)
-        why = next((one.reason for one in tried if exchange_failed(one.client, one.server)), "")
-        text = exchange_warning(asked_exchange(state), done.client.exchange, why) if done and done.client else ""
-        if text:
-            told.append(f"{test.client} to {test.server} {test.rail} {test.kind}: {text}")
-    return told

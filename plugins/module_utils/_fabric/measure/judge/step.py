@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ...._common.errors import InputError, ParseError
@@ -31,7 +32,8 @@ from .passes import Course, Results, announce, next_rounds, results, verdicts, w
 from .passes import summary as passes_summary
 from .reproduce import commands
 from .resume import take_over
-from .session import State, addresses, asked_exchange, exchange_of, exchange_warnings
+from .session import State, addresses, asked_exchange, partitions
+from .ways import exchange_of, exchange_warnings, options_of
 
 # Start cost of perftest, client delay, retries and the guard between two slots, in seconds: what a slot is longer than
 # its measurement at most.
@@ -261,7 +263,9 @@ def _lines(state: State, rounds: Sequence[Round]) -> dict[str, list[str]]:
     gpus = {(name, rail): gpu for rail, own in state.plan.get("gpus", {}).items() for name, gpu in own.items()}
     asked = asked_exchange(state)
     swapped = {test for round_ in rounds for test in round_ if exchange_of(state, test) != asked}
-    return lines(rounds, state.rails, state.tests, addresses=addresses(state), gpus=gpus, swapped=swapped)
+    # Only InfiniBand needs more options than its rail's.
+    more = partial(options_of, state) if partitions(state) else None
+    return lines(rounds, state.rails, state.tests, addresses=addresses(state), gpus=gpus, swapped=swapped, more=more)
 
 
 def _resumed(course: Course) -> list[str]:

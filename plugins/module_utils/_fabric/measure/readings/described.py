@@ -30,6 +30,8 @@ from ...intent.typed import (
 LARGEST_GID = 64
 _LARGEST_PORT = 255
 _CPUS = re.compile(r"[0-9]{1,5}(?:-[0-9]{1,5})?(?:,[0-9]{1,5}(?:-[0-9]{1,5})?){0,511}")
+_PKEYS = re.compile(r"(?:[0-9]{1,3}:0x[0-9a-f]{4}(?: [0-9]{1,3}:0x[0-9a-f]{4}){0,127})?")
+_LID = optional(matching(re.compile(r"0x[0-9a-f]{1,8}"), "a LID"), "-")
 _CPU_LIST = optional(matching(_CPUS, "a list of CPUs"), "-")
 _RAIL: Mapping[str, Type] = {
     "device": name("the name of an RDMA device"),
@@ -37,13 +39,20 @@ _RAIL: Mapping[str, Type] = {
     "netdev": name("the name of a network device"),
     "gid": digits(0, LARGEST_GID, ", since perftest refuses larger GID indexes"),
     "gid_type": matching(re.compile("RoCE v2|IB"), "RoCE v2 or IB"),
-    "address": ipv4_address,
+    "address": optional(ipv4_address, "-"),
     "addresses": ipv4_addresses,
     "mtu": optional(digits(1, 65536), "-"),
     "rate": matching(re.compile(r"[A-Za-z0-9 ./()+-]{0,64}"), "a rate"),
     "numa": matching(re.compile(r"-|-?[0-9]{1,4}"), "a NUMA node"),
     "cpus": _CPU_LIST,
     "local_cpus": _CPU_LIST,
+    # Of InfiniBand ports alone (ib_port.py).
+    "lid": _LID,
+    "sm_lid": _LID,
+    "prefix": matching(re.compile(r"[0-9a-f]{4}(?::[0-9a-f]{4}){3}"), "the prefix of a subnet"),
+    "pkeys": matching(_PKEYS, "partition keys with their indexes"),
+    "vf": matching(re.compile("yes|no"), "yes or no"),
+    "full": optional(matching(re.compile(r"[a-z_]{1,40}(?:,[a-z_]{1,40}){0,15}"), "names of counters"), "-"),
 }
 _NEEDED = ("device", "port", "gid", "address")
 _HOST: Mapping[str, Type] = {
@@ -68,6 +77,9 @@ def checked_rail(pairs: Mapping[str, str]) -> dict[str, str]:
             found[key] = _checked(key, pairs[key])
         except Unfit as error:
             return {"error": f"not described: {key}={plain(pairs[key], 60)!r} is invalid; expected {error.expected}"}
+    # InfiniBand alone is measured without an address.
+    if found["address"] == "-" and found.get("gid_type") != "IB":
+        return {"error": "not described: address='-' is invalid; expected an IPv4 address"}
     return found
 
 

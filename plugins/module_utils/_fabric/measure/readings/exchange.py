@@ -24,12 +24,19 @@ _FAILED = {
     "cm": re.compile(_UNREACHED + r"rdma_resolve_\w+ failed|Unexpected CM event|times ADDR_ERROR"),
     "plain": re.compile(_UNREACHED + r"Incompatibility issue with GID|QP \S+ to RTR"),
 }
+# What a port of InfiniBand does that demands a GRH of a queue pair without one.
+_REFUSED_PATH = re.compile(r"QP \S+ to RTR")
 
 
 def exchange_failed(client: Run | None, server: Run | None) -> bool:
     """Return whether a test failed where the other way to exchange addresses may work."""
     runs = [run for run in (client, server) if run is not None and run.rc and run.exchange in _FAILED]
     return any(_FAILED[run.exchange].search(run.text) for run in runs)
+
+
+def path_refused(client: Run | None, server: Run | None) -> bool:
+    """Return whether a side met the other one, and its port then refused the path to it."""
+    return any(run is not None and run.rc and _REFUSED_PATH.search(run.text) for run in (client, server))
 
 
 def failed_by_exchange(client: Run | None, server: Run | None, way: str) -> bool:

@@ -46,9 +46,6 @@ LARGEST_DESCRIPTION = 1 << 18
 LARGEST_FILE = 1 << 28
 
 
-_INFINIBAND = "is an InfiniBand port, which this collection cannot measure yet"
-
-
 @dataclass(frozen=True)
 class Endpoint:
     """A tester that described itself: per rail its key=value pairs, or the error that keeps a rail from use."""
@@ -61,7 +58,7 @@ class Endpoint:
         found = self.rails.get(rail)
         if found is None:
             return "not described"
-        return _INFINIBAND if found.get("gid_type") == "IB" else found.get("error")
+        return found.get("error")
 
 
 # Round, rail of this endpoint, the peer's address: one host may serve several on a rail at once.

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...intent.kinds import KINDS, USUAL
@@ -85,10 +85,12 @@ def lines(
     addresses: Addresses,
     gpus: Gpus | None = None,
     swapped: Collection[Measurement] = (),
+    more: Callable[[Measurement, str], str] | None = None,
 ) -> dict[str, list[str]]:
     """Return each endpoint's schedule lines, closed by ``END count``.
 
-    ``swapped``: tests whose sides find each other the other way than ``tests.rdma_cm`` says.
+    ``swapped``: tests whose sides find each other the other way than ``tests.rdma_cm`` says. ``more``: further options
+    of a side ("client" or "server") of a test.
 
     ``addresses``: (endpoint, rail) to the address where the peer reaches it for perftest's own exchange. ``gpus``: the
     same to the GPU whose memory is used by tests in other than host memory.
@@ -105,11 +107,12 @@ def lines(
         other = bool(swapped) and test in swapped
         for role, own, rail, peer in sides(test, addresses):
             gpu = "" if test.memory == "host" else (gpus or {}).get((own, rail), {}).get("bdf", "")
-            key = (test.kind, test.size, gpu, other, byte_of(tests, test.rail))
+            key = (test.kind, test.size, gpu, other, byte_of(tests, test.rail), more(test, role) if more else "")
             if key not in known:
                 way = {**tests, "rdma_cm": rdma_cm != other}
                 args = perftest_args(way, test.kind, test.size, gpu=gpu, rail=test.rail)
-                known[key] = f"{KINDS[test.kind].tool} {args}"
+                words = (KINDS[test.kind].tool, args, key[-1])
+                known[key] = " ".join(word for word in words if word)
             result.setdefault(own, []).append(f"{number} {rail} {role} {peer} {at} {known[key]}")
     for own in result:
         result[own].append(f"END {len(result[own])}")

@@ -17,6 +17,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.jud
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.verdict import judge
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.perftest import Sample
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.link_rates import (
+    coding,
     efficiency,
     pcie_rate,
     rdma_mtu,
@@ -42,6 +43,36 @@ def side(**change: Any) -> dict[str, Any]:
 )
 def test_efficiency(mtu: int, layer: str, percent: float) -> None:
     assert round(efficiency(mtu, layer) * 100, 2) == percent
+
+
+@pytest.mark.parametrize(("mtu", "percent"), [(256, 79.50), (512, 88.58), (1024, 93.94), (2048, 96.88), (4096, 98.41)])
+def test_efficiency_of_infiniband_with_a_grh(mtu: int, percent: float) -> None:
+    assert round(efficiency(mtu, "infiniband", grh=True) * 100, 2) == percent
+
+
+# Data rates of the generations, as the InfiniBand Trade Association lists them; rates as the kernel prints them.
+@pytest.mark.parametrize(
+    ("described", "data"),
+    [
+        ("2.5 Gb/sec (1X SDR)", 2),
+        ("10 Gb/sec (4X SDR)", 8),
+        ("10 Gb/sec (4X)", 8),
+        ("20 Gb/sec (4X DDR)", 16),
+        ("40 Gb/sec (4X QDR)", 32),
+        ("40 Gb/sec (4X FDR10)", 40),
+        ("56 Gb/sec (4X FDR)", 54.55),
+        ("100 Gb/sec (4X EDR)", 100),
+        ("100 Gb/sec (2X HDR)", 100),
+        ("200 Gb/sec (4X HDR)", 200),
+        ("400 Gb/sec (4X NDR)", 400),
+        ("800 Gb/sec (4X XDR)", 800),
+    ],
+)
+def test_data_rate_of_infiniband(described: str, data: float) -> None:
+    rate = float(described.split()[0])
+    assert round(rate * coding(rate, described), 2) == data
+    # A port that came up at another rate since the plan was made.
+    assert coding(rate, "1 Gb/sec (4X NDR)") == (0.8 if "FDR10" in described else coding(rate, described))
 
 
 # Published payload rates by generation, lanes and MPS; 256 is what is assumed when MPS is not known.

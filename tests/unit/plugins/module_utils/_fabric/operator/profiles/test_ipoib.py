@@ -9,7 +9,6 @@ import pytest
 from tests.unit.support.plan_factory import fleet
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import Endpoint
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
@@ -91,8 +90,6 @@ def test_each_model_has_its_link_layer() -> None:
                     plan({**FABRIC, "profile": name}, hosts)
 
 
-def test_a_port_of_infiniband_is_not_measured() -> None:
-    pairs = {"device": "mlx5_0", "port": "1", "gid": "0", "address": "192.168.0.1", "gid_type": "IB"}
-    endpoint = Endpoint({"ib": pairs, "roce": {**pairs, "gid_type": "RoCE v2"}, "bad": {"error": "down"}}, {})
-    said = [endpoint.error(rail) for rail in ("ib", "roce", "bad", "none")]
-    assert said == ["is an InfiniBand port, which this collection cannot measure yet", None, "down", "not described"]
+def test_the_partition_of_the_plan_is_that_of_tests() -> None:
+    assert "pkey" not in planned()["rails"][0]
+    assert planned(pkey="0x8001")["rails"][0]["pkey"] == {"host": "0x8001", "pod": "0x8001"}

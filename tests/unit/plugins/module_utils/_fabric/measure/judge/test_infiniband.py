@@ -1,0 +1,174 @@
+"""Steps on rails of InfiniBand, with logs as testers write them. Milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from tests.unit.support import tester_logs
+from tests.unit.support.tester_logs import ROW, frame
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.step import Step, step
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import Evidence, Pass
+
+HOSTS = ["gpu-1", "gpu-2"]
+UNCONFIGURED = (
+    "no subnet manager has configured mlx5_0/1 (rail0): its state is INIT and its LID 0x0. Start the subnet manager of"
+    " the fabric, or check in its log why it does not activate the port"
+)
+# What perftest 25.01 prints where the port demands a GRH.
+REFUSED = "Failed to modify QP 122273 to RTR\n Unable to Connect the HCA's through the link"
+
+
+def plan(key: str = "", **tests: Any) -> dict[str, Any]:
+    made = tester_logs.plan(HOSTS, ["rail0"], **tests)
+    made["rails"][0].update(link_layer="infiniband", mtu=4092, **({"pkey": {"host": key}} if key else {}))
+    return made
+
+
+def described(name: str, **change: str) -> str:
+    port = {
+        "address": f"10.0.0.{name[-1]}",
+        "rate": '"100 Gb/sec (4X EDR)"',
+        "prefix": "fe80:0000:0000:0000",
+        "pkeys": '"0:0xffff 1:0x8001"' if name == "gpu-1" else '"0:0xffff 2:0x8001"',
+        "vf": "no",
+        **change,
+    }
+    words = " ".join(f"{key}={value}" for key, value in port.items())
+    line = f"rail0 device=mlx5_0 port=1 netdev=rail0 gid=0 gid_type=IB mtu=4096 numa=0 cpus=- {words}"
+    if "error" in change:
+        line = f'rail0 error="{change["error"]}"'
+    return tester_logs.described([line], f"perftest=6.24 control=192.0.2.{name[-1]}")
+
+
+def first(ports: Mapping[str, Mapping[str, str]] | None = None, key: str = "", **tests: Any) -> Step:
+    texts = {name: described(name, **(ports or {}).get(name, {})) for name in HOSTS}
+    return step(plan(key, **tests), "host", Evidence(texts, {}))
+
+
+def ends(found: Step) -> dict[str, str]:
+    """The line of the first round by host, without round and rail."""
+    return {name: " ".join(lines[0].split()[2:]) for name, lines in found.lines.items()}
+
+
+USUAL = "18500 write_bw -F --report_gbits -c RC -q 4 -s 65536 -t 128 -D 10 -f 2"
+
+
+@pytest.mark.parametrize(
+    ("ports", "key", "tests", "client", "server"),
+    [
+        ({}, "", {}, "", ""),
+        # Each end has the partition at another index.
+        ({}, "0x8001", {"service_level": 2}, " --pkey_index=1 -S 2", " --pkey_index=2 -S 2"),
+        ({"gpu-2": {"vf": "yes"}}, "", {}, " -x 0", " -x 0"),
+        ({"gpu-2": {"prefix": "fec0:0000:0000:0001"}}, "0x8001", {}, " -x 0 --pkey_index=1", " -x 0 --pkey_index=2"),
+        ({"gpu-2": {"vf": "yes"}}, "0x8001", {"rdma_cm": True}, " -R", " -R"),
+    ],
+)
+def test_options_of_both_ends(
+    ports: dict[str, dict[str, str]], key: str, tests: dict[str, Any], client: str, server: str
+) -> None:
+    assert ends(first(ports, key, **tests)) == {
+        "gpu-1": f"client 10.0.0.2 {USUAL}{client}",
+        "gpu-2": f"server 10.0.0.1 {USUAL}{server}",
+    }
+
+
+def test_where_a_port_has_no_address_both_sides_meet_on_the_management_network() -> None:
+    assert ends(first({"gpu-2": {"address": "-"}})) == {
+        "gpu-1": f"client 192.0.2.2 {USUAL}",
+        "gpu-2": f"server 192.0.2.1 {USUAL}",
+    }
+
+
+def outcome(answer: Callable[[str], tuple[int, str]], ports: Any = None, key: str = "", **tests: Any) -> Step:
+    texts = {name: described(name, **(ports or {}).get(name, {})) for name in HOSTS}
+    passes: list[Pass] = []
+    for _turn in range(9):
+        found = step(plan(key, **tests), "host", Evidence(texts, {}, tuple(passes)))
+        if found.done:
+            return found
+        logs = {}
+        for name, lines in found.lines.items():
+            logs[name] = tester_logs.log(found.number, lines, [frame(one, *answer(one)) for one in lines[:-1]], True)
+        passes.append(Pass(logs, {}))
+    raise AssertionError("the judge never said that it was done")
+
+
+def test_a_port_that_demands_a_grh_gets_one_in_the_next_pass() -> None:
+    found = outcome(lambda line: (0, ROW % "97.0") if " -x 0" in line else (1, REFUSED))
+    assert {one["verdict"] for one in found.results} == {"pass"}
+    assert [len(one["passes"]) for one in found.results] == [2, 2]
+    assert not any("RDMA-CM" in text for text in found.warnings)
+
+
+def test_a_rail_passes_at_the_rate_of_infiniband() -> None:
+    # The ceiling at 4096 bytes is 99.4, that with a GRH 98.4 of 100 Gb/s.
+    (one, _other) = outcome(lambda _line: (0, ROW % "99.2")).results
+    assert (one["verdict"], round(one["expected"], 1)) == ("pass", 94.4)
+    (one, _other) = outcome(lambda _line: (0, ROW % "98.3"), {"gpu-1": {"vf": "yes"}}).results
+    assert (one["verdict"], round(one["expected"], 1)) == ("pass", 93.5)
+
+
+@pytest.mark.parametrize(
+    ("ports", "key", "evidence"),
+    [
+        ({"gpu-2": {"error": UNCONFIGURED}}, "", f"gpu-2 rail0: {UNCONFIGURED}"),
+        (
+            {"gpu-2": {"pkeys": '"0:0xffff"'}},
+            "0x8001",
+            "gpu-2 rail0: mlx5_0 is not in the partition 0x0001, it is in 0xffff. Let the administrator of the subnet"
+            " manager add the port to the partition",
+        ),
+        (
+            {name: {"pkeys": '"0:0x7fff"'} for name in HOSTS},
+            "",
+            "gpu-1 rail0: it is a limited member of the partition 0x7fff, and so is gpu-2 rail0. Limited members do not"
+            " reach each other. Let the administrator of the subnet manager make them full members",
+        ),
+        (
+            {"gpu-1": {"address": "-"}, "gpu-2": {"address": "-"}},
+            "rdma_cm",
+            "gpu-1 rail0: rail0 has no IPv4 address, which rdma_cm needs",
+        ),
+    ],
+)
+def test_what_is_missing_is_a_diagnosis_of_the_configuration(ports: Any, key: str, evidence: str) -> None:
+    tests = {"rdma_cm": True} if key == "rdma_cm" else {}
+    found = outcome(lambda _line: (0, ROW % "99.2"), ports, "" if tests else key, **tests)
+    assert {one["verdict"] for one in found.results} == {"no_data"}
+    (diagnosis,) = found.summary["diagnoses"]
+    # What both of two hosts lack can have a cause that only more hosts show.
+    one_host = diagnosis["host"] == "gpu-2"
+    assert (diagnosis["kind"], diagnosis["confidence"]) == (
+        "configuration",
+        "confirmed" if one_host else "suspected",
+    )
+    assert f"Correct the configuration ({evidence}" in diagnosis["text"]
+
+
+def test_the_switch_port_of_a_bad_port_is_named() -> None:
+    made = plan()
+    made["switches"] = {"rail0": {"gpu-1": {"switch": "leaf1", "port": "7"}, "gpu-2": {"switch": "leaf1", "port": "8"}}}
+    dead = "port 1 of mlx5_0 (rail0) has no link, its physical state is Polling: cable, transceiver or switch port"
+    texts = {"gpu-1": described("gpu-1"), "gpu-2": described("gpu-2", error=dead)}
+    (diagnosis,) = step(made, "host", Evidence(texts, {})).summary["diagnoses"]
+    assert diagnosis["kind"] == "port"
+    assert any("gpu-2 rail0 is on leaf1 port 8" in one for one in diagnosis["evidence"])
+
+
+def test_the_commands_reproduce_the_options() -> None:
+    found = outcome(lambda _line: (0, ROW % "20"), {"gpu-2": {"address": "-", "vf": "yes"}}, "0x8001")
+    server, client = found.summary["diagnoses"][0]["reproduce"]
+    assert " -d mlx5_0 -i 1 -x 0 --pkey_index=" in server and server.startswith("ssh gpu-")
+    assert client.split()[-1].startswith("192.0.2.")
+
+
+def test_counters_that_count_no_further_are_named() -> None:
+    found = first({"gpu-2": {"full": "symbol_error,link_downed"}})
+    assert found.warnings == [
+        "gpu-2 rail0: counters at their largest value, which do not show new errors: symbol_error,link_downed. Reset"
+        " them with perfquery -R -C mlx5_0 -P 1"
+    ]
