@@ -140,13 +140,37 @@ own_addresses() {
             case " $found " in *" $last "*) ;; *) on_netdev "$last" "$1" && found="$found $last" ;; esac
         fi
     done <"$PROC/net/fib_trie"
+    [ -n "$found" ] || lone_addresses "$1"
 }
 
+# lone_addresses NETDEV: addresses of /32, which are in no network, in $found: those that ip shows. Without ip the only
+# one of all netdevs, since nothing else shows which netdev has it.
+lone_addresses() {
+    if command -v ip >/dev/null 2>&1; then
+        before=
+        for word in $(timeout -k 1 5 ip -4 -o addr show dev "$1" scope global 2>/dev/null </dev/null); do
+            [ "$before" != inet ] || found="$found ${word%/*}"
+            before=$word
+        done
+        return
+    fi
+    while read -r bar word kind _; do
+        if [ "$bar" = "|--" ]; then
+            last=$word
+        elif [ "$bar $word $kind" = "/32 host LOCAL" ]; then
+            case $last in 127.*) continue ;; esac
+            case " $found " in *" $last "*) ;; *) on_netdev "$last" "" || found="$found $last" ;; esac
+        fi
+    done <"$PROC/net/fib_trie"
+    case $found in " "*" "*) found= ;; esac
+}
+
+# on_netdev ADDRESS NETDEV: whether it is in a connected network of the netdev, or of any without NETDEV.
 on_netdev() {
     number_of "$1"
     own=$number
     while read -r dev dest gateway _ _ _ _ mask _; do
-        if [ "$dev $gateway" != "$2 00000000" ] || [ "$mask" = 00000000 ]; then
+        if [ "$dev $gateway" != "${2:-$dev} 00000000" ] || [ "$mask" = 00000000 ]; then
             continue
         fi
         dotted "$mask"
@@ -463,7 +487,7 @@ describe() {
     first "${GPUFABRIC_ETC:-/etc}/machine-id"
     # shellcheck disable=SC3045 # not in POSIX, but in dash, bash and busybox; otherwise "-"
     say "host memlock=$(ulimit -l 2>/dev/null || say -) perftest=$(perftest_version)" \
-        "control=${found:--} clock=${source:--} machine_id=${line:--}"
+        "control=${found:--} clock=${source:--} machine_id=${line:--} binds=$(perftest_binds)"
     say "=== gpufabric described $count"
 }
 
@@ -478,6 +502,14 @@ perftest_version() {
     fi
 }
 
+# Whether a client can bind its source address; older programs have a similar option that does something else.
+perftest_binds() {
+    case $(timeout -k 1 5 ib_write_bw --help 2>/dev/null </dev/null) in
+    *--bind_source_ip*) say yes ;;
+    *) say no ;;
+    esac
+}
+
 # --- what a port counted, and its link --------------------------------------------------------------------------
 
 # Before a test: the counters of RDMA port and network devices with their values, in a file; not those that only say
@@ -485,6 +517,8 @@ perftest_version() {
 count_before() {
     first "$SYS/class/net/$netdev/bonding/slaves"
     links=${line:-$netdev}
+    # IPoIB loses its carrier when the LID of its port changes too, and what it drops says nothing of RDMA.
+    [ "$gid" != - ] || links=
     set -- "$SYS/class/infiniband/$device/ports/$ibport"/*counters/*
     for one in $links; do
         set -- "$@" "$SYS/class/net/$one"/statistics/* "$SYS/class/net/$one/carrier_down_count"
@@ -882,6 +916,7 @@ are_options() {
         -c) [ "${2:-}" = RC ] && shift ;;
         -[qstDfmInxST]) is_number "${2:-}" && shift ;;
         --tclass=* | --use_cuda=* | --pkey_index=*) is_number "${1#*=}" ;;
+        --bind_source_ip=*) is_address "${1#*=}" ;;
         --use_cuda_bus_id=*) case ${1#*=} in "" | *[!0-9A-Fa-f:.]*) false ;; esac ;;
         *) false ;;
         esac || return 1

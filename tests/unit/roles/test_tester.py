@@ -285,6 +285,94 @@ def test_describe_says_why_a_rail_cannot_be_used(bench: Bench, path: str, text: 
     assert found.error("rail0") == error
 
 
+# As the kernel 6.1 prints them: a host with an address of a /31 on a rail, a pod of Calico.
+POINT_TO_POINT = (
+    """Main:
+  +-- 0.0.0.0/0 3 0 5
+     |-- 10.9.0.4
+        /31 link UNICAST
+        /32 host LOCAL
+     +-- 127.0.0.0/8 2 0 2
+        |-- 127.0.0.1
+           /32 host LOCAL
+""",
+    "Iface\tDestination\tGateway\nrail0\t0400090A\t00000000\t0001\t0\t0\t0\tFEFFFFFF\t0\t0\t0\n",
+)
+CALICO = (
+    """Main:
+  +-- 0.0.0.0/0 3 0 4
+     |-- 0.0.0.0
+        /0 universe UNICAST
+     |-- 10.244.3.17
+        /32 host LOCAL
+     +-- 127.0.0.0/8 2 0 2
+        |-- 127.0.0.1
+           /32 host LOCAL
+     |-- 169.254.1.1
+        /32 link UNICAST
+""",
+    """Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
+eth0\t00000000\t0101FEA9\t0003\t0\t0\t0\t00000000\t0\t0\t0
+eth0\t0101FEA9\t00000000\t0005\t0\t0\t0\tFFFFFFFF\t0\t0\t0
+""",
+)
+
+
+def in_network(bench: Bench, tables: tuple[str, str], ip: str = "") -> None:
+    """Let the tester find these tables of the kernel, and an ``ip`` that prints this, or none."""
+    for name, text in zip(("fib_trie", "route"), tables):
+        write(bench.proc / "net" / name, text)
+    if ip:
+        write(bench.folder / "bin/ip", f"#!/bin/sh\necho '{ip}'\n", 0o755)
+
+
+def test_an_address_of_a_network_of_two(bench: Bench) -> None:
+    in_network(bench, POINT_TO_POINT)
+    add_device(bench.sys, "mlx5_0", "rail0", "10.9.0.4")
+    found = parse_describe(bench.run("describe", str(bench.folder / "rails")).stdout)
+    assert found.rails["rail0"]["address"] == "10.9.0.4"
+
+
+ONE = "2: eth0    inet 10.244.3.17/32 scope global eth0\\       valid_lft forever preferred_lft forever"
+
+
+@pytest.mark.parametrize(
+    ("more", "ip", "address"),
+    [
+        # Without ip the only address of a /32 is that of the default route.
+        ("", None, "10.244.3.17"),
+        ("     |-- 10.244.9.9\n        /32 host LOCAL\n", None, "-"),
+        ("     |-- 10.244.9.9\n        /32 host LOCAL\n", ONE, "10.244.3.17"),
+    ],
+)
+def test_the_control_address_of_a_pod_is_of_a_32(bench: Bench, more: str, ip: str | None, address: str) -> None:
+    in_network(bench, (CALICO[0] + more, CALICO[1]), ip or "")
+    env = {**bench.env(), "PATH": f"{bench.folder}/bin" + (":" + os.environ["PATH"] if ip else "")}
+    for name in () if ip else ("timeout", "taskset", "cat"):
+        (bench.folder / "bin" / name).symlink_to(str(shutil.which(name)))
+    shell = [str(shutil.which(bench.shell[0])), *bench.shell[1:]]
+    done = subprocess.run(
+        [*shell, str(SCRIPT), "describe", str(bench.folder / "rails")], env=env, text=True, capture_output=True
+    )
+    assert parse_describe(done.stdout).host["control"] == address
+
+
+@pytest.mark.parametrize(
+    ("text", "binds"),
+    [(VERSIONS["4.5"]["err_cuda"]["client"]["stdout"], "no"), ("      --bind_source_ip  Source IP of the", "yes")],
+    ids=["4.5", "25.01"],
+)
+def test_whether_a_client_can_bind_its_address_is_probed(bench: Bench, text: str, binds: str) -> None:
+    write(bench.folder / "help", text)
+    write(
+        bench.folder / "bin/ib_write_bw",
+        f'#!/bin/sh\n[ "$1" != --help ] || command -p cat "{bench.folder}/help"\nexit 1\n',
+        0o755,
+    )
+    found = parse_describe(bench.run("describe", str(bench.folder / "rails")).stdout)
+    assert found.host["binds"] == binds
+
+
 def test_a_gid_that_perftest_refuses_is_named(bench: Bench) -> None:
     port = bench.sys / "class/infiniband/mlx5_0/ports/1"
     for part in ("gids", "gid_attrs/types", "gid_attrs/ndevs"):
@@ -304,6 +392,7 @@ HOSTILE = [
     f"0 rail0 client 10.0.0.3 18500 write_bw {ARGS} -q",
     f"0 rail0 client 10.0.0.3 18500 write_bw {ARGS} -q 1x",
     f"0 rail0 client 10.0.0.3 18500 write_bw {ARGS} --pkey_index=1,2",
+    f"0 rail0 client 10.0.0.3 18500 write_bw {ARGS} --bind_source_ip=gpu-1",
     f"0 rail0 client 10.0.0.3 18500 ../../bin/sh {ARGS}",
     f"0 rail0 client 10.0.0.3 18500 atomic_bw {ARGS}",
     f"0 rail0 client 10.0.0 18500 write_bw {ARGS}",
@@ -347,6 +436,7 @@ def test_the_controllers_options_are_known(bench: Bench) -> None:
     more = ({}, {"hugepages": True, "rdma_cm": False}, {"memory": "cuda:dmabuf"}, {"memory": "cuda:peermem"})
     lines = [
         f"{number} rail0 client {PEER} 18500 {kind} {perftest_args({**tests, **one}, kind, 0, gpu=gpu)} {ib_options}"
+        " --bind_source_ip=10.0.0.1"
         for number, (kind, one) in enumerate((kind, one) for kind in KINDS for one in more)
         for gpu in (["0000:1B:00.0"] if "memory" in one else [""])
     ]

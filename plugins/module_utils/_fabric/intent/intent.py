@@ -294,5 +294,11 @@ def _check_together(reader: Reader, intent: Intent) -> None:
             "rails cannot reach each other (rdma_fabric.routing: none). Set cross_rail: false, or set routing: "
             "between_rails if the fabric routes between all rails",
         )
+    if intent.tests["mode"] == "loopback" and intent.routing == "none":
+        reader.refuse(
+            "tests.mode",
+            "loopback measures from rail to rail, and rails cannot reach each other (rdma_fabric.routing: none). Set"
+            " another mode, or set routing: between_rails if the fabric connects all rails",
+        )
     for text in port_problems(intent.tests, intent.rail_count or 16):
         reader.refuse("tests.port_base", text)

@@ -79,7 +79,7 @@ def _command(state: State, test: Measurement, role: str, *, side: Mapping[str, s
     words = [f"ssh {quote(name)}" if state.where == "host" else f"in a pod on {name}:"]
     words += [f"taskset -c {quote(cpus)}"] if cpus != "-" else []
     words += [f"{KINDS[test.kind].program} -d {quote(side['device'])} -i {quote(side['port'])}"]
-    words += [options_of(state, test, role)] if is_ib(side) else [f"-x {quote(side['gid'])}"]
+    words += [*([] if is_ib(side) else [f"-x {quote(side['gid'])}"]), options_of(state, test, role)]
     # A port that no run uses.
     args = perftest_args(state.tests, test.kind, test.size, gpu=gpu, rail=test.rail)
     words += [f"-p {int(state.tests['port_base']) - 1}", args]

@@ -12,7 +12,7 @@ from ...plan.link_findings import below
 from ...plan.link_rates import coding
 from ..diagnosis.absence import FIRM, Conduct, Shown, recent, shown
 from ..readings import ib_port
-from ..readings.exchange import failed_by_exchange
+from ..readings.exchange import failed_by_exchange, path_refused
 from ..readings.perftest import Run, Sample
 from ..readings.tester_log import Endpoint
 from ..schedule import crossing
@@ -102,7 +102,7 @@ def flawed(state: State, test: Measurement) -> list[str]:
 def partitions(state: State) -> Mapping[str, int | None]:
     """Return the rails of InfiniBand, each with the partition of the plan, None for the first one of each port."""
     if state.known_partitions is None:
-        own = [rail for rail in state.plan["rails"] if rail.get("link_layer") == "infiniband"]
+        own = [rail for rail in state.plan.get("rails", ()) if rail.get("link_layer") == "infiniband"]
         state.known_partitions = {rail["name"]: ib_port.pkey_of(rail, state.where) for rail in own}
     return state.known_partitions
 
@@ -293,11 +293,16 @@ def late_hosts(state: State, test: Measurement, attempt: Attempt) -> dict[str, f
 def faults(state: State, test: Measurement, used: Attempt) -> list[bool]:
     """Return which attempts showed a fault, of a test that ``used`` another one to pass.
 
-    One that failed only by the way to exchange addresses is told by a warning.
+    One that failed only by the way to exchange addresses, or without a GRH, is told by a warning.
     """
     way = used.client.exchange if used.client else asked_exchange(state)
+    ib = test.rail in partitions(state)
     return [
-        one.sample is None and shown_by(state, test, one).fault and not failed_by_exchange(one.client, one.server, way)
+        one.sample is None
+        and shown_by(state, test, one).fault
+        and not failed_by_exchange(one.client, one.server, way)
+        # The next one had a GRH.
+        and not (ib and path_refused(one.client, one.server))
         for one in state.attempts[test]
     ]
 

@@ -32,8 +32,8 @@ from .passes import Course, Results, announce, next_rounds, results, verdicts, w
 from .passes import summary as passes_summary
 from .reproduce import commands
 from .resume import take_over
-from .session import State, addresses, asked_exchange, partitions
-from .ways import exchange_of, exchange_warnings, options_of
+from .session import State, addresses, asked_exchange
+from .ways import exchange_of, exchange_warnings, have_options, options_of
 
 # Start cost of perftest, client delay, retries and the guard between two slots, in seconds: what a slot is longer than
 # its measurement at most.
@@ -263,8 +263,7 @@ def _lines(state: State, rounds: Sequence[Round]) -> dict[str, list[str]]:
     gpus = {(name, rail): gpu for rail, own in state.plan.get("gpus", {}).items() for name, gpu in own.items()}
     asked = asked_exchange(state)
     swapped = {test for round_ in rounds for test in round_ if exchange_of(state, test) != asked}
-    # Only InfiniBand needs more options than its rail's.
-    more = partial(options_of, state) if partitions(state) else None
+    more = partial(options_of, state) if have_options(state, swapped) else None
     return lines(rounds, state.rails, state.tests, addresses=addresses(state), gpus=gpus, swapped=swapped, more=more)
 
 

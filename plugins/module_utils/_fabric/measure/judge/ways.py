@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from typing import Any
+
 from ..diagnosis.absence import NONE
 from ..readings import ib_port
 from ..readings.exchange import exchange_failed, exchange_warning, path_refused
 from ..readings.perftest import TIMED_OUT
 from ..schedule.schedule import Measurement
-from .session import Attempt, State, asked_exchange, described, described_grh, partitions, shown_by
+from .session import Attempt, State, asked_exchange, described, described_grh, partitions, remote, shown_by
 
 
 def exchange_of(state: State, test: Measurement) -> str:
@@ -33,19 +36,42 @@ def exchange_of(state: State, test: Measurement) -> str:
     return "cm" if tried == "plain" else "plain"
 
 
+def have_options(state: State, swapped: Collection[Measurement]) -> bool:
+    """Return whether options of any side depend on its port (``options_of``); those of most fleets do not."""
+    rails = state.plan["rails"]
+    return bool(partitions(state) or swapped or state.tests["rdma_cm"] or any(map(_is_routed, rails)))
+
+
 def options_of(state: State, test: Measurement, side: str) -> str:
     """Return the options of perftest that a side of a test has because of its port, "client" or "server"."""
-    if test.rail not in partitions(state) or exchange_of(state, test) == "cm":
-        # RDMA-CM takes path and partition from the subnet manager.
+    way, client = exchange_of(state, test), side == "client"
+    name, rail = (test.client, test.rail) if client else (test.server, test.server_rail)
+    own = described(state, name, rail)
+    words = [_source(state, name, rail, own=own, way=way)] if client else []
+    # RDMA-CM takes path and partition from the subnet manager.
+    if test.rail in partitions(state) and way != "cm" and own:
+        grh = described_grh(state, test) or demands_grh(state, test)
+        words += [ib_port.options(own, partitions(state)[test.rail], grh=grh, level=state.tests["service_level"])]
+    return " ".join(word for word in words if word)
+
+
+def _source(state: State, name: str, rail: str, *, own: Mapping[str, str], way: str) -> str:
+    """Return the option with the address from which a client connects, "" where the routes find the rail's own."""
+    planned = next((one for one in state.plan.get("rails", ()) if one["name"] == rail), {})
+    needed = way == "cm" or (rail not in remote(state) and _is_routed(planned))
+    if not needed or own.get("address", "-") == "-" or state.endpoints[name].host.get("binds") != "yes":
         return ""
-    name, rail = (test.client, test.rail) if side == "client" else (test.server, test.server_rail)
-    grh = described_grh(state, test) or any(path_refused(one.client, one.server) for one in _tried(state, test))
-    own, level = described(state, name, rail), state.tests["service_level"]
-    return ib_port.options(own, partitions(state)[test.rail], grh=grh, level=level) if own else ""
+    return f"--bind_source_ip={own['address']}"
 
 
-def _tried(state: State, test: Measurement) -> list[Attempt]:
-    return state.attempts.get(test) or []
+def _is_routed(rail: Mapping[str, Any]) -> bool:
+    """Return whether the hosts of a rail are in several subnets, or in any that the plan does not know."""
+    return rail.get("host_prefix") is not None or rail.get("subnet", "") is None
+
+
+def demands_grh(state: State, test: Measurement) -> bool:
+    """Return whether a port refused a queue pair of this test, as those do that demand a GRH."""
+    return any(path_refused(one.client, one.server) for one in state.attempts.get(test) or ())
 
 
 def _exchange(attempt: Attempt) -> str:
@@ -53,13 +79,17 @@ def _exchange(attempt: Attempt) -> str:
 
 
 def exchange_warnings(state: State) -> list[str]:
-    """Return a sentence for each test that measured only the other way than it was asked to."""
+    """Return a sentence for each test that measured only the other way than it was asked to, or only with a GRH."""
     told = []
     for test, tried in state.attempts.items():
         if not any(one.client for one in tried):
             # Nothing but numbers was worth keeping.
             continue
         done = next((one for one in reversed(tried) if one.sample), None)
+        if done and test.rail in partitions(state) and demands_grh(state, test):
+            why = "since a port refused a queue pair without one"
+            told.append(f"{test.client} to {test.server} {test.rail} {test.kind}: measured with a GRH, {why}")
+            continue
         why = next((one.reason for one in tried if exchange_failed(one.client, one.server)), "")
         text = exchange_warning(asked_exchange(state), done.client.exchange, why) if done and done.client else ""
         if text:

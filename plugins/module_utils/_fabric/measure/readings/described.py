@@ -61,6 +61,7 @@ _HOST: Mapping[str, Type] = {
     "control": optional(ipv4_address, "-"),
     "clock": name("a clock source"),
     "machine_id": MACHINE_ID,
+    "binds": matching(re.compile("yes|no"), "yes or no"),
 }
 
 

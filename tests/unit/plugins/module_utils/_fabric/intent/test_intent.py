@@ -102,6 +102,11 @@ BAD: list[tuple[Any, str]] = [
         "false, or set routing: between_rails if the fabric routes between all rails",
     ),
     (
+        {**NET, "tests": {"mode": "loopback"}},
+        "rdma_fabric.tests.mode: loopback measures from rail to rail, and rails cannot reach each other"
+        " (rdma_fabric.routing: none). Set another mode, or set routing: between_rails if the fabric connects all rails",
+    ),
+    (
         {**NET, "routing": "rails"},
         'rdma_fabric.routing: expected one of none, between_rails, found "rails" (text)',
     ),
@@ -187,6 +192,7 @@ def test_a_supernet_is_not_needed_to_keep_addresses() -> None:
 
 
 def test_rails_that_are_routed_may_be_crossed() -> None:
+    assert read({**NET, "routing": "between_rails", "tests": {"mode": "loopback"}}).tests["mode"] == "loopback"
     intent = read({**NET, "routing": "between_rails", "tests": {"cross_rail": True}})
     assert (intent.routing, intent.tests["cross_rail"]) == ("between_rails", True)
     assert read(NET).routing == "none"
