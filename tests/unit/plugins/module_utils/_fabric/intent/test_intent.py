@@ -104,7 +104,8 @@ BAD: list[tuple[Any, str]] = [
     (
         {**NET, "tests": {"mode": "loopback"}},
         "rdma_fabric.tests.mode: loopback measures from rail to rail, and rails cannot reach each other"
-        " (rdma_fabric.routing: none). Set another mode, or set routing: between_rails if the fabric connects all rails",
+        " (rdma_fabric.routing: none). Set another mode, or set routing: between_rails if the fabric connects all"
+        " rails",
     ),
     (
         {**NET, "routing": "rails"},
