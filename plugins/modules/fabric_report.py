@@ -55,7 +55,7 @@ options:
   run:
     description:
       - The run that produced the results, with C(id), C(started) (Unix time), C(folder), and C(resumed), the earlier report or run
-        directory whose results were reused. The end time is added.
+        directory whose results were reused. The end time is added if C(ended) (Unix time) is not set.
       - C(cluster) is the measured cluster, as returned by M(gpufabric.rdma.fabric_testers). Omit it if no cluster was measured.
       - Omit this option if the results do not belong to a run started by M(gpufabric.rdma.fabric_run).
     type: dict
@@ -253,7 +253,8 @@ def made(params: dict) -> tuple[dict, dict]:
     wanted = kinds(redact_option(params["redact"]))
     runs.check_measured(params["results"], report_folder.standing((params["run"] or {}).get("resumed")))
     parts = {name: params[name] for name in (*JUDGED, "scope", "versions")}
-    parts["run"] = runs.run_of(params["run"], params["plan"], int(time.time()))
+    ended = int((params["run"] or {}).get("ended") or time.time())
+    parts["run"] = runs.run_of(params["run"], params["plan"], ended)
     if params["baseline"]:
         before = earlier_reports.read("baseline", params["baseline"])
         drop, severity = params["baseline_drop"], params["baseline_severity"]

@@ -15,6 +15,7 @@ description:
   - V(begun) assigns an ID and a directory to the run, C(runs/ID) in O(path). The report of an earlier run is moved to the directory of
     that run. Interrupted runs that have results but no report are kept.
   - V(ended) fails unless the report in O(path) belongs to the run, or a later run has archived the report of this one.
+  - V(reopened) returns what a run without a report was to measure, so that the results it has can be judged.
   - Runs on the controller. Creating a report directory is never reported as a change.
 extends_documentation_fragment:
   - gpufabric.rdma.controller
@@ -31,7 +32,7 @@ options:
   state:
     description: Step of the run to perform.
     type: str
-    choices: [decided, begun, ended]
+    choices: [decided, begun, ended, reopened]
     required: true
   path:
     description: Directory of the report.
@@ -109,7 +110,7 @@ options:
     type: dict
     default: {}
   run:
-    description: ID of the run. For V(ended).
+    description: ID of the run. For V(ended) and V(reopened). Without it, V(reopened) selects the newest run that measured something.
     type: str
 attributes:
   check_mode:
@@ -156,30 +157,43 @@ text:
   sample: ["rdma_validate_when is never; the last report is /srv/report/report.json: run 20261123T013000Z-3f9a2c, ended 2026-11-23 01:41 UTC, verdict pass"]
 scope:
   description: Scope of the run.
-  returned: O(state=decided)
+  returned: O(state=decided) and O(state=reopened)
   type: dict
   sample: {where: [host], hosts: [gpu-1, gpu-2], rails: [rail0], only: {}, limit: "", image: "", host_network: false, subset: ["pods not measured"]}
 hosts:
   description: Machine ID, ports and versions of the hosts of the run.
-  returned: O(state=decided)
+  returned: O(state=decided) and O(state=reopened)
   type: dict
+plan:
+  description: The plan of the run.
+  returned: O(state=reopened)
+  type: dict
+report:
+  description: Directory for a report of what the run measured before it ended. The run has no report then, so it can be continued.
+  returned: O(state=reopened)
+  type: str
+  sample: /srv/report/runs/20261123T013000Z-3f9a2c/so_far
 run:
   description: ID of the run.
-  returned: O(state=begun)
+  returned: O(state=begun) and O(state=reopened)
   type: str
   sample: 20261123T013000Z-3f9a2c
 folder:
   description: Directory of the run.
-  returned: O(state=begun)
+  returned: O(state=begun) and O(state=reopened)
   type: str
   sample: /srv/report/runs/20261123T013000Z-3f9a2c
 started:
   description: Start time of the run, as Unix time.
-  returned: O(state=begun)
+  returned: O(state=begun) and O(state=reopened)
+  type: int
+ended:
+  description: Time when the run wrote its last evidence, as Unix time.
+  returned: O(state=reopened)
   type: int
 earlier:
   description: The current paths of the reports in O(earlier).
-  returned: O(state=begun)
+  returned: O(state=begun) and O(state=reopened)
   type: dict
 leftover:
   description:
@@ -208,13 +222,13 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import FabricError, InputError
-from ..module_utils._controller import earlier_reports
+from ..module_utils._controller import earlier_reports, unfinished
 from ..module_utils._controller.report_folder import check_ended, leftover, read, read_runs, real, set_aside, size_of
 from ..module_utils._fabric.measure.readings.identity import read_hosts
 from ..module_utils._fabric.report import kept, runs
 
 ARGUMENT_SPEC: dict[str, Any] = {
-    "state": {"type": "str", "choices": ["decided", "begun", "ended"], "required": True},
+    "state": {"type": "str", "choices": ["decided", "begun", "ended", "reopened"], "required": True},
     "path": {"type": "path", "required": True},
     "plan": {"type": "dict"},
     **{name: {"type": "dict", "default": {}} for name in ("facts", "only", "scope", "hosts", "earlier", "process")},
@@ -295,9 +309,14 @@ def ended(params: dict[str, Any], _check: bool) -> dict[str, Any]:
     return {"text": []}
 
 
+def reopened(params: dict[str, Any], _check: bool) -> dict[str, Any]:
+    """Return what a run without a report was to measure."""
+    return unfinished.reopen(os.path.join(params["path"], "runs"), params["run"] or "", params["process"])
+
+
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, required_if=NEEDS, supports_check_mode=True)
-    steps = {"decided": decided, "begun": begun, "ended": ended}
+    steps = {"decided": decided, "begun": begun, "ended": ended, "reopened": reopened}
     try:
         result = steps[module.params["state"]](module.params, module.check_mode)
     except (FabricError, OSError) as exc:
