@@ -1,6 +1,7 @@
 """Accuracy and cost of diagnosis: `python3 -m tests.bench.diagnosis [--quick]` in the environment's Python.
 
-Simulates tests/tools/fabric_model.py with planted faults and writes docs/diagnosis-accuracy.md.
+Simulates tests/tools/fabric_model.py with planted faults and writes docs/diagnosis-accuracy.md, except for the section
+of tests/bench/simulation.py.
 Exits 1 when a target is missed.
 """
 
@@ -17,6 +18,7 @@ from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPO)]
+from tests.bench import simulation  # noqa: E402
 from tests.tools import importable  # noqa: E402, F401
 from tests.tools.fabric_model import (  # noqa: E402
     BANDWIDTH,
@@ -283,7 +285,8 @@ def measured(quick: bool) -> tuple[str, list[str]]:
 def write_page() -> list[str]:
     """Write docs/diagnosis-accuracy.md and return the targets that were missed."""
     text, faults = measured(quick=False)
-    PAGE.write_text(text)
+    _before, title, section = PAGE.read_text().partition(simulation.TITLE)
+    PAGE.write_text(f"{text.rstrip()}\n\n{title}{section}" if title else text)
     print(f"written to {PAGE.relative_to(REPO)}")
     return faults
 

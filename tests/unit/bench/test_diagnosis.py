@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.bench import __main__ as bench
-from tests.bench import diagnosis
+from tests.bench import diagnosis, simulation
 
 
 def test_small_fabrics_meet_every_target() -> None:
@@ -41,5 +43,19 @@ def test_the_page_has_what_is_not_right_and_one_sentence_for_the_rest() -> None:
 
 def test_a_missed_target_exceeds_a_limit_of_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diagnosis, "write_page", lambda: ["8 hosts, pair, 1 faults: precision 0.900"])
-    (name, count, _unit, limit), *_rest = bench.diagnosis()
-    assert name.startswith("diagnosis") and limit is not None and count > limit
+    monkeypatch.setattr(simulation, "fill", dict)
+    monkeypatch.setattr(simulation, "write", lambda _table: ["healthy, 8: 3 of 300 runs accuse a healthy part"])
+    *rows, _time = bench.diagnosis()
+    assert len(rows) == 2
+    for name, count, _unit, limit in rows:
+        assert name.startswith("diagnosis") and limit is not None and count > limit
+
+
+def test_the_page_keeps_the_section_of_the_other_simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"# Old\n\n{simulation.TITLE}\n\nKept.\n")
+    monkeypatch.setattr(diagnosis, "PAGE", page)
+    monkeypatch.setattr(diagnosis, "REPO", tmp_path)
+    monkeypatch.setattr(diagnosis, "measured", lambda quick: ("# New\n", []))
+    assert diagnosis.write_page() == []
+    assert page.read_text() == f"# New\n\n{simulation.TITLE}\n\nKept.\n"
