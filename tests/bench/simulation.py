@@ -31,7 +31,7 @@ from tests.simulation.cells import CELLS, EXACT, FOUND, INNOCENT, Cell  # noqa: 
 
 PAGE = REPO / "docs" / "diagnosis-accuracy.md"
 KEPT = REPO / ".cache" / "simulation.json"
-TITLE = "## Switches of several levels, and faults that come and go"
+TITLE = "## Switches of several levels, and intermittent faults"
 #: All cells on two cores.
 MOST_SECONDS = 3300.0
 _CONFIDENCE = 0.95
@@ -53,12 +53,11 @@ flapping port, hot NIC).
 
 * **passes**: a healthy fabric passes. Target: 99.5 % of runs.
 * **exact**: a permanent fault is diagnosed as what it is, and nothing else is reported. Target: 99 % of runs.
-* **found**: a fault that comes and goes is reported as what it is, in a diagnosis or as more unsteady tests than chance
+* **found**: an intermittent fault is reported as what it is, in a diagnosis or as more unsteady tests than chance
   explains. Target: 95 % of runs, 90 % with 1024 hosts. Unsteady tests of a port count for its direction. A leaf and its
   uplinks count only if they are named; of a spine, the rail whose paths are bad.
-* **unaccused**: only accusations are counted.
-* A *healthy part* counts as accused if it is named in a confirmed diagnosis. Target for all cells: fewer than 1 % of
-  runs.
+* **wrong**: a healthy part is named in a confirmed diagnosis. Target for all cells: fewer than 1 % of runs. Cells
+  without another target (-) only count these.
 
 The bounds are exact binomial bounds with one-sided confidence of 95 %. A cell is *met* if its bounds prove the targets,
 *missed* if they prove the opposite, and *open* if there are too few runs for either. Without a miss, 59 runs prove
@@ -186,12 +185,13 @@ def row(cell: Cell, counts: Counts) -> str:
     target = "" if cell.target is None else f"{cell.target:.1%}"
     right = "" if cell.target is None else f"{reached}, at least {at_least(reached, runs):.1%}"
     most = f"{accused}, at most {at_most(accused, runs):.1%}"
-    cells = (cell.name, cell.title, cell.claim, runs, right, target, most, result(cell, counts))
+    claim = "-" if cell.target is None else cell.claim
+    cells = (cell.name, cell.title, claim, runs, right, target, most, result(cell, counts))
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
 def result(cell: Cell, counts: Counts) -> str:
-    """met, missed or open: of what is claimed, and of accusations."""
+    """met, missed or open: of what is claimed, and of wrong diagnoses."""
     runs = counts["runs"]
     claims = [] if cell.target is None else [verdict(counts["reached"], runs, cell.target)]
     claims.append(verdict(runs - counts["accused"], runs, INNOCENT))
@@ -201,7 +201,8 @@ def result(cell: Cell, counts: Counts) -> str:
 def missed(table: Mapping[str, Counts]) -> list[str]:
     """A sentence for each cell that misses a target."""
     return [
-        f"{name}: {counts['reached']} of {counts['runs']} runs right, {counts['accused']} accuse a healthy part"
+        f"{name}: {counts['reached']} of {counts['runs']} runs right,"
+        f" {counts['accused']} with a wrong confirmed diagnosis"
         for name, counts in table.items()
         if result(CELLS[name], counts) == "missed"
     ]
@@ -214,7 +215,7 @@ def section(table: Mapping[str, Counts]) -> str:
     lines = [TITLE, INTRO]
     lines += [_pooled(done), "", *_weakest(done), ""]
     lines += [
-        "| cell | fabric and schedule | claim | runs | right | target | accuse a healthy part | result |",
+        "| cell | fabric and schedule | claim | runs | right | target | wrong | result |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
         *(row(CELLS[name], counts) + ("" if counts["version"] == now else " *") for name, counts in done.items()),
         "",
@@ -223,14 +224,14 @@ def section(table: Mapping[str, Counts]) -> str:
 
 
 def _pooled(table: Mapping[str, Counts]) -> str:
-    """A sentence about accusations in all cells."""
+    """Sentences about all cells."""
     runs, accused = (sum(counts[key] for counts in table.values()) for key in ("runs", "accused"))
     results = [result(CELLS[name], counts) for name, counts in table.items()]
     told = ", ".join(f"{results.count(word)} {word}" for word in ("met", "open", "missed"))
     return (
-        f"{len(table)} of {len(CELLS)} cells were played: {told}. A healthy part is accused in {accused} of {runs} runs"
-        f" (at most {at_most(accused, runs):.2%})."
-        + (" Cells with * were played before the last change of the judge." if _stale(table) else "")
+        f"{len(table)} of {len(CELLS)} cells were simulated: {told}. A confirmed diagnosis is wrong in {accused}"
+        f" of {runs} runs (at most {at_most(accused, runs):.2%})."
+        + (" Cells with * were simulated before the last change of the judge." if _stale(table) else "")
     )
 
 
@@ -243,7 +244,7 @@ def _weakest(table: Mapping[str, Counts]) -> list[str]:
     """The cells that miss a target or have misses, the weakest first, with what went wrong."""
     weak = {name: counts for name, counts in table.items() if _misses(CELLS[name], counts)}
     if not weak:
-        return ["No run missed."]
+        return ["Every run is right."]
     ordered = sorted(weak, key=lambda name: 1 - _misses(CELLS[name], weak[name]) / weak[name]["runs"])
     return ["The weakest cells:", "", *(f"* {_words(CELLS[name], weak[name])}" for name in ordered)]
 
@@ -259,9 +260,9 @@ def _words(cell: Cell, counts: Counts) -> str:
     if cell.claim in (EXACT, FOUND):
         parts.append(f"{counts['found']} of {counts['planted']} faults found")
     if counts["accused"]:
-        parts.append(f"a healthy part accused in {counts['accused']}")
+        parts.append(f"a confirmed diagnosis is wrong in {counts['accused']}")
     if counts["named"]:
-        parts.append(f"a healthy part suspected or called unsteady in {counts['named']}")
+        parts.append(f"a healthy part is suspected or unsteady in {counts['named']}")
     examples = [f"run {one[0]}: {', '.join(one[1:])}" for one in counts["examples"] if len(one) > 1]
     return f"**{cell.name}**: {'; '.join(parts)}" + (f" ({examples[0]})" if examples else "")
 

@@ -34,23 +34,24 @@ def counts(runs: int, reached: int, accused: int = 0) -> simulation.Counts:
     return {**simulation.empty(), "runs": runs, "reached": reached, "accused": accused, "version": simulation.version()}
 
 
-def test_an_accusation_misses_whatever_the_claim() -> None:
+def test_wrong_diagnoses_miss_whatever_the_claim() -> None:
     assert simulation.result(HEALTHY, counts(600, 600)) == "met"
     assert simulation.result(HEALTHY, counts(600, 600, 20)) == "missed"
     assert simulation.result(LATE, counts(300, 0)) == "met"
     assert simulation.missed({LATE.name: counts(300, 0, 30), PORT.name: counts(300, 200)}) == [
-        "late host, 128: 0 of 300 runs right, 30 accuse a healthy part",
-        "port, 8: 200 of 300 runs right, 0 accuse a healthy part",
+        "late host, 128: 0 of 300 runs right, 30 with a wrong confirmed diagnosis",
+        "port, 8: 200 of 300 runs right, 0 with a wrong confirmed diagnosis",
     ]
 
 
 def test_the_section_has_the_weakest_cells_and_those_of_an_earlier_judge() -> None:
     old = {**counts(300, 200, 3), "version": "older", "examples": [[7, "port gpu-0001 rail0"]], "planted": 300}
     text = simulation.section({PORT.name: old, HEALTHY.name: counts(600, 600)})
-    assert "in 3 of 900 runs" in text and "2 of" in text and "* were played before" in text
-    assert "* **port, 8**: right in 200 of 300 runs; 0 of 300 faults found; a healthy part accused in 3 (run 7:" in text
+    assert "in 3 of 900 runs" in text and "2 of" in text and "* were simulated before" in text
+    weak = "* **port, 8**: right in 200 of 300 runs; 0 of 300 faults found; a confirmed diagnosis is wrong in 3 (run 7:"
+    assert weak in text
     assert [line for line in text.splitlines() if line.endswith("| missed | *")] and "| met |\n" in text
-    assert "No run missed" in simulation.section({HEALTHY.name: counts(600, 600)})
+    assert "Every run is right" in simulation.section({HEALTHY.name: counts(600, 600)})
 
 
 def test_cells_are_played_in_turns_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
