@@ -119,7 +119,7 @@ def guilty(tree: Tree, faults: Sequence[Fault], one: Finding) -> bool:
         opposite = {"send": "receive", "receive": "send"}.get(one.get("direction") or "")
         return any(fault.kind != opposite for fault in own)
     if one["kind"] == "pair":
-        ends = [tree.names.index(one[side]) for side in ("host", "peer")]
+        ends = (tree.names.index(one["host"]), tree.names.index(one["peer"]))
         return any(_joins(tree, fault, ends, rail or tree.rail_names[0]) for fault in near)
     if one["kind"] in OF_GROUPS:
         known = [leaf_name(fault.group) for fault in near if fault.group is not None and fault.kind != "spine"]
@@ -127,6 +127,6 @@ def guilty(tree: Tree, faults: Sequence[Fault], one: Finding) -> bool:
     return _is_unsteady(one) and bool(near)
 
 
-def _joins(tree: Tree, fault: Fault, ends: Sequence[int], rail: str) -> bool:
-    ways = (ends, ends[::-1])
-    return fault.host in ends or any(fault.touches(tree, *way, rail) for way in ways)
+def _joins(tree: Tree, fault: Fault, ends: tuple[int, int], rail: str) -> bool:
+    one, other = ends
+    return fault.host in ends or fault.touches(tree, one, other, rail) or fault.touches(tree, other, one, rail)
