@@ -196,11 +196,32 @@ control_address() {
     found=${found%% *}
 }
 
-# find_roce NETDEV ADDRESS: device, port, gid of the RoCE v2 GID that is this address. The name of the netdev decides
-# between several; another name still counts, since pods see names of other namespaces.
+# own_addresses6 NETDEV: its global IPv6 addresses that are in use, as GIDs, in $found.
+own_addresses6() {
+    found=
+    while read -r own _ _ scope flags dev; do
+        # 0x40 is tentative, 0x08 a duplicate.
+        if [ "$dev" = "$1" ] && [ "$scope" = 00 ] && [ $((0x$flags & 0x48)) -eq 0 ]; then
+            gid=
+            while [ -n "$own" ]; do
+                gid=$gid${gid:+:}${own%"${own#????}"}
+                own=${own#????}
+            done
+            found="$found $gid"
+        fi
+    done 2>/dev/null <"$PROC/net/if_inet6"
+}
+
+# find_roce NETDEV ADDRESS: device, port, gid of the RoCE v2 GID that is this address, or that is ADDRESS with colons. The
+# name of the netdev decides between several; another name still counts, since pods see names of other namespaces.
 find_roce() {
-    number_of "$2"
-    want=$(printf '0000:0000:0000:0000:0000:ffff:%04x:%04x' $((number >> 16)) $((number & 65535)))
+    case $2 in
+    *:*) want=$2 ;;
+    *)
+        number_of "$2"
+        want=$(printf '0000:0000:0000:0000:0000:ffff:%04x:%04x' $((number >> 16)) $((number & 65535)))
+        ;;
+    esac
     device=
     beyond=
     for dir in "$SYS"/class/infiniband/*/ports/*/gids; do
@@ -329,6 +350,10 @@ resolve() {
         own_addresses "$1"
         addresses=$found
     fi
+    if [ -z "$addresses" ]; then
+        own_addresses6 "$1"
+        addresses=$found
+    fi
     for address in $addresses; do
         if find_roce "$1" "$address"; then
             details "$1"
@@ -375,6 +400,14 @@ unconfigured() {
     *) error="port $port of $device ($1) has no link, its physical state is $state: cable, transceiver or switch port" ;;
     esac
     [ -n "$error" ]
+}
+
+# describe_ipv6: a rail with IPv6 addresses alone.
+describe_ipv6() {
+    case $address in *:*) ;; *) return 0 ;; esac
+    more="address6=$address"
+    address=-
+    addresses=
 }
 
 # describe_ib: more words about the InfiniBand port in $more, where it is one. Counters of 4 to 16 bits stay at their
@@ -476,6 +509,7 @@ describe() {
             say "rail $name error=\"$error\""
         else
             describe_ib
+            describe_ipv6
             say "rail $name device=$device port=$port netdev=$netdev gid=$gid gid_type=\"$gid_type\"" \
                 "address=$address mtu=${mtu:--} rate=\"$rate\" numa=${numa:--} cpus=${cpus:--}" \
                 "local_cpus=${local_cpus:--} addresses=\"${addresses# }\"${more:+ $more}"

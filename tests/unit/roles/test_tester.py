@@ -333,6 +333,29 @@ def test_an_address_of_a_network_of_two(bench: Bench) -> None:
     assert found.rails["rail0"]["address"] == "10.9.0.4"
 
 
+# As the kernel 6.1 prints them: a link-local address, one that another machine has, one in use.
+IF_INET6 = """fe800000000000000a002bfffe000001 02 40 20 80    rail0
+fd000010000000010000000000000009 02 40 00 c8    rail0
+fd000010000000010000000000000003 02 40 00 80    rail0
+fd000010000000010000000000000004 03 40 00 80    rail1
+"""
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_rail_with_ipv6_alone_is_found_by_the_gid_of_its_address(bench: Bench, known: bool) -> None:
+    write(bench.proc / "net/route", "Iface\tDestination\n")
+    write(bench.proc / "net/if_inet6", IF_INET6)
+    address = "fd00:0010:0000:0001:0000:0000:0000:0003"
+    if known:
+        write(bench.sys / "class/infiniband/mlx5_0/ports/1/gids/2", f"{address}\n")
+    found = parse_describe(bench.run("describe", str(bench.folder / "rails")).stdout)
+    if known:
+        rail = found.rails["rail0"]
+        assert (rail["address"], rail["addresses"], rail["address6"], rail["gid"]) == ("-", "", address, "2")
+    else:
+        assert found.error("rail0") == f"no RDMA device has a RoCE v2 GID for {address} of rail0"
+
+
 ONE = "2: eth0    inet 10.244.3.17/32 scope global eth0\\       valid_lft forever preferred_lft forever"
 
 

@@ -11,8 +11,8 @@ from ..._common.units import IB_MTUS, leading_number, roce_mtu
 # Bytes of a packet besides its payload, as the link's rate counts them. RoCE v2 over IPv4: preamble 8, gap 12,
 # Ethernet 14, FCS 4, IPv4 20, UDP 8, BTH 12, ICRC 4. InfiniBand within a subnet: LRH 8, BTH 12, ICRC 4, VCRC 2.
 OVERHEAD = {"ethernet": 82, "infiniband": 26}
-# A header with the GIDs of both ends, which InfiniBand adds where LIDs are not enough.
-GRH = 40
+# A header with the GIDs of both ends, which InfiniBand adds where LIDs are not enough; what IPv6 has more than IPv4.
+GRH, IPV6 = 40, 20
 # The share of the rate that the kernel shows of an InfiniBand port which carries data: 8b/10b coding up to QDR; of FDR
 # it shows 14 of 14.0625 Gb/s a lane, which are coded in 64b/66b. It shows the others, FDR10 too, without their coding.
 _LANE = {"SDR": 0.8, "DDR": 0.8, "QDR": 0.8, "FDR": 14.0625 * 64 / 66 / 14}
@@ -30,9 +30,9 @@ PCIE_HEADER, PCIE_FLOW = 24, 0.985
 USUAL_PAYLOAD = 256
 
 
-def efficiency(mtu: int, link_layer: str, grh: bool = False) -> float:
-    """Return the share of a link's rate that is payload at an RDMA MTU in bytes; ``grh``: InfiniBand with a GRH."""
-    return mtu / (mtu + OVERHEAD[link_layer] + (GRH if grh and link_layer == "infiniband" else 0))
+def efficiency(mtu: int, link_layer: str, more: int = 0) -> float:
+    """Return the share of a link's rate that is payload at an RDMA MTU in bytes; ``more``: bytes of further headers."""
+    return mtu / (mtu + OVERHEAD[link_layer] + more)
 
 
 def coding(rate: float, described: str | None) -> float:

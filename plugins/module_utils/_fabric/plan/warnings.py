@@ -53,10 +53,10 @@ def warnings(layout: Layout, nodes: Mapping[str, str | None]) -> Iterator[str]:
         yield from _pods_without_tables(layout.intent)
     yield from _partition(intent)
     yield from _unfixed(layout, nodes)
-    if intent.version == V6:
+    if intent.version == V6 and intent.tests["rdma_cm"]:
         yield (
-            "the rails have IPv6 addresses only, over which this collection cannot measure yet: validate reports them"
-            " as no_data. Set rdma_fabric.supernet in addition"
+            "the rails have IPv6 addresses only, and tests.rdma_cm needs IPv4 addresses: validate reports them as"
+            " no_data. Set rdma_cm: false, or set rdma_fabric.supernet in addition"
         )
     if not layout.ranges and intent.pools.ipam in PLANNED:
         yield "rdma_fabric.supernet is not given, so no networks for pods are planned"

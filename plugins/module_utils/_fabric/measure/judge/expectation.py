@@ -41,8 +41,8 @@ class Asked(NamedTuple):
 
     ``kind`` as in schedule.Measurement. ``together``: all rails of a host at once, so that ports of one card share its
     PCIe link. ``gpu_paths``: path class to share where it differs from ``GPU_PATHS``. ``between``: the groups of the
-    hosts whose uplinks the path crosses, "" inside a group, with ``oversubscribed``, by how much these are. ``grh``:
-    packets of InfiniBand have a GRH.
+    hosts whose uplinks the path crosses, "" inside a group, with ``oversubscribed``, by how much these are.
+    ``headers``: bytes that packets have besides the usual ones.
     """
 
     kind: str = USUAL
@@ -51,7 +51,7 @@ class Asked(NamedTuple):
     gpu_paths: Mapping[str, float | None] = {}
     between: str = ""
     oversubscribed: float = 1.0
-    grh: bool = False
+    headers: int = 0
 
 
 class _Bound(NamedTuple):
@@ -96,7 +96,7 @@ def side_of(
     rate = own.get("rate") or own.get("described_rate")
     if rate is None or mtu is None:
         return Side(name, own, mtu, None, None, None)
-    share = efficiency(mtu, layer, asked.grh) * own.get("coding", 1.0)
+    share = efficiency(mtu, layer, asked.headers) * own.get("coding", 1.0)
     at = f"at RDMA MTU {mtu}"
     bounds = [_Bound(rate * share, "link", f"{rate:g} Gb/s link of {name} {at}")]
     bounds += _pcie_bound(name, own, asked.together, port_rate=rate)

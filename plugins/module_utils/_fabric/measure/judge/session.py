@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ...plan.link_findings import below
-from ...plan.link_rates import coding
+from ...plan.link_rates import GRH, IPV6, coding
 from ..diagnosis.absence import FIRM, Conduct, Shown, recent, shown
 from ..readings import ib_port
 from ..readings.exchange import failed_by_exchange, path_refused
@@ -138,12 +138,13 @@ def _new_flaw(state: State, test: Measurement, name: str, *, rail: str) -> str:
     if rail in remote(state) and endpoint.host.get("control", "-") == "-":
         what = "control: management" if state.tests["control"] == "management" else "a rail without IPv4 addresses"
         return f"{name}: its tester found no IPv4 address of the default route, which {what} needs"
-    if rail in partitions(state):
-        port = endpoint.rails[rail]
-        if port["address"] == "-" and state.tests["rdma_cm"]:
-            return f"{name} {rail}: {port['netdev']} has no IPv4 address, which rdma_cm needs"
-        if flaw := ib_port.partition_flaw(port, partitions(state)[rail]):
-            return f"{name} {rail}: {flaw}"
+    port = endpoint.rails[rail]
+    if port.get("address") == "-" and state.tests["rdma_cm"]:
+        return f"{name} {rail}: {port.get('netdev', 'it')} has no IPv4 address, which rdma_cm needs"
+    if port.get("address") == "-" and rail not in remote(state):
+        return f"{name} {rail}: {port.get('netdev', 'it')} has no IPv4 address, as other ports of the rail have"
+    if rail in partitions(state) and (flaw := ib_port.partition_flaw(port, partitions(state)[rail])):
+        return f"{name} {rail}: {flaw}"
     if test.memory != "host" and not gpu_of(state, test, name, rail=rail):
         return f"{name} {rail}: the facts name no GPU for it, and {test.memory} is asked for"
     return ""
@@ -168,14 +169,17 @@ def addresses(state: State) -> dict[tuple[str, str], str]:
 
 
 def remote(state: State) -> Collection[str]:
-    """Return the rails whose tests meet over the management network: all, or those of InfiniBand without addresses.
+    """Return the rails whose tests meet over the management network: all, or those without IPv4 addresses.
 
-    One port without an address is enough: its peers reach it only there.
+    Rails of InfiniBand are alike in this, and one port without an address is enough: its peers reach it only there.
     """
     if state.known_remote is None:
-        every = {rail for endpoint in state.endpoints.values() for rail in endpoint.rails}
-        bare = any(own.get("address") == "-" for one in state.endpoints.values() for own in one.rails.values())
-        found = every if state.tests["control"] == "management" else partitions(state) if bare else ()
+        every = [(rail, own) for endpoint in state.endpoints.values() for rail, own in endpoint.rails.items()]
+        bare = {rail for rail, own in every if own.get("address") == "-"}
+        known = {rail for rail, own in every if own.get("address", "-") != "-"}
+        ib = set(partitions(state))
+        everything = state.tests["control"] == "management"
+        found = {rail for rail, _own in every} if everything else (bare - known) | (ib if bare & ib else set())
         state.known_remote = frozenset(found)
     return state.known_remote
 
@@ -210,7 +214,7 @@ def _expectation(state: State, test: Measurement) -> Expectation:
         rails_at_once(state.tests, state.mode),
         state.plan["thresholds"]["gpu_paths"],
         *crossing.uplinks(state.tests, *(_homes(state).get(name, "") for name in (test.client, test.server))),
-        grh=described_grh(state, test),
+        headers=_headers(state, test),
     )
     return expect(rail, [_side(state, test, end, rail=rail, asked=asked) for end in ends], asked=asked)
 
@@ -227,7 +231,7 @@ def _end_name(test: Measurement, end: tuple[str, str]) -> str:
 
 def _side(state: State, test: Measurement, end: tuple[str, str], *, rail: Mapping[str, Any], asked: Asked) -> Side:
     """Return what an end of a test carries, whose client is on the plan's ``rail``."""
-    key = (_end_name(test, end), end[1], test.rail, test.kind, test.memory, "grh" if asked.grh else "")
+    key = (_end_name(test, end), end[1], test.rail, test.kind, test.memory, str(asked.headers))
     if key not in state.known_sides:
         side = _planned_side(state, test, end[0], rail=end[1])
         state.known_sides[key] = side_of(rail, key[0], side, planned_mtu=state.tests["mtu"], asked=asked)
@@ -246,6 +250,13 @@ def _planned_side(state: State, test: Measurement, name: str, *, rail: str) -> d
         side.pop("vf_rate", None)
     gpu = gpu_of(state, test, name, rail=rail)
     return {**side, "gpu": gpu["path"]} if gpu else side
+
+
+def _headers(state: State, test: Measurement) -> int:
+    """Return the bytes that packets of a test have besides the usual ones of their link."""
+    if described_grh(state, test):
+        return GRH
+    return IPV6 if described(state, test.client, test.rail).get("address6") else 0
 
 
 def described_grh(state: State, test: Measurement) -> bool:

@@ -20,7 +20,7 @@ def exchange_of(state: State, test: Measurement) -> str:
     way = asked_exchange(state)
     last = state.attempts[test][-1] if state.attempts.get(test) else None
     # The other way needs the rail's addresses, which stand in the lines only when perftest's exchange goes there.
-    if last is None or state.tests["control"] != "rail" or not exchange_failed(last.client, last.server):
+    if last is None or test.rail in remote(state) or not exchange_failed(last.client, last.server):
         return way
     if shown_by(state, test, last).level == NONE:
         # A side was late or is gone: nothing failed but that.
@@ -57,7 +57,7 @@ def options_of(state: State, test: Measurement, side: str) -> str:
 
 def _source(state: State, name: str, rail: str, *, own: Mapping[str, str], way: str) -> str:
     """Return the option with the address from which a client connects, "" where the routes find the rail's own."""
-    planned = next((one for one in state.plan.get("rails", ()) if one["name"] == rail), {})
+    planned: Mapping[str, Any] = next((one for one in state.plan.get("rails", ()) if one["name"] == rail), {})
     needed = way == "cm" or (rail not in remote(state) and _is_routed(planned))
     if not needed or own.get("address", "-") == "-" or state.endpoints[name].host.get("binds") != "yes":
         return ""

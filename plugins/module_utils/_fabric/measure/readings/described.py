@@ -41,6 +41,7 @@ _RAIL: Mapping[str, Type] = {
     "gid_type": matching(re.compile("RoCE v2|IB"), "RoCE v2 or IB"),
     "address": optional(ipv4_address, "-"),
     "addresses": ipv4_addresses,
+    "address6": matching(re.compile(r"[0-9a-f]{4}(?::[0-9a-f]{4}){7}"), "an IPv6 address"),
     "mtu": optional(digits(1, 65536), "-"),
     "rate": matching(re.compile(r"[A-Za-z0-9 ./()+-]{0,64}"), "a rate"),
     "numa": matching(re.compile(r"-|-?[0-9]{1,4}"), "a NUMA node"),
@@ -78,8 +79,8 @@ def checked_rail(pairs: Mapping[str, str]) -> dict[str, str]:
             found[key] = _checked(key, pairs[key])
         except Unfit as error:
             return {"error": f"not described: {key}={plain(pairs[key], 60)!r} is invalid; expected {error.expected}"}
-    # InfiniBand alone is measured without an address.
-    if found["address"] == "-" and found.get("gid_type") != "IB":
+    # InfiniBand is measured without an address, and others by one of IPv6.
+    if found["address"] == "-" and found.get("gid_type") != "IB" and "address6" not in found:
         return {"error": "not described: address='-' is invalid; expected an IPv4 address"}
     return found
 

@@ -57,9 +57,10 @@ def test_a_fabric_of_ipv6_alone() -> None:
     assert addresses(made) == [("fd00:10:0:1::1/64", None), ("fd00:10:0:1::2/64", None)]
     assert specs(made, "IPPool")["rail1"] == POOL
     assert ipam(made) == {"type": "nv-ipam", "poolName": "rail1", "poolType": "ippool"}
-    assert made["warnings"] == [
-        "the rails have IPv6 addresses only, over which this collection cannot measure yet: validate reports them as"
-        " no_data. Set rdma_fabric.supernet in addition"
+    assert made["warnings"] == []
+    assert planned(ipv6=IPV6, tests={"rdma_cm": True})["warnings"] == [
+        "the rails have IPv6 addresses only, and tests.rdma_cm needs IPv4 addresses: validate reports them as no_data."
+        " Set rdma_cm: false, or set rdma_fabric.supernet in addition"
     ]
 
 

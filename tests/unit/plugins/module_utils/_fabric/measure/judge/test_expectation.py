@@ -17,6 +17,8 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.jud
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.verdict import judge
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.perftest import Sample
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.link_rates import (
+    GRH,
+    IPV6,
     coding,
     efficiency,
     pcie_rate,
@@ -47,7 +49,12 @@ def test_efficiency(mtu: int, layer: str, percent: float) -> None:
 
 @pytest.mark.parametrize(("mtu", "percent"), [(256, 79.50), (512, 88.58), (1024, 93.94), (2048, 96.88), (4096, 98.41)])
 def test_efficiency_of_infiniband_with_a_grh(mtu: int, percent: float) -> None:
-    assert round(efficiency(mtu, "infiniband", grh=True) * 100, 2) == percent
+    assert round(efficiency(mtu, "infiniband", GRH) * 100, 2) == percent
+
+
+@pytest.mark.parametrize(("mtu", "percent"), [(1024, 90.94), (2048, 95.26), (4096, 97.57)])
+def test_efficiency_of_ipv6(mtu: int, percent: float) -> None:
+    assert round(efficiency(mtu, "ethernet", IPV6) * 100, 2) == percent
 
 
 # Data rates of the generations, as the InfiniBand Trade Association lists them; rates as the kernel prints them.
@@ -296,7 +303,13 @@ SIDES = st.builds(
     bidirectional=st.floats(0.01, 1.0),
     gpu=st.sampled_from([None, "PIX", "PXB"]),
 )
-ASKED = st.builds(Asked, st.sampled_from(["write_bw", "read_bw", "send_bw"]), st.booleans(), st.booleans())
+ASKED = st.builds(
+    Asked,
+    st.sampled_from(["write_bw", "read_bw", "send_bw"]),
+    st.booleans(),
+    st.booleans(),
+    headers=st.sampled_from([0, IPV6, GRH]),
+)
 
 
 @given(SIDES, SIDES, ASKED)

@@ -1,4 +1,4 @@
-"""From which address a client connects. Milliseconds."""
+"""From which address a client connects, and rails with IPv6 addresses alone. Milliseconds."""
 
 from __future__ import annotations
 
@@ -44,3 +44,45 @@ def test_source_of_the_client(rail: dict[str, Any], binds: str, tests: dict[str,
     lines = step(made, "host", Evidence(texts, {})).lines
     words = [[word for word in lines[name][0].split() if "bind" in word] for name in HOSTS]
     assert words == [[expected] if expected else [], []]
+
+
+def described(name: str, rail: str, version: int = 6, control: str = "yes") -> str:
+    own = f"10.0.0.{name[-1]}" if version == 4 else f"- address6=fd00:0000:0000:0000:0000:0000:0000:000{name[-1]}"
+    port = f'{rail} device=mlx5_0 port=1 netdev={rail} gid={name[-1]} gid_type="RoCE v2" address={own}'
+    return tester_logs.described([port], f"perftest=6.24 control={f'192.0.2.{name[-1]}' if control else '-'}")
+
+
+def test_rails_with_ipv6_alone_meet_on_the_management_network() -> None:
+    made = tester_logs.plan(HOSTS, ["rail0"])
+    lines = step(made, "host", Evidence({name: described(name, "rail0") for name in HOSTS}, {})).lines
+    assert [lines[name][0].split()[2:5] for name in HOSTS] == [
+        ["client", "192.0.2.2", "18500"],
+        ["server", "192.0.2.1", "18500"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "tests", "reason"),
+    [
+        (
+            {"gpu-1": described("gpu-1", "rail0", 4), "gpu-2": described("gpu-2", "rail0")},
+            {},
+            "gpu-2 rail0: rail0 has no IPv4 address, as other ports of the rail have",
+        ),
+        (
+            {name: described(name, "rail0") for name in HOSTS},
+            {"rdma_cm": True},
+            "gpu-1 rail0: rail0 has no IPv4 address, which rdma_cm needs; gpu-2 rail0: rail0 has no IPv4 address, which"
+            " rdma_cm needs",
+        ),
+        (
+            {"gpu-1": described("gpu-1", "rail0"), "gpu-2": described("gpu-2", "rail0", control="")},
+            {},
+            "gpu-2: its tester found no IPv4 address of the default route, which a rail without IPv4 addresses needs",
+        ),
+    ],
+)
+def test_what_such_rails_need(texts: dict[str, str], tests: dict[str, Any], reason: str) -> None:
+    made = tester_logs.plan(HOSTS, ["rail0"], directions="one", **tests)
+    (one,) = step(made, "host", Evidence(texts, {})).results
+    assert (one["verdict"], one["reason"]) == ("no_data", reason)
