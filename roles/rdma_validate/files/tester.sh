@@ -15,7 +15,8 @@
 # RAILS has lines "rail NAME NETDEV [ADDRESS]"; ADDRESS "-" or none: the netdev's own is found.
 # CLOCKS has lines "HERE THERE", seconds of both clocks: of the controller when it sent something, then of this host.
 # READY: seconds of this host's clock when the controller was told that the batch can be sent.
-# A batch: "BATCH n start_in slot", lines "round rail role peer port test args...", "END count".
+# A batch: "BATCH n start_in slot", lines "round rail role peer port test args...", "END count". Test is one of perftest
+# by its name without "ib_", or "mesh": pings and a short RDMA connection.
 # Times in here are hundredths of a second of /proc/uptime, which never jumps.
 # Starting a program costs up to half a second on some hosts: what the shell can do itself it does.
 
@@ -753,6 +754,101 @@ refuse() {
     say "gpufabric: $*" >"$out.stdout"
 }
 
+# --- the mesh: whether two ports reach each other -----------------------------------------------------------------
+
+# mesh_test ROLE PEER PORT -s SIZE -m MTU: pings of packets of SIZE bytes that nothing on their way may cut, and an RDMA
+# connection; a probe only pings, bound to its own network device.
+mesh_test() {
+    role=$1 peer=$2 tcp=$3 size=$5
+    first "$SYS/class/net/$netdev/address"
+    mac=$line
+    first "$SYS/class/net/$netdev/mtu"
+    [ "${line:-0}" -ge "$size" ] || size=${line:-0}
+    if [ "$role" = probe ]; then
+        ping_peer >"$out.pings"
+    else
+        ping_peer >"$out.pings" &
+        pinger=$!
+        connect_peer "$7"
+        wait "$pinger"
+    fi
+    neighbour
+    {
+        say "mesh mac=${mac:--} neighbour=$neighbour"
+        cat "$out.pings"
+        if [ "$role" != probe ]; then
+            say "connect rc=$rc"
+            cat "$out.stdout" "$out.stderr"
+        fi
+    } >"$out.mesh"
+    mv "$out.mesh" "$out.stdout"
+    : >"$out.stderr"
+    rc=0
+}
+
+# A large packet may be lost on its way; then a small one shows whether that is because of its size.
+ping_peer() {
+    ping_once "$size"
+    case $role$code in probe* | *r0 | *t0 | *125) ;; *) ping_once 84 ;; esac
+}
+
+# ping_once SIZE: with headers of 28 bytes, and what ping says beside its answers.
+ping_once() {
+    set -- "$1" -I "$address"
+    [ "$role" != probe ] || set -- "$1" -I "$netdev" -I "$address"
+    wanted=$1
+    shift
+    pinged="gpufabric: $no_ping"
+    code=125
+    if [ -z "$no_ping" ]; then
+        pinged=$(timeout -k 1 3 ping -n -M do -s $((wanted - 28)) -c 3 -i 0.2 -W 1 "$@" "$peer" 2>&1 </dev/null)
+        code=$?
+    fi
+    say "ping size=$wanted rc=$code"
+    count=0
+    while IFS= read -r line && [ "$count" -lt 6 ]; do
+        case $line in "" | PING* | ---* | rtt* | *" bytes from "*) continue ;; esac
+        printf '%.120s\n' "$line"
+        count=$((count + 1))
+    done <<END
+$pinged
+END
+}
+
+# connect_peer MTU: the result is in $rc and the files $out.*. A server waits until the end of its slot.
+connect_peer() {
+    set -- ibv_rc_pingpong -d "$device" -i "$ibport" -g "$gid" -p "$tcp" -m "$1" -s 4096 -n 20
+    if ! command -v ibv_rc_pingpong >/dev/null 2>&1; then
+        refuse "ibv_rc_pingpong is not installed"
+    elif [ "$role" = server ] && port_in_use "$tcp"; then
+        refuse "TCP port $tcp is in use by another program"
+    elif [ "$role" = server ]; then
+        clock
+        attempt $(((end - now) / 100)) "$@"
+    else
+        wait_until $((begin + 100))
+        until_connected "$@" "$peer"
+    fi
+}
+
+# The MAC address that this host has for the peer's address, in $neighbour: none when there was no answer, - when it
+# did not ask, as where a router is between them.
+neighbour() {
+    neighbour=-
+    while read -r ip _ flags hardware _ dev; do
+        [ "$ip $dev" = "$peer $netdev" ] || continue
+        neighbour=$hardware
+        [ "$flags" != 0x0 ] || neighbour=none
+    done <"$PROC/net/arp"
+}
+
+# Why there is no ping for full-size packets, in $no_ping: that of busybox has no -M.
+find_ping() {
+    [ -z "${no_ping+known}" ] || return 0
+    no_ping="ping of iputils is not installed"
+    case $(timeout -k 1 2 ping -V 2>&1 </dev/null) in *iputils*) no_ping= ;; esac
+}
+
 # --- its frame --------------------------------------------------------------------------------------------------
 
 # last_lines BYTES TEXT: as many of the last whole lines as fit, in $kept; of a line that is too long its begin.
@@ -852,10 +948,12 @@ play_test() {
     # Whoever ends the tester ends this too, and what it started last: its number is known at once.
     inherited=$!
     trap '[ "$!" = "$inherited" ] || kill -KILL "-$!" "$!" 2>/dev/null; exit 143' TERM
-    device=error gid="there is no rail $rail here"
-    { read -r device ibport cpus netdev gid <"$work/rail.$rail"; } 2>/dev/null
+    device=error address="there is no rail $rail here"
+    { read -r device ibport cpus netdev gid address <"$work/rail.$rail"; } 2>/dev/null
     if [ "$device" = error ]; then
-        refuse "$gid"
+        refuse "$address"
+    elif [ "$tool" = mesh ]; then
+        mesh_test "$role" "$peer" "$tcp" "$@"
     else
         see_link
         link_before=$link
@@ -938,7 +1036,7 @@ is_test() {
     case "$2 $3" in
     "client write_bw" | "client read_bw" | "client send_bw" | "client write_lat" | "client read_lat") ;;
     "server write_bw" | "server read_bw" | "server send_bw" | "server write_lat" | "server read_lat") ;;
-    "client send_lat" | "server send_lat") ;;
+    "client send_lat" | "server send_lat" | "client mesh" | "server mesh" | "probe mesh") ;;
     *) return 1 ;;
     esac
 }
@@ -1022,6 +1120,7 @@ play() {
             ;;
         END) continue ;;
         esac
+        [ "$tool" != mesh ] || find_ping
         if [ "$round" != "$current" ]; then
             finish_round
             begin_round "$round"
@@ -1061,7 +1160,7 @@ choose_log() {
     fi
 }
 
-# prepare RAILS: the working folder with one line per rail: device port cpus netdev gid, or error and the reason.
+# prepare RAILS: the working folder with one line per rail: device port cpus netdev gid address, or error and the reason.
 prepare() {
     umask 077
     work=$(mktemp -d "${TMPDIR:-/tmp}/gpufabric.XXXXXX") || die "no temporary folder"
@@ -1077,11 +1176,11 @@ prepare() {
         [ "$word" = rail ] || continue
         resolve "$netdev" "${given:--}"
         if [ -n "$error" ]; then
-            say "error - - - $error" >"$work/rail.$name"
+            say "error - - - - $error" >"$work/rail.$name"
         else
             [ -z "$cpus" ] || taskset -c "$cpus" true >/dev/null 2>&1 || cpus=
             [ "$gid_type" != IB ] || gid=-
-            say "$device $port ${cpus:--} $netdev $gid" >"$work/rail.$name"
+            say "$device $port ${cpus:--} $netdev $gid $address" >"$work/rail.$name"
         fi
     done <"$1"
 }

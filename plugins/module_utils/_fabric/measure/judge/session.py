@@ -55,6 +55,8 @@ class State:
     endpoints: dict[str, Endpoint] = field(default_factory=dict)
     lost: dict[str, str] = field(default_factory=dict)
     failure: str = ""
+    # By rail and pair of hosts why the mesh has shown that no test between them can work.
+    unmet: dict[tuple[str, frozenset[str]], str] = field(default_factory=dict)
     attempts: dict[Measurement, list[Attempt]] = field(default_factory=dict)
     # How the testers did in each pass, and in the same minutes.
     conduct: dict[int, Conduct] = field(default_factory=dict)
@@ -91,11 +93,17 @@ def blocked(state: State, test: Measurement) -> str:
 
 
 def flawed(state: State, test: Measurement) -> list[str]:
-    """Return what testers themselves reported that keeps a test from being run: a link state, a missing program."""
+    """Return what testers themselves reported that keeps a test from being run: a link state, a missing program.
+
+    Also what the mesh has shown of both ports.
+    """
     client = _flaw(state, test, test.client, rail=test.rail)
     server = _flaw(state, test, test.server, rail=test.server_rail)
     if client or server:
         return [flaw for flaw in (client, server) if flaw]
+    if state.unmet and not test.peer_rail:
+        reason = state.unmet.get((test.rail, frozenset((test.client, test.server))))
+        return [reason] if reason else []
     return _between(state, test) if partitions(state) else []
 
 

@@ -20,11 +20,11 @@ from ...plan.switch_ports import evidence as switch_ports_evidence
 from ..diagnosis import duplicates, unsteady
 from ..diagnosis.absence import Conduct
 from ..readings import identity
-from ..readings.tester_log import Evidence, Log, Pass, parse_batch, parse_describe
+from ..readings.tester_log import Evidence, Log, Pass, parse_describe, parse_logs
 from ..schedule import schedule, timing
 from ..schedule.schedule import Round
 from ..schedule.tester_input import lines
-from . import outliers, verdict
+from . import mesh, outliers, verdict
 from . import results as judge_results
 from .earlier_report import NONE, EarlierReport
 from .notices import notices
@@ -115,13 +115,17 @@ def step(
         plan, where, evidence, limit=limit, margin=slot_margin, only=only, earlier=earlier, hosts=hosts or {}
     )
     state = course.state
+    checked = mesh.check(course, evidence.passes)
+    if checked.slots:
+        return _mesh_step(course, checked, hosts or {})
     rounds = next_rounds(course)
-    for number, played in enumerate(evidence.passes, 1):
+    for number, played in list(enumerate(evidence.passes, 1))[checked.used :]:
         _absorb(course, rounds, number, played=played)
         rounds = next_rounds(course)
     rounds = [] if evidence.failure else rounds
     found = [] if rounds else results(course)
     summary = {} if rounds else _summary(state, found)
+    played_so_far = passes_summary(course, rounds, len(evidence.passes))
     return Step(
         done=not rounds,
         number=len(evidence.passes) + bool(rounds),
@@ -133,18 +137,48 @@ def step(
         warnings=[
             *notices(state, course.clock.lateness if summary else {}, summary.get("diagnoses", ())),
             *exchange_warnings(state),
+            *checked.warnings,
             *_resumed(course),
         ],
         announce=announce(course, rounds, len(evidence.passes) + 1) if rounds else "",
         worst=worst(course, rounds),
         lead=course.clock.lead,
-        schedule=passes_summary(course, rounds, len(evidence.passes)),
-        links=link_findings.find(plan, {name: endpoint.rails for name, endpoint in state.endpoints.items()}),
+        schedule={**played_so_far, "text": "; ".join(filter(None, (played_so_far["text"], checked.text)))},
+        links=_links(state),
         outliers=outliers.find(found, plan["thresholds"]["outliers"]),
         endpoints={"where": where, "hosts": identity.described(where, state.endpoints, hosts or {})},
         unsteady=unsteady.find(found, plan["thresholds"]["unsteady"]),
         verdicts=verdicts(course),
     )
+
+
+def _mesh_step(course: Course, checked: mesh.Mesh, hosts: Mapping[str, Any]) -> Step:
+    """Return the step that plays a pass of the mesh."""
+    state, number = course.state, checked.used + 1
+    told, most = mesh.announce(course, checked, number)
+    return Step(
+        done=False,
+        number=number,
+        slot=mesh.SLOT,
+        rounds=len(checked.slots),
+        lines=checked.lines,
+        results=[],
+        summary={},
+        warnings=[*notices(state, {}, ()), *_resumed(course)],
+        announce=told,
+        worst=most,
+        lead=course.clock.lead,
+        schedule={**passes_summary(course, [], number), "text": told},
+        links=_links(state),
+        outliers=[],
+        endpoints={"where": state.where, "hosts": identity.described(state.where, state.endpoints, hosts)},
+        unsteady=[],
+        verdicts={},
+    )
+
+
+def _links(state: State) -> list[dict[str, Any]]:
+    return link_findings.find(state.plan, {name: endpoint.rails for name, endpoint in state.endpoints.items()})
 
 
 def _summary(state: State, found: Results) -> dict[str, Any]:
@@ -228,7 +262,7 @@ def _line(text: str) -> str:
 
 def _absorb(course: Course, rounds: Sequence[Round], number: int, *, played: Pass) -> None:
     """Add what pass ``number`` told; endpoints that gave no complete log are not used again."""
-    logs, invalid = _parsed(played, number)
+    logs, invalid = parse_logs(played, number)
     lost = set()
     used = {name for round_ in rounds for test in round_ for name in (test.client, test.server)}
     for name in sorted(used):
@@ -243,18 +277,6 @@ def _absorb(course: Course, rounds: Sequence[Round], number: int, *, played: Pas
     judge_results.absorb(course.state, rounds, number, logs=logs)
     course.found = None
     course.played += len(rounds)
-
-
-def _parsed(played: Pass, number: int) -> tuple[dict[str, Log], dict[str, str]]:
-    """Return the logs of a pass by endpoint, and why the others are not valid: one of them costs no other."""
-    logs: dict[str, Log] = {}
-    invalid: dict[str, str] = {}
-    for name, text in played.logs.items():
-        try:
-            logs[name] = parse_batch(text, number)
-        except ParseError as exc:
-            invalid[name] = f"its log is not valid: {exc}"
-    return logs, invalid
 
 
 def _lines(state: State, rounds: Sequence[Round]) -> dict[str, list[str]]:

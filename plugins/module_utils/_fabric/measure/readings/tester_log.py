@@ -163,6 +163,18 @@ def parse_batch(text: str, number: int) -> Log:
     return Log(runs, False)
 
 
+def parse_logs(played: Pass, number: int) -> tuple[dict[str, Log], dict[str, str]]:
+    """Return the logs of a pass by endpoint, and why the others are not valid: one of them costs no other."""
+    logs: dict[str, Log] = {}
+    invalid: dict[str, str] = {}
+    for name, text in played.logs.items():
+        try:
+            logs[name] = parse_batch(text, number)
+        except ParseError as exc:
+            invalid[name] = f"its log is not valid: {exc}"
+    return logs, invalid
+
+
 def _run(frame: re.Match[str], body: str) -> Run:
     """Return one side of a test from its frame. Testers before these additions have none of them."""
     added: dict[str, Mapping[str, str]] = {}
