@@ -982,6 +982,10 @@ options:
                 separate round, which multiplies the time by the number of rails. Default: C(auto)."
             type: str
             choices: ["auto", "true", "false"]
+          mesh:
+            description:
+              - "Before the measurement, try which ports reach each other, so that tests between others cost no time (how). Default: C(true)."
+            type: bool
           cross_rail:
             description:
               - "Also test from each rail to every other rail. Rejected unless C(routing) is C(between_rails). If only hosts have the routes,

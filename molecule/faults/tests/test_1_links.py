@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.scenario import HOSTS, Run, bandwidth, diagnosed, host, lab, touching, validate, verdicts
+from tests.scenario import FABRIC, HOSTS, Run, bandwidth, diagnosed, host, lab, touching, validate, verdicts
 from tests.scenario.state import jobs_left, leftovers
 
 HOLDS_QUEUE_PAIRS = "rdma resource show qp | grep -q ib_write_bw"
@@ -18,6 +18,8 @@ BUSY_SAID = "journalctl -u busy | tail -40"
 def faulty() -> tuple[Run, dict[str, Any]]:
     """One run with three independent faults: a pulled cable, frames over 1500 bytes that vanish, pods without an image.
 
+    The mesh comes before the measurement here, as it does by default.
+
     At the black hole ping works and the MTU is 9000. The pods' image does not exist; how long kubelets on emulated
     processors take to notice is not waited for (tests/cluster has that reason).
     """
@@ -26,7 +28,8 @@ def faulty() -> tuple[Run, dict[str, Any]]:
     address = host("lab-2").check_output("ip -4 -o addr show rail1").split()[3].split("/")[0]
     assert host("lab-3").run(f"ping -c 2 -W 5 {address}").rc == 0
     try:
-        return validate("host", "pod", retries=1, rdma_validate_image=IMAGE, rdma_validate_pod_start_timeout=15)
+        tests = {"tests": {**FABRIC["tests"], "retries": 1, "mesh": True}}
+        return validate("host", "pod", fabric=tests, rdma_validate_image=IMAGE, rdma_validate_pod_start_timeout=15)
     finally:
         lab("heal")
 
@@ -69,7 +72,10 @@ def test_black_hole_for_large_frames_is_told_by_small_ones(
     assert verdicts(hit) == {"no_data"}
     assert any("MTU" in r["reason"] for r in hit)
     assert verdicts(r for r in bandwidth(result) if r["rail"] == "rail1" and r not in hit) == {"pass"}
-    assert {r["verdict"] for r in result["results"] if r["test"] == "write_lat"} == {"pass"}
+    # Packets of ping tell it before the measurement, or small messages after it, if an RDMA connection took too long.
+    small = {r["verdict"] for r in result["results"] if r["test"] == "write_lat"}
+    told = [r for r in hit if "packets of 9000 bytes are lost, small ones are not" in r["reason"]]
+    assert (small, len(told)) in ((set(), 4), ({"pass"}, 0))
     assert "lab-2 rail1: small messages pass, large ones do not" in " ".join(run.output.split())
 
 

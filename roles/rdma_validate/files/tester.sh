@@ -883,7 +883,7 @@ each_line() {
 # Addresses and what CUDA says on its way are of no use.
 keep() {
     case $1 in
-    *" address: LID "* | *GID:* | ---* | *\*\*\** | *Waiting\ for\ client* | "") ;;
+    *" address: LID "* | *" address:  LID "* | *GID:* | ---* | *\*\*\** | *Waiting\ for\ client* | "") ;;
     "Listing all CUDA "* | "CUDA device "*PCIe* | *"CUDA Ctx" | "deallocating "* | "initializing CUDA") ;;
     *"GPU buffer"* | "Host allocation selected"* | "CUDA device integrated: 1")
         [ ${#proof} -gt 250 ] || proof=$proof$1$NL

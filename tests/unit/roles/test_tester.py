@@ -15,6 +15,14 @@ import pytest
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.kinds import KINDS
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings import ib_port
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.contact import (
+    CONNECTED,
+    SILENT,
+    UNCHECKED,
+    Ping,
+    Side,
+    parse,
+)
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.perftest import (
     Run,
     memory_missing,
@@ -987,3 +995,124 @@ def test_deliver_refuses_what_arrived_in_part(bench: Bench) -> None:
 def test_usage(bench: Bench) -> None:
     done = bench.run("frobnicate")
     assert done.returncode == 2 and "usage: tester.sh describe RAILS" in done.stderr
+
+
+# ping of iputils answers for the sizes in a file; a hook may do more. Its calls are recorded as those of perftest.
+PING = """#!/bin/sh
+[ "$1" = -V ] && { echo "ping from iputils 20221126"; exit 0; }
+echo "ping $*" >>"$STUB_CALLS"
+while [ $# -gt 1 ]; do [ "$1" = -s ] && size=$2; shift; done
+if [ "$size" -le "$(command -p cat "$STUB_OUT.ping")" ]; then
+    echo "PING $1 ($1) $size($((size + 28))) bytes of data."
+    echo "$((size + 8)) bytes from $1: icmp_seq=1 ttl=64 time=0.2 ms"
+    printf '\\n--- %s ping statistics ---\\n3 packets transmitted, 3 received, 0%% packet loss, time 403ms\\n' "$1"
+else
+    printf '\\n--- %s ping statistics ---\\n3 packets transmitted, 0 received, 100%% packet loss, time 403ms\\n' "$1"
+    exit 1
+fi
+"""
+ARP = f"""IP address       HW type     Flags       HW address            Mask     Device
+192.168.0.1      0x1         0x2         02:00:00:00:00:01     *        rail0
+{PEER}      0x1         0x2         02:00:00:00:00:08     *        rail1
+{PEER}      0x1         0x2         02:00:00:00:00:09     *        rail0
+"""
+WELL = "163840 bytes in 0.00 seconds = 3000.51 Mbit/sec\n20 iters in 0.00 seconds = 21.84 usec/iter\n"
+
+
+def mesh_line(role: str = "client", rail: str = "rail0", port: int = 18500) -> str:
+    return f"0 {rail} {role} {PEER} {port} mesh -s 9000 -m 4096"
+
+
+def meshes(bench: Bench, largest: int = 8972, arp: str = ARP) -> None:
+    """Give the host the programs of the mesh, and let both sides connect."""
+    write(bench.folder / "bin/ping", PING, 0o755)
+    write(bench.folder / "bin/ibv_rc_pingpong", STUB, 0o755)
+    write(bench.folder / "out.ping", f"{largest}\n")
+    write(bench.proc / "net/arp", arp)
+    write(bench.sys / "class/net/rail0/address", "02:00:00:00:00:03\n")
+    for side in ("client", "server"):
+        bench.prints(side, f"  local address:  LID 0x0000, QPN 0x000011, PSN 0x1, GID ::ffff:192.168.0.3\n{WELL}")
+
+
+@pytest.mark.parametrize("role", ["client", "server"])
+def test_both_sides_of_a_contact_ping_and_connect(bench: Bench, role: str) -> None:
+    meshes(bench)
+    run = parse_batch(bench.play(mesh_line(role)), 1).runs[0, "rail0", PEER]
+    assert parse(run) == Side("02:00:00:00:00:03", "02:00:00:00:00:09", Ping(9000, 3, 3), None, CONNECTED, "")
+    assert (run.rc, "QPN" in run.text, " from " in run.text) == (0, False, False)
+    pings, connects = (
+        [call for call in bench.calls.read_text().splitlines() if name in call] for name in ("ping -n", "ibv_rc")
+    )
+    assert pings == [f"ping -n -M do -s 8972 -c 3 -i 0.2 -W 1 -I 192.168.0.3 {PEER}"]
+    tail = f" {PEER}" if role == "client" else ""
+    assert [call.split(" ", 1)[1] for call in connects] == [f"-d mlx5_0 -i 1 -g 2 -p 18500 -m 4096 -s 4096 -n 20{tail}"]
+
+
+def test_a_probe_is_bound_to_its_port_and_does_not_connect(bench: Bench) -> None:
+    meshes(bench, largest=10, arp="")
+    run = parse_batch(bench.play(mesh_line("probe", port=1)), 1).runs[0, "rail0", PEER]
+    assert parse(run) == Side("02:00:00:00:00:03", "", Ping(9000, 3, 0))
+    assert bench.calls.read_text() == f"ping -n -M do -s 8972 -c 3 -i 0.2 -W 1 -I rail0 -I 192.168.0.3 {PEER}\n"
+
+
+def test_a_large_packet_that_is_lost_is_tried_again_smaller(bench: Bench) -> None:
+    meshes(bench, largest=1472, arp=ARP.replace("0x2         02:00:00:00:00:09", "0x0         00:00:00:00:00:00"))
+    side = parse(parse_batch(bench.play(mesh_line()), 1).runs[0, "rail0", PEER])
+    assert side and (side.large, side.small) == (Ping(9000, 3, 0), Ping(84, 3, 3))
+    assert (side.neighbour, side.too_large) == ("none", True)
+
+
+def test_no_packet_is_larger_than_the_port_sends(bench: Bench) -> None:
+    meshes(bench)
+    write(bench.sys / "class/net/rail0/mtu", "1500\n")
+    side = parse(parse_batch(bench.play(mesh_line()), 1).runs[0, "rail0", PEER])
+    assert side and side.large == Ping(1500, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("missing", "ping", "connect"),
+    [
+        ("ping", "ping of iputils is not installed", ""),
+        ("busybox", "ping of iputils is not installed", ""),
+        ("ibv_rc_pingpong", "", "ibv_rc_pingpong is not installed"),
+    ],
+)
+def test_programs_that_the_mesh_lacks_are_named(bench: Bench, missing: str, ping: str, connect: str) -> None:
+    meshes(bench)
+    if missing == "ibv_rc_pingpong":
+        (bench.folder / "bin/ibv_rc_pingpong").unlink()
+        if shutil.which("ibv_rc_pingpong"):
+            pytest.skip("ibv_rc_pingpong is installed here")
+    else:
+        message = "ping: invalid option -- 'V'" if missing == "busybox" else "ping: not found"
+        write(bench.folder / "bin/ping", f'#!/bin/sh\necho "{message}" >&2\nexit 127\n', 0o755)
+    side = parse(parse_batch(bench.play(mesh_line()), 1).runs[0, "rail0", PEER])
+    assert side and side.large and (side.large.why, side.why) == (ping, connect)
+    assert side.connection == (UNCHECKED if connect else CONNECTED)
+
+
+def test_a_server_of_the_mesh_ends_with_its_slot(bench: Bench) -> None:
+    meshes(bench)
+    bench.prints("server", "", rc=124)
+    side = parse(parse_batch(bench.play(mesh_line("server")), 1).runs[0, "rail0", PEER])
+    assert side and side.connection == SILENT
+
+
+def test_a_port_of_the_mesh_that_is_in_use_is_named(bench: Bench) -> None:
+    meshes(bench)
+    side = parse(parse_batch(bench.play(mesh_line("server", port=18501)), 1).runs[0, "rail0", PEER])
+    assert side and side.why == "TCP port 18501 is in use by another program"
+
+
+def test_the_real_ping_of_iputils_knows_the_options(bench: Bench) -> None:
+    program = shutil.which("ping")
+    if not program or "iputils" not in subprocess.run([program, "-V"], text=True, capture_output=True).stdout:
+        pytest.skip("no ping of iputils")
+    meshes(bench)
+    (bench.folder / "bin/ping").unlink()
+    write(bench.folder / "rails", "rail rail0 rail0 127.0.0.1\n")
+    add_device(bench.sys, "mlx5_0", "rail0", "127.0.0.1")
+    line = "0 rail0 client 127.0.0.1 18500 mesh -s 9000 -m 4096"
+    run = parse_batch(bench.play(line), 1).runs[0, "rail0", "127.0.0.1"]
+    side = parse(run)
+    assert side and side.large in (Ping(9000, 3, 3), Ping(9000, why="ping: Operation not permitted")), run.text

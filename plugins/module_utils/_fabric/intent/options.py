@@ -331,6 +331,7 @@ FABRIC: dict[str, Any] = {
             "fan": {"type": "int"},
             "directions": {"type": "str", "choices": ["swap", "together", "one"]},
             "rails_at_once": {"type": "str", "choices": ["auto", "true", "false"]},
+            "mesh": {"type": "bool"},
             "cross_rail": {"type": "bool"},
             "only": {
                 "type": "dict",

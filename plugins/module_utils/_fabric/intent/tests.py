@@ -35,6 +35,7 @@ DEFAULTS: Mapping[str, Any] = {
     "fan": 8,
     "directions": "swap",
     "rails_at_once": AUTO,
+    "mesh": True,
     "cross_rail": False,
     "only": {"hosts": [], "rails": [], "pairs": []},
     "kinds": [USUAL],
@@ -107,6 +108,7 @@ def _who(reader: Reader) -> dict[str, Any]:
         "fan": reader.integer("fan", DEFAULTS["fan"], 2, high=32),
         "directions": reader.text("directions", DEFAULTS["directions"], choices=DIRECTIONS),
         "rails_at_once": _rails_at_once(reader),
+        "mesh": reader.flag("mesh", DEFAULTS["mesh"]),
         "cross_rail": reader.flag("cross_rail", DEFAULTS["cross_rail"]),
         "only": read_only(reader.section("only")),
     }

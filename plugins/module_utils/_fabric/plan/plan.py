@@ -104,6 +104,7 @@ def _planned(
         members = partitions.lines(layout)
     marks = traffic.planned(part.intent, part.hosts, written["rails"])
     written["tests"] = {**part.intent.tests, "groups": homes, **(shared := sharing(written)), **marks}
+    written["tests"].update({"routing": part.intent.routing} if part.intent.routing != "none" else {})
     written.update({"switches": switches} if switches else {})
     written.update({"partitions": members} if members else {})
     written["warnings"] += [*doubts, *told(shared), *traffic.doubts(marks), *part.doubts]

@@ -119,7 +119,7 @@ def _stranger(found: Seen, end: End, mac: str) -> str:
     owner = found.macs.get(mac)
     what = f"the address of {' '.join(end)} is answered by"
     if owner is None:
-        return f"{what} {mac}, which is no port of this run: a duplicate address, or a router that answers for it"
+        return f"{what} {mac}, which is not a port of this run: a duplicate address, or a router that answers for it"
     if owner[0] == end[0]:
         return f"{what} its port {owner[1]}: exchanged cables, a wrong VLAN, or rails that share a network"
     return f"{what} {' '.join(owner)}: a duplicate address"

@@ -118,14 +118,10 @@ def step(
     checked = mesh.check(course, evidence.passes)
     if checked.slots:
         return _mesh_step(course, checked, hosts or {})
-    rounds = next_rounds(course)
-    for number, played in list(enumerate(evidence.passes, 1))[checked.used :]:
-        _absorb(course, rounds, number, played=played)
-        rounds = next_rounds(course)
-    rounds = [] if evidence.failure else rounds
+    rounds = _played(course, evidence, checked.used)
     found = [] if rounds else results(course)
     summary = {} if rounds else _summary(state, found)
-    played_so_far = passes_summary(course, rounds, len(evidence.passes))
+    told = passes_summary(course, rounds, len(evidence.passes))
     return Step(
         done=not rounds,
         number=len(evidence.passes) + bool(rounds),
@@ -143,13 +139,22 @@ def step(
         announce=announce(course, rounds, len(evidence.passes) + 1) if rounds else "",
         worst=worst(course, rounds),
         lead=course.clock.lead,
-        schedule={**played_so_far, "text": "; ".join(filter(None, (played_so_far["text"], checked.text)))},
+        schedule={**told, "text": "; ".join(filter(None, (told["text"], checked.text)))},
         links=_links(state),
         outliers=outliers.find(found, plan["thresholds"]["outliers"]),
         endpoints={"where": where, "hosts": identity.described(where, state.endpoints, hosts or {})},
         unsteady=unsteady.find(found, plan["thresholds"]["unsteady"]),
         verdicts=verdicts(course),
     )
+
+
+def _played(course: Course, evidence: Evidence, before: int) -> list[Round]:
+    """Absorb all passes after the first ``before``; return the rounds to play now."""
+    rounds = next_rounds(course)
+    for number, played in list(enumerate(evidence.passes, 1))[before:]:
+        _absorb(course, rounds, number, played=played)
+        rounds = next_rounds(course)
+    return [] if evidence.failure else rounds
 
 
 def _mesh_step(course: Course, checked: mesh.Mesh, hosts: Mapping[str, Any]) -> Step:

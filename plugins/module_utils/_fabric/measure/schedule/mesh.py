@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from . import modes
 from .schedule import Field
 
-# Every pair of so many hosts is tried once. In a larger fleet each host meets one less than that, chosen by a seed.
+# Every pair of so many hosts is tried once. In a larger fleet each host meets some others, chosen by a seed.
 ALL_UP_TO = 64
+SAMPLED = 16
 # Hosts that each host meets at the same time, on all its rails, and the seconds that this takes: 8 slots of 64 hosts.
 PARTNERS = 8
 SLOT = 7
@@ -55,7 +56,7 @@ def planned(fields: Sequence[Field], tests: Mapping[str, Any], *, usable: Usable
     slots: list[list[Contact]] = []
     # Classes of hosts have their own rails, but a port number may be used on each host only once.
     for own in fields:
-        turns = modes.sampled(own.names, ALL_UP_TO - 1, int(tests["seed"]))
+        turns = modes.sampled(own.names, _meetings(len(own.names)), int(tests["seed"]))
         crossed = _crossed(turns, own.rails)
         for at, pairs in enumerate(turns):
             lane, number = at % PARTNERS, at // PARTNERS
@@ -68,6 +69,10 @@ def planned(fields: Sequence[Field], tests: Mapping[str, Any], *, usable: Usable
                     port = 1 + index if peer_rail else int(tests["port_base"]) + index
                     slots[number].append(Contact(rail, a, b, port, peer_rail))
     return [tuple(slot) for slot in slots if slot]
+
+
+def _meetings(hosts: int) -> int:
+    return hosts - 1 if hosts <= ALL_UP_TO else SAMPLED
 
 
 def _crossed(turns: Sequence[modes.Pairs], rails: Sequence[str]) -> dict[int, list[tuple[str, str, str, str]]]:

@@ -136,7 +136,7 @@ FAULTS = {
     "an address that something else answers": (
         World(HOSTS, RAILS, answers={"10.0.0.2": "02:ff:00:00:00:01"}),
         {("port", "gpu-2", "rail0", "confirmed")},
-        "the address of gpu-2 rail0 is answered by 02:ff:00:00:00:01, which is no port of this run: a duplicate",
+        "the address of gpu-2 rail0 is answered by 02:ff:00:00:00:01, which is not a port of this run: a",
     ),
     "RDMA alone": (
         World(HOSTS, RAILS, rdma={("gpu-2", "rail1")}),

@@ -30,7 +30,7 @@ def mesh(*fields: Field) -> list[Slot]:
 
 
 @pytest.mark.parametrize(
-    ("hosts", "most"), [(2, 7), (3, 7), (9, 14), (33, 35), (63, 56), (64, 56), (65, 63), (301, 63)]
+    ("hosts", "most"), [(2, 7), (3, 7), (9, 14), (33, 35), (63, 56), (64, 56), (65, 21), (301, 21)]
 )
 def test_it_takes_a_minute_at_most(hosts: int, most: int) -> None:
     assert len(mesh(Field(names(hosts), rails(8)))) * SLOT <= most
@@ -57,7 +57,7 @@ def test_each_rail_of_a_host_has_a_partner_on_every_other_rail(hosts: int, count
 def test_a_large_fleet_is_sampled_and_no_host_is_left_out() -> None:
     slots = mesh(Field(names(200), rails(1)))
     met = Counter(name for slot in slots for one in slot for name in (one.client, one.server))
-    assert set(met.values()) == {63}
+    assert set(met.values()) == {16}
 
 
 @pytest.mark.parametrize("hosts", [3, 20, 64, 65])
