@@ -801,7 +801,7 @@ ping_once() {
     pinged="gpufabric: $no_ping"
     code=125
     if [ -z "$no_ping" ]; then
-        pinged=$(timeout -k 1 3 ping -n -M do -s $((wanted - 28)) -c 3 -i 0.2 -W 1 "$@" "$peer" 2>&1 </dev/null)
+        pinged=$(timeout -k 1 3 ping -n -M 'do' -s $((wanted - 28)) -c 3 -i 0.2 -W 1 "$@" "$peer" 2>&1 </dev/null)
         code=$?
     fi
     say "ping size=$wanted rc=$code"
@@ -831,14 +831,13 @@ connect_peer() {
     fi
 }
 
-# The MAC address that this host has for the peer's address, in $neighbour: none when there was no answer, - when it
-# did not ask, as where a router is between them.
+# The MAC address that this host has learned for the peer's address, in $neighbour: none when there was no answer, - when
+# it did not ask, as where a router is between them or the entry is permanent.
 neighbour() {
     neighbour=-
     while read -r ip _ flags hardware _ dev; do
         [ "$ip $dev" = "$peer $netdev" ] || continue
-        neighbour=$hardware
-        [ "$flags" != 0x0 ] || neighbour=none
+        case $flags in 0x0) neighbour=none ;; 0x2) neighbour=$hardware ;; esac
     done <"$PROC/net/arp"
 }
 

@@ -90,12 +90,12 @@ def parse(run: Run | None) -> Side | None:
     if not head:
         told = _OWN.search(run.text)
         return Side(why=plain(told[1], 200)) if told else None
-    pings = [_ping(part) for part in _parts(run.text, _PING)]
+    pings: list[Ping | None] = [*map(_ping, _parts(run.text, _PING)), None, None]
     connection, why = UNCHECKED, ""
     for match, text in _parts(run.text, _CONNECT):
         connection, why = _connection(int(match[1]), text)
-    macs = [head["mac"].replace("-", ""), head["neighbour"].replace("-", "")]
-    return Side(macs[0], macs[1], *[*pings[:2], None, None][:2], connection=connection, why=why)
+    mac, neighbour = (head[name].replace("-", "") for name in ("mac", "neighbour"))
+    return Side(mac, neighbour, pings[0], pings[1], connection, why)
 
 
 def _parts(text: str, title: re.Pattern[str]) -> list[tuple[re.Match[str], str]]:
