@@ -20,7 +20,7 @@ class World:
     ``ignore``: hosts answer ARP on the port of the address only. ``mtu``: by network the largest packet.
     ``deaf``: ports that receive nothing. ``routes``: ports without a route. ``answers``: address to a MAC address that
     also answers for it. ``filtered``: hosts do not answer ping and TCP. ``rdma``: ports whose RDMA traffic is lost.
-    ``programs``: of which hosts have which; by default all have both.
+    ``programs``: of which hosts have which; by default all have both. ``routed``: all hosts have a router between them.
     """
 
     hosts: Sequence[str]
@@ -34,6 +34,7 @@ class World:
     filtered: bool = False
     rdma: set[Port] = field(default_factory=set)
     programs: dict[str, Sequence[str]] = field(default_factory=dict)
+    routed: bool = False
 
     def address(self, port: Port) -> str:
         return f"10.{self.rails.index(port[1])}.0.{self.hosts.index(port[0]) + 1}"
@@ -58,6 +59,8 @@ class World:
 
     def learned(self, port: Port, peer: Port) -> str:
         """Who is asked learns the MAC address of who asks, also when the answer is lost."""
+        if self.routed:
+            return "-"
         found = self.resolve(port, peer)
         return self.mac(peer) if found == "none" and self.hears(peer, port) else found
 
