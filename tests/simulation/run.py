@@ -13,6 +13,7 @@ from tests.tools import importable  # noqa: F401
 from tests.unit.support import tester_logs
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import step as judge_step
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings import tester_log
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.perftest import Run
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import (
     Evidence,
@@ -71,12 +72,8 @@ def measured(network: Network, tests: Mapping[str, Any], *, replayed: bool = Fal
 def _going_on() -> Iterator[None]:
     """Let each step go on with the course of the one before: it gets the last pass only, whose logs are records."""
     kept: dict[str, Any] = {"absorbed": 0}
-    begin, absorb, following, parse = (
-        judge_step._begin,
-        judge_step._absorb,
-        judge_step.next_rounds,
-        judge_step.parse_batch,
-    )
+    begin, absorb, following = judge_step._begin, judge_step._absorb, judge_step.next_rounds
+    parse = tester_log.parse_batch
 
     def begun(*args: Any, **options: Any) -> Any:
         if "course" in kept:
@@ -97,7 +94,8 @@ def _going_on() -> Iterator[None]:
     def known(text: str, number: int) -> Log:
         return text.log if isinstance(text, _Record) else parse(text, number)
 
-    with mock.patch.multiple(judge_step, _begin=begun, next_rounds=next_rounds, _absorb=absorbed, parse_batch=known):
+    own = mock.patch.multiple(judge_step, _begin=begun, next_rounds=next_rounds, _absorb=absorbed)
+    with own, mock.patch.object(tester_log, "parse_batch", known):
         yield
 
 
