@@ -13,21 +13,38 @@ from typing import Any
 
 from tests.scenario import FABRIC, HOSTS, TRACEBACK, Run, extra, host, playbook
 from tests.scenario.preparation import PCI
-from tests.scenario.state import cluster
+from tests.scenario.state import cluster, names
 
 SPACE = "/api/v1/namespaces/nvidia-network-operator"
 GROUP = "/apis/sriovnetwork.openshift.io/v1/namespaces/nvidia-network-operator"
 RESOURCE = "nvidia.com/vf_"
-# Emulated processors start a pod in a minute when all of them start one.
-SLOW = {"nic_cluster_policy_timeout": 1200, "network_operator_timeout": 1200}
-# What VFs do not need would only start more pods; the operators run beside the host whose VFs they make.
+# Emulated processors start a pod in a minute when all of them start one. Two polls in a row are enough here.
+SLOW = {"nic_cluster_policy_timeout": 1200, "network_operator_timeout": 1200, "nic_cluster_policy_stable": 2}
+# What VFs do not need would only start more pods; each operator runs on a host of its own, beside that with the VFs.
 LEAN = {
     "profile": "sriov",
-    "operator": {**FABRIC["operator"], "cni_plugins": False},
+    "operator": {**FABRIC["operator"], "cni_plugins": False, "multus": False},
     "pools": {"ipam": "none"},
 }
-ELSEWHERE = {"operator": {"nodeSelector": {"kubernetes.io/hostname": HOSTS[1]}}}
-VALUES = {**ELSEWHERE, "sriov-network-operator": ELSEWHERE}
+ELSEWHERE = {"operator": {"nodeSelector": {"kubernetes.io/hostname": HOSTS[2]}}}
+VALUES = {**ELSEWHERE, "sriov-network-operator": {"operator": {"nodeSelector": {"kubernetes.io/hostname": HOSTS[1]}}}}
+# The cluster has a Multus of its own, which runs on no node: pods attach no network here.
+_MULTUS = {
+    "apiVersion": "apps/v1",
+    "kind": "DaemonSet",
+    "metadata": {"name": "multus"},
+    "spec": {
+        "selector": {"matchLabels": {"app": "multus"}},
+        "template": {
+            "metadata": {"labels": {"app": "multus"}},
+            "spec": {
+                "nodeSelector": {"lab": "none"},
+                "containers": [{"name": "multus", "image": "registry.lab/multus:1"}],
+            },
+        },
+    },
+}
+_DAEMON_SETS = "/apis/apps/v1/namespaces/default/daemonsets"
 _PODS = "/api/v1/namespaces/default/pods"
 _PATIENCE = 300
 
@@ -36,6 +53,8 @@ def play(
     name: str, inventory: str, *args: str, rails: int = 2, variables: Mapping[str, Any] | None = None, **sriov: Any
 ) -> Run:
     """Run a playbook with VFs of emulated NICs; `sriov`: keys of that section of the intent."""
+    if not [name for name in names(_DAEMON_SETS) if name.endswith("/multus")]:
+        cluster().post(_DAEMON_SETS, _MULTUS)
     chosen = [{"name": rail, "pci": [pci]} for rail, pci in PCI.items()][:rails]
     wanted = {**LEAN, "rail_count": rails, "rails": chosen, "sriov": {"rdma": False, **sriov}}
     others = {**SLOW, "network_operator_values": VALUES, **(variables or {})}

@@ -39,7 +39,6 @@ STEPS = (
     "hosts",
     "batches",
     "managers",
-    "sriov",
     "sriov_faults",
 )
 CUT_HOST = "lab-2"
@@ -63,7 +62,6 @@ def main() -> int:
         hosts,
         batches,
         managers,
-        sriov,
         sriov_faults,
     )
     for name, steps in zip(STEPS, done):
@@ -213,13 +211,8 @@ def managers(options: argparse.Namespace) -> list[str]:
     return scenario("managers")
 
 
-def sriov(options: argparse.Namespace) -> list[str]:
-    """The real SR-IOV operator: VFs made, resized, and taken away."""
-    return scenario("sriov")
-
-
 def sriov_faults(options: argparse.Namespace) -> list[str]:
-    """The same operator when something is wrong, on VFs of the role sriov, and the RDMA shared device plugin."""
+    """The real SR-IOV operator when something is wrong, on VFs of the role sriov; the RDMA shared device plugin."""
     return scenario("sriov_faults")
 
 

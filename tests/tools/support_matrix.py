@@ -53,7 +53,7 @@ class Proven:
 
 PROVEN: dict[str, Proven] = {
     "macvlan": Proven({"26.7": "lab"}, hosts="lab", measured="lab"),
-    # Scenario `sriov` of `make soak`, with `sriov.rdma: false`; the role `sriov` in scenario `site`.
+    # Scenario `sriov` of `make test`, with `sriov.rdma: false`; the role `sriov` in scenario `site`.
     "sriov": Proven({"26.7": "SR-IOV operator"}, hosts="lab"),
     "sriov_external": Proven(hosts="lab"),
     "sriov_device_plugin": Proven(hosts="lab"),

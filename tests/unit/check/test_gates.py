@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
@@ -89,6 +90,31 @@ def test_the_gate_of_the_cluster_needs_no_lab_but_its_programs(monkeypatch: pyte
     assert left == ["cluster", *(gate.name for gate in scenarios())]
     assert [gate.name for gate in all_gates() if gate.beside][-1] == "cluster"
     assert [gate.name for gate in all_gates() if gate.beside and gate.uses_lab] == []
+
+
+@pytest.mark.parametrize(("said", "untouched"), [("", "yes"), ("lab    is up already\n", "")])
+def test_the_first_scenario_needs_no_reset_of_a_lab_that_has_just_come_up(
+    said: str, untouched: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+
+    def command(*argv: str, env: dict[str, str] | None = None) -> Callable[[IO[str]], str | None]:
+        def run(log: IO[str]) -> str | None:
+            log.write(said)
+            log.flush()
+            if "molecule" in argv:
+                asked.append((env or {})["LAB_IS_UNTOUCHED"])
+            return None
+
+        return run
+
+    monkeypatch.setattr(gates, "command", command)
+    monkeypatch.setattr(gates, "REPO", tmp_path)
+    with (tmp_path / "log").open("w") as log:
+        for run in (gates.lab_up, *(gate.run for gate in scenarios())):
+            assert run(log) is None
+    assert asked == [untouched, *[""] * (len(scenarios()) - 1)]
+    assert "LAB_IS_UNTOUCHED" in (CONFIG.parent / "molecule" / "reset.yml").read_text()
 
 
 def test_the_older_ansible_core_leaves_out_what_the_newest_shows(
