@@ -64,8 +64,9 @@ def expectations(
     found = {host.name: _sides(host, rails, shares_port, gpus=gpus) for host in hosts}
     return {
         rail: {
-            name: {"mtu": mtu, **sides[index], **intent.thresholds.side(rail, names[name])}
+            name: {"mtu": mtu, **side, **intent.thresholds.side(rail, names[name])}
             for name, sides in found.items()
+            if (side := sides[index]) is not None
         }
         for index, rail in enumerate(rails.names)
     }
@@ -73,17 +74,19 @@ def expectations(
 
 def _sides(
     host: Host, rails: RailMap, shares_port: bool, *, gpus: Mapping[str, Mapping[str, Mapping[str, str]]]
-) -> list[dict[str, Any]]:
-    """Return what the facts tell of each rail's port."""
+) -> list[dict[str, Any] | None]:
+    """Return what the facts tell of each rail's port, None for one that is missing."""
     if not host.facts:
         return [{"rate": None, "max_rate": None, "pcie": None, "vf_rate": None} for _rail in rails.names]
     devices = {device["name"]: device for device in host.facts["rdma_devices"]}
     own = rails.ports[host.name]
-    cards = Counter(card(port) for port in own)
+    cards = Counter(card(port) for port in own if port)
     avoided = [_common_bridges(host, gpus.get(rail, {}).get(host.name)) for rail in rails.names]
     above = uplinks(own, rails.names, avoided)
     return [
-        {
+        None
+        if port is None
+        else {
             "rate": port_rate(port, devices),
             "max_rate": port.get("max_speed"),
             "pcie": _pcie_link(port, cards[card(port)]),

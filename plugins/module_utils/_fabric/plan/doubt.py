@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Optional
 
 from ..._common.errors import InputError
 from ..._common.fold import fold
@@ -61,15 +62,24 @@ def check_lost_cards(classes: Sequence[ServerClass]) -> None:
 
 
 def check_kept(
-    intent: Intent, classes: Iterable[ServerClass], names: Sequence[str], *, ports: Mapping[str, Sequence[Port]]
+    intent: Intent,
+    classes: Iterable[ServerClass],
+    names: Sequence[str],
+    *,
+    ports: Mapping[str, Sequence[Optional[Port]]],
+    missing: Mapping[str, Mapping[str, Sequence[str]]],
 ) -> None:
-    """Refuse a rail that would be another port than the one that this collection configured, unless it is named."""
+    """Refuse a rail that would be another port than the one that this collection configured, unless it is named.
+
+    ``missing``: host -> rail without a port there -> the PCI addresses that it may have.
+    """
     listed = {rail.name for rail in intent.rails if rail.pci}
     problems: dict[str, list[str]] = {}
     for own in classes:
         for host in own.hosts:
             chosen = {*listed, *host.rails}
-            given = {port["pci"]: name for name, port in zip(names, ports[host.name])}
+            given = {pci: name for name, pcis in missing.get(host.name, {}).items() for pci in pcis}
+            given.update({port["pci"]: name for name, port in zip(names, ports[host.name]) if port})
             for pci, rail, what in _recorded(host, given):
                 now = given.get(pci, "")
                 if now != rail and not chosen & {rail, now}:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Optional
 
 from ..._common.errors import InputError, ParseError
 from ..._common.reader import describe
@@ -14,7 +14,7 @@ from ..intent.host_groups import IBNETDISCOVER, KEY
 from ..intent.typed import plain
 from .hosts import Host
 
-Ports = Mapping[str, Sequence[Mapping[str, Any]]]
+Ports = Mapping[str, Sequence[Optional[Mapping[str, Any]]]]
 # A channel adapter begins with its node GUID, and a switch with its own. Below it is a line for each port with a link.
 _NODE = re.compile(r'(Ca|Switch|Rt)\s+[0-9]+\s+"[A-Z]-([0-9a-f]{1,16})"')
 # Port 1 of an adapter, the only one of the RDMA devices of rails. After '#' are LIDs and the name of the switch.
@@ -54,7 +54,7 @@ def with_switches(ports: Ports, hosts: Iterable[Host], groups: Mapping[str, Any]
     except ParseError as error:
         raise InputError(f"{KEY}.path: {groups['path']}: {error}") from error
     guids = {host.name: _guids(host) for host in hosts}
-    return {name: [_placed(port, guids.get(name, {}), known) for port in own] for name, own in ports.items()}
+    return {name: [port and _placed(port, guids.get(name, {}), known) for port in own] for name, own in ports.items()}
 
 
 def _guids(host: Host) -> dict[str, str]:

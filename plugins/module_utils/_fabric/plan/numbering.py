@@ -72,8 +72,10 @@ def _kept(
     )
 
 
-def _number_of(host: Host, port: Port, own: RailRange) -> int | None:
+def _number_of(host: Host, port: Port | None, own: RailRange) -> int | None:
     """Return the number of the port's address, also of a recorded one that is gone, unless ``number`` is set."""
+    if port is None:
+        return None
     recorded = port["configured"]["addresses"] if port["configured"] and host.number is None else []
     for text in (*port["addresses"], *recorded):
         if (":" in text) == (own.subnet.version == V6):
@@ -99,5 +101,5 @@ def new_addresses(
         for host in hosts
         if host.facts and host.number is None
         for index, kept in enumerate(_kept(host, rails, ranges, second=second))
-        if kept is None
+        if kept is None and rails.ports[host.name][index]
     )

@@ -99,7 +99,7 @@ def _members(layout: Layout, head: str) -> Iterator[str]:
         return
     unknown = []
     for host in layout.hosts:
-        for rail, port in zip(layout.rails.names, layout.rails.ports.get(host.name, ())):
+        for rail, port in layout.rails.of(host.name):
             found = _guids(host, port, profile.host_vfs(layout.intent))
             if found:
                 yield f"# {host.name} {rail}"

@@ -34,6 +34,7 @@ from .host_classes import Part
 from .hosts import Host, match_nodes, read_hosts
 from .ib_fabric import with_switches
 from .layout import Layout, check_pools
+from .missing import alive, of_host
 from .numbering import find_seats, new_addresses
 from .rails import Port, RailMap, check_names_free, check_subnets, find_rails, netdev_names
 from .ranges import RailRange, check_overlap, other_networks, rail_ranges
@@ -116,7 +117,7 @@ def _planned(
 
 
 def _laid_out(part: Part, names: Mapping[str, Collection[str]]) -> Layout:
-    intent, members = part.intent, bonds.seen(part.intent, part.hosts)
+    intent, members = part.intent, bonds.seen(part.intent, alive(part.intent, part.hosts))
     rails = find_rails(intent, members)
     raise_problems([text for name in rails.names if (text := vrf_problem(intent.networks, name))])
     netdevs = with_vlans(intent, rails.names, netdev_names(intent, rails))
@@ -159,7 +160,7 @@ def _ranges_of(intent: Intent, hosts: Sequence[Host], rails: RailMap) -> tuple[R
             f" Use {ranges[0].bits - 3} or less, or another profile"
         )
     check_capacity(intent, ranges, len(hosts), most_pods=profile.devices(intent))
-    networks = {host.name: other_networks(host.facts, rails.ports[host.name]) for host in hosts if host.facts}
+    networks = {host.name: other_networks(host.facts, rails.present(host.name)) for host in hosts if host.facts}
     check_overlap(rails.names, ranges, networks, path=intent.path)
     return ranges
 
@@ -213,7 +214,7 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
 
 def _rail(layout: Layout, index: int) -> dict[str, Any]:
     name = layout.rails.names[index]
-    ports = [own[index] for own in layout.rails.ports.values()]
+    ports = list(layout.rails.at(index).values())
     profile, networks = registry.get(layout.intent.profile), layout.intent.networks
     return {
         "name": name,
@@ -255,15 +256,17 @@ def _rail_addresses(layout: Layout, index: int) -> dict[str, Any]:
 
 
 def _host(layout: Layout, host: Host, node: str | None) -> dict[str, Any]:
-    ports = layout.rails.ports.get(host.name, ())
+    ports, missing = layout.rails.ports.get(host.name, ()), layout.rails.missing.get(host.name, {})
     return {
         "number": layout.seats[host.name].number,
         "machine_id": host.facts.get("machine_id") if host.facts else None,
         "node": node,
         "rails": [
             _host_rail(layout, host, index, port=ports[index] if ports else None)
-            for index in range(len(layout.rails.names))
+            for index, name in enumerate(layout.rails.names)
+            if name not in missing
         ],
+        **of_host(host, missing),
     }
 
 

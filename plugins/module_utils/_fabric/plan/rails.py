@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Optional
 
 from ..._common.errors import InputError
 from ..._common.fold import fold, fold_addresses
@@ -16,45 +18,75 @@ from ..operator.profiles import registry
 from ..operator.profiles.profile import Profile
 from .doubt import CHOOSE, check_classes, check_kept, check_lost_cards, folded
 from .hosts import Host
+from .missing import REPORT, Found, complete, refusals
 from .select import Network, Port, ServerClass, inside, management, ports_at, server_classes, supported_rate
+
+
+_HINT = ". To report ports that single hosts lack as no_data, set rdma_fabric.absent_hosts: report"
 
 
 @dataclass(frozen=True)
 class RailMap:
-    """``names`` in order; ``ports``: host name -> its ports in that order (hosts with facts only)."""
+    """``names`` in order; ``ports``: host name -> its ports in that order (hosts with facts only), None where missing.
+
+    ``missing``: host -> rail without a port there -> the PCI addresses that it may have.
+    """
 
     names: tuple[str, ...]
-    ports: Mapping[str, tuple[Port, ...]]
+    ports: Mapping[str, tuple[Optional[Port], ...]]
     classes: tuple[ServerClass, ...] = ()
+    missing: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+
+    def of(self, host: str) -> list[tuple[str, Port]]:
+        """Return the rails of a host and their ports, without those that are missing."""
+        return [(name, port) for name, port in zip(self.names, self.ports.get(host, ())) if port]
+
+    def present(self, host: str) -> list[Port]:
+        """Return the ports of a host that are not missing."""
+        return [port for _name, port in self.of(host)]
+
+    def at(self, index: int) -> dict[str, Port]:
+        """Return host -> port of a rail, without hosts that lack it."""
+        return {host: port for host, own in self.ports.items() if (port := own[index])}
 
 
 def find_rails(intent: Intent, hosts: Sequence[Host]) -> RailMap:
     """Return the rails of all hosts that have facts.
 
-    A rail that matches no port on some host is one InputError that lists those hosts and what they have.
+    Rails that match no port on some hosts are one InputError that lists those hosts and what they have, unless missing
+    ports are to be reported and are no more than single faults (missing.py).
     """
     classes = server_classes(intent, hosts)
+    accepted = intent.absent_hosts == REPORT
+    known = complete(classes, strict=accepted)
+    lacking = known if accepted else {}
     automatic = [own for own in classes if _chooses(intent, own)]
+    whole = [own for own in automatic if own.title not in lacking]
     check_classes(intent, automatic, [host for host in hosts if not host.facts])
-    names = _names(intent, classes, automatic)
-    check_lost_cards(automatic)
-    ports: dict[str, tuple[Port, ...]] = {}
+    names = _names(intent, [own for own in classes if own.title not in lacking], whole, lacking=known)
+    check_lost_cards(whole)
+    found: dict[str, Found] = {}
+    for own in classes:
+        candidates = lacking.get(own.title, own).candidates
+        found.update({host.name: _host_rails(intent, host, names, candidates=candidates) for host in own.hosts})
+    missing = refusals(found, classes, accepted=accepted)
     problems: dict[str, list[str]] = {}
     for own in classes:
         for host in own.hosts:
-            found, why = _host_rails(intent, host, names, candidates=own.candidates)
-            ports[host.name] = found
+            why = [*missing.get(host.name, ()), *found[host.name].why]
             if why:
                 problems.setdefault(f"{', '.join(why)} (it has {_inventory(own)})", []).append(host.name)
     if problems:
         told = folded(problems)
+        single = not (accepted or any(own.why for own in found.values()) or refusals(found, classes, accepted=True))
         raise InputError(
             f"not every rail has a port on every host. {told}. List the ports in "
-            "rdma_fabric.rails[].pci or rdma_host.rails, or change rdma_fabric.select"
+            f"rdma_fabric.rails[].pci or rdma_host.rails, or change rdma_fabric.select{_HINT if single else ''}"
         )
-    check_kept(intent, automatic, names, ports=ports)
-    order = [host.name for host in hosts if host.facts]
-    return RailMap(names, {name: ports[name] for name in order}, tuple(classes))
+    ports = {host.name: found[host.name].ports for host in hosts if host.facts}
+    gone = {name: found[name].missing for name in ports if found[name].missing}
+    check_kept(intent, automatic, names, ports=ports, missing=gone)
+    return RailMap(names, ports, tuple(classes), gone)
 
 
 def _chooses(intent: Intent, own: ServerClass) -> bool:
@@ -65,14 +97,22 @@ def _chooses(intent: Intent, own: ServerClass) -> bool:
     return intent.rail_count is None or any(len(host.rails) < intent.rail_count for host in own.hosts)
 
 
-def _names(intent: Intent, classes: Sequence[ServerClass], automatic: Sequence[ServerClass]) -> tuple[str, ...]:
+def _names(
+    intent: Intent,
+    classes: Sequence[ServerClass],
+    automatic: Sequence[ServerClass],
+    *,
+    lacking: Collection[str],
+) -> tuple[str, ...]:
+    """Return the names of the rails; ``lacking``: titles of classes that lack ports which others have."""
     if intent.rails:
         return tuple(rail.name for rail in intent.rails)
     counts = [len(own.candidates) for own in classes]
     count = intent.rail_count
     if count is None:
         if len(set(counts)) > 1:
-            raise InputError(_disagreement(classes))
+            single = len({len(own.candidates) for own in classes if own.title not in lacking}) == 1
+            raise InputError(_disagreement(classes) + (_HINT if single else ""))
         count = counts[0]
     more = [own for own in automatic if len(own.candidates) > count]
     if more:
@@ -105,30 +145,33 @@ def _disagreement(classes: Sequence[ServerClass]) -> str:
     )
 
 
-def _host_rails(
-    intent: Intent, host: Host, names: Sequence[str], *, candidates: Sequence[str]
-) -> tuple[tuple[Port, ...], list[str]]:
-    """Return the host's ports in rail order and, when some are missing, why."""
+def _host_rails(intent: Intent, host: Host, names: Sequence[str], *, candidates: Sequence[str]) -> Found:
+    """Return the host's ports in rail order, which are missing, and why others cannot be rails."""
     by_pci = {port["pci"]: port for port in host.ports}
     listed = {rail.name: rail.pci for rail in intent.rails}
     chosen: dict[str, Port] = {}
+    missing: dict[str, tuple[str, ...]] = {}
     why = [f'rdma_host.rails names "{name}", which is not a rail' for name in host.rails if name not in names]
     for name in names:
         wanted = (host.rails[name],) if name in host.rails else listed.get(name, ())
         port = next((by_pci[pci] for pci in wanted if pci in by_pci), None)
         if port is None and wanted:
-            why.append(f"{name}: no port {' or '.join(wanted)}")
+            missing[name] = tuple(wanted)
         elif port is not None:
             chosen[name] = port
     free = [name for name in names if name not in host.rails and not listed.get(name)]
-    used = {port["pci"] for port in chosen.values()}
-    rest = [by_pci[pci] for pci in candidates if pci not in used]
-    if free and len(rest) != len(free):
+    used = {port["pci"] for port in chosen.values()} | {pci for pcis in missing.values() for pci in pcis}
+    rest = [pci for pci in candidates if pci not in used]
+    if free and rest and len(rest) != len(free):
         why.append(f"{len(rest)} ports match for {', '.join(free)}")
-    chosen.update(zip(free, rest))
+    for name, pci in zip_longest(free, rest[: len(free)]):
+        if pci in by_pci:
+            chosen[name] = by_pci[pci]
+        elif not rest or pci:
+            missing[name] = (pci,) if pci else ()
     profile = registry.get(intent.profile)
     unfit = [text for name, port in chosen.items() for text in _unfit(name, port, profile)]
-    return tuple(chosen[name] for name in names if name in chosen), [*why, *unfit, *_twice(chosen)]
+    return Found(tuple(map(chosen.get, names)), missing, [*why, *unfit, *_twice(chosen)])
 
 
 def _unfit(name: str, port: Port, profile: Profile) -> list[str]:
@@ -165,8 +208,8 @@ def netdev_names(intent: Intent, rails: RailMap) -> tuple[str, ...]:
     names: list[str] = []
     for index, rail in enumerate(rails.names):
         current: dict[str | None, list[str]] = {}
-        for host, ports in rails.ports.items():
-            current.setdefault(ports[index]["netdev"], []).append(host)
+        for host, port in rails.at(index).items():
+            current.setdefault(port["netdev"], []).append(host)
         if len(current) > 1 or None in current:
             problems.append(f"{rail} is {'; '.join(_on(name, hosts) for name, hosts in current.items())}")
         names.append(next(iter(current)) or "")
@@ -182,7 +225,7 @@ def check_names_free(hosts: Iterable[Host], rails: RailMap, names: Sequence[str]
     """Refuse names that another interface of a host (not one of its rails) already has."""
     problems = []
     for host in hosts:
-        own = {port["pci"] for port in rails.ports.get(host.name, ())}
+        own = {port["pci"] for _rail, port in rails.of(host.name)}
         for port in host.ports:
             if port["netdev"] in names and port["pci"] not in own:
                 problems.append(f"{host.name} has {port['netdev']} at {port['pci']}")
@@ -204,7 +247,7 @@ def check_subnets(
     problems: dict[str, list[str]] = {}
     for host in hosts:
         for name, port, own in zip(rails.names, rails.ports.get(host.name, ()), subnets):
-            if port["configured"] or name in listed or name in host.rails:
+            if port is None or port["configured"] or name in listed or name in host.rails:
                 continue
             for address in port["addresses"]:
                 if inside(address, *intent.rail_networks) and not inside(address, *own):

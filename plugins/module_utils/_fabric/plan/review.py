@@ -51,9 +51,11 @@ def differences(rails: RailMap) -> Iterator[str]:
 
 def _rail_ports(own: ServerClass, rails: RailMap) -> dict[str, dict[str, Port]]:
     """Return rail -> host -> port; ``rdma_host.rails`` can give hosts of one class different ports."""
-    return {
-        name: {host.name: rails.ports[host.name][index] for host in own.hosts} for index, name in enumerate(rails.names)
+    found = {
+        name: {host.name: port for host in own.hosts if (port := rails.ports[host.name][index])}
+        for index, name in enumerate(rails.names)
     }
+    return {name: ports for name, ports in found.items() if ports}
 
 
 def _class_lines(
@@ -62,13 +64,14 @@ def _class_lines(
     count = len(own.hosts)
     yield f"{own.title}: {count} identical hosts" if count > 1 else f"{own.title}: 1 host of its kind"
     ports = _rail_ports(own, rails)
-    rows = [_HEAD]
-    for index, (name, found) in enumerate(ports.items()):
-        own_rails = [hosts[host]["rails"][index] for host in found]
+    rows: list[Sequence[str]] = [_HEAD]
+    for name, found in ports.items():
+        own_rails = [rail for host in found for rail in hosts[host]["rails"] if rail["rail"] == name]
         addresses = [own["address"] or "-" for own in own_rails]
         addresses += [own["ipv6"]["address"] or "-" for own in own_rails if "ipv6" in own]
         rows.append((name, *_columns(found), _gpus(own, list(found.values())[0]), fold_addresses(addresses)))
     yield from _aligned(rows)
+    yield from _missing(own, rails)
     for name, found in ports.items():
         uses = {host: foreign_uses(port, intent.rail_networks) for host, port in found.items()}
         used = {host: texts for host, texts in uses.items() if texts}
@@ -80,6 +83,13 @@ def _class_lines(
         yield "  not rails:"
         reasons = {pci: own.left_out.get(pci, "not named in rdma_fabric.rails") for pci in rest}
         yield from _aligned([(*_columns(found), reasons[pci]) for pci, found in rest.items()])
+
+
+def _missing(own: ServerClass, rails: RailMap) -> Iterator[str]:
+    for name in rails.names:
+        lacking = [host.name for host in own.hosts if name in rails.missing.get(host.name, {})]
+        if lacking:
+            yield f"  {name} has no port on {fold(lacking)}"
 
 
 def _columns(ports: Mapping[str, Port]) -> tuple[str, str, str, str]:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Optional
 
 from ..._common.reader import and_more, some
 
@@ -15,13 +15,15 @@ Switches = Mapping[str, Mapping[str, Mapping[str, str]]]
 _SHOWN = 4
 
 
-def switch_ports(rails: Sequence[str], ports: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
+def switch_ports(
+    rails: Sequence[str], ports: Mapping[str, Sequence[Optional[Mapping[str, Any]]]]
+) -> dict[str, dict[str, Any]]:
     """Return rail -> host -> {switch, port}; {} when nothing is known. ``ports``: host -> its ports by rail (facts).
 
     A switch goes by its name; by its chassis id too where several have one name, alone where it has none.
     """
     found = {
-        rail: {host: own[at]["switch"] for host, own in ports.items() if own[at].get("switch")}
+        rail: {host: switch for host, own in ports.items() if (port := own[at]) and (switch := port.get("switch"))}
         for at, rail in enumerate(rails)
     }
     chassis: dict[str, set[str]] = {}

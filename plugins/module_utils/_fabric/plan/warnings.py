@@ -13,7 +13,7 @@ from ..intent.intent import Intent
 from ..intent.releases import warnings as release_warnings
 from ..operator.nodes import NIC_LABEL, NIC_LABEL_NAME
 from ..operator.profiles import registry
-from . import bonds, routers
+from . import bonds, missing, routers
 from .layout import Layout
 from .review import differences
 
@@ -36,6 +36,7 @@ def warnings(layout: Layout, nodes: Mapping[str, str | None]) -> Iterator[str]:
     yield from _ports(layout)
     yield from _frames(layout)
     yield from bonds.warnings(layout.rails.names, layout.rails.ports)
+    yield from missing.warnings(layout.hosts, layout.rails.missing)
     for host in layout.hosts:
         kept = layout.seats[host.name].rails
         if host.number and any(number != host.number for number in kept):
@@ -95,7 +96,7 @@ def _ports(layout: Layout) -> Iterator[str]:
     warns = registry.get(layout.intent.profile).warns
     found: dict[tuple[str, str], list[str]] = {}
     for host in layout.hosts:
-        for rail, port in zip(layout.rails.names, layout.rails.ports.get(host.name, ())):
+        for rail, port in layout.rails.of(host.name):
             text = warns(layout.intent, port)
             if text:
                 found.setdefault((rail, text), []).append(host.name)
@@ -111,7 +112,7 @@ def _frames(layout: Layout) -> Iterator[str]:
     mtu = registry.mtu_of(layout.intent)
     found: dict[tuple[str, int], dict[str, str]] = {}
     for host in layout.hosts:
-        for rail, port in zip(layout.rails.names, layout.rails.ports.get(host.name, ())):
+        for rail, port in layout.rails.of(host.name):
             most = (port["switch"] or {}).get("max_frame")
             if most and most < mtu:
                 switch = f"{port['switch']['system'] or port['switch']['chassis']} port {port['switch']['port']}"
