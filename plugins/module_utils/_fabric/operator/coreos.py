@@ -92,11 +92,9 @@ def _file(path: str, text: str) -> dict[str, Any]:
 
 def _network(plan: Mapping[str, Any], node: str, host: Mapping[str, Any]) -> dict[str, Any]:
     desired: dict[str, Any] = {"interfaces": []}
-    rails = plan["rails"]
-    if host.get("class"):
-        names = [own["rail"] for own in host["rails"]]
-        rails = [rail for rail in rails if rail["name"] in names]
-    for rail, own in zip(rails, host["rails"]):
+    rails = {rail["name"]: rail for rail in plan["rails"]}
+    for own in host["rails"]:
+        rail = rails[own["rail"]]
         desired["interfaces"] += _interfaces(rail, own)
         for way in _versions(own):
             if not way.get("gateway"):

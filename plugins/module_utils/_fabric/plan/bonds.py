@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Optional
+from typing import Any
 
 from ..._common.errors import InputError
 from ..._common.fold import fold
@@ -126,7 +126,7 @@ def side(port: Port) -> dict[str, int]:
     return {"links": len(port["members"])} if "members" in port else {}
 
 
-def warnings(rails: Sequence[str], ports: Mapping[str, Sequence[Optional[Port]]]) -> Iterator[str]:
+def warnings(rails: Sequence[str], ports: Mapping[str, Sequence[Port | None]]) -> Iterator[str]:
     """Yield what measurements of bonds do not show, and members without a link. ``ports``: host -> ports by rail."""
     for index, rail in enumerate(rails):
         own = {host: port for host, found in ports.items() if (port := found[index]) and "members" in port}

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Optional
 
 from ..._common.errors import InputError
 from ..._common.fold import fold
@@ -66,7 +65,7 @@ def check_kept(
     classes: Iterable[ServerClass],
     names: Sequence[str],
     *,
-    ports: Mapping[str, Sequence[Optional[Port]]],
+    ports: Mapping[str, Sequence[Port | None]],
     missing: Mapping[str, Mapping[str, Sequence[str]]],
 ) -> None:
     """Refuse a rail that would be another port than the one that this collection configured, unless it is named.

@@ -9,9 +9,9 @@ only where no other port of the host can be this rail, and where fewer than half
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Optional
+from typing import Any
 
 from ..._common.errors import InputError
 from ..._common.fold import fold
@@ -32,7 +32,7 @@ class Found:
     ``missing``: rail -> the PCI addresses that its port may have, empty when none is known.
     """
 
-    ports: tuple[Optional[Port], ...]
+    ports: tuple[Port | None, ...]
     missing: Mapping[str, tuple[str, ...]]
     why: list[str] = field(default_factory=list)
 
@@ -69,11 +69,11 @@ def _cards(own: ServerClass) -> frozenset[_Card]:
     return frozenset(map(_card, own.hosts[0].ports))
 
 
-def complete(classes: Sequence[ServerClass], strict: bool) -> dict[str, ServerClass]:
+def complete(classes: Sequence[ServerClass], strict: Collection[str]) -> dict[str, ServerClass]:
     """Return the titles of classes that lack ports -> the class of which they are, which has all of them.
 
-    More hosts must have all ports than lack some. A class that could be of several kinds is an InputError if
-    ``strict``, and left out otherwise.
+    More hosts must have all ports than lack some. A class that could be of several kinds is left out, and
+    an InputError if its title is among ``strict``.
     """
     cards = {own.title: _cards(own) for own in classes}
     lacking: dict[str, list[ServerClass]] = {}
@@ -83,11 +83,12 @@ def complete(classes: Sequence[ServerClass], strict: bool) -> dict[str, ServerCl
         if largest:
             lacking[few.title] = largest
     doubtful = [few for few, kinds in lacking.items() if len({own.candidates for own in kinds}) > 1]
-    if doubtful and strict:
-        told = [f"{few}, which could be as {' or as '.join(own.title for own in lacking[few])}" for few in doubtful]
+    told = [f"{few}, which could be as {' or as '.join(own.title for own in lacking[few])}" for few in doubtful]
+    if any(few in strict for few in doubtful):
         raise InputError(
             f"rails cannot be chosen automatically, since ports are missing on {some(told)}. Repair the host, or set"
-            " rdma_host.rails for all of its rails, with the address that a missing port would have"
+            " rdma_fabric.rail_count, and rdma_host.rails with all rails of the host and the PCI addresses that their"
+            " ports have when they are present"
         )
     found = {few: kinds[0] for few, kinds in lacking.items() if few not in doubtful}
     sizes = Counter[str]()
@@ -110,7 +111,9 @@ def refusals(found: Mapping[str, Found], classes: Sequence[ServerClass], *, acce
     ``found``: of all hosts with facts.
     """
     lacking = Counter(rail for own in found.values() for rail in own.missing)
-    ordinary = {card for own in classes if not any(found[host.name].missing for host in own.hosts) for card in _cards(own)}
+    ordinary = {
+        card for own in classes if not any(found[host.name].missing for host in own.hosts) for card in _cards(own)
+    }
     problems: dict[str, list[str]] = {}
     for own in classes:
         for host in own.hosts:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Optional
 
 from ..._common.errors import InputError
 from ..._common.fold import fold, fold_addresses
@@ -21,7 +20,6 @@ from .hosts import Host
 from .missing import REPORT, Found, complete, refusals
 from .select import Network, Port, ServerClass, inside, management, ports_at, server_classes, supported_rate
 
-
 _HINT = ". To report ports that single hosts lack as no_data, set rdma_fabric.absent_hosts: report"
 
 
@@ -33,7 +31,7 @@ class RailMap:
     """
 
     names: tuple[str, ...]
-    ports: Mapping[str, tuple[Optional[Port], ...]]
+    ports: Mapping[str, tuple[Port | None, ...]]
     classes: tuple[ServerClass, ...] = ()
     missing: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
 
@@ -58,17 +56,40 @@ def find_rails(intent: Intent, hosts: Sequence[Host]) -> RailMap:
     """
     classes = server_classes(intent, hosts)
     accepted = intent.absent_hosts == REPORT
-    known = complete(classes, strict=accepted)
-    lacking = known if accepted else {}
     automatic = [own for own in classes if _chooses(intent, own)]
+    known = complete(classes, [own.title for own in automatic] if accepted else ())
+    lacking = known if accepted else {}
     whole = [own for own in automatic if own.title not in lacking]
     check_classes(intent, automatic, [host for host in hosts if not host.facts])
     names = _names(intent, [own for own in classes if own.title not in lacking], whole, lacking=known)
     check_lost_cards(whole)
-    found: dict[str, Found] = {}
-    for own in classes:
-        candidates = lacking.get(own.title, own).candidates
-        found.update({host.name: _host_rails(intent, host, names, candidates=candidates) for host in own.hosts})
+    found = _every(intent, classes, names, lacking=lacking)
+    problems = _problems(found, classes, accepted=accepted)
+    if problems:
+        others = not accepted and _problems(_every(intent, classes, names, lacking=known), classes, accepted=True)
+        raise InputError(
+            f"not every rail has a port on every host. {folded(problems)}. List the ports in "
+            f"rdma_fabric.rails[].pci or rdma_host.rails, or change rdma_fabric.select{_HINT if others == {} else ''}"
+        )
+    ports = {host.name: found[host.name].ports for host in hosts if host.facts}
+    gone = {name: found[name].missing for name in ports if found[name].missing}
+    check_kept(intent, automatic, names, ports=ports, missing=gone)
+    return RailMap(names, ports, tuple(classes), gone)
+
+
+def _every(
+    intent: Intent, classes: Sequence[ServerClass], names: Sequence[str], *, lacking: Mapping[str, ServerClass]
+) -> dict[str, Found]:
+    """Return host -> its ports; ``lacking``: title of a class without some ports -> the class that has all of them."""
+    return {
+        host.name: _host_rails(intent, host, names, candidates=lacking.get(own.title, own).candidates)
+        for own in classes
+        for host in own.hosts
+    }
+
+
+def _problems(found: Mapping[str, Found], classes: Sequence[ServerClass], *, accepted: bool) -> dict[str, list[str]]:
+    """Return what is wrong with the rails of hosts -> these hosts; missing ports are ``accepted`` as single faults."""
     missing = refusals(found, classes, accepted=accepted)
     problems: dict[str, list[str]] = {}
     for own in classes:
@@ -76,17 +97,7 @@ def find_rails(intent: Intent, hosts: Sequence[Host]) -> RailMap:
             why = [*missing.get(host.name, ()), *found[host.name].why]
             if why:
                 problems.setdefault(f"{', '.join(why)} (it has {_inventory(own)})", []).append(host.name)
-    if problems:
-        told = folded(problems)
-        single = not (accepted or any(own.why for own in found.values()) or refusals(found, classes, accepted=True))
-        raise InputError(
-            f"not every rail has a port on every host. {told}. List the ports in "
-            f"rdma_fabric.rails[].pci or rdma_host.rails, or change rdma_fabric.select{_HINT if single else ''}"
-        )
-    ports = {host.name: found[host.name].ports for host in hosts if host.facts}
-    gone = {name: found[name].missing for name in ports if found[name].missing}
-    check_kept(intent, automatic, names, ports=ports, missing=gone)
-    return RailMap(names, ports, tuple(classes), gone)
+    return problems
 
 
 def _chooses(intent: Intent, own: ServerClass) -> bool:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from ..._common.reader import and_more, some
 
@@ -16,7 +16,7 @@ _SHOWN = 4
 
 
 def switch_ports(
-    rails: Sequence[str], ports: Mapping[str, Sequence[Optional[Mapping[str, Any]]]]
+    rails: Sequence[str], ports: Mapping[str, Sequence[Mapping[str, Any] | None]]
 ) -> dict[str, dict[str, Any]]:
     """Return rail -> host -> {switch, port}; {} when nothing is known. ``ports``: host -> its ports by rail (facts).
 

@@ -169,12 +169,12 @@ def test_a_vlan_is_an_interface_of_its_own_with_the_address() -> None:
 
 
 def test_both_versions_of_ip_are_on_one_interface() -> None:
-    own = {"pci": None, "netdev": "rail0", "mtu": 9000, "address": "192.168.0.1/24"}
+    own = {"rail": "rail0", "pci": None, "netdev": "rail0", "mtu": 9000, "address": "192.168.0.1/24"}
     ipv6 = {"address": "fd00::1/64", "gateway": "fd00::ff", "routes": ["fd00:1::/64"]}
     made = {
         "hosts": {"a": {"node": None, "rails": [{**own, "ipv6": ipv6}]}},
         "absent": [],
-        "rails": [{"netdev": "rail0", "master": "rail0", "index": 0, "link_layer": "ethernet"}],
+        "rails": [{"name": "rail0", "netdev": "rail0", "master": "rail0", "index": 0, "link_layer": "ethernet"}],
         "operator": {"machine_pool": "worker"},
     }
     _config, policy = coreos.objects(made, coreos.Kernel())
@@ -194,11 +194,14 @@ def test_infiniband_rails_are_interfaces_of_their_own_type() -> None:
 
 def test_hosts_of_one_pool_that_contradict_each_other_are_refused() -> None:
     hosts = {
-        name: {"node": None, "rails": [{"pci": pci, "netdev": "rail0", "mtu": 9000, "address": None},
-                                       {"pci": other, "netdev": "rail1", "mtu": 9000, "address": None}]}
+        name: {"node": None, "rails": [
+            {"rail": "rail0", "pci": pci, "netdev": "rail0", "mtu": 9000, "address": None},
+            {"rail": "rail1", "pci": other, "netdev": "rail1", "mtu": 9000, "address": None},
+        ]}
         for name, pci, other in (("a", "0000:18:00.0", "0000:3b:00.0"), ("b", "0000:3b:00.0", "0000:18:00.0"))
     }  # fmt: skip
-    rails = [{"netdev": name, "master": name, "index": 0, "link_layer": "ethernet"} for name in ("rail0", "rail1")]
+    names = ("rail0", "rail1")
+    rails = [{"name": name, "netdev": name, "master": name, "index": 0, "link_layer": "ethernet"} for name in names]
     made = {"hosts": hosts, "absent": [], "rails": rails, "operator": {"machine_pool": "worker"}}
     with pytest.raises(InputError, match="port 0000:3b:00.0 is rail1 on a and rail0 on b, and one MachineConfig names"):
         coreos.objects(made, coreos.Kernel())

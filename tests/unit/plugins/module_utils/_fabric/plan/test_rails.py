@@ -91,8 +91,8 @@ def test_a_host_of_its_own() -> None:
             "hosts do not agree on the number of rails: 2 on 2 of 3 hosts, but 1 on c "
             f"({MANAGEMENT}; 0000:28:00.0 enp40s0np0 vendor 15b3 400 Gb/s). Set rdma_fabric.rail_count, list PCI "
             "addresses "
-            "in rdma_fabric.rails, or change rdma_fabric.select. To report ports that single hosts lack as no_data, set "
-            "rdma_fabric.absent_hosts: report",
+            "in rdma_fabric.rails, or change rdma_fabric.select. To report ports that single hosts lack as no_data, "
+            "set rdma_fabric.absent_hosts: report",
         ),
         (
             {"rail_count": 2},
