@@ -169,6 +169,14 @@ unsteady:
   returned: always
   type: list
   elements: dict
+unmeasured:
+  description:
+    - Ports of the run without any test, with the reason. Their NIC is missing, their host is left out, or no other host of their class can
+      be measured. They count as no_data.
+  returned: always
+  type: list
+  elements: dict
+  sample: [{where: host, host: gpu-3, rail: rail2, reason: "it has no port 0000:38:00.0"}]
 outliers:
   description: Tests that passed but are worse than the rest of their rail.
   returned: always

@@ -81,6 +81,10 @@ options:
       - Omit this option if no diagnosis was made.
     type: list
     elements: dict
+  unmeasured:
+    description: Ports without any test, as returned by M(gpufabric.rdma.fabric_judge). Each of them counts as no_data.
+    type: list
+    elements: dict
   unsteady:
     description: Tests that failed and then passed when repeated.
     type: list
@@ -225,7 +229,7 @@ from ..module_utils._fabric.report.redact import kinds
 from ..module_utils._fabric.report.summary import brief, build, with_gates
 
 # What fabric_judge found beside the results.
-JUDGED = ("diagnoses", "unsteady", "outliers", "links", "schedule", "endpoints")
+JUDGED = ("diagnoses", "unmeasured", "unsteady", "outliers", "links", "schedule", "endpoints")
 ARGUMENT_SPEC = {
     "plan": {"type": "dict", "required": True},
     "results": {"type": "list", "elements": "dict", "required": True},

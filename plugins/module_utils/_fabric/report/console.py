@@ -9,6 +9,7 @@ from typing import Any
 
 from ..._common.reader import left_out
 from ..measure.diagnosis.wording import level
+from ..measure.judge import unmeasured
 from ..measure.judge.verdict import overall
 from ..measure.schedule.schedule import label
 from .runs import about
@@ -71,12 +72,14 @@ def number(value: float | None) -> str:
 def _causes(report: Mapping[str, Any], shown: int) -> list[str]:
     """Blames say what results would only repeat; without diagnoses the findings and the results themselves."""
     diagnoses = report.get("diagnoses", [])
+    left_out = ["NO DATA: " + text for text in unmeasured.texts(report.get("unmeasured", []))]
     if not diagnoses:
-        return [*problems(report, shown), *_first(report["findings"], shown)]
+        found = [text for text in report["findings"] if "NO DATA: " + text not in left_out]
+        return [*problems(report, shown), *_first(found, shown), *_first(left_out, shown)]
     bad = sum(1 for result in report["results"] if result["verdict"] != "pass")
     lines = ["%s: %s" % (level(diagnosis), diagnosis["text"]) for diagnosis in diagnoses[:shown]]
     rest = ["%d of %d tests did not pass; report.html lists them" % (bad, len(report["results"]))]
-    return [*_first(lines, shown, len(diagnoses)), *rest]
+    return [*_first(lines, shown, len(diagnoses)), *_first(left_out, shown), *rest]
 
 
 def _noticed(report: Mapping[str, Any]) -> list[str]:

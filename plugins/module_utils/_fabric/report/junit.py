@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from ..._common.reader import and_more
 from ..measure.schedule.schedule import label
-from .ports import Port, ports
+from .ports import Port, all_ports
 from .summary import name_of, stops
 
 _TAGS = {"fail": "failure", "no_data": "error"}
@@ -36,7 +36,7 @@ def to_junit(report: Mapping[str, Any]) -> str:
     Gates, unsteady tests, outliers and baselines that fail the whole are cases too, and so is a report without any
     result, which a CI would take for green.
     """
-    cases = [_case(report, port) for port in ports(report["results"]).values()]
+    cases = [_case(report, port) for port in all_ports(report).values()]
     cases += [_gate(gate) for gate in report.get("gates", [])]
     fleet = [row["text"] for row in stops(report) if "name" not in row]
     cases += [_Case("fleet", text, "fail", text, text) for text in fleet]
@@ -63,6 +63,8 @@ def _case(report: Mapping[str, Any], port: Port) -> _Case:
     classname = "%s.%s" % (port.where, port.rail)
     if port.verdict == "pass":
         return _Case(classname, name, "pass")
+    if not port.tests:
+        return _Case(classname, name, port.verdict, port.reason, port.reason)
     message = "%d of %d tests did not pass" % (len(port.bad), port.tests)
     causes = _causes(report, port)
     return _Case(classname, name, port.verdict, "; ".join([message, *causes]), _reasons(port.bad))

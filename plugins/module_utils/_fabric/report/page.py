@@ -16,8 +16,8 @@ from ..measure.schedule.schedule import label
 from . import page_sections, paths
 from .console import number
 from .page_maps import maps, strip
-from .page_parts import WORDS, Data, badge, listed, place, signed, table
-from .ports import ports
+from .page_parts import WORDS, Data, badge, listed, place, signed, table, unmeasured
+from .ports import all_ports
 from .runs import about
 from .summary import confirmed, count, stops, subset
 
@@ -27,13 +27,13 @@ _ALL = 500
 
 def page(report: Mapping[str, Any]) -> Data:
     """Return the data of the page, which JSON can hold; a section that has nothing to say is None or empty."""
-    known = ports(report["results"])
+    known = all_ports(report)
     return {
         "title": "RDMA fabric: %s" % headline(report),
         "head": _head(report),
         "causes": page_sections.causes(report),
         "comparison": page_sections.comparison(report),
-        "noticed": page_sections.noticed(report),
+        "noticed": [*filter(None, [unmeasured(report)]), *page_sections.noticed(report)],
         "warnings": page_sections.warnings(report),
         "rails": _rails(report),
         "paths": _paths(report),
@@ -59,6 +59,8 @@ def _head(report: Mapping[str, Any]) -> Data:
         str(context[key]) for key in ("name", "started", "written", "collection") if context.get(key)
     )
     known = [*(" \u00b7 ".join(parts) for parts in about(report)), when]
+    left_out = len(report.get("unmeasured", []))
+    rest += ["%d port%s not measured" % (left_out, "s" * (left_out > 1))] if left_out else []
     return {
         "verdict": verdict,
         "headline": signed(verdict, headline(report)),

@@ -94,7 +94,7 @@ def _look(port: Port | None) -> tuple[str, int]:
     """Return the verdict ("" when not measured) and how many eighths of the tests did not pass, at least one."""
     if port is None:
         return "", 0
-    return port.verdict, max(1, round(port.share * _EIGHTHS)) if port.bad else 0
+    return port.verdict, max(1, round(port.share * _EIGHTHS)) if port.verdict != "pass" else 0
 
 
 def _title(grid: Grid, found: Sequence[Grid]) -> str:

@@ -13,6 +13,8 @@ WORDS = {"pass": "passed", "fail": "failed", "no_data": "no data"}
 # Colour is never alone: each verdict has a sign too, of characters that every font has.
 SIGNS = {"pass": "", "fail": "\u00d7", "no_data": "?"}
 Data = dict[str, Any]
+# Rows of a table of single ports.
+_ROWS = 50
 
 
 class Cell(Data):
@@ -65,3 +67,11 @@ def listed(
 def place(row: Mapping[str, Any]) -> str:
     """Return where it was measured, for people."""
     return PLACES.get(row["where"], row["where"])
+
+
+def unmeasured(report: Mapping[str, Any]) -> Data | None:
+    """Return the ports without any test, with the reasons."""
+    rows = report.get("unmeasured", [])
+    shown = [[badge("no_data"), place(r), r["host"], r["rail"], r["reason"]] for r in rows[:_ROWS]]
+    head = ("verdict", "measured", "host", "rail", "reason")
+    return listed("Not measured", head, shown, total=len(rows), what="ports")

@@ -300,6 +300,8 @@ def _host(
 def _port(port: Port | None) -> list[Any]:
     if port is None:
         return ["not measured", "-"]
+    if not port.tests:
+        return [badge(port.verdict, port.reason), "-"]
     text = "%d of %d" % (port.passed, port.tests)
     return [badge(port.verdict, text) if port.bad else text, number(port.worst)]
 

@@ -18,7 +18,8 @@ Key = tuple[str, str, str]
 class Port:
     """The tests of one host on one rail in one place.
 
-    ``bad``: results that did not pass. ``worst`` is the least rate in Gb/s, None without one.
+    ``bad``: results that did not pass. ``worst`` is the least rate in Gb/s, None without one. ``reason``: why there is
+    no test of the port.
     """
 
     where: str
@@ -27,6 +28,7 @@ class Port:
     tests: int
     bad: list[Result]
     worst: float | None
+    reason: str = ""
 
     @property
     def passed(self) -> int:
@@ -35,8 +37,8 @@ class Port:
 
     @property
     def share(self) -> float:
-        """The share of its tests that did not pass, 0 to 1."""
-        return len(self.bad) / self.tests if self.tests else 0.0
+        """The share of its tests that did not pass, 0 to 1; 1 without any."""
+        return len(self.bad) / self.tests if self.tests else 1.0
 
     @property
     def verdict(self) -> str:
@@ -51,6 +53,15 @@ def ends(result: Result) -> dict[str, Key]:
     where, rail = result["where"], result["rail"]
     peer = result.get("peer_rail") or rail
     return {"client": (where, result["client"], rail), "server": (where, result["server"], peer)}
+
+
+def all_ports(report: Mapping[str, Any]) -> dict[Key, Port]:
+    """Return (where, host, rail) -> sums of all ports of a report, sorted, also of those without any test."""
+    found = ports(report["results"])
+    for one in report.get("unmeasured", ()):
+        key = (one["where"], one["host"], one["rail"])
+        found.setdefault(key, Port(*key, 0, [], None, one["reason"]))
+    return {key: found[key] for key in sorted(found)}
 
 
 def ports(results: Iterable[Result]) -> dict[Key, Port]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..measure.judge.verdict import VERDICTS
 from ..measure.schedule.schedule import IDENTITY
-from .ports import counters, ports
+from .ports import all_ports, counters
 
 PAIRS = 5000
 _PREFIX = "gpufabric_rdma_"
@@ -71,7 +71,7 @@ def _sums(report: Mapping[str, Any]) -> list[str]:
 
 
 def _ports(report: Mapping[str, Any]) -> list[str]:
-    known = list(ports(report["results"]).values())
+    known = list(all_ports(report).values())
     named = [({"where": p.where, "host": p.host, "rail": p.rail}, p) for p in known]
     grown = [
         ({key: row[key] for key in ("where", "host", "rail", "counter")}, row["growth"])

@@ -92,6 +92,7 @@ _OURS = frozenset(
         "absence",
         "duplicate",
         "unsteady",
+        "unmeasured",
         "readings",
         "first",
         "count",

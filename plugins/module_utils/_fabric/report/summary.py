@@ -11,13 +11,14 @@ from typing import Any
 
 from ..intent.tests import complete
 from ..measure.diagnosis.wording import CONFIRMED_FAULT, level
+from ..measure.judge import unmeasured
 from ..measure.judge.earlier_report import SCHEMA
-from ..measure.judge.verdict import FAIL, PASS, VERDICTS, findings, overall, rail_rows
+from ..measure.judge.verdict import FAIL, NO_DATA, PASS, VERDICTS, findings, overall, rail_rows
 from ..plan.switch_ports import Switches, text
 from . import paths, runs
 
 # What judges may add; a list that was not asked for is absent from the report.
-PARTS = ("diagnoses", "unsteady", "outliers", "links", "gates", "baseline", "schedule")
+PARTS = ("diagnoses", "unmeasured", "unsteady", "outliers", "links", "gates", "baseline", "schedule")
 # What is known about the run; absent when the results are those of no run.
 ABOUT = ("run", "scope", "versions")
 
@@ -42,13 +43,14 @@ def build(
     if "diagnoses" in known:
         # What makes readings missing comes before what the rest of them show.
         known["diagnoses"] = sorted(known["diagnoses"], key=lambda diagnosis: diagnosis.get("kind") != "overload")
+    left_out = known.get("unmeasured", [])
     report = {
         "schema": SCHEMA,
-        "verdict": overall(ordered),
+        "verdict": overall(ordered, left_out),
         **{name: given[name] for name in ABOUT if given.get(name)},
-        "findings": _findings(ordered, known.get("diagnoses", [])),
-        "rails": _rails(ordered),
-        "hosts": _hosts(plan, ordered),
+        "findings": [*_findings(ordered, known.get("diagnoses", [])), *unmeasured.texts(left_out)],
+        "rails": _rails(ordered, left_out),
+        "hosts": _hosts(plan, ordered, left_out),
         "results": ordered,
         "warnings": _not_told(warnings, known.get("links", [])),
         "context": dict(context or {}),
@@ -124,7 +126,7 @@ def name_of(host: str, rail: str, where: str) -> str:
 
 def brief(report: Mapping[str, Any], path: str, shown: int = 10) -> dict[str, Any]:
     """Return the few values that a workflow hands on (``set_stats``): verdict, counts, the first causes, the folder."""
-    causes = [diagnosis["text"] for diagnosis in report.get("diagnoses", [])] or report["findings"]
+    causes = report["findings"]
     causes = [*causes, *(row["text"] for row in report.get("unsteady", []) if row["severity"] == "failure")]
     return {
         "verdict": report["verdict"],
@@ -148,16 +150,25 @@ def _findings(results: Sequence[Mapping[str, Any]], diagnoses: Sequence[Mapping[
     return [] if all(result["verdict"] == PASS for result in results) else findings(results)
 
 
-def _rails(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row a rail and place. Rates and latencies are never mixed: latency has columns of its own, in us."""
+def _rails(results: Sequence[Mapping[str, Any]], left_out: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return a row a rail and place. Rates and latencies are never mixed: latency has columns of its own, in us.
+
+    ``left_out``: the ports without any test.
+    """
+    without: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for one in left_out:
+        without.setdefault((one["where"], one["rail"]), []).append(one)
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for result in results:
         groups.setdefault((result["where"], result["rail"]), []).append(result)
     rows = []
     for row in rail_rows(results):
         own = groups[row["where"], row["rail"]]
-        rows.append({**row, "verdict": overall(own), **_latency(own)})
-    return rows
+        found = overall(own, without.pop((row["where"], row["rail"]), []))
+        rows.append({**row, "verdict": found, **_latency(own)})
+    nothing = {"pairs": 0, **count([]), "worst": None, "median": None, "verdict": NO_DATA}
+    rows += [{"where": where, "rail": rail, **nothing} for where, rail in without]
+    return sorted(rows, key=lambda row: row["where"])
 
 
 def _latency(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
@@ -172,14 +183,24 @@ def _order(result: Mapping[str, Any]) -> tuple[Any, ...]:
     return (*what, result["client"], result["server"], get("peer_rail", ""))
 
 
-def _hosts(plan: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _hosts(
+    plan: Mapping[str, Any], results: Sequence[Mapping[str, Any]], left_out: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     own: dict[str, list[Mapping[str, Any]]] = {name: [] for name in plan.get("hosts", {})}
     for result in results:
         for name in dict.fromkeys((result["client"], result["server"])):
             own.setdefault(name, []).append(result)
+    without: dict[str, list[Mapping[str, Any]]] = {}
+    for one in left_out:
+        own.setdefault(one["host"], [])
+        without.setdefault(one["host"], []).append(one)
     planned, switches = plan.get("hosts", {}), plan.get("switches", {})
     return {
-        name: _host(name, planned.get(name, {}), own[name], switches=switches) for name in sorted(own, key=_natural)
+        name: {
+            "verdict": overall(own[name], without.get(name, [])),
+            **_host(name, planned.get(name, {}), own[name], switches=switches),
+        }
+        for name in sorted(own, key=_natural)
     }
 
 
@@ -196,4 +217,4 @@ def _host(
     for rail in rails:
         switch = text(switches.get(rail["rail"] or "", {}).get(name))
         rail.update({"switch": switch} if switch else {})
-    return {"verdict": overall(own), **count(own), "node": planned.get("node"), "rails": rails}
+    return {**count(own), "node": planned.get("node"), "rails": rails}

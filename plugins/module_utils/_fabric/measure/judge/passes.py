@@ -23,6 +23,7 @@ class Course:
     """Where the measurement is. ``kept``: results of an earlier report; ``what``: why the next pass is played.
 
     ``planned``: the rounds of the schedule. ``not_kept``: how many more passed there, and why they are measured again.
+    ``unmeasured``: the ports without any test (unmeasured.py).
     """
 
     state: State
@@ -32,6 +33,7 @@ class Course:
     kept: Results
     waiting: list[list[Round]]
     not_kept: str = ""
+    unmeasured: list[dict[str, str]] = field(default_factory=list)
     retried: int = 0
     isolated: int = 0
     what: str = ""

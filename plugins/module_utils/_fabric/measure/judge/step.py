@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from ...._common.errors import InputError, ParseError
+from ...._common.reader import some
 from ...intent.tests import complete
 from ...plan import link_findings
 from ...plan.switch_ports import evidence as switch_ports_evidence
@@ -24,7 +25,7 @@ from ..readings.tester_log import Evidence, Log, Pass, parse_describe, parse_log
 from ..schedule import schedule, timing
 from ..schedule.schedule import Round
 from ..schedule.tester_input import lines
-from . import mesh, outliers, verdict
+from . import mesh, outliers, unmeasured, verdict
 from . import results as judge_results
 from .earlier_report import NONE, EarlierReport
 from .notices import notices
@@ -71,6 +72,7 @@ class Step:
     outliers: list[dict[str, Any]]
     endpoints: Mapping[str, Any]
     unsteady: list[dict[str, Any]]
+    unmeasured: list[dict[str, str]]
     verdicts: Mapping[str, int]
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,6 +93,7 @@ class Step:
             "outliers": self.outliers,
             "endpoints": dict(self.endpoints),
             "unsteady": self.unsteady,
+            "unmeasured": self.unmeasured,
             "verdicts": dict(self.verdicts),
         }
 
@@ -120,7 +123,8 @@ def step(
         return _mesh_step(course, checked, hosts or {})
     rounds = _played(course, evidence, checked.used)
     found = [] if rounds else results(course)
-    summary = {} if rounds else _summary(state, found)
+    left_out = course.unmeasured
+    summary = {} if rounds else _summary(state, found, left_out)
     told = passes_summary(course, rounds, len(evidence.passes))
     return Step(
         done=not rounds,
@@ -144,6 +148,7 @@ def step(
         outliers=outliers.find(found, plan["thresholds"]["outliers"]),
         endpoints={"where": where, "hosts": identity.described(where, state.endpoints, hosts or {})},
         unsteady=unsteady.find(found, plan["thresholds"]["unsteady"]),
+        unmeasured=[] if rounds else left_out,
         verdicts=verdicts(course),
     )
 
@@ -178,6 +183,7 @@ def _mesh_step(course: Course, checked: mesh.Mesh, hosts: Mapping[str, Any]) -> 
         outliers=[],
         endpoints={"where": state.where, "hosts": identity.described(state.where, state.endpoints, hosts)},
         unsteady=[],
+        unmeasured=[],
         verdicts={},
     )
 
@@ -186,8 +192,8 @@ def _links(state: State) -> list[dict[str, Any]]:
     return link_findings.find(state.plan, {name: endpoint.rails for name, endpoint in state.endpoints.items()})
 
 
-def _summary(state: State, found: Results) -> dict[str, Any]:
-    summary = verdict.summary(found)
+def _summary(state: State, found: Results, left_out: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    summary = verdict.summary(found, left_out)
     switches = state.plan.get("switches", {})
     diagnoses = [
         {
@@ -214,36 +220,42 @@ def _begin(
     """Return the course with its whole schedule."""
     tests = complete(plan["tests"])
     tests["only"] = only or tests["only"]
-    names = _names(plan, where, limit, tests=tests)
+    known = [name for name in plan["endpoints"][where] if not limit or name in limit]
+    names = _names(plan, where, unmeasured.measurable(plan, known), tests=tests)
     rails = [rail["name"] for rail in plan["rails"]]
     if not rails:
         raise InputError("nothing was measured: the plan has no rail")
     fields = schedule.fields(plan, names)
     state = State(plan, where, tests, schedule.mode_of(tests, max(len(own.names) for own in fields)), rails)
-    rounds = schedule.planned(names, rails, tests, fields=fields)
+    rounds = schedule.planned(names, rails, tests, fields=fields, missing=unmeasured.missing(plan))
     tests["mode"] = state.mode
     _describe(state, names, evidence)
     for one in duplicates.found_twice(plan, where, state.endpoints):
         state.duplicates.update({(name, one["rail"], one["address"]): one for name in one["hosts"]})
     wanted = {test for round_ in rounds for test in round_}
+    left_out = unmeasured.find(plan, where, known, tests=wanted, only=tests["only"])
     kept, why = take_over(state, wanted, earlier or NONE, ports=identity.described(where, state.endpoints, hosts))
     left = wanted - kept.keys()
     rounds = schedule.pack(rounds, left, tests) if kept else rounds
     state.attempts = {test: [] for test in left}
     waiting = timing.split(rounds * tests["repeats"], len(names))
-    return Course(state, names, margin, rounds, list(kept.values()), waiting, not_kept=why)
+    return Course(state, names, margin, rounds, list(kept.values()), waiting, not_kept=why, unmeasured=left_out)
 
 
-def _names(plan: Mapping[str, Any], where: str, limit: Sequence[str], *, tests: Mapping[str, Any]) -> list[str]:
+def _names(plan: Mapping[str, Any], where: str, names: list[str], *, tests: Mapping[str, Any]) -> list[str]:
     known = plan["endpoints"][where]
-    names = [name for name in known if not limit or name in limit]
     if len(names) < (1 if tests["mode"] == "loopback" else 2):
         raise InputError(
             f"nothing was measured: a measurement needs two hosts, {'one' if names else 'none'} given"
             f" ({', '.join(names) or 'no name of the plan'}); the plan knows {len(known)}:"
-            " widen --limit or the group of the fabric"
+            f" widen --limit or the group of the fabric{_left_out(plan)}"
         )
     return names
+
+
+def _left_out(plan: Mapping[str, Any]) -> str:
+    out = unmeasured.excluded(plan)
+    return f". Left out, since they are in use: {some(list(out))}" if out else ""
 
 
 def _describe(state: State, names: Sequence[str], evidence: Evidence) -> None:

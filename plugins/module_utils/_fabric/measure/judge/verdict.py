@@ -58,10 +58,10 @@ def amount(value: float, unit: str) -> str:
     return f"{value:.1f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
 
 
-def overall(results: Sequence[Result]) -> str:
-    """Return the verdict of all: pass only when there are results and every one passed."""
+def overall(results: Sequence[Result], unmeasured: Sequence[Mapping[str, str]] = ()) -> str:
+    """Return the verdict of all: pass only when there are results, every one passed, and no port is unmeasured."""
     verdicts = {result["verdict"] for result in results}
-    if verdicts == {PASS}:
+    if verdicts == {PASS} and not unmeasured:
         return PASS
     return FAIL if FAIL in verdicts else NO_DATA
 
@@ -89,12 +89,15 @@ def rail_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
     return rows
 
 
-def summary(results: Sequence[Result]) -> dict[str, Any]:
-    """Return the sums over all results, the rows per rail, the diagnoses and their sentences."""
+def summary(results: Sequence[Result], unmeasured: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
+    """Return the sums over all results, the rows per rail, the diagnoses and their sentences.
+
+    ``unmeasured``: ports without any test.
+    """
     counts = Counter(result["verdict"] for result in results)
     diagnoses = diagnose(results)
     return {
-        "verdict": overall(results),
+        "verdict": overall(results, unmeasured),
         "tests": len(results),
         **{verdict: counts[verdict] for verdict in VERDICTS},
         "rails": rail_rows(results),

@@ -107,20 +107,25 @@ def mode_of(tests: Mapping[str, Any], hosts: int) -> str:
 
 
 def planned(
-    names: Sequence[str], rails: Sequence[str], tests: Mapping[str, Any], *, fields: Sequence[Field] = ()
+    names: Sequence[str],
+    rails: Sequence[str],
+    tests: Mapping[str, Any],
+    *,
+    fields: Sequence[Field] = (),
+    missing: Collection[tuple[str, str]] = (),
 ) -> list[Round]:
     """Return the whole schedule for ``names`` on ``rails``, as ``tests`` of the plan ask for it.
 
     In a round a host has one partner (the modes of stars: one centre), all rails of a pair at once unless told
     otherwise. Raises InputError when the mode needs more hosts or rails, or nothing is left to measure.
-    ``fields``: which of the names meet each other on which of the rails; by default all of them do on all.
+    ``fields``: which of the names meet each other on which of the rails; by default all of them do on all. A field with
+    too few hosts is left out if others are measured. ``missing``: hosts and rails that have no port there.
     """
     fields = fields or [Field(names, rails)]
     tests = complete(tests)
     mode = mode_of(tests, max(len(own.names) for own in fields))
     tests["mode"] = mode
-    for own in fields:
-        _check_size(own, tests)
+    fields = _large_enough(fields, tests)
     _check_only(names, rails, tests, fields=fields)
     star = mode if mode in STARS else ""
     rounds = []
@@ -130,13 +135,22 @@ def planned(
             for flows in _together(fields, tests):
                 ways = ((rail, c, s, kind, size, peer, tests["memory"], star) for c, s, rail, peer in flows)
                 rounds.append(tuple(Measurement(*way) for way in ways))
-    return _restricted(rounds, tests)
+    return _restricted(rounds, tests, missing)
 
 
 def _together(fields: Sequence[Field], tests: Mapping[str, Any]) -> list[list[_Flow]]:
     """Return rounds in which all fields are measured at the same time."""
     rounds = zip_longest(*(_flows(own.names, own.rails, tests) for own in fields), fillvalue=[])
     return [list(chain.from_iterable(parts)) for parts in rounds]
+
+
+def _large_enough(fields: Sequence[Field], tests: Mapping[str, Any]) -> list[Field]:
+    """Return the fields with enough hosts to be measured; InputError when there is none, or for too few rails."""
+    needs = 3 if tests["mode"] in STARS else 1 if tests["mode"] == "loopback" else 2
+    found = [own for own in fields if len(own.names) >= needs] or list(fields)
+    for own in found:
+        _check_size(own, tests)
+    return found
 
 
 def _check_size(field: Field, tests: Mapping[str, Any]) -> None:
@@ -223,13 +237,16 @@ def _pairs(mode: str, names: Sequence[str], tests: Mapping[str, Any]) -> list[mo
     return modes.circle(names)
 
 
-def _restricted(rounds: Sequence[Round], tests: Mapping[str, Any]) -> list[Round]:
+def _restricted(rounds: Sequence[Round], tests: Mapping[str, Any], missing: Collection[tuple[str, str]]) -> list[Round]:
     hosts, rails = set(tests["only"].get("hosts", ())), set(tests["only"].get("rails", ()))
+    missing = set(missing)
     wanted = {
         test
         for round_ in rounds
         for test in round_
-        if (not hosts or hosts & {test.client, test.server}) and (not rails or {test.rail, test.server_rail} <= rails)
+        if (not hosts or hosts & {test.client, test.server})
+        and (not rails or {test.rail, test.server_rail} <= rails)
+        and (not missing or not {(test.client, test.rail), (test.server, test.server_rail)} & missing)
     }
     if not wanted:
         raise InputError("nothing was measured: no test is planned" + (", only matches none" if hosts or rails else ""))
