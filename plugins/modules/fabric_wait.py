@@ -51,8 +51,13 @@ options:
     type: list
     elements: dict
     default: []
+  hosts:
+    description:
+      - Hosts of the plan, C(rdma_plan.hosts). The node of a host need not offer the resources of rails that are in C(missing) of the host.
+    type: dict
+    default: {}
   nodes_by_host:
-    description: Node of each host in O(classes), as M(gpufabric.rdma.cluster_info) returns it.
+    description: Node of each host in O(classes) and O(hosts), as M(gpufabric.rdma.cluster_info) returns it.
     type: dict
     default: {}
   timeout:
@@ -140,6 +145,7 @@ SPEC: dict[str, Any] = {
     "namespace": {"type": "str", "default": "nvidia-network-operator"},
     "resources": {"type": "dict", "default": {}},
     "classes": {"type": "list", "elements": "dict", "default": []},
+    "hosts": {"type": "dict", "default": {}},
     "nodes_by_host": {"type": "dict", "default": {}},
     "timeout": {"type": "int", "default": 600},
     "stable": {"type": "int", "default": 8},
@@ -150,6 +156,15 @@ SPEC: dict[str, Any] = {
 def counts(resources: dict[str, Any]) -> dict[str, int]:
     """Return the numbers of resources, which templates make text of."""
     return {name: int(count) for name, count in resources.items()}
+
+
+def lacking(hosts: dict[str, Any], nodes: dict[str, str]) -> dict[str, list[str]]:
+    """Return resource -> the nodes of the hosts that have no port for it."""
+    found: dict[str, list[str]] = {}
+    for name, host in hosts.items():
+        for one in host.get("missing", {}).values():
+            found.setdefault(one["resource"], []).extend([nodes[name]] if name in nodes else [])
+    return found
 
 
 def wanted_of(params: dict[str, Any]) -> wait.Wanted:
@@ -165,6 +180,7 @@ def wanted_of(params: dict[str, Any]) -> wait.Wanted:
         params["namespace"],
         resources=counts(params["resources"]),
         classes=classes,
+        without=lacking(params["hosts"], params["nodes_by_host"]),
     )
     wait.check(found)
     return found

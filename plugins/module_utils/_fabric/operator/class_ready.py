@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..._common.reader import some
@@ -45,10 +45,12 @@ def class_ready(
     *,
     resources: Mapping[str, int],
     hint: str,
+    without: Mapping[str, Collection[str]] | None = None,
 ) -> Readiness:
     """Return whether the nodes of a class of hosts have its labels and offer its resources.
 
-    ``hint``: what else to say of resources that they do not offer (``hint_of``).
+    ``hint``: what else to say of resources that they do not offer (``hint_of``). ``without``: resource -> nodes that
+    need not offer it.
     """
     known = [node for node in nodes if node["metadata"]["name"] in expected]
     without = [node["metadata"]["name"] for node in known if not has_labels(node, selector)]
@@ -56,9 +58,16 @@ def class_ready(
     if without:
         labels = ", ".join(f"{key}={value}" for key, value in selector.items())
         found.append(Finding(f"Nodes without the labels of their class ({labels}): {some(without)}"))
+    return Readiness.of([*found, *offered(known, resources, without or {}, hint=hint)])
+
+
+def offered(
+    nodes: Sequence[Object], resources: Mapping[str, int], without: Mapping[str, Collection[str]], *, hint: str
+) -> Iterator[Finding]:
+    """Yield which nodes do not offer resources, except those that are ``without`` a port for it."""
     for resource, count in resources.items():
-        found += allocatable(known, resource_key(resource), count, hint=hint)
-    return Readiness.of(found)
+        own = [node for node in nodes if node["metadata"]["name"] not in without.get(resource, ())]
+        yield from allocatable(own, resource_key(resource), count, hint=hint)
 
 
 def hint_of(release: str, policy: Object | None, daemonsets: Sequence[Object]) -> str:

@@ -11,6 +11,7 @@ from ..._common.errors import InputError
 from ..._common.reader import some
 from ..intent.intent import Intent
 from ..intent.networks import of_rail
+from ..operator.profiles import registry
 from .addresses import Seat
 from .hosts import Host
 from .rails import RailMap
@@ -44,6 +45,10 @@ class Layout:
         """The layout of the IPv6 addresses beside those of IPv4, None without them."""
         own = self.intent.ipv6
         return replace(self, intent=own, ranges=self.ranges_ipv6, ranges_ipv6=(), beside_ipv4=True) if own else None
+
+    def resource(self, rail: str) -> str:
+        """Return the resource of a rail that pods request."""
+        return registry.resource(self.intent, of_rail(self.intent.networks.resource, rail))
 
     def pool(self, rail: str) -> str:
         """Return the name of the pool of a rail."""

@@ -9,7 +9,7 @@ only where no other port of the host can be this rail, and where fewer than half
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -147,9 +147,15 @@ def reason(host: Host, pcis: Sequence[str]) -> str:
     return f"it has no port {' or '.join(pcis)}" if pcis else "it has no port left that matches rdma_fabric.select"
 
 
-def of_host(host: Host, missing: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
-    """Return ``missing`` of a host of the plan: rail -> why it has no port. Nothing where it has all."""
-    return {"missing": {rail: reason(host, pcis) for rail, pcis in missing.items()}} if missing else {}
+def of_host(
+    host: Host, missing: Mapping[str, Sequence[str]], resource: Callable[[str], str]
+) -> dict[str, dict[str, dict[str, str]]]:
+    """Return ``missing`` of a host of the plan: rail -> {reason, resource: which its node does not offer}.
+
+    Nothing where it has all ports.
+    """
+    found = {rail: {"reason": reason(host, pcis), "resource": resource(rail)} for rail, pcis in missing.items()}
+    return {"missing": found} if found else {}
 
 
 def warnings(hosts: Sequence[Host], missing: Mapping[str, Mapping[str, Sequence[str]]]) -> Iterator[str]:

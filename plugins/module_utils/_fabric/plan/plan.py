@@ -225,7 +225,7 @@ def _rail(layout: Layout, index: int) -> dict[str, Any]:
         **_rail_addresses(layout, index),
         "mtu": registry.mtu_of(layout.intent),
         "speed": layout.intent.link_speed,
-        "resource": registry.resource(layout.intent, of_rail(networks.resource, name)),
+        "resource": layout.resource(name),
         "share": profile.devices(layout.intent),
         "network": of_rail(networks.name, name),
         "pool": layout.pool(name),
@@ -266,7 +266,7 @@ def _host(layout: Layout, host: Host, node: str | None) -> dict[str, Any]:
             for index, name in enumerate(layout.rails.names)
             if name not in missing
         ],
-        **of_host(host, missing),
+        **of_host(host, missing, layout.resource),
     }
 
 

@@ -4,14 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
 from ..._common.errors import InputError
 from ..._fabric.operator import attachments
-from ..._fabric.operator.class_ready import class_ready, hint_of, node_policy_ready
+from ..._fabric.operator.class_ready import class_ready, hint_of, node_policy_ready, offered
 from ..._fabric.operator.nodes import selected_labels
 from ..._fabric.operator.profiles import registry
 from ..._fabric.operator.profiles.kinds import NODE_POLICY
@@ -39,7 +39,8 @@ class NodeClass:
 class Wanted:
     """What to wait for: objects as they were applied, and what the plan expects of them.
 
-    ``resources``: of all nodes; those of ``classes`` are of their own nodes.
+    ``resources``: of all nodes; those of ``classes`` are of their own nodes. ``without``: resource -> the nodes that
+    have no port for it.
     """
 
     objects: Sequence[Mapping[str, Any]]
@@ -48,6 +49,7 @@ class Wanted:
     namespace: str
     resources: Mapping[str, int] = field(default_factory=dict)
     classes: Sequence[NodeClass] = ()
+    without: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def of(self, kind: str) -> list[Mapping[str, Any]]:
         """Return the objects of a kind."""
@@ -144,11 +146,14 @@ def _policies(api: Reader, wanted: Wanted, policy: Mapping[str, Any]) -> Iterato
         pods=pods,
         expected_nodes=wanted.nodes,
         release=wanted.release,
-        resources=wanted.resources,
+        resources={name: count for name, count in wanted.resources.items() if not wanted.without.get(name)},
     )
     hint = hint_of(wanted.release, live, daemonsets)
+    partly = {name: count for name, count in wanted.resources.items() if wanted.without.get(name)}
+    known = [node for node in nodes if node["metadata"]["name"] in wanted.nodes]
+    yield Readiness.of(list(offered(known, partly, wanted.without, hint=hint)))
     for part in wanted.classes:
-        yield class_ready(part.selector, nodes, part.nodes, resources=part.resources, hint=hint)
+        yield class_ready(part.selector, nodes, part.nodes, resources=part.resources, hint=hint, without=wanted.without)
     own = wanted.of(NODE_POLICY.kind)
     found = _by_name(api, NICS, NODE_POLICY.plural, namespaces=[None] if own else [])
     for item in own:

@@ -14,6 +14,7 @@ from ..._common.errors import InputError
 from ..._fabric.intent import platforms
 from ..._fabric.intent.host_classes import of_plan
 from ..._fabric.intent.namespaces import refusal
+from ..._fabric.measure.judge.unmeasured import measurable
 from ..._fabric.measure.schedule.hugepages import memory_at_once
 from ..._fabric.measure.schedule.lifetime import lifetime
 from ..client.api import Api
@@ -65,19 +66,35 @@ _Part = tuple[Testers, dict[str, Mapping[str, Any]]]
 
 
 def _parts(params: Mapping[str, Any], script: str, nodes: Mapping[str, Mapping[str, Any]]) -> list[_Part]:
-    """Return the testers of each class of hosts that has some; ``nodes``: endpoint -> Node."""
+    """Return the testers of each class of hosts that has some, those of hosts with fewer rails apart.
+
+    ``nodes``: endpoint -> Node.
+    """
     plan = params["plan"]
     rails, testers = pod_rails(plan), _testers(params, script)
-    several = tuple(rails) if len(rails) > 1 else ()
     found = []
     for own in of_plan(plan):
-        name, chosen = own["name"], own["hosts"] if several else nodes
+        name, chosen = own["name"], own["hosts"] if len(rails) > 1 else nodes
         theirs = {endpoint: node for endpoint, node in nodes.items() if endpoint in chosen}
-        if theirs or not several:
-            wanted = needs(plan, params["gpu_resource"] or "", theirs.values())
-            part = name if several else ""
-            found.append((replace(testers, rails=rails[name], needs=wanted, part=part, parts=several), theirs))
-    return found
+        alike = _alike(plan, theirs) or ({} if len(rails) > 1 else {(): {}})
+        for number, (gone, same) in enumerate(alike.items()):
+            kept = [rail for rail in rails[name] if rail["name"] not in gone]
+            wanted = needs(plan, params["gpu_resource"] or "", same.values())
+            part = "-".join([*([name] if len(rails) > 1 else []), *([f"fewer-{number}"] if gone else [])])
+            found.append((replace(testers, rails=kept, needs=wanted, part=part), same))
+    parts = tuple(one.part for one, _nodes in found)
+    return [(replace(one, parts=parts if parts != ("",) else ()), own) for one, own in found]
+
+
+def _alike(
+    plan: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]
+) -> dict[tuple[str, ...], dict[str, Mapping[str, Any]]]:
+    """Return rails without a port -> the endpoints that lack just these, and their Nodes; complete ones come first."""
+    found: dict[tuple[str, ...], dict[str, Mapping[str, Any]]] = {}
+    for name, node in nodes.items():
+        gone = tuple((plan["hosts"].get(name) or {}).get("missing", ()))
+        found.setdefault(gone, {})[name] = node
+    return dict(sorted(found.items()))
 
 
 def _start(
@@ -192,7 +209,8 @@ def _run(text: str) -> str:
 
 
 def _names(params: Mapping[str, Any]) -> list[str]:
-    return [name for name in params["plan"]["endpoints"]["pod"] if not params["limit"] or name in params["limit"]]
+    plan, limit = params["plan"], params["limit"]
+    return [name for name in measurable(plan, plan["endpoints"]["pod"]) if not limit or name in limit]
 
 
 def _slim(node: Mapping[str, Any]) -> dict[str, Any]:

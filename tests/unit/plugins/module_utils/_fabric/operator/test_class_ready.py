@@ -108,3 +108,11 @@ def test_lines_that_do_not_restart_device_plugins_tell_how() -> None:
 def test_objects_select_nodes_in_different_forms(selector: dict[str, Any]) -> None:
     assert selected_labels({"spec": {"nodeSelector": selector}}) == {"a": "1", "b": "2"}
     assert selected_labels({"spec": {}}) == selected_labels({}) == {}
+
+
+def test_a_node_without_a_port_need_not_offer_its_resource() -> None:
+    nodes = [node("a", "63", pool="x"), node("b", "0", pool="x"), node("c", None, pool="x")]
+    found = class_ready(
+        {"pool": "x"}, nodes, ["a", "b", "c"], resources={"rdma_rail0": 63}, hint="", without={"rdma_rail0": ["c"]}
+    )
+    assert found.reasons == ("rdma/rdma_rail0: expected 63 on each node, found b (0)",)
