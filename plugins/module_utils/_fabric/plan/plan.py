@@ -256,17 +256,12 @@ def _rail_addresses(layout: Layout, index: int) -> dict[str, Any]:
 
 
 def _host(layout: Layout, host: Host, node: str | None) -> dict[str, Any]:
-    ports, missing = layout.rails.ports.get(host.name, ()), layout.rails.missing.get(host.name, {})
     return {
         "number": layout.seats[host.name].number,
         "machine_id": host.facts.get("machine_id") if host.facts else None,
         "node": node,
-        "rails": [
-            _host_rail(layout, host, index, port=ports[index] if ports else None)
-            for index, name in enumerate(layout.rails.names)
-            if name not in missing
-        ],
-        **of_host(host, missing, layout.resource),
+        "rails": [_host_rail(layout, host, index, port=port) for index, port in layout.rails.slots(host.name)],
+        **of_host(host, layout.rails.missing.get(host.name, {}), layout.resource),
     }
 
 

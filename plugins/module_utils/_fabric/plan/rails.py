@@ -43,6 +43,12 @@ class RailMap:
         """Return the ports of a host that are not missing."""
         return [port for _name, port in self.of(host)]
 
+    def slots(self, host: str) -> list[tuple[int, Port | None]]:
+        """Return index and port of the rails of a host, without those that are missing; None where nothing is known."""
+        if host not in self.ports:
+            return [(index, None) for index in range(len(self.names))]
+        return [(index, port) for index, port in enumerate(self.ports[host]) if port]
+
     def at(self, index: int) -> dict[str, Port]:
         """Return host -> port of a rail, without hosts that lack it."""
         return {host: port for host, own in self.ports.items() if (port := own[index])}

@@ -84,7 +84,8 @@ def whole() -> dict[str, Any]:
     """A report with every optional part and key."""
     made = factory.fleet(4, 2, faults={("gpu-001", "rail1"): "slow", ("gpu-002", "rail0"): "pair"})
     left_out = [{"where": "host", "host": "gpu-003", "rail": "rail9", "reason": "it has no port 0000:38:00.0"}]
-    made["parts"].update(unmeasured=left_out, outliers=[OUTLIER], unsteady=[UNSTEADY], gates=[GATE], baseline=[BASELINE])
+    made["parts"].update(outliers=[OUTLIER], unsteady=[UNSTEADY], gates=[GATE], baseline=[BASELINE])
+    made["parts"]["unmeasured"] = left_out
     made["plan"]["switches"] = {"rail1": {"gpu-002": {"switch": "leaf3", "port": "Ethernet12"}}}
     made["results"][0].update(
         link={"server": {"width": 8}},
