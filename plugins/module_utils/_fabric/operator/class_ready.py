@@ -53,11 +53,11 @@ def class_ready(
     need not offer it.
     """
     known = [node for node in nodes if node["metadata"]["name"] in expected]
-    without = [node["metadata"]["name"] for node in known if not has_labels(node, selector)]
+    unlabelled = [node["metadata"]["name"] for node in known if not has_labels(node, selector)]
     found = []
-    if without:
+    if unlabelled:
         labels = ", ".join(f"{key}={value}" for key, value in selector.items())
-        found.append(Finding(f"Nodes without the labels of their class ({labels}): {some(without)}"))
+        found.append(Finding(f"Nodes without the labels of their class ({labels}): {some(unlabelled)}"))
     return Readiness.of([*found, *offered(known, resources, without or {}, hint=hint)])
 
 

@@ -146,18 +146,22 @@ def _together(fields: Sequence[Field], tests: Mapping[str, Any]) -> list[list[_F
 
 def _large_enough(fields: Sequence[Field], tests: Mapping[str, Any]) -> list[Field]:
     """Return the fields with enough hosts to be measured; InputError when there is none, or for too few rails."""
-    needs = 3 if tests["mode"] in STARS else 1 if tests["mode"] == "loopback" else 2
-    found = [own for own in fields if len(own.names) >= needs] or list(fields)
+    found = [own for own in fields if len(own.names) >= _least(tests["mode"])] or list(fields)
     for own in found:
         _check_size(own, tests)
     return found
+
+
+def _least(mode: str) -> int:
+    """Return how many hosts a mode needs."""
+    return 3 if mode in STARS else 1 if mode == "loopback" else 2
 
 
 def _check_size(field: Field, tests: Mapping[str, Any]) -> None:
     names, rails, mode = field.names, field.rails, tests["mode"]
     title = f" of class {field.title}" if field.title else ""
     others = ". To measure the other classes only, leave these hosts out with --limit" if field.title else ""
-    needs = 3 if mode in STARS else 1 if mode == "loopback" else 2
+    needs = _least(mode)
     if len(names) < needs:
         raise InputError(
             f"nothing was measured: rdma_fabric.tests.mode {mode} needs {needs} hosts{title}, {len(names)} given"

@@ -318,8 +318,11 @@ def test_every_pair_of_a_class_meets_and_none_of_two() -> None:
     # Both classes at the same time.
     assert [len(round_) for round_ in rounds] == [6]
     assert {(test.client, test.server) for test in rounds[0]} == {("gpu-0001", "gpu-0002"), ("st-1", "st-2")}
-    with pytest.raises(FabricError, match="needs 2 hosts of class storage, 1 given"):
-        rounds_of(names[:3], rails, {}, fields=fields(made, names[:3]))
+    # A class with one host is left out, and two of them are no measurement.
+    some = rounds_of(names[:3], rails, {"directions": "one"}, fields=fields(made, names[:3]))
+    assert {(test.client, test.server) for test in some[0]} == {("gpu-0001", "gpu-0002")}
+    with pytest.raises(FabricError, match="needs 2 hosts of class default, 1 given"):
+        rounds_of(names[1:3], rails, {}, fields=fields(made, names[1:3]))
     pairs = {"only": {"pairs": [["gpu-0001", "st-1"]]}}
     with pytest.raises(FabricError, match="gpu-0001 and st-1 are hosts of different classes"):
         rounds_of(names, rails, pairs, fields=fields(made, names))
