@@ -123,8 +123,7 @@ def step(
         return _mesh_step(course, checked, hosts or {})
     rounds = _played(course, evidence, checked.used)
     found = [] if rounds else results(course)
-    left_out = course.unmeasured
-    summary = {} if rounds else _summary(state, found, left_out)
+    summary = {} if rounds else _summary(state, found, course.unmeasured)
     told = passes_summary(course, rounds, len(evidence.passes))
     return Step(
         done=not rounds,
@@ -148,7 +147,7 @@ def step(
         outliers=outliers.find(found, plan["thresholds"]["outliers"]),
         endpoints={"where": where, "hosts": identity.described(where, state.endpoints, hosts or {})},
         unsteady=unsteady.find(found, plan["thresholds"]["unsteady"]),
-        unmeasured=[] if rounds else left_out,
+        unmeasured=[] if rounds else course.unmeasured,
         verdicts=verdicts(course),
     )
 
