@@ -129,7 +129,10 @@ def _mtus(rail: Mapping[str, Any], sides: Sides, told: Described) -> _Found:
         planned = sides.get(host, {}).get("mtu")
         mtu = words.get("mtu", "")
         if planned and mtu.isdigit() and int(mtu) < planned:
-            text = f"RDMA MTU {mtu}, expected {planned}: check for an MTU below {rail['mtu']} on host and switch"
+            infiniband = "check the MTU of the partition in the subnet manager"
+            ethernet = f"check for an MTU below {rail['mtu']} on host and switch"
+            action = infiniband if rail.get("link_layer") == "infiniband" else ethernet
+            text = f"RDMA MTU {mtu}, expected {planned}: {action}"
             yield host, "mtu", mtu, str(planned), text
 
 

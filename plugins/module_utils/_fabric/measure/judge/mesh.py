@@ -116,13 +116,13 @@ def _seen(
 def _addresses(state: State) -> dict[tuple[str, str], str]:
     """Return host and rail to the rail's address, also where tests exchange theirs over the management network.
 
-    Without rails of InfiniBand, whose ports need none, and those that cannot be used.
+    Without rails of InfiniBand, whose ports need none, those with IPv6 addresses alone, and those that cannot be used.
     """
     return {
         (name, rail): described["address"]
         for name, endpoint in state.endpoints.items()
         for rail, described in endpoint.rails.items()
-        if endpoint.error(rail) is None and described.get("gid_type") != "IB"
+        if endpoint.error(rail) is None and described.get("gid_type") != "IB" and described["address"] != "-"
     }
 
 

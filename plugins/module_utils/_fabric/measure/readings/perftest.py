@@ -58,7 +58,7 @@ OWN_CAUSES = (
 CAUSES = (
     *OWN_CAUSES,
     (r"Found Incompatibility issue with GID types\.?", "GID families or types of the two sides differ"),
-    (r"Failed to modify QP \S+ to RTR", "peer's address not reachable on the rail: ARP, route, VLAN or GID"),
+    (r"Failed to modify QP \S+ to RTR", "peer's address not reachable on the rail: ARP, route, VLAN, GID or partition"),
     (r"\w+ mismatch: local=\S+ remote=\S+", "the two sides were started with different options"),
     (r"Failed status[ -].*", ""),
     (r"rdma_resolve_\w+ failed|Unexpected CM event.*|Received \d+ times ADDR_ERROR", "rdma_cm found no way"),

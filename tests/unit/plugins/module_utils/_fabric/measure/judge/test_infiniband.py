@@ -177,3 +177,11 @@ def test_counters_that_count_no_further_are_named() -> None:
         "gpu-2 rail0: counters at their largest value, which do not show new errors: symbol_error,link_downed. Reset"
         " them with perfquery -R -C mlx5_0 -P 1"
     ]
+
+
+def test_an_mtu_below_the_plan_is_one_of_the_partition() -> None:
+    texts = {name: described(name).replace("mtu=4096", "mtu=2048" if name == "gpu-2" else "mtu=4096") for name in HOSTS}
+    (link,) = step(plan(), "host", Evidence(texts, {})).links
+    assert link["text"] == (
+        "gpu-2 rail0: RDMA MTU 2048, expected 4096: check the MTU of the partition in the subnet manager"
+    )

@@ -88,8 +88,10 @@ REASONS: list[tuple[str, str, str]] = [
     (
         "25.01",
         "err_gid_empty",
-        "client: Failed to modify QP 72 to RTR (peer's address not reachable on the rail: ARP, route, VLAN or GID); "
-        "server: Failed to modify QP 69 to RTR (peer's address not reachable on the rail: ARP, route, VLAN or GID)",
+        "client: Failed to modify QP 72 to RTR (peer's address not reachable on the rail: ARP, route, VLAN, GID or"
+        " partition); "
+        "server: Failed to modify QP 69 to RTR (peer's address not reachable on the rail: ARP, route, VLAN, GID or"
+        " partition)",
     ),
     (
         "4.5",

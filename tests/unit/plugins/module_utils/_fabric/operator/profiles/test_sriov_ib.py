@@ -78,6 +78,8 @@ def test_a_partition_needs_a_definition_and_its_manager() -> None:
 
 def test_a_partition_without_its_manager() -> None:
     made = planned(pkey="0x8001")
+    # The ports of hosts are not members: their VFs are.
+    assert made["rails"][0]["pkey"] == {"pod": "0x8001"}
     assert "ibKubernetes" not in made["objects"]["policy"][0]["spec"]
     (network,) = objects(made, "NetworkAttachmentDefinition")
     # A pod cannot choose a GUID, and so no partition.
