@@ -1100,6 +1100,83 @@ options:
             description:
               - "Additional short passes that locate the fault. Default: C(3)."
             type: int
+          nccl:
+            description:
+              - Collectives of NCCL, run in pods after the measurement.
+            type: dict
+            suboptions:
+              enabled:
+                description:
+                  - "Run the NCCL tests in pods, from GPU memory. Requires an image with nccl-tests and MPICH (tester-image.md). Default:
+                    C(false)."
+                type: bool
+              collectives:
+                description:
+                  - "The collectives to run. Default: C(['all_reduce', 'alltoall'])."
+                type: list
+                elements: str
+              scopes:
+                description:
+                  - "C(pairs): two hosts at a time, each host once. C(groups): all hosts of each group of C(tests.groups), or all hosts of the
+                    run. Default: C(['pairs', 'groups'])."
+                type: list
+                elements: str
+              paths:
+                description:
+                  - "C(network): communicators with one GPU of each host and the ring algorithm, so that all data crosses the network. C(all): one
+                    communicator with all GPUs, as applications use them, which includes NVLink. Default: C(['network', 'all'])."
+                type: list
+                elements: str
+              size:
+                description:
+                  - "Bytes of the message. GPUs need about three times as much memory. Default: C(4294967296)."
+                type: int
+              iterations:
+                description:
+                  - "Timed repetitions of a collective. Default: C(20)."
+                type: int
+              queue_pairs:
+                description:
+                  - C(NCCL_IB_QPS_PER_CONNECTION).
+                type: int
+              gdr_level:
+                description:
+                  - C(NCCL_NET_GDR_LEVEL).
+                type: str
+                choices: ["LOC", "PIX", "PXB", "PHB", "SYS"]
+              service_level:
+                description:
+                  - "InfiniBand: C(NCCL_IB_SL)."
+                type: int
+              pkey_index:
+                description:
+                  - "InfiniBand: C(NCCL_IB_PKEY), an index of the port's table of partition keys."
+                type: int
+              network_share:
+                description:
+                  - "Share of the rails' rate that C(all_reduce) must reach on the path C(network). Default: C(0.9)."
+                type: float
+              minimum:
+                description:
+                  - Least bus bandwidths in GB/s.
+                type: dict
+                suboptions:
+                  all_reduce_network:
+                    description:
+                      - Least bus bandwidth in GB/s of each GPU, path C(network). Replaces C(network_share).
+                    type: float
+                  alltoall_network:
+                    description:
+                      - The same for C(alltoall).
+                    type: float
+                  all_reduce:
+                    description:
+                      - "Least bus bandwidth in GB/s, path C(all). Default: by model"
+                    type: float
+                  alltoall:
+                    description:
+                      - The same for C(alltoall).
+                    type: float
       absent_hosts:
         description:
           - "C(stop): a host that is unreachable or returns invalid facts fails the run by name. C(report): the other hosts are measured, and the

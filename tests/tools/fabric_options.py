@@ -54,6 +54,8 @@ SECTIONS = {
     "thresholds.unsteady": "Tests that fail and pass when they are repeated.",
     "thresholds.outliers": "Values that are worse than those of the rest of the fleet.",
     "tests": "What is measured.",
+    "tests.nccl": "Collectives of NCCL, run in pods after the measurement.",
+    "tests.nccl.minimum": "Least bus bandwidths in GB/s.",
     "tests.only": "A part of the schedule.",
 }
 # Ansible takes these names for those of secrets: they are names of Secrets and of taints.

@@ -55,6 +55,7 @@ FLOORS = {
         "measure/schedule",
         "measure/diagnosis",
         "measure/judge",
+        "measure/nccl",
         "report",
     ),
     "_host": (

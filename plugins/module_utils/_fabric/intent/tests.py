@@ -11,6 +11,8 @@ from ..._common.reader import Reader, converted, describe
 from ..._common.units import IB_MTUS
 from .host_groups import read_groups
 from .kinds import KINDS, USUAL
+from .nccl import DEFAULTS as NCCL
+from .nccl import read_nccl
 
 _MOST_OVERSUBSCRIBED = 100
 # Ports repeat after this many rounds: long enough for sockets of an earlier round to be gone.
@@ -58,6 +60,7 @@ DEFAULTS: Mapping[str, Any] = {
     "repeats": 1,
     "retries": 2,
     "isolation": 3,
+    "nccl": NCCL,
 }
 
 
@@ -75,7 +78,7 @@ def complete(tests: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_tests(reader: Reader) -> dict[str, Any]:
     """Return ``rdma_fabric.tests`` complete and checked; problems go to the reader."""
-    tests = {**_who(reader), **_what(reader), **_how(reader)}
+    tests = {**_who(reader), **_what(reader), **_how(reader), "nccl": read_nccl(reader.section("nccl"))}
     for key, message in _conflicts(tests):
         reader.refuse(key, message)
     reader.close()

@@ -74,3 +74,19 @@ def gpus_of_rails(
             taken.add(gpu.bdf)
         chosen.append(gpu)
     return chosen
+
+
+def gpus_of_plan(tests: Mapping[str, Any], rails: Any, hosts: Sequence[Any]) -> dict[str, Any]:
+    """Return {"gpus": rail -> host -> {bdf, path}} when tests use the memory of GPUs; nccl_gpus when only NCCL does.
+
+    ``rails``: RailMap; ``hosts``: Host, of which those of the run with facts count.
+    """
+    key = "gpus" if tests["memory"] != "host" else "nccl_gpus"
+    if key != "gpus" and not tests["nccl"]["enabled"]:
+        return {}
+    found: dict[str, dict[str, Any]] = {name: {} for name in rails.names}
+    for host in hosts:
+        if host.facts and host.limited:
+            for name, gpu in zip(rails.names, gpus_of_rails(host.facts, rails.ports[host.name])):
+                found[name].update({host.name: gpu.to_dict()} if gpu else {})
+    return {key: found}

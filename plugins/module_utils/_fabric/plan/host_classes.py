@@ -213,7 +213,7 @@ def joined(found: Sequence[Mapping[str, Any]], order: Sequence[str]) -> dict[str
         "operator": {**found[0]["operator"], "chart_values": values, "ufm_secret": secret},
         "expectations": _every(found, "expectations"),
         **({"partitions": lines} if (lines := _partitions(found)) else {}),
-        **({"gpus": _every(found, "gpus")} if "gpus" in found[0] else {}),
+        **{key: _every(found, key) for key in ("gpus", "nccl_gpus") if key in found[0]},
         "warnings": list(dict.fromkeys(text for plan in found for text in plan["warnings"])),
         "endpoints": {
             where: _in_order(order, [plan["endpoints"][where] for plan in found]) for where in found[0]["endpoints"]

@@ -28,7 +28,7 @@ from ..operator.profiles import registry
 from . import bonds, host_classes, link_findings, partitions, routers, traffic
 from .capabilities import expectations
 from .capacity import block_size, check_capacity
-from .gpu_affinity import gpus_of_rails
+from .gpu_affinity import gpus_of_plan
 from .groups import Known, known_of, resolve
 from .host_classes import Part
 from .hosts import Host, match_nodes, read_hosts
@@ -170,7 +170,7 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
     intent, members = layout.intent, layout.hosts
     check_pools(layout)
     rails = [_rail(layout, index) for index in range(len(layout.rails.names))]
-    run, gpus = [host for host in members if host.limited], _gpus(layout)
+    run, gpus = [host for host in members if host.limited], gpus_of_plan(layout.intent.tests, layout.rails, members)
     profile = registry.get(intent.profile)
     return {
         "schema": SCHEMA,
@@ -306,18 +306,6 @@ def _address(layout: Layout, host: Host, index: int, *, port: Port) -> str | Non
         return next((text for text in port.get("addresses", ()) if (":" in text) == is_ipv6), None)
     own = layout.ranges[index]
     return own.host_interface(layout.seats[host.name].rails[index])
-
-
-def _gpus(layout: Layout) -> dict[str, Any]:
-    """Return {"gpus": rail -> host -> {bdf, path}} when tests use the memory of GPUs, nothing otherwise."""
-    if layout.intent.tests["memory"] == "host":
-        return {}
-    gpus: dict[str, dict[str, Any]] = {name: {} for name in layout.rails.names}
-    for host in layout.hosts:
-        if host.facts and host.limited:
-            for name, gpu in zip(layout.rails.names, gpus_of_rails(host.facts, layout.rails.ports[host.name])):
-                gpus[name].update({host.name: gpu.to_dict()} if gpu else {})
-    return {"gpus": gpus}
 
 
 def _check_fields(intent: Intent, objects: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:

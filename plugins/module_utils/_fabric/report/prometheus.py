@@ -40,7 +40,7 @@ def _tests(report: Mapping[str, Any]) -> list[str]:
             ("expected", "expected_%s" % name, "Expected value of a test."),
         ):
             rows = [(_test_labels(r), r[key] * factor) for r in own if r[key] is not None]
-            lines += _metric(metric, text, rows)
+            lines += gauge(metric, text, rows)
     return lines
 
 
@@ -63,10 +63,10 @@ def _sums(report: Mapping[str, Any]) -> list[str]:
     hosts = [({"host": name}, int(host["verdict"] == "pass")) for name, host in report["hosts"].items()]
     passed = int(report["verdict"] == "pass")
     return [
-        *_metric("fabric_passed", "1 if the verdict of the run is pass.", [({}, passed)]),
-        *_metric("tests", "Tests of a rail by verdict.", tests),
-        *_metric("rail_bandwidth_bits_per_second", "Worst (0) and median (0.5) of a rail's tests.", rates),
-        *_metric("host_passed", "1 when every test of the host passed.", hosts),
+        *gauge("fabric_passed", "1 if the verdict of the run is pass.", [({}, passed)]),
+        *gauge("tests", "Tests of a rail by verdict.", tests),
+        *gauge("rail_bandwidth_bits_per_second", "Worst (0) and median (0.5) of a rail's tests.", rates),
+        *gauge("host_passed", "1 when every test of the host passed.", hosts),
     ]
 
 
@@ -79,18 +79,18 @@ def _ports(report: Mapping[str, Any]) -> list[str]:
     ]
     worst = [(labels, p.worst * 1e9) for labels, p in named if p.worst is not None]
     return [
-        *_metric(
+        *gauge(
             "port_passed",
             "1 when every test of the port passed.",
             [(labels, int(p.verdict == "pass")) for labels, p in named],
         ),
-        *_metric(
+        *gauge(
             "port_failed_ratio",
             "Share of the port's tests that did not pass.",
             [(labels, p.share) for labels, p in named],
         ),
-        *_metric("port_bandwidth_worst_bits_per_second", "The slowest test of the port.", worst),
-        *_metric("port_counter_growth", "Increase of a port counter during the measurement.", grown),
+        *gauge("port_bandwidth_worst_bits_per_second", "The slowest test of the port.", worst),
+        *gauge("port_counter_growth", "Increase of a port counter during the measurement.", grown),
     ]
 
 
@@ -111,17 +111,18 @@ def _judged(report: Mapping[str, Any]) -> list[str]:
         for gate in report.get("gates", [])
     ]
     return [
-        *_metric("diagnosis", "Cause of tests that did not pass.", [(dict(key), 1) for key in diagnoses]),
-        *_metric(
+        *gauge("diagnosis", "Cause of tests that did not pass.", [(dict(key), 1) for key in diagnoses]),
+        *gauge(
             "unsteady_tests",
             "Tests that failed and passed when they were repeated.",
             [(dict(key), count) for key, count in unsteady.items()],
         ),
-        *_metric("gate_passed", "1 when an acceptance rule holds.", gates),
+        *gauge("gate_passed", "1 when an acceptance rule holds.", gates),
     ]
 
 
-def _metric(name: str, text: str, rows: Rows) -> list[str]:
+def gauge(name: str, text: str, rows: Rows) -> list[str]:
+    """Return the lines of one metric, [] without rows."""
     lines = ["%s%s%s %s" % (_PREFIX, name, _format(labels), "%.12g" % value) for labels, value in rows]
     if not lines:
         return []

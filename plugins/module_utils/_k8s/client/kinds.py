@@ -26,6 +26,7 @@ KNOWN: dict[tuple[str, str], tuple[str, bool]] = {
     ("v1", "Node"): ("nodes", False),
     ("v1", "Pod"): ("pods", True),
     ("v1", "Secret"): ("secrets", True),
+    ("v1", "Service"): ("services", True),
     ("v1", "ServiceAccount"): ("serviceaccounts", True),
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): ("customresourcedefinitions", False),
     ("apps/v1", "DaemonSet"): ("daemonsets", True),

@@ -34,7 +34,7 @@ _NODES = collection("v1", "nodes")
 
 def started(api: Api, params: Mapping[str, Any], check: bool, *, clock: Clock) -> dict[str, Any]:
     """Start the testers and keep their descriptions; problems by endpoint."""
-    script = _read_script(params["script"])
+    script = read_script(params["script"])
     operator = params["plan"].get("operator") or {}
     refused = refusal(
         "namespace",
@@ -45,7 +45,7 @@ def started(api: Api, params: Mapping[str, Any], check: bool, *, clock: Clock) -
     )
     if refused:
         raise InputError(refused)
-    endpoints, problems, nodes = _endpoints(api, params)
+    endpoints, problems, nodes = endpoints_of(api, params)
     parts = _parts(params, script, {name: nodes[node] for name, node in endpoints.items()})
     for testers, own in parts:
         problems.update(refusals(testers.needs, own))
@@ -71,7 +71,7 @@ def _parts(params: Mapping[str, Any], script: str, nodes: Mapping[str, Mapping[s
     ``nodes``: endpoint -> Node.
     """
     plan = params["plan"]
-    rails, testers = pod_rails(plan), _testers(params, script)
+    rails, testers = pod_rails(plan), testers_of(params, script)
     found = []
     for own in of_plan(plan):
         name, chosen = own["name"], own["hosts"] if len(rails) > 1 else nodes
@@ -108,8 +108,8 @@ def _start(
 ) -> dict[str, str]:
     testers = parts[0][0]
     needs_of = {name: own.needs for own, nodes in parts for name in nodes}
-    made = [(own, [_hostname(node) for node in nodes.values()]) for own, nodes in parts]
-    lease = _lease(api, testers, len(endpoints), clock=clock)
+    made = [(own, [hostname_of(node) for node in nodes.values()]) for own, nodes in parts]
+    lease = lease_of(api, testers, len(endpoints), clock=clock)
     if lease is None:
         testers_namespace.prepare(api, testers, clock)
     else:
@@ -121,7 +121,7 @@ def _start(
         return {**problems, **passes.describe(api, testers.namespace, running, evidence=evidence)}
 
 
-def _lease(api: Api, testers: Testers, endpoints: int, *, clock: Clock) -> Lease | None:
+def lease_of(api: Api, testers: Testers, endpoints: int, *, clock: Clock) -> Lease | None:
     """Return the Lease of a run; None for a run without an ID, which nobody can wait for."""
     return (
         Lease(api, testers.namespace, testers.name, run=testers.run, endpoints=endpoints, clock=clock)
@@ -135,12 +135,12 @@ def played(api: Api, params: Mapping[str, Any], check: bool, *, clock: Clock) ->
     lines = params["lines"]
     start_in = params["start_in"]
     batch = passes.Batch(params["pass"], lines, params["slot"], params["seconds"], start_in)
-    testers = _testers(params, "")
+    testers = testers_of(params, "")
     endpoints, problems = jobs.started_on(api, testers, list(batch.lines))
     if not check:
         evidence = Evidence(params["evidence"], f"pass-{batch.number}")
         evidence.prepare()
-        with renewed(_lease(api, testers, len(endpoints), clock=clock)):
+        with renewed(lease_of(api, testers, len(endpoints), clock=clock)):
             failed, start_in = passes.play(api, testers, endpoints, batch=batch, evidence=evidence, clock=clock)
         problems.update(failed)
         evidence.errors(problems)
@@ -149,7 +149,7 @@ def played(api: Api, params: Mapping[str, Any], check: bool, *, clock: Clock) ->
 
 def absent(api: Api, params: Mapping[str, Any], check: bool, *, clock: Clock) -> dict[str, Any]:
     """Remove the testers of a run, or of all runs, and their namespace unless another run has it."""
-    testers = _testers(params, "")
+    testers = testers_of(params, "")
     options = Options(check=check, timeout=params["timeout"])
     lease = Lease(api, testers.namespace, testers.name, run=testers.run, endpoints=0, clock=clock)
     found = jobs.remove(api, testers, options, clock=clock)
@@ -167,7 +167,8 @@ def _others(api: Api, testers: Testers) -> list[str]:
     return [] if testers.run == "" else jobs.present(api, replace(testers, run=""))
 
 
-def _testers(params: Mapping[str, Any], script: str) -> Testers:
+def testers_of(params: Mapping[str, Any], script: str) -> Testers:
+    """Return the testers that a module's parameters describe, without rails."""
     plan = params.get("plan") or {}
     return Testers(
         namespace=params["namespace"],
@@ -189,7 +190,7 @@ def _testers(params: Mapping[str, Any], script: str) -> Testers:
     )
 
 
-def _endpoints(
+def endpoints_of(
     api: Api, params: Mapping[str, Any]
 ) -> tuple[dict[str, str], dict[str, str], dict[str, Mapping[str, Any]]]:
     """Return endpoint -> node name, endpoint -> why it has none, and the nodes by name."""
@@ -220,12 +221,14 @@ def _slim(node: Mapping[str, Any]) -> dict[str, Any]:
     return {"metadata": meta, "status": {"nodeInfo": {"machineID": machine_id(node)}, "allocatable": allocatable}}
 
 
-def _hostname(node: Mapping[str, Any]) -> str:
+def hostname_of(node: Mapping[str, Any]) -> str:
+    """Return the value of a node's hostname label."""
     labels = node["metadata"].get("labels") or {}
     return str(labels.get("kubernetes.io/hostname") or node["metadata"]["name"])
 
 
-def _read_script(path: str) -> str:
+def read_script(path: str) -> str:
+    """Return the text of a script on the controller."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:

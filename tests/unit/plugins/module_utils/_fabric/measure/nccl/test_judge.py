@@ -1,0 +1,174 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Collectives: who runs with whom, the settings of NCCL, what is read from the output, and what passes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.nccl import DEFAULTS
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.nccl import environment, judge, limits
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.nccl.output import parse
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.nccl.units import (
+    Collective,
+    Unit,
+    collectives,
+    rounds,
+    seconds,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import nccl as report
+
+FIXTURES = Path(__file__).resolve().parents[6] / "fixtures" / "nccl"
+FIRST, SECOND = ((FIXTURES / f"{name}.log").read_text() for name in ("first", "second"))
+UNIT = Unit("h1 and h2", "pairs", ("h1", "h2"))
+NETWORK, ALL = Collective("all_reduce", "network"), Collective("all_reduce", "all")
+
+
+def plan(rate: float = 400.0, path: str = "PIX", **nccl: Any) -> dict[str, Any]:
+    rails = ("rail0", "rail1")
+    side = {"rate": rate, "mtu": 4096}
+    return {
+        "rails": [{"name": name, "link_layer": "ethernet"} for name in rails],
+        "expectations": {name: {"h1": side, "h2": side} for name in rails},
+        "nccl_gpus": {name: {host: {"bdf": "x", "path": path} for host in ("h1", "h2")} for name in rails},
+        "tests": {"nccl": {**DEFAULTS, "enabled": True, "collectives": ["all_reduce"], **nccl}},
+    }
+
+
+def judged(first: str = FIRST, second: str = SECOND, **given: Any) -> list[dict[str, Any]]:
+    made = plan(**given)
+    pods = {"h1": parse(first), "h2": parse(second)}
+    return judge.judge(made, UNIT, collectives(made), pods=pods, gpus=2)
+
+
+def test_a_good_run_passes_with_its_values() -> None:
+    network, every = judged()
+    # 0.9 of 2 x 400 Gb/s of payload, for each of 2 GPUs.
+    assert (network["value"], network["expected"], network["verdict"], network["reason"]) == (46.8, 44.1, "pass", "")
+    assert network["transports"] == {"NET/IB/GDRDMA": 6}
+    assert (network["nccl"], network["gpu"]) == (["2.28.9+cuda13.0"], "NVIDIA H100 80GB HBM3")
+    assert (every["value"], every["expected"], every["verdict"]) == (99.0, None, "pass")
+    assert every["transports"] == {"NET/IB/GDRDMA": 3, "P2P": 1}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "given", "verdict", "reason"),
+    [
+        ((" 46.80   46.80", " 31.20   31.20"), None, {}, "fail", "31.2 GB/s, expected at least 44.1 GB/s (0.9 of the"),
+        ((" 46.80   46.80       0", " 46.80   46.80      12"), None, {}, "fail", "12 values were wrong"),
+        (("via NET/IB/0/GDRDMA", "via NET/Socket/0"), None, {}, "fail", "NCCL used NET/Socket instead of RDMA"),
+        (("NET/IB/0/GDRDMA", "NET/IB/0"), None, {}, "fail", "2 of 6 connections over RDMA did not use GPUDirect"),
+        (("NET/IB/0/GDRDMA", "NET/IB/0"), None, {"path": "SYS"}, "pass", ""),
+        (None, (" [1]mlx5_1:1/RoCE", ""), {}, "fail", "NCCL used 1 RDMA devices of h2, which has 2 rails"),
+        (("Group  1", "Group  0"), None, {}, "no_data", "communicators with 4 GPUs, expected 2 GPUs in each of 2"),
+        (("end 1 rc=0", "end 1 rc=124"), None, {}, "no_data", "h1: it ended with exit code 124"),
+        (None, ("=== gpufabric nccl end 1 rc=0\n", ""), {}, "no_data", "h2: it did not run"),
+        (("via NET", "over NET"), ("via NET", "over NET"), {}, "no_data", "NCCL logged no connection over a network"),
+        (
+            ("=== gpufabric nccl log 1", "=== gpufabric nccl cut\n=== gpufabric nccl log 1"),
+            None,
+            {},
+            "no_data",
+            "was cut",
+        ),
+        ((" 46.80   46.80", " 99.80   99.80"), None, {}, "no_data", "99.8 GB/s, the rails carry 49 GB/s for each GPU"),
+        ((" 46.80   46.80", "  0.00    0.00"), None, {}, "no_data", "1 pods reported a bus bandwidth above 0"),
+    ],
+)
+def test_what_is_wrong_is_named(first: Any, second: Any, given: Any, verdict: str, reason: str) -> None:
+    one = FIRST.replace(*first) if first else FIRST
+    other = SECOND.replace(*second) if second else SECOND
+    assert (one, other) != (FIRST, SECOND)
+    result = judged(one, other, **given)[0]
+    assert result["verdict"] == verdict
+    assert reason in result["reason"]
+
+
+def test_a_pod_that_ended_early_tells_why() -> None:
+    text = '=== gpufabric nccl environment\nrail rail1 error="no address"\n'
+    result = judged(FIRST, text)[0]
+    assert result["verdict"] == "no_data"
+    assert judge.unmeasured(UNIT, [NETWORK], "h2: no pod")[0]["reason"] == "h2: no pod"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\x1b[2J" * 100, FIRST.replace("46.80", "9" * 400), FIRST.replace("nccl end", "x")]
+)
+def test_hostile_output_is_never_a_pass(text: str) -> None:
+    assert judged(text)[0]["verdict"] == "no_data"
+
+
+def test_limits_are_given_computed_or_published() -> None:
+    eight = {**plan(), "expectations": {f"rail{at}": {"h1": {"rate": 400.0, "mtu": 4096}} for at in range(8)}}
+    eight["rails"] = [{"name": f"rail{at}"} for at in range(8)]
+    unit = Unit("h1 and h1", "pairs", ("h1", "h1"))
+    published = limits.limit(eight, unit, ALL, gpus=8, model="NVIDIA H100 80GB HBM3")
+    assert published == limits.Limit(440.0, "gate of oracle-quickstart/oci-hpc, scripts/ncclscout.py")
+    assert limits.limit(eight, unit, ALL, gpus=8, model="NVIDIA GH100").value is None
+    assert limits.limit(eight, unit, NETWORK, gpus=8, model="").value == 44.1
+    assert limits.limit(plan(rate=200.0), UNIT, ALL, gpus=2, model="NVIDIA H100 80GB HBM3").value is None
+    assert limits.limit(plan(minimum={"all_reduce": 7.0}), UNIT, ALL, gpus=2, model="").value == 7.0
+    unknown = plan()
+    unknown["expectations"]["rail0"]["h2"] = {"rate": None, "mtu": 4096}
+    assert limits.limit(unknown, UNIT, NETWORK, gpus=2, model="") == limits.Limit(
+        None, "the rate of a rail is not known"
+    )
+
+
+def test_every_host_is_in_a_pair_and_groups_follow() -> None:
+    hosts = ["h1", "h2", "h3"]
+    assert [[unit.hosts for unit in units] for units in rounds(plan(), hosts)] == [
+        [("h1", "h2")],
+        [("h1", "h3")],
+        [("h1", "h2", "h3")],
+    ]
+    grouped = plan()
+    grouped["tests"]["groups"] = {"a": hosts, "b": ["h4"]}
+    assert [unit.name for unit in rounds(grouped, [*hosts, "h4"])[-1]] == ["a"]
+    assert rounds(plan(), ["h1"]) == []
+    assert [unit.scope for units in rounds(plan(scopes=["pairs"]), hosts) for unit in units] == ["pairs", "pairs"]
+    assert seconds(plan(), 16) > seconds(plan(), 2) > 90
+
+
+def test_settings_follow_from_the_plan() -> None:
+    made = plan(queue_pairs=4, gdr_level="PXB", service_level=1, pkey_index=2)
+    made["tests"]["traffic_class"] = 106
+    assert environment.common(made) == {
+        "NCCL_DEBUG": "INFO",
+        "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV",
+        "NCCL_IB_TC": "106",
+        "NCCL_IB_QPS_PER_CONNECTION": "4",
+        "NCCL_NET_GDR_LEVEL": "PXB",
+        "NCCL_IB_SL": "1",
+        "NCCL_IB_PKEY": "2",
+        "NCCL_CROSS_NIC": "0",
+    }
+    options = "-- -b 4294967296 -e 4294967296 -g 1 -n 20 -w 5 -c 1 -a 3"
+    line = environment.line(made, 1, NETWORK, hosts=2, gpus=8)
+    assert line == f"1 {seconds(made, 2)} all_reduce_perf NCCL_TESTS_SPLIT_MASK=0x7 NCCL_ALGO=RING {options}"
+    assert "NCCL_TESTS_SPLIT=%6 " in environment.line(made, 1, NETWORK, hosts=2, gpus=6)
+    assert environment.line(made, 2, ALL, hosts=2, gpus=8).endswith(f"all_reduce_perf {options}")
+
+
+def test_report_sends_to_the_rails_first() -> None:
+    results = judged(FIRST.replace(" 46.80   46.80", " 31.20   31.20"))
+    passed = report.build(results, verbs={"verdict": "pass", "run": "R"}, run="N", left_out={})
+    assert passed["verdict"] == "fail"
+    assert passed["findings"][-1].startswith(
+        "The rails passed in run R, and NCCL did not. Check the way between GPU and NIC"
+    )
+    absent = report.build(results, verbs={}, run="N", left_out={})
+    assert absent["findings"][-1].startswith("The measurement of the rails is missing. Make it pass first")
+    good = report.build(judged(), verbs={}, run="N", left_out={"h9": "no Node"})
+    assert (good["verdict"], good["findings"]) == ("no_data", [])
+    files = report.files(passed)
+    assert "all_reduce, network alone, h1 and h2  31.2  44.1      fail" in files["nccl.txt"]
+    assert 'failures="1"' in files["nccl-junit.xml"]
+    assert (
+        'nccl_bus_bandwidth_gigabytes{collective="all_reduce",path="network",unit="h1 and h2"} 31.2'
+        in files["nccl.prom"]
+    )
+    assert report.started("N")["verdict"] == "no_data"

@@ -1,0 +1,206 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""fabric_nccl through main() on a simulated API server whose Jobs make pods: objects, waiting, output, removal."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.support.cluster_fake import FakeCluster, Response
+from tests.unit.support.module_run import PACKAGE, run
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.nccl import DEFAULTS
+
+ROOT = Path(__file__).resolve().parents[4]
+FIXTURES = ROOT / "tests/fixtures/nccl"
+HOSTS = ("h1", "h2", "h3")
+SIDE = {"rate": 400.0, "mtu": 4096}
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/gpufabric-validate/leases/gpufabric-testers"
+STUCK = {
+    "phase": "Pending",
+    "containerStatuses": [{"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no"}}}],
+}
+
+
+class Cluster(FakeCluster):
+    """Makes the pods of each Job, which are over at once, and removes them with it. ``states``: node -> status."""
+
+    def __init__(self, gpus: dict[str, str]) -> None:
+        super().__init__(*[node(name, gpus.get(name, "2")) for name in HOSTS])
+        self.states: dict[str, dict[str, Any]] = {}
+        self.jobs: list[dict[str, Any]] = []
+        self.services: list[dict[str, Any]] = []
+
+    def _patch(self, path: str, query: dict[str, str], data: Any, headers: Any) -> Response:
+        answer = super()._patch(path, query, data, headers)
+        self.services += [data] if "/services/" in path else []
+        if "/jobs/" in path:
+            self.jobs.append(data)
+            affinity = data["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+            (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+            for index, hostname in enumerate(term["matchExpressions"][0]["values"]):
+                self._pod(data, index, hostname.replace("host-", "node-"))
+        return answer
+
+    def _pod(self, job: dict[str, Any], index: int, node_name: str) -> None:
+        name = f"{job['metadata']['name']}-{index}-abcde"
+        meta = {
+            "name": name,
+            "namespace": "gpufabric-validate",
+            "labels": job["spec"]["template"]["metadata"]["labels"],
+        }
+        spec = {**job["spec"]["template"]["spec"], "nodeName": node_name}
+        status = self.states.get(node_name, {"phase": "Succeeded"})
+        self.put({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": status})
+        self.logs[name] = [(FIXTURES / ("second.log" if index else "first.log")).read_text()]
+
+    def _delete(self, path: str, query: Any, data: Any, headers: Any) -> Response:
+        answer = super()._delete(path, query, data, headers)
+        if "/jobs/" in path:
+            start = path.replace("/apis/batch/v1/", "/api/v1/").replace("/jobs/", "/pods/") + "-"
+            for pod in [other for other in self.objects if other.startswith(start)]:
+                del self.objects[pod]
+        return answer
+
+
+def node(name: str, gpus: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": f"node-{name}", "labels": {"kubernetes.io/hostname": f"host-{name}"}},
+        "status": {"nodeInfo": {"machineID": name}, "allocatable": {"nvidia.com/gpu": gpus}},
+    }
+
+
+def plan(**nccl: Any) -> dict[str, Any]:
+    rails = ("rail0", "rail1")
+    return {
+        "rails": [{"name": name, "netdev": name, "network": name, "resource": f"rdma_{name}"} for name in rails],
+        "profile": {"name": "macvlan"},
+        "operator": {"network_namespace": "default"},
+        "hosts": {name: {"machine_id": name} for name in HOSTS},
+        "endpoints": {"host": list(HOSTS), "pod": list(HOSTS)},
+        "expectations": {name: dict.fromkeys(HOSTS, SIDE) for name in rails},
+        "tests": {"nccl": {**DEFAULTS, "enabled": True, "collectives": ["all_reduce"], **nccl}},
+    }
+
+
+class World:
+    """Runs the module on a cluster; ``gpus``: host -> what its Node offers, 2 without."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> None:
+        self.folder, self.capsys, self.patch = folder, capsys, patch
+        self.cluster = Cluster({})
+
+    def run(self, check: bool = False, made: dict[str, Any] | None = None, **given: Any) -> dict[str, Any]:
+        module = importlib.import_module(f"{PACKAGE}.fabric_nccl")
+        self.patch.setattr(module, "connect", lambda _module: self.cluster.api())
+        self.patch.setattr(module, "Clock", self.cluster.clock.clock)
+        params = {
+            "plan": made or plan(scopes=["pairs"]),
+            "path": str(self.folder / "report"),
+            "run": "nccl-1",
+            "image": "images.example/tester:1",
+            "script": str(ROOT / "roles/nccl_validate/files/nccl.sh"),
+            "tester_script": str(ROOT / "roles/rdma_validate/files/tester.sh"),
+        }
+        result = run("fabric_nccl", self.capsys, check, **{**params, **given})
+        print(result.get("msg"))
+        return result
+
+    def report(self) -> dict[str, Any]:
+        return dict(json.loads((self.folder / "report/nccl.json").read_text()))
+
+
+@pytest.fixture
+def world(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setenv("KUBECONFIG", "/none")
+    return World(tmp_path, capsys, monkeypatch)
+
+
+def test_pairs_run_and_nothing_is_left(world: World) -> None:
+    result = world.run(limit=["h1", "h2"])
+    assert (result["verdict"], result["changed"], result["findings"]) == ("pass", False, [])
+    assert [(row["unit"], row["path"], row["value"]) for row in world.report()["results"]] == [
+        ("h1 and h2", "network", 46.8),
+        ("h1 and h2", "all", 99.0),
+    ]
+    assert [path for path in world.cluster.objects if "gpufabric" in path and "/services/" not in path] == []
+    files = {path.name for path in (world.folder / "report").iterdir()}
+    assert files == {"nccl", "nccl.json", "nccl.txt", "nccl-junit.xml", "nccl.prom"}
+    assert len(list((world.folder / "report/nccl").glob("*/h?.log"))) == 2
+
+
+def test_the_job_starts_hydra_on_each_host_with_its_gpus_and_rails(world: World) -> None:
+    world.run(limit=["h1", "h2"])
+    (job,) = world.cluster.jobs
+    pod = job["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert (job["spec"]["completionMode"], job["spec"]["completions"]) == ("Indexed", 2)
+    assert container["command"] == [
+        *("sh", "/gpufabric/nccl.sh", "serve", "/gpufabric/rails", "/gpufabric/collectives"),
+        *("gpufabric-nccl-0-0.gpufabric-nccl-0.gpufabric-validate.svc", "$(JOB_COMPLETION_INDEX)", "2", "2", "300"),
+    ]
+    limits = container["resources"]["limits"]
+    assert (limits["nvidia.com/gpu"], limits["rdma/rdma_rail0"], limits["rdma/rdma_rail1"]) == ("2", "1", "1")
+    assert {"name": "NCCL_CROSS_NIC", "value": "0"} in container["env"]
+    assert {"name": "shared", "mountPath": "/dev/shm"} in container["volumeMounts"]
+    (service,) = world.cluster.services
+    assert (pod["subdomain"], service["spec"]["clusterIP"]) == (service["metadata"]["name"], "None")
+    assert service["metadata"]["ownerReferences"][0]["kind"] == "ConfigMap"
+
+
+def test_an_odd_host_and_a_group_follow_in_rounds_of_their_own(world: World) -> None:
+    world.run(made=plan())
+    sizes = [job["spec"]["completions"] for job in world.cluster.jobs]
+    assert sizes == [2, 2, 3]
+    # The output of the pair is not that of three hosts.
+    group = world.report()["results"][-1]
+    assert (group["unit"], group["verdict"]) == ("all", "no_data")
+    assert group["reason"] == "communicators with 4 GPUs, expected 6 GPUs in each of 1"
+
+
+def test_a_pod_that_does_not_start_costs_its_pair_only(world: World) -> None:
+    world.cluster.states["node-h2"] = STUCK
+    result = world.run(timeout=30)
+    assert result["verdict"] == "no_data"
+    verdicts = {row["unit"]: row["verdict"] for row in world.report()["results"]}
+    assert verdicts == {"h1 and h2": "no_data", "h1 and h3": "pass"}
+    assert "h2: pod gpufabric-nccl-0-1-abcde: ImagePullBackOff" in world.report()["results"][0]["reason"]
+    assert not any("/jobs/" in path for path in world.cluster.objects)
+
+
+def test_a_host_with_another_number_of_gpus_is_left_out_by_name(world: World) -> None:
+    world.cluster = Cluster({"h3": "1"})
+    result = world.run()
+    assert result["verdict"] == "no_data"
+    assert list(world.report()["left_out"]) == ["h3"]
+    assert "it offers 1 nvidia.com/gpu, a tester needs 2" in world.report()["left_out"]["h3"]
+    assert "h3: not measured: no tester on node node-h3" in "\n".join(result["text"])
+
+
+def test_low_values_name_the_verdict_of_the_rails(world: World) -> None:
+    made = plan(scopes=["pairs"], minimum={"all_reduce_network": 48.0})
+    result = world.run(made=made, limit=["h1", "h2"])
+    assert result["verdict"] == "fail"
+    assert "46.8 GB/s, expected at least 48 GB/s (tests.nccl.minimum.all_reduce_network)" in result["findings"][0]
+    assert result["findings"][-1].startswith("The measurement of the rails is missing")
+
+
+def test_check_mode_asks_the_cluster_nothing(world: World) -> None:
+    assert world.run(check=True)["changed"] is False
+    assert world.cluster.calls == []
+    assert not (world.folder / "report").exists()
+
+
+def test_an_error_leaves_no_earlier_verdict_and_no_object(world: World) -> None:
+    world.run(limit=["h1", "h2"])
+    result = world.run(limit=["h1", "h2"], script="/none/nccl.sh")
+    assert result["failed"]
+    assert "script /none/nccl.sh cannot be read" in result["msg"]
+    assert world.report()["verdict"] == "no_data"
+    assert LEASE not in world.cluster.objects
