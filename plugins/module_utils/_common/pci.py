@@ -50,6 +50,10 @@ class PciAddress:
         return f"pci-{self}"
 
 
+# Where extended capabilities begin; users other than root cannot read them.
+EXTENDED = 0x100
+
+
 def max_payload(config: bytes) -> int | None:
     """Return the payload that one PCIe packet may carry as set now (MPS), in bytes, from a function's config space.
 
@@ -63,6 +67,21 @@ def max_payload(config: bytes) -> int | None:
             code = config[at + 8] >> 5
             return int(128 << code) if code <= _LARGEST_CODE else None
         at = config[at + 1] & ~3
+    return None
+
+
+def extended_capability(config: bytes, identity: int) -> int | None:
+    """Return where an extended capability begins in a function's config space, None without it.
+
+    Extended capabilities begin behind the 256 bytes of plain PCI; each has its identity, and where the next one is.
+    """
+    at, seen = EXTENDED, set()
+    while EXTENDED <= at <= len(config) - 8 and at not in seen:
+        seen.add(at)
+        header = int.from_bytes(config[at : at + 4], "little")
+        if header & 0xFFFF == identity:
+            return at
+        at = header >> 20 & 0xFFC
     return None
 
 

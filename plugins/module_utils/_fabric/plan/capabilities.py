@@ -16,7 +16,7 @@ from . import bonds
 from .gpu_affinity import BELOW_SWITCHES
 from .hosts import Host
 from .rails import Port, RailMap
-from .uplinks import card, uplinks
+from .uplinks import card, redirects, uplinks
 
 
 def rdma_mtu(netdev_mtu: int) -> int:
@@ -81,7 +81,10 @@ def _sides(
     devices = {device["name"]: device for device in host.facts["rdma_devices"]}
     own = rails.ports[host.name]
     cards = Counter(card(port) for port in own if port)
-    avoided = [_common_bridges(host, gpus.get(rail, {}).get(host.name)) for rail in rails.names]
+    near = [_common_bridges(host, gpus.get(rail, {}).get(host.name)) for rail in rails.names]
+    redirected = [bool(port and common and redirects(port, common)) for port, common in zip(own, near)]
+    # What a bridge sends up to the root crosses the links above it, as from host memory.
+    avoided = [() if up else common for up, common in zip(redirected, near)]
     above = uplinks(own, rails.names, avoided)
     return [
         None
@@ -92,9 +95,10 @@ def _sides(
             "pcie": _pcie_link(port, cards[card(port)]),
             "vf_rate": None if shares_port else port["vfs"].get("rate"),
             **({"uplinks": links} if links else {}),
+            **({"redirected": True} if up else {}),
             **bonds.side(port),
         }
-        for port, links in zip(own, above)
+        for port, links, up in zip(own, above, redirected)
     ]
 
 

@@ -45,7 +45,15 @@ _LAYER = matching(re.compile("ethernet|infiniband"), "ethernet or infiniband")
 _RAIL = name("the name of a rail")
 _SWITCH = record(system=text, chassis=text, port=text, max_frame=Later(optional(number(0, 99999, whole=True))))
 _UPLINKS = list_of(
-    record(pci=_PCI, speed=_RATE, width=optional(_COUNT), max_speed=_RATE, max_width=optional(_COUNT)), 64
+    record(
+        pci=_PCI,
+        speed=_RATE,
+        width=optional(_COUNT),
+        max_speed=_RATE,
+        max_width=optional(_COUNT),
+        redirects=Later(optional(truth)),
+    ),
+    64,
 )
 _PORT = record(
     pci=_PCI,
@@ -74,6 +82,7 @@ _PORT = record(
     switch=optional(_SWITCH),
     pkey=Later(optional(matching(re.compile("0x[0-9A-Fa-f]{1,4}"), "a partition key"))),
     uplinks=Later(_UPLINKS, []),
+    ats=Later(optional(truth)),
     passthrough=Later(optional(matching(re.compile("pf|vf"), "pf or vf"))),
 )
 _BOND = record(

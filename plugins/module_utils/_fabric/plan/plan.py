@@ -108,7 +108,7 @@ def _planned(
     written["tests"].update({"routing": part.intent.routing} if part.intent.routing != "none" else {})
     written.update({"switches": switches} if switches else {})
     written.update({"partitions": members} if members else {})
-    written["warnings"] += [*doubts, *told(shared), *traffic.doubts(marks), *part.doubts]
+    written["warnings"] += [*doubts, *told(shared, written["expectations"]), *traffic.doubts(marks), *part.doubts]
     written["classes"] = host_classes.entries(part, written)
     for own in written["hosts"].values():
         own.update({"class": part.name, "profile": written["profile"]})

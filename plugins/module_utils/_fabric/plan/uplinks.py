@@ -97,8 +97,26 @@ def sharing(plan: Mapping[str, Any]) -> dict[str, list[list[str]]]:
     return {"sharing": [list(group) for group in sorted(found)]} if found else {}
 
 
-def told(shared: Mapping[str, Sequence[Sequence[str]]]) -> Iterator[str]:
-    """Yield what the plan warns of, for ``sharing`` of its tests."""
+def redirects(port: Port, common: Collection[str]) -> bool:
+    """Whether ACS sends what a port has for the GPU up to the root: a bridge below those ``common`` with it redirects.
+
+    With address translation (ATS) in use, translated requests are not redirected.
+    """
+    below = [link for link in port.get("uplinks", ()) if link["pci"] not in common]
+    return not port.get("ats") and any(link.get("redirects") for link in below)
+
+
+def told(shared: Mapping[str, Sequence[Sequence[str]]], expected: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the plan warns of, for ``sharing`` of its tests and its expectations."""
+    found = [
+        f"{host} {rail}" for rail, sides in expected.items() for host, side in sides.items() if "redirected" in side
+    ]
+    if found:
+        yield (
+            f"PCIe ACS redirects the traffic between NIC and GPU to the processor on {some(found)}, although both are"
+            " behind the same PCIe switch. Their tests from GPU memory are judged by the links to the processor, as"
+            " those from host memory. Disable it with rdma_pcie_acs: true, or enable ATS on virtualized hosts"
+        )
     groups = [" and ".join(group) for group in shared.get("sharing", ())]
     if groups:
         yield (

@@ -12,7 +12,7 @@ from typing import Any
 from ..._common import pci, units
 from . import link_modes
 from .network import Interface
-from .pcie import Pcie, Uplink
+from .pcie import Pcie, Uplink, translates
 
 NETWORK_CLASS = "0x02"
 # VGA, 3D and other display controllers, and processing accelerators.
@@ -200,6 +200,8 @@ class Port:
     # The bridges above it, from the root port down.
     uplinks: tuple[Uplink, ...]
     passthrough: str | None = None
+    # Whether its address translation service is in use, None when it is not known.
+    ats: bool | None = None
 
     @classmethod
     def from_raw(
@@ -236,6 +238,7 @@ class Port:
             path=path,
             uplinks=tuple(Uplink.from_raw(one, bridges[one]) for one in path[1:-1] if one in bridges and not virtual),
             passthrough=("vf" if is_vf(raw) else "pf") if virtual else None,
+            ats=None if virtual else translates(raw.get("config") or b""),
         )
 
     @property
@@ -270,6 +273,7 @@ class Port:
             "rdma": list(self.rdma),
             "path": list(self.path),
             "uplinks": [dataclasses.asdict(link) for link in self.uplinks],
+            "ats": self.ats,
             "passthrough": self.passthrough,
         }
 

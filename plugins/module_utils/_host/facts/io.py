@@ -56,8 +56,8 @@ MANAGERS = {
 CPUINFO_BYTES = 8192
 # LLDP daemons answer at once or are not well; facts do not wait for them.
 LLDP_SECONDS = 2
-# The part of a PCI function's config space with its capabilities; others than root get 64 bytes.
-CONFIG_BYTES = 256
+# The config space of a PCI function; others than root get 64 bytes.
+CONFIG_BYTES = 4096
 
 
 def read_inventory(roots: Roots) -> HostInventory:
@@ -145,7 +145,10 @@ def _bridges(pci: Mapping[str, Any]) -> dict[str, Any]:
             folder = os.path.dirname(folder)
             folders[address] = folder
     return {
-        address: {name: read_text(f"{folder}/{name}") for name in LINK_FILES}
+        address: {
+            **{name: read_text(f"{folder}/{name}") for name in LINK_FILES},
+            "config": read_bytes(f"{folder}/config", CONFIG_BYTES),
+        }
         for address, folder in sorted(folders.items())
     }
 

@@ -11,6 +11,9 @@ from typing import Any
 from ..._common import pci, units
 
 Raw = Mapping[str, Any]
+# Extended capabilities, their control registers, and the bits in them (of ATS in the second byte).
+_ACS, _ATS, _CONTROL = 0x000D, 0x000F, 6
+_REDIRECT, _ENABLE = 0x0C, 0x80
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,9 +47,31 @@ class Uplink:
     width: int | None
     max_speed: float | None
     max_width: int | None
+    # Whether ACS sends what a device below has for another one below up to the root; None when it is not known.
+    redirects: bool | None
 
     @classmethod
     def from_raw(cls, address: str, raw: Raw) -> Uplink:
         """Build it from the ``{current,max}_link_{speed,width}`` files of the bridge."""
         link = Pcie.from_raw(raw)
-        return cls(address, link.speed, link.width, link.max_speed, link.max_width)
+        redirects = _redirects(raw.get("config") or b"")
+        return cls(address, link.speed, link.width, link.max_speed, link.max_width, redirects)
+
+
+def _redirects(config: bytes) -> bool | None:
+    """Return whether ACS of a bridge redirects requests or completions between devices below the same switch.
+
+    PCI Express Base Specification: bits 2 and 3 of the control register of the ACS Extended Capability.
+    """
+    if len(config) <= pci.EXTENDED:
+        return None
+    at = pci.extended_capability(config, _ACS)
+    return at is not None and bool(config[at + _CONTROL] & _REDIRECT)
+
+
+def translates(config: bytes) -> bool | None:
+    """Return whether ATS of a function is in use, so that its requests reach other devices in spite of ACS."""
+    if len(config) <= pci.EXTENDED:
+        return None
+    at = pci.extended_capability(config, _ATS)
+    return at is not None and bool(config[at + _CONTROL + 1] & _ENABLE)

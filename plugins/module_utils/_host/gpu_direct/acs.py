@@ -14,6 +14,7 @@ from itertools import takewhile
 
 from ..._common.change import Change
 from ..._common.errors import ConflictError, ParseError
+from ..._common.pci import EXTENDED, extended_capability
 from ..facts.inventory import HostInventory
 from ..system import restore, systemd
 
@@ -22,8 +23,7 @@ UNIT = "gpufabric-pcie-acs.service"
 OFF = 0
 # Bits of the control register from 0 up, as lspci calls them.
 _WORDS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd", "EgressCtrl", "DirectTrans")
-# Extended capabilities begin behind the 256 bytes of plain PCI; each has its id, and where the next one is.
-_FIRST, _ACS_ID, _CONTROL = 0x100, 0x000D, 6
+_ACS_ID, _CONTROL = 0x000D, 6
 _IDENTITY = "identity"
 
 
@@ -63,18 +63,12 @@ def control(config: bytes) -> int | None:
 
     ParseError when only the 64 bytes are there that others than root may read.
     """
-    if len(config) < _FIRST:
+    if len(config) < EXTENDED:
         raise ParseError(
             f"{len(config)} bytes of PCI config space are readable, expected at least 256. Run as root (become: true)"
         )
-    at, seen = _FIRST, set()
-    while _FIRST <= at <= len(config) - 8 and at not in seen:
-        seen.add(at)
-        header = int.from_bytes(config[at : at + 4], "little")
-        if header & 0xFFFF == _ACS_ID:
-            return int.from_bytes(config[at + _CONTROL : at + _CONTROL + 2], "little")
-        at = header >> 20 & 0xFFC
-    return None
+    at = extended_capability(config, _ACS_ID)
+    return None if at is None else int.from_bytes(config[at + _CONTROL : at + _CONTROL + 2], "little")
 
 
 def ports_between(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:

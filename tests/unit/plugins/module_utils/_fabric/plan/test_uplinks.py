@@ -110,6 +110,33 @@ def test_rails_share_a_link_that_cannot_carry_them_all(
 
 def test_the_plan_tells_who_shares() -> None:
     shared = uplinks.sharing(plan_of(GEN4, {"rail0": 200.0, "rail1": 200.0}))
-    (text,) = uplinks.told(shared)
+    (text,) = uplinks.told(shared, {})
     assert text.startswith("rail0 and rail1 share a PCIe link that cannot carry them at the same time")
-    assert list(uplinks.told({})) == []
+    assert list(uplinks.told({}, {})) == []
+
+
+COMMON = ("pci0000:00", "0000:00:01.0", "0000:01:00.0")
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "ats", "redirected"),
+    [
+        (None, None, None, False),
+        (False, False, False, False),
+        (False, True, False, True),
+        (False, True, None, True),
+        (False, True, True, False),
+        # The bridges above NIC and GPU alike are not on their way.
+        (True, False, False, False),
+    ],
+)
+def test_acs_below_the_common_bridge_redirects_unless_ats_is_in_use(
+    above: bool | None, below: bool | None, ats: bool | None, redirected: bool
+) -> None:
+    links = [{"pci": pci, "redirects": above} for pci in COMMON[1:]]
+    own = {"uplinks": [*links, {"pci": "0000:02:00.0", "redirects": below}], "ats": ats}
+    assert uplinks.redirects(own, COMMON) is redirected
+
+
+def test_facts_of_earlier_versions_do_not_know_acs() -> None:
+    assert uplinks.redirects({"uplinks": [{"pci": "0000:02:00.0"}]}, COMMON) is False

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.support import sysfs_tree
+from tests.unit.support import config_space, sysfs_tree
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import InputError, ParseError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import drivers, inventory, network
@@ -73,6 +73,7 @@ PORT = [
     "rdma",
     "path",
     "uplinks",
+    "ats",
     "passthrough",
     "duty",
     "switch",
@@ -147,9 +148,10 @@ def test_gpu_server_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         "rdma": ["mlx5_5"],
         "path": ["pci0000:97", "0000:97:01.0", "0000:98:00.0", "0000:99:00.0", "0000:9a:00.0"],
         "uplinks": [
-            {"pci": pci, "speed": None, "width": None, "max_speed": None, "max_width": None}
+            {"pci": pci, "speed": None, "width": None, "max_speed": None, "max_width": None, "redirects": None}
             for pci in ("0000:97:01.0", "0000:98:00.0", "0000:99:00.0")
         ],
+        "ats": None,
         "passthrough": None,
     }
 
@@ -181,6 +183,25 @@ def test_root_reads_the_payload_of_pcie_packets(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "sys/bus/pci/devices/0000:40:00.0/config").write_bytes(config[:64])
     payloads = {port.pci: port.to_dict()["pcie"]["max_payload"] for port in host.inventory().ports}
     assert (payloads["0000:18:00.0"], payloads["0000:40:00.0"], payloads["0000:9a:00.0"]) == (512, None, None)
+
+
+def test_acs_of_bridges_and_ats_of_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = sysfs_tree.materialise(GPU_SERVER, tmp_path, monkeypatch)
+    devices = tmp_path / "sys/bus/pci/devices"
+    port = devices / "0000:18:00.0"
+    parents = {path.name: path for path in port.resolve().parents}
+    (parents["0000:17:00.0"] / "config").write_bytes(config_space.bridge(0x001D))
+    (parents["0000:16:00.0"] / "config").write_bytes(config_space.bridge(0x0000))
+    # Users other than root get 64 bytes.
+    (parents["0000:15:01.0"] / "config").write_bytes(config_space.bridge(0x001D, 64))
+    config = bytearray(4096)
+    config[0x100:0x108] = (0x000F | 1 << 16).to_bytes(4, "little") + bytes([0, 0, 0, 0x80])
+    (port / "config").write_bytes(config)
+    (found,) = [one for one in host.inventory().ports if one.pci == "0000:18:00.0"]
+    assert [link.redirects for link in found.uplinks] == [None, False, True]
+    assert found.ats is True
+    (port / "config").write_bytes(config_space.bridge(None))
+    assert [one.ats for one in host.inventory().ports if one.pci == "0000:18:00.0"] == [False]
 
 
 @pytest.mark.parametrize(
