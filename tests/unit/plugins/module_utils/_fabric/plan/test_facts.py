@@ -138,7 +138,7 @@ def test_valid_facts_are_what_they_were_and_what_nobody_uses_is_left_out() -> No
     found, problem = read_facts(facts)
     assert found and problem == "" and "modules" not in found
     for own, port in zip(found["ports"], facts["ports"]):
-        assert {**port, **{key: value for key, value in own.items() if key not in ("vfs", "uplinks")}} == port
+        assert {**port, **{key: value for key, value in own.items() if key not in ("vfs", "uplinks", "ats")}} == port
     assert found["gpus"] == [{"pci": "0000:1b:00.0", "path": ["pci0000:00"], "numa_node": None}]
 
 
