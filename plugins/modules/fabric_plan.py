@@ -192,7 +192,7 @@ plan:
       returned: when C(tests.memory) selects GPU memory
       sample: {rail0: {gpu-1: {bdf: "0000:1b:00.0", path: PIX}}}
     switches:
-      description: Switch and switch port by rail and host.
+      description: Switch and switch port by rail and host, and the priorities with flow control (pfc) that the switch reports by DCBX.
       type: dict
       returned: when the facts contain LLDP neighbours, or the file of C(tests.groups) has the switches of InfiniBand ports
       sample: {rail0: {gpu-1: {switch: leaf3, port: Ethernet12}}}

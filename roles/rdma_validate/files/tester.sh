@@ -569,36 +569,91 @@ count_before() {
             ;;
         esac
     done >"$out.before"
-    pauses "$out.pauses"
+    physical_ports
+    [ -z "$physical" ] || port_statistics "$out.ports"
+    [ -z "$physical" ] || [ -s "$out.ports" ] || unread="ethtool printed no counters of$physical"
 }
 
-# Pause frames of each priority are only in ethtool's statistics, and mlx5 has them by these names.
-pauses() {
-    command -v ethtool >/dev/null 2>&1 || return 0
+# The ports whose counters ethtool knows in $physical, or why there are none in $unread. A macvlan or a VF has none of the
+# port: those of its PF count, where it is visible.
+physical_ports() {
+    physical=
+    unread="the port of $netdev is not visible to its tester"
+    command -v ethtool >/dev/null 2>&1 || unread="ethtool is not installed"
+    [ "$unread" != "ethtool is not installed" ] || return 0
+    set --
     for one in $links; do
-        [ -d "$SYS/class/net/$one/device/driver/module/drivers/pci:mlx5_core" ] || continue
-        timeout -k 1 2 ethtool -S "$one" 2>/dev/null | grep -E '^ *([rt]x_prio[0-7]_(pause|discards)|'\
-'[rt]x_(discards|pause_ctrl|symbol_err|crc_errors)_phy|tx_pause_storm_[a-z]+_events|link_down_events_phy): '
+        if [ -e "$SYS/class/net/$one/device" ] && [ ! -e "$SYS/class/net/$one/device/physfn" ]; then
+            set -- "$@" "$SYS/class/net/$one"
+        elif [ -e "$SYS/class/infiniband/$device/device/physfn" ]; then
+            set -- "$@" "$SYS/class/infiniband/$device/device/physfn/net"/*
+        else
+            set -- "$@" "$SYS/class/infiniband/$device/device/net"/*
+        fi
+    done
+    for path; do
+        # A representor is next to the port in switchdev mode.
+        first "$path/phys_port_name"
+        case $line in pf*) continue ;; esac
+        for driver in "$path/device/driver/module/drivers/pci:"*; do
+            case ${driver##*:} in
+            mlx5_core | mlx4_core | bnxt_en) physical="$physical ${path##*/}" ;;
+            "*") ;;
+            *) unread="the driver ${driver##*:} has no counters by priority" ;;
+            esac
+        done
+    done
+    [ -z "$physical" ] || unread=
+}
+
+# port_statistics FILE: what each priority carried and paused, and errors on the wire, by the names of these drivers.
+port_statistics() {
+    for one in $physical; do
+        timeout -k 1 2 ethtool -S "$one" 2>/dev/null | grep -E '^ *([rt]x_prio_?[0-7]_(bytes|pause|pause_duration|'\
+'discards|buf_discard)|[rt]x_bytes_pri[0-7]|[rt]x_pfc_ena_frames_pri[0-7]|[rt]x_(discards|pause_ctrl|symbol_err|'\
+'crc_errors|pcs_symbol_err|corrected_bits)(_phy)?|tx_pause_storm_[a-z]+_events|link_down_events_phy): '
     done >"$1"
 }
 
-# grew NAME BEFORE NOW: add to $grown, which stays short enough for the frame. Members of a bond have the same names.
+# grew NAME BEFORE NOW: add to $list, which stays short enough for the frame; what does not fit is counted in $left.
+# Members of a bond have the same names.
 grew() {
     [ "$3" = "$2" ] && return
     case $3 in "" | *[!0-9]* | ???????????????????*) return ;; esac
-    if [ "$3" -gt "$2" ] && [ "${grown#*" $1=+"}" != "$grown" ]; then
-        rest=${grown#*" $1=+"}
-        grown="${grown%%" $1=+"*} $1=+$((${rest%% *} + $3 - $2))${rest#"${rest%% *}"}"
-    elif [ "$3" -gt "$2" ] && [ ${#grown} -lt 320 ]; then
-        grown="$grown $1=+$(($3 - $2))"
-    elif [ "$3" -gt "$2" ]; then
-        grown="${grown% ...} ..."
+    [ "$3" -gt "$2" ] || return 0
+    if [ "${list#*" $1=+"}" != "$list" ]; then
+        rest=${list#*" $1=+"}
+        list="${list%%" $1=+"*} $1=+$((${rest%% *} + $3 - $2))${rest#"${rest%% *}"}"
+    elif [ ${#list} -lt 480 ]; then
+        list="$list $1=+$(($3 - $2))"
+    else
+        left=$((left + 1))
     fi
 }
 
-# After a test: what grew since count_before, as " name=+n ...", in $grown.
+# After a test: what grew since count_before, as " name=+n ...", errors and congestion in $grown, and in $amounts what
+# grows on a healthy port too: bytes and pauses by priority, bits that FEC corrected.
 count_after() {
     grown=
+    amounts=
+    list=
+    left=0
+    if [ -z "$unread" ]; then
+        port_statistics "$out.again"
+        # The same names in the same order.
+        while read -r name before <&3 && read -r _ line <&4; do
+            case $name in
+            *_bytes: | *_bytes_pri?: | *_pause_duration: | *_corrected_bits*)
+                grown=$list
+                list=$amounts
+                grew "${name%:}" "$before" "$line"
+                amounts=$list
+                list=$grown
+                ;;
+            *) grew "${name%:}" "$before" "$line" ;;
+            esac
+        done 3<"$out.ports" 4<"$out.again"
+    fi
     while read -r before file; do
         first "$file"
         case $file in
@@ -606,13 +661,8 @@ count_after() {
         *) grew "${file##*/}" "$before" "$line" ;;
         esac
     done <"$out.before"
-    if [ -s "$out.pauses" ]; then
-        pauses "$out.again"
-        # The same names in the same order.
-        while read -r name before <&3 && read -r _ line <&4; do
-            grew "${name%:}" "$before" "$line"
-        done 3<"$out.pauses" 4<"$out.again"
-    fi
+    [ "$left" = 0 ] || list="$list not_listed=+$left"
+    grown=$list
 }
 
 # The link as it is now in $link: rate with width of the port, of the network device, of the PCIe slot.
@@ -942,6 +992,8 @@ play_test() {
     started=$now
     ran=0
     grown=
+    amounts=
+    unread="nothing was run"
     link=
     link_before=
     # Whoever ends the tester ends this too, and what it started last: its number is known at once.
@@ -973,10 +1025,12 @@ frame() {
     decimal "$ran"
     head="=== gpufabric test $head ran=$decimal exchange=$exchange memory=$memory$NL"
     [ -z "$grown" ] || head="${head}counters$grown$NL"
+    [ -z "$unread" ] || amounts=" error=\"$unread\""
+    head="${head}amounts$amounts$NL"
     [ "$link_before" = "$link" ] || head="${head}link_before $link_before$NL"
     [ -z "$link" ] || head="${head}link $link$NL"
     printf '%s' "$head"
-    excerpt $((2000 - ${#head}))
+    excerpt $((2000 - ${#head} + ${#amounts}))
     say "=== gpufabric end"
 }
 

@@ -43,7 +43,13 @@ _PATH = list_of(matching(re.compile("[0-9A-Za-z.:_-]{1,64}"), "an element of a P
 _NODE = optional(number(0, 65536, whole=True))
 _LAYER = matching(re.compile("ethernet|infiniband"), "ethernet or infiniband")
 _RAIL = name("the name of a rail")
-_SWITCH = record(system=text, chassis=text, port=text, max_frame=Later(optional(number(0, 99999, whole=True))))
+_SWITCH = record(
+    system=text,
+    chassis=text,
+    port=text,
+    max_frame=Later(optional(number(0, 99999, whole=True))),
+    pfc=Later(optional(list_of(number(0, 7, whole=True), 8))),
+)
 _UPLINKS = list_of(
     record(
         pci=_PCI,

@@ -17,7 +17,7 @@ Described = Mapping[str, Mapping[str, str]]
 
 
 def find(plan: Mapping[str, Any], described: Mapping[str, Described] | None = None) -> list[dict[str, Any]]:
-    """Return ``links`` of the report: {host, rail, kind (rate, pcie or mtu), found, expected, text}, all texts.
+    """Return ``links`` of the report: {host, rail, kind (rate, pcie, mtu or pfc), found, expected, text}, all texts.
 
     Rates and PCIe links are those of the plan's expectations: facts of the hosts of this run. MTUs change between plan
     and measurement, so they come from ``described``: host name -> rail -> what its tester said (evidence.Endpoint).
@@ -27,7 +27,13 @@ def find(plan: Mapping[str, Any], described: Mapping[str, Described] | None = No
     for rail in plan["rails"]:
         sides = plan["expectations"].get(rail["name"], {})
         told = {host: rails.get(rail["name"], {}) for host, rails in (described or {}).items()}
-        every = (*_rates(rail, sides), *_pcie_links(rail, sides), *_uplinks(rail, sides), *_mtus(rail, sides, told))
+        every = (
+            *_rates(rail, sides),
+            *_pcie_links(rail, sides),
+            *_uplinks(rail, sides),
+            *_mtus(rail, sides, told),
+            *_flow_control(rail, plan),
+        )
         for host, kind, own, expected, text in every:
             found.append(_finding(host, rail["name"], kind, found=own, expected=expected, text=text))
     return found
@@ -134,6 +140,25 @@ def _mtus(rail: Mapping[str, Any], sides: Sides, told: Described) -> _Found:
             action = infiniband if rail.get("link_layer") == "infiniband" else ethernet
             text = f"RDMA MTU {mtu}, expected {planned}: {action}"
             yield host, "mtu", mtu, str(planned), text
+
+
+def _flow_control(rail: Mapping[str, Any], plan: Mapping[str, Any]) -> _Found:
+    """Yield switch ports without flow control for the traffic class of applications and tests."""
+    entry = plan.get("tests", {}).get("traffic", {}).get(rail["name"], {})
+    if entry.get("priority") is None or entry["priority"] not in (entry["pfc"] or ()):
+        return
+    for host, own in plan.get("switches", {}).get(rail["name"], {}).items():
+        if entry["priority"] not in own.get("pfc", [entry["priority"]]):
+            known, wanted = _priorities(own["pfc"]), _priorities(entry["pfc"])
+            told = f"{own['switch']} port {own['port']} has flow control for {known} (DCBX by LLDP)"
+            text = f"{told}, the host for {wanted}, and traffic class {entry['traffic_class']} has priority"
+            text = f"{text} {entry['priority']}: the switch can drop its packets. Enable PFC for this priority there"
+            yield host, "pfc", known, wanted, text
+
+
+def _priorities(values: Iterable[int]) -> str:
+    found = [str(value) for value in values]
+    return f"priority {', '.join(found)}" if found else "no priority"
 
 
 def below(rail: Mapping[str, Any], side: Side, link: Mapping[str, str]) -> list[str]:

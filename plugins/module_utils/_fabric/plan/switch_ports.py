@@ -9,8 +9,8 @@ from typing import Any
 
 from ..._common.reader import and_more, some
 
-# Rail -> host -> {switch, port}.
-Switches = Mapping[str, Mapping[str, Mapping[str, str]]]
+# Rail -> host -> {switch, port, pfc}.
+Switches = Mapping[str, Mapping[str, Mapping[str, Any]]]
 # A diagnosis names so many switches and rails.
 _SHOWN = 4
 
@@ -20,6 +20,7 @@ def switch_ports(
 ) -> dict[str, dict[str, Any]]:
     """Return rail -> host -> {switch, port}; {} when nothing is known. ``ports``: host -> its ports by rail (facts).
 
+    ``pfc`` is added where the switch reports its priorities with flow control.
     A switch goes by its name; by its chassis id too where several have one name, alone where it has none.
     """
     found = {
@@ -33,7 +34,14 @@ def switch_ports(
     if not chassis:
         return {}
     return {
-        rail: {host: {"switch": _name(told, chassis), "port": told["port"]} for host, told in hosts.items()}
+        rail: {
+            host: {
+                "switch": _name(told, chassis),
+                "port": told["port"],
+                **({"pfc": told["pfc"]} if told.get("pfc") is not None else {}),
+            }
+            for host, told in hosts.items()
+        }
         for rail, hosts in found.items()
     }
 
@@ -44,7 +52,7 @@ def _name(told: Mapping[str, str], chassis: Mapping[str, set[str]]) -> str:
     return told["system"] if len(chassis[told["system"]]) == 1 else f"{told['system']} ({told['chassis']})"
 
 
-def text(own: Mapping[str, str] | None) -> str:
+def text(own: Mapping[str, Any] | None) -> str:
     """Return ``leaf3 port Ethernet12``; "" when it is not known."""
     return f"{own['switch']} port {own['port']}" if own else ""
 

@@ -22,6 +22,8 @@ ROLE = "rail_links_qos"
 OPERATOR = "operator.nic_configuration"
 _NONE = "the fabric has no QoS: class 0"
 _PRIORITIES = 8
+# Settings that list priorities.
+_LISTS = ("pfc", "ecn")
 # The priority that a port takes from a DSCP which it trusts: the upper three of its six bits.
 _PER_PRIORITY = 8
 
@@ -33,6 +35,7 @@ class Qos:
     traffic_class: int | None = None
     trust: str | None = None
     pfc: tuple[int, ...] | None = None
+    ecn: tuple[int, ...] | None = None
     source: str = ROLE
 
 
@@ -58,7 +61,7 @@ def _entry(asked: int | None, qos: Qos, doubts: Sequence[str], *, infiniband: bo
         byte, source, doubts = None, "InfiniBand: DSCP does not apply", ()
     elif byte is None:
         source = f"{qos.source} sets no DSCP: class 0" if qos.pfc else _NONE
-    dscp = None if byte is None else byte // 4
+    dscp = None if byte is None or infiniband else byte // 4
     found = {
         "traffic_class": byte,
         "dscp": dscp,
@@ -77,6 +80,8 @@ def priority_of(dscp: int) -> int:
 def _text(entry: Mapping[str, Any], trust: str | None) -> str:
     if entry["traffic_class"] is None:
         return f"no traffic class ({entry['source']})"
+    if entry["dscp"] is None:
+        return f"traffic class {entry['traffic_class']}, {entry['source']}"
     words = [f"DSCP {entry['dscp']}"]
     words.append(f"priority {entry['priority']}" + ("" if trust == "dscp" else " if the port trusts DSCP"))
     if entry["pfc"] is not None:
@@ -100,8 +105,8 @@ def _of_hosts(hosts: Sequence[Host], needed: bool) -> Qos | None:
             f"{ROLE}: hosts mark RDMA packets with different traffic classes ({told}), but both ends of a test need"
             " one. Set one dscp or traffic_class for all of these hosts, or set rdma_fabric.tests.traffic_class"
         )
-    pfc = _common([tuple(sorted(own["pfc"])) if "pfc" in own else None for own in found.values()])
-    return Qos(next(iter(by_class), None), _common([own.get("trust") for own in found.values()]), pfc)
+    lists = [_common([tuple(sorted(own[key])) if key in own else None for own in found.values()]) for key in _LISTS]
+    return Qos(next(iter(by_class), None), _common([own.get("trust") for own in found.values()]), *lists)
 
 
 def _common(values: Sequence[Any]) -> Any:
@@ -120,7 +125,7 @@ def _read(hosts: Sequence[Host]) -> dict[str, dict[str, Any]]:
                 "dscp": reader.integer("dscp", None, 0, high=63),
                 "traffic_class": reader.integer("traffic_class", None, 0, high=255),
                 "trust": reader.text("trust", None, choices=("dscp", "pcp")),
-                "pfc": reader.integers("pfc", 0, _PRIORITIES - 1) if "pfc" in reader else None,
+                **{key: reader.integers(key, 0, _PRIORITIES - 1) if key in reader else None for key in _LISTS},
             }
             found[host.name] = {key: value for key, value in own.items() if value is not None}
     raise_problems(problems)
@@ -133,7 +138,7 @@ def _of_operator(intent: Intent) -> Qos | None:
     enabled = [one for one in sections if isinstance(one, Mapping) and converted(one.get("enabled"), bool) is True]
     every = [one["qos"] for one in enabled if isinstance(one.get("qos"), Mapping)]
     found = {(_byte(own.get("tos")), str(own.get("trust")), _bits(own.get("pfc"))) for own in every}
-    return Qos(*next(iter(found)), OPERATOR) if len(found) == 1 else None
+    return Qos(*next(iter(found)), source=OPERATOR) if len(found) == 1 else None
 
 
 def _byte(value: Any) -> int | None:
@@ -161,7 +166,12 @@ def _unlike(hosts: Sequence[Host], qos: Qos) -> Iterator[str]:
 
 
 def _lossy(qos: Qos) -> Iterator[str]:
-    """Yield why the class of tests is not the one with flow control."""
+    """Yield why the class of tests is not the one with flow control, or with congestion control."""
+    if qos.traffic_class is not None and qos.ecn and priority_of(qos.traffic_class // 4) not in qos.ecn:
+        yield (
+            f"{qos.source} gives RDMA packets priority {priority_of(qos.traffic_class // 4)}, and enables congestion"
+            f" control (ECN) on priority {', '.join(map(str, qos.ecn))}. Set ecn to the priority of the DSCP"
+        )
     if not qos.pfc:
         return
     shown = ", ".join(str(priority) for priority in qos.pfc)

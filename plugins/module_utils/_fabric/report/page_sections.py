@@ -202,7 +202,7 @@ def _links(report: Mapping[str, Any]) -> Data | None:
     rows = report.get("links", [])
     shown = [[r["host"], r["rail"], r["kind"], r["found"], r["expected"], r["text"]] for r in rows[:_ROWS]]
     head = ("host", "rail", "property", "found", "expected", "details")
-    return listed("Links below what they can be", head, shown, total=len(rows), what="links")
+    return listed("Links and ports", head, shown, total=len(rows), what="links")
 
 
 def _unsteady(report: Mapping[str, Any]) -> Data | None:

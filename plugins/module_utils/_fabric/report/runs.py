@@ -220,7 +220,12 @@ def about(report: Mapping[str, Any]) -> list[list[str]]:
         when = ["run %s" % run["id"], "%s, %s" % (run["started"], duration(run["seconds"]))]
         named = (("gpufabric.rdma", run["collection"]), ("operator", run["release"]), ("cluster", cluster(report)))
         when += ["%s %s" % (word, name) for word, name in named if name]
-    return [covers, when, told(report.get("tests") or {})]
+    proofs = [
+        "%s: %s" % (PLACES.get(row.get("where", ""), ""), text)
+        for row in report.get("schedule", [])
+        for text in row.get("traffic", [])
+    ]
+    return [covers, when, [*told(report.get("tests") or {}), *proofs]]
 
 
 def _counted(scope: Mapping[str, Any], word: str) -> str:

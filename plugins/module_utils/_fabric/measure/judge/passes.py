@@ -12,6 +12,7 @@ from typing import Any
 from ..diagnosis.follow_up import next_tests
 from ..schedule import schedule, timing
 from ..schedule.schedule import Round
+from . import port_health
 from . import results as judge_results
 from .session import State, blocked
 
@@ -158,4 +159,5 @@ def summary(course: Course, rounds: Sequence[Round], passes: int) -> dict[str, A
         "share": course.clock.share,
         "lateness": dict(sorted(course.clock.lateness.items())),
         "text": text,
+        "traffic": [] if rounds else port_health.proofs(course.state.tests, course.state.ports),
     }

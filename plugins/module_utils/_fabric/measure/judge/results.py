@@ -15,7 +15,7 @@ from ..readings.perftest import Run, Sample, reading
 from ..readings.tester_log import Log
 from ..schedule.schedule import Measurement, Round, star_of
 from ..schedule.tester_input import message_size, sides
-from . import verdict
+from . import port_health, verdict
 from .expectation import Expectation
 from .session import (
     Attempt,
@@ -48,6 +48,7 @@ def absorb(state: State, rounds: Sequence[Round], number: int, *, logs: Mapping[
             if reason:
                 gone = [state.lost[end[1]] for end, run in zip(ends, runs) if not run and end[1] in state.lost]
                 reason = "; ".join([*dict.fromkeys(gone), _named(test, reason)])
+            port_health.absorb(state.ports, test, runs, sample=sample, tests=state.tests)
             attempt = Attempt(number, at, sample, reason, *(runs if _telling(state, sample, ends, runs=runs) else ()))
             state.attempts.setdefault(test, []).append(attempt)
             if sample:
@@ -89,7 +90,7 @@ def judge(state: State, test: Measurement, attempt: Attempt) -> tuple[str, str]:
         late = late_hosts(state, test, attempt)
         if late:
             return verdict.NO_DATA, f"{overload(late)}; {reason}"
-    told = [text for side, run in sides.items() for text in _of_port(state, *_port(test, side), run=run)]
+    told = [text for side in sides for text in _of_port(state, *_port(test, side), side=side, sides=sides)]
     return outcome, "; ".join([reason, *told])
 
 
@@ -98,14 +99,15 @@ def _port(test: Measurement, side: str) -> tuple[str, str]:
     return (test.client, test.rail) if side == "client" else (test.server, test.server_rail)
 
 
-def _of_port(state: State, name: str, rail: str, *, run: Run) -> list[str]:
+def _of_port(state: State, name: str, rail: str, *, side: str, sides: Mapping[str, Run]) -> list[str]:
     """Return what grew and what its link is, as read after the test.
 
     The diagnosis takes a part that begins with a port for its cause. Only a link that went down certainly is one: what
     else grew is seen on the healthy end too.
     """
+    run, peer = sides[side], next((other.counters for key, other in sides.items() if key != side), None)
     port = f"{name} {rail}" if link_went_down(run.counters) else f"at {name}"
-    return [f"{port}: {text}" for text in sentences(run.counters)] + [
+    return [f"{port}: {text}" for text in sentences(run.counters, peer)] + [
         f"at {name}: {text}" for text in low_link(state, name, rail, link=run.link)
     ]
 

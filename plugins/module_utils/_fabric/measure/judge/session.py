@@ -19,6 +19,7 @@ from ..schedule import crossing
 from ..schedule.schedule import Measurement, star_of
 from ..schedule.turns import rails_at_once
 from .expectation import Asked, Expectation, Side, described_rate, expect, side_of
+from .port_health import Port
 
 
 class Attempt(NamedTuple):
@@ -65,6 +66,8 @@ class State:
     known_recent: dict[int, Conduct] = field(default_factory=dict)
     # How many attempts a test had when isolation asked for it once more.
     repeated: dict[Measurement, int] = field(default_factory=dict)
+    # By host and rail what the counters of its port showed in all tests.
+    ports: dict[tuple[str, str], Port] = field(default_factory=dict)
     # By pass, round and what its shares have in common: what the tests of a star reached together.
     stars: dict[tuple[int, int, tuple[object, ...]], list[tuple[Measurement, Attempt]]] = field(default_factory=dict)
     # What was worked out once: by what a test is but for its size; by name, rail, client's rail, kind and memory of

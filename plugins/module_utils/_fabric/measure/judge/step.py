@@ -15,7 +15,7 @@ from typing import Any
 
 from ...._common.errors import InputError, ParseError
 from ...._common.reader import some
-from ...intent.tests import complete
+from ...intent.tests import STARS, complete
 from ...plan import link_findings
 from ...plan.switch_ports import evidence as switch_ports_evidence
 from ..diagnosis import duplicates, unsteady
@@ -25,7 +25,7 @@ from ..readings.tester_log import Evidence, Log, Pass, parse_describe, parse_log
 from ..schedule import schedule, timing
 from ..schedule.schedule import Round
 from ..schedule.tester_input import lines
-from . import mesh, outliers, unmeasured, verdict
+from . import mesh, outliers, port_health, unmeasured, verdict
 from . import results as judge_results
 from .earlier_report import NONE, EarlierReport
 from .notices import notices
@@ -143,7 +143,7 @@ def step(
         worst=worst(course, rounds),
         lead=course.clock.lead,
         schedule={**told, "text": "; ".join(filter(None, (told["text"], checked.text)))},
-        links=_links(state),
+        links=_links(state, bool(rounds)),
         outliers=outliers.find(found, plan["thresholds"]["outliers"]),
         endpoints={"where": where, "hosts": identity.described(where, state.endpoints, hosts or {})},
         unsteady=unsteady.find(found, plan["thresholds"]["unsteady"]),
@@ -178,7 +178,7 @@ def _mesh_step(course: Course, checked: mesh.Mesh, hosts: Mapping[str, Any]) -> 
         worst=most,
         lead=course.clock.lead,
         schedule={**passes_summary(course, [], number), "text": told},
-        links=_links(state),
+        links=_links(state, True),
         outliers=[],
         endpoints={"where": state.where, "hosts": identity.described(state.where, state.endpoints, hosts)},
         unsteady=[],
@@ -187,8 +187,11 @@ def _mesh_step(course: Course, checked: mesh.Mesh, hosts: Mapping[str, Any]) -> 
     )
 
 
-def _links(state: State) -> list[dict[str, Any]]:
-    return link_findings.find(state.plan, {name: endpoint.rails for name, endpoint in state.endpoints.items()})
+def _links(state: State, playing: bool) -> list[dict[str, Any]]:
+    """Return the findings about ports: of their links, and at the end of what their counters showed."""
+    found = link_findings.find(state.plan, {name: endpoint.rails for name, endpoint in state.endpoints.items()})
+    counted = [] if playing else port_health.findings(state.tests, state.ports, stars=state.mode in STARS)
+    return [*found, *counted]
 
 
 def _summary(state: State, found: Results, left_out: Sequence[Mapping[str, str]]) -> dict[str, Any]:

@@ -124,7 +124,8 @@ class Run(NamedTuple):
 
     ``text``: perftest's own output. ``started``: seconds on the host's clock; ``seconds``: from then to the end of
     the test; ``late``: seconds behind the round's begin; ``ran``: seconds of the last perftest.
-    ``counters``: name to growth. ``link``: rate, state, carrier, mtu, pcie after the test, ``link_before`` the same
+    ``counters``: name to growth. ``amounts``: the same of what grows on a healthy port too, such as bytes by priority;
+    ``unread``: why there are none. ``link``: rate, state, carrier, mtu, pcie after the test, ``link_before`` the same
     before it, only when it differs. ``exchange``: "cm" or "plain". ``memory``: "host", "cuda:dmabuf" or
     "cuda:peermem", as it was asked for.
     """
@@ -140,6 +141,8 @@ class Run(NamedTuple):
     link_before: Mapping[str, str] = _NO_LINK
     exchange: str = ""
     memory: str = ""
+    amounts: Mapping[str, int] = _NO_GROWTH
+    unread: str = "its tester does not report them"
 
 
 def parse_rows(text: str) -> list[Sample]:

@@ -34,7 +34,7 @@ _PAIR = re.compile(r'(?<!\S)([^\s=]+)=("[^"]*"|\S*)')
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
 _DESCRIBED = re.compile(rf"{frames.DESCRIBED}\d+")
 # What a tester adds to perftest's output stands before it, on lines of its own.
-_ADDED = ("counters", "link", "link_before")
+_ADDED = ("counters", "amounts", "link", "link_before")
 # More than a frame, its first line, a line of a description, a line of perftest and a whole description have. What is
 # longer was not written by a tester.
 _LONGEST = 8192
@@ -189,6 +189,8 @@ def _run(frame: re.Match[str], body: str) -> Run:
             raise ParseError(f"a line of a frame has {len(line)} characters; expected {_LONGEST} at most")
         added[word], body = _quoted_pairs(pairs), rest
     _round, _rail, _peer, rc, start, seconds, late, ran, exchange, memory = frame.groups()
+    amounts = added.get("amounts")
+    unread = "its tester does not report them" if amounts is None else plain(amounts.get("error", ""), 100)
     return Run(
         int(rc),
         _output(body),
@@ -201,6 +203,8 @@ def _run(frame: re.Match[str], body: str) -> Run:
         link_before=added.get("link_before", {}),
         exchange=sys.intern(exchange or ""),
         memory=sys.intern(memory or ""),
+        amounts=_growth(amounts or {}),
+        unread=sys.intern(unread),
     )
 
 

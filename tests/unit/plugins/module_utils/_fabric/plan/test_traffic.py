@@ -9,11 +9,12 @@ from tests.unit.support.plan_factory import fleet, host_facts
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.tester_input import perftest_args
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import traffic
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import link_findings, traffic
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report.runs import about
 
 LOSSLESS = {"trust": "dscp", "pfc": [3], "dscp": 26, "roce": "v2"}
+LOSSY = " and traffic class 106 has priority 3: the switch can drop its packets. Enable PFC for this priority there"
 NO_QOS = "tests use no traffic class (the fabric has no QoS: class 0)"
 FROM_ROLE = "tests use traffic class 106 (DSCP 26, priority 3, PFC on this priority), from rail_links_qos"
 
@@ -28,7 +29,7 @@ def planned(*qos: Any, tests: dict[str, Any] | None = None, layer: str = "ethern
 
 
 def warned(made: dict[str, Any]) -> list[str]:
-    return [text for text in made["warnings"] if "traffic class" in text or "lossless" in text]
+    return [text for text in made["warnings"] if "traffic class" in text or "lossless" in text or "ECN" in text]
 
 
 @pytest.mark.parametrize(
@@ -122,11 +123,52 @@ def test_only_hosts_of_the_run_count() -> None:
                 " hosts, applications only where it is configured. Set dscp on all hosts"
             ],
         ),
+        (
+            ({**LOSSLESS, "ecn": [4]},) * 2,
+            [
+                "rail_links_qos gives RDMA packets priority 3, and enables congestion control (ECN) on priority 4. Set"
+                " ecn to the priority of the DSCP"
+            ],
+        ),
+        (({**LOSSLESS, "ecn": [3]},) * 2, []),
     ],
 )
 def test_what_the_plan_warns_of(qos: tuple[Any, ...], texts: list[str]) -> None:
     assert warned(planned(*qos)) == texts
     assert warned(planned(*qos, tests={"traffic_class": 0})) == []
+
+
+@pytest.mark.parametrize(
+    ("qos", "pfc", "text"),
+    [
+        (LOSSLESS, [3], ""),
+        (LOSSLESS, [3, 4], ""),
+        (LOSSLESS, None, ""),
+        ({}, [3], ""),
+        (
+            LOSSLESS,
+            [],
+            "gpu-0002 rail0: leaf1 port swp7 has flow control for no priority (DCBX by LLDP), the host for priority 3,"
+            + LOSSY,
+        ),
+        (
+            {**LOSSLESS, "pfc": [3, 5]},
+            [4],
+            "gpu-0002 rail0: leaf1 port swp7 has flow control for priority 4 (DCBX by LLDP), the host for priority"
+            " 3, 5," + LOSSY,
+        ),
+    ],
+)
+def test_flow_control_of_the_switch_port(qos: dict[str, Any], pfc: list[int] | None, text: str) -> None:
+    hosts = fleet(2)
+    for host in hosts.values():
+        host["qos"] = qos
+    switch = {"system": "leaf1", "chassis": "m1", "port": "swp7", "pfc": pfc}
+    hosts["gpu-0002"]["facts"]["ports"][1]["switch"] = switch
+    made = plan({"supernet": "192.168.0.0/16"}, hosts)
+    found = [one for one in link_findings.find(made) if one["kind"] == "pfc"]
+    assert [one["text"] for one in found] == ([text] if text else [])
+    assert [warning for warning in made["warnings"] if "flow control" in warning] == ([text] if text else [])
 
 
 def test_invalid_settings_are_one_error() -> None:
@@ -145,6 +187,7 @@ def test_infiniband_has_a_class_only_where_it_is_set() -> None:
     assert traffic.bytes_of(made["tests"]) is None
     set_ = planned({}, {}, layer="infiniband", profile="ipoib", tests={"traffic_class": 4})
     assert traffic.bytes_of(set_["tests"]) == 4
+    assert traffic.told(set_["tests"]) == ["tests use traffic class 4, set in tests.traffic_class"]
 
 
 def template(name: str, nic: str, **qos: Any) -> dict[str, Any]:

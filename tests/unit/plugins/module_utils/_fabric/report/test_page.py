@@ -111,7 +111,7 @@ def test_verdict_comes_first_then_the_cause_with_its_commands(hosts: int, rounds
         "gpu-001 rail1: every test is slow",
         "ssh gpu-001 -- ",
         "ssh gpu-002 -- ",
-        "Links below what they can be",
+        "Links and ports",
         "Rails",
         "Who reached whom",
         "What bound the limits",
@@ -170,7 +170,7 @@ def full() -> Page:
             ["\u00d7 failed", "no slow pair", "failure", "3 pairs below 90 Gb/s", "3", "results[?value < `90`]"],
         ),
         (
-            "Links below what they can be",
+            "Links and ports",
             ["gpu-001", "rail0", "pcie", "x8 16 GT/s", "x16 16 GT/s", "gpu-001 rail0: PCIe x8 of x16 lanes came up"],
         ),
         (

@@ -20,6 +20,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.jud
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.step import Step
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import Evidence, Pass
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import Measurement
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report import console
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report.page import page
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report.summary import build
 
@@ -1196,7 +1197,8 @@ def test_a_link_that_went_down_is_no_pass_however_fast() -> None:
     assert {(r["rail"], "lab-3" in (r["client"], r["server"])) for r in hit} == {("rail1", True)} and len(hit) == 4
     assert hit[0]["reason"] == (
         "fast enough, but not steady; lab-3 rail1: the link went down (link_downed +1); "
-        "lab-3 rail1: packets came out of order: lost on the way here (out_of_sequence +3)"
+        "lab-3 rail1: packets came out of order, and the sender counted none that was sent again: several paths"
+        " (adaptive routing) rather than loss (out_of_sequence +3)"
     )
     assert hit[0]["counters"] == {"server": {"link_downed": 1, "out_of_sequence": 3}}
     assert [(b["kind"], b["host"], b["rail"]) for b in last.summary["diagnoses"]] == [("port", "lab-3", "rail1")]
@@ -1218,7 +1220,7 @@ def test_counters_of_a_healthy_end_name_no_cause() -> None:
     assert [(b["kind"], b["host"], b["rail"]) for b in last.summary["diagnoses"]] == [("port", "h2", "rail1")]
     grown = [r for r in last.results if "counters" in r]
     assert len(grown) == 2 and all(
-        r["reason"].endswith("; at h3: packets came out of order: lost on the way here (out_of_sequence +3)")
+        r["reason"].endswith("(adaptive routing) rather than loss (out_of_sequence +3)") and "; at h3: " in r["reason"]
         for r in grown
     )
 
@@ -1245,3 +1247,36 @@ def test_a_link_that_is_below_the_plan_after_the_test_is_kept_and_named() -> Non
         "server": {"rate": "100 Gb/sec (4X EDR)", "state": "up", "carrier": "1", "mtu": "9000"}
     }
     assert not any("link" in r for r in last.results if r not in failed)
+
+
+MARKED = {"rail0": {"traffic_class": 106, "dscp": 26, "priority": 3, "pfc": [3], "text": "traffic class 106"}}
+
+
+def test_the_traffic_class_is_proven_by_the_bytes_of_its_priority() -> None:
+    size = int(97.9e9 / 8 * 10)
+
+    def told(name: str, words: list[str]) -> tuple[int, str, str]:
+        way = "tx" if words[2] == "client" else "rx"
+        known = {"lab-1": f"{way}_prio3_bytes=+{size}", "lab-2": f"{way}_prio0_bytes=+{size}"}
+        amounts = known.get(name, 'error="no ethtool"')
+        return 0, "ran=11.00 exchange=plain", f"amounts {amounts}\n" + ROW % "97.9"
+
+    made = plan(traffic=MARKED, kinds=["write_bw"])
+    first = step(made, "host", everybody())
+    assert all("--tclass=106" in line for lines in first.lines.values() for line in lines if " rail0 " in line)
+    last = step(made, "host", everybody(framed(first, told)))
+    # The class changes no verdict, and the other rail has none.
+    assert last.summary["verdict"] == "pass"
+    assert last.schedule["traffic"] == [
+        "traffic class proven by counters of its priority at 1 of 3 ports",
+        "traffic class not proven at 1 ports of lab-2: only 0% of the bytes were in priority 3",
+        "traffic class not proven at 1 ports of lab-3: no ethtool",
+    ]
+    assert [(one["host"], one["rail"], one["kind"], one["found"]) for one in last.links] == [
+        ("lab-2", "rail0", "class", "priority 0")
+    ] * 2
+    report = build(made, last.results, parts={"schedule": [last.schedule], "links": last.links})
+    shown = console.text(report)
+    assert "bare hosts: traffic class proven by counters of its priority at 1 of 3 ports; bare hosts: " in shown
+    assert "tests use traffic class 106; bare hosts" in shown and "link: lab-2 rail0: packets with DSCP 26" in shown
+    assert any("tests use traffic class 106" in line for line in page(report)["head"]["about"])

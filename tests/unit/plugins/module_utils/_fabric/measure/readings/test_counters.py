@@ -16,7 +16,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.rea
 # hw_counters of the kernel's mlx5 driver (drivers/infiniband/hw/mlx5/counters.c), without those of traffic.
 MLX5 = {
     "out_of_buffer": "host",
-    "out_of_sequence": "loss",
+    "out_of_sequence": "order",
     "duplicate_request": "loss",
     "rnr_nak_retry_err": "host",
     "packet_seq_err": "loss",
@@ -45,7 +45,7 @@ MLX5 = {
     "cc_rx_ce_pkts": "congestion",
     "cc_rx_cnp_pkts": "congestion",
     "cc_tx_cnp_pkts": "congestion",
-    "vport_out_of_sequence": "loss",
+    "vport_out_of_sequence": "order",
 }
 # InfiniBand's port counters, rxe, ethtool's of mlx5, and the network device's.
 OTHERS = {
@@ -54,6 +54,7 @@ OTHERS = {
     "link_down_events_phy": "link",
     "symbol_error": "link",
     "port_rcv_errors": "link",
+    "port_rcv_remote_physical_errors": "link",
     "local_link_integrity_errors": "link",
     "link_error_recovery": "link",
     "port_xmit_discards": "loss",
@@ -61,7 +62,7 @@ OTHERS = {
     "port_xmit_wait": "congestion",
     "port_rcv_constraint_errors": "host",
     "VL15_dropped": "host",
-    "out_of_seq_request": "loss",
+    "out_of_seq_request": "order",
     "rcvd_seq_err": "loss",
     "retry_exceeded_err": "loss",
     "retry_rnr_exceeded_err": "host",
@@ -72,6 +73,9 @@ OTHERS = {
     "tx_prio3_pause": "congestion",
     "rx_prio3_discards": "loss",
     "rx_discards_phy": "loss",
+    "rx_prio3_buf_discard": "loss",
+    "rx_pcs_symbol_err": "link",
+    "rx_pfc_ena_frames_pri3": "congestion",
     "tx_pause_storm_error_events": "host",
     "rx_crc_errors_phy": "link",
     "netdev_rx_crc_errors": "link",
@@ -90,11 +94,32 @@ def test_the_gravest_comes_first_and_what_means_the_same_is_one_sentence() -> No
     grown = {"something_new": 1, "np_cnp_sent": 9, "rp_cnp_handled": 8, "out_of_sequence": 3, "link_downed": 2}
     assert sentences(grown) == [
         "the link went down (link_downed +2)",
-        "packets came out of order: lost on the way here (out_of_sequence +3)",
+        "packets came out of order: lost, or sent over several paths (out_of_sequence +3)",
         "the network signalled congestion (np_cnp_sent +9, rp_cnp_handled +8)",
         "something_new +1",
     ]
     assert sentences({}) == []
+    assert sentences({"not_listed": 4}) == ["more counters increased than the tester lists (not_listed +4)"]
+
+
+@pytest.mark.parametrize(
+    ("peer", "text"),
+    [
+        (None, "packets came out of order: lost, or sent over several paths (out_of_sequence +3)"),
+        (
+            {"packet_seq_err": 3},
+            "packets came out of order and were sent again: lost, or sent over several paths that the NIC does not"
+            " support (out_of_sequence +3)",
+        ),
+        (
+            {"np_cnp_sent": 3},
+            "packets came out of order, and the sender counted none that was sent again: several paths (adaptive"
+            " routing) rather than loss (out_of_sequence +3)",
+        ),
+    ],
+)
+def test_another_order_is_no_loss(peer: dict[str, int] | None, text: str) -> None:
+    assert sentences({"out_of_sequence": 3}, peer) == [text]
 
 
 @pytest.mark.parametrize(

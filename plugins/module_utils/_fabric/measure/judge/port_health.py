@@ -1,0 +1,235 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the counters of ports show over all tests: in which priority packets were, pauses, congestion, errors.
+
+The counters are those of the whole port. Each value is compared with the time or the bytes of the tests in which it was
+read, so tests that a port runs at the same time do not change the result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...._common.reader import some
+from ...._common.units import leading_number
+from ...intent.kinds import KINDS
+from ..readings.counters import OUT_OF_ORDER, sent_again
+from ..readings.perftest import Run, Sample
+from ..schedule.schedule import Measurement
+
+End = tuple[str, str]
+# The names of mlx5, mlx4 and bnxt_en.
+_BYTES = re.compile(r"([rt]x)_(?:prio_?([0-7])_bytes|bytes_pri([0-7]))")
+_PAUSED = re.compile(r"([rt]x)_prio([0-7])_pause_duration")
+_CORRECTED = re.compile(r"rx_corrected_bits(_phy)?")
+_BROKEN = re.compile(
+    r"rx_(symbol_err|crc_errors|pcs_symbol_err)(_phy)?|symbol_error|local_link_integrity_errors|port_rcv_errors|"
+    r"link_error_recovery|netdev_rx_(crc|frame)_errors"
+)
+_CNP = re.compile(r"np_cnp_sent|cc_tx_cnp_pkts|tx_cnp_pkts")
+_DISORDER = re.compile(OUT_OF_ORDER)
+# Part of the bytes of a test that must be in the priority of its class to prove it, and at most in it to refute it.
+# Tests start and end slowly, so not all of the average times the duration is carried.
+PROVEN, REFUTED = 0.8, 0.1
+# Part of the time of all tests that a priority may be paused. Chosen here: a healthy pair of ports is hardly paused.
+PAUSED = 0.05
+# Congestion notifications per second that a port may send while it has one partner. Chosen here.
+CNPS = 1000
+# Of packets that came out of order: the limit of validators of GPU clusters.
+DISORDER = 1e-6
+# Bits that FEC corrects, of those received. IEEE 802.3 allows 2.4e-4 with RS(544,514) and 5e-5 with RS(528,514).
+BIT_ERRORS = 1e-5
+_PACKET = 4096
+
+
+@dataclass
+class Port:
+    """What one port counted in all its tests.
+
+    ``seconds``, ``bits``: of its tests, bits by the rate of the link. ``asked``: bytes that it should have carried,
+    by direction; ``carried``: what was counted, by direction and priority. ``unread``: why it was not, with numbers.
+    """
+
+    seconds: float = 0.0
+    bits: float = 0.0
+    amounts: Counter[str] = field(default_factory=Counter)
+    counters: Counter[str] = field(default_factory=Counter)
+    asked: Counter[str] = field(default_factory=Counter)
+    carried: dict[str, Counter[int]] = field(default_factory=lambda: {"tx": Counter(), "rx": Counter()})
+    unread: Counter[str] = field(default_factory=Counter)
+    lost: bool = False
+
+
+def absorb(
+    ports: dict[End, Port],
+    test: Measurement,
+    runs: Sequence[Run | None],
+    *,
+    sample: Sample | None,
+    tests: Mapping[str, Any],
+) -> None:
+    """Add what the client and the server of a test counted; ``tests``: those of the plan, complete."""
+    ends: tuple[End, End] = ((test.client, test.rail), (test.server, test.server_rail))
+    if test.client == test.server:
+        return
+    both, duration = tests["directions"] == "together", float(tests["duration"])
+    sent = {a for a, _b in KINDS[test.kind].ways(*ends)} | (set(ends) if both else set())
+    # Of both directions, perftest prints the sum.
+    payload = sample.average * 1e9 / 8 * duration / (1 + both) if sample and sample.unit == "Gb/s" else 0.0
+    for at, (end, run) in enumerate(zip(ends, runs)):
+        if run is not None and run.ran:
+            peer = runs[1 - at]
+            known = ports.setdefault(end, Port())
+            _add(known, run, min(run.ran, duration))
+            known.lost |= peer is not None and sent_again(peer.counters)
+            if payload:
+                _carried(known, run, payload, sends=end in sent, gets=ends[1 - at] in sent)
+
+
+def _add(known: Port, run: Run, seconds: float) -> None:
+    known.seconds += seconds
+    # A link receives bits all the time.
+    known.bits += (leading_number(run.link.get("rate")) or 0) * 1e9 * (run.ran or 0.0)
+    known.amounts.update(run.amounts)
+    known.counters.update(run.counters)
+
+
+def _carried(known: Port, run: Run, payload: float, *, sends: bool, gets: bool) -> None:
+    for way, used in (("tx", sends), ("rx", gets)):
+        known.asked[way] += int(payload) if used else 0
+    if run.unread:
+        known.unread[run.unread] += 1
+        return
+    for name, growth in run.amounts.items():
+        match = _BYTES.fullmatch(name)
+        if match:
+            known.carried[match[1]][int(match[2] or match[3])] += growth
+
+
+def proof(known: Port, priority: int) -> str:
+    """Return "" when the packets of a port were in a priority in each direction, otherwise why this is not proven."""
+    asked = {way: most for way, most in known.asked.items() if most}
+    if not asked:
+        return "no test carried data"
+    if known.unread:
+        return known.unread.most_common(1)[0][0]
+    for way, most in asked.items():
+        if sum(known.carried[way].values()) < PROVEN * most:
+            return "the counters by priority do not include the packets of the tests"
+        if known.carried[way][priority] < PROVEN * most:
+            return f"only {known.carried[way][priority] / most:.0%} of the bytes were in priority {priority}"
+    return ""
+
+
+def proofs(tests: Mapping[str, Any], ports: Mapping[End, Port]) -> list[str]:
+    """Return a sentence for each result: at how many ports the traffic class is proven, and why not at others."""
+    found: dict[str, list[str]] = {}
+    for (host, rail), known in sorted(ports.items()):
+        priority = tests.get("traffic", {}).get(rail, {}).get("priority")
+        if priority is not None and known.asked:
+            found.setdefault(proof(known, priority), []).append(host)
+    total = sum(map(len, found.values()))
+    if not total:
+        return []
+    told = [f"traffic class proven by counters of its priority at {len(found.get('', []))} of {total} ports"]
+    for why, hosts in found.items():
+        told += [f"traffic class not proven at {len(hosts)} ports of {some(sorted(set(hosts)))}: {why}"] if why else []
+    return told
+
+
+def findings(tests: Mapping[str, Any], ports: Mapping[End, Port], *, stars: bool) -> list[dict[str, Any]]:
+    """Return items of the report's ``links``. ``stars``: ports had several partners, so they are congested."""
+    found = []
+    for (host, rail), known in sorted(ports.items()):
+        entry = tests.get("traffic", {}).get(rail, {})
+        every = (*_class(known, entry), *_pauses(known), *_errors(known), *_order(known))
+        for kind, own, expected, text in (*every, *(() if stars else _congestion(known))):
+            where = {"host": host, "rail": rail, "kind": kind, "found": own, "expected": expected}
+            found.append({**where, "text": f"{host} {rail}: {text}"})
+    return found
+
+
+_Found = Iterator[tuple[str, str, str, str]]
+_UNTRUSTED = {
+    "tx": "the port does not trust DSCP. Set trust: dscp in the QoS settings of the host",
+    "rx": "this port does not trust DSCP, or a switch changed the DSCP. Set trust: dscp on hosts and switch ports",
+}
+_REMAPPED = "the table from DSCP to priority is not the usual one. Compare it with that of the switches"
+
+
+def _class(known: Port, entry: Mapping[str, Any]) -> _Found:
+    """Yield in which other priority packets with the DSCP of the class were."""
+    priority = entry.get("priority")
+    if priority is None or known.unread:
+        return
+    for way, verb in (("tx", "sent"), ("rx", "received")):
+        asked, carried = known.asked[way], known.carried[way]
+        if not asked or carried[priority] >= REFUTED * asked or sum(carried.values()) < PROVEN * asked:
+            continue
+        other = carried.most_common(1)[0][0]
+        told = f"packets with DSCP {entry['dscp']} were {verb} in priority {other}, not in priority {priority}"
+        why = _UNTRUSTED[way] if other == 0 else _REMAPPED
+        yield "class", f"priority {other}", f"priority {priority}", f"{told}, so they are not in the class: {why}"
+
+
+def _pauses(known: Port) -> _Found:
+    paused: Counter[tuple[str, str]] = Counter()
+    for name, growth in known.amounts.items():
+        match = _PAUSED.fullmatch(name)
+        if match:
+            paused[match[1], match[2]] += growth
+    for (way, priority), growth in sorted(paused.items()):
+        share = min(growth / 1e6 / known.seconds, 1.0)
+        if share > PAUSED:
+            why = (
+                "the switch paused this port. Look for a slow receiver or a congested switch port"
+                if way == "rx"
+                else "this port paused its switch. Check PCIe, memory and load of the host"
+            )
+            text = f"PFC paused priority {priority} in {share:.0%} of the time of its tests: {why}"
+            yield "pause", f"{share:.0%}", f"at most {PAUSED:.0%}", text
+    storms = sum(growth for name, growth in known.counters.items() if name.startswith("tx_pause_storm"))
+    if storms:
+        text = f"PFC storm: this port paused its switch for so long that the NIC intervened (tx_pause_storm +{storms})"
+        yield "pause", str(storms), "0", f"{text}. Check PCIe, memory and load of the host"
+
+
+def _errors(known: Port) -> _Found:
+    broken = {name: growth for name, growth in known.counters.items() if _BROKEN.fullmatch(name)}
+    if broken:
+        told = ", ".join(f"{name} +{growth}" for name, growth in sorted(broken.items()))
+        text = f"errors on the wire that were not corrected ({told}). Check cable and transceiver"
+        yield "signal", told, "0", text
+    corrected = sum(growth for name, growth in known.amounts.items() if _CORRECTED.fullmatch(name))
+    ratio = corrected / known.bits if known.bits else 0.0
+    if ratio > BIT_ERRORS:
+        text = f"FEC corrected {ratio:.1e} of the received bits, at most {BIT_ERRORS:.0e} expected"
+        yield "fec", f"{ratio:.1e}", f"{BIT_ERRORS:.0e}", f"{text}. Check cable and transceiver"
+
+
+def _order(known: Port) -> _Found:
+    disorder = sum(growth for name, growth in known.counters.items() if _DISORDER.fullmatch(name))
+    packets = known.asked["rx"] / _PACKET
+    if not packets or disorder <= DISORDER * packets:
+        return
+    ratio = disorder / packets
+    what = f"{disorder} packets came out of order ({ratio:.1e} of those received)"
+    if known.lost:
+        text = f"{what}, and senders sent packets again: loss, or several paths that the NIC does not support"
+        yield "loss", f"{ratio:.1e}", f"{DISORDER:.0e}", f"{text}. Check drops and adaptive routing on the switches"
+    else:
+        text = f"{what}, and no sender counted any that was sent again: adaptive routing, not loss"
+        yield "order", f"{ratio:.1e}", f"{DISORDER:.0e}", text
+
+
+def _congestion(known: Port) -> _Found:
+    sent = sum(growth for name, growth in known.counters.items() if _CNP.fullmatch(name))
+    rate = sent / known.seconds if known.seconds else 0.0
+    if rate > CNPS:
+        text = f"this port sent {rate:.0f} congestion notifications (CNP) per second, at most {CNPS} expected from one"
+        why = "partner at a time. Check for other traffic and for uplinks with too few paths"
+        yield "congestion", f"{rate:.0f} per s", f"{CNPS} per s", f"{text} {why}"
