@@ -81,6 +81,12 @@ options:
     description: Whether testers in pods use the host network. For V(decided).
     type: bool
     default: false
+  busy_hosts:
+    description:
+      - What to do with hosts on which RDMA queue pairs are open, or on which that cannot be read. V(false) refuses to measure, V(true)
+        measures them, and V(exclude) leaves them out. For V(decided).
+    type: raw
+    default: false
   scope:
     description: RV(scope) returned by V(decided). For V(begun).
     type: dict
@@ -155,6 +161,15 @@ text:
   type: list
   elements: str
   sample: ["rdma_validate_when is never; the last report is /srv/report/report.json: run 20261123T013000Z-3f9a2c, ended 2026-11-23 01:41 UTC, verdict pass"]
+excluded:
+  description: Hosts that a run leaves out by O(busy_hosts), with the reason. Set it as C(excluded) of the plan.
+  returned: O(state=decided)
+  type: dict
+  sample: {gpu-7: "the host is in use or may be: 4 RDMA queue pairs are open (python3[4711])"}
+refused:
+  description: Why a run must not begin by O(busy_hosts); empty if it may.
+  returned: O(state=decided)
+  type: str
 scope:
   description: Scope of the run.
   returned: O(state=decided) and O(state=reopened)
@@ -225,7 +240,7 @@ from ..module_utils._common.errors import FabricError, InputError
 from ..module_utils._controller import earlier_reports, unfinished
 from ..module_utils._controller.report_folder import check_ended, leftover, read, read_runs, real, set_aside, size_of
 from ..module_utils._fabric.measure.readings.identity import read_hosts
-from ..module_utils._fabric.report import kept, runs
+from ..module_utils._fabric.report import busy, kept, runs
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "state": {"type": "str", "choices": ["decided", "begun", "ended", "reopened"], "required": True},
@@ -238,6 +253,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "limit": {"type": "str", "default": ""},
     "image": {"type": "str", "default": ""},
     "host_network": {"type": "bool", "default": False},
+    "busy_hosts": {"type": "raw", "default": False},
     "keep": {"type": "int", "default": 5},
     "run": {"type": "str"},
 }
@@ -253,7 +269,9 @@ def decided(params: dict[str, Any], check: bool) -> dict[str, Any]:
     now = {"scope": runs.scope_of(params["plan"], params), "hosts": read_hosts(params["plan"], params["facts"])}
     today = {**now, "plan": params["plan"], "unread": [name for name in now["hosts"] if not params["facts"].get(name)]}
     measure, text = runs.decide("check mode" if check else params["when"], last, today)
-    return {"measure": measure, "text": text, **now}
+    known = {name: own for name, own in params["facts"].items() if name not in params["plan"].get("absent", ())}
+    excluded, refused = busy.decide(params["busy_hosts"], busy.busy(known))
+    return {"measure": measure, "text": text, "excluded": excluded, "refused": refused, **now}
 
 
 def begun(params: dict[str, Any], check: bool) -> dict[str, Any]:

@@ -21,6 +21,9 @@ class Use(NamedTuple):
     text: str
 
 
+UNREAD_QUEUE_PAIRS = (
+    "it cannot be read how many RDMA queue pairs are open, so jobs may use the rails. Install the rdma tool of iproute2"
+)
 HIDDEN_QUEUE_PAIRS = Use("unknown", "queue pairs that cannot be read (install the rdma tool of iproute2)")
 
 

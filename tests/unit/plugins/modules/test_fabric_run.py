@@ -587,3 +587,16 @@ def test_a_subset_is_named(
 
 def test_the_version_is_that_of_the_collection() -> None:
     assert yaml.safe_load((ROOT / "galaxy.yml").read_text())["version"] == runs.VERSION
+
+
+def test_hosts_in_use_stop_a_run_or_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    busy = {**FACTS, "workloads": {"queue_pairs": 2, "holders": ["ib_write_bw[7]"]}}
+    facts = {"gpu-000": FACTS, "gpu-001": busy}
+    found = decide(capsys, tmp_path, facts=facts)
+    assert "gpu-001: 2 RDMA queue pairs are open (ib_write_bw[7])" in found["refused"] and found["excluded"] == {}
+    found = decide(capsys, tmp_path, facts=facts, busy_hosts="exclude")
+    assert found["refused"] == "" and list(found["excluded"]) == ["gpu-001"]
+    assert "is not known" in decide(capsys, tmp_path, facts=facts, busy_hosts="maybe")["msg"]
+    # What does not answer is not measured anyway.
+    found = decide(capsys, tmp_path, facts=facts, plan={**PLAN, "absent": ["gpu-001"]})
+    assert found["refused"] == ""
