@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..._common.errors import ConflictError, InputError
-from ..._common.host_facts import UNREAD_QUEUE_PAIRS
+from ..._common.host_facts import HIDDEN_QUEUE_PAIRS, UNREAD_QUEUE_PAIRS
 from ..._common.units import version_numbers
 from ..facts import disruption
 from ..facts.devices import Port
@@ -71,7 +71,7 @@ def check(inventory: HostInventory, rails: Iterable[Rail], own: Own, *, consent:
         *(finding.text for finding in found if finding.stops),
     ]
     warnings = [text for rail, port in known for text in (*_link_warnings(rail, port), *_uses(inventory, rail, port))]
-    warnings += _unread(inventory, [port for _rail, port in known])
+    warnings += _unread(inventory, [port for _rail, port in known], problems)
     return Findings(tuple(problems), (*warnings, *(finding.text for finding in found if not finding.stops)))
 
 
@@ -151,10 +151,11 @@ def _busy_problems(inventory: HostInventory, rails: Iterable[Rail], allowed: boo
     return []
 
 
-def _unread(inventory: HostInventory, ports: Iterable[Port]) -> list[str]:
-    """Return a warning where nothing shows whether jobs use the rails, as the measurement does."""
+def _unread(inventory: HostInventory, ports: Iterable[Port], problems: Iterable[str]) -> list[str]:
+    """Return a warning where nothing shows whether jobs use the rails, unless a problem already states that."""
     unknown = inventory.activity.queue_pairs is None and any(port.rdma for port in ports)
-    return [UNREAD_QUEUE_PAIRS] if unknown else []
+    stated = any(HIDDEN_QUEUE_PAIRS.text in problem for problem in problems)
+    return [UNREAD_QUEUE_PAIRS] if unknown and not stated else []
 
 
 def _would_change(inventory: HostInventory, rail: Rail) -> bool:

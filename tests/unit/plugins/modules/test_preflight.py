@@ -60,6 +60,16 @@ def test_all_problems_of_an_odd_host_at_once(
     assert result["msg"] == "preflight: 8 problem(s): " + "; ".join(result["problems"])
 
 
+def test_a_host_that_may_be_in_use_is_not_called_idle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its ports are to be changed with consent, so nothing else mentions that queue pairs cannot be read."""
+    rails = [rail("rail0", "0000:01:00.0", address="192.168.0.9/24")]
+    result = call("odd-host", tmp_path, monkeypatch, capsys, rails=rails, disrupt_users=True)
+    unread = "it cannot be read how many RDMA queue pairs are open, so jobs may use the rails. Install the rdma tool of"
+    assert f"{unread} iproute2" in result["findings"]
+
+
 SUPPORTED = "Supported are almalinux, centos, debian, fedora, ol, rhel, rocky, sles, ubuntu"
 OLD_VERSIONS = {"debian 11": "12", "ubuntu 20.04": "22.4", "rocky 8.10": "9", "sles 15.3": "15.4", "fedora 39": "40"}
 
