@@ -8,6 +8,7 @@ changed, lines repeated, cut and mixed with another one's, numbers and quotes th
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import signal
 import sys
@@ -26,7 +27,11 @@ if str(COLLECTIONS) not in sys.path:
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common import units
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings import perftest, tester_log
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings import (
+    contact,
+    perftest,
+    tester_log,
+)
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import topology_file
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.facts import lldp, network, next_kernel
 from ansible_collections.gpufabric.rdma.plugins.module_utils._host.firmware import mlxconfig
@@ -120,6 +125,8 @@ def parsers() -> list[Parser]:
         }.items()
     }
     samples = fixture("perftest/25.01.json", "perftest/4.5.json")
+    cases = json.loads((FIXTURES / "mesh/netns.json").read_text())["cases"]
+    contacts = [text for case in cases.values() for text in case.values()]
     return [
         Parser("cmdline.parse", cmdline.parse, [LINE]),
         Parser("bootloader.menu_lines", boot_loader.menu_lines, fixture("boot/debian-12-grub.cfg")),
@@ -156,6 +163,7 @@ def parsers() -> list[Parser]:
         Parser("evidence.parse_describe", tester_log.parse_describe, [DESCRIBE]),
         Parser("evidence.parse_batch", lambda text: tester_log.parse_batch(text, 1), [LOG]),
         Parser("perftest.parse_rows", perftest.parse_rows, samples),
+        Parser("contact.parse", lambda text: contact.parse(perftest.Run(0, text)), contacts),
     ]
 
 
