@@ -28,7 +28,8 @@ class Seen:
     """What was seen of each contact, and what follows from all of them together.
 
     ``own``: the contacts on one rail. ``macs``: MAC address to the only port that reports it as its own. ``works``: by
-    port whether it reaches any other one on its rail, as far as known. ``crossings``: see there.
+    port whether it reaches any other one on its rail, as far as known. ``present``: ports in the network of their rail,
+    as the MAC address that one learned of the other shows. ``crossings``: see there.
     """
 
     def __init__(self, contacts: Mapping[Contact, Sides]) -> None:
@@ -45,6 +46,7 @@ class Seen:
             if reached(sides) or failed(sides):
                 for end in contact.ends:
                     self.works[end] = self.works.get(end, False) or reached(sides)
+        self.present = {end for contact, sides in self.own.items() if _learned(sides) for end in contact.ends}
         self.macs = {mac: next(iter(ends)) for mac, ends in owners.items() if len(ends) == 1}
         self.crossings = list(_crossings(contacts, {end: mac for mac, end in self.macs.items()}))
         self.crossed: dict[End, list[End]] = {}
@@ -52,6 +54,13 @@ class Seen:
             if not routed:
                 self.crossed.setdefault(one, []).append(other)
                 self.crossed.setdefault(other, []).append(one)
+
+
+def _learned(sides: Sides) -> bool:
+    client, server = sides
+    if client is None or server is None:
+        return False
+    return "" not in (client.mac, server.mac) and (client.neighbour == server.mac or server.neighbour == client.mac)
 
 
 def failed(sides: Sides) -> bool:
@@ -143,7 +152,7 @@ def _crossings(contacts: Mapping[Contact, Sides], macs: Mapping[End, str]) -> It
 
 def _misplaced(found: Seen, end: End) -> End | None:
     """Return a port of another rail that works and that a port reaches which reaches none of its own rail."""
-    if found.works.get(end) is not False:
+    if found.works.get(end) is not False or end in found.present:
         return None
     return next((there for there in found.crossed.get(end, ()) if found.works.get(there)), None)
 

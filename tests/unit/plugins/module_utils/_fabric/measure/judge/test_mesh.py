@@ -157,6 +157,15 @@ def test_a_fault_is_named_before_the_measurement(case: str) -> None:
     assert [bool(meshes([one])) for one in steps] == [True, True, False, False][: len(steps)]
 
 
+def test_a_port_in_its_own_network_is_not_named_as_misplaced_where_rails_share_one() -> None:
+    flat = {(host, "rail1"): "rail0" for host in HOSTS}
+    _steps, end = run(World(HOSTS, RAILS, network=flat, rdma={("gpu-2", "rail0")}))
+    (found,) = end.summary["diagnoses"]
+    assert (found["kind"], found["host"], found["rail"]) == ("port", "gpu-2", "rail0")
+    assert "ping passes, an RDMA connection does not pass" in found["text"]
+    assert "its link leads" not in str(end.results)
+
+
 def test_two_hosts_with_swapped_cables_blame_neither() -> None:
     world = World(HOSTS[:2], RAILS, network={("gpu-2", "rail0"): "rail1", ("gpu-2", "rail1"): "rail0"})
     _steps, end = run(world)
@@ -287,8 +296,9 @@ def test_only_what_is_measured_is_tried() -> None:
     assert roles == {"gpu-1": ["server"], "gpu-2": ["client"]}
 
 
-def test_rails_of_infiniband_or_with_an_error_are_left_out() -> None:
+@pytest.mark.parametrize("instead", ['"IB" address=10.1', '"IB" address=- was=10.1', '"RoCE v2" address=- was=10.1'])
+def test_rails_of_infiniband_or_without_ipv4_are_left_out(instead: str) -> None:
     world = World(HOSTS, RAILS)
-    described = {host: world.described(host).replace('"RoCE v2" address=10.1', '"IB" address=10.1') for host in HOSTS}
+    described = {host: world.described(host).replace('"RoCE v2" address=10.1', instead) for host in HOSTS}
     found = step(tester_logs.plan(HOSTS, RAILS, mesh=True), "host", Evidence(described, {}))
     assert {line.split()[1] for own in found.lines.values() for line in own[:-1]} == {"rail0"}
