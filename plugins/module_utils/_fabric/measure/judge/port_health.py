@@ -137,7 +137,8 @@ def proofs(tests: Mapping[str, Any], ports: Mapping[End, Port]) -> list[str]:
         return []
     told = [f"traffic class proven by counters of its priority at {len(found.get('', []))} of {total} ports"]
     for why, hosts in found.items():
-        told += [f"traffic class not proven at {len(hosts)} ports of {some(sorted(set(hosts)))}: {why}"] if why else []
+        names = some(sorted(set(hosts)))
+        told += [f"traffic class not proven at {len(hosts)} of {total} ports ({names}): {why}"] if why else []
     return told
 
 

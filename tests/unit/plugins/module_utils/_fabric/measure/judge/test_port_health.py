@@ -62,7 +62,7 @@ def texts(ports: dict[tuple[str, str], Port], tests: dict[str, Any] = NO_CLASS, 
             run(unread="the driver igb has no counters by priority"),
             [
                 "traffic class proven by counters of its priority at 1 of 2 ports",
-                "traffic class not proven at 1 ports of b: the driver igb has no counters by priority",
+                "traffic class not proven at 1 of 2 ports (b): the driver igb has no counters by priority",
             ],
         ),
         (
@@ -70,9 +70,9 @@ def texts(ports: dict[tuple[str, str], Port], tests: dict[str, Any] = NO_CLASS, 
             run({"rx_prio3_bytes": SENT // 100}),
             [
                 "traffic class proven by counters of its priority at 0 of 2 ports",
-                "traffic class not proven at 1 ports of a: only 50% of the bytes were in priority 3",
-                "traffic class not proven at 1 ports of b: the counters by priority do not include the packets of the"
-                " tests",
+                "traffic class not proven at 1 of 2 ports (a): only 50% of the bytes were in priority 3",
+                "traffic class not proven at 1 of 2 ports (b): the counters by priority do not include the packets of"
+                " the tests",
             ],
         ),
         (
@@ -80,7 +80,7 @@ def texts(ports: dict[tuple[str, str], Port], tests: dict[str, Any] = NO_CLASS, 
             run(unread="the port of net1 is not visible to its tester"),
             [
                 "traffic class proven by counters of its priority at 0 of 2 ports",
-                "traffic class not proven at 2 ports of a, b: the port of net1 is not visible to its tester",
+                "traffic class not proven at 2 of 2 ports (a, b): the port of net1 is not visible to its tester",
             ],
         ),
     ],

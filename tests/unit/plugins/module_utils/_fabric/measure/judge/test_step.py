@@ -1269,8 +1269,8 @@ def test_the_traffic_class_is_proven_by_the_bytes_of_its_priority() -> None:
     assert last.summary["verdict"] == "pass"
     assert last.schedule["traffic"] == [
         "traffic class proven by counters of its priority at 1 of 3 ports",
-        "traffic class not proven at 1 ports of lab-2: only 0% of the bytes were in priority 3",
-        "traffic class not proven at 1 ports of lab-3: no ethtool",
+        "traffic class not proven at 1 of 3 ports (lab-2): only 0% of the bytes were in priority 3",
+        "traffic class not proven at 1 of 3 ports (lab-3): no ethtool",
     ]
     assert [(one["host"], one["rail"], one["kind"], one["found"]) for one in last.links] == [
         ("lab-2", "rail0", "class", "priority 0")
