@@ -15,6 +15,7 @@ from tests.unit.support.plan_factory import fleet
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
+from ansible_collections.gpufabric.rdma.plugins.modules import fabric_wait
 
 MODULES = ("cluster_info", "fabric_objects", "fabric_testers", "fabric_wait", "node_drain")
 POOL = {
@@ -180,6 +181,12 @@ def test_wait_notes_what_for(cluster: FakeCluster, capsys: pytest.CaptureFixture
     given = {"objects": [POOL], "nodes": ["a"], "release": "26.7.1", "progress_file": str(tmp_path / "line")}
     run("fabric_wait", capsys, timeout=0, **given)
     assert (tmp_path / "line").read_text() == ("fabric_wait: 0 s of at most 0 s, not ready yet: IPPool rail0 is absent")
+
+
+def test_wait_knows_the_nodes_without_a_port() -> None:
+    lost = {"rail1": {"reason": "it has no port 0000:28:00.0", "resource": "rdma_rail1"}}
+    hosts = {"a": {"missing": lost}, "b": {}, "c": {"missing": lost}}
+    assert fabric_wait.lacking(hosts, {"a": "node-a", "b": "node-b"}) == {"rdma_rail1": ["node-a"]}
 
 
 def test_testers_in_check_mode_touch_nothing(

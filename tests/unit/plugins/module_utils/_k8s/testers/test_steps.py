@@ -175,6 +175,36 @@ def test_each_class_of_hosts_has_testers_with_its_own_rails(tmp_path: Path) -> N
     assert {f"jobs/gpufabric-testers-{name}" for name in ("default", "storage")} <= set(world.remove(True)["removed"])
 
 
+def test_hosts_with_fewer_rails_have_testers_of_their_own(tmp_path: Path) -> None:
+    """A pod that requests the resource of a missing NIC would never start."""
+    world = World(tmp_path)
+    names = ("rail0", "rail1", "rail2")
+    rails = [{"name": name, "netdev": name, "network": name, "resource": f"rdma_{name}"} for name in names]
+    lost = {"rail1": {"reason": "it has no port 0000:28:00.0", "resource": "rdma_rail1"}}
+    hosts = {**PLAN["hosts"], "h2": {"machine_id": "h2", "missing": lost}}
+    world.params.update(plan={**PLAN, "rails": rails, "hosts": hosts}, host_network=False)
+    assert world.start()["problems"] == {}
+    for job, wanted, resources in (
+        (JOBS, ["host-h1", "host-h3"], ["rdma/rdma_rail0", "rdma/rdma_rail1", "rdma/rdma_rail2"]),
+        (f"{JOBS}-fewer-1", ["host-h2"], ["rdma/rdma_rail0", "rdma/rdma_rail2"]),
+    ):
+        template = world.cluster.objects[job]["spec"]["template"]
+        affinity = template["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        assert affinity["nodeSelectorTerms"][0]["matchExpressions"][0]["values"] == wanted
+        (container,) = template["spec"]["containers"]
+        assert [key for key in container["resources"]["limits"] if "/" in key] == resources
+    config = world.cluster.objects["/api/v1/namespaces/gpufabric-validate/configmaps/gpufabric-testers"]["data"]
+    assert config["rails-fewer-1"] == "rail rail0 net1 -\nrail rail2 net2 -\n"
+    assert "rail rail1 net2 -" in config["rails"]
+    assert {"jobs/gpufabric-testers", "jobs/gpufabric-testers-fewer-1"} <= set(world.remove(True)["removed"])
+
+
+def test_a_host_that_is_left_out_gets_no_tester(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.params["plan"] = {**PLAN, "excluded": {"h2": "the host is in use"}}
+    assert list(world.start()["endpoints"]) == ["h1", "h3"]
+
+
 @pytest.mark.parametrize(
     ("state", "reason"),
     [
