@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -44,6 +46,30 @@ def command(*argv: str, env: dict[str, str] | None = None) -> Callable[[IO[str]]
         merged = {**environment.environ(), **(env or {})}
         code = processes.run(argv, cwd=REPO, env=merged, stdout=log, stderr=subprocess.STDOUT)
         return None if code == 0 else f"exit code {code}"
+
+    return run
+
+
+def at_once(*commands: Callable[[IO[str]], str | None]) -> Callable[[IO[str]], str | None]:
+    """A gate of commands that run at the same time; the log of the first one comes last."""
+
+    def run(log: IO[str]) -> str | None:
+        low = processes.is_low()
+
+        def one(own: Callable[[IO[str]], str | None], file: IO[str]) -> str | None:
+            if low:
+                processes.lower()
+            return own(file)
+
+        files = [Path(f"{log.name}.{number}") for number in range(len(commands))]
+        with contextlib.ExitStack() as stack:
+            opened = [stack.enter_context(path.open("w")) for path in files]
+            pool = stack.enter_context(ThreadPoolExecutor(len(commands)))
+            reasons = list(pool.map(one, commands, opened))
+        for path in reversed(files):
+            log.write(path.read_text(errors="replace"))
+            path.unlink()
+        return next(filter(None, reasons), None)
 
     return run
 
@@ -132,9 +158,17 @@ def all_gates() -> list[Gate]:
         Gate("collection docs", collection_docs, beside=True),
         *sanity_gates(),
         # The last one beside the scenarios: by then the lab has built the programs that both need.
-        Gate("cluster", command("pytest", "tests/cluster", "--durations=0"), note=skipped, beside=True, builds=True),
+        # Those of pods mostly wait, so they have a cluster of their own.
+        Gate("cluster", cluster(), note=skipped, beside=True, builds=True),
         *scenarios(),
     ]
+
+
+def cluster() -> Callable[[IO[str]], str | None]:
+    """Tests of pods mostly wait, so they run beside the others, on a cluster of their own."""
+    pods = "tests/cluster/test_pods.py"
+    others = command("pytest", "tests/cluster", f"--ignore={pods}", "--durations=0")
+    return at_once(others, command("pytest", pods, "--durations=0"))
 
 
 def collection_docs(log: IO[str]) -> str | None:

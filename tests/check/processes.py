@@ -23,9 +23,14 @@ def lower() -> None:
     _thread.low = True
 
 
+def is_low() -> bool:
+    """Whether this thread's commands run at a low priority."""
+    return getattr(_thread, "low", False)
+
+
 def run(argv: Sequence[str], **options: Any) -> int:
     """Run a command to its end and return its exit code."""
-    if not getattr(_thread, "low", False):
+    if not is_low():
         return subprocess.run(argv, **options).returncode
     with subprocess.Popen(["sh", "-c", _LOWER, "low", *argv], start_new_session=True, **options) as process:
         _running.add(process)

@@ -1,4 +1,4 @@
-"""Objects of every network model on every release line, as a real API server takes them; the linter on it."""
+"""Objects of earlier runs and of other owners on a real API server; the linter and the plan on it."""
 
 from __future__ import annotations
 
@@ -8,39 +8,30 @@ from typing import Any
 import pytest
 import yaml
 from tests.lab.api import APPLY_PATCH, Api, ApiError
-from tests.tools import gallery, hollow
-from tests.tools.environment import REPO
+from tests.tools import gallery, hollow, models
 from tests.tools.fleet import Fleet, eventually
 from tests.unit.support.module_run import run
 from tests.unit.support.plan_factory import fleet
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import releases
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-FOLDERS = sorted((REPO / "tests" / "fixtures" / "crds").glob("v*"))
 POOLS, NADS = "nv-ipam.nvidia.com/v1alpha1", "k8s.cni.cncf.io/v1"
 LABEL = "app.kubernetes.io/managed-by"
-# On OpenShift the SR-IOV operator has a namespace of its own.
-SPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "openshift-sriov-network-operator"}}
-STRICT = {"dryRun": "All", "fieldValidation": "Strict"}
 
 
-@pytest.fixture(scope="module", params=releases.LINES)
-def line(request: pytest.FixtureRequest, cluster: Fleet) -> Iterator[str]:
-    """A release line whose kinds the cluster serves."""
-    (folder,) = [path for path in FOLDERS if path.name.startswith(f"v{request.param}.")]
-    definitions = [yaml.load(path.read_text(), yaml.CSafeLoader) for path in sorted(folder.glob("*.yaml"))]
+@pytest.fixture(scope="module")
+def line(cluster: Fleet) -> Iterator[str]:
+    """The newest release line, whose kinds the cluster serves."""
+    found = models.NEWEST
+    definitions = [yaml.load(path.read_text(), yaml.CSafeLoader) for path in models.definitions(found).glob("*.yaml")]
     paths = [f"{CRDS}/{one['metadata']['name']}" for one in definitions]
     for one in definitions:
         cluster.api.post(CRDS, one)
-    if not exists(cluster.api, f"/api/v1/namespaces/{SPACE['metadata']['name']}"):
-        cluster.api.post("/api/v1/namespaces", SPACE)
     eventually(lambda: all(established(cluster.api, path) for path in paths), 60)
-    yield request.param
+    yield found
     for path in paths:
         cluster.api.delete(path)
-    # The next line has other definitions of the same names.
     eventually(lambda: not any(map(lambda path: exists(cluster.api, path), paths)), 60)
 
 
@@ -56,102 +47,6 @@ def established(api: Api, path: str) -> bool:
     return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
 
-def collection(item: dict[str, Any]) -> str:
-    """Where objects like this are created, by the rule that all kinds here but one follow."""
-    kind = item["kind"].lower()
-    plural = f"{kind[:-1]}ies" if kind.endswith("policy") else f"{kind}s"
-    plural = "network-attachment-definitions" if kind == "networkattachmentdefinition" else plural
-    space = item["metadata"].get("namespace")
-    return f"/apis/{item['apiVersion']}/{f'namespaces/{space}/' if space else ''}{plural}"
-
-
-def created(api: Api, item: dict[str, Any], **query: str) -> dict[str, Any]:
-    return api.request("POST", collection(item), item, query=query)
-
-
-def test_the_server_takes_the_objects_of_every_model(cluster: Fleet, line: str) -> None:
-    """About 3 s for each line."""
-    count = 0
-    for entry in entries_of(line):
-        made = objects_of(entry, line)
-        for item in (*made["policy"], *made["networks"]):
-            assert kept(item["spec"], created(cluster.api, item, **STRICT)["spec"])
-            count += 1
-    assert count > 60
-    with pytest.raises(ApiError, match="unknown field"):
-        created(cluster.api, {**item, "spec": {**item["spec"], "none": 1}}, **STRICT)
-
-
-def kept(sent: Any, stored: Any) -> bool:
-    """Whether the server kept all that was sent; it adds defaults."""
-    if isinstance(sent, dict) and isinstance(stored, dict):
-        return all(key in stored and kept(value, stored[key]) for key, value in sent.items())
-    if isinstance(sent, list) and isinstance(stored, list):
-        return len(sent) == len(stored) and all(map(kept, sent, stored))
-    return bool(sent == stored)
-
-
-def test_models_replace_each_other(
-    cluster: Fleet, line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """About 10 s for each line: every model is installed in place of the one before, changed, and at last removed."""
-    monkeypatch.setenv("KUBECONFIG", f"{cluster.folder}/cluster/{hollow.ADMIN}.kubeconfig")
-
-    def objects(step: str, wanted: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-        result = run("fabric_objects", capsys, objects=wanted, prune={"step": step, "namespace": "default"}, **more)
-        assert not result.get("failed"), result["msg"]
-        return result
-
-    # A cluster does not become one of another platform.
-    entries = [entry for entry in entries_of(line) if "platform:" not in entry.intent]
-    for entry, title in (*((one, "{rail}") for one in entries), (entries[-1], "other-{rail}")):
-        made = objects_of(entry, line, name=title)
-        for step, wanted in made.items():
-            predicted = objects(step, wanted, check=True)
-            assert objects(step, wanted)["changed"] is predicted["changed"], (entry.title, title, step)
-            again = objects(step, wanted)
-            assert not again["changed"], (entry.title, title, step, again)
-            # Two requests for each object, and a fixed number that looks for objects to remove.
-            assert again["requests"] <= 2 * len(wanted) + 20, (entry.title, step)
-        planned = [*made["policy"], *made["networks"]]
-        assert managed(cluster.api) == sorted(map(identity, planned)), (entry.title, title)
-    for step in ("networks", "policy"):
-        assert objects(step, made[step], state="absent")["changed"]
-    assert managed(cluster.api) == []
-
-
-def entries_of(line: str) -> list[gallery.Entry]:
-    """The pages of the gallery that a line can have; every line has all network models."""
-    release = list(releases.LINES[line].releases)[-1]
-    return [entry for entry in gallery.ENTRIES.values() if not gallery.refusal(entry, release)]
-
-
-def objects_of(entry: gallery.Entry, line: str, **networks: Any) -> dict[str, list[dict[str, Any]]]:
-    """The objects of a page of the gallery by step, in a namespace that exists."""
-    release = list(releases.LINES[line].releases)[-1]
-    fabric = yaml.safe_load(gallery.intent_text(entry))
-    fabric["networks"] = {**fabric.get("networks", {}), **networks}
-    fabric["operator"] = {**fabric.get("operator", {}), "release": release, "namespace": "default"}
-    fabric["network_namespace"] = "default"
-    made = plan(fabric, gallery.hosts(fabric))["objects"]
-    return {step: made[step] for step in ("policy", "networks")}
-
-
-def identity(item: dict[str, Any]) -> tuple[str, str]:
-    return item["kind"], item["metadata"]["name"]
-
-
-def managed(api: Api) -> list[tuple[str, str]]:
-    """All objects with our mark of the kinds that the definitions of the line add."""
-    found = []
-    for one in api.get(CRDS)["items"]:
-        path = f"/apis/{one['spec']['group']}/{one['spec']['versions'][-1]['name']}/{one['spec']['names']['plural']}"
-        items = api.get(path)["items"]
-        found += [item for item in items if item["metadata"].get("labels", {}).get(LABEL) == "gpufabric"]
-    return sorted(map(identity, found))
-
-
-@pytest.mark.parametrize("line", list(releases.LINES)[-1:], indirect=True)
 def test_what_the_plan_no_longer_has_is_removed(
     cluster: Fleet, line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,7 +81,6 @@ def test_what_the_plan_no_longer_has_is_removed(
     assert left() == set()
 
 
-@pytest.mark.parametrize("line", list(releases.LINES)[-1:], indirect=True)
 def test_the_linter_reads_the_cluster(cluster: Fleet, line: str) -> None:
     """About 5 s."""
     api = "mellanox.com/v1alpha1"
@@ -198,12 +92,12 @@ def test_the_linter_reads_the_cluster(cluster: Fleet, line: str) -> None:
         "spec": {"master": "rail9", "ipam": '{"type":"nv-ipam","poolName":"none"}'},
     }
     for item in (policy, network):
-        created(cluster.api, item)
+        cluster.api.post(models.collection(item), item)
     try:
         run = cluster.playbook("lint")
     finally:
         for item in (policy, network):
-            cluster.api.delete(f"{collection(item)}/{item['metadata']['name']}")
+            cluster.api.delete(f"{models.collection(item)}/{item['metadata']['name']}")
     assert run.rc != 0
     assert "objects examined: 5, errors: 2" in run.output
     assert "- NicClusterPolicy mlnx: The operator ignores the policy." in run.output
@@ -222,15 +116,14 @@ def test_subnets_of_rails_are_compared_with_the_network_of_services(
     assert found[0].startswith("the subnet 10.96.7.0/24 of rail1 overlaps 10.96.0.0/16, ServiceCIDR kubernetes. ")
 
 
-@pytest.mark.parametrize("line", list(releases.LINES)[-1:], indirect=True)
 def test_objects_of_another_owner(
     cluster: Fleet, line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """About 5 s: a conflict names the owner and is foreseen; consent takes the fields alone, or the whole object."""
     monkeypatch.setenv("KUBECONFIG", f"{cluster.folder}/cluster/{hollow.ADMIN}.kubeconfig")
-    made = objects_of(next(iter(gallery.ENTRIES.values())), line)
+    made = models.objects_of(next(iter(gallery.ENTRIES.values())), line, "default")
     (pool, *others) = made["networks"]
-    path = f"{collection(pool)}/{pool['metadata']['name']}"
+    path = f"{models.collection(pool)}/{pool['metadata']['name']}"
     theirs = {**pool, "metadata": {"name": pool["metadata"]["name"], "namespace": "default"}}
     theirs["spec"] = {**pool["spec"], "perNodeBlockSize": 7}
 
@@ -277,7 +170,6 @@ def test_objects_of_another_owner(
     assert not exists(cluster.api, path)
 
 
-@pytest.mark.parametrize("line", list(releases.LINES)[-1:], indirect=True)
 def test_the_plan_is_compared_with_the_cluster(cluster: Fleet, line: str) -> None:
     """About 10 s. The run is that of the playbook plan alone, which a copy of it is not."""
     scope = {"group": "rdma_hosts", "recorded": False, "only_plan": True}

@@ -29,6 +29,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan i
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.client.poll import Clock
 from ansible_collections.gpufabric.rdma.plugins.modules import fabric_objects, fabric_wait
 
+NEWEST = list(releases.LINES)[-1]
 SPACE = "nvidia-network-operator"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 MARK = ("app.kubernetes.io/managed-by", "gpufabric")
@@ -64,13 +65,15 @@ class Operator:
         fleet = plan_factory.fleet(hosts, rails=RAILS, link_layer=layer)
         return plan(own, {name: {**host, "rdma_host": {"node_name": name}} for name, host in fleet.items()})
 
-    def apply(self, made: Mapping[str, Any], step: str, state: str = "present") -> dict[str, Any]:
+    def apply(
+        self, made: Mapping[str, Any], step: str, state: str = "present", *, check: bool = False
+    ) -> dict[str, Any]:
         """Apply or remove the objects of a step as its role does."""
         prune = {"step": step, "namespace": SPACE, "network_namespace": made["operator"]["network_namespace"]}
         labels = {"node_labels": made["nodes"]["labels"], **scope(made)} if step == "policy" else {}
         own = {"objects": made["objects"][step], "prune": prune, "state": state, "timeout": PATIENCE, **labels}
         with patch.object(fabric_objects, "Clock", lambda: clock(FASTER)):
-            found = module_run.run("fabric_objects", self.capsys, **own)
+            found = module_run.run("fabric_objects", self.capsys, check=check, **own)
         assert not found.get("failed"), found["msg"]
         return found
 
@@ -82,11 +85,16 @@ class Operator:
         with patch.object(fabric_wait, "Clock", lambda: clock(faster)):
             return module_run.run("fabric_wait", self.capsys, **{"release": self.release, "namespace": SPACE, **own})
 
-    def deploy(self, made: Mapping[str, Any]) -> bool:
-        """Apply both steps, each until it is ready; whether there was something to change."""
+    def deploy(self, made: Mapping[str, Any], waits: bool = True) -> bool:
+        """Apply both steps as check mode predicts, each until it is ready; whether there was something to change."""
         changed = False
         for step in STEPS:
-            changed = self.apply(made, step)["changed"] or changed
+            predicted = self.apply(made, step, check=True)["changed"]
+            done = self.apply(made, step)["changed"]
+            assert done is predicted, step
+            changed = done or changed
+            if not waits:
+                continue
             found = self.wait(made, step, stable=2)
             assert found.get("ready"), found["msg"]
         return changed
@@ -139,8 +147,14 @@ def definitions(line: str) -> Path:
 
 def pages(line: str) -> list[str]:
     """The models of a line: each profile, on the newest line the variants, too."""
-    found = [*MODELS, *(VARIANTS if line == list(releases.LINES)[-1] else ())]
+    found = [*MODELS, *(VARIANTS if line == NEWEST else ())]
     return [*(page for page in found if not gallery.refusal(gallery.ENTRIES[page], release(line))), *OWN]
+
+
+def others(line: str) -> list[str]:
+    """The variants that a line can have, and that are waited for on the newest one only."""
+    found = [page for page in VARIANTS if not gallery.refusal(gallery.ENTRIES[page], release(line))]
+    return [page for page in found if page not in pages(line)]
 
 
 def intent(page: str) -> dict[str, Any]:
@@ -148,12 +162,33 @@ def intent(page: str) -> dict[str, Any]:
     if page in OWN:
         return dict(OWN[page])
     fabric: dict[str, Any] = yaml.safe_load(gallery.intent_text(gallery.ENTRIES[page]))
-    # Definitions of ours in a namespace that is no longer that of the networks would stay: prune looks in one.
-    fabric.pop("network_namespace", None)
     for own in fabric.get("classes") or []:
         own.pop("match")
         own.update(hosts=["gpu-0002"], rail_count=RAILS)
     return fabric
+
+
+def entries(line: str) -> list[gallery.Entry]:
+    """The pages of the gallery that a line can have; every line has all network models."""
+    return [entry for entry in gallery.ENTRIES.values() if not gallery.refusal(entry, release(line))]
+
+
+def objects_of(entry: gallery.Entry, line: str, namespace: str) -> dict[str, list[dict[str, Any]]]:
+    """The objects of a page of the gallery by step, for operator and networks in one namespace."""
+    fabric = yaml.safe_load(gallery.intent_text(entry))
+    fabric["operator"] = {**fabric.get("operator", {}), "release": release(line), "namespace": namespace}
+    fabric["network_namespace"] = namespace
+    made = plan(fabric, gallery.hosts(fabric))["objects"]
+    return {step: made[step] for step in STEPS}
+
+
+def collection(item: Mapping[str, Any]) -> str:
+    """Where objects like this are created, by the rule that all kinds here but one follow."""
+    kind = item["kind"].lower()
+    plural = f"{kind[:-1]}ies" if kind.endswith("policy") else f"{kind}s"
+    plural = "network-attachment-definitions" if kind == "networkattachmentdefinition" else plural
+    space = item["metadata"].get("namespace")
+    return f"/apis/{item['apiVersion']}/{f'namespaces/{space}/' if space else ''}{plural}"
 
 
 def ports(vfs: int = 0, **other: Any) -> list[dict[str, Any]]:

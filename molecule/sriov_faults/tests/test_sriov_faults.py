@@ -63,6 +63,10 @@ def test_their_removal_leaves_the_vfs_of_the_role(made: Run, inventory: str) -> 
     before = ports(HOST)
     play("teardown", inventory, "--tags", "teardown_cluster").must()
     assert ports(HOST) == before
+    # As a run leaves it that fails before it compares the rails with the plan.
+    host(HOST).check_output("ip link set dev rail0 mtu 1500")
+    play("teardown", inventory, "--tags", "teardown_cluster").must()
+    assert ports(HOST) == before
     assert left_on(HOST) != []
     play("teardown", inventory, "--tags", "teardown_hosts", variables={"rdma_remove_sriov_leftovers": True}).must()
     counts = [host(HOST).check_output(f"cat /sys/bus/pci/devices/{pci}/sriov_numvfs") for pci in PCI.values()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
@@ -90,6 +91,29 @@ def test_the_gate_of_the_cluster_needs_no_lab_but_its_programs(monkeypatch: pyte
     assert left == ["cluster", *(gate.name for gate in scenarios())]
     assert [gate.name for gate in all_gates() if gate.beside][-1] == "cluster"
     assert [gate.name for gate in all_gates() if gate.beside and gate.uses_lab] == []
+
+
+@pytest.mark.parametrize("low", [False, True])
+def test_commands_at_once_keep_the_priority_and_fail_together(low: bool, tmp_path: Path) -> None:
+    """The log of the first one is at the end, where the summary looks for tests that were skipped."""
+    found: list[str | None] = []
+
+    def gate() -> None:
+        if low:
+            processes.lower()
+        parts = (gates.command(sys.executable, "-c", f"{NICE}; raise SystemExit({code})") for code in (0, 3))
+        with (tmp_path / "log").open("w") as log:
+            found.append(gates.at_once(*parts)(log))
+
+    thread = threading.Thread(target=gate)
+    thread.start()
+    thread.join()
+    assert found == ["exit code 3"]
+    lines = (tmp_path / "log").read_text().splitlines()
+    own = f"{os.nice(0) + (10 if low else 0)} {low}"
+    assert [line for line in lines if not line.startswith("$")] == [own, own]
+    assert "SystemExit(3)" in lines[0] and "SystemExit(0)" in lines[2]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log"]
 
 
 @pytest.mark.parametrize(("said", "untouched"), [("", "yes"), ("lab    is up already\n", "")])
