@@ -45,6 +45,8 @@ def started(run: str) -> dict[str, Any]:
 
 def findings(results: Sequence[Mapping[str, Any]], verbs: Mapping[str, Any]) -> list[str]:
     """Return where to look, in one sentence for each collective that did not pass and a last one for all of them."""
+    if not results:
+        return ["No collective was run: it needs two hosts with GPUs and the same rails"]
     found = [f"{name(result)}: {result['reason']}" for result in results if result["verdict"] != PASS]
     if not any(result["verdict"] == FAIL for result in results):
         return found

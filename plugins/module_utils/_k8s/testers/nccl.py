@@ -113,7 +113,11 @@ def _classes(params: Mapping[str, Any], nodes: Nodes, problems: dict[str, str]) 
         lacking = {name: (plan["hosts"].get(name) or {}).get("missing", ()) for name in theirs}
         problems.update({name: f"it has no port for {', '.join(gone)}" for name, gone in lacking.items() if gone})
         theirs = {name: node for name, node in theirs.items() if name not in problems}
-        if theirs:
+        if len(theirs) == 1:
+            problems.update(
+                dict.fromkeys(theirs, "a collective needs two hosts with the same rails, and no other can run")
+            )
+        elif theirs:
             gpus = wanted.amounts[resource]
             testers = replace(testers_of(params, ""), rails=rails[own["name"]], needs=wanted)
             yield _Class(theirs, replace(testers, memory=gpus * MEMORY_PER_GPU), gpus)

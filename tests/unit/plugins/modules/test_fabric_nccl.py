@@ -204,3 +204,12 @@ def test_an_error_leaves_no_earlier_verdict_and_no_object(world: World) -> None:
     assert "script /none/nccl.sh cannot be read" in result["msg"]
     assert world.report()["verdict"] == "no_data"
     assert LEASE not in world.cluster.objects
+
+
+def test_a_single_host_is_named_and_no_pass(world: World) -> None:
+    result = world.run(limit=["h1"])
+    assert result["verdict"] == "no_data"
+    assert world.report()["left_out"] == {
+        "h1": "a collective needs two hosts with the same rails, and no other can run"
+    }
+    assert result["findings"] == ["No collective was run: it needs two hosts with GPUs and the same rails"]

@@ -15,7 +15,7 @@ from ...intent.nccl import NETWORK
 from ..judge.verdict import FAIL, NO_DATA, PASS
 from .limits import BITS, Limit, limit, rails_rate
 from .output import Pod, Run
-from .units import Collective, Unit
+from .units import Collective, Unit, options
 
 # What is measured above the rails' rate is no measurement.
 _ABOVE = 1.02
@@ -42,9 +42,7 @@ def _result(
     joined = _joined(first, runs.values())
     model = joined.models.most_common(1)[0][0] if joined.models else ""
     wanted = limit(plan, unit, what, gpus=gpus, model=model)
-    missing = _missing(unit, what, pods, runs=runs, gpus=gpus) or _impossible(
-        plan, unit, what, value=joined.value, gpus=gpus
-    )
+    missing = _missing(unit, what, pods, runs=runs, gpus=gpus) or _impossible(plan, unit, what, run=joined, gpus=gpus)
     if missing:
         return _row(unit, what, joined, wanted=wanted, verdict=NO_DATA, reasons=missing)
     wrong = _wrong(plan, unit, runs, joined=joined, wanted=wanted)
@@ -78,13 +76,18 @@ def _missing(unit: Unit, what: Collective, pods: Mapping[str, Pod], *, runs: Map
     if set(ranks.values()) != {expected} or sum(ranks.values()) != len(unit.hosts) * gpus:
         found = ", ".join(f"{count} GPUs" for count in sorted(set(ranks.values()))) or "none"
         return [f"communicators with {found}, expected {expected} GPUs in each of {len(unit.hosts) * gpus // expected}"]
-    if not any(kind.startswith("NET/") for run in runs.values() for kind in run.transports):
-        return ["NCCL logged no connection over a network, so its transport is not known"]
+    unknown = [host for host, run in runs.items() if not any(kind.startswith("NET/") for kind in run.transports)]
+    if unknown:
+        return [f"NCCL logged no connection over a network on {', '.join(unknown)}, so its transport is not known"]
     return []
 
 
-def _impossible(plan: Mapping[str, Any], unit: Unit, what: Collective, *, value: float | None, gpus: int) -> list[str]:
-    """Return why a value is not valid: where only the network is used, no GPU gets more than its share of the rails."""
+def _impossible(plan: Mapping[str, Any], unit: Unit, what: Collective, *, run: Run, gpus: int) -> list[str]:
+    """Return why a value is not valid: another size, or more than a GPU's share of the rails on the network alone."""
+    value, size = run.value, options(plan)["size"]
+    # nccl-tests rounds a size down to whole elements for each rank.
+    if run.size is None or not 0.99 * size <= run.size <= size:
+        return [f"the row is about {run.size} bytes, expected {size}"]
     rate = rails_rate(plan, unit.hosts)
     most = rate / BITS / gpus if rate and what.path == NETWORK else None
     if most and value and value > most * _ABOVE:

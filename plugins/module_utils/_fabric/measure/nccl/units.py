@@ -65,9 +65,9 @@ def rounds(plan: Mapping[str, Any], hosts: Sequence[str]) -> list[list[Unit]]:
             found.append([_pair(hosts[0], hosts[-1])])
     if "groups" in chosen:
         members = [(name, [host for host in hosts if host in own]) for name, own in _groups(plan).items()]
-        groups = [Unit(name, "groups", tuple(own)) for name, own in members if len(own) > _FEWEST]
+        groups = [Unit(name, "groups", tuple(own)) for name, own in members if len(own) >= _FEWEST]
         found += [groups] if groups else []
-        if not members and len(hosts) > _FEWEST:
+        if not members and len(hosts) >= _FEWEST + ("pairs" in chosen):
             found.append([Unit("all", "groups", tuple(hosts))])
     return [units for units in found if units]
 

@@ -66,7 +66,14 @@ def test_a_good_run_passes_with_its_values() -> None:
         (("Group  1", "Group  0"), None, {}, "no_data", "communicators with 4 GPUs, expected 2 GPUs in each of 2"),
         (("end 1 rc=0", "end 1 rc=124"), None, {}, "no_data", "h1: it ended with exit code 124"),
         (None, ("=== gpufabric nccl end 1 rc=0\n", ""), {}, "no_data", "h2: it did not run"),
-        (("via NET", "over NET"), ("via NET", "over NET"), {}, "no_data", "NCCL logged no connection over a network"),
+        (("via NET", "over NET"), ("via NET", "over NET"), {}, "no_data", "no connection over a network on h1, h2"),
+        (
+            ("  4294967296    1073741824", "    33554432       8388608"),
+            None,
+            {},
+            "no_data",
+            "the row is about 33554432 bytes",
+        ),
         (
             ("=== gpufabric nccl log 1", "=== gpufabric nccl cut\n=== gpufabric nccl log 1"),
             None,
@@ -128,6 +135,8 @@ def test_every_host_is_in_a_pair_and_groups_follow() -> None:
     grouped = plan()
     grouped["tests"]["groups"] = {"a": hosts, "b": ["h4"]}
     assert [unit.name for unit in rounds(grouped, [*hosts, "h4"])[-1]] == ["a"]
+    assert [[unit.name for unit in units] for units in rounds(plan(), hosts[:2])] == [["h1 and h2"]]
+    assert [unit.name for units in rounds(plan(scopes=["groups"]), hosts[:2]) for unit in units] == ["all"]
     assert rounds(plan(), ["h1"]) == []
     assert [unit.scope for units in rounds(plan(scopes=["pairs"]), hosts) for unit in units] == ["pairs", "pairs"]
     assert seconds(plan(), 16) > seconds(plan(), 2) > 90
