@@ -29,12 +29,23 @@ def common(plan: Mapping[str, Any]) -> dict[str, str]:
     chosen = options(plan)
     found = dict(_LOG)
     tests = complete(plan.get("tests") or {})
-    if tests["traffic_class"] is not None:
-        found["NCCL_IB_TC"] = str(tests["traffic_class"])
+    byte = _traffic_class(tests)
+    if byte is not None:
+        found["NCCL_IB_TC"] = str(byte)
+    if tests.get("service_level") is not None:
+        found["NCCL_IB_SL"] = str(tests["service_level"])
     found.update({name: str(chosen[key]) for name, key in _GIVEN.items() if chosen[key] is not None})
     if not tests["cross_rail"]:
         found["NCCL_CROSS_NIC"] = "0"
     return found
+
+
+def _traffic_class(tests: Mapping[str, Any]) -> int | None:
+    """Return the traffic class of all rails, that of the tests; None if rails differ, since NCCL has one for all."""
+    if tests["traffic_class"] is not None:
+        return int(tests["traffic_class"])
+    classes = {own["traffic_class"] for own in (tests.get("traffic") or {}).values()}
+    return classes.pop() if len(classes) == 1 else None
 
 
 def of_collective(collective: Collective, gpus: int) -> dict[str, str]:

@@ -155,6 +155,12 @@ def test_settings_follow_from_the_plan() -> None:
         "NCCL_IB_PKEY": "2",
         "NCCL_CROSS_NIC": "0",
     }
+    # By default the class of the measurement, where all rails have the same.
+    made["tests"].update(traffic_class=None, traffic={name: {"traffic_class": 104} for name in ("rail0", "rail1")})
+    assert environment.common(made)["NCCL_IB_TC"] == "104"
+    made["tests"]["traffic"]["rail1"] = {"traffic_class": 96}
+    assert "NCCL_IB_TC" not in environment.common(made)
+    assert environment.common({"tests": {"service_level": 3}})["NCCL_IB_SL"] == "3"
     options = "-- -b 4294967296 -e 4294967296 -g 1 -n 20 -w 5 -c 1 -a 3"
     line = environment.line(made, 1, NETWORK, hosts=2, gpus=8)
     assert line == f"1 {seconds(made, 2)} all_reduce_perf NCCL_TESTS_SPLIT_MASK=0x7 NCCL_ALGO=RING {options}"
