@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which hosts are in use, so that measuring would disturb jobs, and what a run does then (rdma_validate_busy_hosts)."""
+"""Which hosts are in use, so that measuring would disturb jobs, and what a run does then."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read(asked: Any) -> str:
     found = _WORDS.get(str(asked).strip().lower())
     if found is None:
         raise InputError(
-            f"rdma_validate_busy_hosts: {plain(str(asked), 60)!r} is not known. Set true (measure hosts in use, which"
+            f"busy_hosts: {plain(str(asked), 60)!r} is not known. Set true (measure hosts in use, which"
             " disturbs their jobs), false, or exclude (measure the other hosts)"
         )
     return found
@@ -55,7 +55,4 @@ def decide(asked: Any, found: Mapping[str, str]) -> tuple[dict[str, str], str]:
     if wish == "true" or not found:
         return {}, ""
     told = some([f"{name}: {why}" for name, why in found.items()])
-    return {}, (
-        f"Nothing was measured, since measuring would disturb hosts in use. {told}. Wait for the jobs to end, or set"
-        " rdma_validate_busy_hosts: to exclude to measure the other hosts, or to true to measure these hosts too"
-    )
+    return {}, f"Nothing was measured, since measuring would disturb hosts in use. {told}. Wait for the jobs to end"

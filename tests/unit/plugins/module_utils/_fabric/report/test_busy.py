@@ -64,8 +64,7 @@ def test_what_a_run_does() -> None:
     assert left_out == {}
     assert refused == (
         "Nothing was measured, since measuring would disturb hosts in use. gpu-2: 4 RDMA queue pairs are open"
-        f" (python3[4711], a?[1mb), gpu-3: {UNREAD}. Wait for the jobs to end, or set rdma_validate_busy_hosts: to"
-        " exclude to measure the other hosts, or to true to measure these hosts too"
+        f" (python3[4711], a?[1mb), gpu-3: {UNREAD}. Wait for the jobs to end"
     )
     assert decide("no", busy({"gpu-1": IDLE})) == ({}, "")
 
@@ -78,5 +77,5 @@ def test_words_of_the_option(asked: Any, expected: str) -> None:
 
 
 def test_other_words_are_refused() -> None:
-    with pytest.raises(InputError, match="rdma_validate_busy_hosts: 'maybe' is not known. Set true"):
+    with pytest.raises(InputError, match="busy_hosts: 'maybe' is not known. Set true"):
         read("maybe")
