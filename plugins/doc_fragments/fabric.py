@@ -906,12 +906,13 @@ options:
             suboptions:
               severity:
                 description:
-                  - "Severity of more unsteady tests than chance explains. Default: C(failure)."
+                  - "Severity of more low readings than chance explains. Default: C(failure)."
                 type: str
                 choices: ["warning", "failure"]
               background:
                 description:
-                  - "Share of tests that fail once and pass when repeated, without a cause. Default: C(0.001)."
+                  - "Share of readings that are low without a cause. If all rails of a run read low more often and alike, the share of the run is
+                    used, up to 0.01; above, the run itself is unsteady. Default: C(0.001)."
                 type: float
           outliers:
             description:
@@ -944,10 +945,17 @@ options:
             description:
               - "C(auto): C(all_pairs) up to 32 hosts, C(sampled) above. Default: C(auto)."
             type: str
+          budget:
+            description:
+              - "How much is measured, and so which intermittent faults are found (budgets). C(quick): 6 slots, each test once. C(standard): 60
+                slots. C(deep): 120 slots. C(auto): C(standard) up to 1024 hosts, C(quick) above. Sets C(rounds) and C(repeats) where these are
+                not set. Default: C(auto)."
+            type: str
+            choices: ["auto", "quick", "standard", "deep"]
           rounds:
             description:
               - "Modes C(sampled) and C(topology): number of other hosts that each host meets (in C(topology) inside its group, and number of
-                other groups that each group meets). Default: C(3)."
+                other groups that each group meets). Default: as many as fit into the slots of the budget, at least 3."
             type: int
           seed:
             description:
@@ -1090,7 +1098,8 @@ options:
             type: int
           repeats:
             description:
-              - "Number of measurements per test. The worst one is used; the report shows the spread. Default: C(1)."
+              - "Number of measurements per test. A test fails if most of them fail; the report shows the spread. Default: as many as fit into the
+                slots of the budget."
             type: int
           retries:
             description:
@@ -1098,7 +1107,7 @@ options:
             type: int
           isolation:
             description:
-              - "Additional short passes that locate the fault. Default: C(3)."
+              - "Additional short passes that locate the fault. C(0) also turns off the tests of suspects alone. Default: C(3)."
             type: int
           nccl:
             description:

@@ -165,7 +165,7 @@ links:
   type: list
   elements: dict
 unsteady:
-  description: Tests that failed and then passed when repeated, by rail, port or pair, evaluated by C(thresholds.unsteady).
+  description: Ports, hosts, paths and rails with low readings of which other readings pass, evaluated by C(thresholds.unsteady).
   returned: always
   type: list
   elements: dict

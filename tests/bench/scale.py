@@ -52,7 +52,7 @@ def main(hosts: int, rails: int, mode: str, rounds: int) -> None:
         "supernet": "10.64.0.0/10",
         "rail_prefix": 19,
         "capacity": {"hosts": 1024, "pods_per_host": 1},
-        "tests": {"mode": mode, "rounds": rounds},
+        "tests": {"mode": mode, "rounds": rounds, "repeats": 1},
     }
     made = timed("plan", lambda: plan(fabric, fleet))
     described = {name: describe(host) for name, host in made["hosts"].items()}

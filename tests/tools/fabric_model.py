@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.components import VIEW, View
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.follow_up import (
     diagnose,
     next_tests,
@@ -40,8 +41,8 @@ TRANSIENT, RETRIES = 1e-3, 2
 class Fault:
     """One bad thing. mtu and gpu: of a port, of a whole host (``rail`` None), mtu also of a rail (``host`` None).
 
-    across: between leaves of LEAF hosts on a rail. routing: between ``rail`` and ``peer_rail``, or between any two.
-    pair: of two ports where ``peer_rail`` is given.
+    across: between leaves of LEAF hosts on a rail. uplinks: of the leaf ``host``, leaf: all tests of it. routing:
+    between ``rail`` and ``peer_rail``, or between any two. pair: of two ports where ``peer_rail`` is given.
     ``share`` of the tests that need it show it: below 1 the fault is unsteady.
     """
 
@@ -60,7 +61,10 @@ class Fault:
             return False
         ends = ((test.client, test.rail), (test.server, test.server_rail))
         if self.kind == "across":
-            return test.rail == self.rail and len({int(name[1:]) // LEAF for name, _rail in ends}) > 1
+            return test.rail == self.rail and len({leaf_of(name) for name, _rail in ends}) > 1
+        if self.kind in ("uplinks", "leaf"):
+            leaves = {leaf_of(name) for name, _rail in ends}
+            return test.rail == self.rail and len(leaves) > (self.kind == "uplinks") and self.host in leaves
         if self.kind == "routing":
             crossed = {test.rail, test.server_rail}
             return len(crossed) > 1 and (self.rail is None or crossed == {self.rail, self.peer_rail})
@@ -79,6 +83,11 @@ class Fault:
         if None not in (self.rail, other.rail) and self.rail != other.rail:
             return False
         return self.host is None or self.host in (other.host, other.peer)
+
+
+def leaf_of(name: str) -> str:
+    """The leaf switch of a host."""
+    return f"leaf{int(name[1:]) // LEAF}"
 
 
 def _is_at(host: str | None, rail: str | None, end: tuple[str, str]) -> bool:
@@ -255,26 +264,31 @@ class Outcome:
 
 
 def again(before: dict[str, Any] | None, result: dict[str, Any]) -> dict[str, Any]:
-    """The result of a test that was measured once more: a second reading that passes counts, as for the judge."""
+    """The result of a test that was measured once more: it fails where most readings do, as for the judge."""
     if before is None:
         return result
     first, second = ({key: one.get(key) for key in ("value", "verdict", "reason")} for one in (before, result))
-    return {**result, "passes": [first, {**second, "repeated": True}]}
+    passes = [*(before.get("passes") or [first]), {**second, "repeated": True}]
+    usable = [one for one in passes if one["verdict"] != "no_data"]
+    low = [one for one in usable if one["verdict"] == "fail"]
+    deciding = low if 2 * len(low) > len(usable) else [one for one in usable if one["verdict"] == "pass"]
+    last = (deciding or passes)[-1]
+    return {**result, **{key: last[key] for key in ("value", "verdict", "reason")}, "passes": passes}
 
 
-def isolate(fabric: Fabric, rounds: Sequence[Round], goes: int = 10) -> Outcome:
+def isolate(fabric: Fabric, rounds: Sequence[Round], goes: int = 10, view: View = VIEW) -> Outcome:
     """Play the schedule and what isolation asks for, at most ``goes`` times, and compare diagnoses with faults."""
     found = {subject(result): result for result in fabric.play(rounds)}
     tests = extra = count = 0
     while count < goes:
-        more = next_tests(list(found.values()), fabric.names, fabric.rail_names)
+        more = next_tests(list(found.values()), fabric.names, fabric.rail_names, view=view)
         if not more:
             break
         count, tests, played = count + 1, tests + len(more), repeat(more)
         extra += len(played)
         for result in fabric.play(played):
             found[subject(result)] = again(found.get(subject(result)), result)
-    diagnoses = diagnose(list(found.values()))
+    diagnoses = diagnose(list(found.values()), view)
     diagnosed = [Fault(b.kind, b.rail, b.host, b.peer, b.direction, b.peer_rail or None) for b in diagnoses]
     right = len(set(diagnosed) & set(fabric.faults))
     sure = sum(b.confidence == "confirmed" for b in diagnoses)

@@ -324,6 +324,7 @@ FABRIC: dict[str, Any] = {
         "type": "dict",
         "options": {
             "mode": {"type": "str"},
+            "budget": {"type": "str", "choices": ["auto", "quick", "standard", "deep"]},
             "rounds": {"type": "int"},
             "seed": {"type": "int"},
             "groups": {"type": "dict"},

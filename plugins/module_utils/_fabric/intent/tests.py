@@ -9,6 +9,7 @@ from typing import Any
 
 from ..._common.reader import Reader, converted, describe
 from ..._common.units import IB_MTUS
+from .budgets import BUDGETS
 from .host_groups import read_groups
 from .kinds import KINDS, USUAL
 from .nccl import DEFAULTS as NCCL
@@ -30,7 +31,8 @@ MEMORY = ("host", "cuda:dmabuf", "cuda:peermem")
 
 DEFAULTS: Mapping[str, Any] = {
     "mode": "auto",
-    "rounds": 3,
+    "budget": AUTO,
+    "rounds": None,
     "seed": 1,
     "groups": {},
     "oversubscription": [],
@@ -57,7 +59,7 @@ DEFAULTS: Mapping[str, Any] = {
     "service_level": None,
     "control": "rail",
     "port_base": 18500,
-    "repeats": 1,
+    "repeats": None,
     "retries": 2,
     "isolation": 3,
     "nccl": NCCL,
@@ -103,6 +105,7 @@ def _who(reader: Reader) -> dict[str, Any]:
     groups, parents = read_groups(reader)
     return {
         "mode": reader.text("mode", DEFAULTS["mode"], choices=MODES),
+        "budget": reader.text("budget", DEFAULTS["budget"], choices=(AUTO, *BUDGETS)),
         "rounds": reader.integer("rounds", DEFAULTS["rounds"], 1, high=1000),
         "seed": reader.integer("seed", DEFAULTS["seed"], 0, high=1 << 31),
         "groups": groups,

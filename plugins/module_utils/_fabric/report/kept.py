@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..intent.budgets import budget_of
 from ..intent.tests import STARS, complete
 from ..measure.judge.earlier_report import SCHEMA
 from .runs import UNKNOWN
@@ -87,7 +88,9 @@ def largest_log(plan: Mapping[str, Any]) -> int:
     flows = 2 * hosts * rails * (rails if tests["cross_rail"] or tests["mode"] == "loopback" else 1)
     if tests["mode"] in STARS:
         flows *= tests["fan"]
-    return 65536 + 4096 * flows * len(tests["kinds"]) * max(1, len(tests["sizes"])) * tests["repeats"]
+    budget = budget_of(tests, hosts)
+    flows = flows * (tests["repeats"] or 1) + rails * (budget.slots + budget.more)
+    return 65536 + 4096 * flows * len(tests["kinds"]) * max(1, len(tests["sizes"]))
 
 
 def unfinished(folder: str, known: Mapping[str, Known], size: int) -> list[str]:

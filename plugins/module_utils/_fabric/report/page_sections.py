@@ -206,12 +206,12 @@ def _links(report: Mapping[str, Any]) -> Data | None:
 
 
 def _unsteady(report: Mapping[str, Any]) -> Data | None:
-    head = ("measured", "rail", "host", "severity", "unsteady", "of tests", "says")
+    head = ("measured", "rail", "host or group", "severity", "low", "of readings", "details")
     rows = [
         [
             PLACES.get(row["where"], row["where"]),
-            row["rail"],
-            " and ".join(filter(None, (row["host"], row["peer"]))),
+            row["rail"] or "all",
+            " and ".join(row[key] for key in ("host", "peer", "group", "peer_group") if row.get(key)),
             row["severity"],
             row["count"],
             row["tests"],

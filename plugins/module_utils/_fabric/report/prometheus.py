@@ -17,6 +17,7 @@ from ..measure.schedule.schedule import IDENTITY
 from .ports import all_ports, counters
 
 PAIRS = 5000
+_UNSTEADY_LABELS = ("where", "kind", "rail", "host", "peer", "group", "peer_group", "direction", "severity")
 _PREFIX = "gpufabric_rdma_"
 _FACTOR = {"Gb/s": (1e9, "bandwidth_bits_per_second"), "us": (1e-6, "latency_seconds")}
 Rows = Iterable[tuple[Mapping[str, str], float]]
@@ -103,7 +104,7 @@ def _judged(report: Mapping[str, Any]) -> list[str]:
         for diagnosis in report.get("diagnoses", [])
     }
     unsteady = {
-        tuple((key, str(row[key] or "")) for key in ("where", "kind", "rail", "host", "peer", "severity")): row["count"]
+        tuple((key, str(row.get(key) or "")) for key in _UNSTEADY_LABELS): row["count"]
         for row in report.get("unsteady", [])
     }
     gates = [
@@ -114,7 +115,7 @@ def _judged(report: Mapping[str, Any]) -> list[str]:
         *gauge("diagnosis", "Cause of tests that did not pass.", [(dict(key), 1) for key in diagnoses]),
         *gauge(
             "unsteady_tests",
-            "Tests that failed and passed when they were repeated.",
+            "Low readings, other readings of which pass.",
             [(dict(key), count) for key, count in unsteady.items()],
         ),
         *gauge("gate_passed", "1 when an acceptance rule holds.", gates),

@@ -9,29 +9,44 @@ and directions that explain most, and at last pairs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..schedule.schedule import Measurement, subject
+from .components import Component, Low, Totals, lows_of, of_groups
+from .explain import explain
 from .pass_index import BASE, End, Failure, Fleet, Part, Scope, routing_scope
 from .set_cover import FEW, Cover
-from .unsteady import SIGNIFICANT, chance
+from .significance import chance
 
 # More pairs than this on one rail share a path between groups of hosts.
 _MANY_PAIRS = 8
 # From what most hosts share to what few do.
 _WIDEST = ("all", "rail", "routing")
+# Of groups, from what most tests use on; of two groups no one knows whose uplinks are bad.
+_WIDE = ("group", "paths", "uplinks", "groups")
+_FEW_GROUPS = 2
 # Share of a rail's tests from which on it is the rail; two halves that do not reach each other fail a half.
 _MOST = 2 / 3
+# Components of hosts, which have a cause of their own.
+_SINGLE = ("pair", "direction", "port", "host")
+# How seldom one of as many ports fails by chance as often as one that is named on a rail whose tests come and go.
+_SELDOM = 0.01
 
 
 @dataclass(frozen=True)
 class Cause:
-    """A part with the failures that it explains. ``named``: their reasons say so themselves."""
+    """A part with the failures that it explains. ``named``: their reasons say so themselves.
+
+    ``component``: what it is about, where that is a path or comes and goes. ``unsteady``: others of its tests passed.
+    """
 
     layer: str
     scope: Scope
     failures: tuple[Failure, ...]
     named: bool = False
+    component: Component | None = None
+    unsteady: bool = False
 
 
 def causes(fleet: Fleet) -> list[Cause]:
@@ -40,14 +55,21 @@ def causes(fleet: Fleet) -> list[Cause]:
     left = _without(fleet.failures, named)
     whole = list(_whole(fleet, left))
     left = _without(left, whole)
+    groups = list(_groups(fleet, left))
+    left = _without(left, groups)
+    whole += groups
     shaky = _shaky(fleet, left)
     parts = list(_parts(fleet, left, shaky))
     rails = list(_unsteady_rails(fleet, left, parts))
     if rails:
         left = _without(left, rails)
         parts = list(_parts(fleet, left, shaky))
-    paths = list(_paths(_without(left, parts), shaky))
-    return [*named, *whole, *rails, *parts, *paths, *_pairs(fleet, _without(left, [*parts, *paths]))]
+    parts = _of_their_own(fleet, parts, [*named, *whole, *rails])
+    certain = [*named, *whole, *rails, *parts]
+    unsteady = list(_unsteady(fleet, _without(left, parts), certain))
+    paths = list(_paths(_without(left, [*parts, *unsteady]), shaky))
+    pairs = _pairs(fleet, _without(left, [*parts, *unsteady, *paths]))
+    return [*certain, *unsteady, *paths, *pairs]
 
 
 def _without(failures: Sequence[Failure], found: Iterable[Cause]) -> list[Failure]:
@@ -109,6 +131,42 @@ def _whole(fleet: Fleet, failures: Sequence[Failure]) -> Iterator[Cause]:
             yield Cause(layer, _narrowed(scope, group), tuple(group))
 
 
+def _groups(fleet: Fleet, failures: Sequence[Failure]) -> Iterator[Cause]:
+    """Yield leaf switches, their uplinks and paths between groups on which no test of several hosts passed."""
+    homes = fleet.view.homes
+    if not homes or not failures:
+        return
+    failed: dict[Component, list[Failure]] = {}
+    for failure in failures:
+        if len(failure.rails) == 1 and failure.layers:
+            one, other = (homes.get(name, "") for name in (failure.client, failure.server))
+            for part in of_groups(failure.rails[0], one, other):
+                failed.setdefault(part, []).append(failure)
+    alive = {
+        part
+        for result in fleet.results
+        if result["verdict"] == "pass"
+        for part in of_groups(result["rail"], homes.get(result["client"], ""), homes.get(result["server"], ""))
+    }
+    done: set[Failure] = set()
+    # The widest first: a leaf switch has its uplinks, and all paths those of each group.
+    for part, group in sorted(failed.items(), key=lambda item: (_WIDE.index(item[0].kind), item[0])):
+        left = [failure for failure in group if failure not in done]
+        if part not in alive and left and _several(homes, part, left) and fleet.passes[BASE, Scope("rail", part.rail)]:
+            done.update(left)
+            yield Cause(BASE, _scope_of(part), tuple(left), component=part)
+
+
+def _several(homes: Mapping[str, str], part: Component, group: Sequence[Failure]) -> bool:
+    """Return whether several hosts on each side of a path failed: of one, its port may be the cause."""
+    hosts = {name for failure in group for name in (failure.client, failure.server)}
+    counts = Counter(homes.get(name, "") for name in hosts)
+    ends = [name for name in (part.one, part.other) if name] or list(counts)
+    # What several other groups fail with is no matter of one of them.
+    others = part.kind in ("group", "groups") or len(counts) > _FEW_GROUPS
+    return others and all(counts[name] > 1 for name in ends)
+
+
 def _width(item: tuple[Part, list[Failure]]) -> tuple[int, bool, str]:
     """Sort what most hosts share to the front; all ways between rails come before single ones."""
     scope = item[0][1]
@@ -153,6 +211,33 @@ def _parts(fleet: Fleet, left: Sequence[Failure], shaky: Mapping[str, float]) ->
             yield cause
 
 
+def _of_their_own(fleet: Fleet, parts: Sequence[Cause], known: Sequence[Cause]) -> list[Cause]:
+    """Return the parts without those that fail no more often than the paths that all of their failures used."""
+    steady = [cause for cause in parts if not fleet.passes[cause.layer, cause.scope]]
+    if len(steady) == len(parts):
+        return steady
+    found, totals = _comes_and_goes(fleet, [*known, *steady])
+    wide = [
+        ({subject(low.result) for low in own}, sum(low.count for low in own) / totals.tests[part])
+        for part, own in found
+        if part.kind not in _SINGLE
+    ]
+    return [
+        cause
+        for cause in parts
+        if cause in steady or not any(_is_usual(fleet, cause, tests, share=share) for tests, share in wide)
+    ]
+
+
+def _is_usual(fleet: Fleet, cause: Cause, tests: Collection[Measurement], *, share: float) -> bool:
+    """Return whether a part may well fail so often because of what reads low in this ``share`` of its ``tests``."""
+    failed = len(cause.failures)
+    if sum(failure.test in tests for failure in cause.failures) < _MOST * failed:
+        return False
+    alike = 2 * max(len(fleet.hosts_of[rail]) for failure in cause.failures for rail in failure.rails)
+    return alike * chance(failed, failed + fleet.passes[cause.layer, cause.scope], share) >= _SELDOM
+
+
 def _shaky(fleet: Fleet, failures: Sequence[Failure]) -> dict[str, float]:
     """Return the rails on which tests of many ports come and go, each with the share of its tests that failed once."""
     flips: dict[str, list[End]] = {}
@@ -178,7 +263,7 @@ def _by_chance(fleet: Fleet, cause: Cause, shaky: Mapping[str, float]) -> bool:
         share *= share
     failed = len(cause.failures)
     alike = 2 * max(len(fleet.hosts_of[rail]) for rail in rails)
-    return alike * chance(failed, failed + fleet.passes[cause.layer, cause.scope], share) >= SIGNIFICANT
+    return alike * chance(failed, failed + fleet.passes[cause.layer, cause.scope], share) >= _SELDOM
 
 
 def _paths(failures: Sequence[Failure], shaky: Mapping[str, float]) -> Iterator[Cause]:
@@ -187,6 +272,33 @@ def _paths(failures: Sequence[Failure], shaky: Mapping[str, float]) -> Iterator[
         group = [failure for failure in failures if failure.rails == (rail,)]
         if group:
             yield Cause(BASE, Scope("path", rail), tuple(group))
+
+
+def _unsteady(fleet: Fleet, failures: Sequence[Failure], certain: Iterable[Cause]) -> Iterator[Cause]:
+    """Yield what comes and goes with more low readings than chance explains: no pair is to blame for these."""
+    open_ = {failure.test: failure for failure in failures}
+    for part, own in _comes_and_goes(fleet, certain)[0] if failures else ():
+        tests = (subject(low.result) for low in own)
+        group = [open_[test] for test in tests if test in open_]
+        if group and part.kind != "pair":
+            yield Cause(BASE, _scope_of(part), tuple(group), component=part, unsteady=True)
+
+
+def _comes_and_goes(fleet: Fleet, known: Iterable[Cause]) -> tuple[list[tuple[Component, list[Low]]], Totals]:
+    """Return what explains the low readings beside those of ``known`` causes, and how many readings there are."""
+    gone = {failure.test for cause in known for failure in cause.failures}
+    # What crosses from rail to rail has causes of its own.
+    left = [result for result in fleet.results if not result.get("peer_rail") and subject(result) not in gone]
+    totals = Totals.of(left, fleet.view.homes)
+    return explain(lows_of(left, fleet.view.homes), totals, fleet.view.background).found, totals
+
+
+def _scope_of(part: Component) -> Scope:
+    if part.kind == "direction":
+        return Scope(part.other, part.rail, part.one)
+    if part.kind in ("port", "host"):
+        return Scope(part.kind, part.rail or None, part.one)
+    return Scope("path", part.rail or None)
 
 
 def _unsteady_rails(fleet: Fleet, failures: Sequence[Failure], parts: Sequence[Cause]) -> Iterator[Cause]:

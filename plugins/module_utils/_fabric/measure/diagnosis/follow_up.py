@@ -17,7 +17,9 @@ from ...intent.kinds import KINDS, PROBE
 from ..schedule.schedule import Measurement, subject
 from . import absence, duplicates, fan
 from .causes import Cause, causes, center
+from .components import VIEW, View
 from .pass_index import BASE, GPU, MTU, OPPOSITE, End, Failure, Fleet, Result, Scope
+from .significance import decisive
 from .wording import CONFIRMED, ENOUGH_PARTNERS, WHOLE, Diagnosis, is_confirmed, tell
 
 # How often one good partner is used in one go: rounds of the retry, each for one direction.
@@ -26,7 +28,7 @@ _USES = 4
 _REPEATS = 64
 
 
-def diagnose(results: Sequence[Result]) -> list[Diagnosis]:
+def diagnose(results: Sequence[Result], view: View = VIEW) -> list[Diagnosis]:
     """Return the fewest causes that explain all tests that did not pass, place by place; [] when all passed.
 
     ``results``: dicts of report.json. Every failure is explained by at least one diagnosis: silence is never a pass.
@@ -39,7 +41,7 @@ def diagnose(results: Sequence[Result]) -> list[Diagnosis]:
         here, hit = duplicates.split(here)
         told += duplicates.diagnoses(where, hit)
         pairs, failed = fan.split(here)
-        fleet = Fleet.of(pairs)
+        fleet = Fleet.of(pairs, view)
         told += [tell(fleet, where, cause) for cause in causes(fleet)]
         told += fan.diagnoses(where, failed, pairs, results=here)
     return sorted(told, key=_weight)
@@ -51,7 +53,9 @@ def _weight(found: Diagnosis) -> tuple[object, ...]:
     return (*first, -found.failed, found.rail or "", found.host or "", found.peer or "")
 
 
-def next_tests(results: Sequence[Result], names: Sequence[str], rails: Sequence[str]) -> list[Measurement]:
+def next_tests(
+    results: Sequence[Result], names: Sequence[str], rails: Sequence[str], *, view: View = VIEW
+) -> list[Measurement]:
     """Return the tests that tell the remaining suspects apart, [] when all is explained or nothing can be tried.
 
     ``results``: of one place, every test that was asked for among them, also those that could not be played: none
@@ -64,7 +68,7 @@ def next_tests(results: Sequence[Result], names: Sequence[str], rails: Sequence[
     """
     known, _hit = duplicates.split(absence.split(results)[0])
     pairs, failed = fan.split(known)
-    fleet = Fleet.of(pairs)
+    fleet = Fleet.of(pairs, view)
     if not fleet.failures and not failed:
         return []
     found = causes(fleet)
@@ -76,6 +80,20 @@ def next_tests(results: Sequence[Result], names: Sequence[str], rails: Sequence[
     chooser.repeats(found)
     chooser.probe(found)
     chooser.shares(failed, pairs)
+    return sorted(chooser.tests)
+
+
+def low_once(
+    results: Sequence[Result], names: Sequence[str], rails: Sequence[str], *, view: View = VIEW
+) -> list[Measurement]:
+    """Return the tests that read low between two ports that pass with others, and may have done so by chance."""
+    known, _hit = duplicates.split(absence.split(results)[0])
+    pairs, _failed = fan.split(known)
+    fleet = Fleet.of(pairs, view)
+    if not fleet.failures:
+        return []
+    chooser = _Chooser(fleet, names, rails, {subject(result) for result in results})
+    chooser.repeats(causes(fleet))
     return sorted(chooser.tests)
 
 
@@ -197,12 +215,16 @@ class _Chooser:
                 self.tests.add(test)
 
     def repeats(self, found: Sequence[Cause]) -> None:
-        """Ask once more for what failed between two ports that both pass with others: it may come and go."""
+        """Ask once more for what failed between two ports that both pass with others: it may come and go.
+
+        Of many links a few read low twice by chance: they are asked for until that is no chance.
+        """
+        enough = decisive(len(self.fleet.results), self.fleet.view.background)
         named = {failure for cause in found if cause.named for failure in cause.failures}
         asked: Counter[str] = Counter()
         for failure in self.fleet.failures:
             rail = failure.test.rail
-            if failure.verdict != "fail" or failure.repeated or failure in named or asked[rail] >= _REPEATS:
+            if failure.verdict != "fail" or failure.low >= enough or failure in named or asked[rail] >= _REPEATS:
                 continue
             works = all(self.fleet.clears(failure, end) for end in failure.ends)
             if works and not failure.test.star and self._may_use(failure.test):

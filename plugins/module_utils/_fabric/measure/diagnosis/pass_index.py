@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from ...intent.kinds import KINDS
 from ..readings.perftest import NO_END
 from ..schedule.schedule import Measurement, subject
-from .unsteady import flipped
+from .components import VIEW, View, flipped
 
 Result = Mapping[str, Any]
 BASE, MTU, GPU = "base", "mtu", "gpu"
@@ -70,6 +70,11 @@ class Failure:
     def repeated(self) -> bool:
         """Whether it was measured again because it was the only failure of its pair."""
         return any(one.get("repeated") for one in self.passes)
+
+    @property
+    def low(self) -> int:
+        """How many of its readings were too low."""
+        return sum(one["verdict"] == "fail" for one in self.passes) if self.passes else int(self.verdict == "fail")
 
     @property
     def firm(self) -> bool:
@@ -170,13 +175,15 @@ class Fleet:
     failures: list[Failure] = field(default_factory=list)
     passes: Counter[Part] = field(default_factory=Counter)
     hosts_of: dict[str, set[str]] = field(default_factory=dict)
-    # The ports of tests that failed and passed when they were repeated.
+    # The ports of tests that passed of which another reading was low.
     flips: list[tuple[End, End]] = field(default_factory=list)
+    results: Sequence[Result] = ()
+    view: View = VIEW
 
     @classmethod
-    def of(cls, results: Sequence[Result]) -> Fleet:
+    def of(cls, results: Sequence[Result], view: View = VIEW) -> Fleet:
         """Read results: dicts with rail, client, server, test, verdict; others as in report.json, mtu in bytes."""
-        fleet = cls()
+        fleet = cls(results=results, view=view)
         passed: defaultdict[tuple[str, str, str, tuple[str, ...]], list[tuple[str, str]]] = defaultdict(list)
         for result in results:
             if result["verdict"] == "pass":

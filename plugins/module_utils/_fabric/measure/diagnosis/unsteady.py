@@ -1,141 +1,135 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests that failed and passed when they were repeated: as many as chance explains are a warning, more a failure."""
+"""Readings that are low now and then: as many as chance explains are a warning, more a failure."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...._common.reader import and_more
 from ..schedule.schedule import label
+from .components import (
+    REMEDIES,
+    Component,
+    Low,
+    Totals,
+    View,
+    lows_of,
+    place_of,
+)
+from .explain import MOST_BACKGROUND, Explanation, explain
+from .permanent import without_permanent
 
 Result = Mapping[str, Any]
-# So seldom may chance alone make a failure, over all rails, ports or pairs that are compared.
-SIGNIFICANT = 0.01
 _SHOWN = 3
-# From the most specific on: pair, port, rail.
-_KINDS = ("pair", "port", "rail")
-# (kind, rail, host, peer)
-Scope = tuple[str, str, str, str]
-
-
-def flipped(result: Result) -> bool:
-    """Return whether a test passed that read too little, or showed a fault, before it was repeated."""
-    passes = result["passes"]
-    if len(passes) < 2 or result["verdict"] != "pass":
-        return False
-    if any(one.get("fault") for one in passes):
-        return True
-    return any(one.get("repeated") for one in passes) and first_reading(result) is not None
+# So many readings of a finding are in the report.
+_KEPT = 200
 
 
 def first_reading(result: Result) -> float | None:
     """Return the reading by which a test failed first."""
-    failed = (one for one in result["passes"] if one["verdict"] == "fail" and not one.get("repeated"))
+    failed = (one for one in result["passes"] if one["verdict"] == "fail")
     found: float | None = next((one.get("value") for one in failed), None)
     return found
 
 
-def find(results: Sequence[Result], options: Mapping[str, Any]) -> list[dict[str, Any]]:
+def understood(results: Sequence[Result], view: View) -> tuple[Explanation, Totals]:
+    """Return what the low readings of one place have in common, without those that a permanent fault explains."""
+    lows = lows_of(results, view.homes)
+    if not lows:
+        return Explanation([], [], view.background), Totals()
+    left = without_permanent(results, view)
+    if len(left) < len(results):
+        lows = lows_of(left, view.homes)
+    totals = Totals.of(left, view.homes)
+    return explain(lows, totals, view.background), totals
+
+
+def find(
+    results: Sequence[Result], options: Mapping[str, Any], homes: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
     """Return ``unsteady`` of the report.
 
-    Each is {where, kind, rail, host, peer, count, tests, severity, text, readings}: ``count`` of the ``tests`` of a
-    rail, port or pair failed and passed when they were repeated. ``options``: the plan's ``thresholds.unsteady``:
-    {severity, background}, the latter being the share of tests that do so without a cause.
+    Each is {where, kind, rail, host, peer, count, tests, severity, text, readings}, and group, peer_group, direction
+    where it has them: ``count`` of the ``tests`` (readings) of a component were low. ``options``: the plan's
+    ``thresholds.unsteady``: {severity, background}, the latter being the share of readings that are low without a
+    cause. ``homes``: host -> its group.
     """
-    found = [result for result in results if flipped(result)]
     told = []
-    for where in dict.fromkeys(result["where"] for result in found):
-        here = [result for result in results if result["where"] == where and result["value"] is not None]
-        told += _of_place([result for result in found if result["where"] == where], here, options)
+    for where in dict.fromkeys(result["where"] for result in results):
+        here = [result for result in results if result["where"] == where]
+        told += _of_place(here, options, homes or {})
     return told
 
 
-def _of_place(left: list[Result], results: Sequence[Result], options: Mapping[str, Any]) -> list[dict[str, Any]]:
-    tests = Counter(scope for result in results for scope in _scopes(result))
-    compared = Counter(scope[0] for scope in tests)
-    told = []
-    while left:
-        counts = Counter(scope for result in left for scope in _scopes(result))
-        chances = {
-            scope: compared[scope[0]] * chance(count, tests[scope], options["background"])
-            for scope, count in counts.items()
-        }
-        best = min(chances, key=lambda scope: (chances[scope], _KINDS.index(scope[0]), scope))
-        if chances[best] >= SIGNIFICANT:
-            break
-        own = [one for one in left if best in _scopes(one)]
-        told.append(_row(best, own, tests[best], options=options, many=True))
-        left = [one for one in left if best not in _scopes(one)]
-    for rail in dict.fromkeys(result["rail"] for result in left):
-        scope = ("rail", rail, "", "")
-        told.append(
-            _row(scope, [one for one in left if one["rail"] == rail], tests[scope], options=options, many=False)
-        )
-    return told
-
-
-def _scopes(result: Result) -> list[Scope]:
-    """Return the rail, the ports and the pair of a test."""
-    rail, peer_rail = result["rail"], result.get("peer_rail") or result["rail"]
-    first, second = sorted((result["client"], result["server"]))
-    ports = {(result["client"], rail), (result["server"], peer_rail)}
-    return [("rail", rail, "", ""), *(("port", of, host, "") for host, of in ports), ("pair", rail, first, second)]
-
-
-def chance(count: int, tests: int, background: float) -> float:
-    """Return how likely ``count`` or more of ``tests`` are when each is one with the probability ``background``."""
-    return min(1.0, math.fsum(_tail(count, tests, background))) if count else 1.0
-
-
-def _tail(count: int, tests: int, background: float) -> Iterator[float]:
-    logs = math.log(background), math.log1p(-background)
-    whole = math.lgamma(tests + 1)
-    for number in range(count, tests + 1):
-        ways = whole - math.lgamma(number + 1) - math.lgamma(tests - number + 1)
-        term = math.exp(ways + number * logs[0] + (tests - number) * logs[1])
-        yield term
-        if number > tests * background and term < 1e-12:
-            return
-
-
-def _row(scope: Scope, own: Sequence[Result], tests: int, *, options: Mapping[str, Any], many: bool) -> dict[str, Any]:
-    """Return a finding; ``many``: more than the background explains."""
-    kind, rail, host, peer = scope
-    place = {"rail": rail, "port": f"{host} {rail}", "pair": f"{host} and {peer} {rail}"}[kind]
-    readings = [_reading(result) for result in own]
-    shown = [
-        f"{one['client']} to {one['server']} {one['label']}: {_first(one)}, then {one['value']:.3g} {one['unit']}"
-        for one in readings[:_SHOWN]
+def _of_place(results: Sequence[Result], options: Mapping[str, Any], homes: Mapping[str, str]) -> list[dict[str, Any]]:
+    seen, totals = understood(results, View(options["background"], homes))
+    told = [
+        _row(part, own, totals.tests[part], background=seen.background, severity=options["severity"])
+        for part, own in seen.found
     ]
-    more = "more than" if many else "no more than"
+    # What failed for good has a diagnosis; by chance is what passed.
+    chance = [low for low in seen.rest if low.result["verdict"] == "pass"]
+    for rail in dict.fromkeys(low.result["rail"] for low in chance):
+        own = [low for low in chance if low.result["rail"] == rail]
+        tests = totals.tests[Component("rail", rail)]
+        told.append(_row(Component("rail", rail), own, tests, background=seen.background, severity=""))
+    return told
+
+
+def _row(part: Component, own: Sequence[Low], tests: int, *, background: float, severity: str) -> dict[str, Any]:
+    """Return a finding; ``severity``: of more than the background explains, "" of less."""
+    count = sum(low.count for low in own)
+    shown = [_shown(_reading(low.result)) for low in own[:_SHOWN]]
+    many = "more" if severity else "no more"
+    rate = f"{background:g}" if part.kind != "run" else f"{MOST_BACKGROUND:g} that a run may have"
     text = (
-        f"{place}: unsteady: {len(own)} of {tests} tests failed and passed when repeated, {more} the "
-        f"background rate of {options['background']:g} explains ({'; '.join(shown)}{and_more(own, _SHOWN)})"
+        f"{place_of(part)}: unsteady: {count} of {tests} readings are too low or show a fault, {many} than the "
+        f"background rate of {rate} explains ({'; '.join(shown)}{and_more(own, _SHOWN)})"
     )
     return {
-        "where": own[0]["where"],
-        "kind": kind,
-        "rail": rail,
-        "host": host or None,
-        "peer": peer or None,
-        "count": len(own),
+        "where": own[0].result["where"],
+        "kind": part.kind,
+        "rail": part.rail or None,
+        **dict(_names(part)),
+        "count": count,
         "tests": tests,
-        "severity": options["severity"] if many else "warning",
-        "text": text,
-        "readings": [{key: one[key] for key in one if key != "label"} for one in readings],
+        "severity": severity or "warning",
+        "text": f"{text}: {REMEDIES[part.kind]}" if severity else text,
+        "readings": [
+            {key: value for key, value in _reading(low.result).items() if key != "label"} for low in own[:_KEPT]
+        ],
     }
+
+
+def _names(part: Component) -> Iterator[tuple[str, str | None]]:
+    """Yield the keys that name a component."""
+    of_hosts = part.kind in ("pair", "direction", "port", "host")
+    yield "host", part.one if of_hosts else None
+    yield "peer", part.other if part.kind == "pair" else None
+    if part.kind == "direction":
+        yield "direction", part.other
+    if part.one and not of_hosts:
+        yield "group", part.one
+    if part.other and not of_hosts:
+        yield "peer_group", part.other
 
 
 def _reading(result: Result) -> dict[str, Any]:
     same = {key: result[key] for key in ("client", "server", "test", "value", "unit")}
     first = first_reading(result)
-    why = {} if first is not None else {"reason": next(one["reason"] for one in result["passes"] if one.get("fault"))}
+    why = {} if first is not None else {"reason": _reason(result)}
     return {**same, "first": first, "label": label(result), **why}
 
 
-def _first(reading: Mapping[str, Any]) -> str:
-    return reading["reason"] if reading["first"] is None else f"{reading['first']:.3g}"
+def _reason(result: Result) -> str:
+    found: str = next((one["reason"] for one in result["passes"] if one.get("fault")), result.get("reason") or "")
+    return found
+
+
+def _shown(reading: Mapping[str, Any]) -> str:
+    first = reading["reason"] if reading["first"] is None else f"{reading['first']:.3g}"
+    then = f", then {reading['value']:.3g} {reading['unit']}" if reading["value"] != reading["first"] else ""
+    unit = "" if then or reading["first"] is None else f" {reading['unit']}"
+    return f"{reading['client']} to {reading['server']} {reading['label']}: {first}{unit}{then}"

@@ -13,6 +13,7 @@ from typing import Any
 from ...._common.reader import some
 from . import not_hardware
 from .causes import Cause, center
+from .components import PATHS, REMEDIES, Component, place_of
 from .pass_index import BASE, GPU, MTU, OPPOSITE, End, Failure, Fleet, Scope, label
 
 # Hosts on a rail from which on "nothing passed" cannot be a few bad hosts any more.
@@ -27,6 +28,9 @@ WHOLE = ("all", "rail", "routing")
 _OF_HOST = ("host", "port", "send", "receive")
 
 
+_OPTIONAL = ("peer_rail", "group", "peer_group")
+
+
 @dataclass(frozen=True)
 class Diagnosis:
     """What failures point at (report.json ``diagnoses[]``).
@@ -36,7 +40,8 @@ class Diagnosis:
     all rails.
     ``direction``: "send" or "receive", of ``host``. ``failed`` of ``tests`` that needed it did not pass.
     ``reproduce``: the commands [server, client] that reproduce it, when the caller has filled them in.
-    ``peer_rail``: the peer's rail, or the other rail, "" where it is ``rail``.
+    ``peer_rail``: the peer's rail, or the other rail, "" where it is ``rail``. ``group``, ``peer_group``: of kinds
+    group (a leaf switch), uplinks (of a group), groups (paths between two), paths (between all groups).
     """
 
     where: str
@@ -52,11 +57,13 @@ class Diagnosis:
     text: str
     reproduce: tuple[str, ...] = ()
     peer_rail: str = ""
+    group: str = ""
+    peer_group: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the diagnosis as a plain dict with lists; ``peer_rail`` is only there where it says something."""
+        """Return the diagnosis as a plain dict with lists; the last fields are only there where they say something."""
         told = {**asdict(self), "evidence": list(self.evidence), "reproduce": list(self.reproduce)}
-        return told if self.peer_rail else {key: value for key, value in told.items() if key != "peer_rail"}
+        return {key: value for key, value in told.items() if value or key not in _OPTIONAL}
 
 
 CONFIRMED, SUSPECTED = "confirmed", "suspected"
@@ -85,6 +92,8 @@ def is_confirmed(fleet: Fleet, cause: Cause) -> bool:
         hosts = set().union(*(fleet.hosts_of[rail] for f in failures for rail in f.rails))
         steady = not fleet.passes[cause.layer, scope]
         return steady and len(hosts) >= _ENOUGH_HOSTS and not center(failures)
+    if cause.component and not cause.unsteady:
+        return len({failure.client for failure in failures} | {failure.server for failure in failures}) >= _ENOUGH_HOSTS
     if scope.kind in ("pair", "path"):
         # A single test may have failed by chance.
         return (len(failures) > 1 or failures[0].repeated) and _both_pass_elsewhere(fleet, failures)
@@ -105,7 +114,7 @@ def doubtful(fleet: Fleet, cause: Cause) -> End | None:
     Its rail is "" when it is more than one, or all.
     """
     scope = cause.scope
-    if cause.named or scope.kind not in _OF_HOST:
+    if cause.named or cause.component or scope.kind not in _OF_HOST:
         return None
     ends = {end for failure in cause.failures for end in failure.partners(scope)}
     if len({label(end, scope) for end in ends}) > 1 or fleet.good_partners(cause.failures, scope):
@@ -118,7 +127,7 @@ def tell(fleet: Fleet, where: str, cause: Cause) -> Diagnosis:
     scope, layer = cause.scope, _layer(cause)
     no_fault = not_hardware.kind_of(cause)
     peer = None if no_fault == not_hardware.CONFIGURATION else doubtful(fleet, cause)
-    kind = no_fault or ("unknown" if peer else _kind(layer, scope.kind))
+    kind = no_fault or ("unknown" if peer else _kind(layer, scope.kind, cause.component))
     direction = scope.kind if scope.kind in OPPOSITE else None
     first, other = (scope.host, scope.rail), peer or (scope.peer, scope.peer_rail)
     if scope.kind == "pair" and len({f.ways for f in cause.failures}) == 1 and len(cause.failures[0].ways) == 1:
@@ -131,6 +140,7 @@ def tell(fleet: Fleet, where: str, cause: Cause) -> Diagnosis:
         rail=rail,
         host=first[0],
         peer=other[0],
+        **_groups_of(cause.component),
         peer_rail=other[1] if rail and other[1] and other[1] != rail else "",
         direction=direction,
         confidence=CONFIRMED if not peer and kind != not_hardware.TESTER and is_confirmed(fleet, cause) else SUSPECTED,
@@ -143,6 +153,11 @@ def tell(fleet: Fleet, where: str, cause: Cause) -> Diagnosis:
     )
 
 
+def _groups_of(part: Component | None) -> dict[str, str]:
+    """Return the groups that a diagnosis names."""
+    return {"group": part.one, "peer_group": part.other} if part and part.kind in PATHS else {}
+
+
 def _layer(cause: Cause) -> str:
     """Return the layer to be told. Where large messages came through, slowly, no MTU holds them back."""
     if cause.layer == MTU and any(failure.arrived for failure in cause.failures):
@@ -151,9 +166,9 @@ def _layer(cause: Cause) -> str:
     return MTU if cause.layer == BASE and 2 * told >= len(cause.failures) else cause.layer
 
 
-def _kind(layer: str, kind: str) -> str:
+def _kind(layer: str, kind: str, part: Component | None) -> str:
     if kind == "path":
-        return "unknown"
+        return part.kind if part and part.kind in PATHS else "unknown"
     if layer != BASE:
         return layer
     return {"all": "rail", "send": "direction", "receive": "direction"}.get(kind, kind)
@@ -165,6 +180,8 @@ def _sentence(fleet: Fleet, cause: Cause, layer: str, *, peer: End | None, no_fa
     if no_fault:
         both = f"{place} or {' '.join(filter(None, peer))}" if peer else place
         return not_hardware.sentence(cause, no_fault, both, passed=fleet.passes[BASE, scope])
+    if cause.component:
+        return _of_component(cause, cause.component)
     if peer:
         return f"{place} or {' '.join(filter(None, peer))}: none of the {failed} tests between them passed"
     if scope.kind == "path":
@@ -178,6 +195,13 @@ def _sentence(fleet: Fleet, cause: Cause, layer: str, *, peer: End | None, no_fa
         what = "check the peer memory module or DMA-BUF, ACS and the PCIe path"
         return f"{place or 'all rails'}: tests from host memory pass, tests from GPU memory do not: {what}"
     return place + _base_sentence(fleet, cause)
+
+
+def _of_component(cause: Cause, part: Component) -> str:
+    place, failed = place_of(part), len(cause.failures)
+    if cause.unsteady:
+        return f"{place}: unsteady: {failed} tests did not pass, while others of it passed: {REMEDIES[part.kind]}"
+    return f"{place}: none of {failed} tests passed: {REMEDIES[part.kind]}"
 
 
 def _place(scope: Scope, failures: Sequence[Failure]) -> str:

@@ -5,18 +5,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..diagnosis.follow_up import next_tests
+from ...intent import budgets
+from ..diagnosis.follow_up import low_once, next_tests
+from ..diagnosis.suspects import open_suspects, rounds_of
 from ..schedule import schedule, timing
-from ..schedule.schedule import Round
+from ..schedule.schedule import Measurement, Round
 from . import port_health
 from . import results as judge_results
 from .session import State, blocked
+from .verdict import view_of
 
 Results = list[dict[str, Any]]
+# What reads low among the last tests of suspects is measured once or twice more.
+_MOST_FOLLOW_UPS = 8
 
 
 @dataclass
@@ -37,6 +42,9 @@ class Course:
     unmeasured: list[dict[str, str]] = field(default_factory=list)
     retried: int = 0
     isolated: int = 0
+    # Rounds for suspects alone that were played, and passes of them.
+    followed: int = 0
+    follow_ups: int = 0
     what: str = ""
     played: int = 0
     clock: timing.Timing = field(default_factory=timing.Timing)
@@ -50,7 +58,7 @@ class Course:
 
 
 def next_rounds(course: Course) -> list[Round]:
-    """Return the rounds to play now: of the schedule, then of what gave no data, then of what isolation asks for."""
+    """Return the rounds to play now: the schedule, then what gave no data, what isolation asks for, and suspects."""
     while course.waiting:
         rounds = _possible(course.state, course.waiting.pop(0))
         if rounds:
@@ -61,7 +69,7 @@ def next_rounds(course: Course) -> list[Round]:
         course.retried += 1
         course.what = "again what gave no data"
         return rounds
-    return _isolate(course)
+    return _isolate(course) or _follow_up(course)
 
 
 def _retry(course: Course) -> list[Round]:
@@ -77,17 +85,51 @@ def _isolate(course: Course) -> list[Round]:
     state = course.state
     if not isolation_left(course):
         return []
-    # What nothing can judge is no suspect.
-    judged = [result for result in results(course) if result["bound_by"] != "unknown"]
-    asked = next_tests(judged, course.names, state.rails)
+    asked = next_tests(_judged(course), course.names, state.rails, view=view_of(state.plan, state.tests))
     # As often as any test: fewer runs than asked for would be no data.
-    rounds = _possible(state, schedule.repeat(set(asked), state.tests)) * state.tests["repeats"]
-    for test in asked:
-        if state.attempts.get(test):
-            state.repeated.setdefault(test, len(state.attempts[test]))
+    rounds = _possible(state, schedule.repeat(set(asked), state.tests)) * state.needed
+    _ask_again(state, asked)
     course.isolated += bool(rounds)
     course.what = "isolation"
     return rounds
+
+
+def _judged(course: Course) -> Results:
+    """Return the results without those that nothing can judge, which are no suspects."""
+    return [result for result in results(course) if result["bound_by"] != "unknown"]
+
+
+def _ask_again(state: State, tests: Iterable[Measurement]) -> None:
+    for test in tests:
+        if state.attempts.get(test):
+            state.repeated.setdefault(test, len(state.attempts[test]))
+
+
+def _follow_up(course: Course) -> list[Round]:
+    """Return rounds of suspects alone, and of tests that read low among them; [] when the budget or nothing is left."""
+    state, whole = course.state, budgets.more(course.state.tests, len(course.names))
+    if not whole or course.follow_ups >= _MOST_FOLLOW_UPS:
+        return []
+    judged, left = _judged(course), whole - course.followed
+    budget = budgets.budget_of(state.tests, len(course.names))
+    found = open_suspects(judged, view_of(state.plan, state.tests), budget.share) if left > 0 else []
+    alive = [name for name in course.names if name in state.endpoints and name not in state.lost]
+    rounds = _possible(state, rounds_of(found, judged, alive, left=left))
+    again = (
+        low_once(judged, course.names, state.rails, view=view_of(state.plan, state.tests))
+        if course.follow_ups or rounds
+        else []
+    )
+    if not rounds and not again:
+        return []
+    tests = {test for round_ in rounds for test in round_}
+    state.extra.update(tests - state.attempts.keys())
+    course.followed += len(rounds)
+    course.follow_ups += 1
+    course.what = "suspects alone"
+    repeated = _possible(state, schedule.repeat(set(again), state.tests))
+    _ask_again(state, {*again, *tests})
+    return [*rounds, *repeated]
 
 
 def isolation_left(course: Course) -> int:
@@ -139,10 +181,18 @@ def worst(course: Course, rounds: Sequence[Round]) -> int:
 
 def announce(course: Course, rounds: Sequence[Round], number: int) -> str:
     """Return what to say before pass ``number``."""
-    seconds, more = worst(course, rounds), isolation_left(course)
-    return timing.announce(
-        course.state.mode, rounds, course.slot, number=number, what=course.what, worst=seconds, isolation=more
+    tests, hosts = course.state.tests, len(course.names)
+    text = timing.announce(
+        course.state.mode,
+        rounds,
+        course.slot,
+        number=number,
+        what=course.what,
+        worst=worst(course, rounds),
+        isolation=isolation_left(course),
     )
+    left = budgets.more(tests, hosts) - course.followed
+    return text + (timing.announce_more(budgets.name_of(tests, hosts), left, course.slot) if left > 0 else "")
 
 
 def summary(course: Course, rounds: Sequence[Round], passes: int) -> dict[str, Any]:

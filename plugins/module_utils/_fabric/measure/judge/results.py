@@ -129,7 +129,7 @@ def missing(state: State, found: Mapping[str, Any]) -> bool:
     """Return whether a test was played and lacks readings that can be had: no data, and something to judge by."""
     passes = found["passes"]
     usable = sum(one["verdict"] != verdict.NO_DATA for one in passes)
-    return bool(passes) and usable < state.tests["repeats"] and found["bound_by"] != "unknown"
+    return bool(passes) and usable < state.needed and found["bound_by"] != "unknown"
 
 
 def result(state: State, test: Measurement) -> dict[str, Any]:
@@ -225,9 +225,14 @@ def expected(expectation: Expectation, around: int) -> float | None:
 
 
 def results(state: State) -> list[dict[str, Any]]:
-    """Return the results of all tests, in the order of the tests."""
+    """Return the results of all tests, in the order of the tests; what was not planned only where it was measured."""
     # Plain tuples compare faster than named ones.
-    return [result(state, test) for test in sorted(state.attempts, key=tuple)]
+    tests = sorted(state.attempts, key=tuple)
+    return [result(state, test) for test in tests if test not in state.extra or _has_reading(state, test)]
+
+
+def _has_reading(state: State, test: Measurement) -> bool:
+    return any(judge(state, test, attempt)[0] != verdict.NO_DATA for attempt in state.attempts[test])
 
 
 # What a flaw is called that shows no fault: a tester without a valid description.
@@ -238,24 +243,21 @@ Judged = Sequence[tuple[Attempt, str, str]]
 def _outcome(state: State, test: Measurement, judged: Judged) -> tuple[Attempt | None, str, str]:
     """Return the attempt that decides, and its verdict and reason.
 
-    A failure stays one; the worst of the runs asked for counts. Only where isolation asked once more for the single
-    failure of a pair, a second reading that passes counts: the first was chance, or came from what others did.
+    All of its readings count. A test fails where most of them are too low. Where only some are, it passes, and the low
+    ones count for the ports and paths that it used (unsteady.py).
     """
     if not judged:
         return None, verdict.NO_DATA, blocked(state, test) or state.failure or "not played"
-    first = state.repeated.get(test, len(judged))
-    second = _of_runs(state, test, judged[first:]) if judged[first:] else None
-    return second if second and second[1] == verdict.PASS else _of_runs(state, test, judged)
-
-
-def _of_runs(state: State, test: Measurement, judged: Judged) -> tuple[Attempt | None, str, str]:
     usable = [one for one in judged if one[1] != verdict.NO_DATA]
-    failed = [one for one in usable if one[1] == verdict.FAIL]
-    if not failed and len(usable) < state.tests["repeats"]:
-        attempt, outcome, reason = [one for one in judged if one[1] == verdict.NO_DATA][-1]
-        some = f"{len(usable)} of {state.tests['repeats']} runs gave data; " if usable else ""
-        return attempt, outcome, some + reason
-    return _worst(test, failed or usable)
+    low = [one for one in usable if one[1] == verdict.FAIL]
+    if 2 * len(low) > len(usable):
+        return _worst(test, low)
+    asked_again = test in state.repeated and len(judged) > state.repeated[test]
+    if usable and (asked_again or len(usable) >= state.needed):
+        return _worst(test, [one for one in usable if one[1] == verdict.PASS])
+    attempt, outcome, reason = [one for one in judged if one[1] == verdict.NO_DATA][-1]
+    some = f"{len(usable)} of {state.needed} runs gave data; " if usable else ""
+    return attempt, outcome, some + reason
 
 
 def _worst(test: Measurement, judged: Judged) -> tuple[Attempt, str, str]:
@@ -283,7 +285,7 @@ def _options(state: State, test: Measurement, judged: Judged) -> dict[str, Any]:
         found["peer_rail"] = test.peer_rail
     if test.star:
         found["star"] = test.star
-    if state.tests["repeats"] > 1 and (values := _values(judged)):
+    if len(judged) > 1 and state.tests["repeats"] > 1 and (values := _values(judged)):
         found["spread"] = {"min": min(values), "max": max(values), "n": len(values)}
     if state.tests["memory"] != "host":
         found["memory"] = test.memory

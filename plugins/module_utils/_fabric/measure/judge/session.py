@@ -64,12 +64,16 @@ class State:
     # By host, rail and address the duplicate address there (duplicates.py).
     duplicates: dict[tuple[str, str, str], Mapping[str, Any]] = field(default_factory=dict)
     known_recent: dict[int, Conduct] = field(default_factory=dict)
+    # How many readings a test must have: all that were asked for, or half of those that the budget adds.
+    needed: int = 1
     # How many attempts a test had when isolation asked for it once more.
     repeated: dict[Measurement, int] = field(default_factory=dict)
     # By host and rail what the counters of its port showed in all tests.
     ports: dict[tuple[str, str], Port] = field(default_factory=dict)
     # By pass, round and what its shares have in common: what the tests of a star reached together.
     stars: dict[tuple[int, int, tuple[object, ...]], list[tuple[Measurement, Attempt]]] = field(default_factory=dict)
+    # Tests that were not planned, of ports that read low now and then.
+    extra: set[Measurement] = field(default_factory=set)
     # What was worked out once: by what a test is but for its size; by name, rail, client's rail, kind and memory of
     # its sides.
     expected: dict[Measurement, Expectation] = field(default_factory=dict)

@@ -15,6 +15,7 @@ from typing import Any
 
 from ...._common.errors import InputError, ParseError
 from ...._common.reader import some
+from ...intent import budgets
 from ...intent.tests import STARS, complete
 from ...plan import link_findings
 from ...plan.switch_ports import evidence as switch_ports_evidence
@@ -22,7 +23,7 @@ from ..diagnosis import duplicates, unsteady
 from ..diagnosis.absence import Conduct
 from ..readings import identity
 from ..readings.tester_log import Evidence, Log, Pass, parse_describe, parse_logs
-from ..schedule import schedule, timing
+from ..schedule import crossing, schedule, timing
 from ..schedule.schedule import Round
 from ..schedule.tester_input import lines
 from . import mesh, outliers, port_health, unmeasured, verdict
@@ -146,13 +147,14 @@ def step(
         links=_links(state, bool(rounds)),
         outliers=outliers.find(found, plan["thresholds"]["outliers"]),
         endpoints={"where": where, "hosts": identity.described(where, state.endpoints, hosts or {})},
-        unsteady=unsteady.find(found, plan["thresholds"]["unsteady"]),
+        unsteady=unsteady.find(found, plan["thresholds"]["unsteady"], crossing.homes(state.tests)),
         unmeasured=[] if rounds else course.unmeasured,
         verdicts=verdicts(course),
     )
 
 
-def _played(course: Course, evidence: Evidence, before: int) -> list[Round]:
+def _summary(state: State, found: Results) -> dict[str, Any]:
+    summary = verdict.summary(found, verdict.view_of(state.plan, state.tests))
     """Absorb all passes after the first ``before``; return the rounds to play now."""
     rounds = next_rounds(course)
     for number, played in list(enumerate(evidence.passes, 1))[before:]:
@@ -230,7 +232,7 @@ def _begin(
     fields = schedule.fields(plan, names)
     state = State(plan, where, tests, schedule.mode_of(tests, max(len(own.names) for own in fields)), rails)
     rounds = schedule.planned(names, rails, tests, fields=fields, missing=unmeasured.missing(plan))
-    tests["mode"] = state.mode
+    tests["mode"], planned = state.mode, len(rounds)
     _describe(state, names, evidence)
     for one in duplicates.found_twice(plan, where, state.endpoints):
         state.duplicates.update({(name, one["rail"], one["address"]): one for name in one["hosts"]})
@@ -240,6 +242,10 @@ def _begin(
     left = wanted - kept.keys()
     rounds = schedule.pack(rounds, left, tests) if kept else rounds
     state.attempts = {test: [] for test in left}
+    given = tests["repeats"]
+    tests["repeats"] = budgets.repeats(tests, len(names), planned)
+    # All that was asked for, but of what only fills the budget a half.
+    state.needed = int(given or (tests["repeats"] + 1) // 2)
     waiting = timing.split(rounds * tests["repeats"], len(names))
     return Course(state, names, margin, rounds, list(kept.values()), waiting, not_kept=why, unmeasured=left_out)
 

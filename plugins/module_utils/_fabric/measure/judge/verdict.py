@@ -9,14 +9,21 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..diagnosis.components import VIEW, View
 from ..diagnosis.follow_up import diagnose
 from ..diagnosis.wording import Diagnosis
 from ..readings.perftest import Sample
+from ..schedule import crossing
 from .expectation import ABOVE, Expectation
 
 PASS, FAIL, NO_DATA = "pass", "fail", "no_data"
 VERDICTS = (PASS, FAIL, NO_DATA)
 Result = Mapping[str, Any]
+
+
+def view_of(plan: Mapping[str, Any], tests: Mapping[str, Any]) -> View:
+    """Return how results of a plan are read. ``tests``: complete."""
+    return View(plan["thresholds"]["unsteady"]["background"], crossing.homes(tests))
 
 
 def judge(sample: Sample | None, reason: str, expectation: Expectation) -> tuple[str, str]:
@@ -89,13 +96,15 @@ def rail_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
     return rows
 
 
-def summary(results: Sequence[Result], unmeasured: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
+def summary(
+    results: Sequence[Result], unmeasured: Sequence[Mapping[str, str]] = (), *, view: View = VIEW
+) -> dict[str, Any]:
     """Return the sums over all results, the rows per rail, the diagnoses and their sentences.
 
     ``unmeasured``: ports without any test.
     """
     counts = Counter(result["verdict"] for result in results)
-    diagnoses = diagnose(results)
+    diagnoses = diagnose(results, view)
     return {
         "verdict": overall(results, unmeasured),
         "tests": len(results),

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...._common.errors import InputError
+from ...intent import budgets
 from ...intent.tests import complete
-from .schedule import fields, planned
+from .schedule import fields, mode_of, planned
 from .timing import LONGEST_LEAD, STRETCHES, stretched
 
 # For what is not known before: pods that start slowly, and a schedule that cannot be worked out yet.
@@ -30,4 +31,7 @@ def lifetime(plan: Mapping[str, Any], names: Sequence[str], margin: int) -> int:
         return LEAST
     slot = stretched(int(tests["duration"]), margin, STRETCHES)
     passes = 1 + int(tests["retries"])
-    return LEAST + _TIMES * passes * (rounds * int(tests["repeats"]) * slot + LONGEST_LEAD)
+    tests["mode"] = mode_of(tests, len(names))
+    planned_slots = rounds * budgets.repeats(tests, len(names), rounds)
+    more = budgets.more(tests, len(names)) * slot
+    return LEAST + _TIMES * (passes * (planned_slots * slot + LONGEST_LEAD) + more)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ...._common.errors import InputError
 from ...._common.reader import some
+from ...intent.budgets import meetings
 from ...intent.host_classes import of_plan
 from ...intent.kinds import KINDS
 from ...intent.tests import STARS, complete
@@ -235,9 +236,9 @@ def _pairs(mode: str, names: Sequence[str], tests: Mapping[str, Any]) -> list[mo
     if mode == "ring":
         return modes.neighbours(names)
     if mode == "sampled":
-        return modes.sampled(names, tests["rounds"], tests["seed"])
+        return modes.sampled(names, meetings(tests, len(names)), tests["seed"])
     if mode == "topology":
-        return modes.grouped(of_run(names, tests["groups"]), tests["rounds"], tests["seed"])
+        return modes.grouped(of_run(names, tests["groups"]), meetings(tests, len(names)), tests["seed"])
     return modes.circle(names)
 
 

@@ -152,6 +152,12 @@ def announce(
     )
 
 
+def announce_more(budget: str, rounds: int, slot: int) -> str:
+    """Return what is added to the line before a pass: how much suspects alone may take."""
+    more = f"up to {count(rounds, 'more round')}, {length(slot * rounds)}"
+    return f"; budget {budget}: {more}, for ports that read low intermittently"
+
+
 def count(number: int, word: str) -> str:
     """Return a number with its word: ``1 test``, ``12 tests``, ``2 passes``."""
     return f"{number} {word}{'' if number == 1 else 'es' if word.endswith('s') else 's'}"

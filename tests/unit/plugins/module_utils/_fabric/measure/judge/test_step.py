@@ -457,7 +457,8 @@ def test_what_is_announced_before_a_pass_and_told_after_the_last() -> None:
         == (
             "pass 1 (schedule), mode all_pairs: 12 tests of write_bw in 6 rounds of 16 s, 1 min 36 s; "
             "with all retries at worst 8 min 36 s beside the start of each pass, "
-            "and up to 3 additional short passes to locate the fault"
+            "and up to 3 additional short passes to locate the fault; "
+            "budget quick: up to 90 more rounds, 24 min, for ports that read low intermittently"
         )
     )
     assert first.to_dict()["worst"] == 516
@@ -501,7 +502,7 @@ def test_a_long_schedule_learns_its_slot_from_a_trial() -> None:
     assert set(done.schedule["lateness"].values()) == {0}
 
 
-def test_repeats_show_their_spread_and_the_worst_run_counts() -> None:
+def test_repeats_show_their_spread_and_most_of_the_runs_decide() -> None:
     seen: dict[tuple[str, str, str], int] = {}
 
     def varies(name: str, number: int, rail: str, role: str, peer: str) -> Any:
@@ -512,10 +513,12 @@ def test_repeats_show_their_spread_and_the_worst_run_counts() -> None:
         return 0, ROW % {1: "97.9", 2: "0.00" if name == "lab-2" else "97.0", 3: third}.get(turn, "96.9")
 
     steps = play_all(plan(repeats=3), everybody(), varies)
-    assert [s.rounds for s in steps] == [18, 2, 0]
+    assert [s.rounds for s in steps][:2] == [18, 2]
     results = {(r["rail"], r["client"], r["server"]): r for r in steps[-1].results}
     bad = results["rail0", "lab-1", "lab-2"]
-    assert (bad["verdict"], bad["value"], bad["spread"]) == ("fail", 50.0, {"min": 50.0, "max": 97.9, "n": 3})
+    # One of three is too low: the test passes, and the low reading counts for its ports and paths.
+    assert (bad["verdict"], bad["value"], bad["spread"]) == ("pass", 97.0, {"min": 50.0, "max": 97.9, "n": 3})
+    assert [(one["kind"], one["rail"], one["count"]) for one in steps[-1].unsteady] == [("rail", "rail0", 2)]
     again = results["rail0", "lab-2", "lab-1"]
     assert (again["verdict"], again["value"], again["spread"]) == ("pass", 96.9, {"min": 96.9, "max": 97.9, "n": 3})
     assert [p["pass"] for p in again["passes"]] == [1, 1, 1, 2]
@@ -962,7 +965,7 @@ def test_only_of_one_run_takes_the_place_of_that_of_the_plan() -> None:
         step(plan(), "host", everybody(), only={"hosts": ["gpu-7"]})
 
 
-def diagnosis(results: Any, names: Any, rails: Any) -> list[Measurement]:
+def diagnosis(results: Any, names: Any, rails: Any, **_view: Any) -> list[Measurement]:
     """Ask for each failed test with the first host that is not in it, as long as there is one."""
     assert (names, rails) == (HOSTS, RAILS)
     known = {(r["rail"], r["client"], r["server"], r["test"]) for r in results}
@@ -984,7 +987,7 @@ def test_isolation_is_asked_once_there_is_nothing_to_retry(monkeypatch: pytest.M
     steps = play_all(plan(), everybody(), slow_lab_2)
     assert [s.rounds for s in steps] == [6, 2, 0]
     assert steps[1].announce.startswith("pass 2 (isolation), mode all_pairs: 2 tests of send_bw in 2 rounds")
-    assert steps[1].announce.endswith(", and up to 2 additional short passes to locate the fault")
+    assert ", and up to 2 additional short passes to locate the fault; " in steps[1].announce
     assert {r["test"] for r in steps[-1].results} == {"write_bw", "send_bw"} and len(steps[-1].results) == 14
 
 
@@ -992,7 +995,7 @@ def test_isolation_is_asked_once_there_is_nothing_to_retry(monkeypatch: pytest.M
 def test_isolation_without_end_is_limited_and_counts_a_second_reading(
     limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def always(*_args: Any) -> list[Measurement]:
+    def always(*_args: Any, **_view: Any) -> list[Measurement]:
         return [Measurement("rail1", "lab-2", "lab-1", "write_bw")]
 
     turns: list[int] = []
@@ -1005,8 +1008,9 @@ def test_isolation_without_end_is_limited_and_counts_a_second_reading(
 
     monkeypatch.setattr(judge_passes, "next_tests", always)
     steps = play_all(plan(isolation=limit), everybody(), better)
-    assert len(steps) == 2 + limit
-    hit = [r for r in steps[-1].results if len(r["passes"]) > 1 or r["verdict"] == "fail"]
+    # A port with one low reading is tested alone after that.
+    assert len(steps) == (2 + limit + (limit > 0))
+    hit = [r for r in steps[-1].results if any(p["verdict"] == "fail" for p in r["passes"])]
     assert [(r["client"], r["server"], r["verdict"], r["value"], len(r["passes"])) for r in hit] == [
         ("lab-2", "lab-1", "pass" if limit else "fail", 97.9 if limit else 9.9, 1 + limit)
     ]
@@ -1026,10 +1030,12 @@ def only_once(bad: str, then: str) -> Answer:
 
 def test_a_single_failure_that_passes_when_measured_again_is_a_warning_and_no_blame() -> None:
     steps = play_all(plan(), everybody(), only_once("40.0", "97.5"))
-    assert [s.rounds for s in steps] == [6, 1, 0]
+    # Both of its ports are suspects, and lab-3 is the only partner: one after the other.
+    assert [s.rounds for s in steps] == [6, 1, 22, 0]
     assert "pass 2 (isolation), mode all_pairs: 1 test of write_bw in 1 round" in steps[1].announce
+    assert "pass 3 (suspects alone), mode all_pairs: 22 tests of write_bw in 22 rounds" in steps[2].announce
     last = steps[-1]
-    (one,) = [r for r in last.results if len(r["passes"]) > 1]
+    (one,) = [r for r in last.results if any(p["verdict"] == "fail" for p in r["passes"])]
     assert (one["verdict"], one["value"], last.summary["verdict"], last.summary["diagnoses"]) == (
         "pass",
         97.5,
@@ -1045,11 +1051,11 @@ def test_a_single_failure_that_passes_when_measured_again_is_a_warning_and_no_bl
         "rail",
         "rail1",
         1,
-        6,
+        29,
         "warning",
     )
     assert found["text"] == (
-        "rail1: unsteady: 1 of 6 tests failed and passed when repeated, no more than the background rate of 0.001 "
+        "rail1: unsteady: 1 of 29 readings are too low or show a fault, no more than the background rate of 0.001 "
         "explains (lab-2 to lab-1 write_bw: 40, then 97.5 Gb/s)"
     )
     assert last.warnings == []
@@ -1066,7 +1072,7 @@ def test_a_single_failure_that_fails_again_is_blamed_with_both_readings(then: st
         "lab-1",
         "confirmed",
     ]
-    first, second = [text for text in found["evidence"] if " measurement: " in text]
+    first, second, *_more = [text for text in found["evidence"] if " measurement: " in text]
     assert first.startswith("first measurement: 40 Gb/s measured, 93.1 Gb/s expected")
     told = "rate of 0" if then == "0.00" else "41 Gb/s measured, 93.1 Gb/s expected"
     assert second.startswith("repeated measurement: ") and told in second
@@ -1081,11 +1087,17 @@ def test_a_lone_test_without_data_is_tried_once_more_after_its_retries() -> None
 
 
 def test_what_is_measured_again_is_measured_as_often_as_repeats_say() -> None:
-    steps = play_all(plan(repeats=2), everybody(), only_once("97.9", "40.0"))
-    assert [s.rounds for s in steps] == [12, 2, 0]
-    assert steps[-1].summary["verdict"] == "fail"
-    better = play_all(plan(repeats=2), everybody(), only_once("40.0", "97.9"))
-    assert [s.rounds for s in better] == [12, 2, 0] and better[-1].summary["verdict"] == "pass"
+    turns = iter(["40.0", "40.0", "97.9", "97.9"])
+
+    def at_first(name: str, number: int, rail: str, role: str, peer: str) -> Any:
+        if (name, rail, role, peer) != ("lab-2", "rail1", "client", "10.1.0.1"):
+            return good(name, number, rail, role, peer)
+        return 0, ROW % next(turns)
+
+    steps = play_all(plan(repeats=2, budget="deep"), everybody(), at_first)
+    assert [s.rounds for s in steps][:2] == [12, 2] and "(isolation)" in steps[1].announce
+    (one,) = [r for r in steps[-1].results if r["reason"] or len({p["verdict"] for p in r["passes"]}) > 1]
+    assert (one["verdict"], [p["value"] for p in one["passes"]]) == ("pass", [40.0, 40.0, 97.9, 97.9])
 
 
 # What a slow port that only sends badly looks like, with latency as testers print it.

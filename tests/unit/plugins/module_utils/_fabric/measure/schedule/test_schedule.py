@@ -85,8 +85,9 @@ def test_mode_of_a_fleet(hosts: int, mode: str) -> None:
     assert mode_of({"mode": "ring"}, hosts) == "ring"
 
 
-def test_a_large_fleet_is_judged_in_three_sampled_meetings() -> None:
-    assert len(planned(names(232), ["r"], {"directions": "one"})) == 3
+@pytest.mark.parametrize(("budget", "slots"), [("quick", 6), ("standard", 60), ("deep", 120)])
+def test_a_large_fleet_is_measured_in_the_slots_of_the_budget(budget: str, slots: int) -> None:
+    assert len(planned(names(232), ["r"], {"budget": budget})) == slots
 
 
 def test_both_directions_follow_each_other() -> None:

@@ -1,0 +1,90 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ports that read low now and then, and the tests that tell those of them that are bad from chance.
+
+All suspects are tested at the same time, alone, each with many good partners in both directions. Every test has new
+queue pairs, so it takes another path where there are several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..schedule.schedule import Measurement, Round, subject
+from .components import View, ends_of, readings
+from .explain import suspects
+from .significance import to_clear
+from .unsteady import understood
+
+Result = Mapping[str, Any]
+# A port: (host, rail).
+_Port = tuple[str, str]
+
+
+class Suspect(NamedTuple):
+    """A port that is neither cleared nor accused: after ``needs`` more readings without a low one it is cleared."""
+
+    host: str
+    rail: str
+    needs: int
+    test: Measurement
+
+
+def open_suspects(results: Sequence[Result], view: View, share: float) -> list[Suspect]:
+    """Return the ports that a fault of this ``share`` of their tests may have, from the readings of one place."""
+    seen, totals = understood(results, view)
+    found = []
+    for (host, rail), (low, tests, result) in sorted(suspects(seen.rest, totals).items(), key=lambda item: item[0]):
+        needs = to_clear(low, tests, seen.background, share=share)
+        if needs:
+            found.append(Suspect(host, rail, needs, subject(result)._replace(peer_rail="", star="")))
+    return found
+
+
+def rounds_of(found: Sequence[Suspect], results: Sequence[Result], names: Sequence[str], *, left: int) -> list[Round]:
+    """Return rounds of tests of suspects, at most ``left``, until each would be cleared by readings that pass."""
+    good = {end for result in results if readings(result)[0] < readings(result)[1] for end in ends_of(result)}
+    rounds: list[Round] = []
+    played = dict.fromkeys(((one.host, one.rail) for one in found), 0)
+    while len(rounds) < left:
+        due = [one for one in found if played[one.host, one.rail] < one.needs]
+        # Who had the fewest comes first where partners are few.
+        due.sort(key=lambda one: played[one.host, one.rail])
+        round_ = tuple(_round(due, good, names, at=len(rounds), all_suspects=played))
+        if not round_:
+            break
+        for port in {end for test in round_ for end in ((test.client, test.rail), (test.server, test.rail))}:
+            if port in played:
+                played[port] += 1
+        rounds.append(round_)
+    return rounds
+
+
+def _round(
+    due: Sequence[Suspect],
+    good: Collection[_Port],
+    names: Sequence[str],
+    *,
+    at: int,
+    all_suspects: Collection[_Port],
+) -> Iterator[Measurement]:
+    """Yield the tests of a round: every host of suspects with one partner whose own ports there are none."""
+    by_host: dict[str, list[Suspect]] = {}
+    for one in due:
+        by_host.setdefault(one.host, []).append(one)
+    busy: set[str] = set()
+    for place, (host, own) in enumerate(by_host.items()):
+        if host in busy:
+            continue
+        turn = (at * (len(names) // 2 + 1) + place) % len(names)
+        for partner in (*names[turn:], *names[:turn]):
+            if partner == host or partner in busy:
+                continue
+            fits = [one for one in own if (partner, one.rail) in good and (partner, one.rail) not in all_suspects]
+            if fits:
+                busy |= {host, partner}
+                # Each direction in turn.
+                client, server = (host, partner) if at % 2 else (partner, host)
+                yield from (one.test._replace(rail=one.rail, client=client, server=server) for one in fits)
+                break

@@ -1,0 +1,66 @@
+"""Ports that read low now and then: who is suspect, and the rounds in which they are tested alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.components import View
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.suspects import (
+    open_suspects,
+    rounds_of,
+)
+
+VIEW = View(0.001, {})
+NAMES = [f"h{number}" for number in range(8)]
+
+
+def results(*low: tuple[str, str, str]) -> list[dict[str, Any]]:
+    """All pairs on two rails; a test in ``low`` read too little before it passed."""
+    return [
+        {
+            "where": "host",
+            "rail": rail,
+            "client": a,
+            "server": b,
+            "test": "write_bw",
+            "value": 97.9,
+            "unit": "Gb/s",
+            "verdict": "pass",
+            "passes": [{"verdict": verdict} for verdict in (["fail"] if (rail, a, b) in low else []) + ["pass"]],
+        }
+        for rail in ("rail0", "rail1")
+        for a in NAMES
+        for b in NAMES
+        if a != b
+    ]
+
+
+def test_both_ports_of_a_low_reading_are_suspects_and_nobody_else_is() -> None:
+    assert open_suspects(results(), VIEW, 0.1) == []
+    found = open_suspects(results(("rail1", "h1", "h2")), VIEW, 0.1)
+    assert [(one.host, one.rail) for one in found] == [("h1", "rail1"), ("h2", "rail1")]
+    assert {one.needs for one in found} == {68}
+
+
+def test_suspects_are_tested_at_the_same_time_in_both_directions_with_good_partners_only() -> None:
+    made = results(("rail1", "h1", "h2"), ("rail0", "h5", "h1"))
+    found = open_suspects(made, VIEW, 0.1)
+    rounds = rounds_of(found, made, NAMES, left=90)
+    ports = {(one.host, one.rail) for one in found}
+    assert len(ports) == 4 and len(rounds) <= 90
+    sent = {(test.client, test.rail) for round_ in rounds for test in round_} & ports
+    received = {(test.server, test.rail) for round_ in rounds for test in round_} & ports
+    assert sent == received == ports
+    for round_ in rounds:
+        hosts = [name for pair in {(test.client, test.server) for test in round_} for name in pair]
+        assert len(hosts) == len(set(hosts))
+        assert all(len({(t.client, t.rail), (t.server, t.rail)} & ports) == 1 for t in round_)
+    partners = {t.client if (t.server, t.rail) in ports else t.server for round_ in rounds for t in round_}
+    assert len(partners) >= 5
+
+
+def test_rounds_end_with_the_budget_and_without_partners() -> None:
+    made = results(("rail1", "h1", "h2"))
+    found = open_suspects(made, VIEW, 0.1)
+    assert len(rounds_of(found, made, NAMES, left=7)) == 7
+    assert rounds_of(found, made, ["h1", "h2"], left=7) == [] == rounds_of([], made, NAMES, left=7)
