@@ -21,6 +21,9 @@ MOST_BACKGROUND = 0.01
 _PENALTY = {"direction": math.log(100)}
 # So many pairs that read low each time may be expected of what comes and goes.
 _EVER = 0.05
+# What is no matter of single hosts must have low readings of so many pairs without a common port.
+_WIDE = ("groups", "uplinks", "group", "paths", "rail", "run")
+_SPREAD = 3
 # Of what is inside a component, this many are compared with it.
 _INSIDE = 16
 
@@ -87,6 +90,20 @@ def _joined(found: list[tuple[Component, list[Low]]], steady: Sequence[Low], tot
     return left
 
 
+def _is_spread(lows: Sequence[Low], least: int) -> bool:
+    """Return whether low readings are of so many pairs that have no port in common."""
+    used: set[tuple[str, str]] = set()
+    count = 0
+    for low in lows:
+        ends = ends_of(low.result)
+        if used.isdisjoint(ends):
+            used.update(ends)
+            count += 1
+            if count >= least:
+                return True
+    return count >= least
+
+
 class _Left:
     """Working copy: the low readings that nothing explains yet, by component."""
 
@@ -127,6 +144,9 @@ def _greedy(
         value, best = _best(left, totals, background)
         if value >= 0:
             break
+        if best.kind in _WIDE and not _is_spread(left.own(best), min(_SPREAD, totals.compared["host"] // 2)):
+            left.counts[best] = 0
+            continue
         inside = [kind for kind in NARROW_FIRST[: NARROW_FIRST.index(best.kind)] if kind in kinds]
         if inside and most is None:
             best = _narrowed(left.own(best), totals, background, value=value, kinds=inside) or best

@@ -92,7 +92,9 @@ def is_confirmed(fleet: Fleet, cause: Cause) -> bool:
         hosts = set().union(*(fleet.hosts_of[rail] for f in failures for rail in f.rails))
         steady = not fleet.passes[cause.layer, scope]
         return steady and len(hosts) >= _ENOUGH_HOSTS and not center(failures)
-    if cause.component and not cause.unsteady:
+    if cause.unsteady or (scope.kind == "pair" and _is_elsewhere(fleet, failures)):
+        return False
+    if cause.component:
         return len({failure.client for failure in failures} | {failure.server for failure in failures}) >= _ENOUGH_HOSTS
     if scope.kind in ("pair", "path"):
         # A single test may have failed by chance.
@@ -102,6 +104,12 @@ def is_confirmed(fleet: Fleet, cause: Cause) -> bool:
     return scope.kind != "port" or all(
         fleet.good_partners([f for f in failures if role in f.roles(f.own(scope)[0])], scope) for role in OPPOSITE
     )
+
+
+def _is_elsewhere(fleet: Fleet, failures: Sequence[Failure]) -> bool:
+    """Return whether a port of a pair read low now and then with others: it may be that port."""
+    ends = {end for failure in failures for end in failure.ends}
+    return any(len(ends.intersection(flip)) == 1 for flip in fleet.flips)
 
 
 def _both_pass_elsewhere(fleet: Fleet, failures: Sequence[Failure]) -> bool:

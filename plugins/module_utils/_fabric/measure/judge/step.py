@@ -153,8 +153,7 @@ def step(
     )
 
 
-def _summary(state: State, found: Results) -> dict[str, Any]:
-    summary = verdict.summary(found, verdict.view_of(state.plan, state.tests))
+def _played(course: Course, evidence: Evidence, before: int) -> list[Round]:
     """Absorb all passes after the first ``before``; return the rounds to play now."""
     rounds = next_rounds(course)
     for number, played in list(enumerate(evidence.passes, 1))[before:]:
@@ -197,7 +196,7 @@ def _links(state: State, playing: bool) -> list[dict[str, Any]]:
 
 
 def _summary(state: State, found: Results, left_out: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    summary = verdict.summary(found, left_out)
+    summary = verdict.summary(found, left_out, view=verdict.view_of(state.plan, state.tests))
     switches = state.plan.get("switches", {})
     diagnoses = [
         {
