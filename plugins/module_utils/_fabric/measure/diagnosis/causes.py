@@ -218,7 +218,7 @@ def _of_their_own(fleet: Fleet, parts: Sequence[Cause], known: Sequence[Cause]) 
         return steady
     found, totals = _comes_and_goes(fleet, [*known, *steady])
     wide = [
-        ({subject(low.result) for low in own}, sum(low.count for low in own) / totals.tests[part])
+        ({subject(low.result) for low in own}, sum(low.number for low in own) / totals.tests[part])
         for part, own in found
         if part.kind not in _SINGLE
     ]

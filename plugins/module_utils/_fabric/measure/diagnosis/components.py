@@ -62,10 +62,10 @@ _Pair = tuple[tuple[str, str], tuple[str, str]]
 
 
 class Low(NamedTuple):
-    """A result with ``count`` low readings, and the components that its test needs."""
+    """A result with a ``number`` of low readings, and the components that its test needs."""
 
     result: Result
-    count: int
+    number: int
     parts: tuple[Component, ...]
 
 
@@ -153,9 +153,9 @@ class Totals:
                 self.tests[Component("rail", other[1])] += count
             else:
                 between[one[1], homes.get(one[0], ""), homes.get(other[0], "")] += count
-        for (rail, one, other), count in between.items():
+        for (rail, home, away), count in between.items():
             self.tests[Component("rail", rail)] += count
-            for component in of_groups(rail, one, other):
+            for component in of_groups(rail, home, away):
                 self.tests[component] += count
 
     def rails(self) -> int:

@@ -54,7 +54,7 @@ def explain(lows: Sequence[Low], totals: Totals, background: float) -> Explanati
     others = [low for low in lows if id(low) not in gone]
     found, rest = _greedy(others, totals, background, kinds=kinds)
     whole = next((own for component, own in found if component.kind == "run"), None)
-    share = sum(low.count for low in whole) / max(1, totals.tests[Component("run")]) if whole else 1.0
+    share = sum(low.number for low in whole) / max(1, totals.tests[Component("run")]) if whole else 1.0
     if share <= MOST_BACKGROUND:
         background = max(background, share)
         found, rest = _greedy(others, totals, background, kinds=kinds - {"run"})
@@ -67,7 +67,7 @@ def _steady(lows: Sequence[Low], totals: Totals) -> list[Low]:
     pairs: dict[Component, list[Low]] = {}
     for low in lows:
         pairs.setdefault(_pair_of(low), []).append(low)
-    whole = (own for pair, own in pairs.items() if sum(low.count for low in own) == totals.tests[pair] > 1)
+    whole = (own for pair, own in pairs.items() if sum(low.number for low in own) == totals.tests[pair] > 1)
     return [low for own in whole for low in own]
 
 
@@ -78,7 +78,7 @@ def _pair_of(low: Low) -> Component:
 def _joined(found: list[tuple[Component, list[Low]]], steady: Sequence[Low], totals: Totals) -> list[Low]:
     """Add low readings of steady pairs to what may well make a pair low in all of its readings; return the others."""
     left = []
-    shares = {part: sum(low.count for low in own) / max(1, totals.tests[part]) for part, own in found}
+    shares = {part: sum(low.number for low in own) / max(1, totals.tests[part]) for part, own in found}
     for low in steady:
         count = totals.tests[_pair_of(low)]
         fits = (own for part, own in found if part in low.parts and shares[part] ** count * totals.tests[part] > _EVER)
@@ -117,7 +117,7 @@ class _Left:
             for part in low.parts:
                 if part.kind in kinds:
                     self.by_part.setdefault(part, set()).add(at)
-                    self.counts[part] += low.count
+                    self.counts[part] += low.number
 
     def take(self, part: Component) -> list[Low]:
         """Remove the low readings of a component and return them."""
@@ -126,7 +126,7 @@ class _Left:
         for at in gone:
             for other in self.lows[at].parts:
                 if other.kind in self.kinds:
-                    self.counts[other] -= self.lows[at].count
+                    self.counts[other] -= self.lows[at].number
         return [self.lows[at] for at in gone]
 
     def own(self, part: Component) -> list[Low]:
@@ -181,7 +181,7 @@ def _narrowed(
     Two bad ports make their rail unlikely as well; a bad rail makes all of its ports unlikely, but each of them less.
     """
     found, _rest = _greedy(lows, totals, background, kinds=kinds, most=_INSIDE)
-    counts = [(part, sum(low.count for low in own)) for part, own in found]
+    counts = [(part, sum(low.number for low in own)) for part, own in found]
     together = sum(_value(part, count, totals, background=background) for part, count in counts)
     return found[0][0] if found and together < value else None
 
@@ -191,6 +191,6 @@ def suspects(rest: Iterable[Low], totals: Totals) -> dict[tuple[str, str], tuple
     found: dict[tuple[str, str], tuple[int, int, Result]] = {}
     for low in rest:
         for host, rail in ends_of(low.result):
-            count = low.count + found.get((host, rail), (0, 0, low.result))[0]
+            count = low.number + found.get((host, rail), (0, 0, low.result))[0]
             found[host, rail] = count, totals.tests[Component("port", rail, host)], low.result
     return found

@@ -80,7 +80,7 @@ def _of_place(results: Sequence[Result], options: Mapping[str, Any], homes: Mapp
 
 def _row(part: Component, own: Sequence[Low], tests: int, *, background: float, severity: str) -> dict[str, Any]:
     """Return a finding; ``severity``: of more than the background explains, "" of less."""
-    count = sum(low.count for low in own)
+    count = sum(low.number for low in own)
     shown = [_shown(_reading(low.result)) for low in own[:_SHOWN]]
     many = "more" if severity else "no more"
     rate = f"{background:g}" if part.kind != "run" else f"{MOST_BACKGROUND:g} that a run may have"

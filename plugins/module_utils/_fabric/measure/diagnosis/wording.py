@@ -140,7 +140,7 @@ def tell(fleet: Fleet, where: str, cause: Cause) -> Diagnosis:
     first, other = (scope.host, scope.rail), peer or (scope.peer, scope.peer_rail)
     if scope.kind == "pair" and len({f.ways for f in cause.failures}) == 1 and len(cause.failures[0].ways) == 1:
         (first, other), direction = cause.failures[0].ways[0], "send"
-    failed = len(cause.failures)
+    failed, groups = len(cause.failures), _groups_of(cause.component)
     rail = first[1] if scope.rail else None
     return Diagnosis(
         where=where,
@@ -148,7 +148,8 @@ def tell(fleet: Fleet, where: str, cause: Cause) -> Diagnosis:
         rail=rail,
         host=first[0],
         peer=other[0],
-        **_groups_of(cause.component),
+        group=groups[0],
+        peer_group=groups[1],
         peer_rail=other[1] if rail and other[1] and other[1] != rail else "",
         direction=direction,
         confidence=CONFIRMED if not peer and kind != not_hardware.TESTER and is_confirmed(fleet, cause) else SUSPECTED,
@@ -161,9 +162,9 @@ def tell(fleet: Fleet, where: str, cause: Cause) -> Diagnosis:
     )
 
 
-def _groups_of(part: Component | None) -> dict[str, str]:
+def _groups_of(part: Component | None) -> tuple[str, str]:
     """Return the groups that a diagnosis names."""
-    return {"group": part.one, "peer_group": part.other} if part and part.kind in PATHS else {}
+    return (part.one, part.other) if part and part.kind in PATHS else ("", "")
 
 
 def _layer(cause: Cause) -> str:

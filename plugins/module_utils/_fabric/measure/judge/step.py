@@ -19,7 +19,7 @@ from ...intent import budgets
 from ...intent.tests import STARS, complete
 from ...plan import link_findings
 from ...plan.switch_ports import evidence as switch_ports_evidence
-from ..diagnosis import duplicates, unsteady
+from ..diagnosis import coverage, duplicates, unsteady
 from ..diagnosis.absence import Conduct
 from ..readings import identity
 from ..readings.tester_log import Evidence, Log, Pass, parse_describe, parse_logs
@@ -143,7 +143,7 @@ def step(
         announce=announce(course, rounds, len(evidence.passes) + 1) if rounds else "",
         worst=worst(course, rounds),
         lead=course.clock.lead,
-        schedule={**told, "text": "; ".join(filter(None, (told["text"], checked.text)))},
+        schedule=_told(state, told, checked.text, found=found),
         links=_links(state, bool(rounds)),
         outliers=outliers.find(found, plan["thresholds"]["outliers"]),
         endpoints={"where": where, "hosts": identity.described(where, state.endpoints, hosts or {})},
@@ -151,6 +151,14 @@ def step(
         unmeasured=[] if rounds else course.unmeasured,
         verdicts=verdicts(course),
     )
+
+
+def _told(state: State, told: Mapping[str, Any], checked: str, *, found: Results) -> dict[str, Any]:
+    """Return the schedule of the report, with what the run would have shown."""
+    view, more = verdict.view_of(state.plan, state.tests), budgets.more(state.tests, len(state.endpoints))
+    shown = coverage.rows(found, view, more)
+    text = "; ".join(filter(None, (told["text"], coverage.text(shown), checked)))
+    return {**told, "text": text, **({"sensitivity": shown} if shown else {})}
 
 
 def _played(course: Course, evidence: Evidence, before: int) -> list[Round]:
