@@ -901,7 +901,7 @@ options:
                 type: float
           unsteady:
             description:
-              - Tests that fail and pass when they are repeated.
+              - Low readings of what passes at other times.
             type: dict
             suboptions:
               severity:

@@ -28,7 +28,7 @@ FABRIC = {
     "supernet": "10.64.0.0/10",
     "rail_prefix": 19,
     "capacity": {"hosts": 1024, "pods_per_host": 1},
-    "tests": {"mode": "sampled", "rounds": 1, "duration": 2, "mesh": False},
+    "tests": {"mode": "sampled", "rounds": 1, "repeats": 1, "duration": 2, "mesh": False},
 }
 SCRIPT = REPO / "roles" / "rdma_validate" / "files" / "tester.sh"
 

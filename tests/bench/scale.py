@@ -64,6 +64,7 @@ def main(hosts: int, rails: int, mode: str, rounds: int) -> None:
         passes.append(played(found, owners(made)))
     parts = {
         "diagnoses": found.summary["diagnoses"],
+        "unmeasured": found.unmeasured,
         "unsteady": found.unsteady,
         "outliers": found.outliers,
         "links": found.links,

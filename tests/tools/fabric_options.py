@@ -51,7 +51,7 @@ SECTIONS = {
     "sriov.ib_kubernetes": "Partitions of InfiniBand through UFM.",
     "thresholds": "What results must reach.",
     "thresholds.gpu_paths": "Share of the host's own rate that GPU memory reaches, by path from NIC to GPU.",
-    "thresholds.unsteady": "Tests that fail and pass when they are repeated.",
+    "thresholds.unsteady": "Low readings of what passes at other times.",
     "thresholds.outliers": "Values that are worse than those of the rest of the fleet.",
     "tests": "What is measured.",
     "tests.nccl": "Collectives of NCCL, run in pods after the measurement.",

@@ -32,7 +32,7 @@ FABRIC: dict[str, Any] = {
     **loopback.FABRIC,
     "rails": loopback.FABRIC["rails"][:2],
     # Hollow testers know perftest alone.
-    "tests": {"duration": 1, "retries": 1, "mesh": False},
+    "tests": {"budget": "quick", "duration": 1, "retries": 1, "mesh": False},
 }
 VARIABLES = {"rdma_validate_image": "registry.example.com/tester:1", "rdma_validate_slot_margin": 1}
 
