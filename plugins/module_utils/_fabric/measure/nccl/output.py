@@ -14,16 +14,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...intent.typed import plain
+from ..readings import frames
 
-BEGIN = "=== gpufabric nccl begin "
-LOG = "=== gpufabric nccl log "
-END = "=== gpufabric nccl end "
-DONE = "=== gpufabric nccl done"
-_MARK = "=== gpufabric nccl "
+_MARK = f"{frames.MARK}nccl "
+BEGIN = f"{_MARK}begin "
+LOG = f"{_MARK}log "
+END = f"{_MARK}end "
+DONE = f"{_MARK}done"
 _SETTING = re.compile(r"[A-Z][A-Z0-9_]{0,63}=")
-ENVIRONMENT = "=== gpufabric nccl environment"
+ENVIRONMENT = f"{_MARK}environment"
 # Of the output of a program and of a log, as nccl.sh cuts them.
-CUT = "=== gpufabric nccl cut"
+CUT = f"{_MARK}cut"
 
 # size, count, type, operation, root, then time, algbw, busbw and wrong values out of place. More columns may follow.
 _ROW = re.compile(

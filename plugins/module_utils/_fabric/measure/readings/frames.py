@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The marks with which a tester (tester.sh) begins its lines: the only place that spells them besides the tester."""
+"""The marks with which a tester (tester.sh) begins its lines, and the only place that spells their beginning."""
 
 from __future__ import annotations
 
