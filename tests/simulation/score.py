@@ -122,9 +122,19 @@ def guilty(tree: Tree, faults: Sequence[Fault], one: Finding) -> bool:
         ends = (tree.names.index(one["host"]), tree.names.index(one["peer"]))
         return any(_joins(tree, fault, ends, rail or tree.rail_names[0]) for fault in near)
     if one["kind"] in OF_GROUPS:
-        known = [leaf_name(fault.group) for fault in near if fault.group is not None and fault.kind != "spine"]
-        return bool(set(known) & set(_groups(one))) or any(fault.kind in ("rail", "spine") for fault in near)
+        return any(_reaches(tree, fault, one) for fault in near)
     return _is_unsteady(one) and bool(near)
+
+
+def _reaches(tree: Tree, fault: Fault, one: Finding) -> bool:
+    """Whether a fault is of the groups that a finding names, or of the paths that leave them."""
+    if fault.kind in ("leaf", "uplinks", "uplink"):
+        return one["kind"] == "paths" or leaf_name(fault.group or 0) in _groups(one)
+    if fault.kind != "spine":
+        return fault.kind == "rail"
+    # It is none of a leaf switch.
+    leaves = [leaf_name(tree.group(host)) for host in range(tree.hosts) if tree.group(host, 1) == fault.group]
+    return one["kind"] in ("uplinks", "groups") and bool({*leaves} & {*_groups(one)})
 
 
 def _joins(tree: Tree, fault: Fault, ends: tuple[int, int], rail: str) -> bool:
