@@ -59,6 +59,10 @@ flapping port, hot NIC).
 * **wrong**: a healthy part is named in a confirmed diagnosis. Target for all cells: fewer than 1 % of runs. Cells
   without another target (-) only count these.
 
+Not promised: a pair that never met, and one path of k with fewer than 3k flows over it. Not simulated: queue pairs on
+good paths that make up for those on a bad one, flows that share an uplink by chance and take capacity from each other,
+and adaptive routing. The judge reads no one-second values.
+
 The bounds are exact binomial bounds with one-sided confidence of 95 %. A cell is *met* if its bounds prove the targets,
 *missed* if they prove the opposite, and *open* if there are too few runs for either. Without a miss, 59 runs prove
 95 %, 299 prove 99 %, and 598 prove 99.5 %.
