@@ -55,7 +55,8 @@ flapping port, hot NIC).
 * **exact**: a permanent fault is diagnosed as what it is, and nothing else is reported. Target: 99 % of runs.
 * **found**: an intermittent fault is reported as what it is, in a diagnosis or as more unsteady tests than chance
   explains. Target: 95 % of runs, 90 % with 1024 hosts. Unsteady tests of a port count for its direction. A leaf and its
-  uplinks count only if they are named; of a spine, the rail whose paths are bad.
+  uplinks count only if they are named; of a spine, the rail whose paths are bad. Where few tests stay inside a leaf, a
+  fault that hits few of its tests looks like one of its uplinks.
 * **wrong**: a healthy part is named in a confirmed diagnosis. Target for all cells: fewer than 1 % of runs. Cells
   without another target (-) only count these.
 
