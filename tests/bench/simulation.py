@@ -35,7 +35,8 @@ TITLE = "## Switches of several levels, and intermittent faults"
 #: All cells on two cores.
 MOST_SECONDS = 3300.0
 _CONFIDENCE = 0.95
-_SOURCES = ("plugins/module_utils/_fabric/measure", "tests/simulation")
+_MEASURE = "plugins/module_utils/_fabric/measure"
+_SOURCES = (*(f"{_MEASURE}/{part}" for part in ("diagnosis", "judge", "readings", "schedule")), "tests/simulation")
 _EXAMPLES = 3
 _PART = 10
 Counts = dict[str, Any]
@@ -172,7 +173,7 @@ def fill(words: Sequence[str] = (), runs: int = 600, seconds: float = MOST_SECON
 def _turns(words: Sequence[str], runs: int, done: Mapping[str, int]) -> Iterator[list[tuple[str, int, int]]]:
     """Yield (cell, first run, last run) of what can be played at the same time: short cells first."""
     cells = [cell for cell in CELLS.values() if not words or any(word in cell.name for word in words)]
-    cells.sort(key=lambda cell: cell.tree.hosts * (cell.tests.get("rounds", cell.tree.hosts)) * cell.tree.rails)
+    cells.sort(key=lambda cell: cell.tree.hosts * cell.tree.rails * (1 if cell.tests["budget"] == "quick" else 10))
     at = {cell.name: done.get(cell.name, 0) for cell in cells}
     while parts := [(c.name, at[c.name], min(at[c.name] + _PART, c.runs, runs)) for c in cells]:
         parts = [part for part in parts if part[1] < part[2]]

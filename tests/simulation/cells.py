@@ -22,11 +22,11 @@ INNOCENT = 0.99
 _LARGE = 1024
 LARGE_TARGET = 0.90
 
-ALL_PAIRS: Mapping[str, Any] = {"mode": "all_pairs"}
-QUICK: Mapping[str, Any] = {"mode": "sampled", "rounds": 3}
-STANDARD: Mapping[str, Any] = {"mode": "sampled", "rounds": 30}
-DEEP: Mapping[str, Any] = {"mode": "sampled", "rounds": 60}
-SCHEDULES = {id(ALL_PAIRS): "all pairs", id(QUICK): "6 slots", id(STANDARD): "60 slots", id(DEEP): "120 slots"}
+ALL_PAIRS: Mapping[str, Any] = {"mode": "all_pairs", "budget": "standard"}
+QUICK: Mapping[str, Any] = {"mode": "sampled", "budget": "quick"}
+STANDARD: Mapping[str, Any] = {"mode": "sampled", "budget": "standard"}
+DEEP: Mapping[str, Any] = {"mode": "sampled", "budget": "deep"}
+SCHEDULES = {id(ALL_PAIRS): "all pairs, standard", id(QUICK): "quick", id(STANDARD): "standard", id(DEEP): "deep"}
 
 T8, T32, T128, T1024 = Tree(8, 4), Tree(32, 2, 2), Tree(128, 2, 3), Tree(1024, 1, 4, leaf=16)
 Draw = random.Random
