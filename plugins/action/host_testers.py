@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -121,7 +122,9 @@ class ActionModule(ActionBase):
         given = self._params
         self._folder()
         began = progress_lines.clock()
-        argv = host_tester.deliver(self._tester, self._hold_for_pass(), began)
+        # The start follows when all hosts have their schedules, after as much time again.
+        hold = self._hold_for_pass(self._params["lead"] + len(self._vars["ansible_play_hosts_all"]))
+        argv = host_tester.deliver(self._tester, hold, began)
         answer = self._command(argv, host_tester.batch_text(given["pass"], given["slot"], given["lines"]))
         return {"delivered": answer.get("rc") == 0, "began": began, "ended": progress_lines.clock()}
 
@@ -134,7 +137,8 @@ class ActionModule(ActionBase):
     def _started(self) -> dict[str, Any]:
         # Without a module, since a start of Python here would make some hosts late.
         given, tester = self._params, self._tester
-        now, hold = progress_lines.clock(), self._hold_for_pass()
+        now = progress_lines.clock()
+        hold = self._hold_for_pass(max(0, math.ceil(given["start"] - now)))
         answer = self._raw(
             host_tester.start(tester, given["pass"], given["seconds"], begin=given["start"], now=now, hold_for=hold)
         )
@@ -169,8 +173,9 @@ class ActionModule(ActionBase):
             return {"failed": True, "msg": host_tester.why_unstarted(answer) or "non-zero return code", **answer}
         return {}
 
-    def _hold_for_pass(self) -> int:
-        return self._hold + int(self._params["lead"]) + int(self._params["seconds"])
+    def _hold_for_pass(self, until_start: int) -> int:
+        """Return for how many seconds the host is reserved for a pass that begins in so many."""
+        return self._hold + until_start + int(self._params["seconds"])
 
     def _folder(self) -> Path:
         path = Path(self._params["evidence"]) / f"pass-{self._params['pass']}"

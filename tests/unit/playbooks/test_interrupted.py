@@ -57,7 +57,15 @@ def test_what_was_measured_is_judged_and_the_run_can_go_on(tmp_path: Path, capsy
     assert f"Report: {made}/so_far/report.html" in said and "testers were not removed" not in said
     # It has no report of its own, so it is still one that can be continued; a second report replaces the first.
     assert not (made / "report.json").exists() and not (tmp_path / "report.json").exists()
-    assert report(tmp_path, rdma_validate_report_run=RUN).returncode == 2
+    # Options of the role do not count: the run has its own.
+    others = {
+        "rdma_validate_report_dir": str(tmp_path),
+        "rdma_validate_where": ["host"],
+        "rdma_validate_only": {"hosts": ["x"]},
+    }
+    assert report(tmp_path, rdma_validate_report_run=RUN, **others).returncode == 2
+    assert not (made / "report.json").exists() and not (tmp_path / "report.json").exists()
+    assert len(json.loads((made / "so_far/report.json").read_text())["results"]) == 4
 
 
 def test_a_run_that_is_not_one(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ def play(
         "warnings_found": made["warnings"],
         "summary": {"diagnoses": parts["diagnoses"]},
         "outliers": [],
+        "unmeasured": [],
         "unsteady": [],
         "endpoints": {"where": "host", "hosts": {}},
         "links": parts["links"],

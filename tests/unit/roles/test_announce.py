@@ -82,8 +82,8 @@ def last_words(verdict: str, causes: list[str], rules: list[str], removed: dict[
     more = {
         "__rdma_validate_report": report,
         "__rdma_validate_removed": removed,
-        "rdma_validate_report_dir": "/r",
-        "rdma_validate_where": ["pod"],
+        "__rdma_validate_report_path": "/r",
+        "__rdma_validate_places": ["pod"],
         "__rdma_validate_unremoved": ROLE["__rdma_validate_unremoved"],
     }
     return {"ansible.builtin.debug": task["ansible.builtin.fail"], "vars": {**task["vars"], **more}}

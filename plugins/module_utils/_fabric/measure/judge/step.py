@@ -165,7 +165,8 @@ def _played(course: Course, evidence: Evidence, before: int) -> list[Round]:
     """Absorb all passes after the first ``before``; return the rounds to play now."""
     rounds = next_rounds(course)
     for number, played in list(enumerate(evidence.passes, 1))[before:]:
-        _absorb(course, rounds, number, played=played)
+        ended = evidence.failure if number == len(evidence.passes) else ""
+        _absorb(course, rounds, number, played=played, ended=ended)
         rounds = next_rounds(course)
     return [] if evidence.failure else rounds
 
@@ -292,8 +293,11 @@ def _line(text: str) -> str:
     return _PREFIX.sub("", " ".join(text[:_LONGEST_REASON].split()))
 
 
-def _absorb(course: Course, rounds: Sequence[Round], number: int, *, played: Pass) -> None:
-    """Add what pass ``number`` told; endpoints that gave no complete log are not used again."""
+def _absorb(course: Course, rounds: Sequence[Round], number: int, *, played: Pass, ended: str) -> None:
+    """Add what pass ``number`` told; endpoints that gave no complete log are not used again.
+
+    ``ended``: why the run ended in this pass, "" if it did not: then nobody fetched the logs.
+    """
     logs, invalid = parse_logs(played, number)
     lost = set()
     used = {name for round_ in rounds for test in round_ for name in (test.client, test.server)}
@@ -301,7 +305,7 @@ def _absorb(course: Course, rounds: Sequence[Round], number: int, *, played: Pas
         if not logs.get(name, Log()).done:
             lost.add(name)
             why = "its tester ended before the end of the pass" if name in logs else "no log was returned"
-            why = _line(invalid.get(name, "")) or _line(played.errors.get(name, "")) or why
+            why = _line(invalid.get(name, "")) or _line(played.errors.get(name, "")) or _line(ended) or why
             course.state.lost.setdefault(name, f"{name}: {why}")
     begin = course.clock.seconds
     late = course.clock.add(logs, len(rounds), course.slot, waiting=bool(course.waiting))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -946,6 +947,11 @@ def test_reasons_are_those_of_the_host_and_never_empty(text: str, reason: str) -
         for one in (undescribed, unplayed)
     ]
     assert found == [{f"lab-3: {reason or 'stop'}"}, {f"lab-3: {reason or 'no log was returned'}"}]
+    # The run ended in this pass, so nobody fetched the log.
+    last = replace(everybody(Pass(answered.logs, {"lab-3": text})), failure="the run ended")
+    ended = step(plan(retries=0), "host", last)
+    told = {r["reason"].partition("; ")[0] for r in ended.results if "lab-3" in (r["client"], r["server"])}
+    assert told == {f"lab-3: {reason or 'the run ended'}"}
     others = {r["reason"] for r in undescribed.results if "lab-3" not in (r["client"], r["server"])}
     assert others == {"stop"}
 
