@@ -119,6 +119,10 @@ ansible_facts:
           description: Rails that M(gpufabric.rdma.rail_links) configured on ports that no longer exist, with their PCI addresses.
           type: dict
           returned: always
+        lost_addresses:
+          description: The same rails with the addresses that M(gpufabric.rdma.rail_links) configured.
+          type: dict
+          returned: always
         rdma_devices:
           description: RDMA devices with state, link layer, rate in Gb/s, MTU, GUID and firmware.
           type: list

@@ -114,6 +114,7 @@ _FACTS = record(
     drivers=dict_of(name("the name of a driver"), optional(text), _MOST),
     ports=list_of(_PORT, _MOST),
     lost_rails=dict_of(_RAIL, _PCI, _MOST),
+    lost_addresses=Later(dict_of(_RAIL, list_of(interface, _MOST), _MOST), {}),
     rdma_devices=list_of(_DEVICE, _MOST),
     gpus=list_of(record(pci=_PCI, path=_PATH, numa_node=_NODE), _MOST),
     networks=list_of(interface, _MOST),

@@ -25,7 +25,7 @@ class Layout:
     ``ranges_ipv6``: those of IPv6 beside IPv4, with the same numbers of hosts.
 
     ``names``: host -> its own name and those of its groups. ``new``: (host, index of the rail) of new addresses;
-    ``strangers``: the hosts outside of this run whose addresses are not known, folded.
+    ``strangers``: the hosts whose addresses are not known although they may have some, folded.
     """
 
     intent: Intent

@@ -56,9 +56,19 @@ def _is_dead(port: Port) -> bool:
 def _without(host: Host, dead: Sequence[Port]) -> Host:
     if not host.facts or not dead:
         return host
-    gone = [port["pci"] for port in dead]
+    gone = {port["pci"]: port for port in dead}
     ports = [port for port in host.ports if port["pci"] not in gone]
     return replace(host, facts={**host.facts, "ports": ports, "dead_ports": gone})
+
+
+def recorded(host: Host, rail: str, pcis: Sequence[str]) -> list[str]:
+    """Return the addresses that a rail without a port had when its port was there, as far as the host recorded them."""
+    facts = host.facts or {}
+    dead = facts.get("dead_ports", {})
+    found = list(facts.get("lost_addresses", {}).get(rail, ()))
+    for pci in pcis:
+        found += (dead.get(pci, {}).get("configured") or {}).get("addresses", ())
+    return found
 
 
 def _card(port: Mapping[str, Any]) -> _Card:

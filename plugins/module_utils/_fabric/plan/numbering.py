@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 
 from ..._common.errors import InputError
@@ -13,7 +13,8 @@ from ..intent.addressing import V6
 from ..intent.intent import Intent
 from .addresses import Claim, Seat, assign
 from .hosts import Host
-from .rails import Port, RailMap
+from .missing import recorded
+from .rails import RailMap
 from .ranges import RailRange
 
 
@@ -67,22 +68,49 @@ def _kept(
     if not host.facts:
         return (None,) * len(ranges)
     return tuple(
-        next((number for own in both if own and (number := _number_of(host, port, own)) is not None), None)
-        for port, both in zip(rails.ports[host.name], zip_longest(ranges, second))
+        next((number for own in both if own and (number := _number_of(texts, own)) is not None), None)
+        for texts, both in zip(_texts(host, rails), zip_longest(ranges, second))
     )
 
 
-def _number_of(host: Host, port: Port | None, own: RailRange) -> int | None:
-    """Return the number of the port's address, also of a recorded one that is gone, unless ``number`` is set."""
-    if port is None:
-        return None
-    recorded = port["configured"]["addresses"] if port["configured"] and host.number is None else []
-    for text in (*port["addresses"], *recorded):
+def _texts(host: Host, rails: RailMap) -> Iterator[list[str]]:
+    """Yield the addresses of each rail, also recorded ones that are gone unless ``number`` is set."""
+    missing = rails.missing.get(host.name, {})
+    for name, port in zip(rails.names, rails.ports[host.name]):
+        known = (port["configured"] or {}).get("addresses", ()) if port else recorded(host, name, missing.get(name, ()))
+        yield [*(port["addresses"] if port else ()), *(known if host.number is None else ())]
+
+
+def _number_of(texts: Sequence[str], own: RailRange) -> int | None:
+    for text in texts:
         if (":" in text) == (own.subnet.version == V6):
             number = own.number_of(text.split("/")[0])
             if number is not None:
                 return number
     return None
+
+
+def strangers(
+    intent: Intent,
+    hosts: Sequence[Host],
+    rails: RailMap,
+    *,
+    ranges: Sequence[RailRange],
+    second: Sequence[RailRange] = (),
+) -> list[str]:
+    """Return the hosts whose addresses are not known although they may have some.
+
+    These are hosts outside of the run without facts, and hosts without any port of a rail that record none. Where no
+    host has an address yet, the latter have none either.
+    """
+    kept = {host.name: _kept(host, rails, ranges, second=second) for host in hosts if intent.addresses != "keep"}
+    begun = any(number is not None for own in kept.values() for number in own)
+    return [
+        host.name
+        for host in hosts
+        if not (host.facts or host.limited)
+        or (begun and host.facts and not host.number and not any(rails.ports[host.name]) and not any(kept[host.name]))
+    ]
 
 
 def new_addresses(

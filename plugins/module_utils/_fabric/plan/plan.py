@@ -35,7 +35,7 @@ from .hosts import Host, match_nodes, read_hosts
 from .ib_fabric import with_switches
 from .layout import Layout, check_pools
 from .missing import alive, of_host
-from .numbering import find_seats, new_addresses
+from .numbering import find_seats, new_addresses, strangers
 from .rails import Port, RailMap, check_names_free, check_subnets, find_rails, netdev_names
 from .ranges import RailRange, check_overlap, other_networks, rail_ranges
 from .review import table
@@ -125,8 +125,8 @@ def _laid_out(part: Part, names: Mapping[str, Collection[str]]) -> Layout:
     ranges, ranges_ipv6 = _ranges(intent, members, rails)
     seats = find_seats(intent, members, rails, ranges=ranges, second=ranges_ipv6)
     new = new_addresses(intent, members, rails, ranges=ranges, second=ranges_ipv6)
-    strangers = fold([host.name for host in members if not (host.facts or host.limited)])
-    return Layout(intent, members, rails, netdevs, ranges, seats, names, new, strangers, ranges_ipv6)
+    doubtful = fold(strangers(intent, members, rails, ranges=ranges, second=ranges_ipv6))
+    return Layout(intent, members, rails, netdevs, ranges, seats, names, new, doubtful, ranges_ipv6)
 
 
 def _known_problems(written: Mapping[str, Any], hosts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -241,6 +241,9 @@ class HostInventory:
             "ports": [self._port(port) for port in self.ports],
             "bonds": [{**bond.to_dict(), "port": self._port(bond.port) if bond.port else None} for bond in self.bonds],
             "lost_rails": {rail: pci for pci, rail in self.rails.items() if pci not in self.by_pci},
+            "lost_addresses": {
+                rail: list(self.configured[pci]) for pci, rail in self.rails.items() if pci not in self.by_pci
+            },
             "rdma_devices": [device.to_dict() for device in self.rdma_devices],
             "gpus": [gpu.to_dict() for gpu in self.gpus],
             "default_route": list(self.default_route),

@@ -115,7 +115,7 @@ class Rail:
             return []
         return [
             f"rail {self.name}: {self.address} may be in use: the addresses of {self.doubt} are unknown. Run "
-            "without --limit, or set rdma_host.number of this host"
+            "without --limit, or set rdma_host.number of this host, or of those whose ports are missing"
         ]
 
     def mtu_problems(self, link: Netdev | None) -> list[str]:

@@ -49,7 +49,7 @@ def test_all_problems_of_an_odd_host_at_once(
         "0000:21:00.0 (ibp33s0), "
         "0000:41:00.0, 0000:61:00.0 (eno1)",
         "rail rail0: 192.168.0.9/24 may be in use: the addresses of gpu-[01-08] are unknown. Run without "
-        "--limit, or set rdma_host.number of this host",
+        "--limit, or set rdma_host.number of this host, or of those whose ports are missing",
         "0000:01:00.0 (ens1np0): a change of rail rail0 would disturb its users: queue pairs that cannot be read "
         "(install the rdma tool of iproute2). Stop these users and retry, or set rdma_disrupt_users: true",
     ]

@@ -186,7 +186,7 @@ def test_an_address_that_another_host_may_have_is_not_set(host: Host, capsys: py
     before = snapshot(host)
     assert call(host, capsys, rails=doubtful)["msg"] == (
         "rail_links: rail rail0: 192.168.0.11/24 may be in use: the addresses of gpu-[01-08] are unknown. Run "
-        "without --limit, or set rdma_host.number of this host"
+        "without --limit, or set rdma_host.number of this host, or of those whose ports are missing"
     )
     assert snapshot(host) == before
     # One that the port has, and the way back.

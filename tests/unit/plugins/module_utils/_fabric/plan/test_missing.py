@@ -97,6 +97,67 @@ def test_a_rail_that_was_configured_before_its_nic_was_lost() -> None:
     assert why(found, "gpu-0003") == {"rail0": "it has no port 0000:18:00.0"}
 
 
+def prepared(count: int, rails: int = 2) -> Hosts:
+    """Hosts in which each one has the addresses of its number."""
+    hosts = fleet(count, rails)
+    for number, host in enumerate(hosts.values(), 1):
+        for rail, port in enumerate(host["facts"]["ports"][1:]):
+            addresses = [f"192.168.{rail}.{number}/24"]
+            port.update(netdev=f"rail{rail}", configured=configured(rail, *addresses), addresses=addresses)
+    return hosts
+
+
+def with_new_host_first(hosts: Hosts) -> Hosts:
+    return {"gpu-0005": {"facts": host_facts(5, 2), "rdma_host": {}}, **hosts}
+
+
+def addresses_of(found: Mapping[str, Any], name: str) -> list[str]:
+    return [rail["address"] for rail in found["hosts"][name]["rails"]]
+
+
+def lose(hosts: Hosts, name: str, how: str) -> None:
+    facts = hosts[name]["facts"]
+    if how == "no driver":
+        for port in facts["ports"][1:]:
+            port.update(driver=None, netdev=None, rdma=[], max_speed=None, speed=None, addresses=[])
+        return
+    facts["lost_rails"] = {port["netdev"]: port["pci"] for port in facts["ports"][1:]}
+    facts["lost_addresses"] = {port["netdev"]: port["addresses"] for port in facts["ports"][1:]}
+    pull(hosts, name, 0, 1)
+
+
+@pytest.mark.parametrize("how", ["no driver", "no card"])
+def test_no_host_gets_the_address_of_a_port_that_is_missing(how: str) -> None:
+    hosts = prepared(4)
+    lose(hosts, "gpu-0001", how)
+    found = planned(with_new_host_first(hosts))
+    assert addresses_of(found, "gpu-0005") == ["192.168.0.5/24", "192.168.1.5/24"]
+    assert found["hosts"]["gpu-0001"]["number"] == 1
+    assert not any("doubt" in rail for rail in found["hosts"]["gpu-0005"]["rails"])
+
+
+def test_an_address_on_the_missing_rail_alone_stays_reserved() -> None:
+    hosts = prepared(4)
+    hosts["gpu-0002"]["facts"]["ports"][1].update(addresses=[], configured=configured(0, "192.168.0.5/24"))
+    lose(hosts, "gpu-0002", "no driver")
+    hosts["gpu-0002"]["facts"]["ports"][2] = prepared(4)["gpu-0002"]["facts"]["ports"][2]
+    found = planned(with_new_host_first(hosts))
+    assert addresses_of(found, "gpu-0005") == ["192.168.0.6/24", "192.168.1.6/24"]
+    assert addresses_of(found, "gpu-0002") == ["192.168.1.2/24"]
+
+
+def test_a_new_host_gets_no_address_while_those_of_another_are_unknown() -> None:
+    hosts = prepared(4)
+    pull(hosts, "gpu-0001", 0, 1)
+    hosts = with_new_host_first(hosts)
+    doubts = [rail["doubt"] for rail in planned(hosts)["hosts"]["gpu-0005"]["rails"]]
+    assert doubts == ["gpu-0001", "gpu-0001"]
+    hosts["gpu-0001"]["rdma_host"] = {"number": 1}
+    found = planned(hosts)
+    assert addresses_of(found, "gpu-0005") == ["192.168.0.5/24", "192.168.1.5/24"]
+    assert not any("doubt" in rail for rail in found["hosts"]["gpu-0005"]["rails"])
+
+
 def test_a_host_without_any_nic_keeps_its_number() -> None:
     hosts = fleet(4, rails=2)
     pull(hosts, "gpu-0002", 0, 1)

@@ -36,6 +36,7 @@ FACTS = [
     "ports",
     "bonds",
     "lost_rails",
+    "lost_addresses",
     "rdma_devices",
     "gpus",
     "default_route",
@@ -549,3 +550,4 @@ def test_rails_that_are_configured_are_in_the_facts(tmp_path: Path, monkeypatch:
     found = {port["pci"]: port["configured"] for port in facts["ports"] if port["configured"]}
     assert found == {"0000:18:00.0": {"rail": "rail0", "addresses": ["192.168.0.1/24"]}}
     assert facts["lost_rails"] == {"rail2": "0000:99:00.0"}
+    assert facts["lost_addresses"] == {"rail2": ["192.168.0.1/24"]}
