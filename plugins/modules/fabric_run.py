@@ -166,6 +166,13 @@ excluded:
   returned: O(state=decided)
   type: dict
   sample: {gpu-7: "the host is in use or may be: 4 RDMA queue pairs are open (python3[4711])"}
+unanswered:
+  description:
+    - Hosts without current facts, with the reason why no tester may start in a pod on them. Whether they are in use is unknown. Empty if
+      O(busy_hosts) is V(true). Set it as C(unanswered) of the plan.
+  returned: O(state=decided)
+  type: dict
+  sample: {gpu-8: "the host did not answer, so it is unknown whether it is in use"}
 refused:
   description: Why a run must not begin by O(busy_hosts); empty if it may.
   returned: O(state=decided)
@@ -271,7 +278,9 @@ def decided(params: dict[str, Any], check: bool) -> dict[str, Any]:
     measure, text = runs.decide("check mode" if check else params["when"], last, today)
     known = {name: own for name, own in params["facts"].items() if name not in params["plan"].get("absent", ())}
     excluded, refused = busy.decide(params["busy_hosts"], busy.busy(known))
-    return {"measure": measure, "text": text, "excluded": excluded, "refused": refused, **now}
+    silent = busy.unanswered(params["busy_hosts"], now["scope"]["hosts"], [name for name, own in known.items() if own])
+    out = {"excluded": excluded, "unanswered": silent, "refused": refused}
+    return {"measure": measure, "text": text, **out, **now}
 
 
 def begun(params: dict[str, Any], check: bool) -> dict[str, Any]:

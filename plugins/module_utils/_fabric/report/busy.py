@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ..._common.errors import InputError
@@ -45,6 +45,18 @@ def _why(own: Any) -> str:
     holders = work.get("holders")
     names = ", ".join(map(str, holders)) if isinstance(holders, list) else ""
     return f"{pairs} RDMA queue pairs are open ({plain(names, _SHOWN) or 'holder unknown'})" if pairs else ""
+
+
+def unanswered(asked: Any, hosts: Iterable[str], known: Collection[str]) -> dict[str, str]:
+    """Return host -> why no tester may start in a pod on it: it did not answer, so its jobs are unknown.
+
+    ``known``: the hosts that answered. Testers on hosts need no such care, since they cannot start there.
+    """
+    if read(asked) == "true":
+        return {}
+    return {
+        name: "the host did not answer, so it is unknown whether it is in use" for name in hosts if name not in known
+    }
 
 
 def decide(asked: Any, found: Mapping[str, str]) -> tuple[dict[str, str], str]:

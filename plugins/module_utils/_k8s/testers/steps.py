@@ -46,6 +46,9 @@ def started(api: Api, params: Mapping[str, Any], check: bool, *, clock: Clock) -
     if refused:
         raise InputError(refused)
     endpoints, problems, nodes = endpoints_of(api, params)
+    silent: Mapping[str, str] = params["plan"].get("unanswered") or {}
+    problems.update({name: why for name, why in silent.items() if name in endpoints})
+    endpoints = {name: node for name, node in endpoints.items() if name not in silent}
     parts = _parts(params, script, {name: nodes[node] for name, node in endpoints.items()})
     for testers, own in parts:
         problems.update(refusals(testers.needs, own))

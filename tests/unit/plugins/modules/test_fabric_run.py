@@ -600,3 +600,17 @@ def test_hosts_in_use_stop_a_run_or_are_left_out(tmp_path: Path, capsys: pytest.
     # What does not answer is not measured anyway.
     found = decide(capsys, tmp_path, facts=facts, plan={**PLAN, "absent": ["gpu-001"]})
     assert found["refused"] == ""
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"), [(False, ["gpu-000", "gpu-001"]), ("exclude", ["gpu-000", "gpu-001"]), (True, [])]
+)
+def test_no_pod_measures_on_a_host_whose_jobs_are_unknown(
+    asked: Any, expected: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One gave no facts for the plan, the other none just now. Neither refuses the run."""
+    facts = {"gpu-000": FACTS, "gpu-001": {}}
+    found = decide(capsys, tmp_path, facts=facts, plan={**PLAN, "absent": ["gpu-000"]}, busy_hosts=asked)
+    assert (found["refused"], found["excluded"]) == ("", {})
+    assert list(found["unanswered"]) == expected
+    assert set(found["unanswered"].values()) <= {"the host did not answer, so it is unknown whether it is in use"}

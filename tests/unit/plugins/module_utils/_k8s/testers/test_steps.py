@@ -205,6 +205,15 @@ def test_a_host_that_is_left_out_gets_no_tester(tmp_path: Path) -> None:
     assert list(world.start()["endpoints"]) == ["h1", "h3"]
 
 
+def test_no_tester_starts_on_a_host_that_did_not_answer(tmp_path: Path) -> None:
+    world = World(tmp_path, h2=None)
+    world.params["plan"] = {**PLAN, "unanswered": {"h2": "the host did not answer"}}
+    result = world.start()
+    assert list(result["endpoints"]) == ["h1", "h3"]
+    assert result["problems"] == {"h2": "the host did not answer"}
+    assert world.files("describe")["h2.error"] == "the host did not answer\n"
+
+
 @pytest.mark.parametrize(
     ("state", "reason"),
     [
