@@ -1189,7 +1189,8 @@ options:
       absent_hosts:
         description:
           - "C(stop): a host that is unreachable or returns invalid facts fails the run by name. C(report): the other hosts are measured, and the
-            report lists every pair of the absent host as no_data. The same applies to ports that single hosts lack. Default: C(stop)."
+            report lists every pair of the absent host as no_data, in pods too unless C(rdma_validate_busy_hosts) is C(true), since it is unknown
+            whether the host is in use. The same applies to ports that single hosts lack. Default: C(stop)."
         type: str
         choices: ["stop", "report"]
 """
