@@ -128,11 +128,11 @@ def described(state: State, name: str, rail: str) -> Mapping[str, str]:
 
 
 def _between(state: State, test: Measurement) -> list[str]:
-    """Return why two ports of InfiniBand that can be measured cannot reach each other."""
+    """Return why two ports of InfiniBand that can be measured cannot reach each other, as each end would say it."""
     ends = ((test.client, test.rail), (test.server, test.server_rail))
-    ports = [(f"{name} {rail}", described(state, name, rail)) for name, rail in ends]
-    flaw = ib_port.apart(ports[0], ports[1], partitions(state).get(test.rail))
-    return [flaw] if flaw else []
+    one, other = ((f"{name} {rail}", described(state, name, rail)) for name, rail in ends)
+    partition = partitions(state).get(test.rail)
+    return [flaw for flaw in (ib_port.apart(one, other, partition), ib_port.apart(other, one, partition)) if flaw]
 
 
 def _flaw(state: State, test: Measurement, name: str, *, rail: str) -> str:

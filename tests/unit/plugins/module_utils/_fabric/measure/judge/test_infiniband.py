@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.jud
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import Evidence, Pass
 
 HOSTS = ["gpu-1", "gpu-2"]
+FIVE = [f"gpu-{number}" for number in range(1, 6)]
 UNCONFIGURED = (
     "no subnet manager has configured mlx5_0/1 (rail0): its state is INIT and its LID 0x0. Start the subnet manager of"
     " the fabric, or check in its log why it does not activate the port"
@@ -21,8 +22,8 @@ UNCONFIGURED = (
 REFUSED = "Failed to modify QP 122273 to RTR\n Unable to Connect the HCA's through the link"
 
 
-def plan(key: str = "", **tests: Any) -> dict[str, Any]:
-    made = tester_logs.plan(HOSTS, ["rail0"], **tests)
+def plan(key: str = "", hosts: Sequence[str] = HOSTS, **tests: Any) -> dict[str, Any]:
+    made = tester_logs.plan(hosts, ["rail0"], **tests)
     made["rails"][0].update(link_layer="infiniband", mtu=4092, **({"pkey": {"host": key}} if key else {}))
     return made
 
@@ -83,19 +84,29 @@ def test_where_a_port_has_no_address_both_sides_meet_on_the_management_network()
     }
 
 
-def outcome(answer: Callable[[str], tuple[int, str]], ports: Any = None, key: str = "", **tests: Any) -> Step:
-    texts = {name: described(name, **(ports or {}).get(name, {})) for name in HOSTS}
+def outcome(
+    answer: Callable[[str], tuple[int, str]],
+    ports: Any = None,
+    key: str = "",
+    hosts: Sequence[str] = HOSTS,
+    **tests: Any,
+) -> Step:
+    texts = {name: described(name, **(ports or {}).get(name, {})) for name in hosts}
     passes: list[Pass] = []
     for _turn in range(9):
-        found = step(plan(key, **tests), "host", Evidence(texts, {}, tuple(passes)))
+        found = step(plan(key, hosts, **tests), "host", Evidence(texts, {}, tuple(passes)))
         if found.done:
             return found
         logs = {}
         for name, lines in found.lines.items():
-            frames = [frame(one, *answer(one), header="seconds=2 exchange=plain") for one in lines[:-1]]
+            frames = [frame(one, *answer(one), header=f"seconds=2 exchange={_way(one)}") for one in lines[:-1]]
             logs[name] = tester_logs.log(found.number, lines, frames)
         passes.append(Pass(logs, {}))
     raise AssertionError("the judge never said that it was done")
+
+
+def _way(line: str) -> str:
+    return "cm" if " -R" in line else "plain"
 
 
 def test_a_port_that_demands_a_grh_gets_one_in_the_next_pass() -> None:
@@ -152,6 +163,20 @@ def test_what_is_missing_is_a_diagnosis_of_the_configuration(ports: Any, key: st
         "confirmed" if one_host else "suspected",
     )
     assert f"Correct the configuration ({evidence}" in diagnosis["text"]
+
+
+@pytest.mark.parametrize(
+    ("ports", "hosts"),
+    [
+        ({"gpu-3": '"0:0x8123"'}, ["gpu-3"]),
+        ({"gpu-3": '"0:0x7fff"', "gpu-4": '"0:0x7fff"'}, ["gpu-3", "gpu-4"]),
+    ],
+)
+def test_ports_apart_by_their_partitions_are_no_faulty_ports(ports: dict[str, str], hosts: list[str]) -> None:
+    found = outcome(lambda _line: (0, ROW % "99.2"), {name: {"pkeys": keys} for name, keys in ports.items()}, hosts=FIVE)
+    diagnoses = found.summary["diagnoses"]
+    assert {one["kind"] for one in diagnoses} == {"configuration"}
+    assert {name for one in diagnoses for name in (one["host"], one["peer"]) if name} == set(hosts)
 
 
 def test_the_switch_port_of_a_bad_port_is_named() -> None:
