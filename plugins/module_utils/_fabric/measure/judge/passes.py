@@ -16,7 +16,8 @@ from ..schedule import schedule, timing
 from ..schedule.schedule import Measurement, Round
 from . import port_health
 from . import results as judge_results
-from .session import State, blocked
+from .flaws import blocked
+from .session import State
 from .verdict import view_of
 
 Results = list[dict[str, Any]]

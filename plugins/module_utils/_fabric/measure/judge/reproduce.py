@@ -12,7 +12,8 @@ from ...intent.kinds import KINDS
 from ..readings.ib_port import is_ib
 from ..schedule.schedule import Measurement, subject
 from ..schedule.tester_input import perftest_args
-from .session import State, addresses, gpu_of
+from .meeting import addresses, bare
+from .session import State, gpu_of
 from .ways import options_of
 
 Result = Mapping[str, Any]
@@ -67,9 +68,9 @@ def _side(state: State, name: str, rail: str) -> Mapping[str, str]:
 
 
 def _address(state: State, test: Measurement, server: Mapping[str, str]) -> str:
-    """Return where the client reaches the server; a port of InfiniBand may have no address of its own."""
-    own = server["address"]
-    return addresses(state)[test.server, test.server_rail] if own == "-" else own
+    """Return where the client reaches the server; a port may have no address of its own."""
+    ends = {(test.client, test.rail), (test.server, test.server_rail)}
+    return addresses(state, test)[1] if ends & set(bare(state)) else server["address"]
 
 
 def _command(state: State, test: Measurement, role: str, *, side: Mapping[str, str]) -> str:

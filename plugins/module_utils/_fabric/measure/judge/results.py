@@ -17,16 +17,15 @@ from ..schedule.schedule import Measurement, Round, star_of
 from ..schedule.tester_input import message_size, sides
 from . import port_health, verdict
 from .expectation import Expectation
+from .flaws import blocked, flawed
+from .meeting import addresses
 from .session import (
     Attempt,
     State,
-    addresses,
     addresses_used,
     asked_exchange,
-    blocked,
     expectation_of,
     faults,
-    flawed,
     gpu_of,
     late_hosts,
     low_link,
@@ -36,13 +35,12 @@ from .session import (
 
 def absorb(state: State, rounds: Sequence[Round], number: int, *, logs: Mapping[str, Log]) -> None:
     """Add the attempts of pass ``number``, which played ``rounds``."""
-    known = addresses(state)
     measured = state.conduct[number].measured
     of_kind = {(test.kind, test.size) for round_ in rounds for test in round_}
     bytes_of = {one: message_size(state.tests, *one) for one in of_kind}
     for at, round_ in enumerate(rounds):
         for test in round_:
-            ends = sides(test, known)
+            ends = sides(test, addresses(state, test))
             runs = [logs[own].runs.get((at, rail, peer)) if own in logs else None for _role, own, rail, peer in ends]
             sample, reason = reading(runs[0], runs[1], bytes_of[test.kind, test.size])
             if reason:

@@ -22,7 +22,8 @@ from ..schedule.tester_input import message_size
 from . import results, verdict
 from .earlier_report import EarlierReport
 from .expectation import Expectation
-from .session import State, blocked, expectation_of
+from .flaws import blocked
+from .session import State, expectation_of
 
 Result = Mapping[str, Any]
 # Host -> rail -> what identity.described returns of a port.

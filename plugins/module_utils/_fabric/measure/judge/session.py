@@ -84,34 +84,11 @@ class State:
     known_homes: Mapping[str, str] | None = None
     # By host, rail and memory of a side why its tester cannot measure there, "" when it can.
     known_flaws: dict[tuple[str, str, str], str] = field(default_factory=dict)
-    # The rails of InfiniBand, with their partitions (ib_port.pkey_of), and the rails whose tests meet elsewhere.
+    # The rails of InfiniBand, with their partitions (ib_port.pkey_of).
     known_partitions: Mapping[str, int | None] | None = None
-    known_remote: Collection[str] | None = None
-
-
-def blocked(state: State, test: Measurement) -> str:
-    """Return why a test cannot be run (again), "" when it can."""
-    flaws = flawed(state, test)
-    if not flaws and not state.lost:
-        return ""
-    ends = ((test.client, test.rail), (test.server, test.server_rail))
-    reasons = [state.lost[name] for name, _rail in ends if name in state.lost]
-    return "; ".join(dict.fromkeys([*reasons, *flaws]))
-
-
-def flawed(state: State, test: Measurement) -> list[str]:
-    """Return what testers themselves reported that keeps a test from being run: a link state, a missing program.
-
-    Also what the mesh has shown of both ports.
-    """
-    client = _flaw(state, test, test.client, rail=test.rail)
-    server = _flaw(state, test, test.server, rail=test.server_rail)
-    if client or server:
-        return [flaw for flaw in (client, server) if flaw]
-    if state.unmet and not test.peer_rail:
-        reason = state.unmet.get((test.rail, frozenset((test.client, test.server))))
-        return [reason] if reason else []
-    return _between(state, test) if partitions(state) else []
+    # The ports without an IPv4 address, and by rail whether it is measured over IPv4 (meeting.py).
+    known_bare: Collection[tuple[str, str]] | None = None
+    known_families: dict[str, bool] = field(default_factory=dict)
 
 
 def partitions(state: State) -> Mapping[str, int | None]:
@@ -127,76 +104,12 @@ def described(state: State, name: str, rail: str) -> Mapping[str, str]:
     return state.endpoints[name].rails.get(rail, {}) if name in state.endpoints else {}
 
 
-def _between(state: State, test: Measurement) -> list[str]:
-    """Return why two ports of InfiniBand that can be measured cannot reach each other, as each end would say it."""
-    ends = ((test.client, test.rail), (test.server, test.server_rail))
-    one, other = ((f"{name} {rail}", described(state, name, rail)) for name, rail in ends)
-    partition = partitions(state).get(test.rail)
-    return [flaw for flaw in (ib_port.apart(one, other, partition), ib_port.apart(other, one, partition)) if flaw]
-
-
-def _flaw(state: State, test: Measurement, name: str, *, rail: str) -> str:
-    key = (name, rail, test.memory)
-    if name not in state.endpoints:
-        return ""
-    if key not in state.known_flaws:
-        state.known_flaws[key] = _new_flaw(state, test, name, rail=rail)
-    return state.known_flaws[key]
-
-
-def _new_flaw(state: State, test: Measurement, name: str, *, rail: str) -> str:
-    endpoint = state.endpoints[name]
-    if endpoint.host.get("perftest") == "-":
-        return f"{name}: perftest is not installed"
-    if endpoint.error(rail):
-        return f"{name} {rail}: {endpoint.error(rail)}"
-    if rail in remote(state) and endpoint.host.get("control", "-") == "-":
-        what = "control: management" if state.tests["control"] == "management" else "a rail without IPv4 addresses"
-        return f"{name}: its tester found no IPv4 address of the default route, which {what} needs"
-    port = endpoint.rails[rail]
-    if port.get("address") == "-" and state.tests["rdma_cm"]:
-        return f"{name} {rail}: {port.get('netdev', 'it')} has no IPv4 address, which rdma_cm needs"
-    if port.get("address") == "-" and rail not in remote(state):
-        return f"{name} {rail}: {port.get('netdev', 'it')} has no IPv4 address, as other ports of the rail have"
-    if rail in partitions(state) and (flaw := ib_port.partition_flaw(port, partitions(state)[rail])):
-        return f"{name} {rail}: {flaw}"
-    if test.memory != "host" and not gpu_of(state, test, name, rail=rail):
-        return f"{name} {rail}: the facts name no GPU for it, and {test.memory} is asked for"
-    return ""
-
-
 def gpu_of(state: State, test: Measurement, name: str, *, rail: str) -> Mapping[str, str] | None:
     """Return {bdf, path} of the GPU whose memory a test uses at an endpoint's rail, None for host memory or no GPU."""
     if test.memory == "host":
         return None
     found: Mapping[str, str] | None = state.plan.get("gpus", {}).get(rail, {}).get(name)
     return found
-
-
-def addresses(state: State) -> dict[tuple[str, str], str]:
-    """Return (endpoint, rail) to the address for perftest's own exchange."""
-    elsewhere = remote(state)
-    return {
-        (name, rail): endpoint.host.get("control", "-") if rail in elsewhere else found.get("address", "-")
-        for name, endpoint in state.endpoints.items()
-        for rail, found in endpoint.rails.items()
-    }
-
-
-def remote(state: State) -> Collection[str]:
-    """Return the rails whose tests meet over the management network: all, or those without IPv4 addresses.
-
-    Rails of InfiniBand are alike in this, and one port without an address is enough: its peers reach it only there.
-    """
-    if state.known_remote is None:
-        every = [(rail, own) for endpoint in state.endpoints.values() for rail, own in endpoint.rails.items()]
-        bare = {rail for rail, own in every if own.get("address") == "-"}
-        known = {rail for rail, own in every if own.get("address", "-") != "-"}
-        ib = set(partitions(state))
-        everything = state.tests["control"] == "management"
-        found = {rail for rail, _own in every} if everything else (bare - known) | (ib if bare & ib else set())
-        state.known_remote = frozenset(found)
-    return state.known_remote
 
 
 def addresses_used(state: State, ends: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:

@@ -29,12 +29,13 @@ from ..schedule.tester_input import lines
 from . import mesh, outliers, port_health, unmeasured, verdict
 from . import results as judge_results
 from .earlier_report import NONE, EarlierReport
+from .meeting import addresses
 from .notices import notices
 from .passes import Course, Results, announce, next_rounds, results, verdicts, worst
 from .passes import summary as passes_summary
 from .reproduce import commands
 from .resume import take_over
-from .session import State, addresses, asked_exchange
+from .session import State, asked_exchange
 from .ways import exchange_of, exchange_warnings, have_options, options_of
 
 # Start cost of perftest, client delay, retries and the guard between two slots, in seconds: what a slot is longer than
@@ -322,7 +323,8 @@ def _lines(state: State, rounds: Sequence[Round]) -> dict[str, list[str]]:
     asked = asked_exchange(state)
     swapped = {test for round_ in rounds for test in round_ if exchange_of(state, test) != asked}
     more = partial(options_of, state) if have_options(state, swapped) else None
-    return lines(rounds, state.rails, state.tests, addresses=addresses(state), gpus=gpus, swapped=swapped, more=more)
+    known = partial(addresses, state)
+    return lines(rounds, state.rails, state.tests, addresses=known, gpus=gpus, swapped=swapped, more=more)
 
 
 def _resumed(course: Course) -> list[str]:

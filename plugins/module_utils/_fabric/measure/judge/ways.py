@@ -12,7 +12,8 @@ from ..readings import ib_port
 from ..readings.exchange import exchange_failed, exchange_warning, path_refused
 from ..readings.perftest import TIMED_OUT
 from ..schedule.schedule import Measurement
-from .session import Attempt, State, asked_exchange, described, described_grh, partitions, remote, shown_by
+from .meeting import elsewhere
+from .session import Attempt, State, asked_exchange, described, described_grh, partitions, shown_by
 
 
 def exchange_of(state: State, test: Measurement) -> str:
@@ -20,7 +21,7 @@ def exchange_of(state: State, test: Measurement) -> str:
     way = asked_exchange(state)
     last = state.attempts[test][-1] if state.attempts.get(test) else None
     # The other way needs the rail's addresses, which stand in the lines only when perftest's exchange goes there.
-    if last is None or test.rail in remote(state) or not exchange_failed(last.client, last.server):
+    if last is None or elsewhere(state, test) or not exchange_failed(last.client, last.server):
         return way
     if shown_by(state, test, last).level == NONE:
         # A side was late or is gone: nothing failed but that.
@@ -47,7 +48,7 @@ def options_of(state: State, test: Measurement, side: str) -> str:
     way, client = exchange_of(state, test), side == "client"
     name, rail = (test.client, test.rail) if client else (test.server, test.server_rail)
     own = described(state, name, rail)
-    words = [_source(state, name, rail, own=own, way=way)] if client else []
+    words = [_source(state, test, own, way=way)] if client else []
     # RDMA-CM takes path and partition from the subnet manager.
     if test.rail in partitions(state) and way != "cm" and own:
         grh = described_grh(state, test) or demands_grh(state, test)
@@ -55,11 +56,11 @@ def options_of(state: State, test: Measurement, side: str) -> str:
     return " ".join(word for word in words if word)
 
 
-def _source(state: State, name: str, rail: str, *, own: Mapping[str, str], way: str) -> str:
+def _source(state: State, test: Measurement, own: Mapping[str, str], *, way: str) -> str:
     """Return the option with the address from which a client connects, "" where the routes find the rail's own."""
-    planned: Mapping[str, Any] = next((one for one in state.plan.get("rails", ()) if one["name"] == rail), {})
-    needed = way == "cm" or (rail not in remote(state) and _is_routed(planned))
-    if not needed or own.get("address", "-") == "-" or state.endpoints[name].host.get("binds") != "yes":
+    planned: Mapping[str, Any] = next((one for one in state.plan.get("rails", ()) if one["name"] == test.rail), {})
+    needed = way == "cm" or (_is_routed(planned) and not elsewhere(state, test))
+    if not needed or own.get("address", "-") == "-" or state.endpoints[test.client].host.get("binds") != "yes":
         return ""
     return f"--bind_source_ip={own['address']}"
 

@@ -15,8 +15,9 @@ from ..readings.exchange import exchange_args
 if TYPE_CHECKING:
     from .schedule import Measurement, Round
 
-# (endpoint, rail) to an address, and to {bdf, path} of the GPU next to the port.
-Addresses = Mapping[tuple[str, str], str]
+# The addresses of a client and a server.
+Addresses = tuple[str, str]
+# (endpoint, rail) to {bdf, path} of the GPU next to the port.
 Gpus = Mapping[tuple[str, str], Mapping[str, str]]
 
 
@@ -72,8 +73,8 @@ def _duration(seconds: int) -> list[Any]:
 def sides(test: Measurement, addresses: Addresses) -> list[tuple[str, str, str, str]]:
     """Return (role, endpoint, its rail, the peer's address) of both sides of a test, the client first."""
     return [
-        ("client", test.client, test.rail, addresses[test.server, test.server_rail]),
-        ("server", test.server, test.server_rail, addresses[test.client, test.rail]),
+        ("client", test.client, test.rail, addresses[1]),
+        ("server", test.server, test.server_rail, addresses[0]),
     ]
 
 
@@ -82,7 +83,7 @@ def lines(
     rails: Sequence[str],
     tests: Mapping[str, Any],
     *,
-    addresses: Addresses,
+    addresses: Callable[[Measurement], Addresses],
     gpus: Gpus | None = None,
     swapped: Collection[Measurement] = (),
     more: Callable[[Measurement, str], str] | None = None,
@@ -92,8 +93,8 @@ def lines(
     ``swapped``: tests whose sides find each other the other way than ``tests.rdma_cm`` says. ``more``: further options
     of a side ("client" or "server") of a test.
 
-    ``addresses``: (endpoint, rail) to the address where the peer reaches it for perftest's own exchange. ``gpus``: the
-    same to the GPU whose memory is used by tests in other than host memory.
+    ``addresses``: where the sides of a test reach each other for perftest's own exchange. ``gpus``: (endpoint, rail) to
+    the GPU whose memory is used by tests in other than host memory.
     """
     numbered = [(number, test, lane) for number, round_ in enumerate(rounds) for test, lane in _lanes(round_)]
     lanes = max((lane for _number, _test, lane in numbered), default=0) + 1
@@ -105,7 +106,7 @@ def lines(
         at = port(base, rails, number, rail=test.rail, lane=lane, lanes=lanes)
         # Mostly none is swapped, and then nothing is looked up.
         other = bool(swapped) and test in swapped
-        for role, own, rail, peer in sides(test, addresses):
+        for role, own, rail, peer in sides(test, addresses(test)):
             gpu = "" if test.memory == "host" else (gpus or {}).get((own, rail), {}).get("bdf", "")
             key = (test.kind, test.size, gpu, other, byte_of(tests, test.rail), more(test, role) if more else "")
             if key not in known:

@@ -84,6 +84,41 @@ def test_where_a_port_has_no_address_both_sides_meet_on_the_management_network()
     }
 
 
+def test_a_port_without_an_address_changes_only_its_own_tests() -> None:
+    seen: list[str] = []
+
+    def answer(line: str) -> tuple[int, str]:
+        seen.append(line.split()[3])
+        return 0, ROW % "99.2"
+
+    found = outcome(answer, {"gpu-4": {"address": "-"}}, hosts=FIVE)
+    assert {one["verdict"] for one in found.results} == {"pass"}
+    meets = sum("gpu-4" in (one["client"], one["server"]) for one in found.results)
+    # Both sides of each test that has gpu-4 in it.
+    assert sum(address.startswith("192.0.2.") for address in seen) == 2 * meets
+    assert {"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.5"} <= set(seen) and "-" not in seen
+
+
+def test_rdma_cm_measures_all_ports_but_the_one_without_an_address() -> None:
+    def answer(line: str) -> tuple[int, str]:
+        return (1, "rdma_resolve_addr failed") if " 192.0.2." in line else (0, ROW % "99.2")
+
+    found = outcome(answer, {"gpu-4": {"address": "-"}}, hosts=FIVE, rdma_cm=True)
+    assert {"gpu-4" in (one["client"], one["server"]) for one in found.results if one["verdict"] == "no_data"} == {True}
+    assert {"gpu-4" in (one["client"], one["server"]) for one in found.results if one["verdict"] == "pass"} == {False}
+    (diagnosis,) = found.summary["diagnoses"]
+    assert (diagnosis["kind"], diagnosis["host"]) == ("configuration", "gpu-4")
+
+
+def test_a_peer_that_cannot_be_reached_from_a_port_without_an_address() -> None:
+    texts = {"gpu-1": described("gpu-1", address="-"), "gpu-2": described("gpu-2").replace("control=192.0.2.2", "")}
+    found = step(plan(directions="one"), "host", Evidence(texts, {}))
+    assert [one["reason"] for one in found.results] == [
+        "gpu-1 rail0: rail0 has no IPv4 address, as gpu-2 rail0 needs; gpu-2 rail0: its tester found no IPv4 address of"
+        " the default route, which tests with gpu-1 rail0 need, a port without an IPv4 address"
+    ]
+
+
 def outcome(
     answer: Callable[[str], tuple[int, str]],
     ports: Any = None,
@@ -173,7 +208,9 @@ def test_what_is_missing_is_a_diagnosis_of_the_configuration(ports: Any, key: st
     ],
 )
 def test_ports_apart_by_their_partitions_are_no_faulty_ports(ports: dict[str, str], hosts: list[str]) -> None:
-    found = outcome(lambda _line: (0, ROW % "99.2"), {name: {"pkeys": keys} for name, keys in ports.items()}, hosts=FIVE)
+    found = outcome(
+        lambda _line: (0, ROW % "99.2"), {name: {"pkeys": keys} for name, keys in ports.items()}, hosts=FIVE
+    )
     diagnoses = found.summary["diagnoses"]
     assert {one["kind"] for one in diagnoses} == {"configuration"}
     assert {name for one in diagnoses for name in (one["host"], one["peer"]) if name} == set(hosts)

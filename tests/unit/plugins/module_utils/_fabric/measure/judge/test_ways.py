@@ -79,7 +79,7 @@ def test_rails_with_ipv6_alone_meet_on_the_management_network() -> None:
         (
             {"gpu-1": described("gpu-1", "rail0"), "gpu-2": described("gpu-2", "rail0", control="")},
             {},
-            "gpu-2: its tester found no IPv4 address of the default route, which a rail without IPv4 addresses needs",
+            "gpu-2: its tester found no IPv4 address of the default route, which a port without an IPv4 address needs",
         ),
     ],
 )
@@ -87,3 +87,30 @@ def test_what_such_rails_need(texts: dict[str, str], tests: dict[str, Any], reas
     made = tester_logs.plan(HOSTS, ["rail0"], directions="one", **tests)
     (one,) = step(made, "host", Evidence(texts, {})).results
     assert (one["verdict"], one["reason"]) == ("no_data", reason)
+
+
+@pytest.mark.parametrize(
+    ("subnet", "versions", "without"),
+    [
+        # All lost their planned addresses, and have others of IPv6 from router advertisements.
+        ("10.0.0.0/24", "666", {"gpu-1", "gpu-2", "gpu-3"}),
+        ("10.0.0.0/24", "466", {"gpu-2", "gpu-3"}),
+        ("fd00::/64", "666", set()),
+        (None, "666", set()),
+        # One host changes nothing of the others.
+        (None, "466", {"gpu-1"}),
+        ("fd00::/64", "664", {"gpu-3"}),
+        (None, "446", {"gpu-3"}),
+    ],
+)
+def test_which_ports_of_a_rail_are_measured(subnet: str | None, versions: str, without: set[str]) -> None:
+    hosts = [*HOSTS, "gpu-3"]
+    made = tester_logs.plan(hosts, ["rail0"])
+    made["rails"][0]["subnet"] = subnet
+    texts = {name: described(name, "rail0", int(version)) for name, version in zip(hosts, versions)}
+    found = step(made, "host", Evidence(texts, {}))
+    assert set(hosts) - set(found.lines) == (without if len(without) < 2 else set(hosts))
+    if len(without) > 1:
+        texts_of = {one["reason"] for one in found.results if one["client"] == "gpu-2"}
+        assert all("gpu-2 rail0: rail0 has no IPv4 address, and the plan has 10.0.0.0/24" in text for text in texts_of)
+        assert {one["verdict"] for one in found.results} == {"no_data"}

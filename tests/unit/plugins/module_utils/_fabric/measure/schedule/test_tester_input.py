@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import planned
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import (
+    Measurement,
+    planned,
+)
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.tester_input import (
     lines,
     message_size,
@@ -24,8 +27,13 @@ def names(count: int) -> list[str]:
     return [f"h{number}" for number in range(count)]
 
 
-def every_address(hosts: list[str], rails: list[str]) -> dict[tuple[str, str], str]:
-    return {(host, rail): f"{host}.{rail}" for host in hosts for rail in rails}
+def every_address(test: Measurement) -> tuple[str, str]:
+    return f"{test.client}.{test.rail}", f"{test.server}.{test.server_rail}"
+
+
+def of_two(test: Measurement) -> tuple[str, str]:
+    known = {"a": "10.0.0.1", "b": "10.0.0.2"}
+    return known[test.client], known[test.server]
 
 
 @pytest.mark.parametrize(
@@ -91,15 +99,13 @@ def test_ports_differ_between_rails_and_neighbouring_rounds() -> None:
 def test_the_other_way_keeps_the_traffic_class(rdma_cm: bool, expected: str) -> None:
     tests = {**TESTS, "traffic_class": 106, "rdma_cm": rdma_cm, "directions": "one"}
     rounds = planned(["a", "b"], ["r0"], tests)
-    addresses = {("a", "r0"): "10.0.0.1", ("b", "r0"): "10.0.0.2"}
-    found = lines(rounds, ["r0"], tests, addresses=addresses, swapped=[test for round_ in rounds for test in round_])
+    found = lines(rounds, ["r0"], tests, addresses=of_two, swapped=[test for round_ in rounds for test in round_])
     assert [own[0].partition(BASIC)[2].strip() for own in found.values()] == [expected, expected]
 
 
 def test_lines_of_both_sides_agree() -> None:
     rounds = planned(["a", "b"], ["r0"], TESTS)
-    addresses = {("a", "r0"): "10.0.0.1", ("b", "r0"): "10.0.0.2"}
-    assert lines(rounds, ["r0"], TESTS, addresses=addresses) == {
+    assert lines(rounds, ["r0"], TESTS, addresses=of_two) == {
         "a": [f"0 r0 client 10.0.0.2 18500 write_bw {BASIC}", f"1 r0 server 10.0.0.2 18501 write_bw {BASIC}", "END 2"],
         "b": [f"0 r0 server 10.0.0.1 18500 write_bw {BASIC}", f"1 r0 client 10.0.0.1 18501 write_bw {BASIC}", "END 2"],
     }
@@ -108,16 +114,14 @@ def test_lines_of_both_sides_agree() -> None:
 def test_each_side_uses_the_gpu_of_its_own_rail() -> None:
     tests = {**TESTS, "memory": "cuda:peermem", "directions": "one"}
     gpus = {("a", "r0"): {"bdf": "0000:1b:00.0"}, ("b", "r0"): {"bdf": "0000:43:00.0"}}
-    made = lines(
-        planned(["a", "b"], ["r0"], tests), ["r0"], tests, addresses=every_address(["a", "b"], ["r0"]), gpus=gpus
-    )
+    made = lines(planned(["a", "b"], ["r0"], tests), ["r0"], tests, addresses=every_address, gpus=gpus)
     assert made["a"][0].endswith("--use_cuda_bus_id=0000:1b:00.0")
     assert made["b"][0].endswith("--use_cuda_bus_id=0000:43:00.0")
 
 
 def test_inside_a_host_each_side_names_its_own_rail_and_the_address_of_the_other() -> None:
     tests = {**TESTS, "mode": "loopback", "directions": "one"}
-    made = lines(planned(["a"], ["r0", "r1"], tests), ["r0", "r1"], tests, addresses=every_address(["a"], ["r0", "r1"]))
+    made = lines(planned(["a"], ["r0", "r1"], tests), ["r0", "r1"], tests, addresses=every_address)
     assert made == {
         "a": [f"0 r0 client a.r1 18500 write_bw {BASIC}", f"0 r1 server a.r0 18500 write_bw {BASIC}", "END 2"]
     }
@@ -142,9 +146,7 @@ def test_no_port_is_used_twice_on_a_host_in_a_round_and_both_sides_agree(
 ) -> None:
     rail_names = [f"r{number}" for number in range(rails)]
     tests = {**TESTS, **mode}
-    made = lines(
-        planned(names(hosts), rail_names, tests), rail_names, tests, addresses=every_address(names(hosts), rail_names)
-    )
+    made = lines(planned(names(hosts), rail_names, tests), rail_names, tests, addresses=every_address)
     listening: set[tuple[str, str, str]] = set()
     frames: set[tuple[str, str, str, str]] = set()
     asked = []
