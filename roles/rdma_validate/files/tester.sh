@@ -571,7 +571,7 @@ count_before() {
     done >"$out.before"
     physical_ports
     [ -z "$physical" ] || port_statistics "$out.ports"
-    [ -z "$physical" ] || [ -s "$out.ports" ] || unread="ethtool printed no counters of$physical"
+    [ -z "$physical" ] || [ -z "$silent" ] || unread="ethtool printed no counters of$silent"
 }
 
 # The ports whose counters ethtool knows in $physical, or why there are none in $unread. A macvlan or a VF has none of the
@@ -606,29 +606,64 @@ physical_ports() {
     [ -z "$physical" ] || unread=
 }
 
-# port_statistics FILE: what each priority carried and paused, and errors on the wire, by the names of these drivers.
+# port_statistics FILE: what each priority carried and paused, and errors on the wire, by the names of these drivers. Before
+# each port a line with its name; $silent: ports of which ethtool printed nothing.
 port_statistics() {
+    silent=
     for one in $physical; do
+        say "=$one"
         timeout -k 1 2 ethtool -S "$one" 2>/dev/null | grep -E '^ *([rt]x_prio_?[0-7]_(bytes|pause|pause_duration|'\
 'discards|buf_discard)|[rt]x_bytes_pri[0-7]|[rt]x_pfc_ena_frames_pri[0-7]|[rt]x_(discards|pause_ctrl|symbol_err|'\
-'crc_errors|pcs_symbol_err|corrected_bits)(_phy)?|tx_pause_storm_[a-z]+_events|link_down_events_phy): '
+'crc_errors|pcs_symbol_err|corrected_bits)(_phy)?|tx_pause_storm_[a-z]+_events|link_down_events_phy): ' || silent="$silent $one"
     done >"$1"
 }
 
 # grew NAME BEFORE NOW: add to $list, which stays short enough for the frame; what does not fit is counted in $left.
-# Members of a bond have the same names.
+# Members of a bond have the same names. There is always room for amounts, and for what tells loss from another order.
 grew() {
     [ "$3" = "$2" ] && return
     case $3 in "" | *[!0-9]* | ???????????????????*) return ;; esac
     [ "$3" -gt "$2" ] || return 0
+    case ${1#vport_} in
+    packet_seq_err | implied_nak_seq_err | rcvd_seq_err | seq_err_naks_rcvd | local_ack_timeout_err) room=800 ;;
+    to_retransmits | roce_adp_retrans* | completer_retry_err) room=800 ;;
+    *_bytes | *_bytes_pri? | *_pause_duration | *_corrected_bits*) room=1600 ;;
+    *) room=480 ;;
+    esac
     if [ "${list#*" $1=+"}" != "$list" ]; then
         rest=${list#*" $1=+"}
         list="${list%%" $1=+"*} $1=+$((${rest%% *} + $3 - $2))${rest#"${rest%% *}"}"
-    elif [ ${#list} -lt 480 ]; then
+    elif [ ${#list} -lt $room ]; then
         list="$list $1=+$(($3 - $2))"
     else
         left=$((left + 1))
     fi
+}
+
+# The counters of ethtool after a test, in $list and $amounts: only when it printed the same of the same ports as before,
+# since a line may be one of another member of a bond.
+ports_after() {
+    port_statistics "$out.again"
+    while read -r name before <&3; do
+        read -r again line <&4 || again=
+        if [ "$again" != "$name" ]; then
+            unread="ethtool did not print all counters of${silent:-$physical}"
+            list=
+            amounts=
+            left=0
+            return
+        fi
+        case $name in
+        *_bytes: | *_bytes_pri?: | *_pause_duration: | *_corrected_bits*)
+            grown=$list
+            list=$amounts
+            grew "${name%:}" "$before" "$line"
+            amounts=$list
+            list=$grown
+            ;;
+        *) grew "${name%:}" "$before" "$line" ;;
+        esac
+    done 3<"$out.ports" 4<"$out.again"
 }
 
 # After a test: what grew since count_before, as " name=+n ...", errors and congestion in $grown, and in $amounts what
@@ -638,22 +673,7 @@ count_after() {
     amounts=
     list=
     left=0
-    if [ -z "$unread" ]; then
-        port_statistics "$out.again"
-        # The same names in the same order.
-        while read -r name before <&3 && read -r _ line <&4; do
-            case $name in
-            *_bytes: | *_bytes_pri?: | *_pause_duration: | *_corrected_bits*)
-                grown=$list
-                list=$amounts
-                grew "${name%:}" "$before" "$line"
-                amounts=$list
-                list=$grown
-                ;;
-            *) grew "${name%:}" "$before" "$line" ;;
-            esac
-        done 3<"$out.ports" 4<"$out.again"
-    fi
+    [ -n "$unread" ] || ports_after
     while read -r before file; do
         first "$file"
         case $file in

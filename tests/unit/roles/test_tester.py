@@ -656,6 +656,54 @@ def test_a_bond_counts_through_its_members(bench: Bench) -> None:
     assert counters == {"netdev_rx_crc_errors": 5, "netdev_carrier_down_count": 1, "rx_prio3_pause": 13}
 
 
+# A member of a bond whose statistics cannot be read the second time, or end early then.
+MEMBERS = """#!/bin/sh
+read -r calls 2>/dev/null <"$STUB_OUT.ethtool"
+calls=$((${calls:-0} + 1))
+echo "$calls" >"$STUB_OUT.ethtool"
+[ "$calls $2" != "3 ens1f0" ] || %s
+[ "$2" = ens1f0 ] || down=2
+printf '     %%s\n' "tx_prio3_bytes: $calls" "link_down_events_phy: $((1 + ${down:-0}))"
+"""
+
+
+@pytest.mark.parametrize("ends", ["exit 1", "{ echo '     tx_prio3_bytes: 9'; exit; }"])
+def test_counters_of_different_members_are_not_compared(bench: Bench, ends: str) -> None:
+    write(bench.folder / "bin/ethtool", MEMBERS % ends, 0o755)
+    net = bench.sys / "class/net"
+    write(net / "rail0/bonding/slaves", "ens1f0 ens1f1\n")
+    for name in ("ens1f0", "ens1f1"):
+        (net / name / "device/driver/module/drivers/pci:mlx5_core").mkdir(parents=True)
+    run = parse_batch(bench.play(line(0)), 1).runs[0, "rail0", PEER]
+    assert (run.counters, run.amounts) == ({}, {})
+    assert run.unread.startswith("ethtool did not print all counters of ens1f0")
+
+
+EVERY = """#!/bin/sh
+read -r calls 2>/dev/null <"$STUB_OUT.ethtool"
+echo $((${calls:-0} + 1)) >"$STUB_OUT.ethtool"
+for priority in 0 1 2 3 4 5 6 7; do
+    for way in tx rx; do
+        printf '     %s\n' "${way}_prio${priority}_bytes: $((${calls:-0} + 1))00000000000" \
+            "${way}_prio${priority}_pause_duration: $((${calls:-0} + 1))00000000000"
+    done
+done
+"""
+
+
+def test_amounts_and_what_was_sent_again_always_fit(bench: Bench) -> None:
+    write(bench.folder / "bin/ethtool", EVERY, 0o755)
+    (bench.sys / "class/net/rail0/device/driver/module/drivers/pci:mlx5_core").mkdir(parents=True)
+    for name in ("roce_adp_retrans", "roce_adp_retrans_to"):
+        write(bench.sys / "class/infiniband/mlx5_0/ports/1/hw_counters" / name, "1\n")
+    grown(bench)
+    run = parse_batch(bench.play(line(0)), 1).runs[0, "rail0", PEER]
+    assert len(run.amounts) == 32 and set(run.amounts.values()) == {10**11} and run.unread == ""
+    assert not set(run.amounts) & set(run.counters)
+    assert run.counters["roce_adp_retrans"] == run.counters["roce_adp_retrans_to"] == 999
+    assert run.counters["not_listed"] == 44 - (len(run.counters) - 1)
+
+
 @pytest.mark.parametrize(
     ("args", "exchange", "memory"),
     [

@@ -3,7 +3,7 @@
 """What the counters of ports show over all tests: in which priority packets were, pauses, congestion, errors.
 
 The counters are those of the whole port. Each value is compared with the time or the bytes of the tests in which it was
-read, so tests that a port runs at the same time do not change the result.
+read. What a port counted in the tests that it runs at the same time, as the centre of a star does, counts once.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...._common.reader import some
-from ...._common.units import leading_number
+from ...._common.units import leading_number, natural, roce_mtu
 from ...intent.kinds import KINDS
-from ..readings.counters import OUT_OF_ORDER, sent_again
+from ..readings.counters import OUT_OF_ORDER, knows_all, sent_again
 from ..readings.perftest import Run, Sample
 from ..schedule.schedule import Measurement
 
@@ -43,15 +43,20 @@ CNPS = 1000
 DISORDER = 1e-6
 # Bits that FEC corrects, of those received. IEEE 802.3 allows 2.4e-4 with RS(544,514) and 5e-5 with RS(528,514).
 BIT_ERRORS = 1e-5
-_PACKET = 4096
+# Bytes of a packet where neither plan nor link says more: the most packets that a usual Ethernet port receives.
+_PACKET = 1024
+# Bytes of one test. No port carries more, and a damaged row can be of any size.
+_MOST = 1e18
 
 
 @dataclass
 class Port:
     """What one port counted in all its tests.
 
-    ``seconds``, ``bits``: of its tests, bits by the rate of the link. ``asked``: bytes that it should have carried,
-    by direction; ``carried``: what was counted, by direction and priority. ``unread``: why it was not, with numbers.
+    ``seconds``, ``bits``: of its tests, bits by the rate of the link. ``asked``: bytes that it should have carried in
+    tests whose counters were read, by direction; ``carried``: what was counted, by direction and priority; ``unread``:
+    why others were not, with numbers. Of all tests with a rate: ``packets`` received, ``disorder`` of those that came
+    out of order, ``lost``, whether a sender sent packets again, ``unsure``, whether one can have done so.
     """
 
     seconds: float = 0.0
@@ -61,49 +66,98 @@ class Port:
     asked: Counter[str] = field(default_factory=Counter)
     carried: dict[str, Counter[int]] = field(default_factory=lambda: {"tx": Counter(), "rx": Counter()})
     unread: Counter[str] = field(default_factory=Counter)
+    packets: float = 0.0
+    disorder: int = 0
     lost: bool = False
+    unsure: bool = False
 
 
-def absorb(
-    ports: dict[End, Port],
-    test: Measurement,
-    runs: Sequence[Run | None],
-    *,
-    sample: Sample | None,
-    tests: Mapping[str, Any],
-) -> None:
-    """Add what the client and the server of a test counted; ``tests``: those of the plan, complete."""
+class Played(NamedTuple):
+    """A test of a round, what its client and its server told, and its reading; None: none, or an impossible one."""
+
+    test: Measurement
+    runs: Sequence[Run | None]
+    sample: Sample | None
+
+
+class _Part(NamedTuple):
+    """What one test of a round is for one of its ports: bytes sent and received, and by packets of which size."""
+
+    run: Run
+    peer: Run | None
+    tx: int
+    rx: int
+    mtu: int
+
+
+def absorb(ports: dict[End, Port], played: Sequence[Played], *, tests: Mapping[str, Any]) -> None:
+    """Add what ports counted in a round, whose tests run at the same time; ``tests``: those of the plan, complete."""
+    parts: dict[End, list[_Part]] = {}
+    for one in played:
+        if one.test.client != one.test.server:
+            for end, part in _parts(one, tests):
+                parts.setdefault(end, []).append(part)
+    for end, own in parts.items():
+        _add(ports.setdefault(end, Port()), own, float(tests["duration"]))
+
+
+def _parts(played: Played, tests: Mapping[str, Any]) -> Iterator[tuple[End, _Part]]:
+    test, runs, sample = played
     ends: tuple[End, End] = ((test.client, test.rail), (test.server, test.server_rail))
-    if test.client == test.server:
-        return
-    both, duration = tests["directions"] == "together", float(tests["duration"])
+    both = tests["directions"] == "together"
     sent = {a for a, _b in KINDS[test.kind].ways(*ends)} | (set(ends) if both else set())
     # Of both directions, perftest prints the sum.
-    payload = sample.average * 1e9 / 8 * duration / (1 + both) if sample and sample.unit == "Gb/s" else 0.0
+    bandwidth = sample is not None and sample.unit == "Gb/s"
+    payload = sample.average * 1e9 / 8 * tests["duration"] / (1 + both) if sample and bandwidth else 0.0
+    size = int(payload) if 0 < payload <= _MOST else 0
+    mtu = tests["mtu"] or min((_mtu(run) for run in runs if run), default=_PACKET)
     for at, (end, run) in enumerate(zip(ends, runs)):
         if run is not None and run.ran:
-            peer = runs[1 - at]
-            known = ports.setdefault(end, Port())
-            _add(known, run, min(run.ran, duration))
-            known.lost |= peer is not None and sent_again(peer.counters)
-            if payload:
-                _carried(known, run, payload, sends=end in sent, gets=ends[1 - at] in sent)
+            peer = ends[1 - at]
+            yield end, _Part(run, runs[1 - at], size if end in sent else 0, size if peer in sent else 0, mtu)
 
 
-def _add(known: Port, run: Run, seconds: float) -> None:
-    known.seconds += seconds
+def _mtu(run: Run) -> int:
+    """Return the RDMA MTU of a link as it was read after the test."""
+    mtu = natural(run.link.get("mtu"))
+    return (roce_mtu(mtu) if mtu else None) or _PACKET
+
+
+def _add(known: Port, parts: Sequence[_Part], duration: float) -> None:
+    run = parts[0].run if len(parts) == 1 else _whole([part.run for part in parts])
+    known.seconds += min(run.ran or 0.0, duration)
     # A link receives bits all the time.
     known.bits += (leading_number(run.link.get("rate")) or 0) * 1e9 * (run.ran or 0.0)
     known.amounts.update(run.amounts)
     known.counters.update(run.counters)
+    measured = [part for part in parts if part.tx or part.rx]
+    if not measured:
+        return
+    _carried(known, run, measured)
+    known.packets += sum(part.rx / part.mtu for part in measured)
+    known.disorder += sum(growth for name, growth in run.counters.items() if _DISORDER.fullmatch(name))
+    for part in measured:
+        known.lost |= part.peer is not None and sent_again(part.peer.counters)
+        known.unsure |= part.peer is None or not knows_all(part.peer.counters)
 
 
-def _carried(known: Port, run: Run, payload: float, *, sends: bool, gets: bool) -> None:
-    for way, used in (("tx", sends), ("rx", gets)):
-        known.asked[way] += int(payload) if used else 0
+def _whole(runs: Sequence[Run]) -> Run:
+    """Return what a port counted in several tests at the same time: each of them read the counters of all."""
+    first = next((run for run in runs if not run.unread), runs[0])
+    amounts: Counter[str] = Counter()
+    counters: Counter[str] = Counter()
+    for run in runs:
+        amounts |= Counter(run.amounts)
+        counters |= Counter(run.counters)
+    return first._replace(ran=max(run.ran or 0.0 for run in runs), amounts=amounts, counters=counters)
+
+
+def _carried(known: Port, run: Run, measured: Sequence[_Part]) -> None:
     if run.unread:
         known.unread[run.unread] += 1
         return
+    known.asked["tx"] += sum(part.tx for part in measured)
+    known.asked["rx"] += sum(part.rx for part in measured)
     for name, growth in run.amounts.items():
         match = _BYTES.fullmatch(name)
         if match:
@@ -114,9 +168,7 @@ def proof(known: Port, priority: int) -> str:
     """Return "" when the packets of a port were in a priority in each direction, otherwise why this is not proven."""
     asked = {way: most for way, most in known.asked.items() if most}
     if not asked:
-        return "no test carried data"
-    if known.unread:
-        return known.unread.most_common(1)[0][0]
+        return known.unread.most_common(1)[0][0] if known.unread else "no test carried data"
     for way, most in asked.items():
         if sum(known.carried[way].values()) < PROVEN * most:
             return "the counters by priority do not include the packets of the tests"
@@ -130,7 +182,7 @@ def proofs(tests: Mapping[str, Any], ports: Mapping[End, Port]) -> list[str]:
     found: dict[str, list[str]] = {}
     for (host, rail), known in sorted(ports.items()):
         priority = tests.get("traffic", {}).get(rail, {}).get("priority")
-        if priority is not None and known.asked:
+        if priority is not None and (known.asked or known.unread):
             found.setdefault(proof(known, priority), []).append(host)
     total = sum(map(len, found.values()))
     if not total:
@@ -165,7 +217,7 @@ _REMAPPED = "the table from DSCP to priority is not the usual one. Compare it wi
 def _class(known: Port, entry: Mapping[str, Any]) -> _Found:
     """Yield in which other priority packets with the DSCP of the class were."""
     priority = entry.get("priority")
-    if priority is None or known.unread:
+    if priority is None:
         return
     for way, verb in (("tx", "sent"), ("rx", "received")):
         asked, carried = known.asked[way], known.carried[way]
@@ -213,18 +265,23 @@ def _errors(known: Port) -> _Found:
 
 
 def _order(known: Port) -> _Found:
-    disorder = sum(growth for name, growth in known.counters.items() if _DISORDER.fullmatch(name))
-    packets = known.asked["rx"] / _PACKET
-    if not packets or disorder <= DISORDER * packets:
+    if not known.packets or known.disorder <= DISORDER * known.packets:
         return
-    ratio = disorder / packets
-    what = f"{disorder} packets came out of order ({ratio:.1e} of those received)"
+    ratio = known.disorder / known.packets
+    what = f"{known.disorder} packets came out of order ({ratio:.1e} of those received)"
+    limits = (f"{ratio:.1e}", f"{DISORDER:.0e}")
     if known.lost:
         text = f"{what}, and senders sent packets again: loss, or several paths that the NIC does not support"
-        yield "loss", f"{ratio:.1e}", f"{DISORDER:.0e}", f"{text}. Check drops and adaptive routing on the switches"
+        yield ("loss", *limits, f"{text}. Check drops and adaptive routing on the switches")
+    elif known.unsure:
+        text = f"{what}: loss, or adaptive routing. Testers of senders did not list all counters, so it is not known"
+        yield ("order", *limits, f"{text} which. Check drops on the switches")
     else:
-        text = f"{what}, and no sender counted any that was sent again: adaptive routing, not loss"
-        yield "order", f"{ratio:.1e}", f"{DISORDER:.0e}", text
+        yield (
+            "order",
+            *limits,
+            f"{what}, and no sender counted any that was sent again: adaptive routing, not loss",
+        )
 
 
 def _congestion(known: Port) -> _Found:

@@ -39,6 +39,7 @@ def absorb(state: State, rounds: Sequence[Round], number: int, *, logs: Mapping[
     of_kind = {(test.kind, test.size) for round_ in rounds for test in round_}
     bytes_of = {one: message_size(state.tests, *one) for one in of_kind}
     for at, round_ in enumerate(rounds):
+        played: list[port_health.Played] = []
         for test in round_:
             ends = sides(test, addresses(state, test))
             runs = [logs[own].runs.get((at, rail, peer)) if own in logs else None for _role, own, rail, peer in ends]
@@ -46,7 +47,7 @@ def absorb(state: State, rounds: Sequence[Round], number: int, *, logs: Mapping[
             if reason:
                 gone = [state.lost[end[1]] for end, run in zip(ends, runs) if not run and end[1] in state.lost]
                 reason = "; ".join([*dict.fromkeys(gone), _named(test, reason)])
-            port_health.absorb(state.ports, test, runs, sample=sample, tests=state.tests)
+            played.append(port_health.Played(test, runs, sample if _possible(state, test, sample) else None))
             attempt = Attempt(number, at, sample, reason, *(runs if _telling(state, sample, ends, runs=runs) else ()))
             state.attempts.setdefault(test, []).append(attempt)
             if sample:
@@ -54,6 +55,14 @@ def absorb(state: State, rounds: Sequence[Round], number: int, *, logs: Mapping[
                 measured.add(test.server)
             if test.star:
                 state.stars.setdefault((number, at, star_of(test)), []).append((test, attempt))
+        port_health.absorb(state.ports, played, tests=state.tests)
+
+
+def _possible(state: State, test: Measurement, sample: Sample | None) -> bool:
+    """Return whether a rate is not above what the link carries; one without a known limit is."""
+    if sample is None or sample.unit == "us":
+        return True
+    return verdict.possible(sample.value, expectation_of(state, test))
 
 
 def _telling(

@@ -73,6 +73,11 @@ def sent_again(counters: Mapping[str, int]) -> bool:
     return any(_SENT_AGAIN.fullmatch(name) for name in counters)
 
 
+def knows_all(counters: Mapping[str, int]) -> bool:
+    """Return whether a tester listed all that grew, so that what is not there did not grow."""
+    return "not_listed" not in counters
+
+
 def sentences(counters: Mapping[str, int], peer: Mapping[str, int] | None = None) -> list[str]:
     """Return one sentence for each meaning of what grew, the gravest kind first; unknown counters by their names.
 
@@ -81,7 +86,7 @@ def sentences(counters: Mapping[str, int], peer: Mapping[str, int] | None = None
     groups: dict[tuple[str, str], list[str]] = {}
     for name, growth in counters.items():
         kind, text = meaning(name)
-        if kind == ORDER and peer is not None:
+        if kind == ORDER and peer is not None and (sent_again(peer) or knows_all(peer)):
             kind, text = (LOSS, _LOST) if sent_again(peer) else (ORDER, _OTHER_PATH)
         groups.setdefault((kind, text), []).append(f"{name} +{growth}")
     told = sorted(groups.items(), key=lambda group: KINDS.index(group[0][0]))

@@ -23,6 +23,8 @@ _UNITS = {"Gb/sec": 1.0, "MB/sec": 8 * 2**20 / 1e9, "MiB/sec": 8 * 2**20 / 1e9}
 _OF_BANDWIDTH = ("peak", "average", "rate")
 _OF_ITERATIONS = ("least", "most", "typical", "average", "deviation", "p99", "p999")
 _OF_DURATION = ("average", "rate")
+# More than any number of a row. Sums and means of such numbers are finite.
+_LARGEST = 1e18
 _LATENCIES = ("least", "most", "typical", "p99", "p999")
 
 # Exit codes of an expired timeout: GNU 124, busybox 143 (TERM), 137 when it had to be killed.
@@ -198,8 +200,7 @@ def _sample(words: list[str], columns: tuple[str, ...], factor: float) -> Sample
     known = dict(zip(columns, numbers[2:]))
     # perftest's own arithmetic, and nothing is judged by it: -nan was seen beside a latency that was measured well.
     deviation = known.pop("deviation", math.nan)
-    # One value that is not finite makes the sum so.
-    if not math.isfinite(sum(known.values(), numbers[0] + numbers[1])):
+    if not _plausible([*numbers[:2], *known.values()]):
         return None
     return Sample(
         int(numbers[0]),
@@ -211,9 +212,14 @@ def _sample(words: list[str], columns: tuple[str, ...], factor: float) -> Sample
     )
 
 
+def _plausible(numbers: list[float]) -> bool:
+    """Return whether all are finite and of a size that perftest prints; one that is not makes the sum so."""
+    return sum(map(abs, numbers)) <= _LARGEST
+
+
 def _bandwidth(numbers: list[float], factor: float) -> Sample | None:
-    """Return a row of bandwidth; None when a value is not finite, which makes the sum so."""
-    if not math.isfinite(sum(numbers)):
+    """Return a row of bandwidth; None when a value is none that perftest prints."""
+    if not _plausible(numbers):
         return None
     size, iterations, _peak, average, _rate = numbers
     return Sample(int(size), int(iterations), average * factor)

@@ -27,7 +27,7 @@ UNTRUSTED = (
 
 
 def run(amounts: dict[str, int] | None = None, counters: dict[str, int] | None = None, unread: str = "") -> Run:
-    link = {"rate": "400 Gb/sec (4X NDR)"}
+    link = {"rate": "400 Gb/sec (4X NDR)", "mtu": "9000"}
     return Run(0, "", ran=11.5, amounts=amounts or {}, counters=counters or {}, unread=unread, link=link)
 
 
@@ -38,9 +38,8 @@ def absorbed(
     ports: dict[tuple[str, str], Port] = {}
     sample = Sample(65536, 1, average) if average else None
     for _turn in range(2):
-        port_health.absorb(
-            ports, Measurement("r0", "a", "b", kind), [client, server], sample=sample, tests=complete(tests)
-        )
+        played = port_health.Played(Measurement("r0", "a", "b", kind), [client, server], sample)
+        port_health.absorb(ports, [played], tests=complete(tests))
     return ports
 
 
@@ -209,6 +208,73 @@ def test_another_order_is_loss_only_where_senders_sent_again(again: dict[str, in
     assert list(found) == [kind]
     assert found[kind] == f"a r0: 10000 packets came out of order (4.1e-05 of those received), {end}"
     assert texts(absorbed(run({}, {"out_of_sequence": 50}), run({}, again), "read_bw")) == {}
+
+
+def test_no_order_is_told_as_harmless_where_a_sender_did_not_list_all_counters() -> None:
+    found = texts(absorbed(run({}, {"out_of_sequence": 5000}), run({}, {"not_listed": 2}), "read_bw"))
+    assert found == {
+        "order": "a r0: 10000 packets came out of order (4.1e-05 of those received): loss, or adaptive routing. Testers"
+        " of senders did not list all counters, so it is not known which. Check drops on the switches"
+    }
+    lost = run({}, {"not_listed": 2, "packet_seq_err": 1})
+    assert list(texts(absorbed(run({}, {"out_of_sequence": 5000}), lost, "read_bw"))) == ["loss"]
+
+
+def test_order_is_compared_with_packets_of_the_mtu_and_only_in_tests_with_a_rate() -> None:
+    disorder = run({}, {"out_of_sequence": 200})
+    assert list(texts(absorbed(disorder, run(), "read_bw"))) == ["order"]
+    # Four times as many packets.
+    assert texts(absorbed(disorder, run()._replace(link={"mtu": "1500"}), "read_bw")) == {}
+    assert texts(absorbed(disorder, run(), "read_bw", mtu=1024)) == {}
+    ports = absorbed(run(), run(), "read_bw")
+    failed = port_health.Played(
+        Measurement("r0", "a", "b", "write_bw"), [run({}, {"out_of_sequence": 9000}), run()], None
+    )
+    port_health.absorb(ports, [failed], tests=complete({}))
+    assert texts(ports) == {}
+
+
+def test_one_test_that_was_not_read_hides_no_other() -> None:
+    ports = absorbed(run({"tx_prio0_bytes": SENT}), run())
+    unread = run(unread="ethtool did not print all counters of r0")
+    one = port_health.Played(Measurement("r0", "a", "b", "write_bw"), [unread, unread], Sample(65536, 1, 400.0))
+    port_health.absorb(ports, [one] * 3, tests=complete({}))
+    assert texts(ports, CLASS)["class"] == UNTRUSTED
+    assert ports["a", "r0"].asked["tx"] == 2 * SENT
+    proven = absorbed(run({"tx_prio3_bytes": SENT}), None)
+    port_health.absorb(proven, [one], tests=complete({}))
+    assert port_health.proof(proven["a", "r0"], 3) == ""
+
+
+@pytest.mark.parametrize("average", [1e305, 1e100, 3e9])
+def test_an_impossible_rate_counts_as_none(average: float) -> None:
+    ports = absorbed(run({"tx_prio0_bytes": SENT}), run(), average=average)
+    assert port_health.proofs(CLASS, ports) == [] and texts(ports, CLASS) == {}
+
+
+def test_the_centre_of_a_star_counts_once() -> None:
+    """Three hosts send to one; each share at the centre reads the counters of all."""
+    part = SENT // 3
+    centre = run({"rx_prio0_bytes": 3 * part // 4 * 3, "rx_prio3_bytes": part * 3 // 4}, {"out_of_sequence": 60})
+    star = [
+        port_health.Played(
+            Measurement("r0", name, "z", "write_bw", star="incast"),
+            [run({"tx_prio3_bytes": part}), centre],
+            Sample(65536, 1, 400 / 3),
+        )
+        for name in "abc"
+    ]
+    ports: dict[tuple[str, str], Port] = {}
+    port_health.absorb(ports, star, tests=complete({}))
+    own = ports["z", "r0"]
+    assert port_health.proof(own, 3) == "only 25% of the bytes were in priority 3"
+    assert (own.disorder, own.seconds) == (60, 10.0) and abs(own.asked["rx"] - SENT) < 4
+    assert all(port_health.proof(ports[name, "r0"], 3) == "" for name in "abc")
+    # A share whose counters were not read makes no difference.
+    star[0].runs[1] = run(unread="why")
+    again: dict[tuple[str, str], Port] = {}
+    port_health.absorb(again, star, tests=complete({}))
+    assert again["z", "r0"] == own
 
 
 @given(

@@ -650,6 +650,22 @@ def test_a_rail_that_only_the_server_lacks_blocks_what_crosses_to_it() -> None:
     ]
 
 
+@pytest.mark.parametrize("floor", [None, 180.0])
+@pytest.mark.parametrize("row", ["1e17", "1e305"])
+@pytest.mark.parametrize("star", [{}, {"mode": "incast", "fan": 2}])
+def test_a_damaged_rate_of_any_size_counts_for_no_counter(star: dict[str, Any], row: str, floor: float | None) -> None:
+    """A floor above the link: no reading is rejected as impossible."""
+    made, evidence = fleet(3, retries=0, isolation=0, kinds=["write_bw"], traffic=MARKED, **star)
+    for own in made["expectations"].values():
+        own.update({name: {**side, "floor": floor} for name, side in own.items()})
+    first = step(made, "host", evidence)
+    told = 0, "ran=11.00 exchange=plain", "amounts tx_prio3_bytes=+9\ncounters out_of_sequence=+1\n" + ROW % row
+    last = step(made, "host", Evidence(evidence.describe, {}, (framed(first, lambda *_a: told),)))
+    assert last.done and last.schedule["traffic"] == last.links == []
+    assert {r["verdict"] for r in last.results} == ({"pass"} if floor and row == "1e17" else {"no_data"})
+    json.dumps(last.to_dict(), allow_nan=False)
+
+
 def test_what_crosses_is_judged_by_the_port_of_the_servers_rail() -> None:
     made = plan(cross_rail=True)
     made["expectations"]["rail1"]["lab-2"]["rate"] = 50.0

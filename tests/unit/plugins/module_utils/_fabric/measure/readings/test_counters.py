@@ -107,7 +107,11 @@ def test_the_gravest_comes_first_and_what_means_the_same_is_one_sentence() -> No
     [
         (None, "packets came out of order: lost, or sent over several paths (out_of_sequence +3)"),
         (
-            {"packet_seq_err": 3},
+            {"not_listed": 3},
+            "packets came out of order: lost, or sent over several paths (out_of_sequence +3)",
+        ),
+        (
+            {"packet_seq_err": 3, "not_listed": 3},
             "packets came out of order and were sent again: lost, or sent over several paths that the NIC does not"
             " support (out_of_sequence +3)",
         ),
