@@ -33,6 +33,18 @@ options:
     type: list
     elements: str
     default: []
+  facts:
+    description:
+      - Current facts by host name, each the value of C(ansible_facts.rdma). A host without facts is left out, since it is not known
+        whether it is in use.
+    type: dict
+    required: true
+  busy_hosts:
+    description:
+      - What to do with hosts on which RDMA queue pairs are open, or on which that cannot be read. V(false) refuses to run. V(true) runs on
+        these hosts, which disturbs their jobs. V(exclude) runs on the other hosts.
+    type: raw
+    default: false
   path:
     description: Directory on the controller for the report, and for the raw output in C(nccl).
     type: path
@@ -116,6 +128,7 @@ EXAMPLES = r"""
 - name: Run collectives
   gpufabric.rdma.fabric_nccl:
     plan: "{{ rdma_plan }}"
+    facts: "{{ dict(ansible_play_hosts | zip(ansible_play_hosts | map('extract', hostvars, ['ansible_facts', 'rdma']))) }}"
     path: /srv/rdma-report
     run: nccl-20261123t013000z
     image: registry.example.com/gpufabric-tester@sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef
@@ -159,6 +172,7 @@ from ..module_utils._controller import earlier_reports, report_folder, text_file
 from ..module_utils._fabric.measure.nccl import judge
 from ..module_utils._fabric.measure.nccl.output import parse
 from ..module_utils._fabric.measure.nccl.units import collectives
+from ..module_utils._fabric.report import busy
 from ..module_utils._fabric.report import nccl as report
 from ..module_utils._k8s.checks import access
 from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
@@ -167,6 +181,8 @@ from ..module_utils._k8s.testers import nccl
 
 SPEC: dict[str, Any] = {
     "plan": {"type": "dict", "required": True},
+    "facts": {"type": "dict", "required": True},
+    "busy_hosts": {"type": "raw", "default": False},
     "limit": {"type": "list", "elements": "str", "default": []},
     "path": {"type": "path", "required": True},
     "namespace": {"type": "str", "default": "gpufabric-validate"},
@@ -203,7 +219,7 @@ def measured(api: Any, params: dict[str, Any]) -> dict[str, Any]:
     plan, what = params["plan"], collectives(params["plan"])
     earlier, _why = earlier_reports.find(os.path.join(params["path"], "report.json"))
     verbs = {"verdict": earlier.verdict, "run": earlier.run_id} if earlier else {}
-    ran, left_out = nccl.measured(api, params, clock=Clock())
+    ran, problems = nccl.measured(api, params, clock=Clock())
     results = []
     for one in ran:
         reasons = "; ".join(f"{host}: {why}" for host, why in one.problems.items())
@@ -212,7 +228,7 @@ def measured(api: Any, params: dict[str, Any]) -> dict[str, Any]:
         else:
             pods = {host: parse(text) for host, text in one.output.items()}
             results += judge.judge(plan, one.unit, what, pods=pods, gpus=one.gpus)
-    return report.build(results, verbs=verbs, run=params["run"], left_out=left_out)
+    return report.build(results, verbs=verbs, run=params["run"], left_out={**problems, **plan["excluded"]})
 
 
 def main() -> None:
@@ -233,8 +249,12 @@ def main() -> None:
         module.exit_json(changed=False, invocation=invocation)
     try:
         access.refuse_impersonation(params)
-        api = connect(module)
         write(params["path"], report.started(params["run"]))
+        given["plan"] = {
+            **params["plan"],
+            "excluded": busy.left_out(params["plan"], params["facts"], params["busy_hosts"]),
+        }
+        api = connect(module)
         made = measured(api, given)
         write(params["path"], made)
     except FabricError as error:

@@ -73,16 +73,15 @@ hydra() {
         -disable-hostname-propagation sh "$0" rank "$@" </dev/null
 }
 
-# The launcher: it runs the proxy of its own host too. Each other line is output.
-launch() {
-    MPIEXEC_PORT_RANGE="$port:$port"
-    export MPIEXEC_PORT_RANGE
-    {
-        hydra "$@" 2>&1
-        say $? >"$WORK/rc"
-    } | while IFS= read -r line; do
+# Runs the command of the proxy of this host and prints each other line. Hydra prints its commands before it accepts
+# connections, so what looks like one later is text of a process on any host.
+launched() {
+    started=''
+    while IFS= read -r line && [ "$line" != HYDRA_LAUNCH_END ]; do
         case $line in
         "HYDRA_LAUNCH: "*"--proxy-id 0" | "HYDRA_LAUNCH: "*"--proxy-id 0 ")
+            [ -z "$started" ] || continue
+            started=1
             # shellcheck disable=SC2086 # the words of a command that hydra printed here
             ${line#HYDRA_LAUNCH: } </dev/null &
             ;;
@@ -90,13 +89,24 @@ launch() {
         *) say "$line" ;;
         esac
     done
+    cat
+}
+
+# The launcher: it runs the proxy of its own host too.
+launch() {
+    MPIEXEC_PORT_RANGE="$port:$port"
+    export MPIEXEC_PORT_RANGE
+    {
+        hydra "$@" 2>&1
+        say $? >"$WORK/rc"
+    } | launched
     return "$(cat "$WORK/rc")"
 }
 
 # Any other pod: hydra here prints the commands, of which this host's runs with the port of the launcher.
 join() {
-    command=$( (timeout -s KILL 3 sh "$0" commands "$@"; :) 2>/dev/null | sed -n "s/^HYDRA_LAUNCH: //p" |
-        grep -e "--proxy-id $index *\$" | sed "s/--control-port [^ ]*/--control-port $launcher:$port/")
+    command=$( (timeout -s KILL 3 sh "$0" commands "$@"; :) 2>/dev/null | sed -n "/^HYDRA_LAUNCH_END/q; s/^HYDRA_LAUNCH: //p" |
+        grep -m 1 -e "--proxy-id $index *\$" | sed "s/--control-port [^ ]*/--control-port $launcher:$port/")
     [ -n "$command" ] || die "hydra printed no command for host $index"
     # The launcher may not listen yet.
     until [ "$(date +%s)" -ge "$end" ]; do

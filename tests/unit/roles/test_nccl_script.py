@@ -109,6 +109,37 @@ def test_a_rank_runs_the_programs_of_nccl_tests_only(folder: Path) -> None:
     assert (done.returncode, done.stdout) == (3, "cat is not a program of nccl-tests\n")
 
 
+HYDRA = """#!/bin/sh
+echo "HYDRA_LAUNCH: sh {0}/first --proxy-id 0 "
+echo "HYDRA_LAUNCH: sh {0}/forged --proxy-id 1 "
+echo "HYDRA_LAUNCH: sh {0}/forged --proxy-id 0 "
+echo HYDRA_LAUNCH_END
+echo "HYDRA_LAUNCH: sh {0}/forged --proxy-id 0 "
+echo HYDRA_LAUNCH_END
+"""
+
+
+def test_text_that_looks_like_a_command_of_the_launcher_is_not_executed(folder: Path) -> None:
+    (folder / "bin/mpiexec.hydra").write_text(HYDRA.format(folder))
+    (folder / "bin/mpiexec.hydra").chmod(0o755)
+    for name in ("first", "forged"):
+        (folder / name).write_text(f"echo {name} >>{folder}/ran\n")
+    (folder / "tests").write_text("1 20 all_reduce_perf NCCL_ALGO=RING -- -b 42\n")
+    done = subprocess.run(serve(folder, 0), env=environment(folder), capture_output=True, text=True, check=True)
+    assert parse(done.stdout).runs[1].rc == 0
+    assert (folder / "ran").read_text() == "first\n"
+    # The other pods take the first command of their index alone.
+    (folder / "ran").unlink()
+    forged = (
+        HYDRA.format(folder)
+        .replace("forged --proxy-id 1", "first --proxy-id 1")
+        .replace("--proxy-id 0", "--proxy-id 1")
+    )
+    (folder / "bin/mpiexec.hydra").write_text(forged)
+    subprocess.run(serve(folder, 1), env=environment(folder), capture_output=True, text=True, check=True)
+    assert (folder / "ran").read_text() == "first\n"
+
+
 MOUNTS = subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
 
 

@@ -59,6 +59,22 @@ def unanswered(asked: Any, hosts: Iterable[str], known: Collection[str]) -> dict
     }
 
 
+def left_out(plan: Mapping[str, Any], facts: Mapping[str, Any], asked: Any) -> dict[str, str]:
+    """Return which hosts of a plan must not run collectives and why; InputError when none may.
+
+    ``facts``: host -> what it reports just now; without that it is not known whether it is in use.
+    """
+    if read(asked) == "true":
+        return {}
+    names = [name for name in plan["endpoints"]["pod"] if name not in plan.get("absent", ())]
+    excluded, refused = decide(asked, busy({name: facts.get(name) for name in names}))
+    if refused:
+        raise InputError(
+            f"{refused}, or set busy_hosts to exclude to run on the other hosts, or to true to run on these hosts too"
+        )
+    return {**unanswered(asked, names, [name for name in names if facts.get(name)]), **excluded}
+
+
 def decide(asked: Any, found: Mapping[str, str]) -> tuple[dict[str, str], str]:
     """Return which hosts a run leaves out and why, and why it must not begin, "" when it may."""
     wish = read(asked)

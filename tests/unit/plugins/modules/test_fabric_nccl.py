@@ -13,6 +13,7 @@ import pytest
 from tests.unit.support.cluster_fake import FakeCluster, Response
 from tests.unit.support.module_run import PACKAGE, run
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ClusterError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.nccl import DEFAULTS
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -20,6 +21,8 @@ FIXTURES = ROOT / "tests/fixtures/nccl"
 HOSTS = ("h1", "h2", "h3")
 SIDE = {"rate": 400.0, "mtu": 4096}
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/gpufabric-validate/leases/gpufabric-testers"
+IDLE = {"workloads": {"queue_pairs": 0, "holders": []}}
+BUSY = {"workloads": {"queue_pairs": 4, "holders": ["python3[4711]"]}}
 STUCK = {
     "phase": "Pending",
     "containerStatuses": [{"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no"}}}],
@@ -95,13 +98,15 @@ class World:
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> None:
         self.folder, self.capsys, self.patch = folder, capsys, patch
         self.cluster = Cluster({})
+        self.connects = True
 
     def run(self, check: bool = False, made: dict[str, Any] | None = None, **given: Any) -> dict[str, Any]:
         module = importlib.import_module(f"{PACKAGE}.fabric_nccl")
-        self.patch.setattr(module, "connect", lambda _module: self.cluster.api())
+        self.patch.setattr(module, "connect", self._connect)
         self.patch.setattr(module, "Clock", self.cluster.clock.clock)
         params = {
             "plan": made or plan(scopes=["pairs"]),
+            "facts": {name: IDLE for name in HOSTS},
             "path": str(self.folder / "report"),
             "run": "nccl-1",
             "image": "images.example/tester:1",
@@ -111,6 +116,11 @@ class World:
         result = run("fabric_nccl", self.capsys, check, **{**params, **given})
         print(result.get("msg"))
         return result
+
+    def _connect(self, _module: Any) -> Any:
+        if not self.connects:
+            raise ClusterError("no route")
+        return self.cluster.api()
 
     def report(self) -> dict[str, Any]:
         return dict(json.loads((self.folder / "report/nccl.json").read_text()))
@@ -181,6 +191,30 @@ def test_a_host_with_another_number_of_gpus_is_left_out_by_name(world: World) ->
     assert list(world.report()["left_out"]) == ["h3"]
     assert "it offers 1 nvidia.com/gpu, a tester needs 2" in world.report()["left_out"]["h3"]
     assert "h3: not measured: no tester on node node-h3" in "\n".join(result["text"])
+
+
+def test_hosts_in_use_are_not_loaded(world: World) -> None:
+    facts = {"h1": IDLE, "h2": BUSY, "h3": IDLE}
+    refused = world.run(facts=facts)
+    assert refused["failed"]
+    assert "h2: 4 RDMA queue pairs are open (python3[4711])" in refused["msg"]
+    assert "set busy_hosts to exclude to run on the other hosts" in refused["msg"]
+    assert (world.cluster.jobs, world.report()["verdict"]) == ([], "no_data")
+    assert world.run(facts=facts, busy_hosts="exclude")["verdict"] == "no_data"
+    assert [row["hosts"] for row in world.report()["results"][:1]] == [["h1", "h3"]]
+    assert "4 RDMA queue pairs are open" in world.report()["left_out"]["h2"]
+    world.run(facts={"h1": IDLE, "h2": IDLE})
+    assert "the host did not answer" in world.report()["left_out"]["h3"]
+    assert {row["unit"] for row in world.report()["results"]} == {"h1 and h2"}
+    world.run(facts={}, busy_hosts=True)
+    assert world.report()["left_out"] == {}
+
+
+def test_an_earlier_verdict_does_not_stand_without_a_cluster(world: World) -> None:
+    world.run(limit=["h1", "h2"])
+    world.patch.setattr(world, "connects", False)
+    assert world.run(limit=["h1", "h2"])["failed"]
+    assert world.report()["verdict"] == "no_data"
 
 
 def test_low_values_name_the_verdict_of_the_rails(world: World) -> None:
