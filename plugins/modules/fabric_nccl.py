@@ -216,10 +216,11 @@ def write(folder: str, made: dict[str, Any]) -> None:
 
 def measured(api: Any, params: dict[str, Any]) -> dict[str, Any]:
     """Return the report of a run."""
-    plan, what = params["plan"], collectives(params["plan"])
+    excluded = busy.left_out(params["plan"], params["facts"], params["busy_hosts"])
+    plan, what = {**params["plan"], "excluded": excluded}, collectives(params["plan"])
     earlier, _why = earlier_reports.find(os.path.join(params["path"], "report.json"))
     verbs = {"verdict": earlier.verdict, "run": earlier.run_id} if earlier else {}
-    ran, problems = nccl.measured(api, params, clock=Clock())
+    ran, problems = nccl.measured(api, {**params, "plan": plan}, clock=Clock())
     results = []
     for one in ran:
         reasons = "; ".join(f"{host}: {why}" for host, why in one.problems.items())
@@ -228,7 +229,7 @@ def measured(api: Any, params: dict[str, Any]) -> dict[str, Any]:
         else:
             pods = {host: parse(text) for host, text in one.output.items()}
             results += judge.judge(plan, one.unit, what, pods=pods, gpus=one.gpus)
-    return report.build(results, verbs=verbs, run=params["run"], left_out={**problems, **plan["excluded"]})
+    return report.build(results, verbs=verbs, run=params["run"], left_out={**problems, **excluded})
 
 
 def main() -> None:
@@ -250,10 +251,6 @@ def main() -> None:
     try:
         access.refuse_impersonation(params)
         write(params["path"], report.started(params["run"]))
-        given["plan"] = {
-            **params["plan"],
-            "excluded": busy.left_out(params["plan"], params["facts"], params["busy_hosts"]),
-        }
         api = connect(module)
         made = measured(api, given)
         write(params["path"], made)
