@@ -240,13 +240,14 @@ def _begin(
         raise InputError("nothing was measured: the plan has no rail")
     fields = schedule.fields(plan, names)
     state = State(plan, where, tests, schedule.mode_of(tests, max(len(own.names) for own in fields)), rails)
+    asked, tests["only"] = tests["only"], unmeasured.narrowed(plan, known, tests["only"])
     rounds = schedule.planned(names, rails, tests, fields=fields, missing=unmeasured.missing(plan))
     tests["mode"], planned = state.mode, len(rounds)
     _describe(state, names, evidence)
     for one in duplicates.found_twice(plan, where, state.endpoints):
         state.duplicates.update({(name, one["rail"], one["address"]): one for name in one["hosts"]})
     wanted = {test for round_ in rounds for test in round_}
-    left_out = unmeasured.find(plan, where, known, tests=wanted, only=tests["only"])
+    left_out = unmeasured.find(plan, where, known, tests=wanted, only=asked)
     kept, why = take_over(state, wanted, earlier or NONE, ports=identity.described(where, state.endpoints, hosts))
     left = wanted - kept.keys()
     rounds = schedule.pack(rounds, left, tests) if kept else rounds
@@ -284,7 +285,9 @@ def _describe(state: State, names: Sequence[str], evidence: Evidence) -> None:
             state.lost[name] = f"{name}: {why or 'unreachable, or its tester could not start'}"
             continue
         try:
-            state.endpoints[name] = parse_describe(text)
+            # Where the plan has no port of a rail, no other port is taken for it.
+            gone = state.plan.get("hosts", {}).get(name, {}).get("missing", ())
+            state.endpoints[name] = parse_describe(text).without(gone)
         except ParseError as exc:
             state.lost[name] = f"{name}: its tester did not describe itself: {exc}"
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ...._common.errors import InputError
 from ...._common.fold import fold
+from ...._common.reader import some
 from ...intent.host_classes import of_plan
 from ..schedule.schedule import Measurement
 
@@ -35,6 +37,31 @@ def measurable(plan: Mapping[str, Any], names: Iterable[str]) -> list[str]:
     return [name for name in names if name not in out and hosts.get(name, {}).get("rails") != []]
 
 
+def narrowed(plan: Mapping[str, Any], known: Iterable[str], only: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``tests.only`` without hosts of ``known`` that are not measurable, and pairs with them.
+
+    InputError if it names nothing else.
+    """
+    hosts = list(known)
+    gone = set(hosts) - set(measurable(plan, hosts))
+    left = {
+        **only,
+        "hosts": [name for name in only.get("hosts", ()) if name not in gone],
+        "pairs": [pair for pair in only.get("pairs", ()) if gone.isdisjoint(pair)],
+    }
+    asked = [*only.get("hosts", ()), *(name for pair in only.get("pairs", ()) for name in pair)]
+    if any(only.get(key) and not left[key] for key in ("hosts", "pairs")):
+        out = excluded(plan)
+        why = [
+            f"{name}: {out.get(name) or 'no rail of it has a port'}" for name in dict.fromkeys(asked) if name in gone
+        ]
+        raise InputError(
+            f"nothing was measured: only.hosts or pairs: all of these, or their partners, are left out: {some(why)}."
+            " Name other hosts"
+        )
+    return left
+
+
 def find(
     plan: Mapping[str, Any],
     where: str,
@@ -53,13 +80,22 @@ def find(
     out, gone = excluded(plan), missing(plan)
     found = []
     for own in of_plan(plan):
-        alone = "there is no other host to measure it with"
-        alone += f" in class {own['name']}" if own["name"] else ""
         for host, rail in _wanted(own, names, only):
             if (host, rail) not in covered:
-                reason = out.get(host) or gone.get((host, rail)) or alone
+                reason = out.get(host) or gone.get((host, rail)) or _alone(plan, own["name"], (host, rail), only=only)
                 found.append({"where": where, "host": host, "rail": rail, "reason": reason})
     return found
+
+
+def _alone(plan: Mapping[str, Any], title: str, port: tuple[str, str], *, only: Mapping[str, Any]) -> str:
+    """Return why a port that is there has no partner."""
+    if plan["tests"].get("mode") == "loopback":
+        return "there is no other rail of this host to measure it with"
+    partners = {name for pair in only.get("pairs", ()) if port[0] in pair for name in pair} - {port[0]}
+    if partners:
+        lacking = {host for host, rail in missing(plan) if rail == port[1]}
+        return f"its partners in this run {'' if partners <= lacking else 'are left out or '}have no port of this rail"
+    return "there is no other host to measure it with" + (f" in class {title}" if title else "")
 
 
 def _wanted(own: Mapping[str, Any], names: Collection[str], only: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -52,6 +52,10 @@ class Endpoint:
 
     rails: Mapping[str, Mapping[str, str]]
     host: Mapping[str, str]
+
+    def without(self, rails: Collection[str]) -> Endpoint:
+        """Return the endpoint as if it had not described ``rails``."""
+        return Endpoint({rail: own for rail, own in self.rails.items() if rail not in rails}, self.host)
 
     def error(self, rail: str) -> str | None:
         """Return why ``rail`` cannot be used here, None when it can."""

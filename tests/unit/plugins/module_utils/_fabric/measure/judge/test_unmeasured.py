@@ -29,6 +29,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report.prom
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.report.summary import brief, build
 
 SCHEMA = json.loads((Path(__file__).parents[7] / "docs/report.schema.json").read_text())
+LOOPBACK = {"tests": {"mode": "loopback"}, "routing": "between_rails"}
 CLASSES = [{"name": "a", "hosts": ["gpu-0001", "gpu-0002", "gpu-0003"], "supernet": "172.16.0.0/16"}]
 
 
@@ -165,6 +166,51 @@ def test_only_what_is_to_be_measured_can_be_missing(only: dict[str, Any], expect
     found = measured(made, only=only)
     assert [host for host, _rail, _why in ports(found)] == expected
     assert found.summary["verdict"] == ("no_data" if expected else "pass")
+
+
+@pytest.mark.parametrize(
+    ("lost", "more", "only", "expected"),
+    [
+        ({"gpu-0001": {1}}, LOOPBACK, {}, "there is no other rail of this host to measure it with"),
+        (
+            {"gpu-0003": {0}},
+            {},
+            {"pairs": [["gpu-0001", "gpu-0003"]]},
+            "its partners in this run have no port of this rail",
+        ),
+        (
+            {"gpu-0004": {1}},
+            {},
+            {"pairs": [["gpu-0001", "gpu-0002"], ["gpu-0003", "gpu-0004"]]},
+            "its partners in this run are left out or have no port of this rail",
+        ),
+    ],
+)
+def test_why_a_port_has_no_partner(
+    lost: dict[str, set[int]], more: dict[str, Any], only: dict[str, Any], expected: str
+) -> None:
+    made = {**planned(4, 2, lost, **more), "excluded": {"gpu-0002": "it is in use"}}
+    found = measured(made, only=only)
+    assert ("gpu-0001", "rail0", expected) in ports(found)
+
+
+@pytest.mark.parametrize("only", [{"hosts": ["gpu-0002"]}, {"pairs": [["gpu-0001", "gpu-0002"]]}])
+def test_only_a_host_that_is_left_out(only: dict[str, Any]) -> None:
+    made = {**planned(4, 2, {}), "excluded": {"gpu-0002": "it is in use"}}
+    with pytest.raises(InputError, match=r"are left out: gpu-0002: it is in use\. Name other hosts$"):
+        measured(made, only=only)
+    found = measured(made, only={"hosts": ["gpu-0001", "gpu-0002"]})
+    assert found.results
+    assert ports(found) == [("gpu-0002", "rail0", "it is in use"), ("gpu-0002", "rail1", "it is in use")]
+
+
+def test_a_port_that_the_plan_lacks_is_not_used_though_its_host_describes_it() -> None:
+    made = planned(4, 3, {"gpu-0003": {1}})
+    tellers = {name: described(planned(4, 3, {}), name) for name in made["hosts"]}
+    found = step(made, "host", Evidence(tellers, {}, ()))
+    assert not [line for line in found.lines["gpu-0003"] if "rail1" in line]
+    other = [rail["address"].split("/")[0] for rail in planned(4, 3, {})["hosts"]["gpu-0003"]["rails"]][1]
+    assert found.lines and not [line for lines in found.lines.values() for line in lines if other in line]
 
 
 def test_a_host_without_any_port_gets_no_tester() -> None:
