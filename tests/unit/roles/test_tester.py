@@ -1128,6 +1128,8 @@ ARP = f"""IP address       HW type     Flags       HW address            Mask   
 {PEER}      0x1         0x2         02:00:00:00:00:08     *        rail1
 {PEER}      0x1         0x2         02:00:00:00:00:09     *        rail0
 """
+# What the mesh starts beside its own programs.
+NEEDED = ("cat", "head", "tail", "mkdir", "mktemp", "mv", "rm", "sh", "sleep", "timeout")
 WELL = "163840 bytes in 0.00 seconds = 3000.51 Mbit/sec\n20 iters in 0.00 seconds = 21.84 usec/iter\n"
 
 
@@ -1142,6 +1144,7 @@ def meshes(bench: Bench, largest: int = 8972, arp: str = ARP) -> None:
     write(bench.folder / "out.ping", f"{largest}\n")
     write(bench.proc / "net/arp", arp)
     write(bench.sys / "class/net/rail0/address", "02:00:00:00:00:03\n")
+    write(bench.folder / "bin/ip", "#!/bin/sh\n", 0o755)
     for side in ("client", "server"):
         bench.prints(side, f"  local address:  LID 0x0000, QPN 0x000011, PSN 0x1, GID ::ffff:192.168.0.3\n{WELL}")
 
@@ -1172,6 +1175,55 @@ def test_a_large_packet_that_is_lost_is_tried_again_smaller(bench: Bench) -> Non
     side = parse(parse_batch(bench.play(mesh_line()), 1).runs[0, "rail0", PEER])
     assert side and (side.large, side.small) == (Ping(9000, 3, 0), Ping(84, 3, 3))
     assert (side.neighbour, side.too_large) == ("none", True)
+
+
+# What ip answers, and ping without the rail's address, which is asked where there is no ip: recorded in tests/fixtures/mesh.
+IP = """#!/bin/sh
+echo "ip $*" >>"$STUB_CALLS"
+echo "RTNETLINK answers: Network is unreachable" >&2
+exit 2
+"""
+
+
+def test_the_route_of_packets_that_are_not_answered_is_looked_up(bench: Bench) -> None:
+    meshes(bench, largest=10)
+    write(bench.folder / "bin/ip", IP, 0o755)
+    side = parse(parse_batch(bench.play(mesh_line()), 1).runs[0, "rail0", PEER])
+    assert side and (side.large, side.small) == (Ping(9000, routed=False), Ping(84, 3, 0))
+    assert [call for call in bench.calls.read_text().splitlines() if call.startswith("ip ")] == [
+        f"ip -4 route get {PEER} from 192.168.0.3"
+    ]
+
+
+def test_the_route_of_a_port_in_a_vrf_is_not_looked_up_elsewhere(bench: Bench) -> None:
+    meshes(bench, largest=10)
+    write(bench.folder / "bin/ip", IP, 0o755)
+    write(bench.sys / "class/net/rail0/master/ifindex", "7\n")
+    side = parse(parse_batch(bench.play(mesh_line()), 1).runs[0, "rail0", PEER])
+    assert side and side.large == Ping(9000, 3, 0)
+
+
+@pytest.mark.parametrize(("tables", "routed"), [("", False), ("Id 100:\n", True)])
+def test_without_ip_a_ping_without_the_address_shows_the_route(bench: Bench, tables: str, routed: bool) -> None:
+    meshes(bench, largest=10)
+    write(bench.proc / "net/fib_trie", tables + FIB_TRIE)
+    (bench.folder / "bin/ip").unlink()
+    refused = 'case $* in *" -I "* | -V) ;; *) echo "ping: connect: Network is unreachable" >&2; exit 2 ;; esac'
+    write(bench.folder / "bin/ping", PING.replace("\n", f"\n{refused}\n", 1), 0o755)
+    bare = bench.folder / "bare"
+    for name in NEEDED:
+        (bare / name).parent.mkdir(exist_ok=True)
+        (bare / name).symlink_to(str(shutil.which(name)))
+    run = subprocess.run(
+        [str(shutil.which(bench.shell[0])), *bench.shell[1:], str(SCRIPT), "run", str(bench.folder / "rails")],
+        input=bench.batch(mesh_line()),
+        env={**bench.env(), "PATH": f"{bench.folder}/bin:{bare}"},
+        text=True,
+        capture_output=True,
+        timeout=60,
+    )
+    side = parse(parse_batch(run.stdout, 1).runs[0, "rail0", PEER])
+    assert side and side.large and side.large.routed == routed, run
 
 
 def test_no_packet_is_larger_than_the_port_sends(bench: Bench) -> None:

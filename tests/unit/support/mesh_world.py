@@ -66,7 +66,8 @@ class World:
 
     def ping(self, port: Port, peer: Port, size: int) -> str:
         if port in self.unrouted:
-            return "rc=2\nping: connect: Network is unreachable"
+            looked_up = "RTNETLINK answers: Network is unreachable\n" if size > 84 else ""
+            return f"rc=1\n{looked_up}3 packets transmitted, 0 received, 100% packet loss, time 407ms"
         well = (
             self.resolve(port, peer) != "none"
             and self.resolve(peer, port) != "none"

@@ -119,11 +119,12 @@ def _ping(part: tuple[re.Match[str], str]) -> Ping:
     own, count = _OWN.search(text), _COUNT.search(text)
     if own:
         return Ping(size, why=plain(own[1], 200))
+    # The tester looks up the route of packets that were not answered: ping itself only counts them.
+    if _NO_ROUTE.search(text) and not (count and int(count[2])):
+        return Ping(size, routed=False)
     if count:
         sent, received = int(count[1]), int(count[2])
         return Ping(size, sent, min(sent, received))
-    if _NO_ROUTE.search(text):
-        return Ping(size, routed=False)
     unusable = _UNUSABLE.search(text)
     return Ping(size, why=f"ping: {unusable[0] if unusable else f'exit code {rc}'}")
 

@@ -21,6 +21,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.rea
 ROOT = Path(__file__).resolve().parents[7]
 RECORDED = json.loads((ROOT / "tests/fixtures/mesh/netns.json").read_text())["cases"]
 ONE, TWO, OTHER = "1a:2a:83:37:48:39", "72:17:01:c9:24:7f", "92:cc:b7:71:2e:44"
+FAR, FARTHER = ("52:fe:d4:0b:6d:38", "3e:7b:51:36:10:c5"), ("f2:08:d2:85:20:4a", "9a:c8:e0:df:1d:ad")
 NO_DEVICE = "Failed to get IB devices list"
 WELL = Ping(9000, 3, 3)
 LOST, SMALL_LOST, SMALL = Ping(9000, 3, 0), Ping(84, 3, 0), Ping(84, 3, 3)
@@ -41,7 +42,10 @@ HEAD = f"mesh mac={ONE} neighbour={TWO}\n"
         ("swapped_ignore", "probe", Side(ONE, OTHER, LOST)),
         ("swapped_ignore", "client", Side(ONE, "none", LOST, SMALL_LOST, UNCHECKED, NO_DEVICE)),
         ("cut", "server", Side(TWO, "none", LOST, SMALL_LOST, UNCHECKED, NO_DEVICE)),
-        ("noroute", "client", Side(why="rail0 has no IPv4 address")),
+        # The peer asked for the MAC address of the client, which so knows that of the peer.
+        ("noroute", "client", Side(*FAR, Ping(9000, routed=False), SMALL_LOST, UNCHECKED, NO_DEVICE)),
+        ("noroute", "server", Side(*FAR[::-1], LOST, SMALL_LOST, UNCHECKED, NO_DEVICE)),
+        ("noroute_without_ip", "client", Side(*FARTHER, Ping(9000, routed=False), SMALL_LOST, UNCHECKED, NO_DEVICE)),
     ],
 )
 def test_recorded(case: str, role: str, side: Side) -> None:
@@ -82,7 +86,8 @@ def test_endings_of_a_connection(rc: int, text: str, connection: str, why: str) 
 @pytest.mark.parametrize(
     ("text", "ping"),
     [
-        ("ping: connect: Network is unreachable", Ping(84, routed=False)),
+        # An answer shows that there is a route, whatever was looked up.
+        ("RTNETLINK answers: Network is unreachable\n3 packets transmitted, 1 received", Ping(84, 3, 1)),
         (
             "ping: socktype: SOCK_RAW\nping: socket: Operation not permitted",
             Ping(84, why="ping: Operation not permitted"),
