@@ -931,7 +931,11 @@ neighbour() {
 find_ping() {
     [ -z "${no_ping+known}" ] || return 0
     no_ping="ping of iputils is not installed"
-    case $(timeout -k 1 2 ping -V 2>&1 </dev/null) in *iputils*) no_ping= ;; esac
+    case $(timeout -k 1 2 ping -V 2>&1 </dev/null) in
+    *iputils*) no_ping= ;;
+    # A program with capabilities that this container does not have is not even started.
+    *"Operation not permitted"* | *"Permission denied"*) no_ping="ping is not permitted here" ;;
+    esac
 }
 
 # --- its frame --------------------------------------------------------------------------------------------------

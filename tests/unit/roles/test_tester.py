@@ -1177,7 +1177,7 @@ def test_a_large_packet_that_is_lost_is_tried_again_smaller(bench: Bench) -> Non
     assert (side.neighbour, side.too_large) == ("none", True)
 
 
-# What ip answers, and ping without the rail's address, which is asked where there is no ip: recorded in tests/fixtures/mesh.
+# What ip and, where there is none, ping without an address say is recorded in tests/fixtures/mesh.
 IP = """#!/bin/sh
 echo "ip $*" >>"$STUB_CALLS"
 echo "RTNETLINK answers: Network is unreachable" >&2
@@ -1238,6 +1238,7 @@ def test_no_packet_is_larger_than_the_port_sends(bench: Bench) -> None:
     [
         ("ping", "ping of iputils is not installed", ""),
         ("busybox", "ping of iputils is not installed", ""),
+        ("capabilities", "ping is not permitted here", ""),
         ("ibv_rc_pingpong", "", "ibv_rc_pingpong is not installed"),
     ],
 )
@@ -1248,7 +1249,11 @@ def test_programs_that_the_mesh_lacks_are_named(bench: Bench, missing: str, ping
         if shutil.which("ibv_rc_pingpong"):
             pytest.skip("ibv_rc_pingpong is installed here")
     else:
-        message = "ping: invalid option -- 'V'" if missing == "busybox" else "ping: not found"
+        message = {
+            "ping": "ping: not found",
+            "busybox": "ping: invalid option -- 'V'",
+            "capabilities": "timeout: failed to run command 'ping': Operation not permitted",
+        }[missing]
         write(bench.folder / "bin/ping", f'#!/bin/sh\necho "{message}" >&2\nexit 127\n', 0o755)
     side = parse(parse_batch(bench.play(mesh_line()), 1).runs[0, "rail0", PEER])
     assert side and side.large and (side.large.why, side.why) == (ping, connect)

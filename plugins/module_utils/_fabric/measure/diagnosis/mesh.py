@@ -22,6 +22,8 @@ Sides = tuple[Optional[Side], Optional[Side]]
 End = tuple[str, str]
 # rdma_fabric.routing of rails that reach each other.
 BETWEEN = "between_rails"
+# Reasons why something was not checked that the report has, and characters of one: testers may print anything.
+_MOST_MISSING, _LONGEST_WHY = 4, 80
 
 
 class Seen:
@@ -29,12 +31,13 @@ class Seen:
 
     ``own``: the contacts on one rail. ``macs``: MAC address to the only port that reports it as its own. ``works``: by
     port whether it reaches any other one on its rail, as far as known. ``present``: ports in the network of their rail,
-    as the MAC address that one learned of the other shows. ``crossings``: see there.
+    as the MAC address that one learned of the other shows. ``crossings``: see there. ``joined``: pairs of rails that
+    share a network, as ports show that work on their own rail.
     """
 
-    def __init__(self, contacts: Mapping[Contact, Sides]) -> None:
-        """Work it out once: a fleet has tens of thousands of contacts."""
-        self.contacts = contacts
+    def __init__(self, contacts: Mapping[Contact, Sides], routing: str = "") -> None:
+        """Work it out once: a fleet has tens of thousands of contacts. ``routing``: that of the fabric."""
+        self.contacts, self.routing = contacts, routing
         self.own = {contact: sides for contact, sides in contacts.items() if not contact.peer_rail}
         owners: dict[str, set[End]] = {}
         self.works: dict[End, bool] = {}
@@ -50,15 +53,19 @@ class Seen:
         self.macs = {mac: next(iter(ends)) for mac, ends in owners.items() if len(ends) == 1}
         self.crossings = list(_crossings(contacts, {end: mac for mac, end in self.macs.items()}))
         self.crossed: dict[End, list[End]] = {}
+        self.joined: set[frozenset[str]] = set()
         for one, other, routed in self.crossings:
             if not routed:
                 self.crossed.setdefault(one, []).append(other)
                 self.crossed.setdefault(other, []).append(one)
+                if self.works.get(one) and self.works.get(other):
+                    self.joined.add(frozenset((one[1], other[1])))
 
 
 def _learned(sides: Sides) -> bool:
     client, server = sides
-    if client is None or server is None:
+    # Where nothing is answered, the entry of a neighbor may be older than the fault.
+    if client is None or server is None or dead(sides):
         return False
     return "" not in (client.mac, server.mac) and (client.neighbour == server.mac or server.neighbour == client.mac)
 
@@ -71,7 +78,12 @@ def failed(sides: Sides) -> bool:
     if UNCHECKED not in (client.connection, server.connection) and BROKEN in (client.connection, server.connection):
         # ibv_rc_pingpong asks for packets that routers discard. Kernels correct that, but not certainly all of them.
         return bool(client.neighbour or server.neighbour)
-    return client.dead and server.dead and (_unrouted(client) or _unrouted(server) or _unanswered(client, server))
+    return dead(sides) and (_unrouted(client) or _unrouted(server) or _unanswered(client, server))
+
+
+def dead(sides: Sides) -> bool:
+    """Return whether no ping of either side was answered."""
+    return all(side is not None and side.dead for side in sides)
 
 
 def _unrouted(side: Side) -> bool:
@@ -116,8 +128,8 @@ def _path(found: Seen, contact: Contact, client: Side, *, server: Side) -> str:
         if own.neighbour == NO_NEIGHBOUR and own.mac and peer.neighbour == own.mac:
             return f"frames from {peer_end[0]} do not arrive at {own_end[0]}, those of the opposite direction do"
     if _unanswered(client, server):
-        crossed = [f"{' '.join(end)} reaches {' '.join(there)}" for end in ends for there in found.crossed.get(end, ())]
-        told = f", but {min(crossed)}: exchanged cables or a wrong VLAN" if crossed else ""
+        crossed = [f"{' '.join(end)} reaches {' '.join(there)}" for end in ends for there in _strays(found, end)]
+        told = f", but {min(crossed)}: exchanged cables or a wrong VLAN" if crossed and found.routing != BETWEEN else ""
         return f"no answer to ARP{told}"
     if large := next((side.large for side in sides if side.too_large), None):
         return f"packets of {large.size} bytes are lost, small ones are not: MTU too small on the path"
@@ -150,11 +162,23 @@ def _crossings(contacts: Mapping[Contact, Sides], macs: Mapping[End, str]) -> It
             yield one, other, True
 
 
+def _strays(found: Seen, end: End) -> Iterator[End]:
+    """Yield the ports of other rails that a port reaches which reaches none of its own: in their network, or exchanged.
+
+    None where rails share a network, since healthy ports reach all of them.
+    """
+    if found.works.get(end) is not False:
+        return
+    for there in found.crossed.get(end, ()):
+        mirrored = (there[0], end[1]) in found.crossed.get((end[0], there[1]), ())
+        if (found.works.get(there) or mirrored) and frozenset((end[1], there[1])) not in found.joined:
+            yield there
+
+
 def _misplaced(found: Seen, end: End) -> End | None:
     """Return a port of another rail that works and that a port reaches which reaches none of its own rail."""
-    if found.works.get(end) is not False or end in found.present:
-        return None
-    return next((there for there in found.crossed.get(end, ()) if found.works.get(there)), None)
+    strays = () if end in found.present else _strays(found, end)
+    return next((there for there in strays if found.works.get(there)), None)
 
 
 def reached(sides: Sides) -> bool:
@@ -165,9 +189,9 @@ def reached(sides: Sides) -> bool:
     return client.connection == CONNECTED or client.answered or server.answered
 
 
-def sentences(found: Seen, routing: str) -> Iterator[str]:
+def sentences(found: Seen) -> Iterator[str]:
     """Yield what changes no verdict: rails that are not isolated or do not reach each other, lost large packets."""
-    yield from _between(found, routing)
+    yield from _between(found)
     lossy: dict[str, list[str]] = {}
     size = 0
     for contact, sides in found.own.items():
@@ -182,14 +206,14 @@ def sentences(found: Seen, routing: str) -> Iterator[str]:
         )
 
 
-def _between(found: Seen, routing: str) -> Iterator[str]:
+def _between(found: Seen) -> Iterator[str]:
     joined: dict[tuple[str, str], list[str]] = {}
     for one, other, routed in found.crossings:
         if found.works.get(one) and found.works.get(other):
             how = " through a router" if routed else ""
             text = f"{' '.join(one)} reaches {' '.join(other)}{how}"
             joined.setdefault((min(one[1], other[1]), max(one[1], other[1])), []).append(text)
-    if routing != BETWEEN:
+    if found.routing != BETWEEN:
         for (rail, other_rail), texts in sorted(joined.items()):
             yield (
                 f"{rail} and {other_rail} are not isolated: {min(texts)}{left_out(len(texts) - 1)}. Separate their"
@@ -219,8 +243,10 @@ def summary(found: Seen) -> str:
         for (host, _rail), side in zip(contact.ends, sides[: 1 if contact.peer_rail else 2]):
             for what in _unchecked(contact, side):
                 missing.setdefault(what, set()).add(host)
-    told = [f"{what} on {listed(hosts)}" for what, hosts in sorted(missing.items())]
-    return f"{text}; not checked: {', '.join(told)}" if told else text
+    most = sorted(missing, key=lambda what: (-len(missing[what]), what))[:_MOST_MISSING]
+    told = [f"{what} on {listed(missing[what])}" for what in most]
+    rest = left_out(len(missing) - len(told))
+    return f"{text}; not checked: {', '.join(told)}{rest}" if told else text
 
 
 def _unchecked(contact: Contact, side: Side | None) -> Iterator[str]:
@@ -230,6 +256,11 @@ def _unchecked(contact: Contact, side: Side | None) -> Iterator[str]:
         return
     ping = side.large
     if ping is None or ping.why:
-        yield f"packets of full size ({ping.why if ping else side.why or 'no output'})"
+        yield f"packets of full size ({_short(ping.why if ping else side.why)})"
     if not contact.peer_rail and side.connection == UNCHECKED:
-        yield f"RDMA connections ({side.why or 'no output'})"
+        yield f"RDMA connections ({_short(side.why)})"
+
+
+def _short(why: str) -> str:
+    """Return the begin of a text that a tester printed, whatever it is."""
+    return why[:_LONGEST_WHY] or "no output"

@@ -50,17 +50,23 @@ def check(course: Course, passes: Sequence[Pass]) -> Mesh:
         seen.update(_seen(state, slots, parse_logs(passes[used - 1], used)[0]))
         course.clock.seconds += len(slots) * SLOT
         course.played += len(slots)
-        again = {contact for contact, sides in seen.items() if not contact.peer_rail and diagnosis.failed(sides)}
-        slots = _only(slots, again)
+        slots = _only(slots, {contact for contact in seen if not contact.peer_rail and _again(seen[contact], used)})
     if slots and used < _PASSES and not state.failure:
         return Mesh(slots, used, lines=schedule.lines(slots, _addresses(state), lambda one: _sizes(state, one)))
     if not seen:
         return Mesh()
-    found = diagnosis.Seen(seen)
+    found = diagnosis.Seen(seen, state.tests.get("routing", ""))
     if used == _PASSES:
         _leave_out(course, found, [contact for slot in slots for contact in slot])
-    warnings = [*diagnosis.sentences(found, state.tests.get("routing", ""))]
-    return Mesh((), used, diagnosis.summary(found), warnings)
+    return Mesh((), used, diagnosis.summary(found), [*diagnosis.sentences(found)])
+
+
+def _again(sides: diagnosis.Sides, used: int) -> bool:
+    """Return whether a contact counts as failed after both passes, or is to be tried again after the first one.
+
+    Entries of neighbors from before the first pass look like answers, and a tester that was late tried nothing.
+    """
+    return diagnosis.failed(sides) or (used < _PASSES and (None in sides or diagnosis.dead(sides)))
 
 
 def planned(course: Course) -> list[schedule.Slot]:
@@ -71,6 +77,8 @@ def planned(course: Course) -> list[schedule.Slot]:
         return []
     known = _addresses(state)
     chosen: set[tuple[str, frozenset[str]]] = set()
+    if course.kept and not state.attempts:
+        return []
     if course.kept or any(state.tests["only"].values()):
         chosen = {(test.rail, frozenset((test.client, test.server))) for test in state.attempts}
     return schedule.planned(
@@ -91,7 +99,7 @@ def announce(course: Course, mesh: Mesh, number: int) -> tuple[str, int]:
     contacts = sum(len(slot) for slot in mesh.slots)
     seconds = len(mesh.slots) * SLOT
     most = seconds * (_PASSES - mesh.used) + (worst(course, course.waiting.pop(0)) if course.waiting else 0)
-    what = "again what failed in the mesh" if mesh.used else "mesh: which ports reach each other"
+    what = "again what did not pass in the mesh" if mesh.used else "mesh: which ports reach each other"
     return (
         f"pass {number} ({what}): {timing.count(contacts, 'contact')} in {timing.count(len(mesh.slots), 'round')} of"
         f" {SLOT} s, {timing.length(seconds)}; with the measurement and all retries at worst"
@@ -129,8 +137,8 @@ def _addresses(state: State) -> dict[tuple[str, str], str]:
 def _sizes(state: State, contact: schedule.Contact) -> tuple[int, int]:
     """Return the bytes of a full-size packet, and the RDMA MTU that both ends can use."""
     described = [state.endpoints[host].rails[rail].get("mtu", "-") for host, rail in contact.ends]
-    known = [int(mtu) for mtu in described if mtu != "-"]
-    mtu = int(state.tests["mtu"] or min(known, default=_LEAST_MTU))
+    known = [int(mtu) for mtu in (*described, state.tests["mtu"] or "-") if mtu != "-"]
+    mtu = min(known, default=_LEAST_MTU)
     size = next((rail.get("mtu") for rail in state.plan["rails"] if rail["name"] == contact.rail), None)
     return int(size or mtu + _HEADERS), mtu
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -87,7 +88,9 @@ def port_cut() -> World:
 def test_a_port_without_a_network_is_diagnosed_and_not_measured() -> None:
     steps, end = run(port_cut())
     assert len(meshes(steps)) == 2
-    assert meshes(steps)[1].announce.startswith("pass 2 (again what failed in the mesh): 3 contacts in 1 round of 7 s")
+    assert meshes(steps)[1].announce.startswith(
+        "pass 2 (again what did not pass in the mesh): 3 contacts in 1 round of 7 s"
+    )
     assert failed(end) == {("rail0", "gpu-1", "gpu-2"), ("rail0", "gpu-2", "gpu-3"), ("rail0", "gpu-2", "gpu-4")}
     assert not any(
         line.split()[1] == "rail0" and len(line.split()) > 8
@@ -166,6 +169,23 @@ def test_a_port_in_its_own_network_is_not_named_as_misplaced_where_rails_share_o
     assert "its link leads" not in str(end.results)
 
 
+@pytest.mark.parametrize("routing", ["none", "between_rails"])
+@pytest.mark.parametrize("hosts", [HOSTS[:3], HOSTS])
+def test_a_cut_cable_is_no_exchanged_one_where_rails_share_a_network(hosts: list[str], routing: str) -> None:
+    flat = {(host, rail): "all" for host in hosts for rail in RAILS}
+    _steps, end = run(World(hosts, RAILS, network={**flat, ("gpu-2", "rail0"): ""}), routing=routing)
+    (found,) = end.summary["diagnoses"]
+    assert (found["kind"], found["host"], found["rail"]) == ("port", "gpu-2", "rail0")
+    assert "no answer to ARP" in found["text"]
+    assert "exchanged" not in str(end.results) + str(end.summary)
+
+
+def test_a_deaf_port_is_not_misplaced_where_rails_share_a_network() -> None:
+    flat = {(host, rail): "all" for host in HOSTS for rail in RAILS}
+    _steps, end = run(World(HOSTS, RAILS, network=flat, deaf={("gpu-2", "rail0")}))
+    assert "its link leads" not in str(end.results) + str(end.summary)
+
+
 def test_two_hosts_with_swapped_cables_blame_neither() -> None:
     world = World(HOSTS[:2], RAILS, network={("gpu-2", "rail0"): "rail1", ("gpu-2", "rail1"): "rail0"})
     _steps, end = run(world)
@@ -177,8 +197,6 @@ def test_two_hosts_with_swapped_cables_blame_neither() -> None:
 @pytest.mark.parametrize(
     ("world", "warnings"),
     [
-        # Ping and TCP may be filtered where RDMA is not: these are measured.
-        (World(HOSTS, RAILS, filtered=True), []),
         # What ibv_rc_pingpong asks for may not pass routers.
         (World(HOSTS, RAILS, routed=True, rdma={("gpu-2", "rail1")}), []),
         (
@@ -201,6 +219,29 @@ def test_what_is_no_failure_is_measured(world: World, warnings: list[str]) -> No
     steps, end = run(world)
     assert (len(meshes(steps)), end.summary["verdict"]) == (1, "pass")
     assert end.warnings == warnings
+
+
+def test_where_ping_and_tcp_are_filtered_rdma_is_measured() -> None:
+    steps, end = run(World(HOSTS, RAILS, filtered=True))
+    # Nothing was answered, so the entries of neighbors may have been stale.
+    assert (len(meshes(steps)), end.summary["verdict"], end.warnings) == (2, "pass", [])
+
+
+@pytest.mark.parametrize(
+    ("case", "pairs"), [("a cut cable", 3), ("swapped", 6), ("swapped, with hosts that answer on every port", 6)]
+)
+def test_entries_of_neighbors_that_are_older_than_a_fault_do_not_hide_it(case: str, pairs: int) -> None:
+    world = replace(port_cut() if case == "a cut cable" else FAULTS[case][0], stale=True)
+    steps, end = run(world)
+    assert (len(meshes(steps)), len(failed(end))) == (2, pairs)
+    if case != "a cut cable":
+        assert any(FAULTS[case][2] in one["text"] for one in end.summary["diagnoses"])
+
+
+def test_only_the_second_pass_excludes_what_was_stale_in_the_first() -> None:
+    world = World(HOSTS, RAILS, filtered=True, stale=True)
+    _steps, end = run(world)
+    assert end.summary["verdict"] == "pass"
 
 
 def test_rails_that_should_reach_each_other_and_do_not() -> None:
@@ -234,6 +275,19 @@ def test_what_was_not_checked_is_reported(programs: tuple[str, ...], text: str) 
     assert end.summary["verdict"] == "pass"
 
 
+def test_texts_of_testers_are_cut_and_counted() -> None:
+    world = World(HOSTS, RAILS, programs={"gpu-2": ("ping",)})
+    plan = tester_logs.plan(HOSTS, RAILS, mesh=True)
+    described = {host: world.described(host) for host in HOSTS}
+    first = step(plan, "host", Evidence(described, {}))
+    logs = world.logs(1, first.lines)
+    parts = logs["gpu-2"].split("ibv_rc_pingpong is not installed")
+    logs["gpu-2"] = "".join(f"{part}{chr(97 + at) * 500}" for at, part in enumerate(parts[:-1])) + parts[-1]
+    text = str(step(plan, "host", Evidence(described, {}, (Pass(logs, {}),), "")).schedule["text"])
+    told = text.split("; mesh of ")[1]
+    assert f"RDMA connections ({'a' * 80}) on gpu-2, " in told and told.endswith(" on gpu-2 and 2 more")
+
+
 def test_without_a_program_for_rdma_no_answer_to_arp_is_enough() -> None:
     world = port_cut()
     world.programs = dict.fromkeys(HOSTS, ("ping",))
@@ -255,17 +309,25 @@ def test_a_failure_that_is_seen_once_is_measured() -> None:
     assert any(line.startswith("0 rail0 ") for line in third.lines["gpu-2"])
 
 
-def test_a_log_that_is_missing_or_invalid_excludes_nothing() -> None:
+def test_what_has_no_valid_record_is_tried_again_and_excludes_nothing() -> None:
     plan = tester_logs.plan(HOSTS, RAILS, mesh=True)
-    world = World(HOSTS, RAILS)
+    world = port_cut()
     described = {host: world.described(host) for host in HOSTS}
-    first = step(plan, "host", Evidence(described, {}))
-    logs = world.logs(1, first.lines)
-    logs["gpu-3"] = logs["gpu-3"].replace("seconds=2", "seconds=x")
-    del logs["gpu-1"]
-    second = step(plan, "host", Evidence(described, {}, (Pass(logs, {"gpu-1": "it was slow"}),)))
-    assert "mesh" not in second.announce
-    assert set(second.lines) == set(HOSTS)
+    passes: list[Pass] = []
+    for number in (1, 2, 3):
+        found = step(plan, "host", Evidence(described, {}, tuple(passes)))
+        assert ("mesh" in found.announce, set(found.lines)) == (number < 3, set(HOSTS))
+        if number == 2:
+            asked = {(line.split()[1], line.split()[2]) for line in found.lines["gpu-3"][:-1]}
+            assert asked == {("rail0", "client"), ("rail1", "client")} | {("rail0", "server"), ("rail1", "server")}
+        if number == 3:
+            break
+        logs = world.logs(number, found.lines)
+        # Its tester began too late, and what another one printed is damaged.
+        logs["gpu-3"] = logs["gpu-3"].replace("seconds=2", "seconds=2 late=1.50")
+        logs["gpu-4"] = logs["gpu-4"].replace("seconds=2", "seconds=x")
+        del logs["gpu-1"]
+        passes.append(Pass(logs, {"gpu-1": "it was slow"}))
 
 
 def test_a_pair_that_no_test_is_planned_for_still_shows_its_failure() -> None:
@@ -288,6 +350,14 @@ def test_a_plan_of_an_earlier_version_has_no_mesh() -> None:
     plan = tester_logs.plan(HOSTS, RAILS)
     world = World(HOSTS, RAILS)
     assert "mesh" not in step(plan, "host", Evidence({host: world.described(host) for host in HOSTS}, {})).announce
+
+
+def test_an_mtu_that_ports_cannot_use_is_not_tried() -> None:
+    world = World(HOSTS, RAILS)
+    plan = tester_logs.plan(HOSTS, RAILS, mesh=True, mtu=4096)
+    described = {host: world.described(host).replace("mtu=4096", "mtu=1024") for host in HOSTS}
+    lines = step(plan, "host", Evidence(described, {})).lines["gpu-1"][:-1]
+    assert {line.split(" mesh ")[1] for line in lines} == {"-s 9000 -m 1024"}
 
 
 def test_only_what_is_measured_is_tried() -> None:

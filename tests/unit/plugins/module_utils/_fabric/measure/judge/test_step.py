@@ -852,7 +852,10 @@ def test_a_star_is_taken_over_as_a_whole() -> None:
         return 0, ROW % ("70.0" if (int(n[1:]) - int(peer.split(".")[-1])) % 5 == 1 else "27.0")
 
     passed = play_all(made, evidence, uneven)[-1].results
-    assert step(made, "host", evidence, earlier=recorded(passed, made)).done
+    # Nothing is left for a mesh either.
+    for mesh in (False, True):
+        made["tests"]["mesh"] = mesh
+        assert step(made, "host", evidence, earlier=recorded(passed, made)).done
 
 
 def test_resume_measures_what_did_not_pass_and_keeps_the_rest() -> None:
