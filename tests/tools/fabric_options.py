@@ -59,7 +59,7 @@ SECTIONS = {
     "tests.only": "A part of the schedule.",
 }
 # Ansible takes these names for those of secrets: they are names of Secrets and of taints.
-NO_SECRETS = ("image_pull_secrets", "key", "pkey", "ufm_secret")
+NO_SECRETS = ("image_pull_secrets", "key", "pkey", "pkey_index", "ufm_secret")
 # Values that are texts with digits, and numbers that may have a fraction.
 FLOATS = ("Gb/s", "microseconds", "0.0", "0.01", "0.001", "0.000001", "1 to 1000")
 

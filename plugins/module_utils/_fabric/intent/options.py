@@ -374,7 +374,7 @@ FABRIC: dict[str, Any] = {
                     "queue_pairs": {"type": "int"},
                     "gdr_level": {"type": "str", "choices": ["LOC", "PIX", "PXB", "PHB", "SYS"]},
                     "service_level": {"type": "int"},
-                    "pkey_index": {"type": "int"},
+                    "pkey_index": {"type": "int", "no_log": False},
                     "network_share": {"type": "float"},
                     "minimum": {
                         "type": "dict",

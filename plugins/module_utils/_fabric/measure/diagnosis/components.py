@@ -200,7 +200,7 @@ def _parts(result: Result, homes: Mapping[str, str]) -> Iterator[Component]:
             yield Component("direction", rail, host, role)
     one, other = sorted(ends)
     yield _pair(one, other)
-    for rail in {one[1], other[1]}:
+    for rail in sorted({one[1], other[1]}):
         yield Component("rail", rail)
     if one[1] == other[1]:
         yield from of_groups(one[1], homes.get(one[0], ""), homes.get(other[0], ""))

@@ -49,9 +49,9 @@ def _between(state: State, test: Measurement) -> list[str]:
             found.append(f"{other}: {_NO_CONTROL}, which tests with {own} need, {_BARE}")
     if found or not partitions(state):
         return found
-    one, other = ((" ".join(end), described(state, *end)) for end in ends)
+    first, second = ((" ".join(end), described(state, *end)) for end in ends)
     partition = partitions(state).get(test.rail)
-    return [flaw for flaw in (ib_port.apart(one, other, partition), ib_port.apart(other, one, partition)) if flaw]
+    return [flaw for flaw in (ib_port.apart(first, second, partition), ib_port.apart(second, first, partition)) if flaw]
 
 
 def _flaw(state: State, test: Measurement, name: str, *, rail: str) -> str:

@@ -264,7 +264,9 @@ def test_a_node_without_huge_pages_gets_no_tester_and_is_named(tmp_path: Path) -
     assert spec["completions"] == 2
     (container,) = spec["template"]["spec"]["containers"]
     assert container["resources"]["limits"]["hugepages-2Mi"] == "2097152"
-    assert spec["template"]["spec"]["activeDeadlineSeconds"] == 4 * 3600 + 2 * 3 * (6 * (10 + 6 * (1 + 2)) + 60)
+    # The budget of all pairs, three times, and what suspects may get.
+    slot = 10 + 6 * (1 + 2)
+    assert spec["template"]["spec"]["activeDeadlineSeconds"] == 4 * 3600 + 2 * (3 * (60 * slot + 60) + 90 * slot)
 
 
 def test_where_no_node_can_give_it_nothing_is_started(tmp_path: Path) -> None:
