@@ -70,7 +70,7 @@ def _new_flaw(state: State, test: Measurement, name: str, *, rail: str) -> str:
     if endpoint.error(rail):
         return f"{name} {rail}: {endpoint.error(rail)}"
     if flaw := _address_flaw(state, name, rail):
-        return f"{name} {rail}: {endpoint.rails[rail].get('netdev', 'it')} has {flaw}"
+        return f"{name} {rail}: {endpoint.rails[rail].get('netdev', 'it')} {flaw}"
     management = state.tests["control"] == "management"
     if (management or (name, rail) in bare(state)) and endpoint.host.get("control", "-") == "-":
         return f"{name}: {_NO_CONTROL}, which {'control: management' if management else _BARE} needs"
@@ -85,14 +85,14 @@ def _address_flaw(state: State, name: str, rail: str) -> str:
     """Return which address a port has or lacks, unlike the plan or other ports of its rail, "" for no difference."""
     without = (name, rail) in bare(state)
     if without and state.tests["rdma_cm"]:
-        return "no IPv4 address, which rdma_cm needs"
+        return "has no IPv4 address, which rdma_cm needs"
     if rail in partitions(state) or without != over_ipv4(state, rail):
         return ""
     if not without:
-        return f"the IPv4 address {address_of(state, name, rail)}, and other ports of the rail have only IPv6 addresses"
+        return f"has the IPv4 address {address_of(state, name, rail)}, and other ports of the rail have only IPv6 addresses"
     subnet = subnet_of(state, rail)
     return (
-        f"no IPv4 address, and the plan has {subnet} for it"
+        f"has no IPv4 address, and the plan has {subnet} for it"
         if subnet
-        else "no IPv4 address, as other ports of the rail have"
+        else "has no IPv4 address, as other ports of the rail have"
     )
